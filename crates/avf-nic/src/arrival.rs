@@ -1,38 +1,18 @@
 //! Frames from the uplink on their way to the plane. Left out: who gets one, and how it gets into a ring (`receive`).
 
 use crate::card::Card;
-use crate::contents::Contents;
+use crate::forward::Work;
 use crate::staging::Staging;
 use avf::ids::{LONGEST, MAX_VFS, SHORTEST};
 use pcie::Bus;
 use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::uplink::Uplink;
-use plane::{About, Missed, Origin, Plane, Port, Sink, Wire};
+use plane::{Origin, Plane, Wire};
 
 /// A wire is given this much more room, by which a frame that is too long shows.
 const BEYOND: usize = 64;
 /// The type of MAC control frames, such as pause: they end at the MAC (IEEE 802.3, 31.3).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
-
-/// The VFs, which receive what the plane brings.
-struct Receivers<'a, B> {
-    card: &'a mut Card,
-    bus: &'a mut B,
-}
-
-impl<B: Bus> Sink for Receivers<'_, B> {
-    type Findings = Option<Contents>;
-
-    fn deliver(
-        &mut self,
-        port: Port,
-        frame: &mut Frame<'_>,
-        about: About,
-        findings: &mut Option<Contents>,
-    ) -> Result<usize, Missed> {
-        self.card.deliver(port, frame, about, findings, self.bus)
-    }
-}
 
 impl Card {
     /// Takes up to `budget` frames from the uplink and hands them to the plane; `false` if there are no more.
@@ -73,7 +53,8 @@ impl Card {
         if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + end]) {
             frame.set_seal(wire.sealed());
             frame.take_tag();
-            plane.forward(Origin::Uplink, &mut frame, &mut Receivers { card: self, bus }, wire);
+            let mut work = Work { card: self, bus, staging: &mut Staging::default() };
+            plane.forward(Origin::Uplink, &mut frame, &mut work, wire);
         }
         true
     }

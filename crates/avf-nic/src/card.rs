@@ -3,11 +3,14 @@
 use crate::admin::Admin;
 use crate::function::Function;
 use crate::mailbox::Taken;
+use crate::plain::Descriptors;
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use avf::admin::MAX_BODY;
 use avf::ids::MAX_VFS;
 use pcie::{Bus, VfIndex, VfSet};
+use rings::Frames;
 use serde::{Deserialize, Serialize};
 use units::Time;
 
@@ -71,6 +74,12 @@ pub struct Card {
     /// No frame takes the usual, shorter way.
     #[serde(skip)]
     pub(crate) careful: bool,
+    /// Plain frames that are on their way together, once some were; `None` while they are lent to `rings`.
+    #[serde(skip)]
+    pub(crate) burst: Option<Box<Frames>>,
+    /// Their descriptors.
+    #[serde(skip)]
+    pub(crate) plain: Descriptors,
     /// A message on its way.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
@@ -93,7 +102,22 @@ impl Card {
         let (admin, body) = (Admin::default(), body());
         let (segment, checked) = (Vec::new(), Vec::new());
         let (masters, flr, turn, due, reached, careful) = (VfSet::NONE, 0, 0, None, 0, false);
-        Self { functions, masters, admin, flr, turn, due, reached, careful, body, segment, checked }
+        let (burst, plain) = (None, Descriptors::default());
+        Self {
+            functions,
+            masters,
+            admin,
+            flr,
+            turn,
+            due,
+            reached,
+            careful,
+            burst,
+            plain,
+            body,
+            segment,
+            checked,
+        }
     }
 
     /// From now on every frame is looked at closely, also one that could take the usual, shorter way. Tests compare the two.

@@ -1,6 +1,6 @@
 //! What a receive descriptor says of a frame's contents: the packet type, whether checksums are right, and which bytes the
-//! hash covers. It is the same for every VF that gets the frame, so it is found once. Most frames are plain enough for a short
-//! look at their headers (`offload::plain`); the others are parsed.
+//! hash covers. It is the same for every VF that gets the frame, so it is found once. Frames that are plain enough for a short
+//! look at their headers have a table instead (`plain`).
 //!
 //! The descriptor has one bit for "checksums were looked at", which drivers take for both the IPv4 header's and the
 //! transport's. So it is set only if both were checked, or if one of them is wrong.
@@ -10,7 +10,6 @@
 use avf::descriptor::rx::Checksums;
 use avf::packet_type::{self, Ip, Payload};
 use offload::headers::{Headers, L3, L4, TYPE_ARP, protocol};
-use offload::plain::Plain;
 use offload::verify;
 use plane::bytes::be16;
 use plane::frame::Sealed;
@@ -36,27 +35,6 @@ impl Contents {
     /// Looks into a frame without its tag. What was `sealed` on the plane is not summed up again.
     #[must_use]
     pub fn of(frame: &[u8], sealed: Option<Sealed>) -> Self {
-        match Plain::of(frame) {
-            Some(plain) => Self::of_plain(&plain, sealed),
-            None => Self::closely(frame, sealed),
-        }
-    }
-
-    /// The same of a plain frame.
-    #[inline(always)]
-    pub(crate) fn of_plain(plain: &Plain<'_>, sealed: Option<Sealed>) -> Self {
-        let payload = payload_of_plain(plain);
-        let checksums = told(Some(plain.is_network_right()), plain.is_transport_right(sealed));
-        Self {
-            packet_type: packet_type::ip(Ip::V4, payload),
-            checksums,
-            ip: Some((Ip::V4, payload)),
-            l3: plain.l3_offset() as u16,
-            l4: plain.l4_offset() as u16,
-        }
-    }
-
-    fn closely(frame: &[u8], sealed: Option<Sealed>) -> Self {
         let headers = Headers::parse(frame);
         let version = match headers.l3 {
             L3::None => None,
@@ -73,12 +51,6 @@ impl Contents {
         let network = verify::network(frame, &headers);
         let checksums = told(network, verify::transport(frame, &headers, sealed));
         Self { packet_type, checksums, ip, l3: headers.l3_offset as u16, l4: headers.l4_offset as u16 }
-    }
-
-    /// The bit of the hash types that has plain frames like this hashed.
-    #[inline(always)]
-    pub(crate) fn hash_type_of_plain(plain: &Plain<'_>) -> u64 {
-        packet_type::hash_type(Ip::V4, payload_of_plain(plain))
     }
 
     /// The packet type, see [`avf::packet_type`].
@@ -111,18 +83,14 @@ impl Contents {
     }
 }
 
-#[inline(always)]
-fn payload_of_plain(plain: &Plain<'_>) -> Payload {
-    if plain.is_udp() { Payload::Udp } else { Payload::Tcp }
-}
-
 /// What the descriptor says of checksums: `network` and `transport` are whether the IPv4 header's and the transport's are
 /// right, or `None` if there is none or it cannot be checked.
-fn told(network: Option<bool>, transport: Option<bool>) -> Option<Checksums> {
-    let ip_wrong = network == Some(false);
+pub(crate) const fn told(network: Option<bool>, transport: Option<bool>) -> Option<Checksums> {
+    let ip_wrong = matches!(network, Some(false));
     match transport {
         Some(right) => Some(Checksums { ip_wrong, l4_wrong: !right }),
-        None => ip_wrong.then_some(Checksums { ip_wrong, l4_wrong: false }),
+        None if ip_wrong => Some(Checksums { ip_wrong, l4_wrong: false }),
+        None => None,
     }
 }
 

@@ -8,24 +8,22 @@
 //! Left out: how descriptors are read (`transmit`), and tunnels.
 
 use crate::card::Card;
-use crate::contents::Contents;
-use crate::function::Function;
-use crate::run::{self, AtHand};
 use crate::staging::Staging;
 use crate::transmit::{Outgoing, Packet};
 use avf::descriptor::rx::Cast;
 use avf::descriptor::tx::{Data, Ip, L4};
-use avf::ids::{LONGEST, MAX_PAIRS, MAX_VFS, SHORTEST};
+use avf::ids::{LONGEST, MAX_VFS, SHORTEST};
 use core::mem;
 use offload::Request;
 use offload::insert::insert;
 use offload::segment::{FlagMasks, Segmenter};
 use offload::uncut::{self, MAX_SEGMENTS};
-use pcie::{Bus, Function as BusFunction, VfIndex};
+use pcie::{Bus, VfIndex};
 use plane::frame::{Ends, Frame, HEADROOM, Transport};
 use plane::ledger::{Sum, Traffic};
 use plane::tag::TAG;
-use plane::{About, Lane, Plane, Port, Sender, Sink, Source, Wire};
+use plane::{Lane, Plane, Port, Sender, Source, Wire};
+use rings::Frames;
 
 impl Packet {
     /// The tag that it asks for, in either place.
@@ -51,7 +49,7 @@ impl Packet {
 }
 
 /// The checksums that a packet's first descriptor asks for.
-fn request(first: &Data) -> Request {
+pub(crate) fn request(first: &Data) -> Request {
     Request {
         mac_length: first.mac_length.into(),
         ip_length: first.ip_length.into(),
@@ -68,11 +66,12 @@ fn request(first: &Data) -> Request {
     }
 }
 
-/// The VFs' transmit queues while they are visited.
-struct Senders<'a, B> {
-    card: &'a mut Card,
-    bus: &'a mut B,
-    staging: &'a mut Staging,
+/// The VFs while frames are on their way.
+pub(crate) struct Work<'a, B> {
+    pub(crate) card: &'a mut Card,
+    pub(crate) bus: &'a mut B,
+    /// A place for a packet.
+    pub(crate) staging: &'a mut Staging,
 }
 
 impl Card {
@@ -89,11 +88,13 @@ impl Card {
     ) -> bool {
         let (mut more, mut due) = (false, None);
         for vf in self.masters.iter().map(VfIndex::get) {
-            let Function { tx_ready, .. } = self.functions[usize::from(vf)];
-            for queue in (0..MAX_PAIRS as u8).filter(|queue| tx_ready >> queue & 1 == 1) {
-                let mut senders = Senders { card: self, bus, staging };
+            let mut ready = self.functions[usize::from(vf)].tx_ready;
+            while ready != 0 {
+                let queue = ready.trailing_zeros() as u8;
+                ready &= ready - 1;
+                let mut work = Work { card: self, bus, staging };
                 let sender = Sender { port: Port::of_field(vf.into()), queue };
-                let visited = plane.visit(sender, budget, &mut senders, wire).unwrap_or_default();
+                let visited = plane.visit(sender, budget, &mut work, wire).unwrap_or_default();
                 if !visited.left && visited.due.is_none() {
                     self.functions[usize::from(vf)].tx_ready &= !(1 << queue);
                 }
@@ -113,38 +114,25 @@ impl Card {
     }
 }
 
-impl<B: Bus> Sink for Senders<'_, B> {
-    type Findings = Option<Contents>;
-
-    #[inline(always)]
-    fn deliver(
-        &mut self,
-        port: Port,
-        frame: &mut Frame<'_>,
-        about: About,
-        findings: &mut Option<Contents>,
-    ) -> Result<usize, plane::Missed> {
-        self.card.deliver(port, frame, about, findings, self.bus)
-    }
-}
-
-impl<B: Bus> Source for Senders<'_, B> {
+impl<B: Bus> Source for Work<'_, B> {
     fn may_send(&self, sender: Sender) -> bool {
         self.card.may_send(sender.port.get(), sender.queue)
     }
 
     fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
-        let (mut budget, mut runs) = (budget, !self.card.careful);
+        let (mut budget, (vf, queue)) = (budget, (sender.port.get(), sender.queue));
+        let mut burst = self.card.burst.take();
+        let mut plain = if self.card.careful { None } else { Some(burst.get_or_insert_with(Frames::new)) };
         // A look at the ring costs less than finding no packet in it.
         while budget > 0 && lane.is_due() && self.has_more(sender) {
-            let (vf, queue) = (sender.port.get(), sender.queue);
-            let run = if runs { self.forward_run(vf, queue, budget, lane) } else { 0 };
+            let sent = plain.as_mut().map_or(0, |frames| rings::forward(self, sender, frames, budget, lane));
+            let frames = if sent > 0 { Some(sent) } else { self.forward_packet(vf, queue, lane) };
             // A driver that sends packets of another kind sends more of them.
-            runs = run > 0;
-            let frames = if runs { Some(run) } else { self.forward_packet(vf, queue, lane) };
+            plain = plain.filter(|_| sent > 0);
             let Some(frames) = frames else { break };
             budget = budget.saturating_sub(frames);
         }
+        self.card.burst = burst;
         self.card.count_sent(sender.port.get(), &lane.settle());
         self.has_more(sender)
     }
@@ -158,44 +146,7 @@ impl<B: Bus> Source for Senders<'_, B> {
     }
 }
 
-impl<B: Bus> Senders<'_, B> {
-    /// Takes frames that are a descriptor each, as far as their descriptors are at hand and the budget goes; answers how many.
-    fn forward_run<L: Lane>(&mut self, vf: u8, queue: u8, budget: usize, lane: &mut L) -> usize {
-        let own = BusFunction::Vf(vf);
-        let Some(function) = self.card.functions.get(usize::from(vf)) else { return 0 };
-        let ring = function.tx.get(usize::from(queue)).filter(|_| function.held.is_empty());
-        let Some(Ok(mut at_hand)) = ring.map(|ring| AtHand::read(ring, budget, own, self.bus)) else {
-            return 0;
-        };
-        let (mut staging, inserted) = (mem::take(self.staging), lane.tag(None));
-        staging.set_length(HEADROOM + LONGEST);
-        while let Some(buffer) = at_hand.next() {
-            at_hand.prefetch(usize::from(buffer.length), own, self.bus);
-            // Memory that cannot be reached and checksums that cannot be inserted are left to `forward_packet`.
-            let Some(length) = run::fetch(&buffer, own, &mut staging[HEADROOM..], self.bus) else { break };
-            let place = &mut staging[..HEADROOM + length];
-            let unpadded = &mut place[HEADROOM..][..usize::from(buffer.length)];
-            let asked = buffer.headers.then(|| insert(unpadded, &request(&at_hand.data())));
-            let Ok(sealed) = asked.unwrap_or(Ok(None)) else { break };
-            at_hand.take();
-            if let Some(mut frame) = Frame::new(place) {
-                if sealed.is_some() {
-                    frame.set_seal(sealed);
-                }
-                frame.take_tag();
-                self.send_here(vf, inserted, &mut frame, lane);
-            }
-            if !lane.is_due() {
-                break;
-            }
-        }
-        *self.staging = staging;
-        if at_hand.taken() > 0 {
-            self.card.give_back_run(vf, queue, &mut at_hand, self.bus);
-        }
-        at_hand.taken()
-    }
-
+impl<B: Bus> Work<'_, B> {
     /// Takes one packet, or what is left of one; answers how many frames of the budget it cost, at least 1, or `None` if
     /// there was no packet.
     fn forward_packet<L: Lane>(&mut self, vf: u8, queue: u8, lane: &mut L) -> Option<usize> {
@@ -311,19 +262,13 @@ impl<B: Bus> Senders<'_, B> {
         Some(frames)
     }
 
-    /// A finished frame whose sender asks for a tag, or for none. Not inlined, so that it does not crowd the loop of a run.
+    /// Hands a finished frame to the plane. A tag that is inserted, such as that of the port's VLAN, replaces the guest's own.
     #[inline(never)]
     fn send<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
         let inserted = lane.tag(asked);
         if asked.is_none() || inserted.is_none() {
             frame.take_tag();
         }
-        self.send_here(vf, inserted, frame, lane);
-    }
-
-    /// Hands a frame to the plane. A tag that is `inserted`, such as that of the port's VLAN, replaces the guest's own.
-    #[inline(always)]
-    fn send_here<L: Lane>(&mut self, vf: u8, inserted: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
         frame.tag = inserted.or(frame.tag);
         if lane.send(self, frame).refused.is_some() {
             self.card.count_refused(vf);
@@ -339,7 +284,7 @@ impl Card {
     }
 
     #[cold]
-    fn count_refused(&mut self, vf: u8) {
+    pub(crate) fn count_refused(&mut self, vf: u8) {
         let function = self.functions.get_mut(usize::from(vf));
         function.map(|function| function.statistics.tx_discards += 1).unwrap_or_default();
     }

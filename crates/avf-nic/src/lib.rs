@@ -21,6 +21,7 @@
 //! | `arrival` | frames from the uplink to the plane |
 //! | `ports` | VFs as ports of the plane, frames for them |
 //! | [`contents`], `scaling` | what a receive descriptor says of a frame, and the queue it goes to |
+//! | `plain` | what descriptors say of plain frames, which travel in bursts (crate `rings`) |
 //! | [`receive`] | rings: frames into buffers |
 //! | [`saved`] | the card and its plane set aside; each part knows what it can be |
 //!
@@ -42,11 +43,11 @@ mod function;
 mod held;
 mod interrupt;
 mod mailbox;
+mod plain;
 mod ports;
 pub mod receive;
 mod reset;
 mod ring;
-mod run;
 pub mod saved;
 mod scaling;
 pub mod staging;

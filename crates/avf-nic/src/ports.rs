@@ -8,21 +8,25 @@
 
 use crate::card::Card;
 use crate::contents::Contents;
-use crate::forward::cast;
+use crate::forward::{Work, cast, request};
 use crate::function::Function;
+use crate::plain::{self, Described};
 use crate::receive::{Missed, RxQueue};
 use alloc::vec::Vec;
 use avf::control::Tags;
-use avf::descriptor::rx::WriteBack;
-use avf::ids::{LONGEST, MAX_FRAME, MAX_VFS};
+use avf::descriptor::rx::{PlainWords, WriteBack};
+use avf::descriptor::tx::{Ip, L4, SIZE};
+use avf::ids::{LONGEST, MAX_FRAME, MAX_PAIRS, MAX_VFS};
 use offload::crc::frame_check_sequence;
+use offload::insert::insert;
 use offload::plain::Plain;
-use pcie::Bus;
 use pcie::Function::Vf;
-use plane::frame::Frame;
+use pcie::{Bus, Function as BusFunction, Hint};
+use plane::frame::{Frame, Sealed};
 use plane::pacing::Lateness;
-use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables};
-use plane::{About, Plane, Port, Ports};
+use plane::switch::{Fit, Ids, Mirrors, PortTag, Reason, Tables};
+use plane::{About, Plane, Port, Ports, Sender, Sink};
+use rings::{Misfit, Receiver, Spread, Terms};
 use units::MacAddress;
 
 /// A port whose rate is limited keeps it while the card is polled this late. What is later is lost. As the 82576's PF driver
@@ -47,6 +51,9 @@ impl Card {
             add_filters(&mut tables, function, port.only());
             tables.tags[port.index::<MAX_VFS>()] =
                 function.filters.tags.port_vlan.map_or(PortTag::Asked, PortTag::Always);
+            if strips_tags(function.filters.tags) {
+                tables.strips |= port.only();
+            }
         }
         tables.set_fits([Fit::whole(MAX_FRAME); MAX_VFS]);
         tables.set_longest(LONGEST);
@@ -66,54 +73,9 @@ impl Card {
     }
 
     /// Puts a frame into a receive queue of the VF behind a port. The frame's contents decide which queue that is, and what its
-    /// descriptor says. Nearly every frame takes the usual way, which is inlined.
-    #[inline(always)]
-    pub(crate) fn deliver<B: Bus>(
-        &mut self,
-        port: Port,
-        frame: &mut Frame<'_>,
-        about: About,
-        findings: &mut Option<Contents>,
-        bus: &mut B,
-    ) -> Result<usize, plane::Missed> {
-        if about.alone
-            && !self.careful
-            && let Some(delivered) = self.deliver_usual(port, frame, about, bus)
-        {
-            return delivered;
-        }
-        frame.with_copy(|frame| self.deliver_closely(port, frame, about, findings, bus))
-    }
-
-    /// The usual way: one VF gets a plain frame that is for it alone, and has a buffer at hand that takes all of it. `None` for
-    /// every other frame, which [`Card::deliver_closely`] delivers.
-    #[inline(always)]
-    fn deliver_usual<B: Bus>(
-        &mut self,
-        port: Port,
-        frame: &mut Frame<'_>,
-        about: About,
-        bus: &mut B,
-    ) -> Option<Result<usize, plane::Missed>> {
-        let vf = port.get();
-        let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master)?;
-        let seal = frame.seal();
-        let to_group = frame.ends().is_to_group();
-        let plain = Plain::of(frame.untagged()).filter(|_| !to_group)?;
-        let (hash, queue) = function.scaling.spread_plain(&plain);
-        // Sums are not taken of a frame that has no buffer here.
-        function.rx.get(usize::from(queue)).filter(|ring| ring.has_buffer())?;
-        let contents = Contents::of_plain(&plain, seal);
-        let said = describe(contents, hash, function.filters.tags, frame.tag, about);
-        let bytes = frame.delivered(!strips_tags(function.filters.tags));
-        let filled = function.put_usual((Vf(vf), queue), bytes, said, bus)?;
-        self.reached |= 1 << (vf % MAX_VFS as u8);
-        Some(filled.map(|()| bytes.len()).map_err(|_| plane::Missed::Fault))
-    }
-
-    /// Any way: `findings` are those of the port before, if other ports get the frame too.
+    /// descriptor says: `findings` are those of the port before, if other ports get the frame too.
     #[inline(never)]
-    fn deliver_closely<B: Bus>(
+    pub(crate) fn deliver_closely<B: Bus>(
         &mut self,
         port: Port,
         frame: &mut Frame<'_>,
@@ -145,6 +107,95 @@ impl Card {
     }
 }
 
+impl<B: Bus> Sink for Work<'_, B> {
+    type Findings = Option<Contents>;
+
+    #[inline(always)]
+    fn deliver(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Option<Contents>,
+    ) -> Result<usize, plane::Missed> {
+        if !self.card.careful
+            && let Some(bytes) = rings::deliver(self, port, frame, about)
+        {
+            return Ok(bytes);
+        }
+        self.card.deliver_closely(port, frame, about, findings, self.bus)
+    }
+}
+
+impl<B: Bus> rings::Card for Work<'_, B> {
+    type Bus = B;
+    type TxFormat = plain::Data;
+    type RxFormat = Described;
+
+    fn judges(&self) -> bool {
+        true
+    }
+
+    fn next(&mut self, sender: Sender, most: usize) -> &[[u8; SIZE]] {
+        self.card.next_plain(sender, most, self.bus)
+    }
+
+    fn pass(&mut self, sender: Sender, count: usize) {
+        self.card.pass_plain(sender, count, self.bus);
+    }
+
+    fn source(&mut self, sender: Sender) -> (BusFunction, &mut Hint, &mut B) {
+        let (vf, queue) = (sender.port.get(), usize::from(sender.queue) % MAX_PAIRS);
+        let function = &mut self.card.functions[usize::from(vf)];
+        (Vf(vf), &mut function.tx[queue].buffers, self.bus)
+    }
+
+    fn insert(&self, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
+        let asked = self.card.plain.data(at).filter(|data| (data.ip, data.l4) != (Ip::None, L4::None));
+        asked.map_or(Ok(None), |data| insert(frame, &request(&data)).map_err(|_| Misfit))
+    }
+
+    fn refused(&mut self, sender: Sender, _reason: Reason) {
+        self.card.count_refused(sender.port.get());
+    }
+
+    #[inline]
+    fn spreads(&self, port: Port) -> bool {
+        let function = self.card.functions.get(usize::from(port.get()));
+        function.is_some_and(|function| function.scaling.hashes())
+    }
+
+    #[inline(always)]
+    fn spread(&mut self, port: Port, frame: &Plain<'_>) -> Spread {
+        let function = self.card.functions.get_mut(usize::from(port.get()));
+        let (hash, queue) = function.map_or((None, 0), |function| function.scaling.spread_plain(frame));
+        (queue, hash)
+    }
+
+    #[inline(always)]
+    fn receiver(&mut self, port: Port, queue: u8, terms: Terms) -> Option<Receiver<'_, B, Described>> {
+        let function = self.card.functions.get_mut(usize::from(port.get()));
+        let function = function.filter(|function| function.master)?;
+        let tag = told_of_tag(function.filters.tags, terms.tag);
+        let format = |form| Described::new(PlainWords::new(form, tag, !terms.from_uplink));
+        function.rx.get_mut(usize::from(queue))?.receiver(Vf(port.get()), self.bus, (tag, format))
+    }
+
+    #[inline]
+    fn received(&mut self, port: Port, queue: u8, frames: usize, bytes: u64) {
+        self.card.reached |= port.only().bits();
+        if let Some(function) = self.card.functions.get_mut(usize::from(port.get())) {
+            function.received(queue, frames, bytes);
+        }
+    }
+}
+
+/// Returns the tag that the descriptor has of a frame whose tag was taken out. The tag of the port's VLAN is not told.
+#[inline(always)]
+fn told_of_tag(tags: Tags, tag: Option<u16>) -> Option<u16> {
+    tag.filter(|_| tags.strip && tags.port_vlan.is_none())
+}
+
 /// Whether the VF's frames are delivered without their tag: the VF asked for it, or the PF has put it on a port VLAN.
 #[inline(always)]
 fn strips_tags(tags: Tags) -> bool {
@@ -158,7 +209,7 @@ fn describe(contents: Contents, hash: Option<u32>, tags: Tags, tag: Option<u16>,
         packet_type: contents.packet_type(),
         checksums: contents.checksums(),
         hash,
-        tag: tag.filter(|_| tags.strip && tags.port_vlan.is_none()),
+        tag: told_of_tag(tags, tag),
         loopback: !about.from_uplink,
         end_of_packet: true,
         ..WriteBack::default()

@@ -4,6 +4,7 @@
 //! Left out: the hash itself (crate `offload`), and what of a frame is hashed (`contents`).
 
 use crate::contents::Contents;
+use crate::plain;
 use alloc::boxed::Box;
 use avf::control::HashFunction;
 use avf::ids::{HASH_KEY, LOOKUP_TABLE};
@@ -102,14 +103,14 @@ impl Scaling {
         if self.types() & contents.hash_type() == 0 {
             return (None, 0);
         }
-        let hash = self.hash(frame, contents);
+        let hash = self.hash(contents.ends(frame));
         (Some(hash), self.queue(hash))
     }
 
     /// The same of a plain frame, whose hash may be known.
     #[inline(always)]
     pub(crate) fn spread_plain(&mut self, plain: &Plain<'_>) -> (Option<u32>, u8) {
-        if self.types() & Contents::hash_type_of_plain(plain) == 0 {
+        if self.types() & plain::hash_type(plain.is_udp()) == 0 {
             return (None, 0);
         }
         let (ends, place) = (plain.ends(), Recent::place(plain.ends()));
@@ -122,20 +123,26 @@ impl Scaling {
 
     #[cold]
     fn hash_anew(&mut self, plain: &Plain<'_>, place: usize) -> u32 {
-        let hash = self.hash(plain.frame(), Contents::of_plain(plain, None));
+        let hash = self.hash(plain.end_bytes());
         if let Some(derived) = &mut self.derived {
             derived.recent[place] = Recent { ends: plain.ends(), hash };
         }
         hash
     }
 
-    fn hash(&mut self, frame: &[u8], contents: Contents) -> u32 {
+    /// Returns true if any frame is hashed.
+    #[inline]
+    pub(crate) fn hashes(&self) -> bool {
+        self.types() != 0
+    }
+
+    /// The hash of addresses and ports.
+    fn hash(&mut self, (addresses, ports): (&[u8], &[u8])) -> u32 {
         let Self { key, derived, .. } = self;
         let derived = derived.get_or_insert_with(|| {
             let toeplitz = Toeplitz::new(key.as_flattened());
             Box::new(Derived { toeplitz, recent: [Recent::default(); RECENT] })
         });
-        let (addresses, ports) = contents.ends(frame);
         match self.function {
             HashFunction::Toeplitz => derived.toeplitz.hash(addresses, ports),
             HashFunction::Symmetric => derived.toeplitz.hash_symmetric(addresses, ports),

@@ -5,12 +5,13 @@
 //! Left out: checksums and segmentation (`forward`), for which a packet says what was asked.
 
 use crate::card::Card;
-use crate::run::AtHand;
+use crate::plain::Descriptors;
 use crate::staging::Staging;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
 use avf::ids::{MAX_BUFFERS, MIN_FRAME, RING};
-use pcie::{Access, Bus, DmaFault, Function as BusFunction};
+use pcie::{Access, Bus, DmaFault, Function as BusFunction, Hint, Space};
+use plane::Sender;
 use serde::{Deserialize, Serialize};
 
 /// Descriptors of a packet at most, contexts among them: what 256 KB in pages take, and some.
@@ -41,6 +42,11 @@ pub(crate) struct TxQueue {
     rung: bool,
     /// Malformed packets so far.
     malformed: u32,
+    /// The windows of the ring and of its buffers.
+    #[serde(skip)]
+    hint: Hint,
+    #[serde(skip)]
+    pub(crate) buffers: Hint,
 }
 
 /// What was asked for a packet.
@@ -179,16 +185,17 @@ impl TxQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// The frames of a run were fetched: their descriptors are given back.
-    fn give_back_run<B: Bus>(
+    /// The frames of the first descriptors at hand have left: gives these back.
+    fn pass<B: Bus>(
         &mut self,
-        run: &mut AtHand,
+        plain: &mut Descriptors,
+        count: usize,
         own: BusFunction,
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         let Some(context) = self.context else { return Ok(()) };
-        run.report(own, bus)?;
-        self.advance(&context, run.taken() as u32, own, bus)
+        plain.report(count, Space { function: own, hint: &mut self.hint }, bus)?;
+        self.advance(&context, count as u32, own, bus)
     }
 
     /// The first `descriptors` from the head on are the driver's again; none if the driver cannot be told.
@@ -341,11 +348,29 @@ impl Card {
         outgoing
     }
 
-    /// The frames of a run have left: gives their descriptors back and notes the interrupt.
-    pub(crate) fn give_back_run<B: Bus>(&mut self, vf: u8, queue: u8, run: &mut AtHand, bus: &mut B) {
-        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
+    /// Reads up to `most` descriptors that come next in a queue. None while a packet waits between two segments, and none if they
+    /// cannot be read: [`Card::transmit`] finds out.
+    pub(crate) fn next_plain<B: Bus>(&mut self, sender: Sender, most: usize, bus: &mut B) -> &[[u8; SIZE]] {
+        let Self { functions, plain, .. } = self;
+        let (vf, queue) = (sender.port.get(), usize::from(sender.queue));
+        let function = functions.get_mut(usize::from(vf)).filter(|function| function.held.is_empty());
+        let Some(ring) = function.and_then(|function| function.tx.get_mut(queue)) else { return &[] };
+        let (at, left) = ring.ready();
+        let raw = plain.place(left.min(most), at);
+        let space = Space { function: BusFunction::Vf(vf), hint: &mut ring.hint };
+        if raw.is_empty() || bus.read_descriptors(space, at, raw.as_flattened_mut()).is_err() {
+            return &[];
+        }
+        raw
+    }
+
+    /// The frames of the first descriptors that were read have left: gives these back and notes the interrupt.
+    pub(crate) fn pass_plain<B: Bus>(&mut self, sender: Sender, count: usize, bus: &mut B) {
+        let Self { functions, plain, .. } = self;
+        let (vf, queue) = (sender.port.get(), sender.queue);
+        let Some(function) = functions.get_mut(usize::from(vf)).filter(|_| count > 0) else { return };
         let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return };
-        if ring.give_back_run(run, BusFunction::Vf(vf), bus).is_err() {
+        if ring.pass(plain, count, BusFunction::Vf(vf), bus).is_err() {
             ring.running = false;
             function.counters.dma_faults += 1;
             return;

@@ -4,21 +4,24 @@
 use crate::Nic;
 use crate::buffer::wait::Late;
 use crate::conditions::Conditions;
-use crate::offload::plain;
+use crate::offload::plain::{Advanced, Plain};
 use crate::offload::receive;
 use crate::offload::rss::Hash;
 use crate::offload::split::Split;
-use crate::policy::pool;
+use crate::policy::{self, pool};
 use crate::queue::receive::{Description, Lost};
 use crate::scratch::Receiving;
 use crate::steering::Hits;
 use crate::work::Work;
-use i82576::descriptor::rx::{WriteBack, rss_type, status};
+use i82576::descriptor::SIZE;
+use i82576::descriptor::rx::{rss_type, status};
 use i82576::{Pool, Queue};
 use offload::headers::{Headers, TYPE_IPV4};
-use pcie::Bus;
+use pcie::{Bus, Function, Hint};
 use plane::frame::{Frame, Outer};
-use plane::{About, Missed, Port, Sink};
+use plane::switch::Reason;
+use plane::{About, Missed, Port, Sender, Sink};
+use rings::{Receiver, Spread, Terms};
 
 /// Where a frame goes to.
 #[derive(Clone, Copy)]
@@ -51,49 +54,75 @@ impl<B: Bus> Sink for Work<'_, B> {
         findings: &mut Option<Contents>,
     ) -> Result<usize, Missed> {
         if self.scratch.glances
-            && about.alone
-            && let Some(delivered) = self.deliver_usual(pool(port), frame, about)
+            && let Some(bytes) = rings::deliver(self, port, frame, about)
         {
-            return delivered;
+            return Ok(bytes);
         }
-        frame.with_copy(|frame| self.deliver_closely(pool(port), frame, about, findings))
+        self.deliver_closely(pool(port), frame, about, findings)
     }
 }
 
-impl<B: Bus> Work<'_, B> {
-    /// The usual way: a plain frame goes into one buffer of the pool's usual queue. `None` for every other frame, which
-    /// [`Work::deliver_closely`] delivers.
-    #[inline(always)]
-    fn deliver_usual(
-        &mut self,
-        pool: Pool,
-        frame: &mut Frame<'_>,
-        about: About,
-    ) -> Option<Result<usize, Missed>> {
-        let queue = self.usual_queue(pool);
-        self.open(queue);
-        let opened = self.scratch.receiving[queue.index()].opened.as_ref()?;
-        // Sums are not taken of a frame that has no buffer here.
-        if !self.state.rx[queue.index()].has_room(opened) {
-            return None;
-        }
-        let seal = frame.seal();
-        let found = plain::glance(frame.untagged(), self.scratch.conditions.checks, seal)?;
-        let inexact = if about.inexact { status::PIF } else { 0 };
-        let (status, vlan_tag) = match frame.tag {
-            Some(tag) if about.strips => (found.status | inexact | status::VP, tag),
-            _ => (found.status | inexact, 0),
-        };
-        let said = WriteBack { packet_type: found.packet_type, status, vlan_tag, ..WriteBack::default() };
-        let (trailer, bytes) = (frame.trailer(), frame.delivered(!about.strips));
-        let (rx, file) = (&mut self.state.rx[queue.index()], &mut self.state.file);
-        let Receiving { opened, function } = &self.scratch.receiving[queue.index()];
-        match rx.deliver_usual(file, opened.as_ref()?, *function, self.bus, bytes, said)? {
-            Ok(()) => Some(Ok(bytes.len() - trailer)),
-            Err(_) => Some(Err(Missed::Fault)),
+impl<B: Bus> rings::Card for Work<'_, B> {
+    type Bus = B;
+    type TxFormat = Advanced;
+    type RxFormat = Plain;
+
+    fn judges(&self) -> bool {
+        self.scratch.glances
+    }
+
+    fn next(&mut self, sender: Sender, most: usize) -> &[[u8; SIZE]] {
+        let Self { state, scratch, bus, .. } = self;
+        let queue = policy::queue(sender);
+        let (tx, file) = (&mut state.tx[queue.index()], &mut state.file);
+        let Some(ring) = tx.open(file) else { return &[] };
+        let at_hand = tx.next_plain(file, &ring, most, state.owners.of_queue(queue), *bus);
+        at_hand.unwrap_or_else(|_| {
+            scratch.faults += 1;
+            &[]
+        })
+    }
+
+    fn pass(&mut self, sender: Sender, count: usize) {
+        let tx = &mut self.state.tx[policy::queue(sender).index()];
+        if let Some(ring) = tx.open(&self.state.file) {
+            tx.pass_plain(&ring, count);
         }
     }
 
+    fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut B) {
+        let queue = policy::queue(sender);
+        (self.state.owners.of_queue(queue), self.state.tx[queue.index()].buffers(), self.bus)
+    }
+
+    fn refused(&mut self, sender: Sender, reason: Reason) {
+        self.refused(policy::queue(sender), reason);
+    }
+
+    #[inline]
+    fn spreads(&self, _port: Port) -> bool {
+        false
+    }
+
+    #[inline]
+    fn spread(&mut self, _port: Port, _frame: &offload::plain::Plain<'_>) -> Spread {
+        (0, None)
+    }
+
+    #[inline]
+    fn receiver(&mut self, port: Port, _queue: u8, terms: Terms) -> Option<Receiver<'_, B, Plain>> {
+        let queue = self.usual_queue(pool(port));
+        self.open(queue);
+        let Receiving { opened, function } = &self.scratch.receiving[queue.index()];
+        let format = Plain::new(self.scratch.conditions.checks, terms);
+        self.state.rx[queue.index()].receiver(opened.as_ref()?, *function, self.bus, format)
+    }
+
+    #[inline]
+    fn received(&mut self, _port: Port, _queue: u8, _frames: usize, _bytes: u64) {}
+}
+
+impl<B: Bus> Work<'_, B> {
     /// Any way: `findings` are those of the pool before, if other pools get the frame too.
     #[inline(never)]
     fn deliver_closely(
@@ -200,14 +229,14 @@ impl<B: Bus> Work<'_, B> {
         described: &mut Description,
     ) -> Result<(), Lost> {
         self.open(queue);
-        let (rx, file) = (&mut self.state.rx[queue.index()], &mut self.state.file);
+        let rx = &mut self.state.rx[queue.index()];
         let Receiving { opened: Some(opened), function, .. } = &self.scratch.receiving[queue.index()] else {
             return Err(Lost::Disabled);
         };
         // The legacy format cannot tell of an interrupt at once, and has none.
         let urgent = urgent && !opened.is_legacy();
         described.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome = rx.deliver(file, opened, *function, self.bus, bytes, *described);
+        let outcome = rx.deliver(opened, *function, self.bus, bytes, *described);
         self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         outcome
     }

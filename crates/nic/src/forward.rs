@@ -6,8 +6,7 @@ use crate::offload::segment::{flag_masks, segmenter};
 use crate::offload::transmit;
 use crate::policy;
 use crate::queue::packet::{Invalid, Packet, Taken};
-use crate::queue::ring::Ring;
-use crate::scratch::{FRAME, Staging};
+use crate::scratch::Staging;
 use crate::uplink;
 use crate::work::Work;
 use i82576::Queue;
@@ -21,6 +20,7 @@ use pcie::{Bus, Function};
 use plane::frame::{Frame, HEADER, HEADROOM, Outer};
 use plane::uplink::Uplink;
 use plane::{Lane, Origin, Sender, Source, Wire};
+use rings::Ring;
 
 /// The largest packet a queue may hand over: 256 KB is what PAYLEN can say, with room for headers.
 pub(crate) const MAX_PACKET: usize = 260 * 1024;
@@ -63,14 +63,20 @@ impl<B: Bus> Source for Work<'_, B> {
         let (mut budget, mut left, queue) = (budget, true, policy::queue(sender));
         let function = self.state.owners.of_queue(queue);
         let open = Open { queue, function, ring: self.state.tx[queue.index()].open(&self.state.file) };
-        let mut staging = core::mem::take(&mut self.scratch.staging);
+        let mut burst = self.scratch.burst.take().filter(|_| self.scratch.shortcuts);
         while left && budget > 0 && lane.is_due() {
-            let frames = self.forward_plain(&open, &mut staging.frame, budget, lane);
-            let frames = if frames > 0 { Some(frames) } else { self.forward_any(&open, &mut staging, lane) };
+            // A look at the ring costs less than finding no packet in it.
+            if !self.has_more(sender) {
+                left = false;
+                break;
+            }
+            let plain = burst.as_mut().map_or(0, |burst| rings::forward(self, sender, burst, budget, lane));
+            let frames = if plain > 0 { Some(plain) } else { self.forward_any(&open, lane) };
             left = frames.is_some();
             budget = budget.saturating_sub(frames.unwrap_or(0));
         }
-        self.scratch.staging = staging;
+        self.scratch.burst = burst;
+        lane.counters().dma_faults += core::mem::take(&mut self.scratch.faults);
         self.state.count_sent(queue.pool(), &lane.settle());
         let announced = self.state.tx[queue.index()].write_back(&mut self.state.file, function, self.bus);
         lane.counters().dma_faults += u64::from(self.state.announce(queue, Direction::Tx, announced));
@@ -146,55 +152,13 @@ impl<B: Bus> Work<'_, B> {
         }
     }
 
-    /// Takes packets of which each is a frame that asks for nothing, as far as their descriptors are at hand and the budget
-    /// goes; answers what they cost. Such a packet gives no cause to block its queue.
-    #[inline(never)]
-    fn forward_plain<L: Lane>(
-        &mut self,
-        open: &Open,
-        staging: &mut [u8],
-        budget: usize,
-        lane: &mut L,
-    ) -> usize {
-        let (&Open { queue, function, ring: Some(ring) }, Some(staging)) =
-            (open, staging.first_chunk_mut::<FRAME>())
-        else {
-            return 0;
-        };
-        if !self.scratch.shortcuts || lane.tag_types().1.is_some() {
-            return 0;
-        }
-        let Ok(at_hand) = self.state.tx[queue.index()].at_hand(&ring, function, self.bus) else {
-            lane.counters().dma_faults += 1;
-            return 1;
-        };
-        let mut cost = 0;
-        for at in at_hand {
-            let tx = &mut self.state.tx[queue.index()];
-            let Some(buffer) = tx.plain(at).filter(|_| cost < budget && lane.is_due()) else { break };
-            let length = usize::from(buffer.length);
-            tx.prefetch(at, length, function, self.bus);
-            let place = &mut staging[HEADROOM..HEADROOM + length];
-            let taken = tx.take_plain(at, &buffer, (&ring, function), &mut self.state.file, self.bus, place);
-            cost += tx.effort().max(1);
-            if taken.is_err() {
-                lane.counters().dma_faults += 1;
-                break;
-            }
-            let length = pad(&mut staging[HEADROOM..], length);
-            if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + length]) {
-                self.send(queue, Asked::default(), &mut frame, lane);
-            }
-        }
-        cost
-    }
-
     /// Takes one packet, or what is left of one, from a transmit queue; answers how many frames of the budget it
     /// cost, at least 1, or `None` if there was no packet, or none may follow.
     #[inline(never)]
-    fn forward_any<L: Lane>(&mut self, open: &Open, staging: &mut Staging, lane: &mut L) -> Option<usize> {
+    fn forward_any<L: Lane>(&mut self, open: &Open, lane: &mut L) -> Option<usize> {
         let queue = open.queue;
-        let frames = match self.take(open, staging) {
+        let mut staging = core::mem::take(&mut self.scratch.staging);
+        let frames = match self.take(open, &mut staging) {
             Taken::Nothing => None,
             Taken::Empty => Some(1),
             Taken::Dropped(why) => {
@@ -206,13 +170,14 @@ impl<B: Bus> Work<'_, B> {
                 Some(1)
             }
             Taken::Packet(packet) if packet.orders.segment() => {
-                Some(self.segment(queue, packet, staging, lane))
+                Some(self.segment(queue, packet, &mut staging, lane))
             }
             Taken::Packet(packet) => {
                 self.send_whole(queue, &packet, &mut staging.packet, lane);
                 Some(1)
             }
         };
+        self.scratch.staging = staging;
         frames
             .filter(|_| !self.is_blocked(queue))
             .map(|frames| frames.max(self.state.tx[queue.index()].effort()))

@@ -11,12 +11,13 @@ use i82576::Time;
 use i82576::ids::{MAX_FRAME, QUEUES};
 use pcie::Function;
 use plane::frame::HEADROOM;
+use rings::Frames;
 
 /// Bytes that a packet may need in its place.
 pub(crate) const PACKET: usize = HEADROOM + MAX_PACKET;
 
 /// Bytes that a frame may need in its place.
-pub(crate) const FRAME: usize = HEADROOM + MAX_FRAME;
+const FRAME: usize = HEADROOM + MAX_FRAME;
 
 /// Where frames are while they pass through.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +62,10 @@ pub(crate) struct Scratch {
     pub(crate) receiving: [Receiving; QUEUES],
     /// Where frames are.
     pub(crate) staging: Staging,
+    /// Plain frames that are on their way together; `None` while they are lent to `rings`.
+    pub(crate) burst: Option<Box<Frames>>,
+    /// Requests for memory that were refused since they were counted.
+    pub(crate) faults: u64,
     /// The descriptors of the packet that is taken from a transmit queue.
     pub(crate) descriptors: Descriptors,
 }
@@ -79,6 +84,8 @@ impl Scratch {
             opened: 0,
             receiving: [Receiving::NOTHING; QUEUES],
             staging: Staging { packet, frame },
+            burst: Some(Frames::new()),
+            faults: 0,
             descriptors: NO_DESCRIPTORS,
         }
     }

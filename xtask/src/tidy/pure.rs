@@ -9,12 +9,13 @@ use super::source::{Rust, attribute, group, ident, inside, is_punct};
 use crate::metadata::{self, Package};
 
 /// The crates that are state machines.
-pub(super) const PURE: [&str; 16] = [
+pub(super) const PURE: [&str; 17] = [
     "units",
     "pcie",
     "plane",
     "offload",
     "capture-filter",
+    "rings",
     "i82576",
     "avf",
     "nic",

@@ -1,11 +1,11 @@
-//! The card takes frames that are one descriptor each from a ring in runs, and all others one by one. Frames, counters and
+//! The card takes frames that are one descriptor each from a ring in bursts, and all others one by one. Frames, counters and
 //! descriptors are the same either way.
 
 use crate::built::tcp4;
 use crate::offloads::{SUMS, all_of, cut, two};
 use crate::world::MEMORY;
 use avf::control::{Control, Order, TxContext};
-use avf::descriptor::tx::{self, Buffer, Data, Ip, L4, Transmit, command};
+use avf::descriptor::tx::{self, Data, Ip, L4, Transmit, command};
 use avf::ids::HASH_KEY;
 use avf::register as r;
 use driver::Hal;
@@ -34,9 +34,10 @@ enum Kind {
     NotIp,
     WrongSum,
     OtherPort,
+    Trailing,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind::Plain,
     Kind::Summed,
     Kind::Cut,
@@ -48,6 +49,7 @@ const KINDS: [Kind; 11] = [
     Kind::NotIp,
     Kind::WrongSum,
     Kind::OtherPort,
+    Kind::Trailing,
 ];
 
 impl Kind {
@@ -65,6 +67,8 @@ impl Kind {
             Self::NotIp => frame[12] = 0x88,
             Self::WrongSum => frame[30] ^= n,
             Self::OtherPort => frame[35] ^= n % 3,
+            // Behind the packet, and not summed up with it.
+            Self::Trailing => frame.push(n),
         }
         (frame, TxOffload::default())
     }
@@ -147,14 +151,15 @@ proptest! {
         }
         let expected = match tx::parse(&raw) {
             Transmit::Data(data) => {
-                let Data { address, length, report_status, ip, l4, .. } = data;
-                let headers = (ip, l4) != (Ip::None, L4::None);
+                let headers = (data.ip, data.l4) != (Ip::None, L4::None);
                 let alone = data.end_of_packet && data.tag.is_none() && !data.dummy;
-                alone.then_some(Buffer { address, length, report_status, headers })
+                alone.then_some((u32::from(data.length), data.report_status, headers))
             }
             _ => None,
         };
-        assert_eq!(tx::alone(&raw), expected);
+        let second = u64::from_le_bytes(raw[8..].try_into().unwrap());
+        let plain = tx::plain_length(second).map(|length| (length, tx::reports(&raw), tx::asks_checksums(second)));
+        assert_eq!(plain, expected);
     }
 }
 

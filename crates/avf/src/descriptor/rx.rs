@@ -165,6 +165,80 @@ mod flex {
     pub(super) const LENGTH: u32 = 32;
 }
 
+/// The first two words of descriptors of a form that tell a frame's packet type and checksums. What they have in common and the
+/// length is to be added ([`PlainWords`]).
+#[must_use]
+pub const fn contents(form: Form, packet_type: u8, checksums: Option<Checksums>) -> [u64; 2] {
+    let (looked, found) = match checksums {
+        Some(found) => (true, found),
+        None => (false, Checksums { ip_wrong: false, l4_wrong: false }),
+    };
+    match form {
+        Form::Short | Form::Legacy => {
+            let wrong = flag(found.ip_wrong, legacy::IPE) | flag(found.l4_wrong, legacy::L4E);
+            [0, flag(looked, legacy::L3L4P) | wrong | (packet_type as u64) << legacy::PTYPE]
+        }
+        Form::Flex(_) | Form::FlexLate => {
+            let wrong = flag(found.ip_wrong, flex::IPE) | flag(found.l4_wrong, flex::L4E);
+            [(packet_type as u64) << flex::PTYPE, flag(looked, flex::L3L4P) | wrong]
+        }
+    }
+}
+
+/// Descriptors of one form that have much in common. They say what [`WriteBack::emit`] would.
+#[derive(Debug, Clone, Copy)]
+pub struct PlainWords {
+    form: Form,
+    common: [u64; 2],
+    /// One byte of length in each word.
+    byte: [u64; 2],
+}
+
+impl PlainWords {
+    /// Descriptors of a form, each of a whole frame: the tag that was taken out of it, and whether it came from inside the card.
+    #[must_use]
+    #[inline]
+    pub fn new(form: Form, tag: Option<u16>, loopback: bool) -> Self {
+        let (present, bits) = (tag.is_some(), u64::from(tag.unwrap_or(0)) << 16);
+        match form {
+            Form::Short | Form::Legacy => {
+                let told = flag(present, legacy::L2TAG1P) | flag(loopback, legacy::LPBK);
+                let second = DD | flag(true, legacy::EOF) | told;
+                Self { form, common: [bits, second], byte: [0, 1 << legacy::LENGTH] }
+            }
+            Form::Flex(_) | Form::FlexLate => {
+                let told = flag(present, flex::L2TAG1P) | flag(loopback, flex::LPBK);
+                let second = DD | flag(true, flex::EOF) | told | bits;
+                Self { form, common: [form.number().into(), second], byte: [1 << flex::LENGTH, 0] }
+            }
+        }
+    }
+
+    /// The form.
+    #[must_use]
+    #[inline]
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The words of a descriptor that says in addition what [`contents`] has, the hash, and the length, which is below 16,384.
+    #[must_use]
+    #[inline(always)]
+    pub fn words(&self, [first, second]: [u64; 2], hash: Option<u32>, length: u32) -> [u64; 4] {
+        let lengths = self.byte.map(|byte| byte * u64::from(length));
+        let first = self.common[0] | first | lengths[0];
+        let second = self.common[1] | second | lengths[1];
+        let Some(hash) = hash.map(u64::from) else { return [first, second, 0, 0] };
+        match self.form {
+            Form::Short | Form::Legacy => {
+                [first | hash << 32, second | legacy::HASH_VALID << legacy::FLTSTAT, 0, 0]
+            }
+            Form::Flex(_) => [first, second | flag(true, flex::RSS_VALID) | hash << 32, 0, 0],
+            Form::FlexLate => [first, second | flag(true, flex::RSS_VALID), 0, hash],
+        }
+    }
+}
+
 impl WriteBack {
     /// The descriptor as the card writes it, DD set: as many bytes of it as the form has. The second word must be
     /// written after the others.

@@ -126,19 +126,6 @@ pub fn parse(raw: &[u8; SIZE]) -> Transmit {
     }
 }
 
-/// The buffer of a packet that has no other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Buffer {
-    /// Where it is.
-    pub address: u64,
-    /// Its bytes (14 bits).
-    pub length: u16,
-    /// Say when it is done.
-    pub report_status: bool,
-    /// The descriptor says what headers the packet has, for checksums.
-    pub headers: bool,
-}
-
 /// The fields of a data descriptor's second word that are fixed where the descriptor is the whole packet: type, EOP, IL2TAG1,
 /// DUMMY.
 const ALONE_MASK: u64 = 0xf | (command::EOP | command::IL2TAG1 | command::DUMMY) << COMMAND_SHIFT;
@@ -146,24 +133,25 @@ const ALONE: u64 = DATA | command::EOP << COMMAND_SHIFT;
 /// The kinds of the IP header and of the transport.
 const HEADERS: u64 = (3 << 5 | 3 << 8) << COMMAND_SHIFT;
 
-/// Reads a descriptor that is a whole packet without a tag; `None` if it is none.
+/// Returns the bytes of a packet that is one descriptor and asks for no tag, by the descriptor's second word; `None` for every other.
 #[must_use]
-#[inline]
-pub fn alone(raw: &[u8; SIZE]) -> Option<Buffer> {
-    let info = word(raw, 1);
-    (info & ALONE_MASK == ALONE).then(|| Buffer {
-        address: word(raw, 0),
-        length: field(info, 34, 14) as u16,
-        report_status: info >> COMMAND_SHIFT & command::RS != 0,
-        headers: info & HEADERS != 0,
-    })
+#[inline(always)]
+pub fn plain_length(second: u64) -> Option<u32> {
+    (second & ALONE_MASK == ALONE).then(|| field(second, 34, 14) as u32)
 }
 
-/// The buffer's address in a descriptor that has one.
+/// Returns true if the second word of such a descriptor asks for checksums, or names the packet's headers.
+#[must_use]
+#[inline(always)]
+pub fn asks_checksums(second: u64) -> bool {
+    second & HEADERS != 0
+}
+
+/// Returns true if a data descriptor asks for a report.
 #[must_use]
 #[inline]
-pub fn address(raw: &[u8; SIZE]) -> u64 {
-    word(raw, 0)
+pub fn reports(raw: &[u8; SIZE]) -> bool {
+    word(raw, 1) & REPORT != 0
 }
 
 /// The second word of a descriptor that is given back. The card writes nothing else of it.

@@ -132,28 +132,22 @@ pub fn buffer(raw: &[u8; SIZE]) -> Option<Buffer> {
     })
 }
 
-/// The buffer of a descriptor that is a whole packet by itself and asks for nothing but to be sent and reported; `None` for
-/// every other. It takes one look, where [`buffer`] and [`Orders`](super::orders::Orders) answer the same in several.
+/// The bytes of a packet that is one descriptor and asks for nothing but to be sent and reported, by the descriptor's second word;
+/// `None` for every other. It takes one look, where [`buffer`] and [`Orders`](super::orders::Orders) answer the same in several.
 #[must_use]
-#[inline]
-pub fn plain(raw: &[u8; SIZE]) -> Option<Buffer> {
+#[inline(always)]
+pub fn plain_length(second: u64) -> Option<u32> {
     const KIND: u32 = DEXT | DTYP_DATA << DTYP_SHIFT | EOP;
     const LOOKED_AT: u32 = KIND | 0xf << DTYP_SHIFT | VLE | TSE | TSTAMP;
-    let asked = qword(raw, 1);
-    let plain = asked & (LOOKED_AT as u64 | ((IXSM | TXSM) as u64) << 32) == KIND as u64;
-    plain.then(|| Buffer {
-        address: qword(raw, 0),
-        length: asked as u16,
-        end_of_packet: true,
-        report_status: asked & RS as u64 != 0,
-    })
+    let plain = second & (LOOKED_AT as u64 | ((IXSM | TXSM) as u64) << 32) == KIND as u64;
+    plain.then_some((second as u16).into())
 }
 
-/// The buffer's address in a descriptor that has one.
+/// Returns 1 if a data descriptor asks for a report, else 0.
 #[must_use]
-#[inline]
-pub fn address(raw: &[u8; SIZE]) -> u64 {
-    qword(raw, 0)
+#[inline(always)]
+pub fn report_of(raw: &[u8; SIZE]) -> u32 {
+    (dword(raw, 2) & RS) / RS
 }
 
 /// Reads a descriptor.
@@ -276,7 +270,7 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, Data, L4, Transmit, buffer, legacy, parse, plain};
+    use super::{Context, Data, L4, Transmit, buffer, legacy, parse, plain_length, qword, report_of};
     use crate::descriptor::orders::Orders;
 
     #[test]
@@ -324,9 +318,11 @@ mod tests {
             let raw = (u128::from_le_bytes(usual.emit()) ^ flipped).to_le_bytes();
             let quiet = Orders::of(&raw).is_some_and(|orders| !asks(orders));
             let expected = buffer(&raw).filter(|buffer| buffer.end_of_packet && quiet);
-            assert_eq!(plain(&raw), expected, "bits {one} and {two}");
+            let length = expected.map(|buffer| buffer.length.into());
+            assert_eq!(plain_length(qword(&raw, 1)), length, "bits {one} and {two}");
+            assert!(expected.is_none_or(|buffer| u32::from(buffer.report_status) == report_of(&raw)));
         }
-        assert!(plain(&usual.emit()).is_some());
+        assert!(plain_length(qword(&usual.emit(), 1)).is_some());
     }
 
     #[test]

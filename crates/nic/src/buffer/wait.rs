@@ -117,13 +117,13 @@ impl<B: Bus> Work<'_, B> {
         let (queue, mut description) = (frame.queue, frame.description);
         let port = port(queue.pool());
         self.open(queue);
-        let (rx, file) = (&mut self.state.rx[queue.index()], &mut self.state.file);
+        let rx = &mut self.state.rx[queue.index()];
         let Receiving { opened: Some(opened), function } = &self.scratch.receiving[queue.index()] else {
             return false;
         };
         let urgent = frame.urgent && !opened.is_legacy();
         description.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome = rx.deliver(file, opened, *function, self.bus, bytes, description);
+        let outcome = rx.deliver(opened, *function, self.bus, bytes, description);
         self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         match outcome {
             Ok(()) => {

@@ -1,32 +1,82 @@
-//! What there is to say of a plain frame, which takes no more than a glance: the same that [`classify`] says of any frame.
+//! Descriptors of plain frames, for the bursts of `rings`: which transmit descriptors are such, and what receive descriptors say
+//! after a glance, the same that [`classify`] says of any frame.
 //!
 //! [`classify`]: super::receive::classify
 
-use super::receive::Receive;
+use core::ops::RangeInclusive;
 use i82576::bits::rxcsum::{IPOFL, TUOFL};
 use i82576::descriptor::rx::{packet_type, status};
-use offload::plain::Plain;
-use plane::frame::Sealed;
+use i82576::descriptor::{DD, tx};
+use offload::plain::PlainKind;
+use plane::frame::HEADER;
+use rings::{RxFormat, Terms, TxFormat};
 
-/// What there is to say of a frame, as RXCSUM asks; `None` if it takes a closer look. What
-/// the card itself has `sealed` needs no second look at the payload. Tags must not be of the type of IPv4.
-#[must_use]
-#[inline(always)]
-pub(crate) fn glance(frame: &[u8], rxcsum: u32, sealed: Option<Sealed>) -> Option<Receive> {
-    let plain = Plain::of(frame)?;
-    let (packet_type, looked_at) = if plain.is_udp() {
+/// Advanced data descriptors.
+#[derive(Debug)]
+pub(crate) struct Advanced;
+
+impl TxFormat for Advanced {
+    /// A frame costs no more than one of the budget.
+    const LENGTHS: RangeInclusive<u32> = HEADER as u32..=4095;
+
+    #[inline(always)]
+    fn plain(second: u64) -> Option<u32> {
+        tx::plain_length(second)
+    }
+}
+
+/// The two words of a descriptor for each thing that may be found: packet type in the first, status in the second.
+const WORDS: [[u64; 2]; PlainKind::ALL] = {
+    let mut words = [[0; 2]; PlainKind::ALL];
+    let mut index = 0;
+    while index < PlainKind::ALL {
+        words[index] = words_of(PlainKind::of(index));
+        index += 1;
+    }
+    words
+};
+
+const fn words_of(found: PlainKind) -> [u64; 2] {
+    let (kind, looked_at) = if found.is_udp() {
         (packet_type::IPV4 | packet_type::UDP, status::L4CS | status::UDPCS)
     } else {
         (packet_type::IPV4 | packet_type::TCP, status::L4CS)
     };
-    let mut status = 0;
-    if rxcsum & IPOFL != 0 {
-        status |= status::IPCS | if plain.is_network_right() { 0 } else { status::IPE };
+    let network = status::IPCS | if found.is_network_right() { 0 } else { status::IPE };
+    let transport = match found.is_transport_right() {
+        None => 0,
+        Some(true) => looked_at,
+        Some(false) => looked_at | status::L4E,
+    };
+    [(kind as u64) << 4, (DD | status::EOP | network | transport) as u64]
+}
+
+/// Words of the receive descriptors of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plain {
+    /// Bits of the second word that RXCSUM asks for.
+    asked: u64,
+    /// Bits that all descriptors of the run have in the second word.
+    common: u64,
+}
+
+impl Plain {
+    /// Makes the words of a run for a value of RXCSUM.
+    #[inline]
+    pub(crate) fn new(rxcsum: u32, terms: Terms) -> Self {
+        let unasked = |bit: u32, bits: u32| if rxcsum & bit != 0 { 0 } else { bits };
+        let network = unasked(IPOFL, status::IPCS | status::IPE);
+        let transport = unasked(TUOFL, status::L4CS | status::UDPCS | status::L4E);
+        let inexact = if terms.inexact { u64::from(status::PIF) } else { 0 };
+        let tag = terms.tag.map_or(0, |tag| u64::from(status::VP) | u64::from(tag) << 48);
+        Self { asked: !u64::from(network | transport), common: inexact | tag }
     }
-    if rxcsum & TUOFL != 0
-        && let Some(right) = plain.is_transport_right(sealed)
-    {
-        status |= looked_at | if right { 0 } else { status::L4E };
+}
+
+impl RxFormat for Plain {
+    #[inline(always)]
+    fn words(self, found: PlainKind, _hash: Option<u32>, length: u32) -> [u64; 4] {
+        let [first, second] = WORDS[found.index()];
+        [first, second & self.asked | self.common | u64::from(length) << 32, 0, 0]
     }
-    Some(Receive { packet_type, status })
 }

@@ -1,19 +1,18 @@
-//! A receive queue: posted descriptors are fetched ahead in bursts, frames are scattered into their buffers,
-//! and the descriptors go back in bursts. Left out: which bytes go to header buffers (`buffers`).
+//! A receive queue: frames are scattered into the buffers of posted descriptors, which are read and given back in bursts
+//! (`rings`). Left out: which bytes go to header buffers (`buffers`).
 
 mod saved;
 
-use super::BURST;
 use super::buffers::{Buffers, Layout};
-use super::ring::Ring;
-use super::write_back::{Batch, Way};
+use super::ring;
 use crate::file::RegisterFile;
 use crate::offload::split::Split;
 use i82576::Queue;
-use i82576::descriptor::rx::{Posted, WriteBack, status};
+use i82576::descriptor::rx::{self as descriptor, WriteBack, status};
 use i82576::descriptor::{SIZE, legacy};
 use i82576::register::{rx, rx_block};
-use pcie::{Access, Bus, DmaFault, FRAMES_AHEAD, Function, Iova};
+use pcie::{Bus, DmaFault, Function, Iova};
+use rings::{Posted, Receiver, Ring};
 use serde::{Deserialize, Serialize};
 
 /// What the descriptor of a frame says about it, beside lengths.
@@ -74,14 +73,10 @@ pub enum Lost {
 #[serde(into = "saved::Saved", try_from = "saved::Saved")]
 pub struct ReceiveQueue {
     queue: Queue,
-    /// Descriptors fetched ahead, as they are in the ring.
-    posted: [[u8; SIZE]; BURST],
-    next: usize,
-    fetched: usize,
-    /// The next descriptor to fetch.
-    fetch_at: u32,
-    /// Descriptors filled and not written back yet.
-    done: Batch,
+    /// Descriptors read ahead, and those filled and not given back yet.
+    posted: Posted,
+    /// The ring itself has faulted; it stays silent until it is set up anew.
+    halted: bool,
     /// The ring, as its registers have it; `None` if the queue receives nothing. It follows from them and is not saved.
     ring: Option<Ring>,
 }
@@ -95,27 +90,19 @@ impl ReceiveQueue {
     /// A queue that holds nothing.
     #[must_use]
     pub fn new(queue: Queue) -> Self {
-        Self {
-            queue,
-            posted: [[0; SIZE]; BURST],
-            next: 0,
-            fetched: 0,
-            fetch_at: 0,
-            done: Batch::at(0),
-            ring: None,
-        }
+        Self { queue, posted: Posted::at(0), halted: false, ring: None }
     }
 
     /// A register of the ring was written, or the queue goes on from a saved state.
     pub fn decode(&mut self, file: &RegisterFile) {
-        self.ring = Ring::receive(file, self.queue);
+        self.ring = ring::receive(file, self.queue);
     }
 
     /// Forgets what was fetched or not yet written back and starts over at the head register: the queue was
     /// reset, enabled or given another ring.
     pub fn restart(&mut self, file: &RegisterFile) {
         let head = file.get(rx_block(self.queue) + rx::RDH);
-        *self = Self { fetch_at: head, done: Batch::at(head), ..Self::new(self.queue) };
+        *self = Self { posted: Posted::at(head), ..Self::new(self.queue) };
         self.decode(file);
     }
 
@@ -123,34 +110,27 @@ impl ReceiveQueue {
     /// that fits one buffer is not looked at any closer.
     #[must_use]
     pub fn open(&self, file: &RegisterFile, shortcuts: bool) -> Option<Opened> {
-        debug_assert_eq!(self.ring, Ring::receive(file, self.queue));
+        debug_assert_eq!(self.ring, ring::receive(file, self.queue));
         let ring = self.ring?;
         let buffers = Buffers::of(file, self.queue);
         let one_buffer = if shortcuts { buffers.whole() } else { 0 };
-        let known = ring.contains(self.fetch_at) && ring.contains(self.done.head());
+        let known = ring.contains(self.posted.fetch_at()) && ring.contains(self.posted.head());
         known.then_some(Opened { ring, buffers, one_buffer })
     }
 
-    /// Puts a frame into one buffer, if it fits as it is and a descriptor is left; its descriptor is what is `said`, but for the
-    /// length. `None` if not: [`Self::deliver`] knows more. No register was written since the queue was opened.
+    /// The queue as bursts use it, with what its descriptors say; `None` if the ring has faulted.
     #[inline(always)]
-    pub(crate) fn deliver_usual<B: Bus>(
-        &mut self,
-        file: &mut RegisterFile,
+    pub(crate) fn receiver<'a, B, S>(
+        &'a mut self,
         opened: &Opened,
         function: Function,
-        bus: &mut B,
-        frame: &[u8],
-        said: WriteBack,
-    ) -> Option<Result<(), Lost>> {
-        if frame.len() > opened.one_buffer || !self.has_room(opened) {
-            return None;
-        }
-        Some(match self.put(file, &opened.ring, function, bus, frame, said) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Lost::Fault),
-            Err(_) => Err(self.halt()),
-        })
+        bus: &'a mut B,
+        format: S,
+    ) -> Option<Receiver<'a, B, S>> {
+        let Opened { ring, one_buffer: longest, .. } = *opened;
+        let room = (ring.most() as usize).saturating_sub(self.posted.used());
+        let posted = &mut self.posted;
+        (!self.halted).then_some(Receiver { posted, ring, room, longest, function, bus, format })
     }
 
     /// Puts a frame into as many buffers as it needs, or into none. No register was written since the queue was opened.
@@ -159,21 +139,20 @@ impl ReceiveQueue {
     /// [`Lost`]: nothing of the frame will be seen by software.
     pub fn deliver<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
         opened: &Opened,
         function: Function,
         bus: &mut B,
         frame: &[u8],
         description: Description,
     ) -> Result<(), Lost> {
-        if self.done.is_halted() {
+        if self.halted {
             return Err(Lost::Disabled);
         }
         let delivery = Delivery::new(frame, &description, &opened.buffers);
         if self.left(&opened.ring) < delivery.needed() {
             return Err(Lost::NoDescriptors);
         }
-        match self.fill(file, &opened.ring, function, bus, &delivery) {
+        match self.fill(&opened.ring, function, bus, &delivery) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Lost::Fault),
             Err(_) => Err(self.halt()),
@@ -190,53 +169,22 @@ impl ReceiveQueue {
     /// The ring has faulted and stays silent.
     #[cold]
     fn halt(&mut self) -> Lost {
-        self.done.halt();
+        self.halted = true;
+        self.posted.drop_filled();
         Lost::Fault
     }
 
     /// Descriptors that may be filled: never so many that the ring goes round before any is given back, which
     /// software could otherwise bring about by moving the tail back behind what was fetched.
     fn left(&self, ring: &Ring) -> usize {
-        let posted = self.fetched - self.next + ring.available(self.fetch_at) as usize;
-        posted.min(ring.most().saturating_sub(self.done.waiting()) as usize)
-    }
-
-    /// Whether the queue runs and a descriptor is left.
-    #[inline]
-    pub(crate) fn has_room(&self, opened: &Opened) -> bool {
-        let posted = self.next < self.fetched || opened.ring.available(self.fetch_at) > 0;
-        posted && self.done.waiting() < opened.ring.most() && !self.done.is_halted()
-    }
-
-    /// Fills a descriptor with a frame, as [`Self::fill`] would.
-    #[inline(always)]
-    fn put<B: Bus>(
-        &mut self,
-        file: &mut RegisterFile,
-        ring: &Ring,
-        function: Function,
-        bus: &mut B,
-        frame: &[u8],
-        said: WriteBack,
-    ) -> Result<bool, DmaFault> {
-        let posted = self.take(ring, function, bus)?;
-        let ahead = self.next + FRAMES_AHEAD;
-        if ahead < self.fetched {
-            let packet = Posted::parse(&self.posted[ahead % BURST]).packet;
-            bus.prefetch(function, (packet, frame.len()), Access::Write);
-        }
-        let whole = write(bus, function, posted.packet, frame);
-        let status = said.status | status::EOP | if whole { 0 } else { status::RXE };
-        let back = WriteBack { length: frame.len() as u16, status, ..said };
-        self.finish(file, ring, function, bus, back.emit())?;
-        Ok(whole)
+        let posted = self.posted.ready() + ring.available(self.posted.fetch_at()) as usize;
+        posted.min((ring.most() as usize).saturating_sub(self.posted.used()))
     }
 
     /// Fills descriptors with a frame; answers whether all of it reached memory. What did not is lost, as a
     /// posted write is that the bus refuses, and the descriptor says so: the ring goes on.
     fn fill<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
         ring: &Ring,
         function: Function,
         bus: &mut B,
@@ -254,48 +202,32 @@ impl ReceiveQueue {
             if later.is_empty() {
                 break;
             }
-            self.finish(file, ring, function, bus, delivery.raw(&back, &posted))?;
+            self.finish(ring, delivery.raw(&back, &posted));
             (rest, back) = (later, WriteBack::default());
             posted = self.take(ring, function, bus)?;
         }
         delivery.description.tell(&mut back);
         back.status |= if whole { 0 } else { status::RXE };
-        self.finish(file, ring, function, bus, delivery.raw(&back, &posted))?;
+        self.finish(ring, delivery.raw(&back, &posted));
         Ok(whole)
     }
 
-    /// The next posted descriptor, fetching a burst if none is at hand.
-    #[inline(always)]
-    fn take<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<Posted, DmaFault> {
-        if self.next == self.fetched {
-            self.fetch(ring, function, bus)?;
-        }
-        let posted = &self.posted[self.next % BURST];
-        self.next += 1;
-        Ok(Posted::parse(posted))
-    }
-
-    #[cold]
-    fn fetch<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<(), DmaFault> {
-        let count = ring.contiguous(self.fetch_at, ring.available(self.fetch_at).min(BURST as u32));
-        let posted = &mut self.posted.as_flattened_mut()[..count as usize * SIZE];
-        bus.dma_read(function, ring.address(self.fetch_at), posted)?;
-        (self.next, self.fetched) = (0, count as usize);
-        self.fetch_at = ring.advance(self.fetch_at, count);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn finish<B: Bus>(
+    /// The next posted descriptor, reading a burst if none is ready.
+    fn take<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
         ring: &Ring,
         function: Function,
         bus: &mut B,
-        raw: [u8; SIZE],
-    ) -> Result<(), DmaFault> {
-        self.done.push(raw, true);
-        if self.done.is_full() { self.done.flush(file, ring, self.way(), function, bus) } else { Ok(()) }
+    ) -> Result<descriptor::Posted, DmaFault> {
+        self.posted.prepare(ring, function, bus)?;
+        let raw = self.posted.next(ring).and_then(|raw| raw.first_chunk());
+        Ok(raw.map(descriptor::Posted::parse).unwrap_or_default())
+    }
+
+    /// The next descriptor is filled.
+    fn finish(&mut self, ring: &Ring, raw: [u8; SIZE]) {
+        let words = u128::from_le_bytes(raw);
+        self.posted.fill(ring, [words as u64, (words >> 64) as u64, 0, 0]);
     }
 
     /// Descriptors that software has posted and the card has not given back.
@@ -303,10 +235,6 @@ impl ReceiveQueue {
     pub fn available(&self, file: &RegisterFile) -> u32 {
         let head = file.get(rx_block(self.queue) + rx::RDH);
         self.ring.map_or(0, |ring| ring.available(head))
-    }
-
-    fn way(&self) -> Way {
-        Way { register: rx_block(self.queue) + rx::RDH, memory: None }
     }
 
     /// Gives back what is done; answers whether there was anything, so that an interrupt is due.
@@ -320,7 +248,15 @@ impl ReceiveQueue {
         function: Function,
         bus: &mut B,
     ) -> Result<bool, DmaFault> {
-        self.done.finish(file, self.ring, self.way(), function, bus)
+        if let Some(ring) = self.ring {
+            let given = if self.halted { Ok(false) } else { self.posted.give_back(&ring, function, bus) };
+            file.set(rx_block(self.queue) + rx::RDH, self.posted.head());
+            if let Err(fault) = given {
+                self.halt();
+                return Err(fault);
+            }
+        }
+        Ok(self.posted.take_spoke())
     }
 }
 
@@ -359,7 +295,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// A descriptor as the queue's format has it.
-    fn raw(&self, back: &WriteBack, posted: &Posted) -> [u8; SIZE] {
+    fn raw(&self, back: &WriteBack, posted: &descriptor::Posted) -> [u8; SIZE] {
         if !self.buffers.is_legacy() {
             return back.emit();
         }

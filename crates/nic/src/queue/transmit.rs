@@ -7,7 +7,7 @@ mod saved;
 use super::BURST;
 use super::held::Held;
 use super::packet::{Invalid, Packet, Taken};
-use super::ring::Ring;
+use super::ring;
 use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
 use i82576::Queue;
@@ -16,7 +16,8 @@ use i82576::descriptor::orders::Orders;
 use i82576::descriptor::tx::{Buffer, Context, Transmit, buffer, parse};
 use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
-use pcie::{Access, Bus, DmaFault, Function};
+use pcie::{Access, Bus, DmaFault, Function, Hint, Space};
+use rings::Ring;
 use saved::SavedTransmit;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,9 @@ pub struct TransmitQueue {
     /// The ring, as its registers have it; `None` if the queue is disabled or they make none. It follows from them and is
     /// not saved.
     ring: Option<Ring>,
+    /// The windows of the ring and of its buffers.
+    hint: Hint,
+    buffers: Hint,
 }
 
 impl TransmitQueue {
@@ -90,17 +94,19 @@ impl TransmitQueue {
             effort: (0, 0),
             held: Held::default(),
             ring: None,
+            hint: Hint(0),
+            buffers: Hint(0),
         }
     }
 
     /// Whether the queue is at a descriptor of its ring, if it has one.
     pub(crate) fn is_in_its_ring(&self, file: &RegisterFile) -> bool {
-        Ring::transmit(file, self.queue).is_none_or(|ring| ring.contains(self.done.head()))
+        ring::transmit(file, self.queue).is_none_or(|ring| ring.contains(self.done.head()))
     }
 
     /// A register of the ring was written, or the queue goes on from a saved state.
     pub fn decode(&mut self, file: &RegisterFile) {
-        self.ring = Ring::transmit(file, self.queue);
+        self.ring = ring::transmit(file, self.queue);
     }
 
     /// Forgets what was fetched and starts over at the head register: the queue was enabled or given another
@@ -143,7 +149,7 @@ impl TransmitQueue {
     /// The ring as the registers have it; `None` if the queue sends nothing.
     #[must_use]
     pub fn open(&self, file: &RegisterFile) -> Option<Ring> {
-        debug_assert_eq!(self.ring, Ring::transmit(file, self.queue));
+        debug_assert_eq!(self.ring, ring::transmit(file, self.queue));
         self.ring.filter(|ring| ring.contains(self.done.head()))
     }
 
@@ -265,7 +271,8 @@ impl TransmitQueue {
         }
         let count = ring.contiguous(index, ring.available(index).min(BURST as u32));
         let burst = &mut self.burst.as_flattened_mut()[..count as usize * SIZE];
-        bus.dma_read(function, ring.address(index), burst)?;
+        let space = Space { function, hint: &mut self.hint };
+        bus.read_descriptors(space, ring.address(index), burst)?;
         (self.fetched_at, self.fetched) = (index, count);
         Ok(0)
     }

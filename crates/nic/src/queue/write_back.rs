@@ -3,12 +3,12 @@
 //! there is nothing that TXDCTL.SWFLSH would have to flush. Left out: which descriptors those are.
 
 use super::BURST;
-use super::ring::Ring;
 use crate::file::RegisterFile;
 use crate::saved::Damaged;
 use alloc::vec::Vec;
-use i82576::descriptor::SIZE;
-use pcie::{Bus, DmaFault, Function, Iova};
+use i82576::descriptor::{DD, SIZE, tx};
+use pcie::{Bus, DmaFault, Function, Hint, Iova, Space};
+use rings::Ring;
 use serde::{Deserialize, Serialize};
 
 /// Where a queue tells how far it is.
@@ -34,6 +34,8 @@ pub struct Batch {
     spoke: bool,
     /// The ring itself faulted; it stays silent until it is set up anew.
     halted: bool,
+    /// The window of the ring.
+    hint: Hint,
 }
 
 /// A batch as it is saved: what waits, and nothing of what went before.
@@ -48,7 +50,7 @@ struct SavedBatch {
 
 impl From<Batch> for SavedBatch {
     fn from(batch: Batch) -> Self {
-        let Batch { raw, count, at, speaks, spoke, halted } = batch;
+        let Batch { raw, count, at, speaks, spoke, halted, .. } = batch;
         Self { raw: raw[..count].to_vec(), at, speaks, spoke, halted }
     }
 }
@@ -59,7 +61,7 @@ impl TryFrom<SavedBatch> for Batch {
     fn try_from(saved: SavedBatch) -> Result<Self, Damaged> {
         let SavedBatch { raw: waiting, at, speaks, spoke, halted } = saved;
         let (raw, count) = burst(&waiting, [0; SIZE])?;
-        Ok(Self { raw, count, at, speaks, spoke, halted })
+        Ok(Self { raw, count, at, speaks, spoke, halted, hint: Hint(0) })
     }
 }
 
@@ -75,7 +77,20 @@ impl Batch {
     /// Nothing, at a ring index.
     #[must_use]
     pub fn at(index: u32) -> Self {
-        Self { raw: [[0; SIZE]; BURST], count: 0, at: index, speaks: false, spoke: false, halted: false }
+        Self::of(index, false, false)
+    }
+
+    /// An empty batch at a ring index. `spoke`: descriptors were given back without an interrupt yet. `halted`: the ring has faulted.
+    #[must_use]
+    pub fn of(index: u32, spoke: bool, halted: bool) -> Self {
+        let raw = [[0; SIZE]; BURST];
+        Self { raw, count: 0, at: index, speaks: false, spoke, halted, hint: Hint(0) }
+    }
+
+    /// Returns true if descriptors were given back without an interrupt yet.
+    #[must_use]
+    pub fn spoke(&self) -> bool {
+        self.spoke
     }
 
     /// No more fits.
@@ -115,6 +130,19 @@ impl Batch {
             self.count += 1;
             self.speaks |= speaks;
         }
+    }
+
+    /// Adds transmit descriptors, as many as there is room for, those that ask for a report as done.
+    pub fn push_sent(&mut self, sent: &[[u8; SIZE]]) {
+        let (mut count, mut reports) = (0, 0);
+        for (slot, raw) in self.raw[self.count..].iter_mut().zip(sent) {
+            let report = tx::report_of(raw);
+            let done = u128::from(report * DD) << 96;
+            *slot = (u128::from_le_bytes(*raw) | done).to_le_bytes();
+            (count, reports) = (count + 1, reports | report);
+        }
+        self.count += count;
+        self.speaks |= reports != 0;
     }
 
     /// Gives back what is done, if the queue has a `ring`; answers whether an interrupt is due.
@@ -162,7 +190,7 @@ impl Batch {
     }
 
     fn write<B: Bus>(
-        &self,
+        &mut self,
         ring: &Ring,
         from: u32,
         count: usize,
@@ -171,11 +199,13 @@ impl Batch {
     ) -> Result<(), DmaFault> {
         let before_wrap = ring.contiguous(from, count as u32) as usize;
         let (one, two) = self.raw[..count].split_at(before_wrap);
-        bus.dma_write_descriptors(function, ring.address(from), one.as_flattened(), SIZE)?;
-        if two.is_empty() {
-            return Ok(());
+        for (at, raw) in [(from, one), (0, two)] {
+            if !raw.is_empty() {
+                let space = Space { function, hint: &mut self.hint };
+                bus.write_descriptors(space, ring.address(at), raw.as_flattened(), SIZE)?;
+            }
         }
-        bus.dma_write_descriptors(function, ring.address(0), two.as_flattened(), SIZE)
+        Ok(())
     }
 
     /// Empties the batch; answers whether software is to be told.

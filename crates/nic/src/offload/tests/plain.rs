@@ -2,14 +2,41 @@
 
 use super::frames::{built, ipv4, link, tcp4, udp4};
 use super::parsed;
-use crate::offload::plain::glance;
-use crate::offload::receive::classify;
+use crate::offload::plain::Plain;
+use crate::offload::receive::{Receive, classify};
 use alloc::vec::Vec;
 use etherparse::VlanId;
 use i82576::bits::rxcsum;
+use i82576::descriptor::DD;
+use i82576::descriptor::rx::{WriteBack, status};
+use offload::plain;
 use plane::bytes::be16;
 use plane::frame::{Sealed, Transport};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+use rings::{RxFormat, Terms};
+
+/// Returns what the descriptor says of a frame after a glance; `None` if a glance is not enough.
+fn glance(frame: &[u8], control: u32, seal: Option<Sealed>) -> Option<Receive> {
+    let found = plain::Plain::of(frame.first_chunk()?, frame.len())?.find(frame, seal);
+    if seal.is_none() {
+        assert!(in_a_burst(frame).is_none_or(|seen| seen == found), "{frame:02x?}");
+    }
+    let terms = Terms { tag: None, inexact: false, from_uplink: false };
+    let [first, second, ..] = Plain::new(control, terms).words(found, None, 0);
+    let raw = (u128::from(second) << 64 | u128::from(first)).to_le_bytes();
+    let WriteBack { packet_type, status, .. } = WriteBack::parse(&raw).unwrap();
+    Some(Receive { packet_type, status: status & !(DD | status::EOP) })
+}
+
+/// Looks at the head and sums up the rest; returns `None` if that is not enough.
+fn in_a_burst(frame: &[u8]) -> Option<plain::PlainKind> {
+    let (mut head, within) = ([0; 64], frame.len().min(64));
+    head[..within].copy_from_slice(&frame[..within]);
+    let rest =
+        frame[within..].chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8);
+    let mut glance = plain::Glance::default();
+    glance.look(&head, frame.len() as u32).then(|| glance.finish(rest.sum()))
+}
 
 fn agrees(frame: &[u8], control: u32, seal: Option<Sealed>) -> bool {
     let Some(found) = glance(frame, control, seal) else { return false };
@@ -19,8 +46,9 @@ fn agrees(frame: &[u8], control: u32, seal: Option<Sealed>) -> bool {
 }
 
 #[test]
-fn tcp_and_udp_over_ipv4_need_no_more_than_a_glance() {
-    for frame in [tcp4(b"payload"), udp4(b"payload"), tcp4(&[]), udp4(&[]), udp4(&[7; 1472])] {
+fn tcp_and_udp_over_ipv4_take_a_glance_only() {
+    for mut frame in [tcp4(b"payload"), udp4(b"payload"), tcp4(&[]), udp4(&[]), udp4(&[7; 1472])] {
+        frame.resize(frame.len().max(60), 0);
         assert!(agrees(&frame, u32::MAX, None) && agrees(&frame, 0, None));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::ReceiveQueue;
 use crate::file::RegisterFile;
-use crate::queue::ring::Ring;
-use crate::queue::write_back::{Batch, burst};
+use crate::queue::ring;
+use crate::queue::write_back::Batch;
 use crate::saved::Damaged;
 use alloc::vec::Vec;
 use i82576::Queue;
@@ -11,7 +11,8 @@ use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::Posted;
 use serde::{Deserialize, Serialize};
 
-/// A queue as it is saved: the descriptors that have not been used yet.
+/// A queue as it is saved: the descriptors that have not been used yet. Between two polls none waits to be given back, but in a ring
+/// that has faulted, where it waits in vain.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "SavedReceive")]
 pub(super) struct Saved {
@@ -23,9 +24,10 @@ pub(super) struct Saved {
 
 impl From<ReceiveQueue> for Saved {
     fn from(from: ReceiveQueue) -> Self {
-        let ReceiveQueue { queue, posted, next, fetched, fetch_at, done, .. } = from;
-        let posted = posted[next..fetched].iter().map(Posted::parse).collect();
-        Self { queue, posted, fetch_at, done }
+        let ReceiveQueue { queue, posted, halted, .. } = from;
+        let unused = posted.unused(SIZE).filter_map(|raw| raw.first_chunk());
+        let done = Batch::of(posted.head(), posted.spoke(), halted);
+        Self { queue, posted: unused.map(Posted::parse).collect(), fetch_at: posted.fetch_at(), done }
     }
 }
 
@@ -33,17 +35,19 @@ impl TryFrom<Saved> for ReceiveQueue {
     type Error = Damaged;
 
     fn try_from(saved: Saved) -> Result<Self, Damaged> {
-        let posted: Vec<_> = saved.posted.iter().map(Posted::emit).collect();
-        let (posted, fetched) = burst(&posted, [0; SIZE])?;
-        let Saved { queue, fetch_at, done, .. } = saved;
-        Ok(Self { queue, posted, next: 0, fetched, fetch_at, done, ring: None })
+        let Saved { queue, posted, fetch_at, done } = saved;
+        let unused: Vec<_> = posted.iter().map(Posted::emit).collect();
+        let places = (done.head(), fetch_at);
+        let posted = rings::Posted::resume(unused.as_flattened(), SIZE, places, done.spoke());
+        let posted = posted.ok_or(Damaged("more descriptors wait than a burst has"))?;
+        Ok(Self { posted, halted: done.is_halted(), ..Self::new(queue) })
     }
 }
 
 impl ReceiveQueue {
     /// Whether the queue is at descriptors of its ring, if it has one. Any other state cannot be.
     pub(crate) fn is_in_its_ring(&self, file: &RegisterFile) -> bool {
-        let ring = Ring::receive(file, self.queue);
-        ring.is_none_or(|ring| ring.contains(self.fetch_at) && ring.contains(self.done.head()))
+        let ring = ring::receive(file, self.queue);
+        ring.is_none_or(|ring| ring.contains(self.posted.fetch_at()) && ring.contains(self.posted.head()))
     }
 }

@@ -1,78 +1,54 @@
-//! Frames that ask for nothing, taken in runs: descriptors at hand of which each is a whole frame, as most are. Left out:
-//! every other packet, and what the switch makes of a frame.
+//! Plain frames for the bursts of `rings`: the descriptors that come next, and those whose frames have left. Left out: every other
+//! packet.
 
 use super::TransmitQueue;
 use crate::file::RegisterFile;
 use crate::queue::BURST;
-use crate::queue::ring::Ring;
-use core::ops::{Range, RangeInclusive};
-use i82576::descriptor::tx::{self, Buffer};
-use i82576::ids::{FCS, MAX_FRAME};
-use pcie::{Access, Bus, DmaFault, FRAMES_AHEAD, Function};
-use plane::frame::HEADER;
-
-/// Bytes that a frame may have, check sequence excluded.
-const FRAME_BYTES: RangeInclusive<u16> = HEADER as u16..=(MAX_FRAME - FCS) as u16;
+use i82576::descriptor::SIZE;
+use pcie::{Bus, DmaFault, Function, Hint};
+use rings::Ring;
 
 impl TransmitQueue {
-    /// The places of the descriptors that come next, of which a burst is fetched if none is at hand; none while a packet
-    /// waits, or is dropped up to its end. The ring was opened after the queue's registers were written the last time.
+    /// Returns up to `most` descriptors that come next, fetched in a burst; none while a packet waits, or
+    /// is dropped up to its end, and none if the ring cannot be read: [`TransmitQueue::take`] finds out. The ring was opened
+    /// after the queue's registers were written the last time.
     ///
     /// # Errors
-    /// [`DmaFault`] if the ring is not in the function's memory; it then stays silent until it is set up anew.
-    pub(crate) fn at_hand<B: Bus>(
+    /// [`DmaFault`] if descriptors cannot be given back; the queue then stays silent until it is set up anew.
+    pub(crate) fn next_plain<B: Bus>(
         &mut self,
+        file: &mut RegisterFile,
         ring: &Ring,
+        most: usize,
         function: Function,
         bus: &mut B,
-    ) -> Result<Range<usize>, DmaFault> {
+    ) -> Result<&[[u8; SIZE]], DmaFault> {
         let next = self.next(ring);
         let available = ring.available(next);
         if available == 0 || self.skipping || self.done.is_halted() || !self.held.is_empty() {
-            return Ok(0..0);
+            return Ok(&[]);
         }
-        let fetched = self.fetch(ring, next, function, bus);
-        if fetched.is_err() {
+        let Ok(at) = self.fetch(ring, next, function, bus) else { return Ok(&[]) };
+        if self.done.is_full()
+            && let Err(fault) = self.done.flush(file, ring, self.way(file), function, bus)
+        {
             self.done.halt();
+            return Err(fault);
         }
-        let at = fetched?;
-        Ok(at..self.fetched.min(at as u32 + available) as usize)
+        let room = BURST - self.done.waiting() as usize;
+        let count = (self.fetched as usize).saturating_sub(at).min(available as usize).min(most).min(room);
+        Ok(&self.burst[at..at + count])
     }
 
-    /// The buffer of the descriptor at a place, if it is a frame by itself that asks for nothing, as most are.
-    #[must_use]
-    #[inline]
-    pub(crate) fn plain(&self, at: usize) -> Option<Buffer> {
-        tx::plain(&self.burst[at % BURST]).filter(|buffer| FRAME_BYTES.contains(&buffer.length))
+    /// Passes the first `count` descriptors of [`TransmitQueue::next_plain`].
+    pub(crate) fn pass_plain(&mut self, ring: &Ring, count: usize) {
+        let at = self.next(ring).wrapping_sub(self.fetched_at) as usize % BURST;
+        self.done.push_sent(&self.burst[at..(at + count).min(BURST)]);
+        self.effort = (count.min(1), 0);
     }
 
-    /// Has the bus fetch the frame that comes [`FRAMES_AHEAD`] after the one at a place.
-    #[inline(always)]
-    pub(crate) fn prefetch<B: Bus>(&self, at: usize, length: usize, function: Function, bus: &mut B) {
-        let at = at + FRAMES_AHEAD;
-        if at < self.fetched as usize {
-            bus.prefetch(function, (tx::address(&self.burst[at % BURST]), length), Access::Read);
-        }
-    }
-
-    /// Copies the frame of such a descriptor, which is the next one, to the start of `place`, and passes the descriptor.
-    #[inline(always)]
-    pub(crate) fn take_plain<B: Bus>(
-        &mut self,
-        at: usize,
-        buffer: &Buffer,
-        open: (&Ring, Function),
-        file: &mut RegisterFile,
-        bus: &mut B,
-        place: &mut [u8],
-    ) -> Result<(), DmaFault> {
-        let (ring, function) = open;
-        let copied = bus.dma_read(function, buffer.address, place);
-        let passed = self.pass(file, ring, function, bus, self.burst[at % BURST], buffer.report_status);
-        self.effort = (1, if copied.is_ok() { place.len() } else { 0 });
-        if passed.is_err() {
-            self.done.halt();
-        }
-        passed.and(copied)
+    /// The hint where the queue's buffers are.
+    pub(crate) fn buffers(&mut self) -> &mut Hint {
+        &mut self.buffers
     }
 }

@@ -39,7 +39,8 @@ impl TryFrom<SavedTransmit> for TransmitQueue {
     fn try_from(saved: SavedTransmit) -> Result<Self, Damaged> {
         let (burst, fetched) = burst(&saved.burst, [0; SIZE])?;
         let SavedTransmit { queue, contexts, fetched_at, done, skipping, effort, held, .. } = saved;
+        let empty = Self::new(queue);
         let fetched = fetched as u32;
-        Ok(Self { queue, contexts, burst, fetched_at, fetched, done, skipping, effort, held, ring: None })
+        Ok(Self { contexts, burst, fetched_at, fetched, done, skipping, effort, held, ..empty })
     }
 }

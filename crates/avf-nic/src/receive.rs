@@ -1,18 +1,16 @@
 //! Receive rings: a frame goes into as many posted buffers as it needs, or into none. Its descriptors go back together with
-//! those of the frames that come with it (`burst`). Left out: who gets a frame and in
-//! which queue, checksums and hashes, which come with the frame; the check sequence, which is put behind it before.
-
-mod burst;
+//! those of the frames that come with it (`rings`). Left out: who gets a frame and in which queue, checksums and hashes, which come
+//! with the frame; the check sequence, which is put behind it before.
 
 use crate::card::Card;
 use crate::function::Function;
 use alloc::boxed::Box;
 use avf::control::RxContext;
-use avf::descriptor::rx::{Cast, WriteBack};
+use avf::descriptor::rx::{Cast, Form, WriteBack};
 use avf::ids::{FCS, MAX_FRAME, RING};
-use burst::Burst;
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use plane::tag::TAG;
+use rings::{Posted, Receiver, Ring};
 use serde::{Deserialize, Serialize};
 
 /// A receive queue.
@@ -24,13 +22,10 @@ pub(crate) struct RxQueue {
     /// The register, as the driver wrote it: setting the queue up keeps it, since DPDK writes it before.
     pub(crate) tail: u32,
     pub(crate) running: bool,
-    /// The longest frame that fits one buffer as it is, while the queue runs; 0 until [`RxQueue::fill`] has found out.
-    #[serde(skip)]
-    usual: usize,
     /// Descriptors at hand, once a frame has come. Between two calls of the card none of them waits to be given back, so nothing of
     /// it is saved.
     #[serde(skip)]
-    burst: Option<Box<Burst>>,
+    posted: Option<Box<Posted>>,
 }
 
 /// What is said of a frame that arrives.
@@ -85,43 +80,53 @@ impl RxQueue {
     /// Starts or stops the queue. What was read ahead is read again after a stop: the driver may have posted other buffers.
     pub(crate) fn run(&mut self, on: bool) {
         if !(on && self.running) {
-            (self.usual, self.burst) = (0, None);
+            self.posted = None;
         }
         self.running = on;
     }
 
-    /// Whether a posted descriptor is at hand.
-    #[inline(always)]
-    pub(crate) fn has_buffer(&self) -> bool {
-        self.burst.as_ref().is_some_and(|burst| burst.has_one())
+    /// The ring, if it is set up and its tail is in it.
+    #[inline]
+    fn ring(&self) -> Option<Ring> {
+        self.ring_up_to(self.tail)
     }
 
-    /// Puts a frame into the buffer of a descriptor at hand. `None` if there is none, or the frame does not fit:
-    /// [`RxQueue::fill`] knows more.
+    #[inline]
+    fn ring_up_to(&self, tail: u32) -> Option<Ring> {
+        let context = self.context.as_ref()?;
+        Ring::new(context.base, context.length.into(), context.form.size(), tail)
+    }
+
+    /// Returns the queue as bursts use it, with its descriptor format; `tag` is the tag that its descriptors name. `None` if it does
+    /// not run, or keeps check sequences.
     #[inline(always)]
-    fn fill_usual<B: Bus>(
-        &mut self,
-        own: BusFunction,
-        frame: &[u8],
-        said: WriteBack,
-        bus: &mut B,
-    ) -> Option<Result<(), Missed>> {
-        let (Some(context), Some(burst)) = (&self.context, &mut self.burst) else { return None };
-        let room = Room { head: self.head, tail: self.tail, slots: context.length.into() };
-        if frame.len() + stripped(&said) > self.usual || !burst.has_one() || room.posted() == 0 {
-            return None;
-        }
-        if burst.put(context.form, own, (frame, said), bus).is_err() {
-            return Some(Err(self.stop()));
-        }
-        self.head = room.next();
-        Some(Ok(()))
+    pub(crate) fn receiver<'a, B, S>(
+        &'a mut self,
+        function: BusFunction,
+        bus: &'a mut B,
+        (tag, format): (Option<u16>, impl FnOnce(Form) -> S),
+    ) -> Option<Receiver<'a, B, S>> {
+        let ring = self.ring().filter(|_| self.running)?;
+        let Self { context: Some(context), head, posted, .. } = self else { return None };
+        let most = (context.max_frame as usize).saturating_sub(FCS + stripped(tag));
+        let longest = most.min(context.buffer_bytes as usize);
+        let (room, format) = (ring.available(*head) as usize, format(context.form));
+        let posted = posted.get_or_insert_with(|| Box::new(Posted::at(*head)));
+        (!context.keep_fcs).then_some(Receiver { posted, ring, room, longest, function, bus, format })
+    }
+
+    /// A burst has filled buffers.
+    #[inline]
+    pub(crate) fn advance(&mut self, buffers: usize) {
+        let slots = self.context.map_or(1, |context| context.length.into());
+        let head = self.head + buffers as u32;
+        self.head = if head >= slots { head - slots } else { head };
     }
 
     /// Memory could not be reached.
     #[cold]
     fn stop(&mut self) -> Missed {
-        (self.running, self.usual) = (false, 0);
+        self.running = false;
         Missed::Fault
     }
 
@@ -134,114 +139,69 @@ impl RxQueue {
         bus: &mut B,
     ) -> Result<(), Missed> {
         let Self { context: Some(context), running: true, .. } = self else { return Err(Missed::NotRunning) };
-        let apart = stripped(&said) + if said.fcs { 0 } else { FCS };
+        let apart = stripped(said.tag) + if said.fcs { 0 } else { FCS };
         if frame.is_empty() || frame.len() + apart > context.max_frame as usize {
             return Err(Missed::TooLong);
         }
         let piece = context.buffer_bytes.max(1) as usize;
         let wanted = if frame.len() <= piece { 1 } else { frame.len().div_ceil(piece) };
-        let room = Room { head: self.head, tail: self.tail, slots: context.length.into() };
-        if wanted > room.posted() as usize {
+        let context = *context;
+        let Some(ring) = self.ring().filter(|ring| wanted <= ring.available(self.head) as usize) else {
             return Err(Missed::NoBuffer);
-        }
-        let longest = piece.min((context.max_frame as usize).saturating_sub(FCS));
-        self.usual = if context.keep_fcs { 0 } else { longest };
-        let burst = self.burst.get_or_insert_default();
-        match Self::scatter(context, room, burst, own, (frame, said), bus) {
-            Ok(head) => self.head = head,
+        };
+        let posted = self.posted.get_or_insert_with(|| Box::new(Posted::at(self.head)));
+        match Self::scatter(&context, &ring, posted, own, (frame, said), bus) {
+            Ok(()) => self.advance(wanted),
             Err(_) => return Err(self.stop()),
         }
         Ok(())
     }
 
-    /// Puts a frame into as many buffers as it needs; returns where the head is then.
+    /// Puts a frame into as many buffers as it needs.
     fn scatter<B: Bus>(
         context: &RxContext,
-        mut room: Room,
-        burst: &mut Burst,
+        ring: &Ring,
+        posted: &mut Posted,
         own: BusFunction,
         (frame, said): (&[u8], WriteBack),
         bus: &mut B,
-    ) -> Result<u32, DmaFault> {
+    ) -> Result<(), DmaFault> {
         let mut pieces = frame.chunks(context.buffer_bytes.max(1) as usize).peekable();
         while let Some(bytes) = pieces.next() {
-            let said = WriteBack { end_of_packet: pieces.peek().is_none(), ..said };
-            room.head = burst.fill(context, &room, own, (bytes, said), bus)?;
+            posted.prepare(ring, own, bus)?;
+            bus.dma_write(own, posted.word(ring, 0, 0), bytes)?;
+            let said =
+                WriteBack { length: bytes.len() as u16, end_of_packet: pieces.peek().is_none(), ..said };
+            let raw = said.emit(context.form);
+            let words = raw.as_chunks::<8>().0;
+            posted.fill(ring, core::array::from_fn(|word| u64::from_le_bytes(words[word])));
         }
-        Ok(room.head)
+        Ok(())
     }
 
     /// Gives the driver the descriptors of the frames that were put into the ring; answers whether there were any. If memory
     /// cannot be reached, the queue is stopped.
     fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) -> Result<bool, DmaFault> {
-        let (Some(context), Some(burst)) = (&self.context, &mut self.burst) else { return Ok(false) };
-        let given = burst.give_back(context, own, bus);
+        // Whatever the tail is by now.
+        let Some(ring) = self.ring_up_to(0) else { return Ok(false) };
+        let Some(posted) = &mut self.posted else { return Ok(false) };
+        let given = posted.give_back(&ring, own, bus);
+        let told = posted.take_spoke();
         if given.is_err() {
             self.stop();
         }
-        given
+        given.map(|_| told)
     }
 }
 
 /// Bytes of the tag that was taken out of a frame into its descriptor. A queue's limit counts them, but not those of a port VLAN's
 /// tag: i40e's PF driver gives a queue of such a VF 4 bytes more.
 #[inline(always)]
-fn stripped(said: &WriteBack) -> usize {
-    if said.tag.is_some() { TAG } else { 0 }
-}
-
-/// Where a ring stands: what the driver has posted is from the head up to the tail.
-struct Room {
-    head: u32,
-    tail: u32,
-    slots: u32,
-}
-
-impl Room {
-    /// Buffers that are posted. A tail beyond the ring posts none.
-    #[inline]
-    fn posted(&self) -> u32 {
-        let Self { head, tail, slots } = *self;
-        match () {
-            () if tail >= slots || head >= slots => 0,
-            () if tail >= head => tail - head,
-            () => tail + slots - head,
-        }
-    }
-
-    /// Of these, buffers before the ring's end.
-    fn contiguous(&self) -> u32 {
-        self.posted().min(self.slots.saturating_sub(self.head))
-    }
-
-    /// Where the head is when a buffer is used.
-    #[inline]
-    fn next(&self) -> u32 {
-        if self.head + 1 < self.slots { self.head + 1 } else { 0 }
-    }
+fn stripped(tag: Option<u16>) -> usize {
+    if tag.is_some() { TAG } else { 0 }
 }
 
 impl Function {
-    /// Puts a frame to this VF alone into a receive queue, and counts it, as [`Function::put`] does; `None` if the queue has no
-    /// buffer at hand that takes it.
-    #[inline(always)]
-    pub(crate) fn put_usual<B: Bus>(
-        &mut self,
-        (own, queue): (BusFunction, u8),
-        frame: &[u8],
-        said: WriteBack,
-        bus: &mut B,
-    ) -> Option<Result<(), Missed>> {
-        let filled = self.rx.get_mut(usize::from(queue))?.fill_usual(own, frame, said, bus)?;
-        if let Err(missed) = filled {
-            return Some(Err(self.count_missed(missed)));
-        }
-        self.rx_filled |= 1 << queue;
-        self.statistics.rx_bytes += frame.len() as u64;
-        self.statistics.rx_unicast += 1;
-        Some(Ok(()))
-    }
-
     /// Puts a frame into a receive queue, and counts it. The driver is told by [`Card::give_back`].
     pub(crate) fn put<B: Bus>(
         &mut self,
@@ -263,6 +223,17 @@ impl Function {
             Cast::Broadcast => &mut statistics.rx_broadcast,
         } += 1;
         Ok(())
+    }
+
+    /// A burst has filled buffers of a receive queue with frames to one station.
+    #[inline]
+    pub(crate) fn received(&mut self, queue: u8, frames: usize, bytes: u64) {
+        if let Some(ring) = self.rx.get_mut(usize::from(queue)) {
+            ring.advance(frames);
+            self.rx_filled |= 1 << queue;
+            self.statistics.rx_bytes += bytes;
+            self.statistics.rx_unicast += frames as u64;
+        }
     }
 
     #[cold]

@@ -1,0 +1,104 @@
+//! Plain frames on their way into a receive ring: a run of a burst, straight from the sender's buffers, or one frame that is in
+//! private memory. Whatever does not fit is left to the caller, who then takes the family's careful way. Left out: who gets a frame.
+
+use crate::card::{Card, Receiver, RxFormat, Terms};
+use crate::frames::Frames;
+use core::ops::Range;
+use offload::plain::{Plain, PlainKind};
+use pcie::burst::{BURST, LONGEST, Run};
+use pcie::{Access, Bus, Function, Hint, Space};
+use plane::frame::Frame;
+use plane::{About, Port};
+
+/// Frames by which a buffer is prefetched.
+pub(crate) const AHEAD: usize = 4;
+
+/// Puts a plain frame into one buffer of the one port that gets it; returns its bytes there, check sequence excluded. `None`, and
+/// nothing has happened, if it is for several ports, not plain, or does not fit.
+#[inline(always)]
+pub fn deliver<C: Card>(card: &mut C, port: Port, frame: &mut Frame<'_>, about: About) -> Option<usize> {
+    if !about.alone || frame.ends().is_to_group() {
+        return None;
+    }
+    let (seal, tag, trailer) = (frame.seal(), frame.tag, frame.trailer());
+    let bytes = frame.untagged();
+    let plain = Plain::of(bytes.first_chunk()?, bytes.len())?;
+    let (queue, hash) = card.spread(port, &plain);
+    let tag = tag.filter(|_| about.strips);
+    let terms = Terms { tag, inexact: about.inexact, from_uplink: about.from_uplink };
+    let mut receiver = card.receiver(port, queue, terms)?;
+    // Sums are not taken of a frame that has no buffer here.
+    if receiver.ready() == 0 {
+        return None;
+    }
+    let found = plain.find(bytes, seal);
+    let bytes = frame.delivered(!about.strips);
+    let length = bytes.len();
+    receiver.put(bytes, found, hash)?;
+    card.received(port, queue, 1, length as u64);
+    Some(length - trailer)
+}
+
+impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
+    /// Descriptors that can be filled at once.
+    #[inline(always)]
+    fn ready(&mut self) -> usize {
+        if self.room == 0 {
+            return 0;
+        }
+        self.posted.prepare(&self.ring, self.function, self.bus).unwrap_or(0).min(self.room)
+    }
+
+    /// Puts one frame into the next buffer, which is ready.
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8], found: PlainKind, hash: Option<u32>) -> Option<()> {
+        if bytes.len() > self.longest {
+            return None;
+        }
+        let Self { posted, ring, function, bus, format, .. } = self;
+        if posted.ready() > AHEAD {
+            bus.prefetch(*function, (posted.word(ring, AHEAD, 0), bytes.len()), Access::Write);
+        }
+        bus.dma_write(*function, posted.word(ring, 0, 0), bytes).ok()?;
+        posted.fill(ring, format.words(found, hash, bytes.len() as u32));
+        Some(())
+    }
+
+    /// Puts the first frames of a run into the buffers that are ready; returns the number of frames.
+    #[inline(never)]
+    pub(crate) fn fill(
+        mut self,
+        from: Function,
+        hint: &mut Hint,
+        frames: &mut Frames,
+        run: Range<usize>,
+    ) -> usize {
+        let ready = self.ready();
+        let Self { posted, ring, longest, function, bus, format, .. } = self;
+        let Frames { heads, sources, padded, glances, targets, sums, spread, .. } = frames;
+        let run = run.start..run.end.min(run.start + ready).min(BURST);
+        let lengths = &padded[run.clone()];
+        let fits = if longest >= LONGEST {
+            lengths.len()
+        } else {
+            lengths.iter().take_while(|length| **length as usize <= longest).count()
+        };
+        let run = run.start..run.start + fits;
+        let (targets, sums) = (&mut targets[..fits], &mut sums[..fits]);
+        posted.addresses(&ring, targets);
+        let to = Space { function, hint: &mut posted.buffers };
+        let (heads, sources, lengths) = (&heads[run.clone()], &sources[run.clone()], &padded[run.clone()]);
+        let carried = Run { heads, sources, lengths, targets, sums };
+        let moved = bus.carry(Space { function: from, hint }, to, carried).min(fits);
+        let run = run.start..run.start + moved;
+        let found = glances[run.clone()].iter().zip(&sums[..moved]);
+        let known = found.zip(&lengths[..moved]).zip(&spread[run]);
+        let words = known
+            .map(|(((glance, sum), length), (_, hash))| format.words(glance.finish(*sum), *hash, *length));
+        match ring.size() {
+            32 => posted.fill_with::<4, _>(moved, words),
+            _ => posted.fill_with::<2, _>(moved, words),
+        }
+        moved
+    }
+}

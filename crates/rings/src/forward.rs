@@ -1,0 +1,259 @@
+//! A burst of plain frames on its way from a transmit queue: descriptors are read, heads gathered, frames judged, and runs of equal
+//! verdicts delivered. What a burst cannot judge is sent alone, in its turn. Left out: every other packet, which ends a burst.
+
+use crate::card::{Card, Terms, TxFormat};
+use crate::deliver::AHEAD;
+use crate::frames::Frames;
+use core::ops::Range;
+use offload::plain::Plain;
+use pcie::burst::{BURST, LONGEST};
+use pcie::{Access, Bus, Function, Hint, Space};
+use plane::frame::{Ends, Frame, HEADROOM};
+use plane::{BurstTerms, Lane, Port, Sender, Verdict};
+
+/// Bytes of the shortest frame, check sequence excluded.
+const SHORTEST: u32 = 60;
+
+/// The sender of a burst.
+struct Source {
+    sender: Sender,
+    /// The owner of its buffers, and the hint where these are.
+    function: Function,
+    hint: Hint,
+}
+
+/// Sends the plain frames that come next in a queue, a burst and `budget` at most, as long as they are due. Returns how many have
+/// left. If it is none, what comes next is not plain, or is a frame that cannot be read: the family takes it in its own way.
+#[inline(never)]
+pub fn forward<C: Card, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    frames: &mut Frames,
+    budget: usize,
+    lane: &mut L,
+) -> usize {
+    // What should have an outer tag is the family's.
+    if lane.tag_types().1.is_some() {
+        return 0;
+    }
+    // A shorter frame is padded, and might not fit any more.
+    let terms = lane.burst_terms().filter(|terms| terms.longest >= SHORTEST && card.judges());
+    let longest = terms.map_or(0, |terms| terms.longest.min(LONGEST as u32));
+    let (count, alone) = frames.take::<C::TxFormat>(card.next(sender, budget.min(BURST)), longest);
+    if count == 0 {
+        return 0;
+    }
+    let (function, hint, _) = card.source(sender);
+    let mut source = Source { sender, function, hint: *hint };
+    // The first frame that has to be sent alone ends what can be judged.
+    let together = count.min(alone.trailing_zeros() as usize);
+    let mut judged = terms
+        .filter(|_| together > 0)
+        .map_or(Judged::NONE, |terms| judge(card, &mut source, frames, together, terms, lane));
+    let mut at = 0;
+    while at < count && lane.is_due() {
+        let judged_run = judged.run(at).map(|(end, start)| (end, frames.verdicts[start]));
+        let run = judged_run.and_then(|(end, verdict)| Some((at..end, verdict.port()?, verdict)));
+        let (Some((run, port, verdict)), Some(terms)) = (run, terms) else {
+            if !send_alone(card, sender, frames, at..count, lane) {
+                break;
+            }
+            at += 1;
+            continue;
+        };
+        let told = Terms {
+            tag: terms.tag.filter(|_| verdict.strips()),
+            inexact: verdict.is_inexact(),
+            from_uplink: false,
+        };
+        let due = lane.admits(&frames.padded[run.clone()], terms);
+        let (sent, bytes) = deliver_run(card, &mut source, frames, (port, at..at + due), told);
+        lane.count_run(port, &frames.padded[at..at + sent], bytes, terms);
+        at += sent;
+        if sent < due {
+            // No buffer is ready, or one is not in memory: alone, each frame finds out what that means for it.
+            judged = Judged::NONE;
+        } else if sent < run.len() {
+            break;
+        }
+    }
+    *card.source(sender).1 = source.hint;
+    card.pass(sender, at);
+    at
+}
+
+/// Frames of a burst that were judged.
+struct Judged {
+    count: usize,
+    /// Frames whose addresses differ from those of the frame before, a bit each. They have a verdict, which is that of the frames
+    /// behind them too.
+    starts: u32,
+    /// Frames that need more than a glance, a bit each.
+    alone: u32,
+}
+
+impl Judged {
+    const NONE: Self = Self { count: 0, starts: 0, alone: 0 };
+
+    /// Returns the end of the run that begins at a frame, and the frame whose verdict it has; `None` if the frame has to be sent
+    /// alone.
+    fn run(&self, at: usize) -> Option<(usize, usize)> {
+        if at >= self.count || self.alone >> at & 1 != 0 {
+            return None;
+        }
+        let later = u32::MAX.checked_shl(at as u32 + 1).unwrap_or(0);
+        let end = ((self.starts | self.alone) & later).trailing_zeros() as usize;
+        let start = (self.starts & !later).checked_ilog2()? as usize;
+        Some((end.min(self.count), start))
+    }
+}
+
+impl Frames {
+    /// Takes addresses and lengths from the first descriptors that are plain; returns their number, and a bit for each frame that has
+    /// to be sent alone, because it is longer than `longest` or asks for checksums.
+    #[inline(always)]
+    fn take<F: TxFormat>(&mut self, descriptors: &[[u8; 16]], longest: u32) -> (usize, u32) {
+        let (mut count, mut alone, least) = (0, 0, *F::LENGTHS.start());
+        let longest = longest.max(least);
+        let slots = self.sources.iter_mut().zip(&mut self.lengths);
+        for (raw, (source, slot)) in descriptors.iter().zip(slots) {
+            let [address, second] =
+                [0, 8].map(|at| u64::from_le_bytes(core::array::from_fn(|n| raw[at + n])));
+            let Some(length) = F::plain(second) else { break };
+            (*source, *slot) = (address, length);
+            if F::asks_checksums(second) || length.wrapping_sub(least) > longest.wrapping_sub(least) {
+                core::hint::cold_path();
+                if !F::LENGTHS.contains(&length) {
+                    break;
+                }
+                alone |= 1 << count;
+            }
+            count += 1;
+        }
+        (count, alone)
+    }
+}
+
+/// Gathers the heads of the first frames, and judges them.
+#[inline(never)]
+fn judge<C: Card, L: Lane>(
+    card: &mut C,
+    source: &mut Source,
+    frames: &mut Frames,
+    count: usize,
+    terms: BurstTerms,
+    lane: &mut L,
+) -> Judged {
+    let space = Space { function: source.function, hint: &mut source.hint };
+    let Frames { heads, sources, lengths, padded, verdicts, glances, .. } = frames;
+    let (_, _, bus) = card.source(source.sender);
+    let count = bus.gather(space, &sources[..count], &lengths[..count], heads).min(BURST);
+    for (padded, length) in padded.iter_mut().zip(&lengths[..count]) {
+        *padded = (*length).max(SHORTEST);
+    }
+    // The first frame starts a run, whatever its addresses are.
+    let (mut starts, mut ends) = (0, Ends { low: !Ends::of(&heads[0]).low, high: 0 });
+    for at in 0..count {
+        let now = Ends::of(&heads[at]);
+        if (now.low ^ ends.low) | u64::from(now.high ^ ends.high) != 0 {
+            core::hint::cold_path();
+            (ends, starts) = (now, starts | 1 << at);
+            verdicts[at] = lane.judge(now, terms);
+        }
+    }
+    let mut alone = 0;
+    if starts == 1 && verdicts[0] == Verdict::ALONE {
+        return Judged::NONE;
+    }
+    for at in 0..count {
+        if !glances[at].look(&heads[at], lengths[at]) {
+            core::hint::cold_path();
+            alone |= 1 << at;
+        }
+    }
+    Judged { count, starts, alone }
+}
+
+/// Delivers a run of frames to a port; returns how many it got, and their bytes.
+#[inline(always)]
+fn deliver_run<C: Card>(
+    card: &mut C,
+    source: &mut Source,
+    frames: &mut Frames,
+    (port, run): (Port, Range<usize>),
+    terms: Terms,
+) -> (usize, u64) {
+    let spreads = card.spreads(port);
+    if spreads {
+        spread(card, frames, port, run.clone());
+    }
+    let (first, mut at, mut all) = (run.start, run.start, 0);
+    while at < run.end {
+        let queue = if spreads { frames.spread[at].0 } else { 0 };
+        let end = if spreads { end_of_queue(frames, at, run.end) } else { run.end };
+        let Some(receiver) = card.receiver(port, queue, terms) else { break };
+        let filled = receiver.fill(source.function, &mut source.hint, frames, at..end);
+        if filled == 0 {
+            break;
+        }
+        let bytes: u64 = frames.padded[at..at + filled].iter().map(|length| u64::from(*length)).sum();
+        card.received(port, queue, filled, bytes);
+        (at, all) = (at + filled, all + bytes);
+    }
+    if spreads {
+        frames.spread[first..run.end].fill((0, None));
+    }
+    (at - first, all)
+}
+
+/// Finds the queue of each frame of a run.
+fn spread<C: Card>(card: &mut C, frames: &mut Frames, port: Port, run: Range<usize>) {
+    let Frames { heads, lengths, spread, .. } = frames;
+    for at in run {
+        let plain = heads[at].first_chunk().and_then(|head| Plain::of(head, lengths[at] as usize));
+        spread[at] = plain.map_or((0, None), |plain| card.spread(port, &plain));
+    }
+}
+
+/// Returns the end of the frames that go to the same queue as the one at an index.
+fn end_of_queue(frames: &Frames, at: usize, end: usize) -> usize {
+    let queue = frames.spread[at].0;
+    at + frames.spread[at..end].iter().take_while(|(other, _)| *other == queue).count()
+}
+
+/// Copies the first frame of a range to private memory and sends it; `false` if it cannot be read, or does not fit the checksums
+/// that it asks for.
+#[inline(never)]
+fn send_alone<C: Card, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    frames: &mut Frames,
+    range: Range<usize>,
+    lane: &mut L,
+) -> bool {
+    let Frames { sources, lengths, staging, .. } = frames;
+    let (at, length) = (range.start, lengths[range.start] as usize);
+    let (function, _, bus) = card.source(sender);
+    if let Some(ahead) = range.clone().nth(AHEAD) {
+        bus.prefetch(function, (sources[ahead], lengths[ahead] as usize), Access::Read);
+    }
+    let Some(place) = staging.get_mut(HEADROOM..HEADROOM + length) else { return false };
+    if bus.dma_read(function, sources[at], place).is_err() {
+        return false;
+    }
+    let Ok(sealed) = card.insert(at, place) else { return false };
+    let padded = length.max(SHORTEST as usize);
+    if length < padded {
+        staging[HEADROOM + length..HEADROOM + padded].fill(0);
+    }
+    if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]) {
+        frame.look_behind(lane.tag_types().0, None);
+        frame.set_seal(sealed);
+        frame.take_tag();
+        frame.tag = lane.tag(None).or(frame.tag);
+        if let Some(reason) = lane.send(card, &mut frame).refused {
+            card.refused(sender, reason);
+        }
+    }
+    true
+}

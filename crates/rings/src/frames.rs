@@ -1,0 +1,54 @@
+//! The frames of a burst: an array for each thing that is known of them, with a slot per frame.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use offload::plain::Glance;
+use pcie::Iova;
+use pcie::burst::{BURST, HEAD};
+use plane::Verdict;
+use plane::frame::HEADROOM;
+
+/// Bytes of the longest frame that a plain descriptor may have.
+pub(crate) const LONGEST_FRAME: usize = 9728;
+
+/// A place for a burst of frames.
+#[derive(Debug, Clone)]
+#[repr(C, align(64))]
+pub struct Frames {
+    pub(crate) heads: [[u8; HEAD]; BURST],
+    /// Addresses of the sender's buffers.
+    pub(crate) sources: [Iova; BURST],
+    /// Bytes that the sender has of each frame.
+    pub(crate) lengths: [u32; BURST],
+    /// Bytes that are delivered: short frames are padded.
+    pub(crate) padded: [u32; BURST],
+    /// Verdicts of frames whose addresses differ from those of the frame before.
+    pub(crate) verdicts: [Verdict; BURST],
+    pub(crate) glances: [Glance; BURST],
+    /// Addresses of the receiver's buffers.
+    pub(crate) targets: [Iova; BURST],
+    pub(crate) sums: [u64; BURST],
+    /// Receive queue and hash, while a run goes to a port that spreads frames over queues.
+    pub(crate) spread: [(u8, Option<u32>); BURST],
+    /// A frame that is sent alone.
+    pub(crate) staging: Box<[u8]>,
+}
+
+impl Frames {
+    /// A place without a frame in it.
+    #[must_use]
+    pub fn new() -> Box<Self> {
+        Box::new(Self {
+            heads: [[0; HEAD]; BURST],
+            sources: [0; BURST],
+            lengths: [0; BURST],
+            padded: [0; BURST],
+            verdicts: [Verdict::ALONE; BURST],
+            glances: [Glance::default(); BURST],
+            targets: [0; BURST],
+            sums: [0; BURST],
+            spread: [(0, None); BURST],
+            staging: vec![0; HEADROOM + LONGEST_FRAME].into_boxed_slice(),
+        })
+    }
+}

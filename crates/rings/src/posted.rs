@@ -1,0 +1,225 @@
+//! Posted receive descriptors: they are read in bursts, filled in place, and given back together. Left out: what a filled one says.
+
+use crate::ring::Ring;
+use pcie::burst::BURST;
+use pcie::{Bus, DmaFault, Function, Hint, Iova, Space};
+
+/// Words of a burst of the longest descriptors.
+const WORDS: usize = 4 * BURST;
+/// Bytes of a word.
+const WORD: usize = 8;
+
+/// Descriptors that follow each other in a ring. Up to `given` they are in the driver's memory again, and up to `filled` they are
+/// as the driver is to find them. The others, up to `end`, are as the driver has posted them.
+#[derive(Debug, Clone)]
+pub struct Posted {
+    raw: [[u8; WORD]; WORDS],
+    given: usize,
+    filled: usize,
+    end: usize,
+    /// Ring index of the next descriptor to give back.
+    head: u32,
+    /// Ring index of the next descriptor to read.
+    fetch_at: u32,
+    /// Something was given back that the driver was not told of.
+    spoke: bool,
+    /// Descriptors given back since the driver was told of such.
+    told_late: usize,
+    ring: Hint,
+    /// The window of the buffers.
+    pub(crate) buffers: Hint,
+}
+
+impl Posted {
+    /// Makes an empty burst at a ring index.
+    #[must_use]
+    pub fn at(index: u32) -> Self {
+        Self {
+            raw: [[0; WORD]; WORDS],
+            given: 0,
+            filled: 0,
+            end: 0,
+            head: index,
+            fetch_at: index,
+            spoke: false,
+            told_late: 0,
+            ring: Hint(0),
+            buffers: Hint(0),
+        }
+    }
+
+    /// Descriptors of `size` bytes that were read and not filled.
+    pub fn unused(&self, size: usize) -> impl Iterator<Item = &[u8]> {
+        let bytes = &self.raw.as_flattened()[self.filled * size..self.end * size];
+        bytes.chunks_exact(size)
+    }
+
+    /// Resumes with the descriptors of [`Posted::unused`], when those before `fetch_at` were read. `spoke`: the driver was not notified
+    /// of what was given back. `None` if they are more than a burst.
+    #[must_use]
+    pub fn resume(unused: &[u8], size: usize, (head, fetch_at): (u32, u32), spoke: bool) -> Option<Self> {
+        let mut posted = Self { fetch_at, spoke, end: unused.len() / size, ..Self::at(head) };
+        posted.raw.as_flattened_mut().get_mut(..unused.len())?.copy_from_slice(unused);
+        (posted.end <= BURST).then_some(posted)
+    }
+
+    /// Ring index of the first descriptor that has not been given back.
+    #[must_use]
+    pub fn head(&self) -> u32 {
+        self.head
+    }
+
+    /// Ring index of the next descriptor to read.
+    #[must_use]
+    pub fn fetch_at(&self) -> u32 {
+        self.fetch_at
+    }
+
+    /// Something was given back that the driver was not told of.
+    #[must_use]
+    pub fn spoke(&self) -> bool {
+        self.spoke
+    }
+
+    /// Descriptors that were filled since the driver was told of such. There cannot be more than the ring holds, unless the driver
+    /// has moved the tail back.
+    #[must_use]
+    #[inline]
+    pub fn used(&self) -> usize {
+        self.told_late + self.filled - self.given
+    }
+
+    /// Descriptors that were read and can be filled.
+    #[must_use]
+    #[inline]
+    pub fn ready(&self) -> usize {
+        self.end - self.filled
+    }
+
+    /// Reads posted descriptors if none is ready, after it has given back what is filled. Returns how many are ready.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if the ring is not in the function's memory; nothing has changed then.
+    #[inline(always)]
+    pub fn prepare<B: Bus>(
+        &mut self,
+        ring: &Ring,
+        function: Function,
+        bus: &mut B,
+    ) -> Result<usize, DmaFault> {
+        if self.ready() == 0 {
+            self.read(ring, function, bus)?;
+        }
+        Ok(self.ready())
+    }
+
+    #[inline(never)]
+    fn read<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<(), DmaFault> {
+        self.give_back(ring, function, bus)?;
+        let count = ring.contiguous(self.fetch_at, ring.available(self.fetch_at).min(BURST as u32)) as usize;
+        if count == 0 {
+            return Ok(());
+        }
+        let bytes = &mut self.raw.as_flattened_mut()[..count * ring.size()];
+        let space = Space { function, hint: &mut self.ring };
+        bus.read_descriptors(space, ring.address(self.fetch_at), bytes)?;
+        (self.given, self.filled, self.end) = (0, 0, count);
+        self.fetch_at = ring.advance(self.fetch_at, count as u32);
+        Ok(())
+    }
+
+    /// The words of the descriptor `ahead` of the next one to be filled, from its first on.
+    #[must_use]
+    #[inline(always)]
+    pub fn word(&self, ring: &Ring, ahead: usize, word: usize) -> u64 {
+        u64::from_le_bytes(self.raw[((self.filled + ahead) * (ring.size() / WORD) + word) % WORDS])
+    }
+
+    /// The next descriptor to be filled, as the driver has posted it.
+    #[must_use]
+    #[inline]
+    pub fn next(&self, ring: &Ring) -> Option<&[u8]> {
+        let at = self.filled * ring.size();
+        if self.ready() == 0 { None } else { self.raw.as_flattened().get(at..at + ring.size()) }
+    }
+
+    /// Fills the next descriptor, which is ready. Words that it has not are not looked at.
+    #[inline(always)]
+    pub fn fill(&mut self, ring: &Ring, words: [u64; 4]) {
+        match ring.size() / WORD {
+            4 => self.fill_with::<4, _>(1, core::iter::once(words)),
+            _ => self.fill_with::<2, _>(1, core::iter::once(words)),
+        }
+    }
+
+    /// Fills the next `count` descriptors of `STRIDE` words, which are ready.
+    #[inline(always)]
+    pub(crate) fn fill_with<const STRIDE: usize, I: Iterator<Item = [u64; 4]>>(
+        &mut self,
+        count: usize,
+        words: I,
+    ) {
+        let (descriptors, _) = self.raw.as_chunks_mut::<STRIDE>();
+        let slots = descriptors[self.filled..].iter_mut();
+        slots.zip(words).for_each(|(slot, words)| *slot = core::array::from_fn(|at| words[at].to_le_bytes()));
+        self.filled += count;
+    }
+
+    /// Copies the addresses of buffers that are ready, as many as there is room for.
+    #[inline(always)]
+    pub(crate) fn addresses(&self, ring: &Ring, into: &mut [Iova]) {
+        match ring.size() / WORD {
+            4 => self.load::<4>(into),
+            _ => self.load::<2>(into),
+        }
+    }
+
+    #[inline(always)]
+    fn load<const STRIDE: usize>(&self, into: &mut [Iova]) {
+        let (descriptors, _) = self.raw.as_chunks::<STRIDE>();
+        for (address, descriptor) in into.iter_mut().zip(&descriptors[self.filled..self.end]) {
+            *address = u64::from_le_bytes(descriptor[0]);
+        }
+    }
+
+    /// Writes filled descriptors to the driver's memory; returns whether there were any.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if the ring is not in the function's memory; a part of them may have been written, and all are kept.
+    pub fn give_back<B: Bus>(
+        &mut self,
+        ring: &Ring,
+        function: Function,
+        bus: &mut B,
+    ) -> Result<bool, DmaFault> {
+        let count = (self.filled - self.given) as u32;
+        if count == 0 || !ring.contains(self.head) {
+            return Ok(false);
+        }
+        let size = ring.size();
+        let before_wrap = ring.contiguous(self.head, count) as usize * size;
+        let filled = &self.raw.as_flattened()[self.given * size..self.filled * size];
+        let (one, two) = filled.split_at(before_wrap);
+        for (at, bytes) in [(self.head, one), (0, two)] {
+            if !bytes.is_empty() {
+                let space = Space { function, hint: &mut self.ring };
+                bus.write_descriptors(space, ring.address(at), bytes, size)?;
+            }
+        }
+        self.told_late += count as usize;
+        (self.given, self.spoke) = (self.filled, true);
+        self.head = ring.advance(self.head, count);
+        Ok(true)
+    }
+
+    /// Returns true if something was given back since the last call. The caller notifies the driver.
+    pub fn take_spoke(&mut self) -> bool {
+        self.told_late = 0;
+        core::mem::take(&mut self.spoke)
+    }
+
+    /// Drops what is filled: the ring cannot be written to.
+    pub fn drop_filled(&mut self) {
+        self.given = self.filled;
+    }
+}

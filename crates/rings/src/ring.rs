@@ -1,0 +1,100 @@
+//! A ring of descriptors that makes sense, and the arithmetic of its indices. Left out: the head, which the card moves on and keeps
+//! with the descriptors that it has not given back.
+
+use pcie::Iova;
+
+/// A ring. Its tail is one of its indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ring {
+    base: Iova,
+    count: u32,
+    /// Bytes of a descriptor.
+    size: u32,
+    tail: u32,
+}
+
+impl Ring {
+    /// A ring of `count` descriptors of `size` bytes each; `None` if its tail is beyond it. The tail is the first descriptor that is
+    /// not the card's.
+    #[must_use]
+    #[inline]
+    pub fn new(base: Iova, count: u32, size: usize, tail: u32) -> Option<Self> {
+        (tail < count).then_some(Self { base, count, size: size as u32, tail })
+    }
+
+    /// Bytes of a descriptor.
+    #[must_use]
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// Descriptors from index `from` up to the tail.
+    #[must_use]
+    #[inline]
+    pub fn available(&self, from: u32) -> u32 {
+        if self.tail >= from { self.tail - from } else { self.count - from + self.tail }
+    }
+
+    /// The most descriptors that can be outstanding: a full ring would look like an empty one.
+    #[must_use]
+    #[inline]
+    pub fn most(&self) -> u32 {
+        self.count - 1
+    }
+
+    /// The index `steps` (at most a ring) after `from`.
+    #[must_use]
+    #[inline]
+    pub fn advance(&self, from: u32, steps: u32) -> u32 {
+        let to = from + steps;
+        if to >= self.count { to - self.count } else { to }
+    }
+
+    /// Returns true if `index` is one of this ring's: a cached index may stem from a ring that has been changed.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, index: u32) -> bool {
+        index < self.count
+    }
+
+    /// Returns the address of descriptor `index`.
+    #[must_use]
+    #[inline]
+    pub fn address(&self, index: u32) -> Iova {
+        self.base.wrapping_add(u64::from(index) * u64::from(self.size))
+    }
+
+    /// Returns the number of `wanted` descriptors from `from` on that lie in one piece before the ring wraps.
+    #[must_use]
+    #[inline]
+    pub fn contiguous(&self, from: u32, wanted: u32) -> u32 {
+        wanted.min(self.count - from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ring;
+
+    #[test]
+    fn a_tail_beyond_the_ring_makes_no_ring() {
+        assert_eq!(Ring::new(0, 8, 16, 8), None);
+        assert_eq!(Ring::new(0, 0, 16, 0), None);
+        assert!(Ring::new(0, 8, 16, 7).is_some());
+    }
+
+    #[test]
+    fn a_ring_may_be_anywhere_in_64_bits() {
+        let ring = Ring::new(0x12_3456_7080, 8, 16, 0).unwrap();
+        assert_eq!(ring.address(3), 0x12_3456_7080 + 3 * 16);
+    }
+
+    #[test]
+    fn available_counts_across_the_wrap() {
+        let ring = Ring::new(0, 8, 16, 2).unwrap();
+        assert_eq!((ring.available(6), ring.contiguous(6, 4), ring.advance(6, 4)), (4, 2, 2));
+        assert_eq!(ring.available(2), 0);
+        assert!(ring.contains(7) && !ring.contains(8));
+    }
+}

@@ -1,0 +1,64 @@
+//! Guest memory of the toy's ports, in two windows with nothing between them.
+
+use pcie::{Bus, DmaFault, Function, Iova};
+
+/// Descriptors of a ring.
+pub(crate) const SLOTS: u32 = 48;
+/// Addresses of the transmit ring and of the receive ring.
+pub(crate) const RINGS: [Iova; 2] = [0, 0x400];
+/// Addresses of sent frames and of receive buffers.
+pub(crate) const SENT: Iova = 0x10_0000;
+pub(crate) const BUFFERS: Iova = 0x12_0000;
+pub(crate) const BUFFER: u64 = 2048;
+
+/// Bits of a descriptor's second word.
+pub(crate) const PLAIN: u64 = 1 << 63;
+pub(crate) const REPORT: u64 = 1 << 62;
+pub(crate) const DONE: u64 = 1 << 61;
+
+/// Rings, and all buffers, of each port.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Memory(pub(crate) Vec<[Vec<u8>; 2]>);
+
+impl Memory {
+    pub(crate) fn new(ports: usize) -> Self {
+        Self(vec![[vec![0; 0x1000], vec![0; 0x4_0000]]; ports])
+    }
+
+    /// The port, the window, and the offset of the first byte that differs.
+    pub(crate) fn difference(&self, other: &Self) -> Option<(usize, usize, usize)> {
+        let windows = self.0.iter().zip(&other.0).enumerate();
+        let mut pairs =
+            windows.flat_map(|(port, (one, two))| (0..2).map(move |n| (port, n, &one[n], &two[n])));
+        pairs.find_map(|(port, n, one, two)| {
+            Some((port, n, one.iter().zip(two).position(|(one, two)| one != two)?))
+        })
+    }
+
+    pub(crate) fn range(
+        &mut self,
+        function: Function,
+        iova: Iova,
+        length: usize,
+    ) -> Result<&mut [u8], DmaFault> {
+        let fault = DmaFault { function, iova };
+        let Function::Vf(n) = function else { return Err(fault) };
+        let windows = self.0.get_mut(usize::from(n)).ok_or(fault)?;
+        let (window, start) = if iova < SENT { (0, iova) } else { (1, iova - SENT) };
+        windows[window].get_mut(start as usize..start as usize + length).ok_or(fault)
+    }
+}
+
+impl Bus for Memory {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        into.copy_from_slice(self.range(function, iova, into.len())?);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        self.range(function, iova, from.len())?.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn msix(&mut self, _function: Function, _vector: u16) {}
+}
