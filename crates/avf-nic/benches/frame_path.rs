@@ -45,6 +45,8 @@ impl Wire for Nowhere {
 }
 
 struct Bench {
+    /// Receive descriptors, as a guest posts them.
+    posted: Vec<u8>,
     card: Card,
     plane: Plane<64>,
     memory: Memory,
@@ -83,29 +85,19 @@ impl Bench {
             card.order(vf, Order::Run { rx: 1, tx: 1 });
         }
         card.apply_policy(&mut plane, &Mirrors::NONE);
-        let memory = Memory::new();
-        let mut bench = Self { card, plane, memory, staging: Staging::default(), tails: [0; 2] };
-        for slot in 0..RING {
-            bench.post(slot, form);
-        }
-        bench
-    }
-
-    fn post(&mut self, slot: usize, form: Form) {
-        let at = RX_RING + slot * form.size();
-        let raw = posted((BUFFERS + slot * BUFFER) as u64);
-        self.memory.0[1][at..at + form.size()].copy_from_slice(&raw[..form.size()]);
+        let memory = Memory::new(false);
+        let posted = (0..RING)
+            .flat_map(|slot| posted((BUFFERS + slot * BUFFER) as u64).into_iter().take(form.size()))
+            .collect();
+        Self { posted, card, plane, memory, staging: Staging::default(), tails: [0; 2] }
     }
 
     /// A burst from VF 0 to VF 1.
-    fn send(&mut self, raw: &[u8; 16], form: Form) {
+    fn send(&mut self, raw: &[u8; 16]) {
         let [rx, tx] = self.tails;
-        for step in 0..BURST {
-            // The slots before the tail are those that the last burst has filled.
-            self.post((rx + RING - 1 - step) % RING, form);
-            let at = TX_RING + (tx + step) % RING * 16;
-            self.memory.0[0][at..at + 16].copy_from_slice(raw);
-        }
+        self.memory.store(1, RX_RING as u64, &self.posted);
+        let at = (TX_RING + tx * 16) as u64;
+        self.memory.store(0, at, [*raw; BURST].as_flattened());
         self.tails = [(rx + BURST) % RING, (tx + BURST) % RING];
         self.card.write(1, r::qrx_tail(0), ((rx + RING - 1) % RING) as u32);
         self.card.write(0, r::qtx_tail(0), self.tails[1] as u32);
@@ -128,7 +120,7 @@ fn main() {
             }
             let mut bench = Bench::new(form);
             let bytes = frame(1, 0, 64);
-            bench.memory.0[0][FRAME..FRAME + bytes.len()].copy_from_slice(&bytes);
+            bench.memory.store(0, FRAME as u64, &bytes);
             let plain = Data {
                 address: FRAME as u64,
                 length: bytes.len() as u16,
@@ -142,7 +134,7 @@ fn main() {
             } else {
                 plain
             };
-            (0..calls).for_each(|_| bench.send(&data.emit(), form));
+            (0..calls).for_each(|_| bench.send(&data.emit()));
             let [sent, received] = [0, 1].map(|vf| bench.card.statistics(vf));
             let expected = calls * BURST as u64;
             assert_eq!((sent.tx_unicast, received.rx_unicast), (expected, expected), "{name}");

@@ -57,6 +57,10 @@ impl Wire for Tap {
 }
 
 struct Bench {
+    /// Receive descriptors, as a guest posts them.
+    posted: Vec<u8>,
+    /// Heads of the receiver's and the sender's rings, which their guests know without asking.
+    heads: [usize; 2],
     nic: Nic,
     memory: Memory,
     wire: Tap,
@@ -72,6 +76,10 @@ const fn mac(n: u8) -> MacAddress {
 
 impl Bench {
     fn new() -> Self {
+        Self::with(Memory::new(false))
+    }
+
+    fn with(memory: Memory) -> Self {
         let mut nic = Nic::new(Config { mac: mac(255), iov: true, loopback: None });
         nic.set_link(true);
         let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
@@ -99,8 +107,9 @@ impl Bench {
             nic.write(Pf, r::ral(1 + u32::from(n)), low, Time::ZERO);
             nic.write(Pf, r::rah(1 + u32::from(n)), high | 1 << 31 | 1 << (18 + n), Time::ZERO);
         }
-        let memory = Memory::new();
-        let mut bench = Self { nic, memory, wire: Tap::default() };
+        let posted = (0..RING).map(|i| Posted { packet: BUFFERS + (i * BUFFER) as u64, header: 0 }.emit());
+        let posted = posted.collect::<Vec<_>>().as_flattened().to_vec();
+        let mut bench = Self { posted, heads: [0; 2], nic, memory, wire: Tap::default() };
         (0..2).for_each(|n| bench.start(n));
         bench
     }
@@ -135,12 +144,8 @@ impl Bench {
 
     /// Posts every receive descriptor of a VF anew.
     fn post(&mut self, n: u8) {
-        let ring = &mut self.memory.0[usize::from(n)][..16 * RING];
-        for (i, raw) in ring.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            *raw = Posted { packet: BUFFERS + (i * BUFFER) as u64, header: 0 }.emit();
-        }
-        let head = self.nic.read(Vf(n), vf::RX_BLOCK + rx::RDH, Time::ZERO);
-        let tail = (head + RING as u32 - 1) % RING as u32;
+        self.memory.store(n.into(), RX_RING, &self.posted);
+        let tail = (self.heads[0] + RING - 1) as u32 % RING as u32;
         self.nic.write(Vf(n), vf::RX_BLOCK + rx::RDT, tail, Time::ZERO);
     }
 
@@ -148,28 +153,30 @@ impl Bench {
         while self.nic.poll(Time::ZERO, Budget::default(), &mut self.memory, &mut self.wire).more {}
     }
 
-    /// `count` frames from the wire to VF 1.
-    fn receive(&mut self, count: usize) {
+    /// `count` frames from the wire to VF 1, each in `buffers` buffers.
+    fn receive(&mut self, count: usize, buffers: usize) {
         self.post(1);
         self.wire.left = count;
         self.poll();
+        self.heads[0] = (self.heads[0] + count * buffers) % RING;
     }
 
-    /// Descriptors from VF 0, which are the whole ring's use each time.
-    fn send(&mut self, descriptors: &[[u8; 16]]) {
+    /// Descriptors from VF 0, of which `frames` come out.
+    fn send(&mut self, descriptors: &[[u8; 16]], frames: usize) {
         self.post(1);
-        let head = self.nic.read(Vf(0), vf::TX_BLOCK + tx::TDH, Time::ZERO) as usize;
-        for (i, raw) in descriptors.iter().enumerate() {
-            let at = TX_RING as usize + (head + i) % RING * 16;
-            self.memory.0[0][at..at + 16].copy_from_slice(raw);
-        }
-        let tail = ((head + descriptors.len()) % RING) as u32;
+        let head = self.heads[1];
+        let (one, two) = descriptors.split_at(descriptors.len().min(RING - head));
+        self.memory.store(0, TX_RING + 16 * head as u64, one.as_flattened());
+        self.memory.store(0, TX_RING, two.as_flattened());
+        self.heads[1] = (head + descriptors.len()) % RING;
+        let tail = self.heads[1] as u32;
         self.nic.write(Vf(0), vf::TX_BLOCK + tx::TDT, tail, Time::ZERO);
         self.poll();
+        self.heads[0] = (self.heads[0] + frames) % RING;
     }
 
     fn place(&mut self, frame: &[u8]) {
-        self.memory.0[0][FRAME as usize..][..frame.len()].copy_from_slice(frame);
+        self.memory.store(0, FRAME, frame);
     }
 
     /// Nothing that was meant to be measured was dropped.
@@ -247,24 +254,28 @@ fn main() {
         bench.wire.frame = frame(1, 9, length);
         let count = if length > BUFFER { 8 } else { 32 };
         let name = format!("wire to VF, {length} bytes");
-        case(&name, count, length, &mut bench, |bench| bench.receive(count));
+        case(&name, count, length, &mut bench, |bench| bench.receive(count, length.div_ceil(BUFFER)));
     }
-    for (name, to, sums, police) in [
-        ("wire", 9, false, false),
-        ("VF", 1, false, false),
-        ("VF, checksum inserted", 1, true, false),
-        ("VF, with policy", 1, false, true),
+    for (name, to, sums, police, three) in [
+        ("wire", 9, false, false, false),
+        ("VF", 1, false, false, false),
+        ("VF, checksum inserted", 1, true, false, false),
+        ("VF, with policy", 1, false, true, false),
+        ("VF in three regions, with policy", 1, false, true, true),
     ] {
         for length in [64, 1514] {
-            let mut bench = Bench::new();
+            let mut bench = Bench::with(Memory::new(three));
             if police {
                 bench.police();
             }
             bench.place(&frame(to, 0, length));
             let data = Data { insert_l4_checksum: sums, insert_ip_checksum: sums, ..packet(length) };
-            let descriptors = [&[context(0).emit()][..], &[data.emit(); 32]].concat();
+            // What asks for nothing needs no context.
+            let contexts = if sums { vec![context(0).emit()] } else { vec![] };
+            let descriptors = [contexts, vec![data.emit(); 32]].concat();
             let name = format!("VF to {name}, {length} bytes");
-            case(&name, 32, length, &mut bench, |bench| bench.send(&descriptors));
+            let received = if name.contains("wire") { 0 } else { 32 };
+            case(&name, 32, length, &mut bench, |bench| bench.send(&descriptors, received));
         }
     }
     let mut bench = Bench::new();
@@ -272,11 +283,11 @@ fn main() {
     let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(64) };
     // As a stack sends that has two flows in turn: what the card knew of the last frame helps with none.
     let descriptors: Vec<_> = (1..=30).flat_map(|mss| [context(mss).emit(), sums.emit()]).collect();
-    case("VF to VF, a context each, 64 bytes", 30, 64, &mut bench, |bench| bench.send(&descriptors));
+    case("VF to VF, a context each, 64 bytes", 30, 64, &mut bench, |bench| bench.send(&descriptors, 30));
     let mut bench = Bench::new();
     let length = 54 + 40 * 1448;
     bench.place(&frame(1, 0, length));
     let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(length) };
     let descriptors = [context(1448).emit(), Data { segment: true, ..sums }.emit()];
-    case("VF to VF, cut into 1502 bytes", 40, 1502, &mut bench, |bench| bench.send(&descriptors));
+    case("VF to VF, cut into 1502 bytes", 40, 1502, &mut bench, |bench| bench.send(&descriptors, 40));
 }

@@ -1,36 +1,104 @@
-//! VF 0 and VF 1 as the benchmarks of both cards have them: flat memory, addresses, and a frame between them. Left out: the
-//! cards, their rings and what is beyond them.
+//! VF 0 and VF 1 as the benchmarks of both cards have them: guest memory behind `host`'s tables as on a live port, addresses, and a
+//! frame between them. What a guest writes goes through the file, so that none of it is counted. Left out: the cards, their rings
+//! and what is beyond them.
 
+use host::dma::{DmaLimits, DmaTable, Permissions};
+use host::shared::SharedMemory;
 use pcie::Function::{self, Vf};
-use pcie::{Bus, DmaFault, Iova};
+use pcie::burst::{HEAD, Run};
+use pcie::{Access, Bus, DmaFault, Iova, Space};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 
 /// Bytes that each has.
-const LENGTH: usize = 0x4_0000;
+const LENGTH: u64 = 0x4_0000;
+/// Ends of three regions: of the rings, of the sender's buffers, of the receiver's.
+const ENDS: [u64; 3] = [0x2000, 0x2_0000, LENGTH];
 
 /// The memory of each.
-pub(crate) struct Memory(pub(crate) [Vec<u8>; 2]);
+pub(crate) struct Memory([(DmaTable, File); 2]);
 
 impl Memory {
-    pub(crate) fn new() -> Self {
-        Self([vec![0; LENGTH], vec![0; LENGTH]])
+    /// Memory in one region, or in `three` for rings, sent frames and receive buffers.
+    pub(crate) fn new(three: bool) -> Self {
+        let ends = if three { &ENDS[..] } else { &ENDS[2..] };
+        Self([0, 1].map(|_| {
+            let shared = SharedMemory::new(LENGTH).expect("shared memory");
+            let fd = || shared.as_fd().try_clone_to_owned().expect("a descriptor");
+            let (mut table, mut start) = (DmaTable::new(DmaLimits::default()), 0);
+            for end in ends {
+                let pending = table.admit(start, end - start, Permissions::READ_WRITE, Some(start));
+                let pending = pending.expect("a good region").expect("one with memory");
+                table.insert(pending.map(fd()).expect("mapped")).expect("in no other's place");
+                start = *end;
+            }
+            (table, File::from(fd()))
+        }))
     }
 
-    fn of(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
+    /// The guest of VF `n` writes.
+    pub(crate) fn store(&self, n: usize, at: Iova, bytes: &[u8]) {
+        self.0[n].1.write_all_at(bytes, at).expect("guest memory");
+    }
+
+    fn of(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
         let Vf(n @ 0..2) = function else { return Err(DmaFault { function, iova }) };
-        let at = iova as usize;
-        self.0[usize::from(n)].get_mut(at..at + length).ok_or(DmaFault { function, iova })
+        Ok(&self.0[usize::from(n)].0)
     }
 }
 
 impl Bus for Memory {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        into.copy_from_slice(self.of(function, iova, into.len())?);
-        Ok(())
+        let read = self.of(function, iova)?.read(iova, into);
+        read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        self.of(function, iova, from.len())?.copy_from_slice(from);
-        Ok(())
+        let written = self.of(function, iova)?.write(iova, from);
+        written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn read_descriptors(&mut self, ring: Space<'_>, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        let Space { function, hint } = ring;
+        let read = self.of(function, iova)?.read_by(&mut hint.0, iova, into);
+        read.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn write_descriptors(
+        &mut self,
+        ring: Space<'_>,
+        iova: Iova,
+        from: &[u8],
+        size: usize,
+    ) -> Result<(), DmaFault> {
+        let Space { function, hint } = ring;
+        let written = self.of(function, iova)?.write_descriptors_by(&mut hint.0, iova, from, size);
+        written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn gather(
+        &mut self,
+        from: Space<'_>,
+        sources: &[Iova],
+        lengths: &[u32],
+        heads: &mut [[u8; HEAD]],
+    ) -> usize {
+        let memory = self.of(from.function, 0);
+        memory.map_or(0, |memory| memory.gather(&mut from.hint.0, sources, lengths, heads))
+    }
+
+    fn carry(&mut self, from: Space<'_>, to: Space<'_>, run: Run<'_>) -> usize {
+        let (Ok(source), Ok(target)) = (self.of(from.function, 0), self.of(to.function, 0)) else { return 0 };
+        let Run { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::Run { heads, sources, lengths, targets, sums };
+        source.carry(&mut from.hint.0, target, &mut to.hint.0, run)
+    }
+
+    fn prefetch(&mut self, function: Function, range: (Iova, usize), access: Access) {
+        if let Ok(memory) = self.of(function, range.0) {
+            memory.prefetch(range, access == Access::Write);
+        }
     }
 
     fn msix(&mut self, _function: Function, _vector: u16) {}
