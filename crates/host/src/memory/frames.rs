@@ -213,7 +213,7 @@ fn carry_rests(sources: &Places<'_, false>, targets: &Places<'_, true>, sums: &m
             target.prefetch_rest();
         }
         if let (Some(source), Some(target)) = (sources.get(at), targets.get(at))
-            && target.len > HEAD
+            && target.len.min(source.len) > HEAD
         {
             *sum = carry_rest(&source, &target);
         }

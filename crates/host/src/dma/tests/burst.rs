@@ -1,5 +1,11 @@
 //! Bursts of frames between the memories of two clients, and hints that are stale.
 
+use std::ops::RangeInclusive;
+
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::{prop_assert_eq, proptest};
+
 use super::{PAGE, Permissions, Run, memfd, table};
 use crate::dma::DmaTable;
 
@@ -81,4 +87,140 @@ fn a_stale_hint_is_found_out_and_renewed() {
     assert_eq!(hint, 1, "regions have moved up");
     drop(table.unmap_all());
     assert_eq!(table.gather(&mut hint, &[5 * PAGE], &[64], &mut heads), 0);
+}
+
+/// Regions beside each other and apart, one of them read-only, one that is not shared, and one that ends with the address space.
+fn patchwork() -> DmaTable {
+    let mut table = table(&[(1, 2), (3, 1), (8, 1)]);
+    table.map(4 * PAGE, PAGE, Permissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
+    table.map(9 * PAGE, PAGE, Permissions::READ_WRITE, None).unwrap();
+    table.map(PAGE.wrapping_neg(), PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
+    table
+}
+
+/// Addresses in and around the regions of a patchwork.
+fn address() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0..11 * PAGE, 2 => (0..4096_u64).prop_map(u64::wrapping_neg), 1 => any::<u64>()]
+}
+
+fn length() -> impl Strategy<Value = u32> {
+    prop_oneof![1..200_u32, 1..2049_u32, Just(64)]
+}
+
+/// Frames between two tables: addresses of the buffers, and lengths.
+struct Frames {
+    sources: Vec<u64>,
+    targets: Vec<u64>,
+    lengths: Vec<u32>,
+}
+
+impl Frames {
+    /// The addresses of a frame's buffer.
+    fn range(&self, starts: &[u64], at: usize) -> RangeInclusive<u64> {
+        starts[at]..=starts[at].saturating_add(u64::from(self.lengths[at]) - 1)
+    }
+
+    /// Returns true if a frame's buffer lies in one region.
+    fn is_in_one_region(&self, table: &DmaTable, starts: &[u64], at: usize) -> bool {
+        let range = self.range(starts, at);
+        table.regions().any(|region| region.iova <= *range.start() && *range.end() <= region.last)
+    }
+
+    /// Returns true if a frame's target overlaps one of other buffers.
+    fn overlaps(&self, at: usize, starts: &[u64], mut others: impl Iterator<Item = usize>) -> bool {
+        let target = self.range(&self.targets, at);
+        others.any(|other| {
+            let other = self.range(starts, other);
+            target.start() <= other.end() && other.start() <= target.end()
+        })
+    }
+
+    fn read(&self, table: &DmaTable, starts: &[u64], at: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; self.lengths[at] as usize];
+        table.read(starts[at], &mut bytes).is_ok().then_some(bytes)
+    }
+
+    /// Gathers heads, and checks them; returns those of the frames that were gathered.
+    fn gather(&self, from: &DmaTable, mut hint: u32) -> Vec<[u8; 64]> {
+        let mut heads = vec![[0xff; 64]; 32];
+        let gathered = from.gather(&mut hint, &self.sources, &self.lengths, &mut heads);
+        heads.truncate(gathered);
+        for (at, head) in heads.iter().enumerate() {
+            let mut expected = self.read(from, &self.sources, at).unwrap();
+            expected.resize(expected.len().max(64), 0);
+            assert_eq!(head[..], expected[..64]);
+        }
+        if gathered < self.sources.len().min(32) {
+            assert!(
+                self.read(from, &self.sources, gathered).is_none()
+                    || !self.is_in_one_region(from, &self.sources, gathered)
+            );
+        }
+        heads
+    }
+
+    /// Carries frames with these heads; returns their number, and their sums.
+    fn carry(
+        &self,
+        from: &DmaTable,
+        to: &DmaTable,
+        hints: (u32, u32),
+        heads: &[[u8; 64]],
+    ) -> (usize, Vec<u64>) {
+        let (count, (mut hint, mut to_hint)) = (heads.len(), hints);
+        let mut sums = vec![0xff; count];
+        let run = Run {
+            heads,
+            sources: &self.sources[..count],
+            lengths: &self.lengths[..count],
+            targets: &self.targets[..count],
+            sums: &mut sums,
+        };
+        let moved = from.carry(&mut hint, to, &mut to_hint, run);
+        if moved < count {
+            let writable = to.write(self.targets[moved], &vec![0; self.lengths[moved] as usize]).is_ok();
+            assert!(!writable || !self.is_in_one_region(to, &self.targets, moved));
+        }
+        (moved, sums)
+    }
+}
+
+/// Sums 16-bit little-endian words.
+fn sum_of(bytes: &[u8]) -> u64 {
+    bytes.chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum()
+}
+
+proptest! {
+    #[test]
+    fn bursts_move_frames_as_single_requests_do(
+        frames in vec((address(), address(), length()), 1..40),
+        contents in vec(any::<u8>(), 7..4096),
+        hints in (0..9_u32, 0..9_u32),
+        same in any::<bool>(),
+    ) {
+        let tables = [patchwork(), patchwork()];
+        for (table, page) in tables.iter().flat_map(|table| [1, 2, 3, 8, u64::MAX / PAGE].map(|page| (table, page))) {
+            let bytes = contents.iter().copied().cycle().skip(page as usize % 7);
+            table.write(page * PAGE, &bytes.take(4096).collect::<Vec<u8>>()).unwrap();
+        }
+        let (from, to) = (&tables[0], &tables[usize::from(!same)]);
+        let frames = Frames {
+            sources: frames.iter().map(|frame| frame.0).collect(),
+            targets: frames.iter().map(|frame| frame.1).collect(),
+            lengths: frames.iter().map(|frame| frame.2).collect(),
+        };
+        // The heads that were judged differ from those that the sender has by now.
+        let heads: Vec<_> = frames.gather(from, hints.0).iter().map(|head| head.map(|byte| !byte)).collect();
+        let before: Vec<_> = (0..heads.len()).map(|at| frames.read(from, &frames.sources, at).unwrap()).collect();
+        let (moved, sums) = frames.carry(from, to, hints, &heads);
+        for at in (0..moved).filter(|at| !frames.overlaps(*at, &frames.targets, (0..moved).filter(|other| other != at))) {
+            let bytes = frames.read(to, &frames.targets, at).unwrap();
+            let (head, rest) = bytes.split_at(bytes.len().min(64));
+            prop_assert_eq!(head, &heads[at][..head.len()]);
+            prop_assert_eq!(sums[at] % 0xffff, sum_of(rest) % 0xffff, "the sum is of the delivered bytes");
+            if !same || (0..moved).all(|other| !frames.overlaps(other, &frames.sources, std::iter::once(at))) {
+                prop_assert_eq!(rest, &before[at][head.len()..]);
+            }
+        }
+    }
 }
