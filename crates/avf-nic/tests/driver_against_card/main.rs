@@ -7,6 +7,7 @@ mod admin_queues;
 mod answers;
 #[path = "../../../offload/src/tests/frames.rs"]
 mod built;
+mod bursts;
 mod conversation;
 mod damage;
 mod frames;

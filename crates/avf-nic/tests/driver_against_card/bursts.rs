@@ -1,0 +1,346 @@
+//! VFs post and send random descriptors under random policies: a card that sends in bursts leaves the memory, frames, interrupts and
+//! counters that a card without shortcuts leaves. Left out: drivers, and a head that cannot be written back.
+
+use crate::built::tcp4;
+use crate::world::{World, mac};
+use avf::control::{Cause, Control, HashFunction, Order, RxContext, Tags, TxContext};
+use avf::descriptor::rx::{self, Form};
+use avf::descriptor::tx::{Context, Data, Ip, L4};
+use avf::ids::{HASH_KEY, LOOKUP_TABLE};
+use avf::register as r;
+use avf_nic::staging::Staging;
+use pcie::Function;
+use plane::Port;
+use plane::switch::{Ids, Mirrors, Rule};
+use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
+use proptest::test_runner::Config;
+use units::Time;
+
+const VFS: u8 = 3;
+/// Descriptors of a ring, and bytes between rings and between buffers.
+const SLOTS: u32 = 40;
+const RING: u64 = 0x1000;
+const BUFFER: u64 = 0x1000;
+/// Addresses of transmit rings, receive rings, sent frames and receive buffers.
+const TX: u64 = 0x0;
+const RX: u64 = 0x8000;
+const SENT: u64 = 0x1_0000;
+const BUFFERS: u64 = 0x4_0000;
+/// An address without memory.
+const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
+
+/// An action on the card.
+#[derive(Debug, Clone)]
+enum Act {
+    /// Sets the queues of a VF up anew: form, bytes of a buffer, longest frame, and whether the check sequence stays.
+    SetUp(u8, [u8; 3], bool),
+    /// Sends frames of a kind to an address from a VF's queue.
+    Send {
+        vf: u8,
+        queue: u8,
+        to: u8,
+        kind: u8,
+        flags: u8,
+        count: usize,
+    },
+    /// Sends a random descriptor.
+    Raw(u8, u8, [u8; 16]),
+    /// Posts a number of buffers, one of which may be outside of memory.
+    Post(u8, u8, u32, bool),
+    /// Writes a tail: of the receive queue, or of the transmit queue.
+    Tail(u8, u8, bool, u32),
+    /// Sets tags, spoof checks, promiscuity and hashes by bits.
+    Police(u8, u16),
+    Rate(u8, u32),
+    Mirror(bool),
+    Arrive(u8, u8),
+    /// Waits, and polls with a budget.
+    Poll(u64, usize),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let vf = || 0..VFS;
+    let queue = || 0..2_u8;
+    let to = || prop_oneof![8 => 0..VFS, 1 => 0..6_u8];
+    prop_oneof![
+        2 => (vf(), any::<[u8; 3]>(), prop::bool::weighted(0.1)).prop_map(|(vf, kinds, fcs)| Act::SetUp(vf, kinds, fcs)),
+        8 => (vf(), queue(), to(), any::<u8>(), any::<u8>(), 1..34_usize)
+            .prop_map(|(vf, queue, to, kind, flags, count)| Act::Send { vf, queue, to, kind, flags, count }),
+        1 => (vf(), queue(), any::<[u8; 16]>(), any::<u8>()).prop_map(|(vf, queue, mut raw, likely)| {
+            raw[8] = if likely & 1 == 0 { 0x30 | raw[8] & 0x40 } else { raw[8] };
+            raw[9] &= if likely & 2 == 0 { 0 } else { 0xff };
+            Act::Raw(vf, queue, raw)
+        }),
+        5 => (vf(), queue(), 0..SLOTS, prop::bool::weighted(0.05))
+            .prop_map(|(vf, queue, count, lost)| Act::Post(vf, queue, count, lost)),
+        1 => (vf(), queue(), any::<bool>(), 0..SLOTS + 2)
+            .prop_map(|(vf, queue, rx, tail)| Act::Tail(vf, queue, rx, tail)),
+        2 => (vf(), any::<u16>()).prop_map(|(vf, bits)| Act::Police(vf, bits)),
+        1 => (vf(), prop_oneof![0..3_u32, 100..20_000_u32]).prop_map(|(vf, rate)| Act::Rate(vf, rate)),
+        1 => prop::bool::weighted(0.2).prop_map(Act::Mirror),
+        2 => (to(), any::<u8>()).prop_map(|(to, kind)| Act::Arrive(to, kind)),
+        8 => (0..40_000_u64, 1..70_usize).prop_map(|(later, budget)| Act::Poll(later, budget)),
+    ]
+}
+
+/// A frame of a kind.
+fn frame(from: u8, to: u8, kind: u8) -> Vec<u8> {
+    let payload = vec![kind; [0, 6, 10, 100, 1_400, 1_990, 2_500, 7_000][usize::from(kind & 7)]];
+    let mut bytes = tcp4(&payload);
+    bytes[..6].copy_from_slice(&if to == 5 { [0xff; 6] } else { mac(to).0 });
+    bytes[6..12].copy_from_slice(&mac(from).0);
+    match kind >> 3 {
+        0 => bytes[24] ^= 1,
+        1 => *bytes.last_mut().unwrap() ^= 1,
+        2 => _ = bytes.splice(12..12, [0x81, 0, 0, 7]),
+        3 => bytes[12] = 0x88,
+        4 => bytes[11] ^= 9,
+        5 => bytes.push(kind),
+        6 => bytes[17] = bytes[17].wrapping_add(6),
+        7 => bytes.truncate(20),
+        8 => bytes[14] = 0x46,
+        9 => bytes[20] = 0x20,
+        10 => bytes[23] = 17,
+        11 => bytes[46] = 0xf0,
+        12 => bytes[35] ^= kind,
+        _ => {}
+    }
+    bytes
+}
+
+/// A world whose VFs have no drivers.
+struct Guests {
+    world: World,
+    /// The next descriptors of each queue's receive ring and transmit ring.
+    tails: [[[u32; 2]; 2]; VFS as usize],
+    /// The first receive descriptor of each queue that was not found used.
+    heads: [[u32; 2]; VFS as usize],
+    forms: [Form; VFS as usize],
+    staging: Staging,
+}
+
+impl Guests {
+    fn new(careful: bool) -> Self {
+        let mut world = World::new(VFS).across_a_plane();
+        world.pf = None;
+        if careful {
+            world.card.take_no_shortcuts();
+        }
+        for vf in 0..VFS {
+            world.card.order(vf, Order::Address { mac: mac(vf).0, on: true });
+            [0, 7].into_iter().for_each(|vlan| world.card.order(vf, Order::Vlan { vlan, on: true }));
+            world.card.order(vf, Order::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| at as u8 * 5)));
+            let cause = |vector| Some(Cause { vector, itr: 3 });
+            for queue in 0..2 {
+                world.card.order(vf, Order::MapRx(queue, cause(1 + queue)));
+                world.card.order(vf, Order::MapTx(queue, cause(1)));
+            }
+        }
+        let (tails, heads, forms) = Default::default();
+        let mut guests = Self { world, tails, heads, forms, staging: Staging::default() };
+        (0..VFS).for_each(|vf| guests.set_up(vf, [vf, 3, 3], false));
+        guests
+    }
+
+    fn set_up(&mut self, vf: u8, [form, buffer, longest]: [u8; 3], keep_fcs: bool) {
+        let card = &mut self.world.card;
+        card.order(vf, Order::Run { rx: 0, tx: 0 });
+        let form = [Form::Short, Form::Legacy, Form::Flex(17), Form::FlexLate][usize::from(form & 3)];
+        self.forms[usize::from(vf)] = form;
+        for queue in 0..2 {
+            let buffer_bytes = [64, 512, 2_000, 2_048][usize::from(buffer & 3)];
+            let max_frame = [600, 1_518, 2_030, 9_728][usize::from(longest & 3)];
+            let at = RING * u64::from(queue);
+            let rx =
+                RxContext { base: RX + at, length: SLOTS as u16, form, buffer_bytes, max_frame, keep_fcs };
+            card.order(vf, Order::ConfigureRx(queue, rx));
+            let head_address = (form == Form::Short).then_some(TX + at + RING - 4);
+            card.order(
+                vf,
+                Order::ConfigureTx(queue, TxContext { base: TX + at, length: SLOTS as u16, head_address }),
+            );
+            card.write(vf, r::qrx_tail(queue), 0);
+            card.write(vf, r::qtx_tail(queue), 0);
+        }
+        card.order(vf, Order::Run { rx: 3, tx: 3 });
+        (self.tails[usize::from(vf)], self.heads[usize::from(vf)]) = ([[0; 2]; 2], [0; 2]);
+        (0..2).for_each(|queue| self.post(vf, queue, SLOTS - 1, false));
+    }
+
+    fn store(&mut self, vf: u8, at: u64, bytes: &[u8]) {
+        self.world.memories.of(Function::Vf(vf))[at as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn put(&mut self, vf: u8, queue: u8, raw: &[u8; 16]) {
+        let tail = self.tails[usize::from(vf)][usize::from(queue)][1];
+        self.store(vf, TX + RING * u64::from(queue) + 16 * u64::from(tail), raw);
+        self.tails[usize::from(vf)][usize::from(queue)][1] = (tail + 1) % SLOTS;
+    }
+
+    fn ring(&mut self, vf: u8, queue: u8) {
+        let [rx, tx] = self.tails[usize::from(vf)][usize::from(queue)];
+        self.world.card.write(vf, r::qrx_tail(queue), rx);
+        self.world.card.write(vf, r::qtx_tail(queue), tx);
+    }
+
+    /// Sends copies of a frame, the last of which may be cut short, outside of memory, or in two pieces.
+    fn send(&mut self, (vf, queue): (u8, u8), bytes: &[u8], flags: u8, count: usize) {
+        let place = SENT + 0x2000 * u64::from(flags % 16);
+        self.store(vf, place, bytes);
+        let length = bytes.len() as u16;
+        let sums = Data {
+            ip: Ip::V4Checksum,
+            l4: L4::Tcp,
+            mac_length: 14,
+            ip_length: 20,
+            l4_length: 20,
+            ..Data::default()
+        };
+        let asked = if flags & 0x30 == 0x30 { sums } else { Data::default() };
+        let tag = (flags & 0xc0 == 0xc0).then_some(7);
+        let data = Data { address: place, length, end_of_packet: true, tag, ..asked };
+        for n in 0..count.saturating_sub(1) {
+            self.put(vf, queue, &Data { report_status: n % 3 == 0, ..data }.emit());
+        }
+        let report_status = flags & 1 == 0;
+        match flags >> 1 & 7 {
+            0 if count.is_multiple_of(8) => self.put(vf, queue, &Data { address: NOWHERE, ..data }.emit()),
+            1 => {
+                self.put(vf, queue, &Data { length: length.saturating_sub(9), report_status, ..data }.emit());
+            }
+            2 if length > 40 => {
+                self.put(vf, queue, &Data { length: 30, end_of_packet: false, ..data }.emit());
+                let rest = Data { address: place + 30, length: length - 30, report_status, ..data };
+                self.put(vf, queue, &rest.emit());
+            }
+            3 if length > 54 => {
+                let payload = u32::from(length) - 54;
+                let context = Context { segment: true, mss: 600, payload, ..Context::default() };
+                self.put(vf, queue, &context.emit());
+                self.put(vf, queue, &Data { report_status, ip: Ip::V4Checksum, l4: L4::Tcp, ..data }.emit());
+            }
+            4 => self.put(
+                vf,
+                queue,
+                &Data { mac_length: 60, l4: L4::Udp, ip: Ip::V4, report_status, ..data }.emit(),
+            ),
+            5 => self.put(vf, queue, &Data { length: 16, ..data }.emit()),
+            _ => self.put(vf, queue, &Data { report_status, ..data }.emit()),
+        }
+        self.ring(vf, queue);
+    }
+
+    /// Posts up to `count` buffers, as many as there is room for.
+    fn post(&mut self, vf: u8, queue: u8, count: u32, lost: bool) {
+        let (n, q, size) = (usize::from(vf), usize::from(queue), self.forms[usize::from(vf)].size() as u64);
+        let at = |slot: u32| RX + RING * u64::from(queue) + size * u64::from(slot);
+        let [mut tail, mut head] = [self.tails[n][q][0], self.heads[n][q]];
+        let memory = self.world.memories.of(Function::Vf(vf));
+        while head != tail && memory[at(head) as usize + 8] & 1 != 0 {
+            head = (head + 1) % SLOTS;
+        }
+        for n in 0..count.min((head + SLOTS - 1 - tail) % SLOTS) {
+            let slot = u64::from(u32::from(queue) * SLOTS + tail);
+            let buffer = if lost && n == 5 { NOWHERE } else { BUFFERS + BUFFER * slot };
+            self.store(vf, at(tail), &rx::posted(buffer)[..size as usize]);
+            tail = (tail + 1) % SLOTS;
+        }
+        (self.tails[n][q][0], self.heads[n][q]) = (tail, head);
+        self.ring(vf, queue);
+    }
+
+    fn police(&mut self, vf: u8, bits: u16) {
+        let on = |bit: u16| bits >> bit & 1 != 0;
+        let port_vlan = (bits >> 4 & 3 == 3).then_some(7);
+        let tags = Tags { strip: on(0), insert: on(1), port_vlan };
+        let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|at| (at % 3) as u8);
+        let function = if on(9) { HashFunction::Symmetric } else { HashFunction::Toeplitz };
+        let types = if on(6) { u64::MAX } else { 0 };
+        for order in [
+            Order::Tags(tags),
+            Order::SpoofCheck(on(2)),
+            Order::Promiscuity { unicast: on(3), multicast: on(7) },
+            Order::HashTypes(types),
+            Order::HashFunction(function),
+            Order::LookupTable(&table),
+            Order::Vlan { vlan: 7, on: !on(8) },
+        ] {
+            self.world.card.order(vf, order);
+        }
+    }
+
+    fn poll(&mut self, later: u64, budget: usize) {
+        let Self { world: World { card, memories, plane, mirrors, cable, now, .. }, staging, .. } = self;
+        let plane = plane.as_mut().unwrap();
+        *now = Time::from_nanos(now.as_nanos() + later);
+        card.poll(*now, memories);
+        card.apply_policy(plane, mirrors);
+        plane.now = *now;
+        card.arrive(plane, budget, staging, memories, cable);
+        card.forward(plane, budget, staging, memories, cable);
+        card.poll(*now, memories);
+    }
+
+    fn perform(&mut self, act: &Act) {
+        match *act {
+            Act::SetUp(vf, kinds, fcs) => self.set_up(vf, kinds, fcs),
+            Act::Send { vf, queue, to, kind, flags, count } => {
+                self.send((vf, queue), &frame(vf, to, kind), flags, count);
+            }
+            Act::Raw(vf, queue, raw) => {
+                self.put(vf, queue, &raw);
+                self.ring(vf, queue);
+            }
+            Act::Post(vf, queue, count, lost) => self.post(vf, queue, count, lost),
+            Act::Tail(vf, queue, rx, tail) => {
+                self.world.card.write(vf, if rx { r::qrx_tail(queue) } else { r::qtx_tail(queue) }, tail);
+            }
+            Act::Police(vf, bits) => self.police(vf, bits),
+            Act::Rate(vf, rate) => self.world.card.order(vf, Order::Rate(rate)),
+            Act::Mirror(on) => {
+                let [to, ports] = [2, 1].map(|port| Port::of_field(port).only());
+                let rule = Rule { to, ports, from_uplink: false, to_uplink: false, vlans: Ids::NONE };
+                self.world.mirrors = Mirrors::NONE;
+                if on {
+                    self.world.mirrors.add(rule);
+                }
+            }
+            Act::Arrive(to, kind) => self.world.cable.1.push_back(frame(9, to, kind)),
+            Act::Poll(later, budget) => self.poll(later, budget),
+        }
+    }
+}
+
+/// Asserts that both cards leave the same behind.
+fn assert_ways_agree(acts: &[Act]) {
+    let [mut usual, mut careful] = [false, true].map(Guests::new);
+    for (n, act) in acts.iter().chain(&[Act::Poll(1 << 40, 100), Act::Poll(1 << 40, 100)]).enumerate() {
+        let mut seen = [&mut usual, &mut careful].map(|guests| {
+            guests.perform(act);
+            let World { card, plane, memories, cable, .. } = &mut guests.world;
+            let ports: Vec<_> =
+                (0..VFS).map(|vf| plane.as_ref().unwrap().ledger.total(Port::of_field(vf.into()))).collect();
+            let statistics: Vec<_> = (0..VFS).map(|vf| card.statistics(vf)).collect();
+            let counters: Vec<_> = (0..VFS).map(|vf| card.counters(vf).copied()).collect();
+            let sent = std::mem::take(&mut cable.0);
+            (ports, statistics, counters, std::mem::take(&mut memories.interrupts), sent, card.due())
+        });
+        let [usual, careful] = seen.each_mut();
+        assert_eq!(usual, careful, "after action {n}");
+    }
+    for vf in 0..VFS {
+        let [usual, careful] =
+            [&mut usual, &mut careful].map(|guests| guests.world.memories.of(Function::Vf(vf)));
+        let differs = usual.iter().zip(careful.iter()).position(|(usual, careful)| usual != careful);
+        assert_eq!(differs.map(|at| format!("{at:#x}")), None, "memory of VF {vf}");
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 100, ..Config::default() })]
+
+    #[test]
+    fn bursts_and_single_frames_leave_equal_memory(acts in prop::collection::vec(act(), 1..40)) {
+        assert_ways_agree(&acts);
+    }
+}
