@@ -51,6 +51,12 @@ pub trait Lane {
         Verdict::ALONE
     }
 
+    /// Returns the bytes of the longest frame of a burst that a port takes.
+    fn longest_taken(&self, to: Port, terms: BurstTerms) -> usize {
+        let _ = (to, terms);
+        0
+    }
+
     /// Returns how many of these frames may leave now.
     fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
         let _ = (lengths, terms);
@@ -113,6 +119,11 @@ impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
     #[inline]
     fn judge(&mut self, ends: Ends, terms: BurstTerms) -> Verdict {
         self.plane.judge(self.port, ends, terms.tag)
+    }
+
+    #[inline]
+    fn longest_taken(&self, to: Port, terms: BurstTerms) -> usize {
+        self.plane.longest_taken(to, terms.tag)
     }
 
     #[inline]

@@ -52,7 +52,7 @@ impl Verdict {
 pub struct BurstTerms {
     /// The tag that the plane puts into each frame.
     pub tag: Option<u16>,
-    /// Bytes of the longest frame, without that tag. Longer ones are sent alone.
+    /// Bytes of the longest frame that the port may send, without that tag. Longer ones are sent alone.
     pub longest: u32,
 }
 
@@ -67,12 +67,17 @@ impl<const N: usize> Plane<N> {
             || tables.outer.is_some()
             || !self.flows.remembers();
         let tag = tables.transmit_tag(port, None);
-        let tag_bytes = if tag.is_some() { TAG } else { 0 };
-        let bytes = tables.longest_for_everybody(tag.is_some()).saturating_sub(tag_bytes);
-        (!alone).then_some(BurstTerms { tag, longest: bytes as u32 })
+        let bytes = tables.longest_sent().saturating_sub(tag_bytes(tag));
+        (!alone).then_some(BurstTerms { tag, longest: u32::try_from(bytes).unwrap_or(u32::MAX) })
     }
 
-    /// Judges a port's frame without a tag of its own that is no longer than [`BurstTerms::longest`].
+    /// Returns the bytes of the longest frame of a burst that a port takes, without the tag that the plane puts into each.
+    #[inline]
+    pub(crate) fn longest_taken(&self, to: Port, tag: Option<u16>) -> usize {
+        self.tables.longest_taken(to, tag.is_some()).saturating_sub(tag_bytes(tag))
+    }
+
+    /// Judges a port's frame without a tag of its own that is no longer than its sender may send and its receiver takes.
     #[inline]
     pub(crate) fn judge(&mut self, port: Port, ends: Ends, tag: Option<u16>) -> Verdict {
         if ends.is_to_group() {
@@ -95,4 +100,10 @@ impl<const N: usize> Plane<N> {
             lengths.iter().for_each(|length| self.pacing.left(from, *length as usize + tag));
         }
     }
+}
+
+/// Returns the bytes of a tag that the plane puts into a frame.
+#[inline]
+fn tag_bytes(tag: Option<u16>) -> usize {
+    if tag.is_some() { TAG } else { 0 }
 }

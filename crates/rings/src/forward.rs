@@ -36,7 +36,7 @@ pub fn forward<C: Card, L: Lane>(
     if lane.tag_types().1.is_some() {
         return 0;
     }
-    // A shorter frame is padded, and might not fit any more.
+    // A shorter frame is padded, and might be too long then.
     let terms = lane.burst_terms().filter(|terms| terms.longest >= SHORTEST && card.judges());
     let longest = terms.map_or(0, |terms| terms.longest.min(LONGEST as u32));
     let (count, alone) = frames.take::<C::TxFormat>(card.next(sender, budget.min(BURST)), longest);
@@ -67,11 +67,13 @@ pub fn forward<C: Card, L: Lane>(
             from_uplink: false,
         };
         let due = lane.admits(&frames.padded[run.clone()], terms);
-        let (sent, bytes) = deliver_run(card, &mut source, frames, (port, at..at + due), told);
+        let fits = fitting(&frames.padded[at..at + due], lane.longest_taken(port, terms));
+        let (sent, bytes) = deliver_run(card, &mut source, frames, (port, at..at + fits), told);
         lane.count_run(port, &frames.padded[at..at + sent], bytes, terms);
         at += sent;
         if sent < due {
-            // No buffer is ready, or one is not in memory: alone, each frame finds out what that means for it.
+            // A frame is too long for the port, no buffer is ready, or one is not in memory: alone, each frame finds out what that
+            // means for it.
             judged = Judged::NONE;
         } else if sent < run.len() {
             break;
@@ -172,6 +174,17 @@ fn judge<C: Card, L: Lane>(
         }
     }
     Judged { count, starts, alone }
+}
+
+/// Returns the number of frames before the first that is longer than `longest`. Mostly none is, which a loop without an exit finds
+/// out for several frames at once.
+#[inline(always)]
+fn fitting(lengths: &[u32], longest: usize) -> usize {
+    let longest = longest.min(LONGEST) as u32;
+    if lengths.iter().fold(true, |all, length| all & (*length <= longest)) {
+        return lengths.len();
+    }
+    lengths.iter().take_while(|length| **length <= longest).count()
 }
 
 /// Delivers a run of frames to a port; returns how many it got, and their bytes.

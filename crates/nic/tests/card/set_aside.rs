@@ -198,7 +198,7 @@ fn send_many(bench: &mut Bench, n: u8, to: u8, kind: u8, count: usize) {
     bench.vf(n).ring();
 }
 
-/// Checks of senders, port VLANs, stripping, RSS, checksums in the place of hashes.
+/// Checks of senders, port VLANs, stripping, RSS, checksums in the place of hashes, lengths.
 fn police(bench: &mut Bench, bits: u32) {
     let on = |bit: u32, bits_on: u32| if bits & 1 << bit != 0 { bits_on } else { 0 };
     let mut pf = bench.pf();
@@ -208,6 +208,10 @@ fn police(bench: &mut Bench, bits: u32) {
     for pool in (0..VFS).map(|n| Pool::EVERY[usize::from(n)]) {
         pf.write(r::vmvir(pool), on(2, vmvir::DEFAULT | 5));
         pf.write(r::vmolr(pool), POOL | on(3, vmolr::STRVLAN) | on(4, vmolr::RSSE));
+    }
+    if bits & 1 << 6 != 0 {
+        // One pool takes short frames only.
+        pf.write(r::vmolr(Pool::EVERY[2]), POOL & !vmolr::RLPML_MASK | 200);
     }
     pf.write(r::MRQC, if bits & 1 << 4 == 0 { mrqc::VMDQ } else { mrqc::VMDQ_RSS | mrqc::TCP_IPV4 });
     pf.write(r::RXCSUM, rxcsum::IPOFL | rxcsum::TUOFL | on(5, rxcsum::PCSD));

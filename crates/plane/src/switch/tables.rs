@@ -217,9 +217,16 @@ impl<const N: usize> Tables<N> {
         length <= self.fits_everybody[usize::from(tagged)]
     }
 
-    /// Bytes of the longest frame that no port finds too long, check sequence excluded, tag included.
-    pub(crate) fn longest_for_everybody(&self, tagged: bool) -> usize {
-        self.fits_everybody[usize::from(tagged)]
+    /// Returns the bytes of the longest frame that ports send, check sequence excluded, tag included.
+    pub(crate) fn longest_sent(&self) -> usize {
+        self.longest
+    }
+
+    /// Returns the bytes of the longest frame that a port takes, check sequence excluded, tag included.
+    #[inline]
+    pub(crate) fn longest_taken(&self, port: Port, tagged: bool) -> usize {
+        let fit = &self.fits[port.index::<N>()];
+        (if tagged { fit.tagged } else { fit.untagged }).saturating_sub(FCS)
     }
 
     /// Those of `ports` that take a frame of `length` bytes, check sequence excluded, tag included.

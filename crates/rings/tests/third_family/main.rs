@@ -105,12 +105,20 @@ fn tables(bits: u8) -> Tables<PORTS> {
     if bits & 32 != 0 {
         // Padding makes short frames too long for these ports.
         tables.set_fits([Fit::whole(60); PORTS]);
+    } else if bits & 64 != 0 {
+        // One port takes short frames only.
+        tables.set_fits([1518, 1518, 100, 1518].map(Fit::whole));
     }
     tables
 }
 
-/// All that a conversation leaves behind.
+/// All that a conversation leaves behind, after everything that was sent has become due.
 fn left_behind(acts: &[Act], careful: bool) -> (Memory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
+    left_behind_until(&[acts, &[Act::Poll(1 << 40, 100)]].concat(), careful)
+}
+
+/// All that a conversation has left behind so far.
+fn left_behind_until(acts: &[Act], careful: bool) -> (Memory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
     let queue = || Queue { head: 0, tail: 0, posted: Posted::at(0), rx_tail: 0, hints: [Hint::default(); 2] };
     let (queues, memory) = ((0..3).map(|_| queue()).collect(), Memory::new(3));
     let mut toy = Toy { queues, memory, careful, burst: None, at_hand: [[0; 16]; 32], refused: 0 };
@@ -118,7 +126,7 @@ fn left_behind(acts: &[Act], careful: bool) -> (Memory, Vec<Vec<u8>>, Vec<PortCo
     let mut plane = Plane::<PORTS>::new(tables(0), Pacing::new(None), Storm::default(), counters);
     plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
     let (mut wire, mut now) = (Sent::default(), 0);
-    for act in acts.iter().chain(&[Act::Poll(1 << 40, 100)]) {
+    for act in acts {
         match *act {
             Act::Send(from, to, kind, count) => send(&mut toy, from, &frame(from, to, kind), count, kind),
             Act::Post(port, but, lost) => post(&mut toy, port, but, lost),
@@ -196,4 +204,11 @@ fn frame_that_padding_makes_too_long_is_dropped() {
     let acts = [Act::Police(32), Act::Post(1, 0, false), Act::Send(0, 1, 0, 9), Act::Poll(1, 64)];
     let (_, _, counters, _) = left_behind(&acts, false);
     assert_eq!(counters[1].rx_packets, 0);
+}
+
+#[test]
+fn short_frames_of_one_port_leave_bursts_to_others() {
+    let acts = [Act::Police(64), Act::Post(1, 0, false), Act::Send(0, 1, 9, 29), Act::Poll(1, 64)];
+    let (memory, _, counters, _) = left_behind(&acts, false);
+    assert_eq!((counters[1].rx_packets, memory.gathered), (29, 29));
 }

@@ -1,6 +1,7 @@
 //! Guest memory of the toy's ports, in two windows with nothing between them.
 
-use pcie::{Bus, DmaFault, Function, Iova};
+use pcie::burst::HEAD;
+use pcie::{Bus, DmaFault, Function, Iova, Space};
 
 /// Descriptors of a ring.
 pub(crate) const SLOTS: u32 = 48;
@@ -17,17 +18,20 @@ pub(crate) const REPORT: u64 = 1 << 62;
 pub(crate) const DONE: u64 = 1 << 61;
 
 /// Rings, and all buffers, of each port.
-#[derive(Clone, PartialEq)]
-pub(crate) struct Memory(pub(crate) Vec<[Vec<u8>; 2]>);
+pub(crate) struct Memory {
+    windows: Vec<[Vec<u8>; 2]>,
+    /// Frames whose heads were gathered.
+    pub(crate) gathered: usize,
+}
 
 impl Memory {
     pub(crate) fn new(ports: usize) -> Self {
-        Self(vec![[vec![0; 0x1000], vec![0; 0x4_0000]]; ports])
+        Self { windows: vec![[vec![0; 0x1000], vec![0; 0x4_0000]]; ports], gathered: 0 }
     }
 
     /// The port, the window, and the offset of the first byte that differs.
     pub(crate) fn difference(&self, other: &Self) -> Option<(usize, usize, usize)> {
-        let windows = self.0.iter().zip(&other.0).enumerate();
+        let windows = self.windows.iter().zip(&other.windows).enumerate();
         let mut pairs =
             windows.flat_map(|(port, (one, two))| (0..2).map(move |n| (port, n, &one[n], &two[n])));
         pairs.find_map(|(port, n, one, two)| {
@@ -43,7 +47,7 @@ impl Memory {
     ) -> Result<&mut [u8], DmaFault> {
         let fault = DmaFault { function, iova };
         let Function::Vf(n) = function else { return Err(fault) };
-        let windows = self.0.get_mut(usize::from(n)).ok_or(fault)?;
+        let windows = self.windows.get_mut(usize::from(n)).ok_or(fault)?;
         let (window, start) = if iova < SENT { (0, iova) } else { (1, iova - SENT) };
         windows[window].get_mut(start as usize..start as usize + length).ok_or(fault)
     }
@@ -58,6 +62,26 @@ impl Bus for Memory {
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
         self.range(function, iova, from.len())?.copy_from_slice(from);
         Ok(())
+    }
+
+    fn gather(
+        &mut self,
+        from: Space<'_>,
+        sources: &[Iova],
+        lengths: &[u32],
+        heads: &mut [[u8; HEAD]],
+    ) -> usize {
+        let frames = sources.iter().zip(lengths).zip(heads);
+        let found = frames.map_while(|((source, length), head)| {
+            let frame = self.range(from.function, *source, *length as usize).ok()?;
+            *head = [0; HEAD];
+            let within = frame.len().min(HEAD);
+            head[..within].copy_from_slice(&frame[..within]);
+            Some(())
+        });
+        let count = found.count();
+        self.gathered += count;
+        count
     }
 
     fn msix(&mut self, _function: Function, _vector: u16) {}
