@@ -45,8 +45,10 @@ pub fn forward<C: Card, L: Lane>(
     }
     let (function, hint, _) = card.source(sender);
     let mut source = Source { sender, function, hint: *hint };
-    // The first frame that has to be sent alone ends what can be judged.
-    let together = count.min(alone.trailing_zeros() as usize);
+    // The first frame that has to be sent alone ends what can be judged, and so does the first that is not due. A frame that turns
+    // out to be sent alone pays no more than is assumed here.
+    let together = frames.pad(count.min(alone.trailing_zeros() as usize));
+    let together = terms.map_or(0, |terms| lane.admits(together, terms));
     let mut judged = terms
         .filter(|_| together > 0)
         .map_or(Judged::NONE, |terms| judge(card, &mut source, frames, together, terms, lane));
@@ -66,17 +68,14 @@ pub fn forward<C: Card, L: Lane>(
             inexact: verdict.is_inexact(),
             from_uplink: false,
         };
-        let due = lane.admits(&frames.padded[run.clone()], terms);
-        let fits = fitting(&frames.padded[at..at + due], lane.longest_taken(port, terms));
+        let fits = fitting(&frames.padded[run.clone()], lane.longest_taken(port, terms));
         let (sent, bytes) = deliver_run(card, &mut source, frames, (port, at..at + fits), told);
         lane.count_run(port, &frames.padded[at..at + sent], bytes, terms);
         at += sent;
-        if sent < due {
+        if sent < run.len() {
             // A frame is too long for the port, no buffer is ready, or one is not in memory: alone, each frame finds out what that
             // means for it.
             judged = Judged::NONE;
-        } else if sent < run.len() {
-            break;
         }
     }
     *card.source(sender).1 = source.hint;
@@ -134,6 +133,16 @@ impl Frames {
         }
         (count, alone)
     }
+
+    /// Finds the lengths to deliver of the first `count` frames.
+    #[inline(always)]
+    fn pad(&mut self, count: usize) -> &[u32] {
+        let Self { lengths, padded, .. } = self;
+        for (padded, length) in padded.iter_mut().zip(&lengths[..count]) {
+            *padded = (*length).max(SHORTEST);
+        }
+        &padded[..count]
+    }
 }
 
 /// Gathers the heads of the first frames, and judges them.
@@ -147,12 +156,9 @@ fn judge<C: Card, L: Lane>(
     lane: &mut L,
 ) -> Judged {
     let space = Space { function: source.function, hint: &mut source.hint };
-    let Frames { heads, sources, lengths, padded, verdicts, glances, .. } = frames;
+    let Frames { heads, sources, lengths, verdicts, glances, .. } = frames;
     let (_, _, bus) = card.source(source.sender);
     let count = bus.gather(space, &sources[..count], &lengths[..count], heads).min(BURST);
-    for (padded, length) in padded.iter_mut().zip(&lengths[..count]) {
-        *padded = (*length).max(SHORTEST);
-    }
     // The first frame starts a run, whatever its addresses are.
     let (mut starts, mut ends) = (0, Ends { low: !Ends::of(&heads[0]).low, high: 0 });
     for at in 0..count {

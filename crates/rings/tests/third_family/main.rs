@@ -212,3 +212,11 @@ fn short_frames_of_one_port_leave_bursts_to_others() {
     let (memory, _, counters, _) = left_behind(&acts, false);
     assert_eq!((counters[1].rx_packets, memory.gathered), (29, 29));
 }
+
+#[test]
+fn only_heads_of_due_frames_are_gathered() {
+    let acts =
+        [Act::Rate(0, Some(1 << 14)), Act::Post(1, 0, false), Act::Send(0, 1, 2, 29), Act::Poll(1, 64)];
+    let (memory, _, counters, _) = left_behind_until(&acts, false);
+    assert_eq!((counters[1].rx_packets, memory.gathered), (1, 1));
+}
