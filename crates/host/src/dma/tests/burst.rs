@@ -178,7 +178,9 @@ impl Frames {
         };
         let moved = from.carry(&mut hint, to, &mut to_hint, run);
         if moved < count {
-            let writable = to.write(self.targets[moved], &vec![0; self.lengths[moved] as usize]).is_ok();
+            // It may overlap a frame that has moved, so it keeps its bytes.
+            let bytes = self.read(to, &self.targets, moved);
+            let writable = bytes.is_some_and(|bytes| to.write(self.targets[moved], &bytes).is_ok());
             assert!(!writable || !self.is_in_one_region(to, &self.targets, moved));
         }
         (moved, sums)
