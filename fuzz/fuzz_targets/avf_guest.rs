@@ -17,7 +17,7 @@ use avf::virtchnl::Op;
 use avf_nic::Arrival;
 use core::time::Duration;
 use driver::Hal;
-use driver::avf::pf::VfPolicy;
+use policy::VfPolicy;
 use driver::avf::vf::Vf;
 use libfuzzer_sys::fuzz_target;
 use pcie::Function;

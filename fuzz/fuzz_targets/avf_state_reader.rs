@@ -6,9 +6,10 @@
 #![no_main]
 
 use avf::ids::MAX_VFS;
+use policy::VfPolicy;
 use avf_nic::Card;
 use daemon::state::{self, AvfRest, AvfState, decode, read};
-use driver::avf::pf::{Pf, VfPolicy};
+use driver::avf::pf::Pf;
 use driver::conduct::Monitor;
 use libfuzzer_sys::fuzz_target;
 use pcie::Function;

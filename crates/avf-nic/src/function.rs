@@ -11,10 +11,11 @@ use crate::transmit::TxQueue;
 use alloc::vec::Vec;
 use avf::bits::rstat;
 use avf::control::{Cause, Tags};
-use avf::ids::{LAST_VLAN, MAX_PAIRS};
+use avf::ids::MAX_PAIRS;
 use avf::table::{Access, Kind, Side, find};
 use avf::virtchnl::Statistics;
 use serde::{Deserialize, Serialize};
+use units::LAST_VLAN;
 
 /// Addresses of a VF, at most: more than a PF driver grants.
 const MOST_ADDRESSES: usize = 256;

@@ -32,8 +32,6 @@ pub const BAR3_SIZE: usize = 0x4000;
 /// controls of vectors. Nothing there has an effect when it is read.
 pub const MAPPED: [core::ops::Range<u32>; 2] = [0x0000..0x1000, 0x2000..0x4000];
 
-/// The last VLAN id that a filter may name.
-pub const LAST_VLAN: u16 = 4095;
 /// Speed of the link, Mb/s. AVF fixes none; 25 Gb/s is one that drivers of every version know.
 pub const LINK_SPEED: u32 = 25_000;
 /// The longest frame, frame check sequence included.

@@ -81,7 +81,7 @@ impl Backplane {
         let mut hal = self.pf();
         let mut pf = Pf::probe(&mut hal)?;
         for vf in VfIndex::all() {
-            let policy = driver::pf::VfPolicy { mac: Some(vf_mac(vf.get())), ..Default::default() };
+            let policy = policy::VfPolicy { mac: Some(vf_mac(vf.get())), ..Default::default() };
             // The addresses are unicast and there is no VLAN: nothing to refuse.
             let _ = pf.set_policy(&mut hal, vf, policy);
         }

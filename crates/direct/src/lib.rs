@@ -18,11 +18,12 @@ pub mod hal;
 pub mod port;
 pub mod reset;
 
-use driver::pf::{PfError, PolicyError};
+use driver::pf::PfError;
 use driver::vf::VfError;
 use embedded_guest::{GuestError, HalError};
 use host::shared::SharedMemoryError;
 use host::vfio::{PciAddress, PciIds, VfioError};
+use policy::PolicyError;
 
 /// Why the drivers cannot be put to work.
 #[derive(Debug, thiserror::Error)]

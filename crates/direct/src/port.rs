@@ -6,9 +6,9 @@
 use crate::DirectError;
 use crate::hal::PfHal;
 use driver::Pf;
-use driver::pf::VfPolicy;
 use host::vfio::{Pci, PciAddress, Token};
 use i82576::{MacAddress, VfIndex};
+use policy::VfPolicy;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;

@@ -9,25 +9,9 @@
 //! knows.
 
 use core::time::Duration;
+use policy::{Action, ConductLimits, KINDS, Offence};
 use serde::{Deserialize, Serialize};
 use units::Time;
-
-/// What a VF may do too much of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Offence {
-    /// Requests by mailbox, and resets.
-    Mailbox,
-    /// Frames with an address or VLAN that is not its own, and link-control frames.
-    Spoofing,
-    /// Broadcasts and multicasts sent.
-    Storm,
-    /// Interrupts, which cost the host something each.
-    Interrupts,
-    /// Packets that make no sense, and messages where a card takes them out of memory.
-    Invalid,
-    /// Requests for memory that is not the guest's, or not shared.
-    DmaFaults,
-}
 
 /// Why a VF is quarantined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,89 +33,8 @@ impl Cause {
     }
 }
 
-/// How many kinds there are.
-const KINDS: usize = 6;
-
-impl Offence {
-    /// Every kind, in the order of [`Totals`] and [`Limits`].
-    pub const ALL: [Offence; KINDS] = [
-        Offence::Mailbox,
-        Offence::Spoofing,
-        Offence::Storm,
-        Offence::Interrupts,
-        Offence::Invalid,
-        Offence::DmaFaults,
-    ];
-
-    /// A name for tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Offence::Mailbox => "mailbox",
-            Offence::Spoofing => "spoofing",
-            Offence::Storm => "storm",
-            Offence::Interrupts => "interrupts",
-            Offence::Invalid => "invalid",
-            Offence::DmaFaults => "dma-faults",
-        }
-    }
-}
-
 /// Events of each kind since the beginning.
 pub type Totals = [u64; KINDS];
-
-/// What is done about an offence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// It is said.
-    Warn,
-    /// The VF is throttled for a while.
-    Throttle,
-    /// The VF is quarantined until the administrator releases it.
-    Quarantine,
-}
-
-/// From how many events a second on each action is taken; 0 is never.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thresholds {
-    /// [`Action::Warn`].
-    pub warn: u32,
-    /// [`Action::Throttle`].
-    pub throttle: u32,
-    /// [`Action::Quarantine`].
-    pub quarantine: u32,
-}
-
-impl Thresholds {
-    const fn warn(warn: u32) -> Self {
-        Self { warn, throttle: 0, quarantine: 0 }
-    }
-
-    /// The gravest action that a rate calls for.
-    fn action(&self, rate: u64) -> Option<Action> {
-        let steps = [
-            (self.quarantine, Action::Quarantine),
-            (self.throttle, Action::Throttle),
-            (self.warn, Action::Warn),
-        ];
-        let reached = |(from, action)| (from > 0 && rate >= u64::from(from)).then_some(action);
-        steps.into_iter().find_map(reached)
-    }
-}
-
-/// The thresholds of each kind.
-pub type Limits = [Thresholds; KINDS];
-
-/// What honest guests stay below, by far. Only a flood of requests costs others something that the card does not
-/// bound itself: it is throttled.
-pub const DEFAULT_LIMITS: Limits = [
-    Thresholds { warn: 200, throttle: 1_000, quarantine: 0 },
-    Thresholds::warn(10),
-    Thresholds::warn(10_000),
-    Thresholds::warn(200_000),
-    Thresholds::warn(10),
-    Thresholds::warn(10),
-];
 
 /// What was found, and done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +109,7 @@ impl Monitor {
 
     /// Compares new totals with the limits once a period, and throttles the VF if they say so. Returns the gravest finding; a
     /// quarantine is left to the caller.
-    pub(crate) fn observe(&mut self, now: Time, totals: Totals, limits: &Limits) -> Option<Verdict> {
+    pub(crate) fn observe(&mut self, now: Time, totals: Totals, limits: &ConductLimits) -> Option<Verdict> {
         let Some((then, before)) = self.sampled else {
             self.sampled = Some((now, totals));
             return None;
@@ -289,10 +192,11 @@ impl Monitor {
 
 #[cfg(test)]
 mod tests {
-    use super::{Action, DEFAULT_LIMITS, KINDS, Limits, Monitor, Offence, Thresholds, Verdict};
+    use super::{Monitor, Verdict};
+    use policy::{Action, ConductLimits, KINDS, Offence, Thresholds};
     use units::Time;
 
-    const LIMITS: Limits = [Thresholds { warn: 10, throttle: 100, quarantine: 1_000 }; KINDS];
+    const LIMITS: ConductLimits = [Thresholds { warn: 10, throttle: 100, quarantine: 1_000 }; KINDS];
 
     fn seconds(s: u64) -> Time {
         Time::from_micros(s * 1_000_000)
@@ -305,12 +209,6 @@ mod tests {
         let mut totals = [7; KINDS];
         totals[kind as usize] += events;
         monitor.observe(seconds(6), totals, &LIMITS)
-    }
-
-    #[test]
-    fn each_kind_has_its_place() {
-        assert!(Offence::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
-        assert!(DEFAULT_LIMITS.iter().all(|limit| limit.warn > 0));
     }
 
     #[test]

@@ -5,9 +5,10 @@ use crate::poke::poke;
 use crate::set_aside::{Act, Scene, VFS};
 use crate::world::World;
 use avf_nic::{Card, State};
-use driver::avf::pf::{Pf, PfState, VfPolicy};
+use driver::avf::pf::{Pf, PfState};
 use driver::conduct::Monitor;
 use pcie::Function;
+use policy::VfPolicy;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use std::sync::LazyLock;
@@ -17,7 +18,7 @@ static BODIES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
     let mut scene = Scene::new();
     let slow = VfPolicy { max_tx_rate: 1, ..VfPolicy::default() };
     let under_way = [
-        Act::Policy(0, slow.into()),
+        Act::Policy(0, slow.into(), 4),
         Act::Restart(0),
         Act::Storm(3),
         Act::SendLarge(0, 0, 5, 8_000),

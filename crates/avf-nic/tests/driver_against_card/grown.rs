@@ -3,9 +3,10 @@
 
 use crate::world::{World, mac};
 use avf_nic::Card;
-use driver::avf::pf::{Pf, VfPolicy};
+use driver::avf::pf::Pf;
 use driver::avf::vf::Vf;
 use pcie::Function;
+use policy::VfPolicy;
 
 fn start(world: &mut World, n: u8) -> Vf {
     let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };

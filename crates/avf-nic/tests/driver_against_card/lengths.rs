@@ -7,8 +7,8 @@ use crate::world::{World, mac};
 use avf::control::{Control, Order, Tags};
 use avf_nic::staging::Staging;
 use driver::avf::vf::{TxOffload, Vf};
-use driver::pf::PortVlan;
 use plane::switch::Mirrors;
+use policy::PortVlan;
 
 /// The longest frame, check sequence excluded.
 const LONGEST: usize = 9_724;
@@ -168,7 +168,7 @@ fn a_queues_limit_counts_the_vfs_own_tag() {
     {
         for (length, fits) in around(if port { 1522 } else { 1518 }) {
             let (mut world, _, mut b) = two(|policy| {
-                (policy.spoofchk, policy.max_frame) = (false, 1522);
+                (policy.spoofchk, policy.max_mtu) = (false, Some(1522 - 26));
                 policy.vlan = port.then_some(PortVlan { id: 7, qos: 0 });
             });
             world.card.order(1, ON_VLAN);

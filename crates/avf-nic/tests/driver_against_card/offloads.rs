@@ -8,11 +8,11 @@ use avf::descriptor::tx::{self, Context, Data, Ip, L4};
 use avf::register as r;
 use avf::virtchnl::{Capabilities, Request, VlanSetting, VlanWhat};
 use driver::Hal;
-use driver::avf::pf::VfPolicy;
 use driver::avf::vf::{Received, TxOffload, Vf};
 use offload::crc::crc32c;
 use offload::{Headers, verify};
 use pcie::Function;
+use policy::VfPolicy;
 use proptest::prelude::{any, prop, proptest};
 
 const RIGHT: Option<Checksums> = Some(Checksums { ip_wrong: false, l4_wrong: false });
@@ -126,7 +126,7 @@ fn a_tag_of_the_descriptor_is_put_in_and_a_port_vlan_takes_its_place() {
     assert!(a.transmit_with(&mut world.vf(0), 0, &to_all, &tagged));
     world.round();
     assert_eq!(world.cable.0[0][12..16], [0x81, 0, 0x20, 7]);
-    let fixed = driver::pf::PortVlan { id: 5, qos: 0 };
+    let fixed = policy::PortVlan { id: 5, qos: 0 };
     let (mut world, mut a, _) = two(|policy| policy.vlan = Some(fixed));
     assert!(a.transmit_with(&mut world.vf(0), 0, &to_all, &tagged));
     world.round();

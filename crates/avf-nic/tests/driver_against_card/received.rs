@@ -8,9 +8,10 @@ use avf::packet_type::{self, HASH_TYPES, Ip, Payload};
 use avf::register as r;
 use avf::virtchnl::{Capabilities, Packed, Request, VlanSetting, VlanWhat};
 use driver::Hal;
-use driver::avf::pf::VfPolicy;
+use driver::avf::pf::QueuePairs;
 use driver::avf::vf::{Vf, Wishes};
 use offload::crc::{crc32c, frame_check_sequence};
+use policy::VfPolicy;
 use proptest::prelude::{any, prop, proptest};
 
 const FORMS: [Form; 4] = [Form::Legacy, Form::Short, Form::Flex(2), Form::FlexLate];
@@ -37,8 +38,9 @@ fn two(wishes: Wishes, pairs: u16) -> (World, Vf, Vf) {
     let mut world = World::new(2).across_a_plane();
     for n in 0..2 {
         world.with_pf(|pf, side| {
-            let policy = VfPolicy { mac: Some(mac(n)), pairs, ..VfPolicy::default() };
+            let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
             pf.set_policy(side, n, policy).unwrap();
+            assert!(pf.set_queues(side, n, QueuePairs { pairs, ..QueuePairs::default() }));
         });
     }
     let mut a = Vf::probe(&mut world.vf(0), mac(0)).unwrap();

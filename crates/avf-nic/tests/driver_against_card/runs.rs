@@ -10,9 +10,9 @@ use avf::ids::HASH_KEY;
 use avf::register as r;
 use driver::Hal;
 use driver::avf::vf::TxOffload;
-use driver::pf::PortVlan;
 use pcie::Function;
 use plane::Port;
+use policy::PortVlan;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
 /// A TCP segment with a number in it, without its sums.

@@ -14,12 +14,12 @@ use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;
 use core::time::Duration;
 use driver::Hal;
-use driver::avf::pf::{Pf, PfState, VfPolicy};
+use driver::avf::pf::{Pf, PfState, QueuePairs};
 use driver::avf::vf::Vf;
-use driver::conduct::{Cause, Limits as Conduct, Monitor, Thresholds};
-use driver::pf::{Link, PortVlan};
+use driver::conduct::{Cause, Monitor};
 use pcie::Function;
 use plane::switch::{Limit, Limits};
+use policy::{ConductLimits as Conduct, Link, PortVlan, Thresholds, VfPolicy};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -54,7 +54,7 @@ pub(crate) enum Act {
     Write(u8, u32, u32),
     Read(u8, u32),
     BusMaster(u8, bool),
-    Policy(u8, Box<VfPolicy>),
+    Policy(u8, Box<VfPolicy>, u16),
     /// The host has counted so much of every kind.
     Watch(u8, u64),
     Quarantine(u8, bool),
@@ -71,20 +71,22 @@ fn vf() -> impl Strategy<Value = u8> {
     0..VFS
 }
 
-fn policy() -> impl Strategy<Value = VfPolicy> {
+fn policy() -> impl Strategy<Value = (VfPolicy, u16)> {
     let state = prop_oneof![3 => Just(Link::Auto), 1 => Just(Link::Enable), 1 => Just(Link::Disable)];
     (any::<[bool; 4]>(), state, 0..3_u32, 0..4_u16, 1..5_u16).prop_map(
-        |([spoofchk, trust, enabled, allmulti], state, rate, vlan, pairs)| VfPolicy {
-            vlan: (vlan > 2).then_some(PortVlan { id: vlan, qos: 3 }),
-            spoofchk,
-            trust,
-            enabled: enabled || rate == 0,
-            allmulti,
-            state,
-            pairs,
-            max_tx_rate: rate * 10,
-            share_mac: spoofchk != allmulti,
-            ..VfPolicy::default()
+        |([spoofchk, trust, enabled, allmulti], state, rate, vlan, pairs)| {
+            let policy = VfPolicy {
+                vlan: (vlan > 2).then_some(PortVlan { id: vlan, qos: 3 }),
+                spoofchk,
+                trust,
+                enabled: enabled || rate == 0,
+                allmulti,
+                state,
+                max_tx_rate: rate * 10,
+                share_mac: spoofchk != allmulti,
+                ..VfPolicy::default()
+            };
+            (policy, pairs)
         },
     )
 }
@@ -111,7 +113,7 @@ fn act() -> impl Strategy<Value = Act> {
         4 => (vf(), register(), value()).prop_map(|(vf, at, value)| Act::Write(vf, at, value)),
         2 => (vf(), register()).prop_map(|(vf, at)| Act::Read(vf, at)),
         1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::BusMaster(vf, on)),
-        3 => (vf(), policy()).prop_map(|(vf, policy)| Act::Policy(vf, policy.into())),
+        3 => (vf(), policy()).prop_map(|(vf, (policy, pairs))| Act::Policy(vf, policy.into(), pairs)),
         2 => (vf(), 0..3_000_u64).prop_map(|(vf, events)| Act::Watch(vf, events)),
         1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::Quarantine(vf, on)),
         1 => Just(Act::ResetAll),
@@ -208,9 +210,13 @@ impl Scene {
             Act::Write(vf, at, value) => world.vf(vf).write(at, value),
             Act::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
             Act::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
-            Act::Policy(vf, ref policy) => {
+            Act::Policy(vf, ref policy, pairs) => {
                 let policy = VfPolicy { mac: Some(mac(vf)), ..**policy };
-                return format!("{:?}", world.with_pf(|pf, side| pf.set_policy(side, vf, policy)));
+                let queues = QueuePairs { pairs, ..QueuePairs::default() };
+                let set = |pf: &mut Pf, side: &mut Side<'_>| {
+                    (pf.set_queues(side, vf, queues), pf.set_policy(side, vf, policy))
+                };
+                return format!("{:?}", world.with_pf(set));
             }
             Act::Watch(vf, events) => {
                 let watch = |pf: &mut Pf, side: &mut Side<'_>| pf.watch(side, vf, [events; 6], &LIMITS);
@@ -353,7 +359,7 @@ fn hand_over_before_a_new_rate_applies_loses_nothing() {
     for [before, after] in [[10, 0], [0, 10], [10, 20]] {
         let limited = |max_tx_rate| {
             let policy = VfPolicy { spoofchk: false, max_tx_rate, ..VfPolicy::default() };
-            Act::Policy(1, policy.into())
+            Act::Policy(1, policy.into(), 4)
         };
         let sends = [Act::SendLarge(1, 0, 0, 900), Act::Wait(0)];
         let acts = [&[limited(before), Act::Restart(1)], &sends[..], &[limited(after)], &sends].concat();

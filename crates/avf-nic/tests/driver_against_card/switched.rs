@@ -3,11 +3,10 @@
 use crate::world::{World, mac};
 use avf::control::Control;
 use avf::virtchnl::{Address, AddressUse, Packed, Request};
-use driver::avf::pf::VfPolicy;
 use driver::avf::vf::Vf;
-use driver::pf::PortVlan;
 use plane::Port;
 use plane::switch::{Ids, Mirrors, Rule};
+use policy::{PortVlan, VfPolicy};
 
 /// Three VFs whose queues run, on one plane.
 fn three(change: impl Fn(u8, &mut VfPolicy)) -> (World, [Vf; 3]) {

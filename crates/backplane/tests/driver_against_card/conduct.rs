@@ -2,14 +2,14 @@
 
 use crate::support::{Bench, between, index};
 use core::time::Duration;
-use driver::conduct::{Action, Limits, Offence, Thresholds, Totals, Verdict};
+use driver::conduct::{Totals, Verdict};
 use driver::moderation::Policy;
-use driver::pf::{InterruptBounds, PortPolicy, VfPolicy};
 use driver::vf::{Config, LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, Vf};
 use i82576::bits::eitr;
 use i82576::register as r;
 use i82576::{Time, Vector};
 use pcie::Function;
+use policy::{Action, ConductLimits, InterruptBounds, Offence, PortPolicy, Thresholds, VfPolicy};
 
 /// Changes a VF's policy.
 fn allow(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
@@ -19,13 +19,13 @@ fn allow(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
 }
 
 /// Changes the port's thresholds.
-fn limit(bench: &mut Bench, limits: Limits) {
+fn limit(bench: &mut Bench, limits: ConductLimits) {
     let policy = PortPolicy { limits, ..PortPolicy::default() };
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap().unwrap();
 }
 
 /// Thresholds of one kind, no others.
-fn only(offence: Offence, thresholds: Thresholds) -> Limits {
+fn only(offence: Offence, thresholds: Thresholds) -> ConductLimits {
     let never = Thresholds { warn: 0, throttle: 0, quarantine: 0 };
     let mut limits = [never; 6];
     limits[offence as usize] = thresholds;

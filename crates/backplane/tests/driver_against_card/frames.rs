@@ -193,8 +193,7 @@ fn a_spoofed_source_is_blocked_and_reported() {
     assert_eq!(bench.card.last_visit().spoofed, 0b01);
     assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).spoofed, 1);
 
-    let lenient =
-        driver::pf::VfPolicy { spoofchk: false, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
+    let lenient = policy::VfPolicy { spoofchk: false, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), lenient)).unwrap().unwrap();
     bench.send(0, &frame(vf_mac(1), MacAddress([2, 5, 5, 5, 5, 5]), 64, 1));
     assert_eq!(bench.receive_all(1).len(), 1);
@@ -203,7 +202,7 @@ fn a_spoofed_source_is_blocked_and_reported() {
 #[test]
 fn a_vf_that_is_not_enabled_moves_nothing() {
     let mut bench = Bench::new(2);
-    let off = driver::pf::VfPolicy { enabled: false, ..*bench.card.pf_driver().unwrap().policy(index(1)) };
+    let off = policy::VfPolicy { enabled: false, ..*bench.card.pf_driver().unwrap().policy(index(1)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(1), off)).unwrap().unwrap();
     bench.send(0, &between(0, 1, 64, 1));
     bench.send(1, &between(1, 0, 64, 1));

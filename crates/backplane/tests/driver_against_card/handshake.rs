@@ -3,11 +3,12 @@
 use crate::support::index;
 use backplane::{Backplane, PORT_MAC, VfHal, vf_mac};
 use core::time::Duration;
-use driver::pf::{Kind, VfPolicy};
+use driver::pf::Kind;
 use driver::vf::{Config, MailboxError, Vf, VfError, local_mac};
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use i82576::Time;
 use i82576::register::vf::{CTRL, V2PMAILBOX, VMBMEM};
+use policy::VfPolicy;
 
 /// A register access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

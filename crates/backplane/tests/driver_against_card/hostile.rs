@@ -2,12 +2,12 @@
 
 use crate::support::{Bench, between, index};
 use backplane::vf_mac;
-use driver::pf::VfPolicy;
 use driver::{DmaHal, Hal};
 use etherparse::PacketBuilder;
 use i82576::descriptor::tx::{Context, L4};
 use i82576::register::{tx, vf};
 use i82576::{MacAddress, window};
+use policy::VfPolicy;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 
 const VILLAIN: u8 = 2;

@@ -3,13 +3,13 @@
 use crate::support::{Bench, index};
 use core::time::Duration;
 use driver::Hal;
-use driver::pf::Link;
 use driver::vf::{LinkCheck, MAILBOX_VECTOR, Speed};
 use i82576::bits::{mdic, status};
 use i82576::phy::{self, control};
 use i82576::register as r;
 use i82576::register::vf::{STATUS, V2PMAILBOX, VMBMEM};
 use pcie::Function;
+use policy::Link;
 
 const UP: LinkCheck = LinkCheck::Up(Speed::Thousand);
 

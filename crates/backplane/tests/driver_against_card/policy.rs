@@ -3,9 +3,10 @@
 
 use crate::support::{Bench, frame, index};
 use backplane::vf_mac;
-use driver::pf::{Link, PortVlan, Refusal, VfPolicy};
+use driver::pf::Refusal;
 use driver::vf::{MailboxError, VfError};
 use i82576::MacAddress;
+use policy::{Link, PortVlan, VfPolicy};
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
 

@@ -2,9 +2,10 @@
 
 use crate::support::{Bench, between, frame, index};
 use backplane::vf_mac;
-use driver::pf::{Mirror, PortPolicy, PortPolicyError, StormControl};
 use driver::vf::TxOffload;
 use i82576::MacAddress;
+use pcie::VfSet;
+use policy::{Mirror, PolicyError, PortPolicy, StormControl};
 
 /// Somebody beyond the uplink.
 const OUTSIDE: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
@@ -13,10 +14,10 @@ const WATCHER: u8 = 3;
 const TAG_7: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: Some(7) };
 
 fn mirror() -> Mirror {
-    Mirror { to: index(WATCHER), vfs: 0, ingress: false, egress: false, vlans: None }
+    Mirror { to: index(WATCHER).into(), vfs: VfSet::NONE, ingress: false, egress: false, vlans: None }
 }
 
-fn set(bench: &mut Bench, policy: PortPolicy) -> Result<(), PortPolicyError> {
+fn set(bench: &mut Bench, policy: PortPolicy) -> Result<(), PolicyError> {
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap()
 }
 
@@ -51,11 +52,11 @@ fn copies(bench: &mut Bench) -> [usize; 4] {
 fn each_kind_of_rule_copies_its_traffic_in_each_of_the_four_places() {
     for rule in 0..4 {
         let kinds = [
-            (Mirror { vfs: 0b01, ..mirror() }, [0, 1, 1, 0]),
-            (Mirror { vfs: 0b11, ..mirror() }, [1, 1, 1, 0]),
+            (Mirror { vfs: VfSet::new(0b01), ..mirror() }, [0, 1, 1, 0]),
+            (Mirror { vfs: VfSet::new(0b11), ..mirror() }, [1, 1, 1, 0]),
             (Mirror { ingress: true, ..mirror() }, [0, 0, 1, 0]),
             (Mirror { egress: true, ..mirror() }, [0, 0, 0, 1]),
-            (Mirror { vfs: 0b11, ingress: true, egress: true, ..mirror() }, [1, 1, 1, 1]),
+            (Mirror { vfs: VfSet::new(0b11), ingress: true, egress: true, ..mirror() }, [1, 1, 1, 1]),
         ];
         for (mirror, expected) in kinds {
             assert_eq!(copies(&mut watched(rule, mirror)), expected, "rule {rule}, {mirror:?}");
@@ -74,7 +75,7 @@ fn a_rule_that_is_taken_away_copies_nothing() {
 fn a_rule_that_names_no_traffic_is_refused() {
     let mut policy = PortPolicy::default();
     policy.mirrors[3] = Some(mirror());
-    assert_eq!(set(&mut Bench::new(4), policy), Err(PortPolicyError::EmptyMirror(3)));
+    assert_eq!(set(&mut Bench::new(4), policy), Err(PolicyError::EmptyMirror(3)));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::support::{Bench, between, index};
 use core::time::Duration;
 use driver::vf::{TxError, TxOffload};
+use policy::VfPolicy;
 
 /// Frames of VF 0 that VF 1 gets in a tenth of a second, if VF 0 always has one to send.
 fn received(bench: &mut Bench) -> u64 {
@@ -21,12 +22,17 @@ fn received(bench: &mut Bench) -> u64 {
     bench.card.nic().counters()[1].rx_packets - before
 }
 
+/// Limits VF 0 to a rate, Mb/s.
+fn set_rate(bench: &mut Bench, max_tx_rate: u32) {
+    let policy = VfPolicy { max_tx_rate, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
+    assert_eq!(bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)), Some(Ok(())));
+}
+
 #[test]
 fn a_vf_sends_as_much_as_the_administrator_lets_it() {
     let mut bench = Bench::new(2);
     for mbps in [10, 100, 300] {
-        let set = bench.card.with_pf_driver(|pf, hal| pf.set_vf_rate(hal, index(0), 0, mbps));
-        assert_eq!(set, Some(Ok(())));
+        set_rate(&mut bench, mbps);
         let frames = received(&mut bench);
         let wanted = u64::from(mbps) * 10;
         // The last frame at the rate before is still paid for, too.
@@ -37,7 +43,7 @@ fn a_vf_sends_as_much_as_the_administrator_lets_it() {
 #[test]
 fn a_rate_outlives_resets_of_the_vf_and_of_the_port() {
     let mut bench = Bench::new(2);
-    bench.card.with_pf_driver(|pf, hal| pf.set_vf_rate(hal, index(0), 0, 100));
+    set_rate(&mut bench, 100);
     bench.on(0, |driver, hal| driver.restart(hal)).unwrap();
     assert!(received(&mut bench).abs_diff(1_000) <= 2);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();

@@ -3,10 +3,11 @@
 use crate::support::{Bench, between, index};
 use backplane::{Backplane, PORT_MAC, vf_mac};
 use driver::Hal;
-use driver::pf::{Counters, Refusal, VfPolicy};
+use driver::pf::{Counters, Refusal};
 use driver::vf::{MailboxError, VfError};
 use i82576::MacAddress;
 use i82576::register::vf::{CTRL, V2PMAILBOX, VMBMEM};
+use policy::VfPolicy;
 
 fn policy(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));

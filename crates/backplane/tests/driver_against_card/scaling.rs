@@ -4,12 +4,12 @@
 
 use crate::support::{Bench, between, index};
 use backplane::vf_mac;
-use driver::pf::VfPolicy;
 use driver::{DmaHal, Hal};
 use etherparse::PacketBuilder;
 use i82576::bits::{dctl, srrctl};
 use i82576::descriptor::rx::Posted;
 use i82576::register::{rx, vf};
+use policy::VfPolicy;
 
 /// Frames that are sent, of one flow each.
 const FLOWS: u16 = 64;

@@ -2,9 +2,10 @@
 
 use crate::support::{Bench, between, frame, index};
 use backplane::vf_mac;
-use driver::pf::{PortVlan, Refusal};
+use driver::pf::Refusal;
 use driver::vf::{MailboxError, TxOffload, VfError};
 use i82576::MacAddress;
+use policy::PortVlan;
 
 const TAG_7: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: Some(0x6007) };
 
@@ -77,7 +78,7 @@ fn a_port_vlan_is_invisible_to_the_guest_and_tags_the_wire() {
     let mut bench = Bench::new(3);
     for vf in [0, 1] {
         let vlan = Some(PortVlan { id: 42, qos: 5 });
-        let policy = driver::pf::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(vf)) };
+        let policy = policy::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(vf)) };
         bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
     }
     let broadcast = frame(MacAddress::BROADCAST, vf_mac(0), 100, 2);
@@ -95,7 +96,7 @@ fn a_port_vlan_is_invisible_to_the_guest_and_tags_the_wire() {
 fn port_vlan_0_tags_the_wire_with_a_priority() {
     let mut bench = Bench::new(2);
     let vlan = Some(PortVlan { id: 0, qos: 5 });
-    let policy = driver::pf::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
+    let policy = policy::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)).unwrap().unwrap();
     let there = frame(MacAddress::BROADCAST, vf_mac(0), 100, 2);
     bench.send(0, &there);

@@ -8,6 +8,7 @@ use super::impair::ImpairKeys;
 use super::size::Size;
 use super::uplink::Uplink;
 use crate::settings::{Limit, MirrorRule, Storm, VfSettings};
+use policy::Limits;
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
@@ -121,12 +122,12 @@ impl Family {
         }
     }
 
-    /// The most VFs that a port can offer.
+    /// Returns the abilities of the family, as far as policies depend on them.
     #[must_use]
-    pub const fn most_vfs(self) -> usize {
+    pub const fn limits(self) -> &'static Limits {
         match self {
-            Self::I82576 => i82576::ids::MAX_VFS,
-            Self::Avf => avf::ids::MAX_VFS,
+            Self::I82576 => &driver::pf::LIMITS,
+            Self::Avf => &driver::avf::pf::LIMITS,
         }
     }
 

@@ -17,15 +17,15 @@ mod tests;
 pub mod uplink;
 pub mod vlans;
 
-use crate::settings::{Layers, Limit, PortPolicy, PortSettings};
+use crate::settings::{Layers, Limit, PortSettings};
 use access::AccessKeys;
-use driver::pf::VfPolicy;
 use file::{Family, File, LinkLocal, Pf, Port, PortLink, Vf, Wait};
 use host::cpus::Cpus;
 use host::socket::Access;
 use i82576::MacAddress;
 use impair::Impair;
 use pcie::VfIndex;
+use policy::{PortPolicy, VfPolicy};
 use size::Size;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -298,7 +298,7 @@ fn check_vfs(
     unique: &mut Unique,
 ) -> Result<Vec<VfConfig>, ConfigError> {
     let count = resolve::vf_count(port, family, count)?;
-    let mut given: Vec<Option<Vf>> = vec![None; family.most_vfs()];
+    let mut given: Vec<Option<Vf>> = vec![None; family.limits().vfs];
     for vf in vfs {
         let key = format!("{port}.vf.index");
         let index = vf.place.index;
@@ -310,7 +310,7 @@ fn check_vfs(
             return Err(value(key, format!("{index} is given twice")));
         }
     }
-    let vfs = VfIndex::first(family.most_vfs()).zip(given);
+    let vfs = VfIndex::first(family.limits().vfs).zip(given);
     vfs.map(|(index, vf)| check_vf(port, (index, vf.unwrap_or_default()), places, unique)).collect()
 }
 

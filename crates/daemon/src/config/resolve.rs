@@ -1,10 +1,10 @@
-//! From what is set for ports and VFs, in the file and by command, to the policies that this makes. Left out: what the
-//! file itself may say (`config`), and what the card accepts at the moment (`driver::pf`).
+//! From the settings of ports and VFs, in the file and by command, to their policies, each checked once. Left out: what the
+//! file itself may say (`config`), and whether a card can have a policy now (`driver`).
 
 use super::file::Family;
 use super::{Config, ConfigError, DEFAULT_VFS, PortConfig, Unique, VfConfig, value};
-use crate::settings::{Layers, PortPolicy, PortSettings, SettingError, Settings, VfSettings, family};
-use driver::pf::VfPolicy;
+use crate::settings::{Layers, PortSettings, SettingError, Settings, VfSettings};
+use policy::PortPolicy;
 
 impl Config {
     /// Makes policies of everything that is set now.
@@ -39,7 +39,9 @@ impl PortConfig {
         let mut vfs: Vec<VfConfig> = self.vfs.drain(..).chain(self.withheld.drain(..)).collect();
         self.withheld = vfs.split_off(count.min(vfs.len()));
         self.vfs = vfs;
-        self.policy = settings.policy(count).map_err(|error| named(&self.name, error))?;
+        let policy = settings.policy(count).map_err(|error| named(&self.name, error))?;
+        policy.check(self.family.limits()).map_err(|error| named(&self.name, error.into()))?;
+        self.policy = policy;
         self.vfs.iter_mut().try_for_each(|vf| vf.resolve(self.family, addresses))
     }
 
@@ -52,12 +54,12 @@ impl PortConfig {
 
 /// How many VFs a port is to offer, if one of its family can.
 pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<usize, ConfigError> {
-    let (count, most) = (usize::from(set.unwrap_or(DEFAULT_VFS)), family.most_vfs());
+    let (count, most) = (usize::from(set.unwrap_or(DEFAULT_VFS)), family.limits().vfs);
     if (1..=most).contains(&count) {
         return Ok(count);
     }
     let remedy = match family {
-        Family::I82576 => format!("family = \"avf\" has up to {}", Family::Avf.most_vfs()),
+        Family::I82576 => format!("family = \"avf\" has up to {}", Family::Avf.limits().vfs),
         Family::Avf => "add a port for more".to_owned(),
     };
     let name = family.name();
@@ -68,9 +70,9 @@ pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<us
 impl VfConfig {
     fn resolve(&mut self, family: Family, addresses: &mut Unique) -> Result<(), ConfigError> {
         let settings: VfSettings = effective(&self.layers, &self.name)?;
-        let policy = settings.policy(self.own_mac);
-        self.policy =
-            policy.and_then(|policy| checked(policy, family)).map_err(|error| named(&self.name, error))?;
+        let policy = settings.policy(self.own_mac).map_err(|error| named(&self.name, error))?;
+        policy.check(family.limits()).map_err(|error| named(&self.name, error.into()))?;
+        self.policy = policy;
         self.mac = self.policy.mac.unwrap_or(self.own_mac);
         self.quarantine = settings.quarantine.unwrap_or(false);
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))
@@ -81,15 +83,6 @@ impl VfConfig {
     pub fn settings(&self) -> VfSettings {
         VfSettings::of(&self.policy, self.quarantine)
     }
-}
-
-/// Returns a policy that a card of the family can have.
-fn checked(policy: VfPolicy, family: Family) -> Result<VfPolicy, SettingError> {
-    match family {
-        Family::I82576 => policy.check()?,
-        Family::Avf => family::avf_policy(&policy).map(drop)?,
-    }
-    Ok(policy)
 }
 
 fn effective<S: Settings>(layers: &Layers, name: &str) -> Result<S, ConfigError> {

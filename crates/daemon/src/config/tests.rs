@@ -3,10 +3,10 @@
 use super::file::{Family, LinkLocal, PortLink};
 use super::uplink::{Uplink, Xdp};
 use super::{Config, ConfigError};
-use crate::settings::{Mirror, PortPolicy};
-use driver::conduct::{Offence, Thresholds};
-use driver::pf::{InterruptBounds, Link, PortVlan, StormControl, VfPolicy, VlanSet};
 use pcie::{VfIndex, VfSet};
+use policy::{
+    InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
+};
 use std::path::Path;
 
 pub(super) fn check(text: &str) -> Result<Config, ConfigError> {

@@ -1,10 +1,7 @@
 //! Lists of VLANs as they are written: `any`, or ids and ranges such as `10,20,100-199`. Left out: what the list is
 //! for.
 
-use driver::pf::{LAST_VLAN, VlanSet};
-
-/// The first VLAN of a list: 0 is untagged, which every VF may receive.
-pub(crate) const FIRST: u16 = 1;
+use policy::{VLANS, VlanSet};
 
 /// The VLANs of a list; `None` is any. An empty list is none.
 ///
@@ -17,11 +14,13 @@ pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
     let mut set = VlanSet::untagged();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let id = |text: &str| text.trim().parse().ok().filter(|id| (FIRST..=LAST_VLAN).contains(id));
+        let id = |text: &str| text.trim().parse().ok().filter(|id| VLANS.contains(id));
         let range = id(first).zip(id(last)).filter(|(first, last)| first <= last);
         let (first, last) = range.ok_or_else(|| {
             format!(
-                "{part:?} is neither a VLAN, {FIRST} to {LAST_VLAN}, nor a range such as 100-199; \"any\" is all"
+                "{part:?} is neither a VLAN, {} to {}, nor a range such as 100-199; \"any\" is all",
+                VLANS.start(),
+                VLANS.end()
             )
         })?;
         (first..=last).for_each(|vlan| set.insert(vlan));
@@ -34,7 +33,7 @@ pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
 pub fn print(vlans: Option<&VlanSet>) -> String {
     let Some(vlans) = vlans else { return "any".to_owned() };
     let mut ranges: Vec<(u16, u16)> = Vec::new();
-    for vlan in vlans.iter().filter(|vlan| *vlan >= FIRST) {
+    for vlan in vlans.iter().filter(|vlan| VLANS.contains(vlan)) {
         match ranges.last_mut() {
             Some((_, last)) if *last + 1 == vlan => *last = vlan,
             _ => ranges.push((vlan, vlan)),

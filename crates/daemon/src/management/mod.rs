@@ -15,8 +15,9 @@ use crate::control::protocol::{Answer, Change, Failure, Request, Upgraded};
 use crate::control::status::PortStatus;
 use crate::events;
 use crate::port::Command;
-use crate::settings::{Layers, PortPolicy, PortSettings, Settings, VfSettings};
+use crate::settings::{Layers, PortSettings, Settings, VfSettings};
 use host::poll::Waker;
+use policy::PortPolicy;
 use std::fmt::Display;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -155,7 +156,7 @@ impl Management {
 
     fn set_vf(&mut self, name: &str, change: &Change<VfSettings>) -> Outcome<()> {
         self.find_vf(name)?;
-        let every = VfSettings::of(&driver::pf::VfPolicy::default(), false).leaves();
+        let every = VfSettings::of(&policy::VfPolicy::default(), false).leaves();
         known_settings(
             &change.default,
             |key| every.contains_key(key),

@@ -180,10 +180,10 @@ impl Hosted {
 impl Side {
     /// Puts to work what the configuration says otherwise than when the predecessor read it.
     fn configured(mut self, config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
-        let now = configured(config)?;
+        let now = configured(config);
         let Some(Hosted { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
         if before.port != now.port {
-            pf.set_port_policy(&mut PfHal(nic), now.port)?;
+            pf.set_port_policy(&mut PfHal(nic), config.policy)?;
         }
         for (index, vf) in VfIndex::all().zip(&config.vfs) {
             if before.vfs.get(index.index()) != Some(&vf.policy) {

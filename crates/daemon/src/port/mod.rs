@@ -53,7 +53,7 @@ use crate::vault::PortVault;
 use answers::{Answers, Heard};
 use bus::LiveBus;
 use carried::Carried;
-use driver::pf::{PfError, PolicyError, PortPolicyError, ResizeError};
+use driver::pf::{PfError, ResizeError};
 use ending::HungUp;
 use errand::Done;
 use family::Family;
@@ -65,6 +65,7 @@ use i82576::{MacAddress, Time};
 use iovm::{AssignmentError, DiscoverError, EnableError};
 use journal::{Journal, Rest};
 use pcie::{Rid, VfIndex};
+use policy::PolicyError;
 use slot::Slot;
 use std::sync::{Arc, mpsc};
 use thiserror::Error;
@@ -121,15 +122,7 @@ macro_rules! card_errors {
         }
     })* };
 }
-card_errors!(
-    SettingError,
-    PfError,
-    PolicyError,
-    PortPolicyError,
-    DiscoverError,
-    EnableError,
-    AssignmentError
-);
+card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
 
 /// Why a VF or a port was not changed, or a port not reset.
 #[derive(Debug, Error)]

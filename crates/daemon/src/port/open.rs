@@ -166,7 +166,7 @@ fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), Por
         }
         trust = Trust::Clients;
     }
-    let journal = Journal::new(config.family.most_vfs())?;
+    let journal = Journal::new(config.family.limits().vfs)?;
     vault.keep_named(JOURNAL, journal.as_fd());
     Ok((journal, trust))
 }

@@ -11,12 +11,11 @@ use super::slot::{Place, Slot};
 use super::{LISTENERS, Port, PortError, RefusedChange};
 use crate::config::VfConfig;
 use crate::confine::Threads;
-use crate::settings::PortPolicy;
 use crate::vault::PortVault;
-use driver::pf::VfPolicy;
 use host::poll::Interest;
 use host::socket::Listener;
 use pcie::VfIndex;
+use policy::{PortPolicy, VfPolicy};
 
 /// The policies of a port and of the VFs that it offers, by index. VFs beyond them are about to be withdrawn.
 #[derive(Debug, Clone)]
@@ -78,20 +77,19 @@ impl Order {
 }
 
 impl Port {
-    /// Whether an order could be carried out now.
+    /// Checks that an order could be carried out now.
     pub(super) fn check(&mut self, order: &Order) -> Result<(), RefusedChange> {
         if !self.card.is_hosted() {
             return Err(RefusedChange::Guests);
         }
         let room = self.journal.check_room(order.vfs.len());
         room.map_err(|error| RefusedChange::Room { name: self.name.clone(), error })?;
-        let checked = self.card.check(&order.policy, &order.policies(self.slots.len()));
+        let checked = self.card.check(&order.policies(self.slots.len()));
         checked.map_err(|unfit| refused(&self.name, unfit))
     }
 
     /// Carries out an order, whole or not at all.
     pub(super) fn carry(&mut self, order: &Order, new: Vec<OpenVf>) -> Result<(), RefusedChange> {
-        self.check(order)?;
         let before = self.slots.len();
         let carried = self.offer(new).and_then(|()| {
             let policies = order.policies(self.slots.len());
@@ -103,11 +101,8 @@ impl Port {
             return Err(why);
         }
         for (index, vf) in VfIndex::first(order.vfs.len()).zip(&order.vfs) {
-            if let Some(on) = vf.quarantine
-                && let Err(error) = self.card.quarantine(index, on, &mut self.bus)
-                && let Some(slot) = self.slots.get_mut(index.index())
-            {
-                slot.log.warn(now(), &slot.name, "its policy is not in force", &error);
+            if let Some(on) = vf.quarantine {
+                self.card.quarantine(index, on, &mut self.bus);
             }
         }
         self.show_links();
@@ -153,5 +148,5 @@ impl Port {
 
 fn refused(port: &str, (vf, error): Unfit) -> RefusedChange {
     let name = vf.map_or_else(|| port.to_owned(), |vf| format!("{port}{vf}"));
-    RefusedChange::Setting { name, error }
+    RefusedChange::Setting { name, error: error.into() }
 }

@@ -11,10 +11,11 @@ use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Inbox, Outcome, Phase, Port, UPLINK};
 use crate::config::file::Wait;
 use crate::flight::What;
-use driver::conduct::{Action, Verdict};
+use driver::conduct::Verdict;
 use host::cpus::Cpus;
 use host::socket::Stream;
 use i82576::Time;
+use policy::Action;
 use std::time::Duration;
 
 /// How often VFs are judged, if there is anything to do at all.

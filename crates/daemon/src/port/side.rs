@@ -5,10 +5,9 @@
 use super::hal::{Card, PfHal};
 use super::{PF_RID, PortError, RefusedChange};
 use crate::config::PortConfig;
-use crate::settings::SettingError;
 use crate::state::port::Configured;
 use driver::conduct::Cause;
-use driver::pf::Pf;
+use driver::pf::{Pf, SavedPortPolicy};
 use i82576::VfIndex;
 use i82576::config::{MSIX_PBA, pf};
 use i82576::ids::MAX_VFS;
@@ -130,8 +129,8 @@ impl Hosted {
     fn bring_up(config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::probe(&mut PfHal(nic))?;
-        let configured = configured(config)?;
-        pf.set_port_policy(&mut PfHal(nic), configured.port)?;
+        let configured = configured(config);
+        pf.set_port_policy(&mut PfHal(nic), config.policy)?;
         let mut manager = Manager::discover(&mut Card(nic), PF_RID)?;
         manager.enable(&mut Card(nic), MAX_VFS as u16, Hierarchy::Ari)?;
         for (index, vf) in VfIndex::all().zip(&config.vfs) {
@@ -168,10 +167,10 @@ pub(super) fn owner(vf: VfIndex) -> Owner {
     Owner(vf.get().into())
 }
 
-/// The policy by the configuration.
-pub(super) fn configured(config: &PortConfig) -> Result<Configured, SettingError> {
+/// Returns the policy by the configuration.
+pub(super) fn configured(config: &PortConfig) -> Configured {
     let vfs = config.vfs.iter().map(|vf| vf.policy).collect();
-    Ok(Configured { port: (&config.policy).try_into()?, vfs })
+    Configured { port: SavedPortPolicy(config.policy), vfs }
 }
 
 /// The VF index, if the function is a VF.

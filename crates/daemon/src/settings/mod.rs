@@ -2,21 +2,18 @@
 //! declared once. The configuration file, the command line, the control protocol, the status, the difference that
 //! `softiov apply` prints and the state file all use these structures. Names are iproute2's where it has one.
 //!
-//! [`layers`] says which value wins when several places set one. Left out: rules that depend on the card
-//! (`driver::pf`), and the state file (`store`).
+//! [`layers`] says which value wins when several places set one. Left out: whether a policy makes sense (`policy`), and the
+//! state file (`store`).
 
-pub mod family;
 pub mod layers;
-mod policy;
 mod port;
 mod vf;
 
-pub use driver::pf::LAST_VLAN;
 pub use layers::{Layers, Leaves, Origin};
-pub use policy::{Mirror, PortPolicy};
 pub use port::{Direction, Limit, MirrorRule, PortSettings, Storm};
 pub use vf::{Coalesce, LinkState, VfSettings};
 
+use policy::PolicyError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -30,6 +27,13 @@ pub struct SettingError {
     pub key: &'static str,
     /// What is wrong, and what would be right.
     pub problem: String,
+}
+
+/// The setting whose policy is refused.
+impl From<PolicyError> for SettingError {
+    fn from(error: PolicyError) -> Self {
+        Self { key: error.setting(), problem: error.to_string() }
+    }
 }
 
 fn refuse<T>(key: &'static str, problem: impl Into<String>) -> Result<T, SettingError> {

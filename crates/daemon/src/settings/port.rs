@@ -1,13 +1,11 @@
-//! The settings of a port: how many VFs it offers, thresholds of conduct, storm control, mirror rules. Left out: what
-//! the card makes of it (`driver::pf`).
+//! The settings of a port: how many VFs it offers, thresholds of conduct, storm control, mirror rules. Left out: whether they
+//! make sense (`policy`).
 
-use super::{Mirror, PortPolicy, SettingError, Settings, refuse};
+use super::{SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
-use driver::conduct::{Offence, Thresholds};
-use driver::pf::{LAST_VLAN, PortPolicyError, StormControl, VlanSet};
-use i82576::ids::MIRROR_RULES;
 use pcie::{VfIndex, VfSet};
+use policy::{MIRROR_RULES, Mirror, Offence, PortPolicy, StormControl, Thresholds, VLANS, VlanSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -108,8 +106,7 @@ impl Settings for PortSettings {
 }
 
 impl PortSettings {
-    /// The policy that these settings make for a port with this many VFs. What the card cannot do is left for it to
-    /// refuse.
+    /// Makes a policy of these settings for a port with this many VFs. [`PortPolicy::check`] says whether it makes sense.
     ///
     /// # Errors
     /// [`SettingError`].
@@ -141,7 +138,6 @@ impl PortSettings {
             };
             *place = rule.as_ref().map(|rule| rule.resolve(vfs)).transpose()?;
         }
-        policy.check()?;
         Ok(policy)
     }
 
@@ -189,7 +185,7 @@ impl MirrorRule {
 
 fn named_vlans(list: &str) -> Result<VlanSet, SettingError> {
     match vlans::parse(list) {
-        Ok(set) => Ok(set.unwrap_or_else(|| (vlans::FIRST..=LAST_VLAN).collect())),
+        Ok(set) => Ok(set.unwrap_or_else(|| VLANS.collect())),
         Err(problem) => refuse("mirror.vlans", problem),
     }
 }
@@ -211,23 +207,11 @@ impl From<&Mirror> for MirrorRule {
     }
 }
 
-/// The key that the card has refused.
-impl From<PortPolicyError> for SettingError {
-    fn from(error: PortPolicyError) -> Self {
-        let key = match error {
-            PortPolicyError::EmptyMirror(_) | PortPolicyError::OwnMirror(_) => "mirror",
-            PortPolicyError::Window(_) => "storm.interval",
-            PortPolicyError::StormRate(..) | PortPolicyError::SmallStormRate(..) => "storm",
-        };
-        Self { key, problem: error.to_string() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Direction, Limit, MirrorRule, PortSettings, Storm};
-    use crate::settings::{Layers, PortPolicy, Settings};
-    use driver::conduct::Offence;
+    use crate::settings::{Layers, Settings};
+    use policy::{Offence, PortPolicy};
     use std::collections::BTreeMap;
 
     const RULE: MirrorRule = MirrorRule { to: 1, vfs: Vec::new(), uplink: None, vlans: None };

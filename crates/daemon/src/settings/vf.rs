@@ -1,11 +1,11 @@
-//! The settings of a VF, and what they make of its policy. Left out: rules that depend on the card (`driver::pf`).
+//! The settings of a VF, and the policy that they make. Left out: whether it makes sense (`policy`).
 
 use super::{SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
-use driver::pf::{InterruptBounds, LAST_VLAN, Link, PolicyError, PortVlan, VfPolicy};
 use i82576::MacAddress;
+use policy::{InterruptBounds, Link, PolicyError, PortVlan, VfPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -143,8 +143,8 @@ impl VfSettings {
         self
     }
 
-    /// Makes a policy of these settings; `own` is the VF's address if none is set. Whether a card can have it is for its family
-    /// to say.
+    /// Makes a policy of these settings; `own` is the VF's address if none is set. [`VfPolicy::check`] says whether it makes
+    /// sense.
     ///
     /// # Errors
     /// [`SettingError`].
@@ -152,7 +152,7 @@ impl VfSettings {
         let default = VfPolicy::default();
         let (mac, admin_mac) = self.address(own)?;
         if self.min_tx_rate.is_some_and(|rate| rate > 0) {
-            return refuse("min_tx_rate", "the card cannot guarantee a least rate: it must be 0");
+            return Err(PolicyError::LeastRate.into());
         }
         let list = self.vlans.as_deref().map_or(Ok(default.vlans), vlans::parse);
         Ok(VfPolicy {
@@ -209,10 +209,7 @@ impl VfSettings {
         let Some(text) = &self.mac else { return Ok((own, false)) };
         match text.parse::<MacAddress>() {
             Ok(MacAddress::ZERO) => Ok((own, false)),
-            Ok(mac) if mac.is_valid_unicast() => Ok((mac, true)),
-            Ok(mac) => {
-                refuse("mac", format!("{mac} is no station's own address: the first byte must be even"))
-            }
+            Ok(mac) => Ok((mac, true)),
             Err(error) => refuse("mac", format!("{text:?}: {error}")),
         }
     }
@@ -222,33 +219,13 @@ impl VfSettings {
             return refuse("proto", format!("{proto:?} is not {PROTOCOL}, the only one that the card has"));
         }
         match (self.vlan.unwrap_or(0), self.qos.unwrap_or(0)) {
-            (_, qos @ 8..) => refuse("qos", format!("{qos} is not 0 to 7")),
             // VLAN 0 has to be given: a priority without a VLAN is more often a VLAN that was forgotten.
             (0, 1..) if self.vlan.is_none() => {
                 refuse("qos", "needs a vlan beside it; vlan 0 is for a tag with the priority alone")
             }
             (0, 0) => Ok(None),
-            (id, _) if id > LAST_VLAN => {
-                refuse("vlan", format!("{id} is out of range (1 to {LAST_VLAN}, or 0 for none)"))
-            }
             (id, qos) => Ok(Some(PortVlan { id, qos })),
         }
-    }
-}
-
-/// The setting that the PF driver has refused.
-impl From<PolicyError> for SettingError {
-    fn from(error: PolicyError) -> Self {
-        let key = match error {
-            PolicyError::Mac(_) | PolicyError::MacInUse(..) => "mac",
-            PolicyError::Vlan(_) | PolicyError::VlanNotAllowed(_) | PolicyError::NoVlanFilter => "vlan",
-            PolicyError::Rate(_) | PolicyError::NoLink => "max_tx_rate",
-            PolicyError::LeastRate => "min_tx_rate",
-            PolicyError::Mtu(_) => "max_mtu",
-            PolicyError::InterruptCeiling(_) => "max_interrupts",
-            PolicyError::InterruptFloor(..) => "min_interrupts",
-        };
-        Self { key, problem: error.to_string() }
     }
 }
 
@@ -276,13 +253,13 @@ impl From<Link> for LinkState {
 mod tests {
     use super::{Coalesce, LinkState, VfSettings};
     use crate::settings::{Layers, Settings};
-    use driver::pf::{Link, PortVlan, VfPolicy};
     use i82576::MacAddress;
+    use policy::{Link, PortVlan, VfPolicy};
 
     const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
     fn refused(settings: &VfSettings) -> &'static str {
-        let checked = settings.policy(OWN).and_then(|policy| Ok(policy.check()?));
+        let checked = settings.policy(OWN).and_then(|policy| Ok(policy.check(&driver::pf::LIMITS)?));
         checked.expect_err("is refused").key
     }
 

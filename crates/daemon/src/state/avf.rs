@@ -5,14 +5,13 @@
 
 use super::port::{ClientState, Configured};
 use super::{Saved, StateError, avf_v5, decode};
-use crate::settings::PortPolicy;
 use avf_nic::State;
 use driver::avf::pf::PfState;
 use driver::conduct::Monitor;
-use driver::pf::VfPolicy;
 use i82576::Time;
 use iovm::FunctionState;
 use pcie::VfSet;
+use policy::{PortPolicy, VfPolicy};
 use serde::{Deserialize, Serialize};
 
 /// A port.

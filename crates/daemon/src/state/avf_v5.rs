@@ -5,15 +5,15 @@
 use super::port::ClientState;
 use super::v2::OldConfigured;
 use super::{AvfRest, AvfState};
-use crate::settings;
 use avf_nic::{Basis, State};
 use driver::avf::pf::earlier::PfState;
 use driver::conduct::{Cause, Monitor};
-use driver::pf::PortPolicy;
+use driver::pf::SavedPortPolicy;
 use driver::pf::earlier::VfPolicy;
 use i82576::Time;
 use iovm::FunctionState;
 use pcie::VfSet;
+use policy::PortPolicy;
 use serde::Deserialize;
 
 /// The state of version 1: ports had no policy of their own yet.
@@ -32,15 +32,15 @@ pub(super) struct V2 {
     policies: Vec<VfPolicy>,
     quarantined: u8,
     configured: OldConfigured,
-    policy: PortPolicy,
+    policy: SavedPortPolicy,
 }
 
 /// The state of version 3: a bit for each VF that is quarantined, and a card without restraints.
-pub(super) type V3 = Body<u8, PortPolicy, Rest<Basis, u8, u64>>;
+pub(super) type V3 = Body<u8, SavedPortPolicy, Rest<Basis, u8, u64>>;
 /// The state of version 4.
-pub(super) type V4 = Body<Vec<Monitor>, PortPolicy, Rest<State, u8, u64>>;
+pub(super) type V4 = Body<Vec<Monitor>, SavedPortPolicy, Rest<State, u8, u64>>;
 /// The state of version 5.
-pub(super) type V5 = Body<Vec<Monitor>, settings::PortPolicy, Rest<State, VfSet, VfSet>>;
+pub(super) type V5 = Body<Vec<Monitor>, PortPolicy, Rest<State, VfSet, VfSet>>;
 
 /// A port, with its VFs' conduct, its policy and its card in the terms of the version.
 #[derive(Deserialize)]
@@ -98,8 +98,8 @@ impl From<V3> for AvfState {
 impl From<V4> for AvfState {
     fn from(state: V4) -> Self {
         let Body { functions, policies, conduct, configured, policy, rest } = state;
-        let configured = OldConfigured { port: (&configured.port).into(), vfs: configured.vfs };
-        let (policy, rest) = ((&policy).into(), rest.map(Rest::with_sets));
+        let configured = OldConfigured { port: configured.port.into(), vfs: configured.vfs };
+        let (policy, rest) = (policy.into(), rest.map(Rest::with_sets));
         V5 { functions, policies, conduct, configured, policy, rest }.into()
     }
 }

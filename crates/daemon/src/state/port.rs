@@ -3,10 +3,11 @@
 
 use super::{CardState, Saved, StateError, decode, v2};
 use crate::control::status::Interventions;
-use driver::pf::{PfState, PortPolicy, VfPolicy};
+use driver::pf::{PfState, SavedPortPolicy};
 use i82576::Time;
 use iovm::{FunctionState, ManagerState};
 use pcie::msix::TableState;
+use policy::VfPolicy;
 use serde::{Deserialize, Serialize};
 
 /// A port set aside between two rounds.
@@ -74,7 +75,7 @@ pub struct HostedState {
 /// A port's policy by its configuration: what of it was changed since is the administrator's latest word. The port's own is
 /// in the terms of its family's software.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Configured<P = PortPolicy> {
+pub struct Configured<P = SavedPortPolicy> {
     /// The port's.
     pub port: P,
     /// The VFs', by index.

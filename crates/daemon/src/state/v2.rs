@@ -3,7 +3,7 @@
 
 use super::port::{ClientState, Configured, GuestState, HostedState};
 use super::{CardState, PortState, SoftwareState};
-use driver::pf::PortPolicy;
+use driver::pf::SavedPortPolicy;
 use driver::pf::earlier::{PfState, VfPolicy};
 use i82576::Time;
 use iovm::ManagerState;
@@ -27,7 +27,7 @@ impl<N: Into<nic::State>> From<Card<N>> for CardState {
 
 /// A port's policy by its configuration.
 #[derive(Deserialize)]
-pub(super) struct OldConfigured<P = PortPolicy> {
+pub(super) struct OldConfigured<P = SavedPortPolicy> {
     pub(super) port: P,
     pub(super) vfs: Vec<VfPolicy>,
 }

@@ -12,17 +12,16 @@ use avf::virtchnl::{Packed, Request};
 use avf_nic::Card;
 use core::time::Duration;
 use daemon::control::status::Interventions;
-use daemon::settings::{Mirror, PortPolicy};
 use daemon::state::port::{ClientState, Configured};
 use daemon::state::{AvfRest, AvfState};
-use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
+use driver::avf::pf::Pf;
 use driver::avf::vf::{TxOffload, Vf};
-use driver::conduct::{Action, Cause, Monitor, Thresholds};
-use driver::pf::{PortVlan, StormControl, VfPolicy, VlanSet};
+use driver::conduct::{Cause, Monitor};
 use i82576::Time;
 use iovm::VirtualFunction;
 use pcie::{Function, Rid, VfIndex, VfSet};
 use plane::switch::{Limit, Limits};
+use policy::{Action, Mirror, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet};
 use world::{Side, World, mac};
 
 /// VFs of a card.
@@ -66,13 +65,13 @@ pub(crate) fn rich_avf() -> AvfState {
 
 /// VF `n` with a driver: the first sends slowly, the second is on a VLAN of the administrator's.
 fn start(world: &mut World, n: u8) -> Vf {
-    let policy = AvfPolicy {
+    let policy = VfPolicy {
         mac: Some(mac(n)),
         max_tx_rate: u32::from(n == 0),
         vlan: (n == 1).then_some(PortVlan { id: 7, qos: 2 }),
         vlans: (n == 2).then(|| (0..9).collect::<VlanSet>()),
         share_mac: n == 2,
-        ..AvfPolicy::default()
+        ..VfPolicy::default()
     };
     world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
     let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
@@ -120,7 +119,7 @@ fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
             VFS.into()
         ],
         conduct,
-        configured: Configured { port: (&before.port).into(), vfs: before.vfs },
+        configured: Configured { port: before.port.into(), vfs: before.vfs },
         policy: PortPolicy { storm, mirrors: [None, Some(mirror), None, None], ..PortPolicy::default() },
         rest,
     }

@@ -6,14 +6,15 @@ use backplane::vf_mac;
 use core::time::Duration;
 use driver::Hal;
 use driver::conduct::Cause;
-use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
 use driver::vf::{LinkCheck, TxOffload};
 use i82576::config::{EXPRESS, MSIX};
 use i82576::ids::VF_BAR0_SIZE;
 use i82576::{MacAddress, table};
 use nic::Budget;
 use pcie::Function::{self, Pf, Vf};
+use pcie::VfSet;
 use pcie::capability::{express, msix};
+use policy::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
@@ -86,10 +87,15 @@ fn policy() -> impl Strategy<Value = VfPolicy> {
 
 fn port_policy() -> impl Strategy<Value = PortPolicy> {
     (any::<bool>(), 0..2u32, vf(), any::<bool>()).prop_map(|(mirrored, storm, to, ingress)| {
-        let rule =
-            Mirror { to: index(to), vfs: 0, ingress: ingress || !mirrored, egress: mirrored, vlans: None };
+        let rule = Mirror {
+            to: index(to).into(),
+            vfs: VfSet::NONE,
+            ingress: ingress || !mirrored,
+            egress: mirrored,
+            vlans: None,
+        };
         let storm = StormControl { broadcast: storm * 1_000, multicast: storm * 2_000, window_ms: 10 };
-        let mut mirrors = [None; i82576::ids::MIRROR_RULES];
+        let mut mirrors = [None; policy::MIRROR_RULES];
         mirrors[0] = mirrored.then_some(rule);
         PortPolicy { mirrors, storm, ..PortPolicy::default() }
     })

@@ -11,11 +11,13 @@ use crate::world::{World, through};
 use daemon::control::status::Interventions;
 use daemon::state::port::{ClientState, Configured, GuestState, HostedState};
 use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState, Totals};
-use driver::conduct::{Cause, Monitor, Offence};
-use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, VfPolicy, VlanSet};
+use driver::conduct::{Cause, Monitor};
+use driver::pf::SavedPortPolicy;
 use i82576::{Pool, Time};
 use iovm::FunctionState;
+use pcie::VfSet;
 use pcie::msix::TableState;
+use policy::{InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, VfPolicy, VlanSet};
 use serde_json::json;
 use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
@@ -51,7 +53,13 @@ fn rich() -> CardState {
         ..VfPolicy::default()
     };
     let tagged = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() };
-    let mirror = Mirror { to: crate::world::index(2), vfs: 1, ingress: true, egress: true, vlans: None };
+    let mirror = Mirror {
+        to: crate::world::index(2).into(),
+        vfs: VfSet::new(1),
+        ingress: true,
+        egress: true,
+        vlans: None,
+    };
     let mut policy = PortPolicy::default();
     policy.mirrors[1] = Some(mirror);
     let acts = [
@@ -103,7 +111,7 @@ fn rich_port() -> PortState {
 }
 
 pub(crate) fn configured() -> Configured {
-    Configured { port: PortPolicy::default(), vfs: vec![VfPolicy::default(); 3] }
+    Configured { port: SavedPortPolicy::default(), vfs: vec![VfPolicy::default(); 3] }
 }
 
 /// Its software, and a guest's PF.

@@ -5,9 +5,9 @@
 
 use super::frames::frame;
 use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
-use driver::pf::PortVlan;
 use driver::vf::TxOffload;
 use i82576::{MacAddress, VfIndex};
+use policy::PortVlan;
 
 const GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x82, 0x57]);
 const OTHER_GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x00, 0x99]);
@@ -103,7 +103,7 @@ pub(super) fn port_vlan<B: Subject>(world: &mut World<B>) -> Found {
 fn set_port_vlan<B: Subject>(world: &World<B>, vf: u8, vlan: Option<PortVlan>) -> Result<(), Trouble> {
     let Some(vf) = VfIndex::new(vf) else { return instead("no such VF") };
     let mut side = world.port()?.lock();
-    let policy = driver::pf::VfPolicy { vlan, ..*side.pf.policy(vf) };
+    let policy = policy::VfPolicy { vlan, ..*side.pf.policy(vf) };
     let crate::port::Side { pf, hal } = &mut *side;
     Ok(pf.set_policy(hal, vf, policy)?)
 }

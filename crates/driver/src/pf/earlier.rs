@@ -3,12 +3,13 @@
 
 use super::moderate::Sampler;
 use super::switch::{Filters, Groups, Vlans};
-use super::{Counters, InterruptBounds, Link, Pf, PortPolicy, PortVlan, VlanSet};
+use super::{Counters, Pf, SavedPortPolicy};
 use crate::conduct::Monitor;
 use alloc::vec::Vec;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
 use i82576::{MacAddress, Time};
+use policy::{InterruptBounds, Link, PortVlan, VlanSet};
 use serde::Deserialize;
 
 /// A VF's policy.
@@ -29,7 +30,7 @@ pub struct VfPolicy {
     max_tx_rate: u32,
 }
 
-impl From<VfPolicy> for super::VfPolicy {
+impl From<VfPolicy> for ::policy::VfPolicy {
     fn from(policy: VfPolicy) -> Self {
         Self {
             mac: policy.mac,
@@ -98,7 +99,7 @@ pub struct PfState {
     mac: MacAddress,
     enabled: u8,
     vfs: [VfState; MAX_VFS],
-    port_policy: PortPolicy,
+    port_policy: SavedPortPolicy,
     storms: u64,
     filters: Filters,
     vlans: Vlans,

@@ -4,9 +4,10 @@
 //! Left out: counting. The PF counts mailbox requests and resets; card and host count the rest and give it to [`Pf::watch`].
 
 use super::Pf;
-use crate::conduct::{Action, Cause, Monitor, Offence, Totals, Verdict};
+use crate::conduct::{Cause, Monitor, Totals, Verdict};
 use crate::hal::Hal;
 use i82576::VfIndex;
+use policy::{Action, Offence};
 
 impl Pf {
     /// Compares a VF's counts with its limits, and acts on the gravest finding. The count of mailbox requests and resets in
@@ -14,7 +15,7 @@ impl Pf {
     /// card must be told [`Pf::link_override`].
     pub fn watch<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mut totals: Totals) -> Option<Verdict> {
         let now = hal.now();
-        let limits = self.port_policy.limits;
+        let limits = self.port_policy.0.limits;
         let state = self.state_mut(vf);
         totals[Offence::Mailbox as usize] = state.counters.requests() + state.counters.resets;
         let verdict = state.monitor.observe(now, totals, &limits)?;

@@ -4,15 +4,16 @@
 //!
 //! Left out: the port VLAN itself (`policy`), and the VLAN table (`switch`).
 
+use super::Pf;
 use super::counters::Refusal;
 use super::switch::update;
-use super::{Pf, VfPolicy};
 use crate::hal::Hal;
 use alloc::vec::Vec;
 use i82576::VfIndex;
 use i82576::bits::vmolr;
 use i82576::ids::VLAN_FILTERS;
 use i82576::register as r;
+use policy::VfPolicy;
 
 impl Pf {
     /// Serves SET_VLAN. No VF leaves VLAN 0: untagged frames are everybody's.

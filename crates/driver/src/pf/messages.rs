@@ -3,8 +3,8 @@
 //!
 //! Left out: VF_RESET and the mailbox itself (`mailbox`), and VLANs (`membership`).
 
-use super::Pf;
 use super::counters::{Kind, Refusal};
+use super::{LIMITS, Pf};
 use crate::hal::Hal;
 use i82576::bits::vlvf;
 use i82576::ids::MAX_FRAME;
@@ -91,7 +91,7 @@ impl Pf {
         if bytes > MAX_FRAME as u32 {
             return Err(Refusal::FrameLength);
         }
-        if bytes > self.state(vf).policy.longest_frame() {
+        if bytes > self.state(vf).policy.longest_frame(&LIMITS).into() {
             return Err(Refusal::MtuLimit);
         }
         self.apply_length(hal, vf, Some(bytes));

@@ -36,19 +36,17 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod visit;
-mod vlan_set;
 
+pub use self::policy::LIMITS;
 pub use counters::{Counters, Kind, Refusal};
-pub use moderate::InterruptBounds;
-pub use policy::{AddressOwner, LEAST_MTU, Link, MOST_MTU, PolicyError, VfPolicy};
-pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, check_mirror, most_kbps};
+pub use port::SavedPortPolicy;
 pub use several::ResizeError;
 pub use state::{PfState, RestoreError};
 pub use visit::Visit;
-pub use vlan_set::{LAST_VLAN, PortVlan, VlanSet};
 
 use crate::conduct::Monitor;
 use crate::hal::Hal;
+use ::policy::VfPolicy;
 use alloc::vec::Vec;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
@@ -142,7 +140,7 @@ pub struct Pf {
     /// VFs 0..enabled exist.
     enabled: u8,
     vfs: [VfState; MAX_VFS],
-    port_policy: PortPolicy,
+    port_policy: SavedPortPolicy,
     /// Storms that have begun.
     storms: u64,
     filters: Filters,
@@ -168,7 +166,7 @@ impl Pf {
             mac: MacAddress::ZERO,
             enabled: 0,
             vfs: core::array::from_fn(|_| VfState::new()),
-            port_policy: PortPolicy::default(),
+            port_policy: SavedPortPolicy::default(),
             storms: 0,
             filters: Filters::default(),
             vlans: Vlans::default(),

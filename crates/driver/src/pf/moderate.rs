@@ -4,7 +4,7 @@
 //!
 //! Left out: vectors that serve no receive queue, as far as adapting goes; their bounds hold.
 
-use super::{Pf, PolicyError};
+use super::Pf;
 use crate::conduct::HELD_INTERVAL_US;
 use crate::hal::Hal;
 use crate::moderation::{
@@ -15,20 +15,8 @@ use i82576::bits::{eitr, ivar};
 use i82576::ids::VF_VECTORS;
 use i82576::register::{self as r, rx, rx_block, vf_stats};
 use i82576::{Vector, VfIndex};
+use policy::InterruptBounds;
 use serde::{Deserialize, Serialize};
-
-/// The bounds of a VF's interrupts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct InterruptBounds {
-    /// At least so many a second when there is something to say, so that a guest does not wait longer; 0 leaves it
-    /// to the guest.
-    pub min_interrupts: u32,
-    /// At most so many a second; 0 leaves it to the guest.
-    pub max_interrupts: u32,
-    /// As few as the packet rate allows: IF = max(pps * r / bufs, lif), with bufs the descriptors of the VF's
-    /// receive ring, r 1.2, and lif `min_interrupts`, or 1,000.
-    pub adaptive: bool,
-}
 
 /// The ceilings that intervals of whole microseconds, as long as EITR holds, can keep to.
 pub(super) const CEILINGS_HZ: RangeInclusive<u32> = 1_000_000u32.div_ceil(MAX_INTERVAL_US)..=1_000_000;
@@ -56,32 +44,14 @@ impl Sampler {
     }
 }
 
-impl InterruptBounds {
-    /// Whether some interval is within the bounds.
-    pub(super) fn check(self) -> Result<(), PolicyError> {
-        let ceiling = if self.max_interrupts == 0 { *CEILINGS_HZ.end() } else { self.max_interrupts };
-        if !CEILINGS_HZ.contains(&ceiling) {
-            return Err(PolicyError::InterruptCeiling(ceiling));
-        }
-        if self.min_interrupts > ceiling {
-            return Err(PolicyError::InterruptFloor(self.min_interrupts, ceiling));
-        }
-        Ok(())
-    }
-
-    /// The shortest and the longest interval, microseconds.
-    fn intervals(self, held: bool) -> (u32, u32) {
-        let shortest = 1_000_000u32.checked_div(self.max_interrupts).unwrap_or(0);
-        let shortest = if held { shortest.max(HELD_INTERVAL_US) } else { shortest };
-        let longest = 1_000_000u32.checked_div(self.min_interrupts).unwrap_or(MAX_INTERVAL_US);
-        // What a VF that is held back is held to wins over its floor: it is there to protect others.
-        let shortest = shortest.min(MAX_INTERVAL_US);
-        (shortest, longest.clamp(shortest, MAX_INTERVAL_US))
-    }
-
-    fn lowest_hz(self) -> u32 {
-        if self.min_interrupts > 0 { self.min_interrupts } else { LOWEST_HZ }
-    }
+/// Returns the shortest and the longest interval, microseconds, of a VF that may be held back.
+fn intervals(bounds: InterruptBounds, held: bool) -> (u32, u32) {
+    let shortest = 1_000_000u32.checked_div(bounds.max_interrupts).unwrap_or(0);
+    let shortest = if held { shortest.max(HELD_INTERVAL_US) } else { shortest };
+    let longest = 1_000_000u32.checked_div(bounds.min_interrupts).unwrap_or(MAX_INTERVAL_US);
+    // The interval of a VF that is held back wins over its floor: it is there to protect others.
+    let shortest = shortest.min(MAX_INTERVAL_US);
+    (shortest, longest.clamp(shortest, MAX_INTERVAL_US))
 }
 
 impl Pf {
@@ -99,7 +69,7 @@ impl Pf {
     fn moderate_vf<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds, held: bool) {
         let adapted = if bounds.adaptive { self.adapted_interval(hal, vf, bounds) } else { None };
         let receives = if adapted.is_some() { receive_vectors(hal, vf) } else { 0 };
-        let (shortest, longest) = bounds.intervals(held);
+        let (shortest, longest) = intervals(bounds, held);
         for local in 0..VF_VECTORS as u8 {
             let Some(vector) = Vector::new(vf.first_vector() + local) else { continue };
             let written = hal.read(r::eitr(vector));
@@ -123,7 +93,8 @@ impl Pf {
         // The counter wraps.
         sampler.packets += u64::from(counted.wrapping_sub(sampler.packets as u32));
         let rate = sampler.meter.sample(now, sampler.packets).filter(|_| buffers > 0);
-        let rule = Adaptive { redundancy: REDUNDANCY, buffers, lowest_hz: bounds.lowest_hz() };
+        let lowest_hz = if bounds.min_interrupts > 0 { bounds.min_interrupts } else { LOWEST_HZ };
+        let rule = Adaptive { redundancy: REDUNDANCY, buffers, lowest_hz };
         sampler.interval_us = rate.map(|rate| interval_us(interrupt_frequency(rate, &rule)));
         sampler.interval_us
     }
@@ -149,11 +120,12 @@ fn receive_vectors<H: Hal>(hal: &mut H, vf: VfIndex) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{InterruptBounds, corrected};
+    use super::corrected;
     use i82576::bits::eitr;
+    use policy::InterruptBounds;
 
     fn intervals(min_interrupts: u32, max_interrupts: u32, held: bool) -> (u32, u32) {
-        InterruptBounds { min_interrupts, max_interrupts, adaptive: false }.intervals(held)
+        super::intervals(InterruptBounds { min_interrupts, max_interrupts, adaptive: false }, held)
     }
 
     #[test]

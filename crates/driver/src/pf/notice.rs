@@ -4,13 +4,14 @@
 //! Left out: showing the link itself, which is the card's (see the module above).
 
 use super::mailbox::{asks, lock, unlock};
-use super::{Link, Pf, VfState};
+use super::{Pf, VfState};
 use crate::hal::Hal;
 use core::time::Duration;
 use i82576::bits::p2v;
 use i82576::mailbox::{CTS, id};
 use i82576::register as r;
 use i82576::{Time, VfIndex};
+use policy::Link;
 
 /// When to try again if a VF held the buffer: soon, and then ever less often, each time after as long as it has
 /// taken so far. A guest that keeps the buffer, or has died with it, must not keep the port awake.

@@ -1,10 +1,11 @@
 //! Changes of several VFs at once: how many there are, and policies that only make sense together, such as two VFs
 //! that swap addresses. Left out: what one policy does (`policy`).
 
-use super::{Pf, PolicyError, VfPolicy};
+use super::{LIMITS, Pf};
 use crate::hal::Hal;
 use i82576::VfIndex;
 use i82576::ids::MAX_VFS;
+use policy::{PolicyError, VfPolicy};
 
 /// Why the number of VFs cannot be changed now. Nothing is changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +19,7 @@ pub enum ResizeError {
 }
 
 impl Pf {
-    /// Whether policies of different VFs could all be set now by [`Pf::set_policies`].
+    /// Checks that policies of different VFs, each of which makes sense by itself, could all be set now by [`Pf::set_policies`].
     ///
     /// # Errors
     /// The first VF that could not have its policy, and why.
@@ -39,6 +40,7 @@ impl Pf {
         hal: &mut H,
         wanted: &[(VfIndex, VfPolicy)],
     ) -> Result<(), (VfIndex, PolicyError)> {
+        wanted.iter().try_for_each(|(vf, policy)| policy.check(&LIMITS).map_err(|error| (*vf, error)))?;
         self.check_policies(wanted)?;
         let before: [VfPolicy; MAX_VFS] = core::array::from_fn(|n| self.vfs[n].policy);
         let outcome = self.set_all(hal, wanted);
@@ -48,7 +50,7 @@ impl Pf {
                 self.give_up_mac(hal, *vf, None);
             }
             for (vf, _) in wanted {
-                let _ = self.set_policy(hal, *vf, before[vf.index()]);
+                let _ = self.put_to_work(hal, *vf, before[vf.index()]);
             }
         }
         outcome
@@ -65,7 +67,7 @@ impl Pf {
         }
         wanted
             .iter()
-            .try_for_each(|(vf, policy)| self.set_policy(hal, *vf, *policy).map_err(|error| (*vf, error)))
+            .try_for_each(|(vf, policy)| self.put_to_work(hal, *vf, *policy).map_err(|error| (*vf, error)))
     }
 
     /// Takes a VF's address away if it is to have another.

@@ -3,9 +3,10 @@
 
 use super::mailbox::LOCK_PATIENCE;
 
-use super::{LAST_VLAN, Pf, VfState};
+use super::{LIMITS, Pf, VfState};
 use i82576::ids::{MAX_FRAME, MAX_VFS, VLAN_FILTERS};
 use serde::{Deserialize, Serialize};
+use units::LAST_VLAN;
 
 /// The state of a PF driver: every policy, what each VF has asked for, tables, counters, and what is owed to whom.
 /// Moments in it are those of [`Hal::now`](crate::Hal::now).
@@ -42,7 +43,7 @@ impl Pf {
             (usize::from(self.enabled) <= MAX_VFS, "it serves more VFs than a port has"),
             (usize::from(self.turn) < MAX_VFS, "its round of VFs starts beyond the last"),
             (self.storms < MOST_COUNTED, "the counter of storms is about to overflow"),
-            (self.port_policy.check().is_ok(), "the port's policy makes no sense"),
+            (self.port_policy.0.check(&LIMITS).is_ok(), "the port's policy makes no sense"),
             (self.vlans.is_sound(), "the VLAN table has an id or a pool that there is not"),
         ];
         let of_vfs = self.vfs.iter().flat_map(VfState::rules);
@@ -68,7 +69,7 @@ impl VfState {
                 counters.all(|count| count < MOST_COUNTED) && self.monitor.is_sound(),
                 "a VF's counter is about to overflow",
             ),
-            (self.policy.check().is_ok(), "a VF's policy makes no sense"),
+            (self.policy.check(&LIMITS).is_ok(), "a VF's policy makes no sense"),
             (
                 self.withheld.len() <= VLAN_FILTERS && self.withheld.iter().all(|vlan| *vlan <= LAST_VLAN),
                 "a VF has asked for more VLANs than there are",

@@ -7,13 +7,15 @@
 //! Left out: who may ask for what (`messages`, `policy`).
 
 use super::counters::Refusal;
-use super::{LAST_VLAN, Pf, PortVlan, VfState, VlanSet};
+use super::{Pf, VfState};
 use crate::hal::Hal;
 use i82576::bits::{rah, vlvf, vmolr};
 use i82576::ids::{MAX_VFS, RECEIVE_ADDRESSES, VLAN_FILTERS};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
+use policy::{PortVlan, VlanSet};
 use serde::{Deserialize, Serialize};
+use units::LAST_VLAN;
 
 /// First entry that VFs may share.
 const SHARED_FROM: usize = 4;

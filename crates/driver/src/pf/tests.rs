@@ -5,8 +5,8 @@ mod requests;
 mod scaling;
 mod several;
 
-use super::{AddressOwner, InterruptBounds, Link, Pf, PfError, PolicyError, PortVlan, VfPolicy, VlanSet};
-use crate::conduct::{Action, Offence, Totals, Verdict};
+use super::{Pf, PfError};
+use crate::conduct::{Totals, Verdict};
 use crate::hal::Hal;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -16,6 +16,7 @@ use i82576::bits::{icr, p2v, status};
 use i82576::mailbox::id;
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
+use policy::{Action, AddressOwner, Link, Offence, PolicyError, PortVlan, VfPolicy, VlanSet};
 
 /// Registers that keep what is written; CTRL.RST clears itself unless `stuck`, and MBVFICR what it is told to.
 #[derive(Default)]
@@ -69,6 +70,10 @@ impl Registers {
 
 fn vf(n: u8) -> VfIndex {
     VfIndex::new(n).unwrap()
+}
+
+fn at_rate(max_tx_rate: u32) -> VfPolicy {
+    VfPolicy { max_tx_rate, ..VfPolicy::default() }
 }
 
 fn with_mac(n: u8) -> VfPolicy {
@@ -130,11 +135,8 @@ fn a_policy_that_makes_no_sense_changes_nothing() {
     let mut pf = Pf::probe(&mut hal).unwrap();
     let group = VfPolicy { mac: Some(MacAddress::BROADCAST), ..VfPolicy::default() };
     assert_eq!(pf.set_policy(&mut hal, vf(0), group), Err(PolicyError::Mac(MacAddress::BROADCAST)));
-    for (id, qos) in [(0, 0), (4096, 0), (1, 8)] {
-        let vlan = PortVlan { id, qos };
-        let policy = VfPolicy { vlan: Some(vlan), ..VfPolicy::default() };
-        assert_eq!(pf.set_policy(&mut hal, vf(0), policy), Err(PolicyError::Vlan(vlan)));
-    }
+    let beyond = VfPolicy { vlan: Some(PortVlan { id: 4096, qos: 0 }), ..VfPolicy::default() };
+    assert_eq!(pf.set_policy(&mut hal, vf(0), beyond), Err(PolicyError::Vlan(4096)));
     assert_eq!(*pf.policy(vf(0)), VfPolicy::default());
     let last = VfPolicy { vlan: Some(PortVlan { id: 4095, qos: 7 }), ..VfPolicy::default() };
     assert_eq!(pf.set_policy(&mut hal, vf(0), last), Ok(()), "the last that make sense");
@@ -168,7 +170,7 @@ fn an_address_belongs_to_one_function() {
     let mut pf = Pf::probe(&mut hal).unwrap();
     let in_use = |n, owner| Err(PolicyError::MacInUse(with_mac(n).mac.unwrap(), owner));
     pf.set_policy(&mut hal, vf(0), with_mac(1)).unwrap();
-    let ones = in_use(1, AddressOwner::Vf(vf(0)));
+    let ones = in_use(1, AddressOwner::Vf(vf(0).into()));
     assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(1)), ones, "no VF is enabled yet");
     pf.enable_vfs(&mut hal, 2).unwrap();
     assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(1)), ones);
@@ -180,42 +182,17 @@ fn an_address_belongs_to_one_function() {
 }
 
 #[test]
-fn bounds_and_vlans_that_contradict_each_other_are_refused() {
-    let interrupts = |min_interrupts, max_interrupts| {
-        let interrupts = InterruptBounds { min_interrupts, max_interrupts, adaptive: false };
-        VfPolicy { interrupts, ..VfPolicy::default() }.check()
-    };
-    assert_eq!(interrupts(2_000, 1_000), Err(PolicyError::InterruptFloor(2_000, 1_000)));
-    assert_eq!(interrupts(1_000_001, 0), Err(PolicyError::InterruptFloor(1_000_001, 1_000_000)));
-    assert_eq!(
-        interrupts(0, 1_000_001),
-        Err(PolicyError::InterruptCeiling(1_000_001)),
-        "no whole microsecond"
-    );
-    assert_eq!(interrupts(0, 122), Err(PolicyError::InterruptCeiling(122)), "EITR holds 8,191 us");
-    for (least, most) in [(0, 0), (500, 500), (1, 123), (0, 1_000_000), (1_000_000, 0)] {
-        assert_eq!(interrupts(least, most), Ok(()), "{least} {most}");
-    }
-    let vlan = |id, vlans: Option<VlanSet>| {
-        VfPolicy { vlan: Some(PortVlan { id, qos: 0 }), vlans, ..VfPolicy::default() }.check()
-    };
-    let some = Some((10..20).collect());
-    assert_eq!(vlan(20, some), Err(PolicyError::VlanNotAllowed(20)));
-    assert_eq!((vlan(19, some), vlan(20, None)), (Ok(()), Ok(())));
-}
-
-#[test]
 fn a_rate_is_a_part_of_the_links_with_14_binary_places() {
     let mut hal = Registers::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 4).unwrap();
     for (mbps, factor) in [(1_000, 1 << 14), (1, 1_000 << 14), (300, 3 << 14 | 5_461)] {
-        pf.set_vf_rate(&mut hal, vf(2), 0, mbps).unwrap();
+        pf.set_policy(&mut hal, vf(2), at_rate(mbps)).unwrap();
         assert_eq!(hal.read(r::RTTDQSEL), 2);
         assert_eq!(hal.read(r::RTTBCNRC), 1 << 31 | factor, "{mbps}");
     }
-    pf.set_vf_rate(&mut hal, vf(2), 0, 0).unwrap();
+    pf.set_policy(&mut hal, vf(2), at_rate(0)).unwrap();
     assert_eq!(hal.read(r::RTTBCNRC), 0);
 }
 
@@ -226,22 +203,21 @@ fn what_a_late_card_may_make_up_for_is_ten_milliseconds_of_the_fastest_rate() {
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 4).unwrap();
     for (n, mbps, kilobytes) in [(2, 10, 0x14), (1, 200, 245), (2, 20, 245), (3, 1_000, 0x3ff), (3, 0, 245)] {
-        pf.set_vf_rate(&mut hal, vf(n), 0, mbps).unwrap();
+        pf.set_policy(&mut hal, vf(n), at_rate(mbps)).unwrap();
         assert_eq!(hal.read(r::RTTBCNRM), kilobytes, "{mbps} for VF {n}");
     }
 }
 
 #[test]
-fn a_rate_is_refused_by_igbs_rules() {
+fn rate_needs_a_link_and_is_at_most_its_speed() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
-    assert_eq!(pf.set_vf_rate(&mut hal, vf(0), 0, 10), Err(PolicyError::NoLink));
+    assert_eq!(pf.set_policy(&mut hal, vf(0), at_rate(10)), Err(PolicyError::NoLink));
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
-    assert_eq!(pf.set_vf_rate(&mut hal, vf(0), 5, 10), Err(PolicyError::LeastRate));
-    assert_eq!(pf.set_vf_rate(&mut hal, vf(0), 0, 1_001), Err(PolicyError::Rate(1_001)));
+    assert_eq!(pf.set_policy(&mut hal, vf(0), at_rate(1_001)), Err(PolicyError::Rate(1_001, 1_000)));
     assert_eq!(pf.policy(vf(0)).max_tx_rate, 0);
 }
 

@@ -10,12 +10,12 @@ use crate::port::pages::Memory;
 use crate::port::side::{Hosted, Side, vf};
 use crate::port::tell::{News, REASONS};
 use crate::port::uplink::Uplink;
-use crate::settings::{PortPolicy, PortSettings, SettingError, VfSettings};
+use crate::settings::{PortSettings, VfSettings};
 use crate::state::port::{ClientState, PortState};
 use crate::state::{self, CardState, StateError};
 use driver::Hal;
 use driver::conduct::{Cause, Verdict};
-use driver::pf::{self, Counters, Kind, Refusal, VfPolicy};
+use driver::pf::{Counters, Kind, Refusal};
 use i82576::bits::mbvficr;
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
@@ -27,6 +27,7 @@ use iovm::FunctionState;
 use nic::doorbell::Doorbells;
 use nic::{Budget, Nic, Poll, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
+use policy::{PolicyError, PortPolicy, VfPolicy};
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
@@ -173,7 +174,7 @@ impl Family for I82576 {
         self.nic.forward_link_local(on);
     }
 
-    fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut LiveBus) -> Result<(), SettingError> {
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut LiveBus) -> Result<(), PolicyError> {
         if let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) {
             self.nic.set_vf_link(vf, if hidden { Some(false) } else { pf.link_override(vf) });
         }
@@ -186,31 +187,28 @@ impl Family for I82576 {
         }
     }
 
-    fn check(&self, port: &PortPolicy, vfs: &[VfPolicy]) -> Result<(), Unfit> {
-        let port = pf::PortPolicy::try_from(port).map_err(|error| (None, error))?;
-        port.check().map_err(|error| (None, error.into()))?;
+    fn check(&self, vfs: &[VfPolicy]) -> Result<(), Unfit> {
         let Some(Hosted { pf, .. }) = self.hosted() else { return Ok(()) };
-        pf.check_policies(&numbered(vfs)).map_err(|(vf, error)| (Some(vf.into()), error.into()))
+        pf.check_policies(&numbered(vfs)).map_err(|(vf, error)| (Some(vf.into()), error))
     }
 
     fn carry(&mut self, port: &PortPolicy, vfs: &[VfPolicy], _: &mut LiveBus) -> Result<(), Unfit> {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
         let mut hal = PfHal(&mut self.nic);
-        let port = pf::PortPolicy::try_from(port).map_err(|error| (None, error))?;
         let set = pf.set_policies(&mut hal, &numbered(vfs));
-        set.map_err(|(vf, error)| (Some(vf.into()), error.into()))?;
-        pf.set_port_policy(&mut hal, port).map_err(|error| (None, error.into()))
+        set.map_err(|(vf, error)| (Some(vf.into()), error))?;
+        // The card can have every port policy that makes sense, as this one does.
+        pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error))
     }
 
-    fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut LiveBus) -> Result<(), SettingError> {
-        let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) else { return Ok(()) };
+    fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut LiveBus) {
+        let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) else { return };
         let mut hal = PfHal(&mut self.nic);
         if on {
             pf.quarantine(&mut hal, vf, Cause::Administrator);
         } else {
             pf.release(&mut hal, vf);
         }
-        Ok(())
     }
 
     fn offer(&mut self, vf: VfIndex, count: u8, port: &str) -> Result<(), RefusedChange> {
@@ -259,7 +257,7 @@ impl Family for I82576 {
     }
 
     fn settings(&self, vfs: usize) -> Option<PortSettings> {
-        self.hosted().map(|hosted| PortSettings::of(&hosted.pf.port_policy().into(), vfs))
+        self.hosted().map(|hosted| PortSettings::of(hosted.pf.port_policy(), vfs))
     }
 
     fn storms(&self) -> u64 {

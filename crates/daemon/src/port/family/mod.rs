@@ -19,20 +19,20 @@ use super::tell::News;
 use super::uplink::Uplink;
 use crate::config;
 use crate::control::status::{Conduct, Filters, Mailbox, Waiting};
-use crate::settings::{PortPolicy, PortSettings, SettingError, VfSettings};
+use crate::settings::{PortSettings, VfSettings};
 use crate::state::StateError;
 use crate::state::port::ClientState;
 use ::i82576::{MacAddress, Time};
-use driver::conduct::{Monitor, Offence, Totals, Verdict};
-use driver::pf::VfPolicy;
+use driver::conduct::{Monitor, Totals, Verdict};
 use iovm::FunctionState;
 use nic::{Poll, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
+use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
 use vfio_user::types::SparseArea;
 
-/// A policy that cannot be: whose, the port's if it is no VF's, and which setting.
-pub(super) type Unfit = (Option<VfIndex>, SettingError);
+/// A refused policy: the VF, or `None` for the port, and why.
+pub(super) type Unfit = (Option<VfIndex>, PolicyError);
 
 /// What a visit of the PF driver did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -138,19 +138,19 @@ pub(super) trait Family: Debug + Send {
 
     /// Shows a VF the link that the PF driver has decided on, or none while its client is let go (`hidden`). An error is the
     /// port's to log, here and below: it bounds how often clients can cause a line.
-    fn show_link(&mut self, vf: VfIndex, hidden: bool, bus: &mut LiveBus) -> Result<(), SettingError>;
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, bus: &mut LiveBus) -> Result<(), PolicyError>;
 
     /// Tells a VF's driver to look at its link.
     fn notify(&mut self, vf: VfIndex, bus: &mut LiveBus);
 
-    /// Whether the port and its VFs, by index, could have these policies now.
-    fn check(&self, port: &PortPolicy, vfs: &[VfPolicy]) -> Result<(), Unfit>;
+    /// Checks that VFs, by index, could have these policies now, which make sense by themselves. A port can have any such.
+    fn check(&self, vfs: &[VfPolicy]) -> Result<(), Unfit>;
 
-    /// Gives them these policies, whole or not at all.
+    /// Gives the port and its VFs, by index, these policies, all of them or none.
     fn carry(&mut self, port: &PortPolicy, vfs: &[VfPolicy], bus: &mut LiveBus) -> Result<(), Unfit>;
 
     /// Quarantines a VF for the administrator, or releases it.
-    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus) -> Result<(), SettingError>;
+    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus);
 
     /// Offers one VF more, the last of `count`.
     fn offer(&mut self, vf: VfIndex, count: u8, port: &str) -> Result<(), RefusedChange>;

@@ -35,7 +35,7 @@ fn configuration_write_notes_its_function_alone() {
     for family in [Family::I82576, Family::Avf] {
         let (config, mut bus) = port(family);
         let mut card = Inherited::anew(&config, true, &mut bus).unwrap().card;
-        let journal = Journal::new(family.most_vfs()).unwrap();
+        let journal = Journal::new(family.limits().vfs).unwrap();
         let notes = journal.function(VF.function());
         note_software(&journal, &mut *card);
         let whole = journal.software();

@@ -1,56 +1,28 @@
 //! The state of a PF driver as versions wrote it before VFs could share addresses: there were no withheld VLANs either.
 //! Left out: everything that is as today.
 
+use super::decided::SavedPolicy;
 use super::mail::MailState;
 use super::{Counters, Stage};
 use crate::conduct::Monitor;
-use crate::pf::{Link, PortVlan, VlanSet};
 use ::avf::virtchnl::{Capabilities, Version};
 use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::Deserialize;
 
+/// VFs could not share addresses.
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct VfPolicy {
-    mac: Option<MacAddress>,
-    admin_mac: bool,
-    vlan: Option<PortVlan>,
-    vlans: Option<VlanSet>,
-    spoofchk: bool,
-    trust: bool,
-    allmulti: bool,
-    enabled: bool,
-    state: Link,
-    max_frame: u16,
-    pairs: u16,
-    most_pairs: u16,
-    max_tx_rate: u32,
-}
+struct NotShared;
 
-impl From<VfPolicy> for super::VfPolicy {
-    fn from(policy: VfPolicy) -> Self {
-        Self {
-            mac: policy.mac,
-            admin_mac: policy.admin_mac,
-            vlan: policy.vlan,
-            vlans: policy.vlans,
-            spoofchk: policy.spoofchk,
-            trust: policy.trust,
-            allmulti: policy.allmulti,
-            enabled: policy.enabled,
-            state: policy.state,
-            max_frame: policy.max_frame,
-            pairs: policy.pairs,
-            most_pairs: policy.most_pairs,
-            max_tx_rate: policy.max_tx_rate,
-            share_mac: false,
-        }
+impl From<NotShared> for bool {
+    fn from(_: NotShared) -> Self {
+        false
     }
 }
 
 #[derive(Debug, Clone, Deserialize)]
 struct VfState {
-    policy: VfPolicy,
+    policy: SavedPolicy<NotShared>,
     stage: Stage,
     version: Version,
     agreed: Capabilities,
@@ -68,7 +40,7 @@ struct VfState {
 impl From<VfState> for super::VfState {
     fn from(state: VfState) -> Self {
         Self {
-            policy: state.policy.into(),
+            decided: state.policy.into(),
             stage: state.stage,
             version: state.version,
             agreed: state.agreed,

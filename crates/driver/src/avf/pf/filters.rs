@@ -24,7 +24,8 @@ pub(super) const fn address_quota(trust: bool) -> usize {
 impl Pf {
     pub(super) fn add_addresses<H: Card>(&mut self, hal: &mut H, vf: u8, list: List<'_, Address>) -> Outcome {
         let state = self.state(vf);
-        let (trust, fixed) = (state.policy.trust, state.policy.admin_mac.then_some(state.mac).flatten());
+        let (trust, fixed) =
+            (state.decided.policy.trust, state.decided.policy.admin_mac.then_some(state.mac).flatten());
         let most = address_quota(trust);
         let mut more = 0;
         for Address { mac, .. } in list.iter() {
@@ -68,7 +69,7 @@ impl Pf {
         for Address { mac, .. } in list.iter() {
             let state = self.state_mut(vf);
             let mac = MacAddress(mac);
-            if state.policy.admin_mac && state.mac == Some(mac) {
+            if state.decided.policy.admin_mac && state.mac == Some(mac) {
                 continue;
             }
             if let Some(place) = state.addresses.iter().position(|own| *own == mac) {
@@ -96,7 +97,7 @@ impl Pf {
     /// A VF that may not is told that it receives everything, and does not.
     pub(super) fn set_promiscuity<H: Card>(&mut self, hal: &mut H, vf: u8, flags: u16) -> Answer {
         let (unicast, multicast) = (flags & promiscuity::UNICAST != 0, flags & promiscuity::MULTICAST != 0);
-        let policy = &self.state(vf).policy;
+        let policy = &self.state(vf).decided.policy;
         let granted = (unicast && policy.trust, multicast && policy.trust && policy.allmulti);
         hal.order(vf, Order::Promiscuity { unicast: granted.0, multicast: granted.1 });
         if granted == (unicast, multicast) { Answer::Done } else { Answer::Pretended(Refusal::Promiscuity) }

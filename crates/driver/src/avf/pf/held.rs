@@ -6,10 +6,11 @@
 
 use super::state::RestoreError;
 use super::{Card, Pf, VfState};
-use crate::conduct::{Action, Cause, HELD_INTERVAL_US, Limits, Monitor, Offence, SERVICE, Totals, Verdict};
+use crate::conduct::{Cause, HELD_INTERVAL_US, Monitor, SERVICE, Totals, Verdict};
 use ::avf::control::{Order, Restraint};
 use alloc::vec::Vec;
 use i82576::Time;
+use policy::{Action, ConductLimits, Offence};
 
 /// The restraint on every throttled or quarantined VF.
 const HELD: Restraint = Restraint { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
@@ -17,7 +18,7 @@ const HELD: Restraint = Restraint { mail_us: SERVICE.as_micros() as u32, interru
 impl VfState {
     /// Whether the VF may move frames and see a link.
     pub(super) fn is_free(&self) -> bool {
-        self.policy.enabled && self.monitor.quarantined().is_none()
+        self.decided.policy.enabled && self.monitor.quarantined().is_none()
     }
 }
 
@@ -30,7 +31,7 @@ impl Pf {
         hal: &mut H,
         vf: u8,
         mut totals: Totals,
-        limits: &Limits,
+        limits: &ConductLimits,
     ) -> Option<Verdict> {
         let now = hal.now();
         let state = self.vfs.get_mut(usize::from(vf))?;
@@ -99,11 +100,11 @@ impl Pf {
 
     /// Gives the card the rate and the restraint that the VF's conduct calls for now.
     pub(super) fn hold_back<H: Card>(&mut self, hal: &mut H, vf: u8) {
-        let VfState { monitor, policy, .. } = &self.vfs[usize::from(vf)];
+        let VfState { monitor, decided, .. } = &self.vfs[usize::from(vf)];
         if monitor.holds() {
             self.held |= 1 << vf;
         }
-        hal.order(vf, Order::Rate(monitor.rate(policy.max_tx_rate)));
+        hal.order(vf, Order::Rate(monitor.rate(decided.policy.max_tx_rate)));
         hal.order(vf, Order::Restrain(if monitor.holds() { HELD } else { Restraint::default() }));
     }
 

@@ -2,10 +2,10 @@
 //! ENABLE_QUEUES, and after GET_VF_RESOURCES as i40e does. Left out: who decides about the port's link.
 
 use super::{Card, Pf, Stage};
-use crate::pf::Link;
 use ::avf::ids::LINK_SPEED;
 use ::avf::virtchnl::reply::encode;
 use ::avf::virtchnl::{Capabilities, Event, LinkSpeed, Op, Status};
+use policy::Link;
 
 impl Pf {
     /// The port's link: its speed in Mb/s, or none. VFs whose link it is are told.
@@ -19,7 +19,7 @@ impl Pf {
     #[must_use]
     pub fn vf_link(&self, vf: u8) -> Option<u32> {
         let state = self.vfs.get(usize::from(vf))?;
-        match state.policy.state {
+        match state.decided.policy.state {
             _ if !state.is_free() => None,
             Link::Auto => self.wire,
             Link::Enable => Some(self.wire.unwrap_or(LINK_SPEED)),

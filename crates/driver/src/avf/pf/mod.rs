@@ -15,7 +15,7 @@
 //! | `queues` | rings, vectors, switching on and off |
 //! | `filters` | addresses, promiscuity |
 //! | `vlans` | VLANs and tags |
-//! | `policy` | what the administrator decides |
+//! | `policy`, `decided` | policies of VFs put to work; how a state keeps them |
 //! | `held` | VFs that do too much |
 //! | `link` | what a VF is told of the link |
 //! | `state`, `earlier` | the driver set aside, and continued; as earlier versions wrote it |
@@ -23,6 +23,7 @@
 //! Left out: a PF data path, and what of a real X710 stands behind [`avf::control`].
 
 mod counters;
+mod decided;
 pub mod earlier;
 mod filters;
 mod held;
@@ -39,7 +40,7 @@ mod vlans;
 
 pub use counters::{Counters, Refusal};
 pub use mail::Visit;
-pub use policy::{PolicyError, VfPolicy};
+pub use policy::{LIMITS, QueuePairs};
 pub use state::{PfState, RestoreError};
 
 use crate::conduct::Monitor;
@@ -48,6 +49,7 @@ use ::avf::control::Control;
 use ::avf::ids::MAX_VFS;
 use ::avf::virtchnl::{Capabilities, Version};
 use alloc::vec::Vec;
+use decided::Decided;
 use i82576::MacAddress;
 use mail::Mail;
 use serde::{Deserialize, Serialize};
@@ -81,7 +83,8 @@ enum Stage {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfVfState")]
 struct VfState {
-    policy: VfPolicy,
+    #[serde(rename = "policy")]
+    decided: Decided,
     stage: Stage,
     /// What it said last. A reset does not take it back: drivers do not say it again.
     version: Version,
@@ -109,12 +112,12 @@ struct VfState {
 
 impl VfState {
     fn new() -> Self {
-        let policy = VfPolicy::default();
+        let decided = Decided::default();
         Self {
             stage: Stage::Reset,
             version: Version::V1_1,
             agreed: Capabilities::default(),
-            pairs: policy.pairs,
+            pairs: decided.queues.pairs,
             mac: None,
             addresses: Vec::new(),
             vlans: Vec::new(),
@@ -125,7 +128,7 @@ impl VfState {
             insert: false,
             counters: Counters::default(),
             monitor: Monitor::default(),
-            policy,
+            decided,
         }
     }
 
@@ -200,7 +203,7 @@ impl Pf {
     #[must_use]
     pub fn vf_addresses(&self, vf: u8) -> Option<(usize, usize)> {
         let state = self.vfs.get(usize::from(vf))?;
-        Some((state.addresses.len(), filters::address_quota(state.policy.trust)))
+        Some((state.addresses.len(), filters::address_quota(state.decided.policy.trust)))
     }
 
     /// Whether a driver runs the VF: it has asked what it has, and no reset came since.

@@ -1,171 +1,110 @@
-//! What the administrator decides for a VF, in iproute2's words, and which changes a running VF notices by a reset:
-//! those that i40e resets a VF for, and those that its driver reads once. Left out: what the VF asks for itself.
+//! Puts policies of VFs to work. A running VF is reset for the changes that i40e resets a VF for, and for those that its driver
+//! reads once. Left out: requests of the VF itself.
 
 use super::counters::Refusal;
-use super::{Card, Pf};
-use crate::pf::{LAST_VLAN, Link, PortVlan, VlanSet};
+use super::{Card, Pf, VfState};
 use ::avf::control::Order;
-use ::avf::ids::{BASE_PAIRS, LINK_SPEED, MAX_FRAME, MAX_PAIRS};
-use i82576::MacAddress;
-use serde::{Deserialize, Serialize};
+use ::avf::ids::{BASE_PAIRS, LINK_SPEED, MAX_FRAME, MAX_PAIRS, MAX_VFS};
+use ::policy::{AddressOwner, Limits, PolicyError, VfPolicy};
+use pcie::VfIndex;
+use units::{FCS, MacAddress};
 
-/// The administrator's decisions for one VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename = "AvfPolicy")]
-pub struct VfPolicy {
-    /// The address that the VF is given. Without one it makes one up.
-    pub mac: Option<MacAddress>,
-    /// The address is the administrator's: the VF may use no other, unless trusted.
-    pub admin_mac: bool,
-    /// Puts the VF on one VLAN; `None` lets it join VLANs itself.
-    pub vlan: Option<PortVlan>,
-    /// The VLANs that the VF may join; `None` is any.
-    pub vlans: Option<VlanSet>,
-    /// Frames with a source address or VLAN that is not the VF's are dropped.
-    pub spoofchk: bool,
-    /// The VF may change its address, use another function's, have many addresses and VLANs, and receive everything.
-    pub trust: bool,
-    /// The VF may receive every multicast, if it is trusted.
-    pub allmulti: bool,
-    /// The VF may send and receive.
-    pub enabled: bool,
-    /// What the VF is shown of the link.
-    pub state: Link,
-    /// The longest frame, tag and frame check sequence included.
-    pub max_frame: u16,
-    /// Queue pairs that a VF has that asks for no number.
-    pub pairs: u16,
-    /// Queue pairs that it may ask for.
-    pub most_pairs: u16,
-    /// The most that it may send, Mb/s; 0 is no limit.
-    pub max_tx_rate: u32,
-    /// The VF and others that may share addresses may have the same ones.
-    pub share_mac: bool,
-}
-
-impl Default for VfPolicy {
-    fn default() -> Self {
-        Self {
-            mac: None,
-            admin_mac: false,
-            vlan: None,
-            vlans: None,
-            spoofchk: true,
-            trust: false,
-            allmulti: true,
-            enabled: true,
-            state: Link::Auto,
-            max_frame: MAX_FRAME as u16,
-            pairs: BASE_PAIRS as u16,
-            most_pairs: MAX_PAIRS as u16,
-            max_tx_rate: 0,
-            share_mac: false,
-        }
-    }
-}
-
-/// Why a policy makes no sense.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    /// There is no such VF.
-    #[error("the port has no VF {0}")]
-    NoSuchVf(u8),
-    /// Zero or a group address.
-    #[error("{0} is not a unicast address")]
-    Mac(MacAddress),
-    /// Whoever has another's address receives what is meant for it.
-    #[error("{0} is the address of vf{1}; choose another")]
-    MacInUse(MacAddress, u8),
-    /// Not a VLAN id or priority.
-    #[error(
-        "port VLAN {} with priority {} is out of range (VLAN 1 to {LAST_VLAN}, or 0 for a priority alone; priority 0 to 7)",
-        .0.id, .0.qos
-    )]
-    Vlan(PortVlan),
-    /// The port VLAN is none of [`VfPolicy::vlans`].
-    #[error("VLAN {0} is none of those that the VF may join; add it to them, or let them be any")]
-    VlanNotAllowed(u16),
-    /// Shorter than every Ethernet carries, or longer than the card takes.
-    #[error("frames of {0} bytes are not possible (1522 to {MAX_FRAME})")]
-    Frame(u16),
-    /// The rate is above the speed of the link, Mb/s.
-    #[error("{0} Mb/s are more than the link's {LINK_SPEED}; 0 is no limit")]
-    Rate(u32),
-    /// None, or more than a VF can have.
-    #[error("{0} of {1} queue pairs are not possible (1 to {MAX_PAIRS}, the first not above the second)")]
-    Pairs(u16, u16),
-}
+/// The abilities of the family, as far as policies depend on them.
+pub const LIMITS: Limits = Limits {
+    family: "avf",
+    vfs: MAX_VFS,
+    link_speed: LINK_SPEED,
+    mtu: STANDARD_FRAME - AROUND..=MAX_FRAME as u16 - HEADER - TAG,
+    max_frame: MAX_FRAME as u16,
+    frame_overhead: AROUND,
+    interrupts: Err(
+        "the guest of a port with family = \"avf\" moderates its interrupts itself; leave it out, or use family = \"82576\"",
+    ),
+    rss: Err(
+        "a VF of family = \"avf\" always spreads what it receives over its queue pairs; leave it out, or use family = \"82576\"",
+    ),
+    storm_blocks: (1 << 19) - 1,
+};
 
 /// Bytes of a VLAN tag.
 const TAG: u16 = 4;
+/// Bytes of addresses, type and frame check sequence.
+const HEADER: u16 = 14 + FCS as u16;
+/// Bytes around the packet in a frame, as drivers of AVF count them: with two tags.
+pub(super) const AROUND: u16 = HEADER + 2 * TAG;
 /// The longest frame that every Ethernet carries, tag and frame check sequence included.
 const STANDARD_FRAME: u16 = 1522;
 
-impl VfPolicy {
-    /// Whether the policy makes sense by itself.
-    ///
-    /// # Errors
-    /// [`PolicyError`].
-    pub fn check(&self) -> Result<(), PolicyError> {
-        if let Some(mac) = self.mac.filter(|mac| !mac.is_valid_unicast()) {
-            return Err(PolicyError::Mac(mac));
-        }
-        if !(STANDARD_FRAME..=MAX_FRAME as u16).contains(&self.max_frame) {
-            return Err(PolicyError::Frame(self.max_frame));
-        }
-        if self.max_tx_rate > LINK_SPEED {
-            return Err(PolicyError::Rate(self.max_tx_rate));
-        }
-        if self.pairs == 0 || self.pairs > self.most_pairs || usize::from(self.most_pairs) > MAX_PAIRS {
-            return Err(PolicyError::Pairs(self.pairs, self.most_pairs));
-        }
-        match self.vlan {
-            Some(vlan) if !vlan.is_valid() => Err(PolicyError::Vlan(vlan)),
-            Some(vlan) if vlan.id != 0 && !self.allows_vlan(vlan.id) => {
-                Err(PolicyError::VlanNotAllowed(vlan.id))
-            }
-            _ => Ok(()),
-        }
-    }
+/// Queue pairs of a VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuePairs {
+    /// Pairs of a VF that asks for no number.
+    pub pairs: u16,
+    /// The most that it may ask for.
+    pub most: u16,
+}
 
-    /// Returns the longest frame for the VF's driver. A port VLAN's tag, which the driver never sees, has to fit as well.
-    pub(super) fn longest_frame(&self) -> u16 {
-        self.max_frame.min(MAX_FRAME as u16 - if self.vlan.is_some() { TAG } else { 0 })
-    }
-
-    /// Whether the VF may join a VLAN.
-    pub(super) fn allows_vlan(&self, vlan: u16) -> bool {
-        self.vlans.is_none_or(|allowed| allowed.contains(vlan))
-    }
-
-    /// Whether a running VF must start anew to notice the difference.
-    fn differs_beyond_notice(&self, old: &Self) -> bool {
-        (self.mac, self.admin_mac, self.vlan) != (old.mac, old.admin_mac, old.vlan)
-            || (self.trust, self.enabled, self.max_frame) != (old.trust, old.enabled, old.max_frame)
-            || (self.pairs, self.most_pairs) != (old.pairs, old.most_pairs)
-            || self.allmulti != old.allmulti
+impl Default for QueuePairs {
+    fn default() -> Self {
+        Self { pairs: BASE_PAIRS as u16, most: MAX_PAIRS as u16 }
     }
 }
 
+impl QueuePairs {
+    /// Returns true if a VF can have them.
+    pub(super) fn is_valid(self) -> bool {
+        (1..=self.most).contains(&self.pairs) && usize::from(self.most) <= MAX_PAIRS
+    }
+}
+
+/// Returns the longest frame for the VF's driver. A port VLAN's tag, which the driver never sees, has to fit as well.
+pub(super) fn longest_frame(policy: &VfPolicy) -> u16 {
+    policy.longest_frame(&LIMITS).min(LIMITS.max_frame - if policy.vlan.is_some() { TAG } else { 0 })
+}
+
+/// Returns true if a running VF must start anew to notice the difference.
+fn differs_beyond_notice(new: &VfPolicy, old: &VfPolicy) -> bool {
+    (new.mac, new.admin_mac, new.vlan) != (old.mac, old.admin_mac, old.vlan)
+        || (new.trust, new.enabled, new.allmulti) != (old.trust, old.enabled, old.allmulti)
+        || new.longest_frame(&LIMITS) != old.longest_frame(&LIMITS)
+}
+
+/// Checks each policy, and returns the first VF whose policy is refused, with the reason.
+fn each(
+    wanted: &[VfPolicy],
+    check: impl Fn(u8, &VfPolicy) -> Result<(), PolicyError>,
+) -> Result<(), (u8, PolicyError)> {
+    (0..).zip(wanted).try_for_each(|(vf, policy)| check(vf, policy).map_err(|error| (vf, error)))
+}
+
 impl Pf {
-    /// The policy of a VF.
+    /// Returns the policy of a VF.
     #[must_use]
     pub fn policy(&self, vf: u8) -> Option<&VfPolicy> {
-        self.vfs.get(usize::from(vf)).map(|state| &state.policy)
+        self.vfs.get(usize::from(vf)).map(|state| &state.decided.policy)
     }
 
-    /// Whether a VF could have a policy now. Answers the one that it has.
+    /// Checks that VFs, by index, could all have these policies now, each of which makes sense by itself.
     ///
     /// # Errors
-    /// [`PolicyError`].
-    pub fn check_policy(&self, vf: u8, policy: &VfPolicy) -> Result<VfPolicy, PolicyError> {
-        policy.check()?;
-        let old = *self.policy(vf).ok_or(PolicyError::NoSuchVf(vf))?;
-        let new = policy.mac.filter(|mac| Some(*mac) != old.mac);
-        match new.and_then(|mac| Some((mac, self.owners(mac, vf).next()?))) {
-            Some((mac, owner)) => Err(PolicyError::MacInUse(mac, owner)),
-            None => Ok(old),
-        }
+    /// The first VF that could not have its policy, and why.
+    pub fn check_policies(&self, wanted: &[VfPolicy]) -> Result<(), (u8, PolicyError)> {
+        each(wanted, |vf, policy| self.admit(vf, policy, wanted))
+    }
+
+    /// Sets policies of VFs, by index, all of them or none.
+    ///
+    /// # Errors
+    /// The first VF that cannot have its policy, and why: nothing is changed.
+    pub fn set_policies<H: Card>(
+        &mut self,
+        hal: &mut H,
+        wanted: &[VfPolicy],
+    ) -> Result<(), (u8, PolicyError)> {
+        each(wanted, |_, policy| policy.check(&LIMITS))?;
+        self.check_policies(wanted)?;
+        (0..).zip(wanted).for_each(|(vf, policy)| self.put_to_work(hal, vf, *policy));
+        Ok(())
     }
 
     /// Sets the policy of a VF. Link, spoof check, rate, allowed VLANs and sharing of addresses change at once. For anything
@@ -174,18 +113,37 @@ impl Pf {
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
     pub fn set_policy<H: Card>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) -> Result<(), PolicyError> {
-        let old = self.check_policy(vf, &policy)?;
-        let state = self.state_mut(vf);
-        if (policy.pairs, policy.most_pairs) != (old.pairs, old.most_pairs) {
-            state.pairs = policy.pairs;
+        policy.check(&LIMITS)?;
+        self.admit(vf, &policy, &[])?;
+        self.put_to_work(hal, vf, policy);
+        Ok(())
+    }
+
+    /// Checks that a VF can have a policy now, while others change to `wanted`, by index.
+    fn admit(&self, vf: u8, policy: &VfPolicy, wanted: &[VfPolicy]) -> Result<(), PolicyError> {
+        let old = self.policy(vf).ok_or(PolicyError::NoSuchVf(vf))?;
+        let Some(mac) = policy.mac.filter(|mac| Some(*mac) != old.mac) else { return Ok(()) };
+        let keeps = |owner: &u8| {
+            let VfState { decided, mac: own, .. } = self.state(*owner);
+            let changes = wanted.get(usize::from(*owner)).is_some_and(|new| new.mac != decided.policy.mac);
+            !changes || ![decided.policy.mac, *own].contains(&Some(mac))
+        };
+        let twin = || (0..).zip(wanted).find(|(n, new)| *n != vf && new.mac == Some(mac)).map(|(n, _)| n);
+        match self.owners(mac, vf).find(keeps).or_else(twin) {
+            Some(owner) => Err(PolicyError::MacInUse(mac, AddressOwner::Vf(VfIndex::of_field(owner.into())))),
+            None => Ok(()),
         }
+    }
+
+    fn put_to_work<H: Card>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) {
+        let state = self.state_mut(vf);
+        let old = core::mem::replace(&mut state.decided.policy, policy);
         if policy.mac != old.mac {
             state.mac = policy.mac;
         }
-        state.policy = policy;
-        if policy.differs_beyond_notice(&old) {
+        if differs_beyond_notice(&policy, &old) {
             self.reset_with_notice(hal, vf);
-            return Ok(());
+            return;
         }
         hal.order(vf, Order::SpoofCheck(policy.spoofchk));
         self.hold_back(hal, vf);
@@ -193,22 +151,34 @@ impl Pf {
         if policy.state != old.state {
             self.tell_link(hal, vf);
         }
-        Ok(())
+    }
+
+    /// Sets the queue pairs of a VF, and resets it if they are others than before. Returns `false`, and changes nothing, if a
+    /// VF cannot have them: 1 to [`MAX_PAIRS`], and no more than the most.
+    pub fn set_queues<H: Card>(&mut self, hal: &mut H, vf: u8, queues: QueuePairs) -> bool {
+        let Some(state) = self.vfs.get_mut(usize::from(vf)).filter(|_| queues.is_valid()) else {
+            return false;
+        };
+        if core::mem::replace(&mut state.decided.queues, queues) != queues {
+            state.pairs = queues.pairs;
+            self.reset_with_notice(hal, vf);
+        }
+        true
     }
 
     /// Returns the VFs other than this one that have an address: they receive by it, or are promised it.
     fn owners(&self, mac: MacAddress, other_than: u8) -> impl Iterator<Item = u8> {
         let has = move |vf: &u8| {
             let state = self.state(*vf);
-            state.policy.mac == Some(mac) || state.mac == Some(mac) || state.addresses.contains(&mac)
+            state.decided.policy.mac == Some(mac) || state.mac == Some(mac) || state.addresses.contains(&mac)
         };
         self.vfs().filter(move |vf| *vf != other_than).filter(has)
     }
 
     /// Checks that a VF may receive by an address, whoever has it. A trusted VF may by any, and all may by a virtual router's.
     pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), Refusal> {
-        let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
-        let shares = |owner| share_mac && self.state(owner).policy.share_mac;
+        let VfPolicy { trust, share_mac, .. } = self.state(vf).decided.policy;
+        let shares = |owner| share_mac && self.state(owner).decided.policy.share_mac;
         let free = || mac.is_virtual_router() || self.owners(mac, vf).all(shares);
         if trust || free() { Ok(()) } else { Err(Refusal::AddressInUse) }
     }

@@ -3,7 +3,7 @@
 
 use super::counters::Refusal;
 use super::requests::{Answer, Outcome};
-use super::{Card, Pf, VfState, vsi};
+use super::{Card, LIMITS, Pf, VfState, vsi};
 use ::avf::control::{Cause, Order, RxContext, TxContext};
 use ::avf::descriptor::rx::Form;
 use ::avf::ids::{RING, RING_ALIGNMENT};
@@ -42,7 +42,7 @@ fn rx_context(rx: &RxQueue, state: &VfState) -> Result<Option<RxContext>, Refusa
         length: rx.length as u16,
         form,
         buffer_bytes: rx.buffer_bytes / BUFFER_UNIT * BUFFER_UNIT,
-        max_frame: rx.max_frame.min(state.policy.max_frame.into()),
+        max_frame: rx.max_frame.min(state.decided.policy.longest_frame(&LIMITS).into()),
         keep_fcs: rx.keep_fcs && state.has(Capabilities::CRC),
     };
     form.map(|form| Some(context(form))).ok_or(Refusal::Ring)

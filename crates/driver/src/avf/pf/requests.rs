@@ -2,6 +2,7 @@
 //! unknown ones too: drivers wait for ever. Left out: queues and filters, which have modules of their own.
 
 use super::counters::Refusal;
+use super::policy::longest_frame;
 use super::{Card, OFFERED, Pf, Stage, vsi};
 use ::avf::control::{HashFunction, Order};
 use ::avf::descriptor::rx::SUPPORTED;
@@ -137,13 +138,14 @@ impl Pf {
         };
         let either =
             if asked.has(Capabilities::VLAN_V2) { Capabilities::VLAN } else { Capabilities::VLAN_V2 };
-        let fixed = if state.policy.vlan.is_some() { Capabilities::VLAN } else { Capabilities::default() };
+        let fixed =
+            if state.decided.policy.vlan.is_some() { Capabilities::VLAN } else { Capabilities::default() };
         state.agreed = asked.common(OFFERED).without(either).without(fixed).and(Capabilities::L2);
         state.stage = Stage::Active;
         let resources = Resources {
             pairs: state.pairs,
             vectors: state.vectors(),
-            max_frame: state.policy.longest_frame(),
+            max_frame: longest_frame(&state.decided.policy),
             capabilities: state.agreed,
             vsi: vsi(vf),
             mac: state.mac.map_or([0; 6], |MacAddress(mac)| mac),
@@ -154,17 +156,17 @@ impl Pf {
     /// Another number of queue pairs: granted by a reset, refused with the number that could be had.
     fn grant_queues(&mut self, vf: u8, pairs: u16) -> Answer {
         let state = self.state_mut(vf);
-        if state.has(Capabilities::REQ_QUEUES) && (1..=state.policy.most_pairs).contains(&pairs) {
+        if state.has(Capabilities::REQ_QUEUES) && (1..=state.decided.queues.most).contains(&pairs) {
             state.pairs = pairs;
             return Answer::ResetWithNotice;
         }
         state.counters.count_refusal(Refusal::TooManyQueues);
-        Answer::Body(state.policy.most_pairs.to_le_bytes().to_vec())
+        Answer::Body(state.decided.queues.most.to_le_bytes().to_vec())
     }
 
     fn vlan_capabilities(&self, vf: u8) -> Outcome {
         self.agreed(vf, Capabilities::VLAN_V2)?;
-        let offered = match self.state(vf).policy.vlan {
+        let offered = match self.state(vf).decided.policy.vlan {
             Some(_) => VlanCapabilities::default(),
             None => VlanCapabilities::one_tag(VLAN_FILTERS),
         };

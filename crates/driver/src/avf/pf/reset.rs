@@ -5,7 +5,6 @@
 //! Left out: what the card forgets.
 
 use super::{Card, Pf, Stage};
-use crate::conduct::Offence;
 use crate::hal::Hal;
 use ::avf::bits::rstat;
 use ::avf::control::{HashFunction, Order};
@@ -14,6 +13,7 @@ use ::avf::packet_type::HASH_TYPES;
 use ::avf::pf_register as r;
 use ::avf::virtchnl::reply::encode;
 use ::avf::virtchnl::{Capabilities, Event, Op, Status};
+use policy::Offence;
 
 /// VFs that were reset by their guests, a bit each. A card that is gone says so of all, and has a queue that cannot be.
 fn find_resets<H: Hal>(hal: &mut H) -> u64 {
@@ -90,11 +90,12 @@ impl Pf {
         (state.stage, state.agreed) = (Stage::Reset, Capabilities::default());
         (state.rx, state.tx) = (0, 0);
         // Tags of descriptors are put in until the VF wants otherwise: iavf does not ask anew after a reset.
-        (state.strip, state.insert) = (state.policy.vlan.is_some(), true);
-        let given = state.policy.mac.filter(|_| state.policy.admin_mac || state.mac.is_none());
+        (state.strip, state.insert) = (state.decided.policy.vlan.is_some(), true);
+        let given =
+            state.decided.policy.mac.filter(|_| state.decided.policy.admin_mac || state.mac.is_none());
         let mac = given.or(state.mac);
         state.mac = mac;
-        let (pairs, policy) = (state.pairs, state.policy);
+        let (pairs, policy) = (state.pairs, state.decided.policy);
         self.forget_addresses(hal, vf);
         self.forget_vlans(hal, vf);
         if let Some(mac) = mac {

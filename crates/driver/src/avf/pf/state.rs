@@ -3,13 +3,13 @@
 
 use super::filters::MORE_ADDRESSES;
 use super::mail::{Mail, MailState};
-use super::{OFFERED, Pf, VfState};
+use super::{LIMITS, OFFERED, Pf, VfState};
 use crate::hal::DmaHal;
-use crate::pf::LAST_VLAN;
 use ::avf::ids::{MAX_PAIRS, MAX_VFS};
 use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
+use units::LAST_VLAN;
 
 /// The state of a PF driver.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -63,7 +63,8 @@ impl VfState {
         let vlans = usize::from(LAST_VLAN) + 1;
         let asked = || self.vlans.iter().chain(&self.withheld);
         let rules = [
-            (self.policy.check().is_ok(), "a VF's policy makes no sense"),
+            (self.decided.policy.check(&LIMITS).is_ok(), "a VF's policy makes no sense"),
+            (self.decided.queues.is_valid(), "a VF may ask for no queues, or too many"),
             (self.agreed.common(OFFERED) == self.agreed, "a VF has agreed on what is not offered"),
             ((1..=MAX_PAIRS).contains(&self.pairs.into()), "a VF has no queues, or too many"),
             (

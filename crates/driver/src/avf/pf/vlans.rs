@@ -10,11 +10,12 @@
 use super::counters::Refusal;
 use super::requests::{Answer, Outcome};
 use super::{Card, Pf};
-use crate::pf::{LAST_VLAN, PortVlan};
 use ::avf::control::{Order, Tags};
 use ::avf::virtchnl::vlan_offload::support;
 use ::avf::virtchnl::{Capabilities, List, VlanFilter, VlanSetting, VlanWhat};
 use alloc::vec::Vec;
+use policy::PortVlan;
+use units::LAST_VLAN;
 
 /// VLANs of a VF that is not trusted.
 const VLANS: usize = 16;
@@ -29,7 +30,7 @@ impl Pf {
         state.withheld.clear();
         let vlans = core::mem::take(&mut state.vlans);
         vlans.into_iter().for_each(|vlan| hal.order(vf, Order::Vlan { vlan, on: false }));
-        let fixed = self.state(vf).policy.vlan.map_or(0, |vlan| vlan.id);
+        let fixed = self.state(vf).decided.policy.vlan.map_or(0, |vlan| vlan.id);
         self.add_vlan(hal, vf, fixed);
     }
 
@@ -40,7 +41,7 @@ impl Pf {
         on: bool,
         vlans: impl Iterator<Item = Result<u16, Refusal>> + Clone,
     ) -> Outcome {
-        if on && self.state(vf).policy.vlan.is_some() {
+        if on && self.state(vf).decided.policy.vlan.is_some() {
             return Err(Refusal::VlanFixed);
         }
         for vlan in vlans.clone() {
@@ -79,10 +80,10 @@ impl Pf {
         }
         state.withheld.retain(|withheld| *withheld != vlan);
         // VLAN 0, which is always there, is none of the sixteen.
-        if !state.policy.trust && state.vlans.len() + state.withheld.len() > VLANS {
+        if !state.decided.policy.trust && state.vlans.len() + state.withheld.len() > VLANS {
             return Err(Refusal::TooManyVlans);
         }
-        if vlan != 0 && !state.policy.allows_vlan(vlan) {
+        if vlan != 0 && !state.decided.policy.allows_vlan(vlan) {
             state.withheld.push(vlan);
             return Err(Refusal::VlanNotAllowed);
         }
@@ -96,7 +97,7 @@ impl Pf {
         vf: u8,
         vlans: impl Iterator<Item = Result<u16, Refusal>>,
     ) -> Answer {
-        let fixed = self.state(vf).policy.vlan.map_or(0, |vlan| vlan.id);
+        let fixed = self.state(vf).decided.policy.vlan.map_or(0, |vlan| vlan.id);
         for vlan in vlans.flatten().filter(|vlan| *vlan != fixed) {
             self.state_mut(vf).withheld.retain(|withheld| *withheld != vlan);
             self.remove_vlan(hal, vf, vlan);
@@ -107,11 +108,11 @@ impl Pf {
     /// Applies the policy to the VLANs that a VF asked for.
     pub(super) fn follow_vlan_policy<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
-        if state.policy.vlan.is_some() {
+        if state.decided.policy.vlan.is_some() {
             return;
         }
         let own = state.vlans.iter().filter(|vlan| **vlan != 0);
-        let denied: Vec<u16> = own.copied().filter(|vlan| !state.policy.allows_vlan(*vlan)).collect();
+        let denied: Vec<u16> = own.copied().filter(|vlan| !state.decided.policy.allows_vlan(*vlan)).collect();
         let withheld = core::mem::take(&mut self.state_mut(vf).withheld);
         for vlan in denied.into_iter().chain(withheld) {
             self.remove_vlan(hal, vf, vlan);
@@ -151,7 +152,7 @@ impl Pf {
     /// Serves the two requests without V2. On a port VLAN they succeed and change nothing, as with i40e: VPP makes them even
     /// though it was not offered VLANs.
     pub(super) fn set_stripping<H: Card>(&mut self, hal: &mut H, vf: u8, on: bool) -> Outcome {
-        if self.state(vf).policy.vlan.is_some() {
+        if self.state(vf).decided.policy.vlan.is_some() {
             return Ok(Answer::Done);
         }
         self.agreed(vf, Capabilities::VLAN)?;
@@ -170,7 +171,7 @@ impl Pf {
     ) -> Outcome {
         self.agreed(vf, Capabilities::VLAN_V2)?;
         let state = self.state_mut(vf);
-        if state.policy.vlan.is_some() {
+        if state.decided.policy.vlan.is_some() {
             return Err(Refusal::VlanFixed);
         }
         if setting.outer != support::ETHERTYPE_8100 || setting.inner != 0 {
@@ -186,7 +187,7 @@ impl Pf {
 
     pub(super) fn apply_tags<H: Card>(&self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
-        let port_vlan = state.policy.vlan.map(PortVlan::tag);
+        let port_vlan = state.decided.policy.vlan.map(PortVlan::tag);
         let insert = port_vlan.is_none() && state.insert;
         hal.order(vf, Order::Tags(Tags { strip: state.strip, insert, port_vlan }));
     }

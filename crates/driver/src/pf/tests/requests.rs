@@ -2,15 +2,15 @@
 //! other, which is the backplane's.
 
 use super::{Registers, vf};
-use crate::conduct::Thresholds;
 use crate::hal::Hal;
-use crate::pf::{Link, Pf, PortPolicy, VfPolicy};
+use crate::pf::Pf;
 use core::time::Duration;
 use i82576::Pool;
 use i82576::bits::{mbvficr, p2v, vmolr};
 use i82576::ids::MAX_FRAME;
 use i82576::mailbox::{ACK, CTS, INFO_SHIFT, MULTICAST_OVERFLOW, NACK, id, promisc};
 use i82576::register as r;
+use policy::{Link, PortPolicy, Thresholds, VfPolicy};
 
 /// Two VFs, of which VF 0 has introduced itself.
 fn pf() -> (Registers, Pf) {

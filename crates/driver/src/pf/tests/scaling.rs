@@ -2,12 +2,13 @@
 
 use super::{Registers, vf};
 use crate::hal::Hal;
-use crate::pf::{Pf, VfPolicy};
+use crate::pf::Pf;
 use core::time::Duration;
 use i82576::Pool;
 use i82576::Time;
 use i82576::bits::{mrqc, rctl, vmolr};
 use i82576::register as r;
+use policy::VfPolicy;
 
 /// Registers that do not let MRQC be written while the port receives.
 #[derive(Default)]

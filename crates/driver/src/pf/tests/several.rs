@@ -2,9 +2,10 @@
 
 use super::{Registers, vf, with_mac};
 use crate::hal::Hal;
-use crate::pf::{AddressOwner, Pf, PolicyError, PortVlan, ResizeError, VfPolicy};
+use crate::pf::{Pf, ResizeError};
 use i82576::Pool;
 use i82576::register as r;
+use policy::{AddressOwner, PolicyError, PortVlan, VfPolicy};
 
 fn two_vfs() -> (Registers, Pf) {
     let mut hal = Registers::default();
@@ -24,7 +25,7 @@ fn addresses_can_be_swapped() {
     pf.set_policies(&mut hal, &swapped).unwrap();
     assert_eq!((pf.vf_mac(vf(0)), pf.vf_mac(vf(1))), (with_mac(2).mac, with_mac(1).mac));
     let taken = [(vf(0), with_mac(1))];
-    let why = PolicyError::MacInUse(with_mac(1).mac.unwrap(), AddressOwner::Vf(vf(1)));
+    let why = PolicyError::MacInUse(with_mac(1).mac.unwrap(), AddressOwner::Vf(vf(1).into()));
     assert_eq!(pf.check_policies(&taken), Err((vf(0), why)));
 }
 
@@ -40,7 +41,7 @@ fn all_policies_are_set_or_none() {
     let after = registers.map(|register| hal.read(register));
     assert_eq!(after, before);
     let wrong = [(vf(0), one), (vf(1), VfPolicy { max_mtu: Some(1), ..with_mac(1) })];
-    assert_eq!(pf.set_policies(&mut hal, &wrong), Err((vf(1), PolicyError::Mtu(1))));
+    assert_eq!(pf.set_policies(&mut hal, &wrong), Err((vf(1), PolicyError::Mtu(1, 68, 9706))));
     assert_eq!(pf.policy(vf(0)).vlan, None);
 }
 

@@ -3,7 +3,8 @@
 use super::Said;
 use super::set::not_supported;
 use super::words::{Words, invalid, matches, number};
-use daemon::settings::{LAST_VLAN, LinkState, VfSettings};
+use daemon::settings::{LinkState, VfSettings};
+use policy::VLANS;
 use std::net::Ipv4Addr;
 
 /// What is to be set, and rates as they were named: some depend on what is set already.
@@ -104,7 +105,7 @@ fn check_guid(word: &str) -> Result<(), Said> {
 fn vlan(set: &mut VfSettings, words: &mut Words<'_>) -> Result<(), Said> {
     let word = words.peek().unwrap_or_default();
     let wrong = "Invalid \"vlan\" value\n";
-    let id = u16::try_from(words.number(wrong)?).ok().filter(|id| *id <= LAST_VLAN);
+    let id = u16::try_from(words.number(wrong)?).ok().filter(|id| *id == 0 || VLANS.contains(id));
     set.vlan = Some(id.ok_or_else(|| invalid(word, wrong))?);
     set.qos = Some(0);
     if words.skip("qos") {

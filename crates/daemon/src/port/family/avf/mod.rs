@@ -22,16 +22,15 @@ use crate::port::hal::now;
 use crate::port::pages::Memory;
 use crate::port::tell::News;
 use crate::port::uplink::Uplink;
-use crate::settings::{PortPolicy, PortSettings, SettingError, family};
+use crate::settings::PortSettings;
 use crate::state::StateError;
 use crate::state::port::{ClientState, Configured};
 use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
 use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;
 use avf_nic::staging::Staging;
-use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
+use driver::avf::pf::Pf;
 use driver::conduct::{Cause, Verdict};
-use driver::pf::{Link, VfPolicy};
 use hal::{Desk, PfHal};
 use i82576::Time;
 use iovm::{FunctionState, VirtualFunction};
@@ -39,6 +38,7 @@ use nic::{Poll, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use plane::Plane;
 use plane::uplink::Tally;
+use policy::{Link, PolicyError, PortPolicy, VfPolicy};
 use rules::Rules;
 use std::ops::Range;
 use vfio_user::types::SparseArea;
@@ -66,11 +66,10 @@ struct Decided {
 }
 
 impl Decided {
-    /// The policy in force.
-    fn in_force(&self) -> Result<AvfPolicy, SettingError> {
-        let policy = family::avf_policy(&self.policy)?;
-        let state = if self.hidden { Link::Disable } else { policy.state };
-        Ok(AvfPolicy { state, ..policy })
+    /// Returns the policy in force.
+    fn in_force(&self) -> VfPolicy {
+        let state = if self.hidden { Link::Disable } else { self.policy.state };
+        VfPolicy { state, ..self.policy }
     }
 }
 
@@ -101,10 +100,10 @@ impl Avf {
         act(pf, &mut PfHal { card, desk, guests })
     }
 
-    /// Gives a VF the policy that was decided.
-    fn enforce(&mut self, vf: VfIndex, guests: &mut LiveBus) -> Result<(), SettingError> {
-        let policy = self.decided[vf.index()].in_force()?;
-        Ok(self.with_pf(guests, |pf, hal| pf.set_policy(hal, vf.get(), policy))?)
+    /// Puts the policy of a VF in force.
+    fn enforce(&mut self, vf: VfIndex, guests: &mut LiveBus) -> Result<(), PolicyError> {
+        let policy = self.decided[vf.index()].in_force();
+        self.with_pf(guests, |pf, hal| pf.set_policy(hal, vf.get(), policy))
     }
 }
 
@@ -239,7 +238,7 @@ impl Family for Avf {
         self.plane.forward_link_local(on);
     }
 
-    fn show_link(&mut self, vf: VfIndex, hidden: bool, bus: &mut LiveBus) -> Result<(), SettingError> {
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, bus: &mut LiveBus) -> Result<(), PolicyError> {
         let decided = &mut self.decided[vf.index()];
         if std::mem::replace(&mut decided.hidden, hidden) == hidden {
             return Ok(());
@@ -250,33 +249,26 @@ impl Family for Avf {
     /// What a VF is shown it is told at once.
     fn notify(&mut self, _: VfIndex, _: &mut LiveBus) {}
 
-    fn check(&self, port: &PortPolicy, vfs: &[VfPolicy]) -> Result<(), Unfit> {
-        port.check().map_err(|error| (None, error.into()))?;
-        for (vf, policy) in VfIndex::first(MAX_VFS).zip(vfs) {
-            let checked =
-                family::avf_policy(policy).and_then(|policy| Ok(self.pf.check_policy(vf.get(), &policy)?));
-            checked.map_err(|error| (Some(vf), error))?;
-        }
-        Ok(())
+    fn check(&self, vfs: &[VfPolicy]) -> Result<(), Unfit> {
+        self.pf.check_policies(vfs).map_err(unfit)
     }
 
     fn carry(&mut self, port: &PortPolicy, vfs: &[VfPolicy], bus: &mut LiveBus) -> Result<(), Unfit> {
-        self.check(port, vfs)?;
+        let decided = self.decided.iter().zip(vfs);
+        let decided: Vec<_> = decided.map(|(old, policy)| Decided { policy: *policy, ..*old }).collect();
+        let in_force: Vec<_> = decided.iter().map(Decided::in_force).collect();
+        self.with_pf(bus, |pf, hal| pf.set_policies(hal, &in_force)).map_err(unfit)?;
+        self.decided[..decided.len()].copy_from_slice(&decided);
         self.rules.policy = *port;
         self.desk.changed = true;
-        for (vf, policy) in VfIndex::first(MAX_VFS).zip(vfs) {
-            self.decided[vf.index()].policy = *policy;
-            self.enforce(vf, bus).map_err(|error| (Some(vf), error))?;
-        }
         Ok(())
     }
 
-    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus) -> Result<(), SettingError> {
+    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus) {
         self.with_pf(bus, |pf, hal| match on {
             true => pf.quarantine(hal, vf.get(), Cause::Administrator),
             false => pf.release(hal, vf.get()),
         });
-        Ok(())
     }
 
     fn offer(&mut self, vf: VfIndex, _: u8, _: &str) -> Result<(), RefusedChange> {
@@ -351,4 +343,8 @@ impl Family for Avf {
     ) -> Result<Vec<u8>, StateError> {
         self.at_rest(watched, functions, bus)
     }
+}
+
+fn unfit((vf, error): (u8, PolicyError)) -> Unfit {
+    (VfIndex::new(vf), error)
 }

@@ -1,12 +1,11 @@
 //! What the administrator has decided for an AVF port as a whole, as the plane has it: copies and storm control. No register
 //! stands between them, as one does on an 82576. Left out: single VFs, which are the PF driver's.
 
-use crate::settings::{Mirror, PortPolicy};
 use avf::ids::MAX_VFS;
-use driver::pf::VlanSet;
 use i82576::Time;
 use plane::switch::{Ids, Limit, Limits, Mirrors, Rule};
 use plane::{Plane, Port, Ports};
+use policy::{Mirror, PortPolicy, VlanSet};
 
 /// Nanoseconds of a millisecond.
 const MILLISECOND: u64 = 1_000_000;

@@ -13,14 +13,12 @@ use crate::port::family::Family as _;
 use crate::port::inheritance::{InheritanceError, Inherited};
 use crate::port::order::nothing;
 use crate::port::{PF_RID, PortError};
-use crate::settings::{PortPolicy, SettingError};
 use crate::state::port::{ClientState, Configured};
 use crate::state::{self, AvfRest, AvfState, StateError};
 use avf::ids::MAX_VFS;
 use avf_nic::Card;
 use driver::avf::pf::Pf;
 use driver::conduct::{Cause, Monitor};
-use driver::pf::VfPolicy;
 use i82576::Time;
 use iovm::{FunctionState, VirtualFunction};
 use pcie::sriov::Placement;
@@ -28,6 +26,7 @@ use pcie::{VfIndex, VfSet};
 use plane::pacing::Pacing;
 use plane::switch::{Storm, Tables};
 use plane::{Plane, PortCounters};
+use policy::{PolicyError, PortPolicy, VfPolicy};
 
 /// More storms than any port has seen: a counter that is about to overflow.
 const MOST_STORMS: u64 = 1 << 62;
@@ -187,10 +186,10 @@ impl Avf {
     }
 
     /// Takes a decision for a VF, and puts it to work if the PF driver has another.
-    fn decide(&mut self, vf: VfIndex, now: Decided, guests: &mut LiveBus) -> Result<(), SettingError> {
+    fn decide(&mut self, vf: VfIndex, now: Decided, guests: &mut LiveBus) -> Result<(), PolicyError> {
         let decided = &mut self.decided[vf.index()];
         decided.policy = now.policy;
-        if self.pf.policy(vf.get()) == Some(&decided.in_force()?) {
+        if self.pf.policy(vf.get()) == Some(&decided.in_force()) {
             return Ok(());
         }
         self.enforce(vf, guests)

@@ -7,10 +7,11 @@ use crate::port::tell::{News, REASONS};
 use crate::settings::VfSettings;
 use avf::virtchnl::Op;
 use driver::avf::pf::{Counters, Refusal};
-use driver::conduct::{Cause, Monitor, Offence, Totals};
+use driver::conduct::{Cause, Monitor, Totals};
 use nic::PoolCounters;
 use pcie::VfIndex;
 use plane::Port;
+use policy::Offence;
 
 impl Avf {
     /// What was counted for a VF: by the plane, and by the card where its memory cannot be reached.

@@ -2,7 +2,7 @@
 
 use super::{VSI, World, mac};
 use crate::avf::pf::{Counters, OFFERED, Pf, Refusal};
-use crate::conduct::{Action, Cause, Limits, Monitor, Offence, Thresholds, Totals, Verdict};
+use crate::conduct::{Cause, Monitor, Totals, Verdict};
 use crate::hal::Hal;
 use ::avf::bits::rstat;
 use ::avf::control::Restraint;
@@ -10,6 +10,7 @@ use ::avf::pf_register as r;
 use ::avf::virtchnl::{Event, Op, QueueSet, Request, Status, Version};
 use core::time::Duration;
 use i82576::MacAddress;
+use policy::{Action, ConductLimits, Offence, Thresholds};
 use std::vec;
 use std::vec::Vec;
 
@@ -24,7 +25,7 @@ impl World {
 
     /// VF 0 is judged for `events` of a kind in a second.
     fn judge(&mut self, offence: Offence, events: u64, thresholds: Thresholds) -> Option<Verdict> {
-        let mut limits: Limits = [NEVER; 6];
+        let mut limits: ConductLimits = [NEVER; 6];
         limits[offence as usize] = thresholds;
         self.watch([0; 6], &limits);
         self.advance(Duration::from_secs(1));
@@ -33,7 +34,7 @@ impl World {
         self.watch(totals, &limits)
     }
 
-    fn watch(&mut self, totals: Totals, limits: &Limits) -> Option<Verdict> {
+    fn watch(&mut self, totals: Totals, limits: &ConductLimits) -> Option<Verdict> {
         self.pf.watch(&mut self.card, 0, totals, limits)
     }
 
@@ -197,7 +198,7 @@ fn what_a_vf_sent_before_a_reset_that_has_to_wait_is_void_at_once() {
 
 #[test]
 fn resets_by_the_guest_count_as_requests_and_those_by_the_pf_do_not() {
-    let limits: Limits = [Thresholds { warn: 1, ..NEVER }; 6];
+    let limits: ConductLimits = [Thresholds { warn: 1, ..NEVER }; 6];
     let mut world = World::active();
     world.watch([0; 6], &limits);
     world.pf.reset_all(&mut world.card);
@@ -213,7 +214,7 @@ fn resets_by_the_guest_count_as_requests_and_those_by_the_pf_do_not() {
 
 #[test]
 fn messages_with_bodies_that_are_none_make_no_sense_and_unknown_operations_are_requests() {
-    let limits: Limits = [Thresholds { warn: 1, ..NEVER }; 6];
+    let limits: ConductLimits = [Thresholds { warn: 1, ..NEVER }; 6];
     let mut world = World::active();
     world.watch([0; 6], &limits);
     // Drivers of tomorrow ask for what this PF does not know.
@@ -245,7 +246,7 @@ fn a_successor_knows_a_vf_for_its_conduct_and_holds_it_back() {
 #[test]
 fn a_vf_that_there_is_not_is_not_judged() {
     let mut world = World::new();
-    let limits: Limits = [Thresholds { quarantine: 1, ..NEVER }; 6];
+    let limits: ConductLimits = [Thresholds { quarantine: 1, ..NEVER }; 6];
     assert_eq!(world.pf.watch(&mut world.card, 77, [1; 6], &limits), None);
     world.pf.quarantine(&mut world.card, 77, Cause::Administrator);
     world.pf.release(&mut world.card, 77);

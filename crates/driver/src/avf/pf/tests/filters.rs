@@ -1,12 +1,12 @@
 //! Addresses, VLANs, promiscuity: i40e's rules and limits.
 
 use super::{VSI, World, mac};
-use crate::avf::pf::{OFFERED, Refusal, VfPolicy};
-use crate::pf::PortVlan;
+use crate::avf::pf::{OFFERED, Refusal};
 use ::avf::virtchnl::{
     Address, AddressUse, Capabilities, Packed, Request, Status, Tag, VlanFilter, VlanSetting, VlanWhat,
 };
 use i82576::MacAddress;
+use policy::{PortVlan, VfPolicy};
 use std::vec::Vec;
 
 const GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];

@@ -2,10 +2,10 @@
 
 use super::{VSI, World, mac};
 use crate::avf::pf::{OFFERED, Refusal};
-use crate::pf::{Link, PortVlan};
 use ::avf::virtchnl::reply::{decode, encode};
 use ::avf::virtchnl::{Capabilities, Event, QueueSet, Request, Resources, Status, Version, VlanCapabilities};
 use i82576::MacAddress;
+use policy::{Link, PortVlan};
 use std::vec;
 
 const UP: Event = Event::Link { speed: 25_000, up: true };
@@ -36,10 +36,10 @@ fn resources_are_what_was_asked_for_and_offered() {
 
 #[test]
 fn port_vlan_leaves_room_for_its_tag_in_the_longest_frame() {
-    for (policy, told) in [(9728, 9724), (9726, 9724), (9724, 9724), (1526, 1526)] {
+    for (max_mtu, told) in [(9706, 9724), (9700, 9724), (9698, 9724), (1500, 1526)] {
         let mut world = World::new();
-        world.set(|of| (of.max_frame, of.vlan) = (policy, Some(PortVlan { id: 7, qos: 0 })));
-        assert_eq!(world.introduce(0, Capabilities::VLAN).max_frame, told, "policy {policy}");
+        world.set(|of| (of.max_mtu, of.vlan) = (Some(max_mtu), Some(PortVlan { id: 7, qos: 0 })));
+        assert_eq!(world.introduce(0, Capabilities::VLAN).max_frame, told, "MTU {max_mtu}");
     }
 }
 

@@ -9,7 +9,7 @@ mod resets;
 mod scaling;
 mod vlans;
 
-use super::{Pf, VfPolicy};
+use super::Pf;
 use crate::avf::pf::OFFERED;
 use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use ::avf::admin::{Descriptor, SIZE, flag, opcode};
@@ -20,6 +20,7 @@ use ::avf::virtchnl::reply::{decode, encode};
 use ::avf::virtchnl::{Capabilities, Event, Op, Request, Resources, Statistics, Status, Version};
 use core::time::Duration;
 use i82576::{MacAddress, Time};
+use policy::VfPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;

@@ -2,13 +2,14 @@
 
 use super::{World, mac};
 use crate::avf::pf::OFFERED;
-use crate::avf::pf::VfPolicy;
+use crate::avf::pf::QueuePairs;
 use crate::hal::Hal;
-use crate::pf::Link;
 use ::avf::bits::rstat;
 use ::avf::pf_register as r;
 use ::avf::virtchnl::{Event, Op, Request, Version};
 use i82576::MacAddress;
+use pcie::VfIndex;
+use policy::{AddressOwner, Link, PolicyError, VfPolicy};
 
 #[test]
 fn a_vf_that_resets_itself_gets_no_reply_and_is_active_again() {
@@ -70,12 +71,11 @@ fn what_comes_behind_a_reset_message_is_void_too() {
 
 #[test]
 fn a_reset_by_the_administrator_is_announced_before_queues_are_cut() {
-    let changes: [fn(&mut VfPolicy); 5] = [
+    let changes: [fn(&mut VfPolicy); 4] = [
         |policy| policy.mac = Some(MacAddress(mac(9))),
         |policy| policy.trust = true,
-        |policy| policy.vlan = Some(crate::pf::PortVlan { id: 7, qos: 0 }),
+        |policy| policy.vlan = Some(policy::PortVlan { id: 7, qos: 0 }),
         |policy| policy.enabled = false,
-        |policy| policy.pairs = 2,
     ];
     for (case, change) in changes.into_iter().enumerate() {
         let mut world = World::active();
@@ -108,13 +108,11 @@ fn a_vf_without_a_driver_is_reset_without_notice() {
 fn a_policy_that_makes_no_sense_changes_nothing() {
     let mut world = World::active();
     let before = *world.pf.policy(0).unwrap();
-    let changes: [fn(&mut VfPolicy); 6] = [
+    let changes: [fn(&mut VfPolicy); 4] = [
         |policy| policy.mac = Some(MacAddress::BROADCAST),
-        |policy| policy.vlan = Some(crate::pf::PortVlan { id: 0, qos: 0 }),
-        |policy| policy.max_frame = 1500,
-        |policy| policy.pairs = 0,
-        |policy| policy.most_pairs = 17,
-        |policy| policy.most_pairs = 2,
+        |policy| policy.vlan = Some(policy::PortVlan { id: 0, qos: 0 }),
+        |policy| policy.max_mtu = Some(1495),
+        |policy| policy.rss = true,
     ];
     for change in changes {
         let mut policy = before;
@@ -123,6 +121,35 @@ fn a_policy_that_makes_no_sense_changes_nothing() {
         assert_eq!(world.pf.policy(0), Some(&before));
     }
     assert!(world.pf.set_policy(&mut world.card, 4, before).is_err(), "there is no VF 4");
+}
+
+#[test]
+fn policies_of_several_vfs_are_set_or_none() {
+    let mut world = World::new();
+    let policy = |n| VfPolicy { mac: Some(MacAddress(mac(n))), ..VfPolicy::default() };
+    let macs = |world: &World| [0, 1].map(|vf| world.pf.vf_mac(vf).map(|mac| mac.0[5]));
+    world.pf.set_policies(&mut world.card, &[policy(1), policy(2)]).unwrap();
+    let twice = PolicyError::MacInUse(MacAddress(mac(3)), AddressOwner::Vf(VfIndex::of_field(1)));
+    assert_eq!(world.pf.set_policies(&mut world.card, &[policy(3), policy(3)]), Err((0, twice)));
+    let wrong = VfPolicy { rss: true, ..policy(2) };
+    assert!(matches!(world.pf.set_policies(&mut world.card, &[policy(3), wrong]), Err((1, _))));
+    assert_eq!(macs(&world), [Some(1), Some(2)], "nothing is changed");
+    world.pf.set_policies(&mut world.card, &[policy(2), policy(1)]).unwrap();
+    assert_eq!(macs(&world), [Some(2), Some(1)], "addresses can be swapped");
+}
+
+#[test]
+fn other_queue_pairs_reset_the_vf_and_wrong_ones_change_nothing() {
+    let mut world = World::active();
+    for (pairs, most) in [(0, 16), (4, 17), (4, 2)] {
+        assert!(!world.pf.set_queues(&mut world.card, 0, QueuePairs { pairs, most }), "{pairs} of {most}");
+    }
+    let queues = QueuePairs { pairs: 2, ..QueuePairs::default() };
+    assert!(!world.pf.set_queues(&mut world.card, 4, queues), "there is no VF 4");
+    world.card.log.clear();
+    assert!(world.pf.set_queues(&mut world.card, 0, queues));
+    assert_eq!(world.card.log, [(0, "reset impending"), (0, "reset")]);
+    assert_eq!(world.pf.vf_pairs(0), 2);
 }
 
 #[test]

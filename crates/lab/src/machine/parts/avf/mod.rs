@@ -22,7 +22,7 @@ use avf::register as r;
 use avf_nic::Card;
 use avf_nic::staging::Staging;
 use boot::{One, Side};
-use driver::avf::pf::{Pf, VfPolicy};
+use driver::avf::pf::{Pf, QueuePairs};
 use driver::avf::vf::{Vf, Wishes};
 use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
 use i82576::{MacAddress, Time};
@@ -32,6 +32,7 @@ use plane::pacing::Pacing;
 use plane::switch::{Mirrors, Storm, Tables};
 use plane::uplink::Uplink;
 use plane::{Plane, PortCounters};
+use policy::VfPolicy;
 use sim::Instant;
 
 /// The VF.
@@ -152,8 +153,12 @@ impl Port {
         port.card.set_bus_master(VF, true);
         let told = |error: &dyn std::fmt::Display| error.to_string();
         let mut driver = Pf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
-        let policy = VfPolicy { pairs, mac: Some(ADDRESS), ..VfPolicy::default() };
+        let policy = VfPolicy { mac: Some(ADDRESS), ..VfPolicy::default() };
         driver.set_policy(&mut port.side(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
+        let queues = QueuePairs { pairs, ..QueuePairs::default() };
+        if !driver.set_queues(&mut port.side(Function::Pf, chipset), VF, queues) {
+            return Err(format!("a VF cannot have {pairs} queue pairs"));
+        }
         driver.set_link(&mut port.side(Function::Pf, chipset), Some(LINK));
         port.pf = Some(driver);
         let wishes =

@@ -1,31 +1,28 @@
-//! VLANs of a VF's policy: its port VLAN, and the set of those that it may join. Left out: membership (`switch`).
+//! VLANs of a policy: which ids there are, a port VLAN, and sets of VLANs. Left out: membership, which PF drivers keep.
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
+use units::LAST_VLAN;
 
 const WORDS: usize = 64;
 
-/// The last VLAN id that may be set, listed or joined, in every place and both families. IEEE 802.1Q reserves 4095; Linux's
-/// drivers take it all the same (`igb_ndo_set_vf_vlan`, `I40E_MAX_VLANID`), and so does iproute2.
-pub const LAST_VLAN: u16 = 4095;
+/// VLAN ids that may be set, listed or joined, in every place and family.
+pub const VLANS: RangeInclusive<u16> = 1..=LAST_VLAN;
+/// Priorities of a tag (IEEE 802.1Q).
+pub const PRIORITIES: RangeInclusive<u8> = 0..=7;
 
-/// The VLAN that the administrator puts a VF on: the guest sees untagged frames.
+/// A VLAN that the administrator puts a VF on: the guest sees untagged frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortVlan {
-    /// VLAN id, 1 to [`LAST_VLAN`]; 0 with a priority: tags carry the priority alone, and the VF stays with untagged frames.
+    /// VLAN id, of [`VLANS`]; 0 with a priority: tags carry the priority alone, and the VF stays with untagged frames.
     pub id: u16,
-    /// Priority of inserted tags, 0 to 7.
+    /// Priority of inserted tags, of [`PRIORITIES`].
     pub qos: u8,
 }
 
 impl PortVlan {
-    /// Returns true if id and priority are in range and not both 0, which is no port VLAN (`igb_ndo_set_vf_vlan`).
-    #[must_use]
-    pub const fn is_valid(self) -> bool {
-        self.id <= LAST_VLAN && self.qos <= 7 && (self.id != 0 || self.qos != 0)
-    }
-
     /// Returns the tag that the VF's frames get.
     #[must_use]
     pub const fn tag(self) -> u16 {
@@ -39,7 +36,7 @@ impl PortVlan {
 pub struct VlanSet([u64; WORDS]);
 
 impl VlanSet {
-    /// No VLAN but untagged, which is everybody's.
+    /// Returns the set of untagged frames alone, which every VF may have.
     #[must_use]
     pub const fn untagged() -> Self {
         let mut words = [0; WORDS];
@@ -47,20 +44,20 @@ impl VlanSet {
         Self(words)
     }
 
-    /// Adds an id; one beyond 4095 is not an id and changes nothing.
+    /// Adds an id; one beyond [`LAST_VLAN`] changes nothing.
     pub fn insert(&mut self, vlan: u16) {
         if let Some(word) = self.0.get_mut(usize::from(vlan / 64)) {
             *word |= 1 << (vlan % 64);
         }
     }
 
-    /// Whether an id is in the set.
+    /// Returns true if an id is in the set.
     #[must_use]
     pub fn contains(&self, vlan: u16) -> bool {
         self.0.get(usize::from(vlan / 64)).is_some_and(|word| word & 1 << (vlan % 64) != 0)
     }
 
-    /// The ids, in order.
+    /// Returns the ids, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         (0..=LAST_VLAN).filter(|vlan| self.contains(*vlan))
     }
@@ -98,7 +95,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn a_set_holds_what_was_put_in_and_untagged() {
+    fn set_holds_inserted_ids_and_untagged() {
         let set: VlanSet = [5, 4095, 4096, 63, 64].into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 4095]);
         assert!(!set.contains(4096) && !set.contains(6));

@@ -1,0 +1,78 @@
+//! The decisions for a VF, and their encoding in a saved state: the longest frame stands for the MTU, queue pairs are among the
+//! settings, and settings that the family does not have are left out.
+
+use super::policy::{AROUND, LIMITS, QueuePairs};
+use i82576::MacAddress;
+use policy::{Link, PortVlan, VfPolicy, VlanSet};
+use serde::{Deserialize, Serialize};
+
+/// The decisions for one VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "SavedPolicy<bool>", from = "SavedPolicy<bool>")]
+pub(super) struct Decided {
+    pub(super) policy: VfPolicy,
+    pub(super) queues: QueuePairs,
+}
+
+/// The encoding. `S` says whether the VF may share addresses.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename = "AvfPolicy")]
+pub(super) struct SavedPolicy<S> {
+    mac: Option<MacAddress>,
+    admin_mac: bool,
+    vlan: Option<PortVlan>,
+    vlans: Option<VlanSet>,
+    spoofchk: bool,
+    trust: bool,
+    allmulti: bool,
+    enabled: bool,
+    state: Link,
+    max_frame: u16,
+    pairs: u16,
+    most_pairs: u16,
+    max_tx_rate: u32,
+    share_mac: S,
+}
+
+impl<S: Into<bool>> From<SavedPolicy<S>> for Decided {
+    fn from(saved: SavedPolicy<S>) -> Self {
+        let max_mtu = saved.max_frame.saturating_sub(AROUND);
+        let policy = VfPolicy {
+            mac: saved.mac,
+            admin_mac: saved.admin_mac,
+            vlan: saved.vlan,
+            vlans: saved.vlans,
+            spoofchk: saved.spoofchk,
+            trust: saved.trust,
+            allmulti: saved.allmulti,
+            enabled: saved.enabled,
+            state: saved.state,
+            max_mtu: (saved.max_frame != LIMITS.max_frame).then_some(max_mtu),
+            max_tx_rate: saved.max_tx_rate,
+            share_mac: saved.share_mac.into(),
+            ..VfPolicy::default()
+        };
+        Self { policy, queues: QueuePairs { pairs: saved.pairs, most: saved.most_pairs } }
+    }
+}
+
+impl From<Decided> for SavedPolicy<bool> {
+    fn from(Decided { policy, queues }: Decided) -> Self {
+        Self {
+            mac: policy.mac,
+            admin_mac: policy.admin_mac,
+            vlan: policy.vlan,
+            vlans: policy.vlans,
+            spoofchk: policy.spoofchk,
+            trust: policy.trust,
+            allmulti: policy.allmulti,
+            enabled: policy.enabled,
+            state: policy.state,
+            max_frame: policy.longest_frame(&LIMITS),
+            pairs: queues.pairs,
+            most_pairs: queues.most,
+            max_tx_rate: policy.max_tx_rate,
+            share_mac: policy.share_mac,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Refusals of a policy: each names its setting, the value and what to do. Left out: settings that cannot be read at all
+//! (`daemon::settings`).
+
+use crate::port::WINDOWS_MS;
+use crate::vlan::{PRIORITIES, VLANS};
+use core::fmt;
+use pcie::VfIndex;
+use units::MacAddress;
+
+/// Why a policy is refused: it makes no sense, the family cannot do it, or the card cannot do it now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// The port has fewer VFs.
+    #[error("the port has no VF {0}")]
+    NoSuchVf(u8),
+    /// Zero or a group address.
+    #[error("{0} is no station's own address: the first byte must be even, and not all zero")]
+    Mac(MacAddress),
+    /// Another function has the address, and would receive frames for this VF.
+    #[error("{0} is the address of {1}; choose another")]
+    MacInUse(MacAddress, AddressOwner),
+    /// Not the id of a port VLAN; 0 needs a priority.
+    #[error("{0} is out of range ({first} to {last}, or 0 for none)", first = VLANS.start(), last = VLANS.end())]
+    Vlan(u16),
+    /// Not a priority.
+    #[error("{0} is out of range ({first} to {last})", first = PRIORITIES.start(), last = PRIORITIES.end())]
+    Priority(u8),
+    /// The port VLAN is not in [`VfPolicy::vlans`](crate::VfPolicy::vlans).
+    #[error("VLAN {0} is none of those that the VF may join; add it to them, or let them be any")]
+    VlanNotAllowed(u16),
+    /// All VLAN filters are in use.
+    #[error("no VLAN filter is left; take VLANs away from other VFs")]
+    NoVlanFilter,
+    /// The rate is above the speed of the link, both Mb/s.
+    #[error("{0} Mb/s are more than the link's {1}; 0 is no limit")]
+    Rate(u32, u32),
+    /// A rate is a part of the link's, which has none while it is down.
+    #[error("a rate can be set while the port has a link only")]
+    NoLink,
+    /// No family guarantees a rate.
+    #[error("the card cannot guarantee a least rate: it must be 0")]
+    LeastRate,
+    /// The MTU is outside the family's range.
+    #[error("an MTU of {0} is out of range ({1} to {2}, or 0 for no limit)")]
+    Mtu(u16, u16, u16),
+    /// The ceiling is outside the family's range.
+    #[error("{0} interrupts a second are no ceiling that the card can hold ({1} to {2}); 0 is none")]
+    InterruptCeiling(u32, u32, u32),
+    /// The first number is more than the second, the ceiling.
+    #[error(
+        "a floor of {0} interrupts a second is above the ceiling of {1}; lower the floor or raise the ceiling"
+    )]
+    InterruptFloor(u32, u32),
+    /// The family does not have this setting.
+    #[error("{1}")]
+    Unsupported(&'static str, &'static str),
+    /// The rule names no traffic.
+    #[error("mirror rule {0} copies nothing")]
+    EmptyMirror(usize),
+    /// The watcher receives that traffic anyway.
+    #[error(
+        "mirror rule {0} names no traffic other than its watcher's own; name other VFs, the uplink or VLANs"
+    )]
+    OwnMirror(usize),
+    /// The rule names a VF that the family does not have.
+    #[error("a port with family = \"{0}\" has no VF beyond {1}; name others")]
+    MirrorVf(&'static str, usize),
+    /// The window of storm control is out of range.
+    #[error("a window of {0} ms is out of range ({least} to {most})", least = WINDOWS_MS.start(), most = WINDOWS_MS.end())]
+    Window(u16),
+    /// The threshold is more than the card counts in a window.
+    #[error("{0} Kb/s are too many to be counted in {1} ms: at most {2}")]
+    StormRate(u32, u16, u32),
+    /// The threshold is less than a block a window.
+    #[error(
+        "{0} Kb/s are less than the card can count in {1} ms: at least {2}, or a longer interval; 0 is no limit"
+    )]
+    SmallStormRate(u32, u16, u32),
+}
+
+impl PolicyError {
+    /// Returns the name of the setting that is refused.
+    #[must_use]
+    pub const fn setting(&self) -> &'static str {
+        match self {
+            Self::NoSuchVf(_) => "vfs",
+            Self::Mac(_) | Self::MacInUse(..) => "mac",
+            Self::Vlan(_) | Self::VlanNotAllowed(_) | Self::NoVlanFilter => "vlan",
+            Self::Priority(_) => "qos",
+            Self::Rate(..) | Self::NoLink => "max_tx_rate",
+            Self::LeastRate => "min_tx_rate",
+            Self::Mtu(..) => "max_mtu",
+            Self::InterruptCeiling(..) => "max_interrupts",
+            Self::InterruptFloor(..) => "min_interrupts",
+            Self::Unsupported(setting, _) => setting,
+            Self::EmptyMirror(_) | Self::OwnMirror(_) | Self::MirrorVf(..) => "mirror",
+            Self::Window(_) => "storm.interval",
+            Self::StormRate(..) | Self::SmallStormRate(..) => "storm",
+        }
+    }
+}
+
+/// Who has an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressOwner {
+    /// The port itself.
+    Port,
+    /// A VF, in use or by its policy.
+    Vf(VfIndex),
+}
+
+impl fmt::Display for AddressOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port => f.write_str("the port itself"),
+            Self::Vf(vf) => vf.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The abilities of a family of cards, as far as policies depend on them. Each family has them as a constant beside its PF
+//! driver. Left out: what depends on the state of a card.
+
+use core::ops::RangeInclusive;
+
+/// What a family can do.
+#[derive(Debug)]
+pub struct Limits {
+    /// The family, as the configuration names it.
+    pub family: &'static str,
+    /// VFs of a port.
+    pub vfs: usize,
+    /// Speed of the link, Mb/s.
+    pub link_speed: u32,
+    /// MTUs that a VF may be limited to, bytes.
+    pub mtu: RangeInclusive<u16>,
+    /// The longest frame, frame check sequence included, bytes.
+    pub max_frame: u16,
+    /// Bytes of a frame around its packet, as drivers of the family count them: header, tags, frame check sequence.
+    pub frame_overhead: u16,
+    /// Ceilings of a VF's interrupts, per second. `Err` says why the family bounds none, and what to do.
+    pub interrupts: Result<RangeInclusive<u32>, &'static str>,
+    /// Whether spreading over queues can be switched. `Err` says why not, and what to do.
+    pub rss: Result<(), &'static str>,
+    /// The highest threshold of storm control, blocks a window.
+    pub storm_blocks: u32,
+}
+
+/// Limits of a family for tests: it can do everything, and counts storms in 19 bits.
+#[cfg(test)]
+pub(crate) const TOY: Limits = Limits {
+    family: "toy",
+    vfs: 8,
+    link_speed: 1_000,
+    mtu: 68..=9_706,
+    max_frame: 9_728,
+    frame_overhead: 22,
+    interrupts: Ok(123..=1_000_000),
+    rss: Ok(()),
+    storm_blocks: (1 << 19) - 1,
+};

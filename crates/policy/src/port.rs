@@ -1,0 +1,193 @@
+//! The policy of a port as a whole: frames that are copied to a watching VF, limits of broadcasts and multicasts, limits of
+//! VFs' conduct. Left out: single VFs (`vf`).
+
+use crate::conduct::{ConductLimits, DEFAULT_CONDUCT};
+use crate::error::PolicyError;
+use crate::limits::Limits;
+use crate::vlan::VlanSet;
+use core::ops::RangeInclusive;
+use pcie::{VfIndex, VfSet};
+use serde::{Deserialize, Serialize};
+
+/// Mirror rules of a port.
+pub const MIRROR_RULES: usize = 4;
+/// Windows of storm control, milliseconds.
+pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
+/// Unit of storm control's thresholds, bytes a window.
+pub const STORM_BLOCK: u32 = 64;
+const BLOCK_BITS: u32 = STORM_BLOCK * 8;
+
+/// A rule for copies. A frame is copied once, however many rules name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mirror {
+    /// The VF that gets the copies.
+    pub to: VfIndex,
+    /// Copy frames that these VFs receive.
+    pub vfs: VfSet,
+    /// Copy frames from the uplink.
+    pub ingress: bool,
+    /// Copy frames to the uplink.
+    pub egress: bool,
+    /// Copy frames of these VLANs, wherever they come from.
+    pub vlans: Option<VlanSet>,
+}
+
+/// Limits of broadcasts and multicasts that reach VFs; the uplink gets all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StormControl {
+    /// Broadcasts, Kb/s, frame check sequences counted; 0 is no limit.
+    pub broadcast: u32,
+    /// Multicasts, Kb/s; 0 is no limit.
+    pub multicast: u32,
+    /// Window in which they are counted, milliseconds ([`WINDOWS_MS`]).
+    pub window_ms: u16,
+}
+
+/// The administrator's decisions for a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortPolicy {
+    /// Rules for copies, by number.
+    pub mirrors: [Option<Mirror>; MIRROR_RULES],
+    /// Broadcasts and multicasts.
+    pub storm: StormControl,
+    /// Limits of VFs' conduct.
+    pub limits: ConductLimits,
+}
+
+impl Default for PortPolicy {
+    fn default() -> Self {
+        let storm = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
+        Self { mirrors: [None; MIRROR_RULES], storm, limits: DEFAULT_CONDUCT }
+    }
+}
+
+impl PortPolicy {
+    /// Checks that the policy makes sense and that a family can carry it out.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn check(&self, limits: &Limits) -> Result<(), PolicyError> {
+        for (number, mirror) in self.mirrors.iter().enumerate() {
+            mirror.map_or(Ok(()), |mirror| mirror.check(number, limits))?;
+        }
+        self.storm.check(limits)
+    }
+}
+
+impl Mirror {
+    /// Checks that the rule of this number copies something that its watcher does not receive anyway.
+    fn check(&self, number: usize, limits: &Limits) -> Result<(), PolicyError> {
+        let others = self.ingress || self.egress || self.vlans.is_some();
+        let watcher = VfSet::from_iter([self.to]);
+        if self.vfs.or(watcher).iter().any(|vf| vf.index() >= limits.vfs) {
+            return Err(PolicyError::MirrorVf(limits.family, limits.vfs - 1));
+        }
+        match self.vfs {
+            _ if others => Ok(()),
+            VfSet::NONE => Err(PolicyError::EmptyMirror(number)),
+            watched if watched == watcher => Err(PolicyError::OwnMirror(number)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl StormControl {
+    /// Checks that the thresholds can be counted in such windows.
+    fn check(&self, limits: &Limits) -> Result<(), PolicyError> {
+        let Self { broadcast, multicast, window_ms } = *self;
+        if !WINDOWS_MS.contains(&window_ms) {
+            return Err(PolicyError::Window(window_ms));
+        }
+        let window = u32::from(window_ms);
+        let least = BLOCK_BITS.div_ceil(window);
+        let most = (u64::from(limits.storm_blocks) * u64::from(BLOCK_BITS) / u64::from(window)) as u32;
+        for kbps in [broadcast, multicast] {
+            match kbps {
+                1.. if kbps < least => return Err(PolicyError::SmallStormRate(kbps, window_ms, least)),
+                _ if kbps > most => return Err(PolicyError::StormRate(kbps, window_ms, most)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a threshold in blocks of [`STORM_BLOCK`] bytes a window; 0 is no limit.
+    #[must_use]
+    pub fn blocks(&self, kbps: u32) -> u32 {
+        let bits = u64::from(kbps) * u64::from(self.window_ms);
+        (bits / u64::from(BLOCK_BITS)) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mirror, PortPolicy, StormControl};
+    use crate::PolicyError;
+    use crate::limits::{Limits, TOY};
+    use pcie::VfIndex;
+
+    const MANY: Limits = Limits { vfs: 64, ..TOY };
+    const STORM: StormControl = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
+
+    fn vf(n: u8) -> VfIndex {
+        VfIndex::new(n).unwrap()
+    }
+
+    /// A policy whose rule 1 copies what these VFs receive.
+    fn rule(to: u8, watched: &[u8], egress: bool, limits: &Limits) -> Result<(), PolicyError> {
+        let vfs = watched.iter().map(|n| vf(*n)).collect();
+        let mirror = Mirror { to: vf(to), vfs, ingress: false, egress, vlans: None };
+        PortPolicy { mirrors: [None, Some(mirror), None, None], ..PortPolicy::default() }.check(limits)
+    }
+
+    #[test]
+    fn threshold_is_the_blocks_of_a_window() {
+        assert_eq!(STORM.blocks(0), 0, "no limit");
+        assert_eq!(STORM.blocks(1_000), 195, "100,000 bits, 512 a block");
+        assert_eq!(STORM.blocks(6), 1, "the smallest limit: 600 bits");
+        assert_eq!(StormControl { window_ms: 1_000, ..STORM }.blocks(1_000), 1_953);
+    }
+
+    #[test]
+    fn storm_rates_beyond_the_counter_are_refused() {
+        let check = |broadcast, window_ms| StormControl { broadcast, window_ms, ..STORM }.check(&TOY);
+        assert_eq!(check(0, 0), Err(PolicyError::Window(0)));
+        assert_eq!(check(0, 1_001), Err(PolicyError::Window(1_001)));
+        let most = 268_434;
+        assert_eq!(check(most + 1, 1_000), Err(PolicyError::StormRate(most + 1, 1_000, most)));
+        assert_eq!(check(most, 1_000), Ok(()));
+        assert!(StormControl { window_ms: 1_000, ..STORM }.blocks(most) <= TOY.storm_blocks);
+    }
+
+    /// A rate rounded up to one block would be another rate than it says: 512 Kb/s for 1, in 1 ms.
+    #[test]
+    fn less_than_a_block_a_window_is_refused() {
+        for (window_ms, least) in [(1, 512), (3, 171), (100, 6), (1_000, 1)] {
+            let storm = |kbps| StormControl { window_ms, multicast: kbps, ..STORM };
+            assert_eq!(storm(least).check(&TOY), Ok(()));
+            assert_eq!(storm(least).blocks(least), 1, "{window_ms} ms");
+            let below = storm(least - 1).check(&TOY);
+            let refused = Err(PolicyError::SmallStormRate(least - 1, window_ms, least));
+            assert_eq!(below, if least == 1 { Ok(()) } else { refused });
+        }
+    }
+
+    #[test]
+    fn mirror_of_the_watchers_own_traffic_is_refused() {
+        for n in [0, 8, 63] {
+            assert_eq!(rule(n, &[n], false, &MANY), Err(PolicyError::OwnMirror(1)));
+        }
+        assert_eq!(rule(2, &[], false, &TOY), Err(PolicyError::EmptyMirror(1)));
+        assert_eq!(rule(2, &[2, 0], false, &TOY), Ok(()));
+        assert_eq!(rule(2, &[2], true, &TOY), Ok(()));
+    }
+
+    #[test]
+    fn mirror_names_only_vfs_of_the_family() {
+        assert_eq!(rule(7, &[0], false, &TOY), Ok(()));
+        for (to, watched) in [(8, 0), (0, 8)] {
+            assert_eq!(rule(to, &[watched], false, &TOY), Err(PolicyError::MirrorVf("toy", 7)));
+            assert_eq!(rule(to, &[watched], false, &MANY), Ok(()));
+        }
+    }
+}
