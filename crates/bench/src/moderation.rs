@@ -16,11 +16,12 @@ use crate::options::Options;
 use crate::report::{Interrupts, Latency, Row};
 use crate::statistics::quantile;
 use anyhow::{Context, Result};
+use driver::any_vf::AnyVfConfig;
 use driver::moderation::{Adaptive, Policy};
 use driver::vf::{Config, Event, RECEIVE_VECTOR};
-use embedded_guest::{Bus, Wanted};
 use std::iter;
 use std::time::{Duration, Instant};
+use vfio_client::VfBus;
 
 /// What the names of these rows begin with.
 pub const BENCH: &str = "interrupts, ";
@@ -97,7 +98,7 @@ impl Link {
     fn attach(host: &Host, policy: Policy, size: usize) -> Result<Self> {
         host.running(|| {
             let i82576 = Config { rx_descriptors: BUFFERS, moderation: policy, ..Config::default() };
-            let wanted = Wanted { i82576, ..Wanted::default() };
+            let wanted = AnyVfConfig { i82576, ..AnyVfConfig::default() };
             let station = |vf: usize| {
                 let frame = Work::Frames(size).frame(address(vf), address(1 - vf));
                 Station::attach(&host.socket(vf), frame, &wanted).with_context(|| host.log())

@@ -6,8 +6,6 @@
 use crate::DirectError;
 use crate::audit::Known;
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
-use embedded_guest::hal::{RAM_BASE as SOCKET_RAM, Ram};
-use embedded_guest::{Accesses, Bus, VfioUserHal};
 use host::eventfd::EventFd;
 use host::poll::Clock;
 use host::vfio::{Function, Pci, PciAddress, PciIds, Registers, Token};
@@ -15,6 +13,7 @@ use i82576::Time;
 use i82576::ids::{DEVICE_PF, DEVICE_VF, MAX_VFS, VENDOR, VF_VECTORS};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
+use vfio_client::{Accesses, RAM_BASE as SOCKET_RAM, Ram, VfBus, VfioUserHal};
 
 /// The same MAC with other media, as igb knows it.
 pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
@@ -118,7 +117,7 @@ impl VfHal {
 }
 
 /// A VF that can be checked: its bus, and what is done to it from outside of its driver.
-pub trait Subject: Bus {
+pub trait Subject: VfBus {
     /// Where it is.
     fn name(&self) -> String;
 
@@ -197,7 +196,7 @@ impl DmaHal for VfHal {
     }
 }
 
-impl Bus for VfHal {
+impl VfBus for VfHal {
     fn eventfd(&self, vector: usize) -> Option<&EventFd> {
         self.eventfds.get(vector)
     }

@@ -9,7 +9,7 @@
 //! | [`audit`] | registers that tell a guest what it should not believe |
 //! | [`reset`] | a function reset before it changes its owner |
 //!
-//! Left out: staying. A run opens the functions, checks, and gives them back.
+//! Left out: TCP/IP, whose stack the caller brings ([`check::GuestStack`]); staying. A run opens the functions, checks, and gives them back.
 #![forbid(unsafe_code)]
 
 pub mod audit;
@@ -20,10 +20,10 @@ pub mod reset;
 
 use driver::pf::PfError;
 use driver::vf::VfError;
-use embedded_guest::{GuestError, HalError};
 use host::shared::SharedMemoryError;
 use host::vfio::{PciAddress, PciIds, VfioError};
 use policy::PolicyError;
+use vfio_client::HalError;
 
 /// Why the drivers cannot be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -79,9 +79,6 @@ pub enum DirectError {
     /// There is no memory to share.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
-    /// A guest on a VF does not start.
-    #[error("guest: {0}")]
-    Guest(#[from] GuestError),
     /// The system refuses a thread or an eventfd.
     #[error(transparent)]
     System(#[from] std::io::Error),

@@ -7,12 +7,43 @@ use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
 use direct::DirectError;
 use direct::audit::{Resource, Whose};
-use direct::check::{CheckReport, Functions, Plan, Verdict, audit, run};
+use direct::check::{CheckReport, Echoes, Functions, GuestStack, Plan, StackError, Verdict, audit, run};
+use driver::Vf;
+use embedded_guest::EmbeddedGuest;
 use host::vfio::{Pci, VfioError};
+use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
+use vfio_client::VfBus;
+
+/// Timeout of a guest's link.
+const LINK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The TCP/IP stack of the checks.
+struct Embedded(EmbeddedGuest);
+
+impl GuestStack for Embedded {
+    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, StackError> {
+        let guest = EmbeddedGuest::start_on(bus, vf, name.to_owned(), ip)?;
+        if guest.wait_link(LINK_TIMEOUT) {
+            Ok(Self(guest))
+        } else {
+            Err(format!("the link of guest {name} stays down").into())
+        }
+    }
+
+    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<Echoes, StackError> {
+        let pings = self.0.ping(to, count)?;
+        Ok(Echoes { received: pings.received(), median: pings.median().unwrap_or_default() })
+    }
+
+    fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, StackError> {
+        let flow = self.0.send_tcp(to, bytes)?;
+        Ok(flow.first_wrong.unwrap_or(flow.received))
+    }
+}
 
 fn sockets(folder: &Path, vfs: &[u8]) -> Plan {
     let socket = |vf: &u8| folder.join(format!("pf0vf{vf}/vf.sock"));
@@ -51,7 +82,7 @@ fn is_as_the_checks_expect(config: &str) {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::start(Config::check(Config::parse(config).unwrap(), folder.path()).unwrap()).unwrap();
     let mut told = 0;
-    let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
+    let report = run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
         told += 1;
         ControlFlow::Continue(())
     })
@@ -97,7 +128,9 @@ fn an_audit_of_our_card_finds_what_the_guest_has_put_there_and_the_ports_number(
 fn one_vf_has_nobody_to_talk_to() {
     let folder = tempfile::tempdir().unwrap();
     let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
-    let report = run(&Pci::default(), &sockets(folder.path(), &[0]), |_| ControlFlow::Continue(())).unwrap();
+    let report =
+        run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0]), |_| ControlFlow::Continue(()))
+            .unwrap();
     let passed = report.checks.iter().filter(|check| check.result == Verdict::Passes);
     assert_eq!(passed.map(|check| check.check).collect::<Vec<_>>(), ["handshake", "address", "link"]);
     assert!(report.is_good());
@@ -114,7 +147,7 @@ fn a_run_ends_when_it_is_told_to() {
         }
         _ => ControlFlow::Continue(()),
     };
-    let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1]), stop).unwrap();
+    let report = run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0, 1]), stop).unwrap();
     assert_eq!(report.checks.last().map(|check| check.check), Some("address"));
     assert_left(&host, &[0, 1]);
 }
@@ -129,10 +162,11 @@ fn a_function_that_is_something_else_is_not_touched() {
     let pci = Pci::at(folder.path());
     let address = "0000:01:00.0".parse().unwrap();
     for functions in [Functions::Port { pf: address, vfs: 2 }, Functions::Vfs(vec![address])] {
-        let error = run(&pci, &Plan { functions, wire: None }, |_| ControlFlow::Continue(())).unwrap_err();
+        let error = run::<Embedded>(&pci, &Plan { functions, wire: None }, |_| ControlFlow::Continue(()))
+            .unwrap_err();
         assert!(matches!(error, DirectError::NotOurs { .. }), "{error}");
     }
     let plan = Plan { functions: Functions::Vfs(vec!["0000:01:10.0".parse().unwrap()]), wire: None };
-    let error = run(&pci, &plan, |_| ControlFlow::Continue(())).unwrap_err();
+    let error = run::<Embedded>(&pci, &plan, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, DirectError::Vfio(VfioError::NoSuchFunction(_))), "{error}");
 }

@@ -11,6 +11,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod any_vf;
 pub mod avf;
 pub mod conduct;
 pub mod hal;
@@ -20,6 +21,7 @@ pub mod pf;
 mod ring;
 pub mod vf;
 
+pub use any_vf::AnyVf;
 pub use hal::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 pub use pf::Pf;
 pub use vf::Vf;

@@ -4,12 +4,12 @@
 //! Left out: when to look, and interrupts, which are the guest's loop's ([`crate::guest`]).
 
 use crate::checksum;
-use crate::hal::Bus;
-use crate::vf::Vf;
+use driver::AnyVf;
 use driver::vf::TxOffload;
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
 use smoltcp::time::Instant;
 use std::num::NonZeroUsize;
+use vfio_client::VfBus;
 
 /// Longest frame on the wire, FCS excluded.
 pub(crate) const MAX_FRAME: usize = 1514;
@@ -35,7 +35,7 @@ pub struct Refused {
 #[derive(Debug)]
 pub(crate) struct Port<H> {
     pub(crate) hal: H,
-    pub(crate) vf: Vf,
+    pub(crate) vf: AnyVf,
     rx: Box<[u8]>,
     tx: Box<[u8]>,
     /// The receive ring was found empty at the last look.
@@ -43,8 +43,8 @@ pub(crate) struct Port<H> {
     pub(crate) refused: Refused,
 }
 
-impl<H: Bus> Port<H> {
-    pub(crate) fn new(hal: H, vf: Vf) -> Self {
+impl<H: VfBus> Port<H> {
+    pub(crate) fn new(hal: H, vf: AnyVf) -> Self {
         Self {
             hal,
             vf,
@@ -76,7 +76,7 @@ impl<H: Bus> Port<H> {
     }
 }
 
-impl<H: Bus> Device for Port<H> {
+impl<H: VfBus> Device for Port<H> {
     type RxToken<'a>
         = Rx<'a>
     where
@@ -131,14 +131,14 @@ impl RxToken for Rx<'_> {
 #[derive(Debug)]
 pub(crate) struct Tx<'a, H> {
     hal: &'a mut H,
-    vf: &'a mut Vf,
+    vf: &'a mut AnyVf,
     buffer: &'a mut [u8],
     refused: &'a mut Refused,
     /// Payload of each segment, if the card is to cut.
     segment: Option<u16>,
 }
 
-impl<H: Bus> TxToken for Tx<'_, H> {
+impl<H: VfBus> TxToken for Tx<'_, H> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
         let frame = &mut self.buffer[..len];
         let result = f(frame);

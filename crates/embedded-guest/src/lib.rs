@@ -1,5 +1,5 @@
 //! A guest in this process: the driver of a VF, of either family, with a TCP/IP stack on top, over a vfio-user socket or any
-//! other [`Bus`].
+//! other [`VfBus`].
 //!
 //! To the host that serves the socket it is one more VMM: it shares memory, hands over eventfds and accesses
 //! registers by message. It answers pings, receives test flows and verifies every byte of them, and does for
@@ -26,8 +26,6 @@
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | [`hal`] | registers, memory and interrupts of a VF: on any bus, and at the far end of a socket |
-//! | [`Vf`] | the VF of either family, and its driver |
 //! | `device` | the VF driver as the stack's network device |
 //! | `checksum` | which checksums are the card's work |
 //! | `guest` | the thread: the loop, pings, flows |
@@ -38,18 +36,17 @@
 mod checksum;
 mod device;
 mod guest;
-pub mod hal;
-mod vf;
 
 pub use device::Refused;
+pub use driver::any_vf::{Family, QueueCounters};
 pub use guest::flow::{Flow, FlowError};
 pub use guest::ping::Pings;
 pub use guest::pulse::Pulse;
-pub use hal::{Accesses, Bus, HalError, VfioUserHal};
-pub use vf::{Family, Link, QueueCounters, Vf, Wanted};
 
 use device::Port;
-use driver::vf::{Statistics, VfError};
+use driver::AnyVf;
+use driver::any_vf::{AnyVfConfig, AnyVfError};
+use driver::vf::Statistics;
 use guest::{Command, Guest};
 use host::poll::{Clock, Waker};
 use i82576::MacAddress;
@@ -60,6 +57,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use vfio_client::{Accesses, HalError, VfBus, VfioUserHal};
 
 /// Memory for the card: rings of 256 buffers of 2 KB, two for each queue pair, and room for the rest.
 const MEMORY: u64 = 8 << 20;
@@ -87,10 +85,7 @@ pub enum GuestError {
     Hal(#[from] HalError),
     /// The VF does not start.
     #[error("VF driver: {0}")]
-    Vf(#[from] VfError),
-    /// The Adaptive Virtual Function does not start.
-    #[error("VF driver: {0}")]
-    Avf(#[from] driver::avf::vf::VfError),
+    Vf(#[from] AnyVfError),
     /// The PF gave the VF an address that no station can have.
     #[error("the VF's address {0} is not a station's")]
     Address(MacAddress),
@@ -103,18 +98,6 @@ pub enum GuestError {
     /// The flow was not confirmed.
     #[error(transparent)]
     Flow(#[from] FlowError),
-}
-
-impl GuestError {
-    /// Whether the PF's driver is away, or does not answer.
-    fn is_the_pfs(&self) -> bool {
-        use driver::avf::vf::VfError as Adaptive;
-        matches!(
-            self,
-            Self::Vf(VfError::PfInReset | VfError::Mailbox(_))
-                | Self::Avf(Adaptive::NoReset | Adaptive::NoAnswer(_))
-        )
-    }
 }
 
 /// What a guest has counted.
@@ -151,7 +134,7 @@ impl EmbeddedGuest {
     /// # Errors
     /// [`GuestError`].
     pub fn start(config: Config) -> Result<Self, GuestError> {
-        let mut wanted = Wanted::default();
+        let mut wanted = AnyVfConfig::default();
         wanted.i82576.seed = Clock.now_ns();
         let (mut hal, mut vf) = probe(&config, &wanted)?;
         vf.start(&mut hal)?;
@@ -162,9 +145,9 @@ impl EmbeddedGuest {
     ///
     /// # Errors
     /// [`GuestError`].
-    pub fn start_on<B: Bus>(
+    pub fn start_on<B: VfBus>(
         bus: B,
-        vf: impl Into<Vf>,
+        vf: impl Into<AnyVf>,
         name: String,
         ip: Ipv4Addr,
     ) -> Result<Self, GuestError> {
@@ -282,15 +265,15 @@ impl Drop for EmbeddedGuest {
 
 /// Attaches and probes, again while the PF's driver is away. Each attempt is a new client, since a driver keeps
 /// its memory.
-fn probe(config: &Config, wanted: &Wanted) -> Result<(VfioUserHal, Vf), GuestError> {
+fn probe(config: &Config, wanted: &AnyVfConfig) -> Result<(VfioUserHal, AnyVf), GuestError> {
     let start = Instant::now();
     loop {
         let mut hal = VfioUserHal::attach(&config.socket, MEMORY)?;
         let family = hal.family();
-        match Vf::probe(&mut hal, family, wanted) {
+        match AnyVf::probe(&mut hal, family, wanted) {
             Ok(vf) => return Ok((hal, vf)),
-            Err(error) if error.is_the_pfs() && start.elapsed() < PF_PATIENCE => {}
-            Err(error) => return Err(error),
+            Err(error) if error.is_pf_unavailable() && start.elapsed() < PF_PATIENCE => {}
+            Err(error) => return Err(error.into()),
         }
         drop(hal);
         std::thread::sleep(RETRY);

@@ -1,8 +1,8 @@
 //! What the served card is, and what its guests' driver asks of it. Left out: how fast that is.
 
+use driver::any_vf::AnyVfConfig;
 use driver::avf::vf::Wishes;
 use driver::vf::Config;
-use embedded_guest::Wanted;
 
 /// A family, and which receive descriptors its guests use where there are several forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -38,7 +38,7 @@ impl Card {
 
     /// What a driver asks of it that polls one queue pair: rings of so many descriptors, and a doorbell a burst.
     #[must_use]
-    pub fn wanted(self, descriptors: u16, burst: u16) -> Wanted {
+    pub fn wanted(self, descriptors: u16, burst: u16) -> AnyVfConfig {
         let i82576 = Config {
             batch: burst,
             rx_descriptors: descriptors,
@@ -46,7 +46,7 @@ impl Card {
             ..Config::default()
         };
         let avf = Wishes { pairs: 1, descriptors, batch: burst, ..Wishes::default() };
-        let wanted = Wanted { i82576, avf };
+        let wanted = AnyVfConfig { i82576, avf };
         if self == Self::AvfFlex { wanted.flexible() } else { wanted }
     }
 }

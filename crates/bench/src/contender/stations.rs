@@ -6,13 +6,14 @@
 use super::card::Card;
 use super::work::Work;
 use anyhow::{Context, Result, ensure};
-use driver::Hal;
+use driver::any_vf::{AnyVfConfig, LinkState};
 use driver::vf::TxOffload;
-use embedded_guest::{Link, Vf, VfioUserHal, Wanted};
+use driver::{AnyVf, Hal};
 use i82576::MacAddress;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
+use vfio_client::VfioUserHal;
 
 /// Bytes of a buffer of the driver's, and two descriptors.
 const SLOT: u64 = 2048 + 32;
@@ -32,7 +33,7 @@ const HEADER: usize = 14;
 #[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) hal: VfioUserHal,
-    pub(crate) vf: Vf,
+    pub(crate) vf: AnyVf,
     /// The frame that it sends over and over.
     frame: Vec<u8>,
     /// Frames on their way from it, as the receiver counts them.
@@ -212,9 +213,9 @@ impl Station {
     ///
     /// # Errors
     /// The VF does not start.
-    pub(crate) fn attach(socket: &Path, frame: Vec<u8>, wanted: &Wanted) -> Result<Self> {
+    pub(crate) fn attach(socket: &Path, frame: Vec<u8>, wanted: &AnyVfConfig) -> Result<Self> {
         let name = socket.display();
-        let Wanted { i82576, avf } = wanted;
+        let AnyVfConfig { i82576, avf } = wanted;
         let slots = u64::from(i82576.rx_descriptors.max(avf.descriptors))
             + u64::from(i82576.tx_descriptors.max(avf.descriptors));
         // And room for alignment; a power of two, as machines have it.
@@ -223,7 +224,7 @@ impl Station {
         let attach = || -> Result<_> {
             let mut hal = VfioUserHal::attach(socket, memory)?;
             let family = hal.family();
-            let vf = Vf::probe(&mut hal, family, wanted)?;
+            let vf = AnyVf::probe(&mut hal, family, wanted)?;
             Ok((hal, vf))
         };
         let (mut hal, mut vf) = loop {
@@ -236,7 +237,7 @@ impl Station {
             }
         };
         vf.start(&mut hal).with_context(|| format!("the VF of {name} does not start"))?;
-        while vf.check_link(&mut hal) != Link::Up {
+        while vf.check_link(&mut hal) != LinkState::Up {
             ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link");
             hal.wait(Duration::from_millis(5));
         }

@@ -1,15 +1,16 @@
 //! The functions of a plan opened and their drivers started, and then what the run is for: the checks, or an audit. Left
 //! out: both.
 
-use super::{CheckReport, Functions, Plan, Report, World};
+use super::{CheckReport, Functions, GuestStack, Plan, Report, World};
 use crate::DirectError;
 use crate::audit::AuditReport;
 use crate::hal::{MEMORY, Subject, VfHal};
 use crate::port::Port;
-use embedded_guest::VfioUserHal;
 use host::vfio::Pci;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use vfio_client::VfioUserHal;
 
 /// Opens the functions, starts the drivers, does the deed, and gives the functions back.
 pub(super) fn with_world<D: Deed>(pci: &Pci, plan: &Plan, deed: D) -> Result<D::Report, DirectError> {
@@ -69,13 +70,16 @@ impl Deed for Audit {
     }
 }
 
-/// Makes the checks, and tells of each.
-pub(super) struct Examine<T>(pub(super) T);
+/// Makes the checks, those of TCP/IP with a guest's stack `G`, and reports each.
+pub(super) struct Examine<G, T> {
+    pub(super) report: T,
+    pub(super) stack: PhantomData<G>,
+}
 
-impl<T: FnMut(&CheckReport) -> ControlFlow<()>> Deed for Examine<T> {
+impl<G: GuestStack, T: FnMut(&CheckReport) -> ControlFlow<()>> Deed for Examine<G, T> {
     type Report = Report;
 
     fn done<B: Subject>(self, world: World<B>) -> Result<Report, DirectError> {
-        world.examine(self.0)
+        world.examine::<G>(self.report)
     }
 }

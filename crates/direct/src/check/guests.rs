@@ -1,37 +1,119 @@
-//! TCP/IP stacks on the VFs: guests in this process, which use the drivers as an operating system does, by interrupts.
-//! They take the VFs over, so these checks are the last.
+//! TCP/IP between the VFs and with the wire: guests in this process use the drivers as an operating system does, by
+//! interrupts. The guests take over the VFs, so these checks are the last.
 //!
-//! Left out: how fast they are.
+//! Left out: the TCP/IP stack, which the caller brings; throughput.
 
-use super::{Found, Station, Subject, Trouble, Wire, World, instead, passes};
-use embedded_guest::{EmbeddedGuest, Pings};
+use super::{Check, Found, Station, Subject, Trouble, Wire, World, check, instead, passes};
+use driver::Vf;
+use std::error::Error;
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use vfio_client::VfBus;
 
+/// Echo requests of a check.
 const PINGS: u16 = 20;
+/// Bytes of the TCP check.
 const BYTES: u64 = 1 << 20;
-const LINK_PATIENCE: Duration = Duration::from_secs(5);
-/// Where guests live that look for nobody on the wire.
+/// First guest's address in runs without a station on the wire.
 const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 82, 57, 1);
 
-/// The guests on the first two VFs.
-pub(super) struct Guests {
-    first: EmbeddedGuest,
-    second: Option<EmbeddedGuest>,
+/// Error of a guest's stack.
+pub type StackError = Box<dyn Error + Send + Sync>;
+
+/// Replies to a series of echo requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Echoes {
+    /// Replies received.
+    pub received: usize,
+    /// Median round-trip time; zero without a reply.
+    pub median: Duration,
 }
 
-impl<B: Subject> World<B> {
-    /// The guests; they start when they are first asked for.
-    fn guests(&mut self) -> Result<&Guests, Trouble> {
+/// A TCP/IP stack on a started VF. Dropping it stops the VF.
+pub trait GuestStack: Sized {
+    /// Starts the stack and waits until the VF's link is up. `ip` is its address, in a /24.
+    ///
+    /// # Errors
+    /// The stack does not start, or the link stays down.
+    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, StackError>;
+
+    /// Sends `count` echo requests to `to`, one after the other.
+    ///
+    /// # Errors
+    /// The stack has ended.
+    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<Echoes, StackError>;
+
+    /// Sends `bytes` bytes over TCP to the stack at `to`. Returns the bytes that arrived unchanged and in order.
+    ///
+    /// # Errors
+    /// The receiver does not confirm the bytes.
+    fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, StackError>;
+}
+
+/// Stacks on the first two VFs, and their addresses.
+struct Guests<G> {
+    first: G,
+    second: Option<(G, Ipv4Addr)>,
+}
+
+/// The functions, and the guests on them once a check has asked for them.
+pub(super) struct GuestWorld<'a, B: Subject, G> {
+    world: &'a mut World<B>,
+    guests: Option<Guests<G>>,
+}
+
+impl<'a, B: Subject, G: GuestStack> GuestWorld<'a, B, G> {
+    pub(super) const CHECKS: [Check<Self>; 3] = [
+        check("ping", "20 pings between TCP/IP stacks on two VFs are answered", Self::ping),
+        check("tcp", "1 MiB over TCP arrives, segments and checksums by the card", Self::tcp),
+        check("wire", "20 pings to a station on the wire are answered", Self::wire),
+    ];
+
+    pub(super) fn new(world: &'a mut World<B>) -> Self {
+        Self { world, guests: None }
+    }
+
+    /// Returns the guests, and starts them on the first call.
+    fn guests(&mut self) -> Result<&Guests<G>, Trouble> {
         let guests = match self.guests.take() {
             Some(guests) => guests,
-            None => start(&mut self.stations, self.wire)?,
+            None => start(&mut self.world.stations, self.world.wire)?,
         };
         Ok(self.guests.insert(guests))
     }
+
+    fn ping(&mut self) -> Found {
+        let guests = self.guests()?;
+        let (_, ip) = guests.second()?;
+        judge(guests.first.ping(*ip, PINGS))
+    }
+
+    fn tcp(&mut self) -> Found {
+        let guests = self.guests()?;
+        let (_, ip) = guests.second()?;
+        let received = guests.first.send_tcp(*ip, BYTES).map_err(Trouble::Guest)?;
+        let saw = format!("{received} of {BYTES} bytes");
+        if received == BYTES { passes(saw) } else { instead(saw) }
+    }
+
+    fn wire(&mut self) -> Found {
+        let Some(wire) = self.world.wire else {
+            return Err(Trouble::NotHere("no station was named; see --peer"));
+        };
+        judge(self.guests()?.first.ping(wire.peer, PINGS))
+    }
 }
 
-fn start<B: Subject>(stations: &mut Vec<Station<B>>, wire: Option<Wire>) -> Result<Guests, Trouble> {
+impl<G> Guests<G> {
+    fn second(&self) -> Result<&(G, Ipv4Addr), Trouble> {
+        self.second.as_ref().ok_or(Trouble::NotHere("it takes two VFs"))
+    }
+}
+
+fn start<B: Subject, G: GuestStack>(
+    stations: &mut Vec<Station<B>>,
+    wire: Option<Wire>,
+) -> Result<Guests<G>, Trouble> {
     let ip = wire.map_or(NETWORK, |wire| wire.own);
     let next = |ip: Ipv4Addr| Ipv4Addr::from_bits(ip.to_bits() + 1);
     let neighbour = if wire.is_some_and(|wire| wire.peer == next(ip)) { next(next(ip)) } else { next(ip) };
@@ -39,46 +121,18 @@ fn start<B: Subject>(stations: &mut Vec<Station<B>>, wire: Option<Wire>) -> Resu
     let Some(station) = taken.next() else { return Err(Trouble::NotHere("it takes a VF")) };
     let first = guest(station, "first", ip)?;
     let second = taken.next().map(|station| guest(station, "second", neighbour)).transpose()?;
-    Ok(Guests { first, second })
+    Ok(Guests { first, second: second.map(|guest| (guest, neighbour)) })
 }
 
-fn guest<B: Subject>(station: Station<B>, name: &str, ip: Ipv4Addr) -> Result<EmbeddedGuest, Trouble> {
+fn guest<B: Subject, G: GuestStack>(station: Station<B>, name: &str, ip: Ipv4Addr) -> Result<G, Trouble> {
     // As new: the checks before may have left a vector masked.
     let Station { mut hal, mut vf } = station;
     vf.restart(&mut hal)?;
-    let guest = EmbeddedGuest::start_on(hal, vf, name.to_owned(), ip)?;
-    if guest.wait_link(LINK_PATIENCE) {
-        Ok(guest)
-    } else {
-        instead(format!("the {name} guest finds no link"))
-    }
+    G::start(hal, vf, name, ip).map_err(Trouble::Guest)
 }
 
-impl Guests {
-    fn second(&self) -> Result<&EmbeddedGuest, Trouble> {
-        self.second.as_ref().ok_or(Trouble::NotHere("it takes two VFs"))
-    }
-}
-
-fn judge(pings: &Pings) -> Found {
-    let median = pings.median().unwrap_or_default().as_micros();
-    let saw = format!("{} of {}, median {median} us", pings.received(), pings.sent);
-    if pings.received() == usize::from(PINGS) { passes(saw) } else { instead(saw) }
-}
-
-pub(super) fn ping<B: Subject>(world: &mut World<B>) -> Found {
-    let guests = world.guests()?;
-    judge(&guests.first.ping(guests.second()?.ip(), PINGS)?)
-}
-
-pub(super) fn tcp<B: Subject>(world: &mut World<B>) -> Found {
-    let guests = world.guests()?;
-    let flow = guests.first.send_tcp(guests.second()?.ip(), BYTES)?;
-    let saw = format!("{} of {} bytes", flow.received, flow.bytes);
-    if flow.is_intact() { passes(saw) } else { instead(saw) }
-}
-
-pub(super) fn wire<B: Subject>(world: &mut World<B>) -> Found {
-    let Some(wire) = world.wire else { return Err(Trouble::NotHere("no station was named; see --peer")) };
-    judge(&world.guests()?.first.ping(wire.peer, PINGS)?)
+fn judge(echoes: Result<Echoes, StackError>) -> Found {
+    let Echoes { received, median } = echoes.map_err(Trouble::Guest)?;
+    let saw = format!("{received} of {PINGS}, median {} us", median.as_micros());
+    if received == usize::from(PINGS) { passes(saw) } else { instead(saw) }
 }

@@ -30,6 +30,7 @@ mod start;
 mod traffic;
 
 pub use deed::audit;
+pub use guests::{Echoes, GuestStack, StackError};
 pub use report::{CheckReport, FunctionReport, Report, Verdict};
 
 use crate::DirectError;
@@ -39,13 +40,13 @@ use deed::{Examine, with_world};
 use driver::Vf;
 use driver::pf::PfError;
 use driver::vf::{Config, VfError};
-use embedded_guest::GuestError;
 use frames::Amiss;
-use guests::Guests;
+use guests::GuestWorld;
 use host::poll::Clock;
 use host::vfio::{Pci, PciAddress};
 use i82576::MacAddress;
 use policy::PolicyError;
+use std::marker::PhantomData;
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -89,37 +90,33 @@ pub enum Functions {
     Sockets(Vec<PathBuf>),
 }
 
-/// Opens the functions, makes every check, and gives the functions back. `tell` hears of each check when it is made,
-/// and answers whether to go on.
+/// Opens the functions, makes every check, and gives the functions back. The checks of TCP/IP use the stack `G`. `report` is
+/// called after each check and returns whether to go on.
 ///
 /// # Errors
 /// [`DirectError`]: the drivers do not get as far as to be checked.
-pub fn run(
+pub fn run<G: GuestStack>(
     pci: &Pci,
     plan: &Plan,
-    tell: impl FnMut(&CheckReport) -> ControlFlow<()>,
+    report: impl FnMut(&CheckReport) -> ControlFlow<()>,
 ) -> Result<Report, DirectError> {
-    with_world(pci, plan, Examine(tell))
+    with_world(pci, plan, Examine::<G, _> { report, stack: PhantomData })
 }
 
 /// A row of the table.
-struct Check<B: Subject> {
+struct Check<W> {
     name: &'static str,
     expected: &'static str,
-    make: fn(&mut World<B>) -> Found,
+    make: fn(&mut W) -> Found,
 }
 
-const fn check<B: Subject>(
-    name: &'static str,
-    expected: &'static str,
-    make: fn(&mut World<B>) -> Found,
-) -> Check<B> {
+const fn check<W>(name: &'static str, expected: &'static str, make: fn(&mut W) -> Found) -> Check<W> {
     Check { name, expected, make }
 }
 
 impl<B: Subject> World<B> {
-    /// Every check, in the order it is made: what comes later depends on what comes first.
-    const CHECKS: &[Check<B>] = &[
+    /// Checks of the drivers, in order: later ones depend on earlier ones.
+    const CHECKS: &[Check<Self>] = &[
         check("handshake", "the PF answers VF_RESET, again and again", start::handshake),
         check("address", "each VF has the address it was given, or one that it can have", start::address),
         check("link", "a link within 10 s", start::link),
@@ -181,28 +178,37 @@ impl<B: Subject> World<B> {
             recovery::vf_reset,
         ),
         check("pf-reset", "the VF drivers find their way back after a reset of the port", recovery::pf_reset),
-        check("ping", "20 pings between TCP/IP stacks on two VFs are answered", guests::ping),
-        check("tcp", "1 MiB over TCP arrives, segments and checksums by the card", guests::tcp),
-        check("wire", "20 pings to a station on the wire are answered", guests::wire),
     ];
 
-    fn examine(
+    fn examine<G: GuestStack>(
         mut self,
-        mut tell: impl FnMut(&CheckReport) -> ControlFlow<()>,
+        mut report: impl FnMut(&CheckReport) -> ControlFlow<()>,
     ) -> Result<Report, DirectError> {
         let functions = self.functions();
-        let mut checks = Vec::with_capacity(Self::CHECKS.len());
-        for check in Self::CHECKS {
+        let mut checks = Vec::new();
+        let mut keep = |check: CheckReport| {
+            let next = report(&check);
+            checks.push(check);
+            next
+        };
+        let mut drivers = Self::CHECKS.iter();
+        let next = drivers.try_for_each(|check| {
             self.drain();
-            let Outcome { result, saw } = (check.make)(&mut self).unwrap_or_else(Outcome::from);
-            let report = CheckReport { check: check.name, expected: check.expected, saw, result };
-            let next = tell(&report);
-            checks.push(report);
-            if next.is_break() {
-                break;
-            }
+            keep(check.run(&mut self))
+        });
+        if next.is_continue() {
+            let mut guests = GuestWorld::<B, G>::new(&mut self);
+            // Nothing follows the last check that could be left out.
+            let _ = GuestWorld::CHECKS.iter().try_for_each(|check| keep(check.run(&mut guests)));
         }
         Ok(Report { functions, checks })
+    }
+}
+
+impl<W> Check<W> {
+    fn run(&self, world: &mut W) -> CheckReport {
+        let Outcome { result, saw } = (self.make)(world).unwrap_or_else(Outcome::from);
+        CheckReport { check: self.name, expected: self.expected, saw, result }
     }
 }
 
@@ -242,8 +248,8 @@ enum Trouble {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// A guest could not do what it was asked.
-    #[error(transparent)]
-    Guest(#[from] GuestError),
+    #[error("guest: {0}")]
+    Guest(StackError),
     /// Something else came than was expected.
     #[error("{0}")]
     Instead(String),
@@ -262,8 +268,6 @@ fn instead<T>(saw: impl Into<String>) -> Result<T, Trouble> {
 
 /// The functions that are driven. VFs come first: they are given back before their PF.
 struct World<B: Subject> {
-    /// The first stations, once there are guests on them.
-    guests: Option<Guests>,
     stations: Vec<Station<B>>,
     port: Option<Port>,
     wire: Option<Wire>,
@@ -277,7 +281,7 @@ struct Station<B> {
 
 impl<B: Subject> World<B> {
     fn start(buses: Vec<B>, port: Option<Port>, wire: Option<Wire>) -> Result<Self, DirectError> {
-        let mut world = Self { guests: None, stations: Vec::with_capacity(buses.len()), port, wire };
+        let mut world = Self { stations: Vec::with_capacity(buses.len()), port, wire };
         for bus in buses {
             world.stations.push(Station::start(bus)?);
         }

@@ -13,8 +13,7 @@ mod sink;
 
 use crate::Stats;
 use crate::device::Port;
-use crate::hal::Bus;
-use crate::vf::Link;
+use driver::any_vf::LinkState;
 use driver::vf::Event;
 use flow::{Flow, FlowError, Sender};
 use host::poll::{Clock, Interest, Poller, Waker};
@@ -31,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
+use vfio_client::VfBus;
 
 /// Frames taken, and packets made, in one round.
 const INGRESS: usize = 128;
@@ -94,7 +94,7 @@ pub(crate) struct Guest<B> {
     serial: u16,
 }
 
-impl<B: Bus> Guest<B> {
+impl<B: VfBus> Guest<B> {
     /// A guest around a started VF.
     ///
     /// # Errors
@@ -316,13 +316,13 @@ impl<B: Bus> Guest<B> {
         let Port { hal, vf, .. } = &mut self.port;
         let mut link = vf.watchdog(hal);
         // A restart that the PF has spoilt, with a reset of its own, is tried again.
-        if link == Link::ResetNeeded && vf.restart(hal).is_ok() {
+        if link == LinkState::ResetNeeded && vf.restart(hal).is_ok() {
             self.receiving = false;
             // The PF may have given it another address.
             self.interface.set_hardware_addr(hardware_address(vf.mac()));
             link = vf.check_link(hal);
         }
-        let up = link == Link::Up;
+        let up = link == LinkState::Up;
         self.link.store(up, Ordering::Release);
         self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
     }

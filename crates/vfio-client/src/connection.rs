@@ -1,7 +1,7 @@
-//! The socket with the client's half of the protocol on it: requests that wait for their reply, and writes
-//! that wait for nothing. Knows nothing of the card.
+//! A connection to a vfio-user server: requests that wait for their reply, and posted writes, which do not. Left out: the
+//! device.
 
-use super::HalError;
+use crate::HalError;
 use host::poll::{Interest, Poller};
 use host::socket::{FdBatch, Received, Sent, Stream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,9 +11,9 @@ use vfio_user::client::{Answer, Client};
 use vfio_user::outbox::Outbox;
 use vfio_user::wire::Errno;
 
-/// How long the server may take over a message. A port thread answers in microseconds, a debugged one does not.
+/// Timeout of a message. A port thread replies in microseconds; one under a debugger does not.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Replies are short.
+/// Bytes of the receive buffer: replies are short.
 const BUFFER: usize = 4096;
 
 /// A connection to a vfio-user server.
@@ -47,7 +47,7 @@ impl Connection {
         &self.stream
     }
 
-    /// Makes a request and takes its answer, waiting for it.
+    /// Makes a request and waits for its reply.
     pub(super) fn ask<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
@@ -56,7 +56,7 @@ impl Connection {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
-    /// As [`Self::ask`], with the descriptors that came along.
+    /// Makes a request and waits for its reply and the descriptors that come with it.
     pub(super) fn ask_for_file<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
@@ -65,7 +65,7 @@ impl Connection {
         request(&mut self.client, &mut self.outbox);
         self.send()?;
         loop {
-            // One request is under way at a time, so the reply is its own.
+            // One request is pending at a time, so the reply is its own.
             if let Some(reply) = self.client.next_reply()? {
                 return Ok(take(reply.answer, reply.fds));
             }
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// Loads from a region, waiting for the bytes.
+    /// Reads from a region.
     pub(super) fn read(&mut self, region: u32, offset: u64, into: &mut [u8]) -> Result<(), HalError> {
         let count = into.len() as u32;
         self.ask(
@@ -89,7 +89,7 @@ impl Connection {
         )?
     }
 
-    /// Stores to a region without waiting for anything but room in the socket.
+    /// Writes to a region, without waiting for a reply.
     pub(super) fn write_posted(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<(), HalError> {
         self.client.write_posted(&mut self.outbox, region, offset, data);
         self.send()

@@ -1,11 +1,10 @@
-//! The memory that a guest shares with its card: where the card finds it, and how the driver reaches it. Each of a
-//! bus's Hals hands its DMA half on to this.
+//! Memory that a driver shares with its card, at one device address. The DMA half of a Hal over shared memory.
 
 use driver::{Access, DmaRegion, OutOfDmaMemory};
 use host::shared::{SharedMemory, SharedMemoryError};
 use std::sync::atomic::{Ordering, fence};
 
-/// Shared memory, from a device address on.
+/// Shared memory and its device address.
 #[derive(Debug)]
 pub struct Ram {
     memory: SharedMemory,
@@ -13,7 +12,7 @@ pub struct Ram {
 }
 
 impl Ram {
-    /// `bytes` zero bytes (a multiple of 4,096), which the card finds at `base`.
+    /// Creates `bytes` zero bytes (a multiple of 4,096) at the device address `base`.
     ///
     /// # Errors
     /// [`SharedMemoryError`].
@@ -21,19 +20,19 @@ impl Ram {
         Ok(Self { memory: SharedMemory::new(bytes)?, base })
     }
 
-    /// Where the card finds the first byte.
+    /// Returns the device address of the first byte.
     #[must_use]
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// What there is to share.
+    /// Returns the memory, to share it with the card.
     #[must_use]
     pub fn shared(&self) -> &SharedMemory {
         &self.memory
     }
 
-    /// As [`driver::DmaHal::dma_alloc`].
+    /// Implements [`driver::DmaHal::dma_alloc`].
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
@@ -43,7 +42,7 @@ impl Ram {
         Ok(DmaRegion { iova: self.base + piece.offset(), length })
     }
 
-    /// As [`driver::DmaHal::dma_read`].
+    /// Implements [`driver::DmaHal::dma_read`].
     ///
     /// # Panics
     /// The driver reads outside its memory.
@@ -54,13 +53,13 @@ impl Ram {
         assert!(read.is_ok(), "the driver read {} bytes at {iova:#x}, outside its memory", into.len());
     }
 
-    /// As [`driver::DmaHal::prefetch`].
+    /// Implements [`driver::DmaHal::prefetch`].
     #[inline]
     pub fn prefetch(&self, iova: u64, length: usize, access: Access) {
         self.memory.memory().prefetch((iova.wrapping_sub(self.base), length), access == Access::Write);
     }
 
-    /// As [`driver::DmaHal::dma_write`].
+    /// Implements [`driver::DmaHal::dma_write`].
     ///
     /// # Panics
     /// The driver writes outside its memory.

@@ -2,11 +2,14 @@
 //! sockets of a running host, and a check that they work there, or an audit of their registers. And `--reset`: any function
 //! that Linux hands over, reset as before a new owner.
 
+mod stack;
+
 use anyhow::Context;
 use direct::check::{Functions, Plan, Wire, audit, run as check};
 use direct::reset::{self, Hidden};
 use host::poll::Signals;
 use host::vfio::{Pci, PciAddress};
+use stack::Embedded;
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -112,7 +115,7 @@ fn examine(args: &Args) -> anyhow::Result<ExitCode> {
     // A run that is broken off gives the functions back, and takes its VFs away.
     let signals = Signals::install().context("cannot catch signals")?;
     let (mut told, mut ended) = (Ok(()), false);
-    let report = check(&Pci::default(), &plan, |check| {
+    let report = check::<Embedded>(&Pci::default(), &plan, |check| {
         if !args.json {
             told = crate::output::print(&format!("{check}\n"));
         }

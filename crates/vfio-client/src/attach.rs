@@ -1,11 +1,11 @@
-//! From a socket to a VF that a driver can probe: what QEMU asks and announces, in its order, and then what a
-//! kernel's PCI core writes to configuration space.
+//! Attaching to a VF: the requests that QEMU makes, in its order, and then the configuration writes of a kernel's PCI
+//! core.
 //!
 //! Left out: the MSI-X table, which a VMM keeps to itself.
 
-use super::connection::Connection;
-use super::{Accesses, Area, HalError, RAM_BASE, Ram, VfioUserHal};
-use crate::vf::Family;
+use crate::connection::Connection;
+use crate::{Accesses, Area, HalError, RAM_BASE, Ram, VfioUserHal};
+use driver::any_vf::Family;
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, Protection};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,25 +15,26 @@ use vfio_user::outbox::Outbox;
 use vfio_user::types::{DeviceInfo, SparseArea};
 use vfio_user::wire::{Errno, VERSION_MAJOR, device_flags, pci_irq, pci_region};
 
-/// Configuration space: vendor and device.
+/// Configuration space offset of vendor and device id.
 const IDS: u64 = 0x00;
-/// Configuration space: the command register.
+/// Configuration space offset of the command register.
 const COMMAND: u64 = 0x04;
-/// Memory space and bus master.
+/// Command register: memory space and bus master.
 const ENABLE: u16 = 1 << 1 | 1 << 2;
-/// Configuration space: the first capability.
+/// Configuration space offset of the capabilities pointer.
 const CAPABILITIES: u64 = 0x34;
+/// Capability id of MSI-X.
 const MSIX: u8 = 0x11;
-/// In MSI-X message control: enable.
+/// MSI-X message control: enable.
 const MSIX_ENABLE: u16 = 1 << 15;
-/// Capabilities that fit the first 256 bytes: a longer list is a loop.
+/// Capabilities that fit the first 256 bytes. A longer list is a loop.
 const MAX_CAPABILITIES: usize = 48;
-/// Room for a region's description, with a list of areas that may be mapped.
+/// Bytes for a region's description, with its list of areas that may be mapped.
 const REGION_INFO: u32 = 256;
 
 impl VfioUserHal {
-    /// Attaches to the VF behind `socket` with `memory` bytes (a multiple of 4,096) for the card to reach, and
-    /// leaves it reset, enabled and with an eventfd a vector.
+    /// Attaches to the VF behind `socket`: shares `memory` bytes (a multiple of 4,096) with the card, resets and enables the
+    /// VF, and assigns an eventfd to each vector.
     ///
     /// # Errors
     /// [`HalError`].
@@ -51,7 +52,7 @@ impl VfioUserHal {
         Ok(Self { socket, connection, family, areas, ram, eventfds, accesses, broken: None })
     }
 
-    /// Resets the function, and lets it reach memory and signal as before.
+    /// Resets the function and enables DMA and interrupts again.
     ///
     /// # Errors
     /// [`HalError`].
@@ -61,7 +62,7 @@ impl VfioUserHal {
     }
 }
 
-/// A request whose success says no more than that.
+/// Makes a request whose reply has no body.
 fn done(
     connection: &mut Connection,
     request: &'static str,
@@ -71,16 +72,16 @@ fn done(
     answer.map_err(|errno| HalError::Refused { request, errno })
 }
 
-/// What a function turned out to be.
+/// Description of a function.
 struct Identity {
     family: Family,
-    /// What of BAR0 is mapped.
+    /// Mapped parts of BAR0.
     areas: Vec<Area>,
-    /// Vectors to use.
+    /// MSI-X vectors to use.
     vectors: usize,
 }
 
-/// Makes sure of version, device, regions and interrupts.
+/// Checks protocol version, device, regions and interrupts, and maps registers.
 fn identify(connection: &mut Connection) -> Result<Identity, HalError> {
     let major = connection.ask(Client::version, |answer| match answer {
         Ok(Answer::Version { major, .. }) => Some(major),
@@ -118,7 +119,7 @@ fn expect(holds: bool, otherwise: &'static str) -> Result<(), HalError> {
     if holds { Ok(()) } else { Err(HalError::NotAVf(otherwise)) }
 }
 
-/// Looks at BAR0 and maps of it what may be mapped.
+/// Checks the size of BAR0 and maps the areas that the server offers.
 fn registers(connection: &mut Connection, family: Family) -> Result<Vec<Area>, HalError> {
     let (layout, file) = connection.ask_for_file(
         |client, out| client.region_info(out, pci_region::BAR0, REGION_INFO),
@@ -150,7 +151,7 @@ fn assign(connection: &mut Connection, eventfds: &[EventFd]) -> Result<(), HalEr
     done(connection, "eventfds", |client, out| client.assign_irqs(out, pci_irq::MSIX, 0, copies))
 }
 
-/// Lets the function reach memory and signal.
+/// Enables memory space, bus mastering and MSI-X.
 fn enable(connection: &mut Connection) -> Result<(), HalError> {
     let control = u64::from(find_capability(connection, MSIX)?) + 2;
     for (offset, bits) in [(COMMAND, ENABLE), (control, MSIX_ENABLE)] {

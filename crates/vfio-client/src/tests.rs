@@ -1,7 +1,7 @@
-//! The Hal against a small server over a real socket: what it says, what it shares, and what it makes of a
-//! server that leaves or is something else.
+//! The client against a small server over a real socket: its messages, its memory, and servers that leave or serve another
+//! device.
 
-use super::{Bus, HalError, RAM_BASE, VfioUserHal};
+use crate::{HalError, RAM_BASE, VfBus, VfioUserHal};
 use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, Protection};
@@ -181,7 +181,7 @@ fn converse(stream: &Stream, mut toy: Toy) -> Vec<String> {
 }
 
 #[test]
-fn attaching_says_what_a_vmm_and_a_kernel_say() {
+fn attach_sends_the_messages_of_a_vmm_and_a_kernel() {
     let server = serve(Toy::vf());
     drop(VfioUserHal::attach(&server.path, MEMORY).unwrap());
     assert_eq!(
@@ -197,7 +197,7 @@ fn attaching_says_what_a_vmm_and_a_kernel_say() {
 }
 
 #[test]
-fn a_read_sees_the_posted_writes_before_it() {
+fn a_read_follows_earlier_posted_writes() {
     let server = serve(Toy::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     for value in 0..1_000 {
@@ -208,7 +208,7 @@ fn a_read_sees_the_posted_writes_before_it() {
 }
 
 #[test]
-fn memory_is_shared_aligned_and_comes_to_an_end() {
+fn dma_memory_is_shared_aligned_and_bounded() {
     let server = serve(Toy::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     let first = hal.dma_alloc(100, 128).unwrap();
@@ -224,7 +224,7 @@ fn memory_is_shared_aligned_and_comes_to_an_end() {
 }
 
 #[test]
-fn an_interrupt_arrives_at_its_vector() {
+fn an_interrupt_signals_its_vectors_eventfd() {
     let server = serve(Toy::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     hal.write(RAISE, 1);
@@ -235,7 +235,7 @@ fn an_interrupt_arrives_at_its_vector() {
 }
 
 #[test]
-fn a_server_that_leaves_makes_the_function_read_as_gone() {
+fn registers_read_all_ones_after_the_server_leaves() {
     let server = serve(Toy::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     hal.write(LEAVE, 1);
@@ -246,7 +246,7 @@ fn a_server_that_leaves_makes_the_function_read_as_gone() {
 }
 
 #[test]
-fn what_is_not_a_vf_is_refused() {
+fn attach_refuses_other_devices() {
     let mut other = Toy::vf();
     other.config.insert(2, 0xc9);
     let server = serve(other);

@@ -1,104 +1,71 @@
-//! A VF at the far end of a vfio-user socket, as a driver sees it: registers by message or, where the server offers
-//! that, in shared memory; the guest's own memory by a shared file, interrupts by eventfds.
+//! The blocking vfio-user client: a VF behind a server's socket as the bus of a driver. Registers are reached by message or,
+//! where the server offers that, in shared memory; DMA memory is a shared file; interrupts are eventfds.
 //!
-//! What a VMM and a guest's kernel do to a VF before a driver probes it, [`VfioUserHal::attach`] does.
+//! [`VfioUserHal::attach`] does to a VF what a VMM and a guest's kernel do before a driver probes it.
 //!
-//! Left out: address translation (the card sees the guest's memory at one address, [`RAM_BASE`]).
+//! | module | what it is |
+//! |---|---|
+//! | `attach` | the conversation with the server up to a VF that can be probed |
+//! | `connection` | requests that wait for their reply, and posted writes |
+//! | `ram` | memory that a driver shares with its card, over any bus |
+//! | `error` | why a VF cannot be attached, or was lost |
+//!
+//! Left out: address translation (the card sees the memory at one address, [`RAM_BASE`]); the driver.
+#![forbid(unsafe_code)]
 
 mod attach;
 mod connection;
+mod error;
 mod ram;
 #[cfg(test)]
 mod tests;
 
+pub use error::HalError;
 pub use ram::Ram;
 
-use crate::vf::Family;
 use connection::Connection;
+use driver::any_vf::Family;
 use driver::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
-use host::memory::{MapError, MappedFile};
+use host::memory::MappedFile;
 use host::poll::Clock;
-use host::shared::SharedMemoryError;
 use i82576::Time;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vfio_user::client::ClientError;
-use vfio_user::wire::{Errno, pci_region};
+use vfio_user::wire::pci_region;
 
-/// Where the card finds the guest's memory: above 4 GiB, so that addresses need all their bits.
+/// Device address of the shared memory: above 4 GiB, so that addresses need all their bits.
 pub const RAM_BASE: u64 = 1 << 32;
 
-/// Why a VF cannot be had, or was lost.
-#[derive(Debug, thiserror::Error)]
-pub enum HalError {
-    /// Nobody serves the socket.
-    #[error("cannot connect to {path}: {source}", path = path.display())]
-    Connect {
-        /// The socket.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The system refuses eventfds, epoll or the socket.
-    #[error("vfio-user connection: {0}")]
-    System(#[from] std::io::Error),
-    /// No memory can be shared.
-    #[error(transparent)]
-    Memory(#[from] SharedMemoryError),
-    /// Registers cannot be mapped.
-    #[error("registers that the server offers cannot be mapped: {0}")]
-    Registers(#[from] MapError),
-    /// The server does not keep to the protocol.
-    #[error("vfio-user server: {0}")]
-    Protocol(#[from] ClientError),
-    /// The server refused a request.
-    #[error("the vfio-user server refused {request}: errno {}", errno.0)]
-    Refused {
-        /// What was asked.
-        request: &'static str,
-        /// What it said.
-        errno: Errno,
-    },
-    /// The device is not a VF of a family that there is a driver for.
-    #[error("not a VF: {0}")]
-    NotAVf(&'static str),
-    /// The server has closed the connection.
-    #[error("the vfio-user server is gone")]
-    Gone,
-    /// The server does not answer, or does not read.
-    #[error("the vfio-user server does not answer")]
-    Late,
-}
-
-/// Register accesses so far that were messages. Accesses to mapped registers are not counted.
+/// Counters of register accesses by message. Accesses to mapped registers are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accesses {
-    /// Reads, which wait for the card.
+    /// Reads, which wait for the reply.
     pub reads: u64,
-    /// Writes, which do not.
+    /// Writes, which wait for nothing.
     pub writes: u64,
 }
 
-/// The bus that a guest's VF is on: what its driver needs, and what its thread sleeps on.
-pub trait Bus: DmaHal + Send + 'static {
-    /// The eventfd that an MSI-X vector signals; `None` beyond the vectors in use.
+/// The bus of a VF: registers and memory for its driver, and descriptors that its owner's thread sleeps on.
+pub trait VfBus: DmaHal + Send + 'static {
+    /// Returns the eventfd that an MSI-X vector signals, or `None` beyond the vectors in use.
     fn eventfd(&self, vector: usize) -> Option<&EventFd>;
 
-    /// What ends when the card does, if there is such a thing. Nothing is to be read from it.
+    /// Returns a descriptor that closes when the card is gone, if the bus has one. Nothing is read from it.
     fn lifeline(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Register accesses so far.
+    /// Returns the register accesses so far.
     fn accesses(&self) -> Accesses;
 
-    /// Whether the card is gone: its registers then read as all ones.
+    /// Returns whether the card is gone. Its registers then read as all ones.
     fn is_gone(&self) -> bool;
 }
 
-/// Registers that are mapped, from an offset of BAR0 on.
+/// A mapped part of BAR0.
 #[derive(Debug)]
 struct Area {
+    /// Offset of the part in BAR0, bytes.
     offset: u64,
     memory: MappedFile,
 }
@@ -108,36 +75,36 @@ struct Area {
 pub struct VfioUserHal {
     socket: PathBuf,
     connection: Connection,
-    /// What of BAR0 is mapped.
+    /// Mapped parts of BAR0.
     areas: Vec<Area>,
     ram: Ram,
     family: Family,
     eventfds: Vec<EventFd>,
     accesses: Accesses,
-    /// Why nothing works any more.
+    /// Error that ended the connection.
     broken: Option<HalError>,
 }
 
 impl VfioUserHal {
-    /// The socket that it was attached to.
+    /// Returns the path of the server's socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Which VF it is.
+    /// Returns the VF's device family.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// Whether rings and interrupts are reached by memory that is shared with the server, and not by messages.
+    /// Returns whether registers of rings and interrupts are memory shared with the server.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         !self.areas.is_empty()
     }
 
-    /// The mapping that holds a register, and where in it, if any does.
+    /// Returns the mapping that holds a register, and the register's offset in it.
     fn mapped(&self, offset: u32) -> Option<(&MappedFile, u64)> {
         self.areas.iter().find_map(|Area { offset: start, memory }| {
             let at = u64::from(offset).checked_sub(*start)?;
@@ -145,14 +112,14 @@ impl VfioUserHal {
         })
     }
 
-    /// Why the VF does not answer any more, if that is so: its registers then read as all ones.
+    /// Returns the error that ended the connection, if it has ended. Registers then read as all ones.
     #[must_use]
     pub fn broken(&self) -> Option<&HalError> {
         self.broken.as_ref()
     }
 }
 
-impl Bus for VfioUserHal {
+impl VfBus for VfioUserHal {
     fn eventfd(&self, vector: usize) -> Option<&EventFd> {
         self.eventfds.get(vector)
     }
@@ -161,7 +128,6 @@ impl Bus for VfioUserHal {
         Some(self.connection.stream().as_fd())
     }
 
-    /// Each is a message to the server.
     fn accesses(&self) -> Accesses {
         self.accesses
     }

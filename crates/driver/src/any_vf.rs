@@ -1,0 +1,377 @@
+//! A VF of either family behind one interface, for owners that drive whichever the function turns out to be. Left out:
+//! operations of one family only, for which there are the drivers themselves.
+
+use crate::avf::vf::{self as adaptive, Wishes};
+use crate::hal::DmaHal;
+use crate::vf::{self, Checksum, Event, LinkCheck, Received, RxCounters, Statistics, TxCounters, TxError};
+use crate::vf::{TxOffload, local_mac};
+use ::avf::register::VFGEN_RSTAT;
+use ::avf::virtchnl::{self, Capabilities};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use i82576::MacAddress;
+
+/// Queue pairs of an Adaptive Virtual Function in use, at most.
+const MAX_QUEUE_PAIRS: u16 = 4;
+
+/// Frames with an error that one call skips, at most.
+const SKIPPED: usize = 64;
+
+/// Device family of a VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// Intel 82576.
+    I82576,
+    /// Intel Adaptive Virtual Function.
+    Avf,
+}
+
+impl Family {
+    /// Returns the family of a vendor and device id, or `None` if no driver knows them.
+    #[must_use]
+    pub fn of(vendor: u16, device: u16) -> Option<Self> {
+        match (vendor, device) {
+            (i82576::ids::VENDOR, i82576::ids::DEVICE_VF) => Some(Self::I82576),
+            (::avf::ids::VENDOR, ::avf::ids::DEVICE) => Some(Self::Avf),
+            _ => None,
+        }
+    }
+
+    /// Returns the driver's name for reports.
+    #[must_use]
+    pub fn driver(self) -> &'static str {
+        match self {
+            Self::I82576 => "softiov driver::vf",
+            Self::Avf => "softiov driver::avf::vf",
+        }
+    }
+
+    /// Returns the least size of BAR0, bytes.
+    #[must_use]
+    pub fn bar0_size(self) -> u64 {
+        match self {
+            Self::I82576 => i82576::ids::VF_BAR0_SIZE as u64,
+            Self::Avf => ::avf::ids::BAR0_SIZE as u64,
+        }
+    }
+
+    /// Returns the MSI-X vectors that a function must have, and those that the driver uses at most.
+    #[must_use]
+    pub fn vectors(self) -> (usize, usize) {
+        match self {
+            Self::I82576 => (i82576::ids::VF_VECTORS, i82576::ids::VF_VECTORS),
+            Self::Avf => (::avf::ids::MIN_VECTORS, usize::from(MAX_QUEUE_PAIRS) + 1),
+        }
+    }
+}
+
+/// Configuration of a VF, for each family.
+#[derive(Debug, Clone, Copy)]
+pub struct AnyVfConfig {
+    /// Configuration of an 82576's VF. Its seed gives a VF of either family an address if the PF gives none.
+    pub i82576: vf::Config,
+    /// Configuration of an Adaptive Virtual Function.
+    pub avf: Wishes,
+}
+
+impl Default for AnyVfConfig {
+    /// Returns a configuration for interrupt-driven owners: rings of 256, 20,000 interrupts a second, every queue in use.
+    fn default() -> Self {
+        let avf = Wishes {
+            pairs: MAX_QUEUE_PAIRS,
+            descriptors: 256,
+            batch: 16,
+            interval_us: 50,
+            spread: true,
+            ..Wishes::default()
+        };
+        Self { i82576: vf::Config::default(), avf }
+    }
+}
+
+impl AnyVfConfig {
+    /// Uses flexible receive descriptors in an Adaptive Virtual Function.
+    #[must_use]
+    pub fn flexible(mut self) -> Self {
+        self.avf.capabilities = self.avf.capabilities.and(Capabilities::RX_FLEX_DESC);
+        self.avf.form = ::avf::descriptor::rx::Form::FlexLate;
+        self
+    }
+}
+
+/// A driver of either family has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AnyVfError {
+    /// The 82576's driver.
+    #[error(transparent)]
+    I82576(#[from] vf::VfError),
+    /// The driver of an Adaptive Virtual Function.
+    #[error(transparent)]
+    Avf(#[from] adaptive::VfError),
+}
+
+impl AnyVfError {
+    /// Returns whether the PF's driver is absent or does not reply, so that a later attempt may succeed.
+    #[must_use]
+    pub fn is_pf_unavailable(&self) -> bool {
+        matches!(
+            self,
+            Self::I82576(vf::VfError::PfInReset | vf::VfError::Mailbox(_))
+                | Self::Avf(adaptive::VfError::NoReset | adaptive::VfError::NoAnswer(_))
+        )
+    }
+}
+
+/// State of a VF's link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// Frames can move.
+    Up,
+    /// Frames cannot move for now.
+    Down,
+    /// The function was reset: call [`AnyVf::restart`].
+    ResetNeeded,
+}
+
+/// Counters of a pair of rings, kept across resets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueCounters {
+    /// Counters of the receive ring.
+    pub rx: RxCounters,
+    /// Counters of the transmit ring.
+    pub tx: TxCounters,
+}
+
+/// A VF of either family and its driver's state.
+#[derive(Debug)]
+pub enum AnyVf {
+    /// VF of an 82576.
+    I82576(Box<crate::Vf>),
+    /// Adaptive Virtual Function.
+    Avf(Box<adaptive::Vf>),
+}
+
+impl From<crate::Vf> for AnyVf {
+    fn from(vf: crate::Vf) -> Self {
+        Self::I82576(Box::new(vf))
+    }
+}
+
+impl AnyVf {
+    /// Probes the function. No frame moves before [`AnyVf::start`].
+    ///
+    /// # Errors
+    /// [`AnyVfError`].
+    pub fn probe<H: DmaHal>(hal: &mut H, family: Family, config: &AnyVfConfig) -> Result<Self, AnyVfError> {
+        Ok(match family {
+            Family::I82576 => crate::Vf::probe(hal, &config.i82576)?.into(),
+            Family::Avf => {
+                let mac = local_mac(config.i82576.seed);
+                Self::Avf(Box::new(adaptive::Vf::probe_with(hal, mac, config.avf)?))
+            }
+        })
+    }
+
+    /// Starts the function.
+    ///
+    /// # Errors
+    /// [`AnyVfError`].
+    pub fn start<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AnyVfError> {
+        match self {
+            Self::I82576(vf) => Ok(vf.start(hal)?),
+            Self::Avf(vf) => Ok(vf.start(hal)?),
+        }
+    }
+
+    /// Starts the function again after a reset. Pending frames are lost.
+    ///
+    /// # Errors
+    /// [`AnyVfError`].
+    pub fn restart<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AnyVfError> {
+        match self {
+            Self::I82576(vf) => Ok(vf.restart(hal)?),
+            Self::Avf(vf) => Ok(vf.restart(hal)?),
+        }
+    }
+
+    /// Stops the function. A function that is gone is left alone.
+    pub fn stop<H: DmaHal>(&mut self, hal: &mut H) {
+        match self {
+            Self::I82576(vf) => vf.stop(hal),
+            // A mailbox that reads as all ones never replies.
+            Self::Avf(vf) if hal.read(VFGEN_RSTAT) != u32::MAX => drop(vf.stop(hal)),
+            Self::Avf(_) => {}
+        }
+    }
+
+    /// Returns the device family.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        match self {
+            Self::I82576(_) => Family::I82576,
+            Self::Avf(_) => Family::Avf,
+        }
+    }
+
+    /// Returns the MAC address in use. A reset may change it.
+    #[must_use]
+    pub fn mac(&self) -> MacAddress {
+        match self {
+            Self::I82576(vf) => vf.mac(),
+            Self::Avf(vf) => vf.mac(),
+        }
+    }
+
+    /// Returns whether every transmit queue has `wanted` free descriptors, after a look for completions if need be.
+    pub fn has_room<H: DmaHal>(&mut self, hal: &mut H, wanted: usize) -> bool {
+        let free = |vf: &Self| match vf {
+            Self::I82576(vf) => vf.tx_free(),
+            Self::Avf(vf) => vf.tx_free(),
+        };
+        if free(self) < wanted {
+            // The card completes only descriptors that it was told of.
+            self.flush(hal);
+            match self {
+                Self::I82576(vf) => vf.clean(hal),
+                Self::Avf(vf) => vf.clean(hal),
+            };
+        }
+        free(self) >= wanted
+    }
+
+    /// Queues a packet. [`AnyVf::flush`] tells the card of it at the latest.
+    ///
+    /// # Errors
+    /// [`TxError`].
+    pub fn transmit<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        packet: &[u8],
+        offload: &TxOffload,
+    ) -> Result<(), TxError> {
+        match self {
+            Self::I82576(vf) => vf.transmit(hal, packet, offload),
+            Self::Avf(vf) => vf.transmit_flow(hal, packet, offload),
+        }
+    }
+
+    /// Rings the transmit doorbells for queued packets.
+    pub fn flush<H: DmaHal>(&mut self, hal: &mut H) {
+        match self {
+            Self::I82576(vf) => vf.flush(hal),
+            Self::Avf(vf) => vf.flush(hal),
+        }
+    }
+
+    /// The next received frame, copied to the front of `into`; `None` if there is none. One that cannot be had is passed over
+    /// and counted. Hashes are not told.
+    pub fn receive<H: DmaHal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
+        match self {
+            Self::I82576(vf) => {
+                for _ in 0..SKIPPED {
+                    if let Ok(received) = vf.receive(hal, into) {
+                        return received;
+                    }
+                }
+                None
+            }
+            Self::Avf(vf) => vf.receive_any(hal, into).as_ref().map(describe),
+        }
+    }
+
+    /// Handles the message of an MSI-X vector.
+    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> Event {
+        match self {
+            Self::I82576(vf) => vf.handle_interrupt(hal, vector),
+            Self::Avf(vf) => vf.handle_interrupt(hal, vector),
+        }
+    }
+
+    /// Posts free buffers and unmasks the receive vectors, once every received frame is taken.
+    pub fn receive_done<H: DmaHal>(&mut self, hal: &mut H) {
+        match self {
+            Self::I82576(vf) => vf.receive_done(hal),
+            Self::Avf(vf) => vf.receive_done(hal),
+        }
+    }
+
+    /// Returns the state of the link. A stopped function needs a restart, as one that was reset does.
+    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> LinkState {
+        match self {
+            Self::I82576(vf) => link(vf.check_link(hal), vf.is_running()),
+            Self::Avf(vf) => adaptive_link(vf.check_link(hal), vf.is_running()),
+        }
+    }
+
+    /// Does the driver's periodic work (every two seconds) and returns the state of the link.
+    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> LinkState {
+        match self {
+            Self::I82576(vf) => link(vf.watchdog(hal), vf.is_running()),
+            Self::Avf(vf) => adaptive_link(vf.watchdog(hal), vf.is_running()),
+        }
+    }
+
+    /// Returns the card's counters. An Adaptive Virtual Function has none of loopback frames, and counts no check
+    /// sequences; its counters are zero if the PF does not reply.
+    pub fn statistics<H: DmaHal>(&mut self, hal: &mut H) -> Statistics {
+        match self {
+            Self::I82576(vf) => vf.statistics(hal),
+            Self::Avf(vf) => counted(&vf.statistics(hal).unwrap_or_default()),
+        }
+    }
+
+    /// Returns the driver's counters of each pair of rings.
+    #[must_use]
+    pub fn queue_counters(&self) -> Vec<QueueCounters> {
+        match self {
+            Self::I82576(vf) => vec![QueueCounters { rx: vf.rx_counters(), tx: vf.tx_counters() }],
+            Self::Avf(vf) => vf.queue_counters().map(|(rx, tx)| QueueCounters { rx, tx }).collect(),
+        }
+    }
+}
+
+fn link(check: LinkCheck, running: bool) -> LinkState {
+    match check {
+        LinkCheck::ResetNeeded => LinkState::ResetNeeded,
+        LinkCheck::Up(_) => LinkState::Up,
+        LinkCheck::Down if !running => LinkState::ResetNeeded,
+        LinkCheck::Down | LinkCheck::Gone => LinkState::Down,
+    }
+}
+
+fn adaptive_link(check: adaptive::Link, running: bool) -> LinkState {
+    match check {
+        adaptive::Link::ResetNeeded => LinkState::ResetNeeded,
+        adaptive::Link::Up(_) => LinkState::Up,
+        adaptive::Link::Down if !running => LinkState::ResetNeeded,
+        adaptive::Link::Down => LinkState::Down,
+    }
+}
+
+/// Converts the description of a frame that an Adaptive Virtual Function received.
+fn describe(received: &adaptive::Received) -> Received {
+    let checksum = |wrong: Option<bool>| match wrong {
+        None => Checksum::Unknown,
+        Some(false) => Checksum::Good,
+        Some(true) => Checksum::Bad,
+    };
+    Received {
+        length: received.length,
+        ip_checksum: checksum(received.said.checksums.map(|found| found.ip_wrong)),
+        l4_checksum: checksum(received.said.checksums.map(|found| found.l4_wrong)),
+        vlan: received.said.tag,
+        rss: None,
+    }
+}
+
+fn counted(of: &virtchnl::Statistics) -> Statistics {
+    Statistics {
+        rx_packets: of.rx_unicast.saturating_add(of.rx_multicast).saturating_add(of.rx_broadcast),
+        tx_packets: of.tx_unicast.saturating_add(of.tx_multicast).saturating_add(of.tx_broadcast),
+        rx_octets: of.rx_bytes,
+        tx_octets: of.tx_bytes,
+        rx_multicast: of.rx_multicast,
+        ..Statistics::default()
+    }
+}
