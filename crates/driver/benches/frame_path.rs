@@ -1,0 +1,296 @@
+//! Cost of a frame in the VF drivers: bursts that a VF sends and receives, over shared memory as live guests have it. The
+//! benchmark plays the card and the PF: it completes descriptors and copies no frame.
+//!
+//! Prints the median of many rounds, and with FRAME_PATH_CALLS=n in the environment runs the cases whose name contains the
+//! first argument n times without measuring, for callgrind.
+//!
+//! Left out: the card; cache lines that another processor has.
+
+use avf::admin::{self, Descriptor};
+use avf::descriptor::rx as avf_rx;
+use avf::virtchnl::reply::encode;
+use avf::virtchnl::{QueuePair, Request, Resources, Version};
+use driver::any_vf::{AnyVfConfig, Family};
+use driver::avf::vf::Wishes;
+use driver::vf::{Config, TxOffload};
+use driver::{Access, AnyVf, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use i82576::descriptor::rx::status;
+use i82576::register::{rx, tx, vf};
+use i82576::{Time, bits, mailbox};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use vfio_client::{RAM_BASE, Ram};
+
+const RING: usize = 256;
+const BURST: usize = 32;
+/// Bytes of shared memory.
+const MEMORY: u64 = 4 << 20;
+/// Bytes of a transmit descriptor, in either family.
+const TX_SIZE: usize = 16;
+/// Bytes of a receive buffer. Buffers follow each other.
+const BUFFER: u64 = 2048;
+const ROUNDS: usize = 51;
+const ROUND: Duration = Duration::from_millis(4);
+
+/// A ring in shared memory, as the card sees it.
+#[derive(Debug, Default, Clone, Copy)]
+struct Ring {
+    base: u64,
+    /// Slot that the card uses next.
+    head: usize,
+}
+
+/// Registers and memory of a VF, and the PF's replies to its driver.
+#[derive(Debug)]
+struct Bus {
+    ram: Ram,
+    /// BAR0, a word each.
+    registers: Vec<u32>,
+    /// Replies that the admin queue has sent.
+    replies: usize,
+    tx: Ring,
+    rx: Ring,
+}
+
+impl Hal for Bus {
+    fn read(&mut self, offset: u32) -> u32 {
+        let word = self.registers[offset as usize / 4];
+        match offset {
+            vf::V2PMAILBOX => word | bits::v2p::VFU,
+            avf::register::VFGEN_RSTAT => 2,
+            _ => word,
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.registers[offset as usize / 4] = value;
+        if (offset, value) == (vf::V2PMAILBOX, bits::v2p::REQ) {
+            self.registers[vf::V2PMAILBOX as usize / 4] = bits::v2p::PFACK | bits::v2p::PFSTS;
+            self.registers[vf::VMBMEM as usize / 4] |= mailbox::ACK | mailbox::CTS;
+            let id = self.registers[vf::VMBMEM as usize / 4] & mailbox::ID_MASK;
+            if id == mailbox::id::VF_RESET {
+                self.registers[vf::VMBMEM as usize / 4] = id | mailbox::ACK;
+            }
+        }
+        if offset == avf::register::VF_ATQT && value != 0 {
+            self.reply(value as usize);
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    fn wait(&mut self, _: Duration) {}
+}
+
+impl DmaHal for Bus {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        self.ram.allocate(length, align)
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        self.ram.read(iova, into);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        self.ram.write(iova, from);
+    }
+
+    #[inline]
+    fn prefetch(&self, iova: u64, length: usize, access: Access) {
+        self.ram.prefetch(iova, length, access);
+    }
+}
+
+impl Bus {
+    fn new() -> Self {
+        let ram = Ram::new(RAM_BASE, MEMORY).expect("memory can be shared");
+        let registers = vec![0; avf::ids::BAR0_SIZE / 4];
+        Self { ram, registers, replies: 0, tx: Ring::default(), rx: Ring::default() }
+    }
+
+    fn address(&self, low: u32, high: u32) -> u64 {
+        let [low, high] = [low, high].map(|offset| self.registers[offset as usize / 4]);
+        u64::from(low) | u64::from(high) << 32
+    }
+
+    /// Grants the request before `tail` of an AVF's admin queue.
+    fn reply(&mut self, tail: usize) {
+        let requests = self.address(avf::register::VF_ATQBAL, avf::register::VF_ATQBAH);
+        let replies = self.address(avf::register::VF_ARQBAL, avf::register::VF_ARQBAH);
+        let slots = (self.registers[avf::register::VF_ATQLEN as usize / 4] & 0x3ff) as usize;
+        let mut raw = [0; admin::SIZE];
+        self.ram.read(requests + ((tail + slots - 1) % slots * admin::SIZE) as u64, &mut raw);
+        let request = Descriptor::parse(&raw);
+        let mut body = vec![0; request.length.into()];
+        self.ram.read(request.address.max(RAM_BASE), &mut body);
+        let place = replies + (self.replies % slots * admin::SIZE) as u64;
+        self.ram.read(place, &mut raw);
+        let body = self.body(request.cookie_high, &body);
+        self.ram.write(Descriptor::parse(&raw).address, &body);
+        let reply = Descriptor {
+            flags: admin::flag::DD | admin::flag::CMP | admin::flag::BUF,
+            opcode: admin::opcode::SEND_TO_VF,
+            length: body.len() as u16,
+            cookie_high: request.cookie_high,
+            ..Descriptor::default()
+        };
+        self.ram.write(place, &reply.emit());
+        self.replies += 1;
+    }
+
+    fn body(&mut self, number: u32, body: &[u8]) -> Vec<u8> {
+        match Request::decode(number, body) {
+            Ok(Request::Version(_)) => encode(&Version::V1_1),
+            Ok(Request::Resources(wanted)) => encode(&Resources {
+                pairs: 1,
+                vectors: 2,
+                max_frame: 0,
+                capabilities: wanted.unwrap_or_default(),
+                vsi: 1,
+                mac: [2, 0, 0, 0, 0, 1],
+            }),
+            Ok(Request::ConfigureQueues(_, pairs)) => {
+                if let Some(QueuePair { tx, rx }) = pairs.iter().next() {
+                    (self.tx.base, self.rx.base) = (tx.base, rx.base);
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A VF, its bus, and the card's next completions.
+struct Bench {
+    bus: Bus,
+    vf: AnyVf,
+    frame: Vec<u8>,
+    /// Received descriptors of a burst, all alike.
+    received: Vec<u8>,
+    rx_size: usize,
+    /// Byte of a transmit descriptor with the report bit, the bit, and where and what the card reports.
+    report: (usize, u8, usize, u8),
+    buffer: Vec<u8>,
+}
+
+impl Bench {
+    fn new(family: Family, config: &AnyVfConfig, length: usize) -> Self {
+        let mut bus = Bus::new();
+        let mut vf = AnyVf::probe(&mut bus, family, config).expect("the VF probes");
+        vf.start(&mut bus).expect("the VF starts");
+        let mut frame = vec![0; length];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+        let (descriptor, rx_size, report) = match family {
+            Family::I82576 => {
+                bus.tx.base = bus.address(vf::TX_BLOCK + tx::TDBAL, vf::TX_BLOCK + tx::TDBAH);
+                bus.rx.base = bus.address(vf::RX_BLOCK + rx::RDBAL, vf::RX_BLOCK + rx::RDBAH);
+                let back = i82576::descriptor::rx::WriteBack {
+                    length: length as u16,
+                    status: status::EOP,
+                    ..Default::default()
+                };
+                (back.emit().to_vec(), 16, (11, 0x08, 12, 1))
+            }
+            Family::Avf => {
+                let form = config.avf.form;
+                let back = avf_rx::WriteBack {
+                    length: length as u16,
+                    end_of_packet: true,
+                    ..avf_rx::WriteBack::default()
+                };
+                (back.emit(form)[..form.size()].to_vec(), form.size(), (8, 0x20, 8, 0xf))
+            }
+        };
+        let received = descriptor.repeat(BURST);
+        let mut first = [0; 8];
+        bus.ram.read(bus.rx.base, &mut first);
+        for slot in 0..RING as u64 {
+            bus.ram.write(u64::from_le_bytes(first) + slot * BUFFER, &frame);
+        }
+        Self { bus, vf, frame, received, rx_size, report, buffer: vec![0; 2048] }
+    }
+
+    /// Plays the card: completes a burst that was sent, and delivers one.
+    fn complete(&mut self) {
+        let Self { bus, report: (asked_at, asked, at, done), .. } = self;
+        let mut sent = [0; BURST * TX_SIZE];
+        let base = bus.tx.base + (bus.tx.head * TX_SIZE) as u64;
+        bus.ram.read(base, &mut sent);
+        for (slot, raw) in (0..).zip(sent.as_chunks::<TX_SIZE>().0) {
+            if raw[*asked_at] & *asked != 0 {
+                bus.ram.write(base + slot * TX_SIZE as u64 + *at as u64, &[*done]);
+            }
+        }
+        bus.tx.head = (bus.tx.head + BURST) % RING;
+        bus.ram.write(bus.rx.base + (bus.rx.head * self.rx_size) as u64, &self.received);
+        bus.rx.head = (bus.rx.head + BURST) % RING;
+    }
+
+    /// Sends a burst and receives one.
+    fn exchange(&mut self) {
+        let Self { bus, vf, frame, .. } = self;
+        let sent = (0..BURST).take_while(|_| vf.transmit(bus, frame, &TxOffload::default()).is_ok()).count();
+        vf.flush(bus);
+        assert_eq!(sent, BURST);
+        self.complete();
+        let Self { bus, vf, frame, .. } = self;
+        let mut received = 0;
+        let buffer = &mut self.buffer;
+        while let Some(found) = vf.receive(bus, buffer) {
+            if found.length == frame.len() && buffer[6..12] == frame[6..12] {
+                received += 1;
+            }
+        }
+        assert_eq!(black_box(received), BURST);
+    }
+}
+
+/// Returns how often to call without measuring, if the environment says so.
+fn calls() -> Option<u32> {
+    std::env::var("FRAME_PATH_CALLS").ok()?.parse().ok()
+}
+
+/// Returns nanoseconds a frame: the median of rounds.
+fn median(bench: &mut Bench) -> f64 {
+    let mut rounds: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let (start, mut calls) = (Instant::now(), 0);
+            while start.elapsed() < ROUND {
+                (0..8).for_each(|_| bench.exchange());
+                calls += 8;
+            }
+            start.elapsed().as_nanos() as f64 / f64::from(calls) / BURST as f64
+        })
+        .collect();
+    rounds.sort_by(f64::total_cmp);
+    rounds[ROUNDS / 2]
+}
+
+fn main() {
+    let size = RING as u16;
+    let i82576 =
+        Config { batch: BURST as u16, rx_descriptors: size, tx_descriptors: size, ..Config::default() };
+    let avf = Wishes { pairs: 1, descriptors: size, batch: BURST as u16, ..Wishes::default() };
+    let legacy = AnyVfConfig { i82576, avf };
+    let flexible = legacy.flexible();
+    for (name, family, config) in [
+        ("82576", Family::I82576, legacy),
+        ("AVF legacy", Family::Avf, legacy),
+        ("AVF flexible", Family::Avf, flexible),
+    ] {
+        for length in [64, 1514] {
+            let name = format!("send and receive, {name}, {length} bytes");
+            let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+            if !arguments.all(|part| name.contains(&part)) {
+                continue;
+            }
+            let mut bench = Bench::new(family, &config, length);
+            match calls() {
+                Some(calls) => (0..calls).for_each(|_| bench.exchange()),
+                None => println!("{name:45} {:7.1} ns/frame", median(&mut bench)),
+            }
+        }
+    }
+}
