@@ -4,12 +4,15 @@
 use core::time::Duration;
 use i82576::Time;
 
-/// What is about to be done with memory.
+/// Bytes of the longest descriptor of any family.
+pub const DESCRIPTOR: usize = 32;
+
+/// Purpose of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It is read.
+    /// Memory will be read.
     Read,
-    /// It is written.
+    /// Memory will be written.
     Write,
 }
 
@@ -60,7 +63,27 @@ pub trait DmaHal: Hal {
     /// Copies into DMA memory. Earlier writes are visible to the card before this one (release).
     fn dma_write(&mut self, iova: u64, from: &[u8]);
 
-    /// Says that `length` bytes at `iova` are about to be copied out, or in. A hint: by default nothing is done.
+    /// Copies consecutive descriptors of `size` bytes, 16 or 32, that the card has completed, each to the front of an element of
+    /// `into`, up to the first that it has not. Bit 0 of a descriptor's ninth byte says so, and is read before the rest. Returns
+    /// how many were copied.
+    ///
+    /// `iova` is a multiple of `size`.
+    #[inline]
+    fn read_completed(&self, iova: u64, size: usize, into: &mut [[u8; DESCRIPTOR]]) -> usize {
+        let mut completed = 0;
+        for (at, raw) in (iova..).step_by(size).zip(into) {
+            let mut done = [0];
+            self.dma_read(at + 8, &mut done);
+            if done[0] & 1 == 0 {
+                break;
+            }
+            self.dma_read(at, &mut raw[..size]);
+            completed += 1;
+        }
+        completed
+    }
+
+    /// Fetches `length` bytes at `iova` into the cache, to be copied out or in soon. A hint: the default does nothing.
     #[inline]
     fn prefetch(&self, iova: u64, length: usize, access: Access) {
         let _ = (iova, length, access);

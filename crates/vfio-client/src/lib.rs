@@ -3,7 +3,7 @@
 //!
 //! [`VfioUserHal::attach`] does to a VF what a VMM and a guest's kernel do before a driver probes it.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | `attach` | the conversation with the server up to a VF that can be probed |
 //! | `connection` | requests that wait for their reply, and posted writes |
@@ -25,6 +25,7 @@ pub use ram::Ram;
 
 use connection::Connection;
 use driver::any_vf::Family;
+use driver::hal::DESCRIPTOR;
 use driver::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
 use host::memory::MappedFile;
@@ -186,6 +187,11 @@ impl DmaHal for VfioUserHal {
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
         self.ram.read(iova, into);
+    }
+
+    #[inline]
+    fn read_completed(&self, iova: u64, size: usize, into: &mut [[u8; DESCRIPTOR]]) -> usize {
+        self.ram.read_completed(iova, size, into)
     }
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {

@@ -1,5 +1,6 @@
 //! Memory that a driver shares with its card, at one device address. The DMA half of a Hal over shared memory.
 
+use driver::hal::DESCRIPTOR;
 use driver::{Access, DmaRegion, OutOfDmaMemory};
 use host::shared::{SharedMemory, SharedMemoryError};
 use std::sync::atomic::{Ordering, fence};
@@ -51,6 +52,16 @@ impl Ram {
         let read = self.memory.memory().read(iova.wrapping_sub(self.base), into);
         fence(Ordering::Acquire);
         assert!(read.is_ok(), "the driver read {} bytes at {iova:#x}, outside its memory", into.len());
+    }
+
+    /// Implements [`driver::DmaHal::read_completed`].
+    ///
+    /// # Panics
+    /// The driver reads outside its memory.
+    #[inline]
+    pub fn read_completed(&self, iova: u64, size: usize, into: &mut [[u8; DESCRIPTOR]]) -> usize {
+        let completed = self.memory.memory().read_completed(iova.wrapping_sub(self.base), size, into);
+        completed.expect("the driver reads descriptors in its memory")
     }
 
     /// Implements [`driver::DmaHal::prefetch`].

@@ -13,9 +13,10 @@ const ORDERED_LIMIT: usize = 64;
 const WORD: usize = size_of::<u64>();
 /// Bytes of a frame that its headers mostly are in.
 const HEAD: usize = 64;
-/// Bytes of a descriptor.
-const SHORT: usize = 16;
-const LONG: usize = 32;
+/// Bytes of a short descriptor.
+pub(super) const SHORT: usize = 16;
+/// Bytes of a long descriptor.
+pub(super) const LONG: usize = 32;
 
 /// Copies guest bytes into `buffer`, looking at each once.
 ///
@@ -142,6 +143,43 @@ unsafe fn store<const N: usize, const SIZE: usize>(
             slot.store(u64::from_ne_bytes(words[*index]), Ordering::Release);
         }
     }
+}
+
+/// Copies descriptors of `size` bytes, [`SHORT`] or else [`LONG`], up to the first that is not completed; see
+/// [`super::MappedFile::read_completed`]. Returns how many.
+///
+/// # Safety
+/// As many descriptors as `into` has elements must be mapped from `source` on, aligned to words, and not be part of `into`.
+#[inline]
+pub(super) unsafe fn completed_out_of_guest(
+    source: *const u8,
+    size: usize,
+    into: &mut [[u8; LONG]],
+) -> usize {
+    let words = source.cast_mut().cast::<u64>();
+    // SAFETY: the caller vouches for descriptors of that many words.
+    if size == SHORT { unsafe { load::<2>(words, into) } } else { unsafe { load::<4>(words, into) } }
+}
+
+/// Loads descriptors of `N` words up to the first without bit 0 in its second word, which is loaded first.
+///
+/// # Safety
+/// As many descriptors as `into` has elements must be mapped from `source` on, and `source` must be aligned.
+#[inline(always)]
+unsafe fn load<const N: usize>(source: *mut u64, into: &mut [[u8; LONG]]) -> usize {
+    for (at, raw) in into.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for the words of every descriptor, of which `at` is one and `index` is in it.
+        let word = |index: usize| unsafe { AtomicU64::from_ptr(source.add(at * N + index)) };
+        let second = word(1).load(Ordering::Acquire);
+        if second & 1 == 0 {
+            return at;
+        }
+        for (index, bytes) in raw.as_chunks_mut::<WORD>().0.iter_mut().enumerate().take(N) {
+            let loaded = if index == 1 { second } else { word(index).load(Ordering::Relaxed) };
+            *bytes = loaded.to_ne_bytes();
+        }
+    }
+    into.len()
 }
 
 /// The words of a descriptor in the order in which they are written: the second, which says that the descriptor is done, last.

@@ -33,6 +33,9 @@ pub use source::{FileIdentity, is_memory};
 pub use view::prefetch;
 pub(crate) use view::{View, Window};
 
+/// Bytes of the longest descriptor.
+pub const DESCRIPTOR: usize = copy::LONG;
+
 /// What a mapping permits this process to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
@@ -226,6 +229,21 @@ impl MappedFile {
     #[inline]
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), AccessError> {
         self.view.read(offset, buffer)
+    }
+
+    /// Copies descriptors of `size` bytes, 16 or 32, each to the front of an element of `into`, up to the first without bit 0 in
+    /// its second word: the device sets that bit when the rest is written. Returns how many were copied.
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`]; descriptors of another size, or not aligned to words, are out of range too.
+    #[inline]
+    pub fn read_completed(
+        &self,
+        offset: u64,
+        size: usize,
+        into: &mut [[u8; DESCRIPTOR]],
+    ) -> Result<usize, AccessError> {
+        self.view.read_completed(offset, size, into)
     }
 
     /// Copies bytes in. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by word

@@ -68,6 +68,33 @@ fn every_length_and_alignment_is_written_whole() {
 }
 
 #[test]
+fn completed_descriptors_are_read_up_to_the_first_pending() {
+    let fd = memfd(1);
+    let map = mapped(&fd, 1);
+    for size in [16, 32] {
+        let ring: Vec<u8> = (1..=4_u8).flat_map(|slot| vec![slot << 1 | 1; size]).collect();
+        map.write(64, &ring).unwrap();
+        map.write(64 + 2 * size as u64 + 8, &[6]).unwrap();
+        let mut found = [[0; DESCRIPTOR]; 4];
+        assert_eq!(map.read_completed(64, size, &mut found), Ok(2));
+        assert!((0..2).all(|slot| found[slot][..size] == ring[slot * size..][..size]));
+        assert_eq!(found[2], [0; DESCRIPTOR]);
+        assert_eq!(map.read_completed(64, size, &mut found[..1]), Ok(1));
+    }
+}
+
+#[test]
+fn descriptors_outside_or_askew_are_refused() {
+    let fd = memfd(1);
+    let map = mapped(&fd, 1);
+    let mut found = [[0; DESCRIPTOR]; 4];
+    for (offset, size) in [(PAGE - 48, 16), (PAGE - 96, 32), (u64::MAX - 15, 16), (4, 16), (0, 24)] {
+        assert!(map.read_completed(offset, size, &mut found).is_err(), "{offset:#x}, {size} bytes");
+    }
+    assert_eq!(map.read_completed(PAGE - 64, 16, &mut found), Ok(0));
+}
+
+#[test]
 fn a_read_only_mapping_refuses_stores() {
     let fd = memfd(1);
     let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadOnly).unwrap();

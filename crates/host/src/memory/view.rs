@@ -65,6 +65,23 @@ impl View {
         Ok(())
     }
 
+    /// See [`MappedFile::read_completed`].
+    #[inline]
+    pub(crate) fn read_completed(
+        &self,
+        offset: u64,
+        size: usize,
+        into: &mut [[u8; copy::LONG]],
+    ) -> Result<usize, AccessError> {
+        let len = size.saturating_mul(into.len());
+        let source = self.at(offset, len)?;
+        if !source.cast::<u64>().is_aligned() || !matches!(size, copy::SHORT | copy::LONG) {
+            return Err(AccessError::OutOfRange { offset, len });
+        }
+        // SAFETY: `at` checked that as many descriptors of `size` bytes as `into` has elements are mapped; they are aligned.
+        Ok(unsafe { copy::completed_out_of_guest(source.as_ptr(), size, into) })
+    }
+
     /// See [`MappedFile::write`].
     #[inline]
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
