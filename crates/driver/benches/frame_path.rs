@@ -12,6 +12,7 @@ use avf::virtchnl::reply::encode;
 use avf::virtchnl::{QueuePair, Request, Resources, Version};
 use driver::any_vf::{AnyVfConfig, Family};
 use driver::avf::vf::Wishes;
+use driver::hal::DESCRIPTOR;
 use driver::vf::{Config, TxOffload};
 use driver::{Access, AnyVf, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use i82576::descriptor::rx::status;
@@ -91,6 +92,11 @@ impl DmaHal for Bus {
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
         self.ram.read(iova, into);
+    }
+
+    #[inline]
+    fn read_completed(&self, iova: u64, size: usize, into: &mut [[u8; DESCRIPTOR]]) -> usize {
+        self.ram.read_completed(iova, size, into)
     }
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
@@ -231,18 +237,18 @@ impl Bench {
     /// Sends a burst and receives one.
     fn exchange(&mut self) {
         let Self { bus, vf, frame, .. } = self;
-        let sent = (0..BURST).take_while(|_| vf.transmit(bus, frame, &TxOffload::default()).is_ok()).count();
+        let sent = vf.transmit_burst(bus, &[&frame[..]; BURST], &TxOffload::default());
         vf.flush(bus);
         assert_eq!(sent, BURST);
         self.complete();
         let Self { bus, vf, frame, .. } = self;
         let mut received = 0;
         let buffer = &mut self.buffer;
-        while let Some(found) = vf.receive(bus, buffer) {
-            if found.length == frame.len() && buffer[6..12] == frame[6..12] {
+        vf.receive_burst(bus, BURST, |mut found| {
+            if found.copy_to(buffer) == Ok(frame.len()) && buffer[6..12] == frame[6..12] {
                 received += 1;
             }
-        }
+        });
         assert_eq!(black_box(received), BURST);
     }
 }

@@ -14,6 +14,8 @@ extern crate std;
 pub mod any_vf;
 pub mod avf;
 pub mod conduct;
+#[cfg(test)]
+mod desk;
 pub mod hal;
 pub mod moderation;
 mod offload;

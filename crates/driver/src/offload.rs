@@ -28,6 +28,8 @@ pub(crate) const HEADERS: usize = 192;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const VLAN: [u8; 2] = [0x81, 0x00];
+/// Bytes of a VLAN tag (IEEE 802.1Q).
+pub(crate) const VLAN_TAG: usize = 4;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// Hop-by-hop, routing and destination options of IPv6: the headers whose length is where one expects it.
@@ -42,6 +44,11 @@ pub(crate) struct Headers {
     l4: usize,
     ipv4: bool,
     tcp: bool,
+}
+
+/// Returns the bytes of the VLAN tag in a frame.
+pub(crate) fn tag_bytes(frame: &[u8]) -> usize {
+    if frame.get(12..14) == Some(&VLAN) { VLAN_TAG } else { 0 }
 }
 
 impl Headers {

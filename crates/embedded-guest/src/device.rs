@@ -1,11 +1,12 @@
-//! The VF driver as the TCP/IP stack's network device: tokens over fixed buffers, nothing allocated for a frame.
+//! The VF driver as the TCP/IP stack's network device: tokens over fixed buffers, nothing allocated for a frame. Frames are
+//! received in bursts, which the stack takes one by one; those that it sends are published together by the guest's loop.
 //!
 //! Checksums and segmentation are the card's work; what it did not look at, [`checksum`] does.
 //! Left out: when to look, and interrupts, which are the guest's loop's ([`crate::guest`]).
 
 use crate::checksum;
 use driver::AnyVf;
-use driver::vf::TxOffload;
+use driver::vf::{Received, TxOffload};
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
 use smoltcp::time::Instant;
 use std::num::NonZeroUsize;
@@ -15,8 +16,10 @@ use vfio_client::VfBus;
 pub(crate) const MAX_FRAME: usize = 1514;
 /// Longest frame before the card cuts it: the longest IPv4 packet with its Ethernet header.
 const MAX_SEGMENTED: usize = 14 + 65_535;
-/// Frames that are looked at in search of one that is intact, before others get their turn.
+/// Frames that one call checks for one that is intact, at most.
 const LOOKS: usize = 64;
+/// Frames received in a burst, at most.
+const BURST: usize = 32;
 /// Descriptors for one frame: a context and its data.
 const FRAME_SLOTS: usize = 2;
 /// Descriptors for the longest frame before segmentation, in buffers of 2 KB, and its context.
@@ -31,16 +34,59 @@ pub struct Refused {
     pub transmit: u64,
 }
 
-/// A VF, its bus, and a buffer for each direction.
+/// A VF, its bus, and buffers for each direction.
 #[derive(Debug)]
 pub(crate) struct Port<H> {
     pub(crate) hal: H,
     pub(crate) vf: AnyVf,
-    rx: Box<[u8]>,
+    rx: Burst,
     tx: Box<[u8]>,
-    /// The receive ring was found empty at the last look.
+    /// The last look for frames found none.
     pub(crate) drained: bool,
     pub(crate) refused: Refused,
+}
+
+/// Frames of a burst that the stack has not taken.
+#[derive(Debug)]
+struct Burst {
+    buffers: Box<[[u8; MAX_FRAME]]>,
+    /// Descriptions of the burst's frames, in the order of their buffers.
+    received: Vec<Received>,
+    /// Frames that were taken.
+    taken: usize,
+}
+
+impl Default for Burst {
+    fn default() -> Self {
+        let buffers = vec![[0; MAX_FRAME]; BURST].into();
+        Self { buffers, received: Vec::with_capacity(BURST), taken: 0 }
+    }
+}
+
+impl Burst {
+    fn is_empty(&self) -> bool {
+        self.taken == self.received.len()
+    }
+
+    /// Receives a burst in place of the last. Returns whether there were frames; those that do not fit are lost.
+    fn fill<H: VfBus>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
+        let Self { buffers, received, taken } = self;
+        received.clear();
+        *taken = 0;
+        let found = vf.receive_burst(hal, BURST, |mut frame| {
+            if frame.copy_to(&mut buffers[received.len()]).is_ok() {
+                received.push(frame.received());
+            }
+        });
+        found > 0
+    }
+
+    /// Returns the buffer and the description of the next frame.
+    fn next(&mut self) -> Option<(usize, Received)> {
+        let received = *self.received.get(self.taken)?;
+        self.taken += 1;
+        Some((self.taken - 1, received))
+    }
 }
 
 impl<H: VfBus> Port<H> {
@@ -48,7 +94,7 @@ impl<H: VfBus> Port<H> {
         Self {
             hal,
             vf,
-            rx: vec![0; MAX_FRAME].into(),
+            rx: Burst::default(),
             tx: vec![0; MAX_SEGMENTED].into(),
             drained: false,
             refused: Refused::default(),
@@ -60,15 +106,16 @@ impl<H: VfBus> Port<H> {
         !self.vf.has_room(&mut self.hal, SEGMENTED_SLOTS)
     }
 
-    /// The length of the next intact frame, now in `rx`.
-    fn next_frame(&mut self) -> Option<usize> {
+    /// Returns the next intact frame: its buffer and its length.
+    fn next_frame(&mut self) -> Option<(usize, usize)> {
         for _ in 0..LOOKS {
-            let Some(frame) = self.vf.receive(&mut self.hal, &mut self.rx) else {
+            if self.rx.is_empty() && !self.rx.fill(&mut self.hal, &mut self.vf) {
                 self.drained = true;
                 return None;
-            };
-            if checksum::is_intact(&self.rx[..frame.length], &frame) {
-                return Some(frame.length);
+            }
+            let Some((frame, received)) = self.rx.next() else { continue };
+            if checksum::is_intact(&self.rx.buffers[frame][..received.length], &received) {
+                return Some((frame, received.length));
             }
             self.refused.bad_checksum += 1;
         }
@@ -91,9 +138,9 @@ impl<H: VfBus> Device for Port<H> {
         if !self.vf.has_room(&mut self.hal, FRAME_SLOTS) {
             return None;
         }
-        let length = self.next_frame()?;
+        let (frame, length) = self.next_frame()?;
         let Self { hal, vf, rx, tx, refused, .. } = self;
-        Some((Rx(&rx[..length]), Tx { hal, vf, buffer: tx, refused, segment: None }))
+        Some((Rx(&rx.buffers[frame][..length]), Tx { hal, vf, buffer: tx, refused, segment: None }))
     }
 
     fn transmit(&mut self, _now: Instant) -> Option<Tx<'_, H>> {

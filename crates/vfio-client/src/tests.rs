@@ -19,7 +19,7 @@ use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
 const MEMORY: u64 = 64 << 10;
-/// Where the toy has its MSI-X capability, behind another one.
+/// Offset of the toy's MSI-X capability, which follows another one.
 const MSIX_AT: u8 = 0x70;
 /// Toy registers: the first is plain, a write to the second interrupts, a write to the third copies a byte of
 /// memory to the next, and one to the last makes the server leave.
@@ -36,7 +36,7 @@ struct Toy {
     memory: Option<(u64, MappedFile)>,
     eventfds: Vec<EventFd>,
     leaving: bool,
-    /// What the client did, in order.
+    /// Actions of the client, in order.
     said: Vec<String>,
 }
 
@@ -257,6 +257,6 @@ fn attach_refuses_other_devices() {
     let server = serve(endless);
     assert!(matches!(VfioUserHal::attach(&server.path, MEMORY), Err(HalError::NotAVf(_))), "a loop ends");
 
-    let nobody = server.path.with_file_name("nobody.sock");
-    assert!(matches!(VfioUserHal::attach(&nobody, MEMORY), Err(HalError::Connect { .. })));
+    let unserved = server.path.with_file_name("unserved.sock");
+    assert!(matches!(VfioUserHal::attach(&unserved, MEMORY), Err(HalError::Connect { .. })));
 }

@@ -106,7 +106,7 @@ impl Circle {
         let sender = &mut self.stations[from];
         if window - sender.under_way >= burst * arrivals {
             let Station { hal, vf, frame, under_way } = sender;
-            let sent = (0..burst).take_while(|_| vf.transmit(hal, frame, &offload).is_ok()).count();
+            let sent = vf.transmit_burst(hal, &[&frame[..]; BURST as usize][..burst as usize], &offload);
             vf.flush(hal);
             *under_way += sent as u64 * arrivals;
         }
@@ -118,8 +118,12 @@ impl Circle {
         let to = (from + 1) % self.stations.len();
         let (sender, size) = (address(from), self.work.size());
         let mut arrived = 0;
-        while arrived < window && self.stations[to].receive(&mut self.buffer, sender, size).is_some() {
-            arrived += 1;
+        while arrived < window {
+            let (found, ours) = self.stations[to].receive(BURST.into(), &mut self.buffer, sender, size);
+            arrived += ours;
+            if found < BURST.into() {
+                break;
+            }
         }
         let under_way = &mut self.stations[from].under_way;
         *under_way = under_way.saturating_sub(arrived);
@@ -263,17 +267,22 @@ impl Station {
 
     /// The stamp in the next frame from that sender.
     pub(crate) fn next_stamp(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<u64> {
-        self.receive(buffer, sender, size)?;
-        buffer.get(HEADER..)?.first_chunk().map(|stamp| u64::from_le_bytes(*stamp))
-    }
-
-    /// The next frame of that size from that sender, now in `buffer`; others are passed over.
-    fn receive(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<()> {
         loop {
-            let received = self.vf.receive(&mut self.hal, buffer)?;
-            if received.length == size && buffer[6..12] == sender.0 {
-                return Some(());
+            match self.receive(1, buffer, sender, size) {
+                (0, _) => return None,
+                (_, 0) => {}
+                _ => return buffer.get(HEADER..)?.first_chunk().map(|stamp| u64::from_le_bytes(*stamp)),
             }
         }
+    }
+
+    /// Copies a burst of frames to `buffer`, one over the other. Returns how many frames there were, and how many of that size
+    /// from that sender.
+    fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
+        let mut ours = 0;
+        let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {
+            ours += u64::from(frame.copy_to(buffer) == Ok(size) && buffer[6..12] == sender.0);
+        });
+        (found, ours)
     }
 }

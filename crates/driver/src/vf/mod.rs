@@ -5,7 +5,7 @@
 //!
 //! # A VF's life
 //! ```
-//! # use driver::{DmaHal, vf::{Config, Event, TxOffload, Vf, VfError}};
+//! # use driver::{DmaHal, vf::{Config, Event, RxFrame, TxOffload, Vf, VfError}};
 //! # fn owner<H: DmaHal>(hal: &mut H, interrupts: &[u16], frame: &[u8]) -> Result<(), VfError> {
 //! let mut vf = Vf::probe(hal, &Config::default())?; // reset, VF_RESET, an address
 //! vf.start(hal)?; // wishes to the PF, rings, interrupts
@@ -13,16 +13,15 @@
 //!     match vf.handle_interrupt(hal, *vector) {
 //!         Event::Received => {
 //!             let mut buffer = [0; 2048];
-//!             while let Ok(Some(received)) = vf.receive(hal, &mut buffer) {
-//!                 let _frame = &buffer[..received.length];
-//!             }
+//!             let mut burst = |frame: &mut RxFrame<'_, H>| drop(frame.copy_to(&mut buffer));
+//!             while vf.receive_burst(hal, 32, &mut burst) > 0 {}
 //!             vf.receive_done(hal); // unmasks the vector
 //!         }
 //!         Event::Mailbox => drop(vf.check_link(hal)), // ResetNeeded: vf.restart(hal)
 //!         Event::Transmitted(_) | Event::Unknown => {}
 //!     }
 //! }
-//! if vf.transmit(hal, frame, &TxOffload::default()).is_ok() {
+//! if vf.transmit_burst(hal, &[frame], &TxOffload::default()) > 0 {
 //!     vf.flush(hal); // rings the doorbell; without it, each `Config::batch` frames
 //! }
 //! vf.watchdog(hal); // every two seconds
@@ -37,13 +36,13 @@
 mod interrupt;
 mod link;
 mod mailbox;
-mod receive;
+pub(crate) mod receive;
 mod requests;
 mod reset;
 mod statistics;
 #[cfg(test)]
 mod tests;
-mod transmit;
+pub(crate) mod transmit;
 
 pub use crate::offload::TxOffload;
 pub use crate::ring::MAX_BATCH;
@@ -52,7 +51,7 @@ pub use crate::ring::transmit::{TxCounters, TxError};
 pub use interrupt::{Event, MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
 pub use link::{LinkCheck, Speed};
 pub use mailbox::MailboxError;
-pub use receive::{Checksum, Received, RssHash};
+pub use receive::{Checksum, Received, RssHash, RxFrame};
 pub use requests::multicast_hash;
 pub use reset::local_mac;
 pub use statistics::Statistics;

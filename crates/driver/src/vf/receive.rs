@@ -1,10 +1,9 @@
-//! The receive ring of an 82576's VF: its registers, and what its descriptors say of a frame. Left out: the ring itself
-//! (`ring`).
+//! The receive queue of an 82576's VF: its registers and descriptors. Left out: the ring (`ring`).
 
 use super::VfError;
 use crate::hal::DmaHal;
 use crate::ring::BUFFER;
-use crate::ring::receive::{self, LONGEST, Layout, Raw, RxCounters, RxError};
+use crate::ring::receive::{self, Layout, Raw, RxCounters, RxError};
 use i82576::bits::{dctl, srrctl};
 use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::{Posted, WriteBack, rss_type, status};
@@ -17,22 +16,40 @@ const RXDCTL: u32 = dctl::ENABLE | 1 << dctl::WTHRESH_SHIFT | 8 << 8 | 16;
 
 /// Advanced descriptors, one buffer each.
 #[derive(Debug, Clone, Copy)]
-struct Advanced;
+pub struct Advanced;
+
+/// A received frame in the buffers of its ring.
+pub type RxFrame<'a, H> = receive::RxFrame<'a, H, Advanced>;
 
 impl Layout for Advanced {
+    type Received = Received;
+
+    #[inline(always)]
     fn size(self) -> usize {
         SIZE
     }
 
+    #[inline(always)]
     fn posted(self, buffer: u64) -> Raw {
-        let mut raw = [0; LONGEST];
+        let mut raw = Raw::default();
         raw[..SIZE].copy_from_slice(&Posted { packet: buffer, header: 0 }.emit());
         raw
     }
 
     #[inline(always)]
-    fn filled(self, raw: &Raw) -> Option<(usize, bool)> {
-        parse(raw).map(|back| (back.length.into(), back.end_of_packet()))
+    fn filled(self, raw: &Raw) -> (usize, bool) {
+        parse(raw).map_or((0, false), |back| (back.length.into(), back.end_of_packet()))
+    }
+
+    #[inline(always)]
+    fn received(self, raw: &Raw, length: usize) -> Received {
+        parse(raw).map_or_else(Received::default, |back| describe(length, &back))
+    }
+
+    #[inline(always)]
+    fn has_bad_checksum(self, raw: &Raw) -> bool {
+        let error = |back: &WriteBack| back.status & (status::IPE | status::L4E) != 0;
+        parse(raw).filter(error).is_some_and(|back| describe(0, &back).has_bad_checksum())
     }
 }
 
@@ -41,10 +58,10 @@ fn parse(raw: &Raw) -> Option<WriteBack> {
     raw.first_chunk().and_then(WriteBack::parse)
 }
 
-/// What the card says of a checksum.
+/// The card's verdict on a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checksum {
-    /// Not looked at.
+    /// Not checked.
     #[default]
     Unknown,
     /// Right.
@@ -85,7 +102,7 @@ impl Received {
     }
 }
 
-/// Whether a ring can have so many descriptors.
+/// Checks the number of a ring's descriptors.
 pub(super) fn check_size(count: u16) -> Result<(), VfError> {
     if count.is_multiple_of(8) && (64..=4096).contains(&count) {
         Ok(())
@@ -136,22 +153,29 @@ impl RxRing {
         self.0.refill(hal);
     }
 
-    /// The next whole frame, copied to the front of `into`; `None` if there is none.
+    /// Copies the next frame to the front of `into`. Returns `None` if no frame is complete.
     #[inline]
     pub(super) fn receive<H: DmaHal>(
         &mut self,
         hal: &mut H,
         into: &mut [u8],
     ) -> Result<Option<Received>, RxError> {
-        let mut last = [0; LONGEST];
-        let found = self.0.receive(hal, into, &mut last)?;
-        let Some((length, last)) = found.zip(parse(&last)) else { return Ok(None) };
-        let received = describe(length, &last);
-        self.0.count_bad_checksum(received.has_bad_checksum());
-        Ok(Some(received))
+        self.0.receive(hal, into)
+    }
+
+    /// Hands the next frames to `take`, at most `most`. Returns how many.
+    #[inline]
+    pub(super) fn receive_burst<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        most: usize,
+        take: impl FnMut(&mut RxFrame<'_, H>),
+    ) -> usize {
+        self.0.receive_burst(hal, most, take)
     }
 }
 
+#[inline(always)]
 fn describe(length: usize, last: &WriteBack) -> Received {
     let hashed = last.rss_type != rss_type::NONE;
     Received {
@@ -172,10 +196,22 @@ fn checksum(bits: u32, looked_at: u32, wrong: u32) -> Checksum {
 }
 
 impl super::Vf {
-    /// The next received frame, copied to the front of `into`; `None` if there is none.
+    /// Hands received frames to `take`, at most `most`, in order. Each is in the ring's buffers until `take` returns, and is
+    /// lost unless `take` copies it. Free buffers go back to the card in batches. Returns how many frames there were.
+    #[inline]
+    pub fn receive_burst<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        most: usize,
+        take: impl FnMut(&mut RxFrame<'_, H>),
+    ) -> usize {
+        if self.running { self.rx.receive_burst(hal, most, take) } else { 0 }
+    }
+
+    /// Copies the next received frame to the front of `into`, a burst of one. Returns `None` if there is none.
     ///
     /// # Errors
-    /// [`RxError`]: that frame is lost, the next call goes on with the next one.
+    /// [`RxError`]: that frame is lost. The next call returns the next frame.
     pub fn receive<H: DmaHal>(&mut self, hal: &mut H, into: &mut [u8]) -> Result<Option<Received>, RxError> {
         if self.running { self.rx.receive(hal, into) } else { Ok(None) }
     }

@@ -6,12 +6,11 @@
 use super::mailbox::MailboxError;
 use super::{Vf, VfError};
 use crate::hal::Hal;
+use crate::offload::VLAN_TAG;
 use i82576::MacAddress;
 use i82576::ids::{FCS, MAX_FRAME};
 use i82576::mailbox::{INFO_SHIFT, MAX_MULTICAST, WORDS, id, mac_filter, promisc};
 
-/// A VLAN tag's bytes.
-pub(super) const VLAN_TAG: usize = 4;
 const VLAN_IDS: u16 = 4096;
 
 /// What the VF wants beside its address.

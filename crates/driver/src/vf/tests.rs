@@ -5,53 +5,17 @@ use super::receive::RxRing;
 use super::statistics::Accumulator;
 use super::transmit::TxRing;
 use super::{Checksum, MAX_BATCH, RxError, TxError, TxOffload, VfError};
-use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
-use alloc::collections::BTreeMap;
+use crate::desk::{BASE, Desk};
+use crate::hal::{DmaHal, Hal};
+use crate::ring::transmit::burst::Queue;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::time::Duration;
-use i82576::Time;
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::tx::{self as descriptor, Transmit};
 use i82576::register::{rx, tx, vf};
 
-/// Where the memory that the card can reach begins: beyond what 32 bits can say.
-const BASE: u64 = 0x12_0000_0000;
 /// Frames or buffers for one doorbell.
 const BATCH: u16 = 16;
-
-#[derive(Default)]
-struct Desk {
-    registers: BTreeMap<u32, u32>,
-    memory: Vec<u8>,
-}
-
-impl Hal for Desk {
-    fn read(&mut self, offset: u32) -> u32 {
-        self.registers.get(&offset).copied().unwrap_or(0)
-    }
-    fn write(&mut self, offset: u32, value: u32) {
-        self.registers.insert(offset, value);
-    }
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-    fn wait(&mut self, _time: Duration) {}
-}
-
-impl DmaHal for Desk {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
-        let start = self.memory.len().next_multiple_of(align);
-        self.memory.resize(start + length, 0);
-        Ok(DmaRegion { iova: BASE + start as u64, length })
-    }
-    fn dma_read(&self, iova: u64, into: &mut [u8]) {
-        into.copy_from_slice(&self.memory[(iova - BASE) as usize..][..into.len()]);
-    }
-    fn dma_write(&mut self, iova: u64, from: &[u8]) {
-        self.memory[(iova - BASE) as usize..][..from.len()].copy_from_slice(from);
-    }
-}
 
 impl Desk {
     fn raw(&self, ring: u32, slot: u64) -> [u8; 16] {
@@ -96,6 +60,16 @@ fn transmitter() -> (Desk, TxRing) {
     let mut ring = TxRing::new(&mut desk, 64, BATCH).unwrap();
     ring.start(&mut desk);
     (desk, ring)
+}
+
+fn send(
+    ring: &mut TxRing,
+    desk: &mut Desk,
+    frame: &[u8],
+    offload: &TxOffload,
+    longest: usize,
+) -> Result<(), TxError> {
+    ring.transmit_burst(desk, &[frame], offload, longest).1
 }
 
 const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: None };
@@ -206,7 +180,7 @@ fn nonsense_of_the_card_costs_one_frame() {
 fn the_last_of_a_batch_reports() {
     let (mut desk, mut ring) = transmitter();
     for _ in 0..3 {
-        ring.transmit(&mut desk, [&[7; 60], &[]], &PLAIN, 1514).unwrap();
+        send(&mut ring, &mut desk, &[7; 60], &PLAIN, 1514).unwrap();
     }
     assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 0, "not before the doorbell");
     ring.flush(&mut desk);
@@ -225,7 +199,7 @@ fn a_burst_of_thirty_two_takes_one_doorbell_and_two_reports() {
     ring.start(&mut desk);
     for _ in 0..32 {
         assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 0);
-        ring.transmit(&mut desk, [&[7; 60], &[]], &PLAIN, 1514).unwrap();
+        send(&mut ring, &mut desk, &[7; 60], &PLAIN, 1514).unwrap();
     }
     assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 32);
     ring.flush(&mut desk);
@@ -262,7 +236,7 @@ fn a_frame_over_several_slots_ends_once() {
     let (mut desk, mut ring) = transmitter();
     let first = vec![1; 3000];
     let second = vec![2; 2000];
-    ring.transmit(&mut desk, [&first, &second], &PLAIN, 9000).unwrap();
+    ring.transmit_any(&mut desk, [&first, &second], &PLAIN, 9000).unwrap();
     ring.flush(&mut desk);
     let slots: Vec<_> = (0..3).map(|slot| desk.data(slot)).collect();
     assert_eq!(slots.iter().map(|d| d.length).collect::<Vec<_>>(), [2048, 2048, 904]);
@@ -277,7 +251,7 @@ fn a_frame_over_several_slots_ends_once() {
 fn a_context_is_written_only_when_it_changes() {
     let (mut desk, mut ring) = transmitter();
     for tag in [5, 5, 6] {
-        ring.transmit(&mut desk, [&[0; 60], &[]], &TxOffload { vlan: Some(tag), ..PLAIN }, 1514).unwrap();
+        send(&mut ring, &mut desk, &[0; 60], &TxOffload { vlan: Some(tag), ..PLAIN }, 1514).unwrap();
     }
     ring.flush(&mut desk);
     let kinds: Vec<_> = (0..5)
@@ -293,13 +267,13 @@ fn a_context_is_written_only_when_it_changes() {
 fn a_ring_goes_round_and_round() {
     let (mut desk, mut ring) = transmitter();
     for round in 0..1_000u64 {
-        ring.transmit(&mut desk, [&[0; 60], &[]], &PLAIN, 1514).unwrap();
+        send(&mut ring, &mut desk, &[0; 60], &PLAIN, 1514).unwrap();
         ring.flush(&mut desk);
         desk.report(round % 64);
         assert_eq!(ring.clean(&mut desk), 1, "round {round}");
     }
     ring.disable(&mut desk);
-    assert_eq!(ring.transmit(&mut desk, [&[0; 60], &[]], &PLAIN, 1514), Err(TxError::Stopped));
+    assert_eq!(send(&mut ring, &mut desk, &[0; 60], &PLAIN, 1514), Err(TxError::Stopped));
 }
 
 #[test]
@@ -336,7 +310,8 @@ fn the_card_is_asked_for_an_ip_checksum_only_where_the_header_has_one() {
     for (frame, has_one) in [(ipv4, true), (ipv6, false)] {
         for offload in [both, TxOffload { tso: Some(1_000), ..PLAIN }] {
             let (mut desk, mut ring) = transmitter();
-            ring.transmit(&mut desk, [&frame, &[]], &offload, 1514).unwrap();
+            send(&mut ring, &mut desk, &frame, &offload, 1514).unwrap();
+            ring.flush(&mut desk);
             let data = desk.data(1);
             assert_eq!((data.insert_ip_checksum, data.insert_l4_checksum), (has_one, true), "{offload:?}");
         }

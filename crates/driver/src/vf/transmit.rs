@@ -1,10 +1,9 @@
-//! The transmit ring of an 82576's VF: its registers, and what its descriptors say of a frame. Left out: the ring itself
-//! (`ring`).
+//! The transmit queue of an 82576's VF: its registers and descriptors. Left out: the ring (`ring`).
 
 use super::VfError;
-use super::requests::VLAN_TAG;
 use crate::hal::DmaHal;
 use crate::offload::{Headers, TxOffload};
+use crate::ring::transmit::burst::Queue;
 use crate::ring::transmit::{self, Piece, TxCounters, TxError};
 use i82576::bits::dctl;
 use i82576::descriptor::{DD, SIZE, tx as descriptor};
@@ -12,9 +11,6 @@ use i82576::register::{tx, vf};
 
 /// The hardware's descriptors are fetched in eights.
 const PREFETCH: u32 = 8;
-
-/// The type of a VLAN tag (IEEE 802.1Q).
-const TAG_TYPE: [u8; 2] = [0x81, 0x00];
 
 impl Piece for descriptor::Data {
     const REPORT: u64 = descriptor::REPORT;
@@ -25,20 +21,25 @@ impl Piece for descriptor::Data {
         [raw as u64, (raw >> 64) as u64]
     }
 
+    #[inline(always)]
+    fn plain_words(address: u64, length: u16) -> [u64; 2] {
+        Self { payload_length: length.into(), ..Self::default() }.words_of(address, length, true)
+    }
+
     fn is_done(raw: &[u8; SIZE]) -> bool {
         u32::from_le_bytes([raw[12], raw[13], raw[14], raw[15]]) & DD != 0
     }
 }
 
 #[derive(Debug)]
-pub(super) struct TxRing {
+pub(crate) struct TxRing {
     ring: transmit::TxRing<descriptor::Data>,
-    /// The context that the card holds.
+    /// Context that the card holds.
     context: Option<descriptor::Context>,
 }
 
 impl TxRing {
-    pub(super) fn new<H: DmaHal>(hal: &mut H, count: u16, batch: u16) -> Result<Self, VfError> {
+    pub(crate) fn new<H: DmaHal>(hal: &mut H, count: u16, batch: u16) -> Result<Self, VfError> {
         super::receive::check_size(count)?;
         let ring = transmit::TxRing::new(hal, count, batch, vf::TX_BLOCK + tx::TDT)?;
         Ok(Self { ring, context: None })
@@ -48,7 +49,7 @@ impl TxRing {
         self.ring.counters()
     }
 
-    pub(super) fn start<H: DmaHal>(&mut self, hal: &mut H) {
+    pub(crate) fn start<H: DmaHal>(&mut self, hal: &mut H) {
         self.disable(hal);
         let (block, (base, count)) = (vf::TX_BLOCK, self.ring.place());
         hal.write(block + tx::TDLEN, u32::from(count) * SIZE as u32);
@@ -68,8 +69,38 @@ impl TxRing {
         self.ring.stop();
     }
 
-    /// Takes a frame of two pieces, the second perhaps empty. The card hears of it with the batch.
-    pub(super) fn transmit<H: DmaHal>(
+    /// Rings the doorbell for queued frames, if there are any.
+    pub(super) fn flush<H: DmaHal>(&mut self, hal: &mut H) {
+        self.ring.flush(hal);
+    }
+
+    /// Reclaims the slots that the card has reported done. Returns how many.
+    pub(super) fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
+        self.ring.clean(hal)
+    }
+
+    /// Returns the slots that can be filled.
+    pub(super) fn free(&self) -> usize {
+        self.ring.free()
+    }
+
+    /// Returns the slots that are not reclaimed.
+    pub(super) fn pending(&self) -> usize {
+        self.ring.pending()
+    }
+}
+
+impl Queue for TxRing {
+    type Piece = descriptor::Data;
+    /// A context may come before a frame.
+    const RESERVE: usize = 1;
+
+    #[inline(always)]
+    fn ring(&mut self) -> &mut transmit::TxRing<descriptor::Data> {
+        &mut self.ring
+    }
+
+    fn transmit_any<H: DmaHal>(
         &mut self,
         hal: &mut H,
         frame: [&[u8]; 2],
@@ -79,33 +110,13 @@ impl TxRing {
         let headers = self.ring.check(frame, offload, longest)?;
         let length = frame[0].len() + frame[1].len();
         let context = context_of(headers, offload).filter(|c| self.context != Some(*c));
-        self.ring.make_room(hal, length, 1)?;
+        self.ring.make_room(hal, length, Self::RESERVE)?;
         if let Some(context) = context {
-            self.ring.put(hal, &context.emit());
+            self.ring.put(context.emit());
             self.context = Some(context);
         }
         self.ring.take(hal, frame, headers, offload, data_of(headers, offload, length));
         Ok(())
-    }
-
-    /// Rings the doorbell, if there is anything to tell.
-    pub(super) fn flush<H: DmaHal>(&mut self, hal: &mut H) {
-        self.ring.flush(hal);
-    }
-
-    /// Takes back what the card has reported; answers how many slots that were.
-    pub(super) fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
-        self.ring.clean(hal)
-    }
-
-    /// Slots that can be written.
-    pub(super) fn free(&self) -> usize {
-        self.ring.free()
-    }
-
-    /// Slots that the card has not given back.
-    pub(super) fn pending(&self) -> usize {
-        self.ring.pending()
     }
 }
 
@@ -150,7 +161,14 @@ fn data_of(headers: Option<Headers>, offload: &TxOffload, length: usize) -> desc
 }
 
 impl super::Vf {
-    /// Queues a frame, without FCS. The card hears of it at the latest with [`Vf::flush`](super::Vf::flush).
+    /// Queues frames, without FCS, up to the first that is refused. Returns how many. [`Vf::flush`](super::Vf::flush) tells the
+    /// card of them at the latest.
+    #[inline]
+    pub fn transmit_burst<H: DmaHal>(&mut self, hal: &mut H, frames: &[&[u8]], offload: &TxOffload) -> usize {
+        self.tx.transmit_burst(hal, frames, offload, self.wishes.max_frame).0
+    }
+
+    /// Queues a frame, without FCS: a burst of one.
     ///
     /// # Errors
     /// [`TxError`].
@@ -160,11 +178,10 @@ impl super::Vf {
         frame: &[u8],
         offload: &TxOffload,
     ) -> Result<(), TxError> {
-        self.transmit_gather(hal, frame, &[], offload)
+        self.tx.transmit_burst(hal, &[frame], offload, self.wishes.max_frame).1
     }
 
-    /// As [`Vf::transmit`](super::Vf::transmit), of two pieces: all headers that an offload needs are in the
-    /// first.
+    /// Queues a frame of two pieces. All headers that an offload needs are in the first.
     ///
     /// # Errors
     /// [`TxError`].
@@ -175,27 +192,26 @@ impl super::Vf {
         second: &[u8],
         offload: &TxOffload,
     ) -> Result<(), TxError> {
-        let tag = if first.get(12..14) == Some(&TAG_TYPE) { VLAN_TAG } else { 0 };
-        self.tx.transmit(hal, [first, second], offload, self.wishes.max_frame + tag)
+        self.tx.transmit_any(hal, [first, second], offload, self.wishes.max_frame)
     }
 
-    /// Rings the transmit doorbell for what is queued.
+    /// Rings the transmit doorbell for queued frames.
     pub fn flush<H: DmaHal>(&mut self, hal: &mut H) {
         self.tx.flush(hal);
     }
 
-    /// Takes back what has left, without waiting for the interrupt; answers the descriptors freed.
+    /// Reclaims completed descriptors without waiting for the interrupt. Returns how many.
     pub fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.tx.clean(hal)
     }
 
-    /// Descriptors that the card has not given back.
+    /// Returns the descriptors that are not reclaimed.
     #[must_use]
     pub fn tx_pending(&self) -> usize {
         self.tx.pending()
     }
 
-    /// Descriptors that can be used now.
+    /// Returns the descriptors that are free.
     #[must_use]
     pub fn tx_free(&self) -> usize {
         self.tx.free()

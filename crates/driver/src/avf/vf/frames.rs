@@ -1,14 +1,14 @@
-//! Frames out and in. A sender names a queue, or has it follow from the frame's flow, so that frames of a flow stay in
-//! order; a receiver names a queue, or takes what is there of all of them in turn.
+//! Frames out and in, in bursts. A sender names a queue, or the frame's flow decides, so that frames of a flow stay in order;
+//! a receiver names a queue, or takes frames of all queues in turn.
 //!
-//! Left out: the rings (`ring`), and what descriptors say (`rings`).
+//! Left out: the rings (`ring`) and descriptors (`rings`).
 
-use super::rings::{self, Received};
+use super::rings::{Received, RxFrame};
 use super::{TxOffload, Vf};
 use crate::hal::DmaHal;
-use crate::ring::receive::{LONGEST, RxCounters};
+use crate::ring::receive::RxCounters;
+use crate::ring::transmit::burst::Queue;
 use crate::ring::transmit::{TxCounters, TxError, TxRing};
-use ::avf::descriptor::rx::WriteBack;
 
 /// IPv4 with a header of 20 bytes.
 const IPV4: [u8; 3] = [0x08, 0x00, 0x45];
@@ -39,12 +39,12 @@ fn flow(frame: &[u8]) -> u32 {
 }
 
 impl Vf {
-    /// Sends a frame by a queue; `false` if there is no room.
+    /// Queues a frame on a queue. Returns `false` if it is refused.
     pub fn transmit<H: DmaHal>(&mut self, hal: &mut H, queue: u8, frame: &[u8]) -> bool {
         self.transmit_with(hal, queue, frame, &TxOffload::default())
     }
 
-    /// The same for a packet that the card completes or cuts. `false` too if its headers do not allow what is asked.
+    /// Queues a packet on a queue, with an offload. Returns `false` if it is refused.
     pub fn transmit_with<H: DmaHal>(
         &mut self,
         hal: &mut H,
@@ -53,10 +53,36 @@ impl Vf {
         offload: &TxOffload,
     ) -> bool {
         let ring = self.tx.get_mut(usize::from(queue));
-        ring.is_some_and(|ring| rings::transmit(ring, hal, packet, offload).is_ok())
+        ring.is_some_and(|ring| ring.transmit_burst(hal, &[packet], offload, usize::MAX).0 == 1)
     }
 
-    /// Sends a packet by the queue of its flow. The card hears of it at the latest with [`Vf::flush`].
+    /// Queues packets on the queues of their flows, up to the first that is refused. Returns how many. [`Vf::flush`] tells the
+    /// card of them at the latest.
+    #[inline]
+    pub fn transmit_burst<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        packets: &[&[u8]],
+        offload: &TxOffload,
+    ) -> usize {
+        let mut left = packets;
+        while let Some(first) = left.first() {
+            let queue = self.queue_of(first);
+            let run = match self.pairs() {
+                0 | 1 => left,
+                _ => &left[..left.iter().take_while(|packet| self.queue_of(packet) == queue).count()],
+            };
+            let Some(ring) = self.tx.get_mut(queue) else { break };
+            let (queued, refused) = ring.transmit_burst(hal, run, offload, usize::MAX);
+            left = &left[queued..];
+            if refused.is_err() {
+                break;
+            }
+        }
+        packets.len() - left.len()
+    }
+
+    /// Queues a packet on the queue of its flow: a burst of one.
     ///
     /// # Errors
     /// [`TxError`].
@@ -66,69 +92,80 @@ impl Vf {
         packet: &[u8],
         offload: &TxOffload,
     ) -> Result<(), TxError> {
-        // Most owners of one queue have many flows.
-        let queue = if self.pairs() > 1 { flow(packet) % u32::from(self.pairs()) } else { 0 };
-        let ring = self.tx.get_mut(queue as usize).ok_or(TxError::Stopped)?;
-        rings::transmit(ring, hal, packet, offload)
+        let queue = self.queue_of(packet);
+        let ring = self.tx.get_mut(queue).ok_or(TxError::Stopped)?;
+        ring.transmit_burst(hal, &[packet], offload, usize::MAX).1
     }
 
-    /// Rings the doorbells for what is queued.
+    /// Returns the queue of a packet's flow.
+    fn queue_of(&self, packet: &[u8]) -> usize {
+        // Most owners of one queue have many flows.
+        if self.pairs() > 1 { (flow(packet) % u32::from(self.pairs())) as usize } else { 0 }
+    }
+
+    /// Rings the doorbells for queued packets.
     pub fn flush<H: DmaHal>(&mut self, hal: &mut H) {
         self.tx.iter_mut().for_each(|ring| ring.flush(hal));
     }
 
-    /// Takes back what has left; answers the descriptors freed.
+    /// Reclaims completed descriptors. Returns how many.
     pub fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.tx.iter_mut().map(|ring| ring.clean(hal)).sum()
     }
 
-    /// Descriptors of a queue that the card has not given back, as of the last look.
+    /// Returns the descriptors of a queue that are not reclaimed.
     #[must_use]
     pub fn tx_pending(&self, queue: u8) -> usize {
         self.tx.get(usize::from(queue)).map_or(0, TxRing::pending)
     }
 
-    /// Descriptors that can be used now for a packet of whatever flow.
+    /// Returns the descriptors that are free for a packet of any flow.
     #[must_use]
     pub fn tx_free(&self) -> usize {
         let rings = self.tx.iter().take(self.pairs().into());
         rings.map(TxRing::free).min().unwrap_or(0)
     }
 
-    /// The next frame of a queue, copied to the front of `into`. One that does not fit, or is malformed, is passed over and
-    /// counted.
-    #[inline]
+    /// Copies the next frame of a queue to the front of `into`. Lost frames are skipped and counted.
     pub fn receive<H: DmaHal>(&mut self, hal: &mut H, queue: u8, into: &mut [u8]) -> Option<Received> {
-        let (form, mut last) = (self.wishes.form, [0; LONGEST]);
         let ring = self.rx.get_mut(usize::from(queue))?;
         let (_, slots) = ring.place();
         for _ in 0..slots {
-            if let Ok(found) = ring.receive(hal, into, &mut last) {
-                let (length, said) = found.zip(WriteBack::parse(&last, form))?;
-                let received = Received { length, said };
-                ring.count_bad_checksum(received.has_bad_checksum());
-                return Some(received);
+            if let Ok(received) = ring.receive(hal, into) {
+                return received;
             }
         }
         None
     }
 
-    /// The next frame of any queue. Queues have their turn.
+    /// Hands received frames of all queues to `take`, at most `most`. Each is in its ring's buffers until `take` returns, and is
+    /// lost unless `take` copies it. Free buffers go back to the card in batches. Returns how many frames there were.
+    ///
+    /// A queue is emptied before the next has its turn.
     #[inline]
-    pub fn receive_any<H: DmaHal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
-        let queues = self.rx.len();
+    pub fn receive_burst<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        most: usize,
+        mut take: impl FnMut(&mut RxFrame<'_, H>),
+    ) -> usize {
+        let (queues, first, mut taken) = (self.rx.len(), self.turn, 0);
         for step in 0..queues {
-            let queue = (self.turn + step) % queues;
-            if let Some(received) = self.receive(hal, queue as u8, into) {
+            let queue = if first + step < queues { first + step } else { first + step - queues };
+            let found = self.rx[queue].receive_burst(hal, most - taken, &mut take);
+            taken += found;
+            if found > 0 {
                 self.turn = queue;
-                return Some(received);
+            }
+            if taken == most {
+                return taken;
             }
         }
-        self.turn = if queues > 0 { (self.turn + 1) % queues } else { 0 };
-        None
+        self.turn = if self.turn + 1 < queues { self.turn + 1 } else { 0 };
+        taken
     }
 
-    /// What was counted of each queue pair, across resets.
+    /// Returns the counters of each queue pair, kept across resets.
     pub fn queue_counters(&self) -> impl Iterator<Item = (RxCounters, TxCounters)> {
         self.rx.iter().zip(&self.tx).map(|(rx, tx)| (rx.counters(), tx.counters()))
     }

@@ -17,7 +17,7 @@ mod rings;
 
 pub use crate::offload::TxOffload;
 pub use events::Link;
-pub use rings::Received;
+pub use rings::{Received, RxFrame};
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use crate::ring::MAX_BATCH;

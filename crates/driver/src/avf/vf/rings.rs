@@ -1,15 +1,16 @@
-//! What descriptors say of a frame, and messages of a ring. Left out: the rings themselves (`ring`).
+//! Descriptors of both rings, and their description in messages to the PF. Left out: the rings (`ring`).
 
 use crate::hal::DmaHal;
 use crate::offload::{Headers, TxOffload};
 use crate::ring::BUFFER;
-use crate::ring::receive::{Layout, Raw, RxRing};
+use crate::ring::receive::{self, Layout, Raw, RxRing};
+use crate::ring::transmit::burst::Queue;
 use crate::ring::transmit::{Piece, TxError, TxRing};
 use ::avf::descriptor::rx::{self, Form, WriteBack};
 use ::avf::descriptor::tx::{self, Context, Data, Ip, L4};
 use ::avf::virtchnl::{RxQueue, TxQueue};
 
-/// The longest frame that a VF says it wants.
+/// Longest frame that a VF asks for, if the PF sets no limit, bytes.
 const LONGEST_FRAME: u32 = 9728;
 
 /// A frame that was received.
@@ -17,9 +18,12 @@ const LONGEST_FRAME: u32 = 9728;
 pub struct Received {
     /// Bytes.
     pub length: usize,
-    /// What the card says of it.
+    /// The card's description of the frame.
     pub said: WriteBack,
 }
+
+/// A received frame in the buffers of its ring.
+pub type RxFrame<'a, H> = receive::RxFrame<'a, H, Form>;
 
 impl Received {
     /// Whether a checksum is wrong.
@@ -37,27 +41,47 @@ impl Piece for Data {
         Self { address, length, end_of_packet: last, ..self }.words()
     }
 
+    #[inline(always)]
+    fn plain_words(address: u64, length: u16) -> [u64; 2] {
+        Self::default().words_of(address, length, true)
+    }
+
     fn is_done(raw: &[u8; tx::SIZE]) -> bool {
         tx::is_done(raw)
     }
 }
 
 impl Layout for Form {
+    type Received = Received;
+
+    #[inline(always)]
     fn size(self) -> usize {
         Self::size(self)
     }
 
+    #[inline(always)]
     fn posted(self, buffer: u64) -> Raw {
         rx::posted(buffer)
     }
 
     #[inline(always)]
-    fn filled(self, raw: &Raw) -> Option<(usize, bool)> {
-        WriteBack::parse(raw, self).map(|back| (back.length.into(), back.end_of_packet))
+    fn filled(self, raw: &Raw) -> (usize, bool) {
+        let back = WriteBack::parse(raw, self);
+        back.map_or((0, false), |back| (back.length.into(), back.end_of_packet))
+    }
+
+    #[inline(always)]
+    fn received(self, raw: &Raw, length: usize) -> Received {
+        Received { length, said: WriteBack::parse(raw, self).unwrap_or_default() }
+    }
+
+    #[inline(always)]
+    fn has_bad_checksum(self, raw: &Raw) -> bool {
+        WriteBack::parse(raw, self).is_some_and(|said| Received { length: 0, said }.has_bad_checksum())
     }
 }
 
-/// What every descriptor of a packet says.
+/// Returns what every data descriptor of a packet says.
 fn data_of(headers: Option<Headers>, offload: &TxOffload) -> Data {
     let tag = offload.vlan;
     let Some(headers) = headers else { return Data { tag, ..Data::default() } };
@@ -79,13 +103,13 @@ fn data_of(headers: Option<Headers>, offload: &TxOffload) -> Data {
     }
 }
 
-/// How a message tells of a ring.
+/// Describes a transmit ring to the PF.
 pub(super) fn describe_tx(ring: &TxRing<Data>, vsi: u16, queue: u16) -> TxQueue {
     let (base, length) = ring.place();
     TxQueue { vsi, queue, length, base, ..TxQueue::default() }
 }
 
-/// See [`describe_tx`].
+/// Describes a receive ring to the PF.
 pub(super) fn describe_rx(
     ring: &RxRing<Form>,
     form: Form,
@@ -108,19 +132,31 @@ pub(super) fn describe_rx(
     }
 }
 
-/// Sends a packet, which the card may be asked to complete or to cut. How long it may be is the card's to say.
-pub(super) fn transmit<H: DmaHal>(
-    ring: &mut TxRing<Data>,
-    hal: &mut H,
-    packet: &[u8],
-    offload: &TxOffload,
-) -> Result<(), TxError> {
-    let headers = ring.check([packet, &[]], offload, usize::MAX)?;
-    ring.make_room(hal, packet.len(), offload.tso.is_some().into())?;
-    if let (Some(mss), Some(headers)) = (offload.tso, headers) {
-        let payload = (packet.len() - headers.total()) as u32;
-        ring.put(hal, &Context { segment: true, payload, mss, ..Context::default() }.emit());
+/// The card checks how long a packet may be.
+impl Queue for TxRing<Data> {
+    type Piece = Data;
+    const RESERVE: usize = 0;
+
+    #[inline(always)]
+    fn ring(&mut self) -> &mut TxRing<Data> {
+        self
     }
-    ring.take(hal, [packet, &[]], headers, offload, data_of(headers, offload));
-    Ok(())
+
+    fn transmit_any<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        packet: [&[u8]; 2],
+        offload: &TxOffload,
+        longest: usize,
+    ) -> Result<(), TxError> {
+        let headers = self.check(packet, offload, longest)?;
+        let length = packet[0].len() + packet[1].len();
+        self.make_room(hal, length, offload.tso.is_some().into())?;
+        if let (Some(mss), Some(headers)) = (offload.tso, headers) {
+            let payload = (length - headers.total()) as u32;
+            self.put(Context { segment: true, payload, mss, ..Context::default() }.emit());
+        }
+        self.take(hal, packet, headers, offload, data_of(headers, offload));
+        Ok(())
+    }
 }

@@ -1,35 +1,48 @@
-//! A ring of frames to send: copy a frame into the slots' buffers, describe it, ring the doorbell for a batch, and take slots
-//! back when the card has reported them done.
+//! A ring of frames to send: a frame is copied into the slots' buffers and described. The descriptors of a batch are written
+//! together, for one doorbell, and slots are reclaimed when the card has reported them done.
 //!
-//! A report is asked for in the middle of each batch and on its last frame: what has been published can always be taken
-//! back.
+//! A report is asked for in the middle of each batch and on its last frame, so that all published slots are reclaimed.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `burst` | bursts of frames, most of which fill one slot each and ask for no offload |
 //!
 //! Left out: head write-back, zero copy.
 
-use super::{AHEAD, ALIGNMENT, BUFFER, LONG, after, distance};
-use crate::hal::{Access, DmaHal, DmaRegion, OutOfDmaMemory};
-use crate::offload::{HEADERS, Headers, TxOffload};
+pub(crate) mod burst;
+#[cfg(test)]
+mod tests;
+
+use super::{ALIGNMENT, BUFFER, after, batch_of, distance};
+use crate::hal::{DmaHal, DmaRegion, OutOfDmaMemory};
+use crate::offload::{HEADERS, Headers, TxOffload, tag_bytes};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-/// Bytes of a descriptor, in either family.
+/// Bytes of a transmit descriptor, in either family.
 const SIZE: usize = 16;
-/// Longest frame before segmentation: what an IP length says, and headers.
+/// Shortest frame that is accepted: an Ethernet header, bytes.
+const SHORTEST: usize = 14;
+/// Longest frame before segmentation: the longest IP packet, Ethernet header and tag, bytes.
 const MAX_SEGMENTED: usize = 0xffff + 18;
 
 /// A family's descriptor of a piece of a frame.
 pub(crate) trait Piece: Copy {
-    /// What asks for a report, in the second word.
+    /// Report bit in the second word.
     const REPORT: u64;
 
-    /// The descriptor of a piece, in words, without a report. It is `last` of its frame.
+    /// Returns the words of the descriptor of a piece, without a report. The piece may be the `last` of its frame.
     fn words_of(self, address: u64, length: u16, last: bool) -> [u64; 2];
 
-    /// Whether the card has reported a descriptor done.
+    /// Returns the words of the descriptor of a whole frame that asks for nothing, without a report.
+    fn plain_words(address: u64, length: u16) -> [u64; 2];
+
+    /// Returns whether the card has reported a descriptor done.
     fn is_done(raw: &[u8; SIZE]) -> bool;
 }
 
-/// Why a frame was not taken.
+/// The driver refuses a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TxError {
     /// The ring is full: try again after the transmit interrupt.
@@ -46,12 +59,12 @@ pub enum TxError {
     Stopped,
 }
 
-/// What the driver counts of transmission.
+/// The driver's counters of a transmit ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxCounters {
-    /// Frames given to the card, counted before segmentation.
+    /// Frames queued, counted before segmentation.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of those frames.
     pub bytes: u64,
     /// Doorbells rung.
     pub doorbells: u64,
@@ -64,20 +77,21 @@ pub(crate) struct TxRing<P> {
     descriptors: DmaRegion,
     buffers: DmaRegion,
     count: u32,
-    /// Frames between two doorbells, at most. Half as many are between two status reports.
+    /// Frames for one doorbell, at most. Half as many share a report.
     batch: u32,
-    /// The register with the tail.
+    /// Register offset of the tail.
     doorbell: u32,
-    /// The slot that is written next.
+    /// Slot that is filled next.
     next: u32,
-    /// The oldest slot that is not taken back.
+    /// Oldest slot that is not reclaimed.
     clean: u32,
-    /// What the tail says.
+    /// Value of the tail.
     published: u32,
+    /// Descriptors from the tail up to `next`, which are not in the ring yet.
+    staged: Vec<[u8; SIZE]>,
     /// Slots that will report, in order.
     reports: VecDeque<u32>,
-    /// The slot of the last piece and its words, while it may still be asked to report.
-    last: Option<(u32, [u64; 2])>,
+    /// Frames since the last report.
     unreported: u32,
     /// Frames since the last doorbell.
     waiting: u32,
@@ -90,7 +104,7 @@ pub(crate) struct TxRing<P> {
 type Pieces<'a> = [&'a [u8]; 3];
 
 impl<P: Piece> TxRing<P> {
-    /// `count` slots, of which `doorbell` is told.
+    /// Creates a ring of `count` slots with its tail in register `doorbell`.
     pub(crate) fn new<H: DmaHal>(
         hal: &mut H,
         count: u16,
@@ -101,13 +115,13 @@ impl<P: Piece> TxRing<P> {
             descriptors: hal.dma_alloc(usize::from(count) * SIZE, ALIGNMENT)?,
             buffers: hal.dma_alloc(usize::from(count) * BUFFER, BUFFER)?,
             count: count.into(),
-            batch: batch.into(),
+            batch: batch_of(batch, count),
             doorbell,
             next: 0,
             clean: 0,
             published: 0,
+            staged: Vec::with_capacity(usize::from(count)),
             reports: VecDeque::with_capacity(usize::from(count)),
-            last: None,
             unreported: 0,
             waiting: 0,
             running: false,
@@ -116,7 +130,7 @@ impl<P: Piece> TxRing<P> {
         })
     }
 
-    /// Where the card finds the first descriptor, and how many there are.
+    /// Returns the device address of the first descriptor, and the number of descriptors.
     pub(crate) fn place(&self) -> (u64, u16) {
         (self.descriptors.iova, self.count as u16)
     }
@@ -125,31 +139,32 @@ impl<P: Piece> TxRing<P> {
         self.counters
     }
 
-    /// Takes frames from now on; there are none yet. The card must think so too.
+    /// Begins transmission with an empty ring. The card must hold the ring to be empty too.
     pub(crate) fn start(&mut self) {
         (self.next, self.clean, self.published, self.unreported, self.waiting) = (0, 0, 0, 0, 0);
+        self.staged.clear();
         self.reports.clear();
-        self.last = None;
         self.running = true;
     }
 
-    /// Takes no frame any more.
+    /// Ends transmission: frames are refused.
     pub(crate) fn stop(&mut self) {
         self.running = false;
     }
 
-    /// Slots that can be written; one stays empty so that full and empty differ.
+    /// Returns the slots that can be filled; one stays empty so that full and empty differ.
     #[inline]
     pub(crate) fn free(&self) -> usize {
         (self.count - 1 - distance(self.clean, self.next, self.count)) as usize
     }
 
-    /// Slots that the card has not given back.
+    /// Returns the slots that are not reclaimed.
     pub(crate) fn pending(&self) -> usize {
         distance(self.clean, self.next, self.count) as usize
     }
 
-    /// Whether a frame of two pieces can be sent with that offload, if there is room; its headers, if they matter.
+    /// Checks a frame of two pieces, of at most `longest` bytes without a tag, and its offload. Returns the headers if the offload
+    /// needs them.
     #[inline(always)]
     pub(crate) fn check(
         &self,
@@ -158,11 +173,14 @@ impl<P: Piece> TxRing<P> {
         longest: usize,
     ) -> Result<Option<Headers>, TxError> {
         let length = frame[0].len() + frame[1].len();
-        let limit = if offload.tso.is_some() { MAX_SEGMENTED } else { longest };
+        let limit = match offload.tso {
+            Some(_) => MAX_SEGMENTED,
+            None => longest.saturating_add(tag_bytes(frame[0])),
+        };
         if !self.running {
             return Err(TxError::Stopped);
         }
-        if length < 14 || length > limit {
+        if length < SHORTEST || length > limit {
             return Err(TxError::Length(length));
         }
         if !offload.needs_headers() {
@@ -195,14 +213,14 @@ impl<P: Piece> TxRing<P> {
         Err(TxError::Full)
     }
 
-    /// Writes a descriptor: a context comes before its frame.
+    /// Adds a descriptor to the batch: a context comes before its frame.
     #[inline(always)]
-    pub(crate) fn put<H: DmaHal>(&mut self, hal: &mut H, raw: &[u8; SIZE]) {
-        hal.dma_write(self.descriptor(self.next), raw);
+    pub(crate) fn put(&mut self, raw: [u8; SIZE]) {
+        self.staged.push(raw);
         self.next = after(self.next, 1, self.count);
     }
 
-    /// Takes a frame of two pieces, the second perhaps empty, for which there is room. The card hears of it with the batch.
+    /// Queues a frame of two pieces, the second perhaps empty, for which there is room. The doorbell rings once a batch.
     #[inline(always)]
     pub(crate) fn take<H: DmaHal>(
         &mut self,
@@ -214,7 +232,6 @@ impl<P: Piece> TxRing<P> {
     ) {
         let length = frame[0].len() + frame[1].len();
         match headers {
-            None if frame[1].is_empty() && length <= BUFFER => self.put_whole(hal, frame[0], piece),
             None => self.put_data(hal, [&[], frame[0], frame[1]], piece, length),
             Some(headers) => {
                 let mut head = [0; HEADERS];
@@ -222,36 +239,25 @@ impl<P: Piece> TxRing<P> {
                 self.put_data(hal, pieces, piece, length);
             }
         }
-        self.count_frame(hal, length);
+        self.count_frames(hal, 1, length);
     }
 
+    /// Counts queued frames and their bytes. Asks for the report and rings the doorbell that are due.
     #[inline(always)]
-    fn count_frame<H: DmaHal>(&mut self, hal: &mut H, length: usize) {
-        self.counters.frames += 1;
-        self.counters.bytes += length as u64;
-        self.unreported += 1;
+    fn count_frames<H: DmaHal>(&mut self, hal: &mut H, frames: u32, bytes: usize) {
+        self.counters.frames += u64::from(frames);
+        self.counters.bytes += bytes as u64;
+        self.unreported += frames;
         if self.unreported >= self.batch.div_ceil(2) {
-            self.ask_report(hal);
+            self.ask_report();
         }
-        self.waiting += 1;
+        self.waiting += frames;
         if self.waiting >= self.batch {
             self.flush(hal);
         }
     }
 
-    /// Puts a frame into one slot, as nearly every frame is.
-    #[inline(always)]
-    fn put_whole<H: DmaHal>(&mut self, hal: &mut H, frame: &[u8], piece: P) {
-        let address = self.buffer(self.next);
-        if frame.len() >= LONG && self.free() > AHEAD as usize {
-            let ahead = self.buffer(after(self.next, AHEAD, self.count));
-            hal.prefetch(ahead, frame.len(), Access::Write);
-        }
-        hal.dma_write(address, frame);
-        self.describe(hal, piece.words_of(address, frame.len() as u16, true));
-    }
-
-    /// Spreads the pieces over as many slots as they need.
+    /// Copies the pieces into as many slots as they need.
     #[inline(never)]
     fn put_data<H: DmaHal>(&mut self, hal: &mut H, pieces: Pieces<'_>, description: P, total: usize) {
         let mut pieces = pieces.into_iter();
@@ -272,51 +278,57 @@ impl<P: Piece> TxRing<P> {
                 (filled, piece) = (filled + now.len(), later);
             }
             left -= length;
-            self.describe(hal, description.words_of(address, length as u16, left == 0));
+            self.put(raw(description.words_of(address, length as u16, left == 0)));
         }
     }
 
-    /// Where the buffer of a slot is.
+    #[inline(always)]
     fn buffer(&self, slot: u32) -> u64 {
         self.buffers.iova + u64::from(slot) * BUFFER as u64
-    }
-
-    /// Writes the descriptor of a piece of a frame.
-    #[inline(always)]
-    fn describe<H: DmaHal>(&mut self, hal: &mut H, words: [u64; 2]) {
-        self.last = Some((self.next, words));
-        self.put(hal, &raw(words));
     }
 
     fn descriptor(&self, slot: u32) -> u64 {
         self.descriptors.iova + u64::from(slot) * SIZE as u64
     }
 
-    /// Has the last slot written report, unless it does already.
-    fn ask_report<H: DmaHal>(&mut self, hal: &mut H) {
-        if let Some((slot, [address, rest])) = self.last.take() {
-            hal.dma_write(self.descriptor(slot), &raw([address, rest | P::REPORT]));
-            self.reports.push_back(slot);
+    /// Asks for a report of the last staged descriptor.
+    fn ask_report(&mut self) {
+        if let Some(last) = self.staged.last_mut() {
+            *last = (u128::from_le_bytes(*last) | u128::from(P::REPORT) << 64).to_le_bytes();
+            self.reports.push_back(after(self.next, self.count - 1, self.count));
         }
         self.unreported = 0;
     }
 
-    /// Rings the doorbell, if there is anything to tell.
+    /// Writes the staged descriptors and rings the doorbell, if there are any.
     pub(crate) fn flush<H: DmaHal>(&mut self, hal: &mut H) {
         self.waiting = 0;
-        if self.published == self.next {
+        if self.staged.is_empty() {
             return;
         }
-        self.ask_report(hal);
+        if self.unreported > 0 {
+            self.ask_report();
+        }
+        let to_end = self.staged.len().min((self.count - self.published) as usize);
+        let (first, wrapped) = self.staged.split_at(to_end);
+        hal.dma_write(self.descriptor(self.published), first.as_flattened());
+        if !wrapped.is_empty() {
+            hal.dma_write(self.descriptor(0), wrapped.as_flattened());
+        }
+        self.staged.clear();
         self.published = self.next;
         self.counters.doorbells += 1;
         hal.write(self.doorbell, self.next);
     }
 
-    /// Takes back what the card has reported; answers how many slots that were.
+    /// Reclaims the slots that the card has reported done. Returns how many.
     pub(crate) fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         let before = self.clean;
         while let Some(slot) = self.reports.front().copied() {
+            // An unpublished slot still says what the card reported of its last frame.
+            if distance(self.clean, slot, self.count) >= distance(self.clean, self.published, self.count) {
+                break;
+            }
             let mut raw = [0; SIZE];
             hal.dma_read(self.descriptor(slot), &mut raw);
             if !P::is_done(&raw) {
@@ -329,13 +341,13 @@ impl<P: Piece> TxRing<P> {
     }
 }
 
-/// Two words as the card reads them.
+/// Returns a descriptor's two words as bytes.
 #[inline(always)]
 fn raw([first, second]: [u64; 2]) -> [u8; SIZE] {
     (u128::from(first) | u128::from(second) << 64).to_le_bytes()
 }
 
-/// The frame with its headers, which the card is to complete, replaced by seeded ones in `head`.
+/// Copies the headers to `head` and prepares them for the card's offload. Returns the frame's pieces with those headers.
 fn prepared<'a>(
     head: &'a mut [u8; HEADERS],
     frame: [&'a [u8]; 2],

@@ -1,10 +1,13 @@
 //! A VF of either family behind one interface, for owners that drive whichever the function turns out to be. Left out:
 //! operations of one family only, for which there are the drivers themselves.
 
+mod frame;
+
+pub use frame::AnyFrame;
+
 use crate::avf::vf::{self as adaptive, Wishes};
 use crate::hal::DmaHal;
-use crate::vf::{self, Checksum, Event, LinkCheck, Received, RxCounters, Statistics, TxCounters, TxError};
-use crate::vf::{TxOffload, local_mac};
+use crate::vf::{self, Event, LinkCheck, RxCounters, Statistics, TxCounters, TxError, TxOffload, local_mac};
 use ::avf::register::VFGEN_RSTAT;
 use ::avf::virtchnl::{self, Capabilities};
 use alloc::boxed::Box;
@@ -14,9 +17,6 @@ use i82576::MacAddress;
 
 /// Queue pairs of an Adaptive Virtual Function in use, at most.
 const MAX_QUEUE_PAIRS: u16 = 4;
-
-/// Frames with an error that one call skips, at most.
-const SKIPPED: usize = 64;
 
 /// Device family of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +240,7 @@ impl AnyVf {
         free(self) >= wanted
     }
 
-    /// Queues a packet. [`AnyVf::flush`] tells the card of it at the latest.
+    /// Queues a packet: a burst of one. [`AnyVf::flush`] tells the card of it at the latest.
     ///
     /// # Errors
     /// [`TxError`].
@@ -256,6 +256,20 @@ impl AnyVf {
         }
     }
 
+    /// Queues packets up to the first that is refused. Returns how many. [`AnyVf::flush`] tells the card of them at the latest.
+    #[inline]
+    pub fn transmit_burst<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        packets: &[&[u8]],
+        offload: &TxOffload,
+    ) -> usize {
+        match self {
+            Self::I82576(vf) => vf.transmit_burst(hal, packets, offload),
+            Self::Avf(vf) => vf.transmit_burst(hal, packets, offload),
+        }
+    }
+
     /// Rings the transmit doorbells for queued packets.
     pub fn flush<H: DmaHal>(&mut self, hal: &mut H) {
         match self {
@@ -264,19 +278,18 @@ impl AnyVf {
         }
     }
 
-    /// The next received frame, copied to the front of `into`; `None` if there is none. One that cannot be had is passed over
-    /// and counted. Hashes are not told.
-    pub fn receive<H: DmaHal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
+    /// Hands received frames to `take`, at most `most`. Each is in a ring's buffers until `take` returns, and is lost unless
+    /// `take` copies it. Returns how many frames there were.
+    #[inline]
+    pub fn receive_burst<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        most: usize,
+        mut take: impl FnMut(AnyFrame<'_, '_, H>),
+    ) -> usize {
         match self {
-            Self::I82576(vf) => {
-                for _ in 0..SKIPPED {
-                    if let Ok(received) = vf.receive(hal, into) {
-                        return received;
-                    }
-                }
-                None
-            }
-            Self::Avf(vf) => vf.receive_any(hal, into).as_ref().map(describe),
+            Self::I82576(vf) => vf.receive_burst(hal, most, |frame| take(AnyFrame::I82576(frame))),
+            Self::Avf(vf) => vf.receive_burst(hal, most, |frame| take(AnyFrame::Avf(frame))),
         }
     }
 
@@ -346,22 +359,6 @@ fn adaptive_link(check: adaptive::Link, running: bool) -> LinkState {
         adaptive::Link::Up(_) => LinkState::Up,
         adaptive::Link::Down if !running => LinkState::ResetNeeded,
         adaptive::Link::Down => LinkState::Down,
-    }
-}
-
-/// Converts the description of a frame that an Adaptive Virtual Function received.
-fn describe(received: &adaptive::Received) -> Received {
-    let checksum = |wrong: Option<bool>| match wrong {
-        None => Checksum::Unknown,
-        Some(false) => Checksum::Good,
-        Some(true) => Checksum::Bad,
-    };
-    Received {
-        length: received.length,
-        ip_checksum: checksum(received.said.checksums.map(|found| found.ip_wrong)),
-        l4_checksum: checksum(received.said.checksums.map(|found| found.l4_wrong)),
-        vlan: received.said.tag,
-        rss: None,
     }
 }
 

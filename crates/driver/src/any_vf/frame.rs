@@ -1,0 +1,53 @@
+//! A received frame of a VF of either family. Left out: the rings, which hand frames out.
+
+use crate::avf::vf as adaptive;
+use crate::hal::DmaHal;
+use crate::vf::{self, Checksum, Received, RxError};
+
+/// A received frame in the buffers of a ring of either family.
+#[derive(Debug)]
+pub enum AnyFrame<'a, 'b, H> {
+    /// Frame of an 82576's VF.
+    I82576(&'a mut vf::RxFrame<'b, H>),
+    /// Frame of an Adaptive Virtual Function.
+    Avf(&'a mut adaptive::RxFrame<'b, H>),
+}
+
+impl<H: DmaHal> AnyFrame<'_, '_, H> {
+    /// Returns the card's description of the frame, without a hash.
+    #[must_use]
+    pub fn received(&self) -> Received {
+        match self {
+            Self::I82576(frame) => frame.received(),
+            Self::Avf(frame) => describe(&frame.received()),
+        }
+    }
+
+    /// Copies the frame to the front of `into`. Returns its length.
+    ///
+    /// # Errors
+    /// [`RxError`]: the frame is lost, and counted as such.
+    #[inline(always)]
+    pub fn copy_to(&mut self, into: &mut [u8]) -> Result<usize, RxError> {
+        match self {
+            Self::I82576(frame) => frame.copy_to(into),
+            Self::Avf(frame) => frame.copy_to(into),
+        }
+    }
+}
+
+/// Converts the description of a frame that an Adaptive Virtual Function received.
+fn describe(received: &adaptive::Received) -> Received {
+    let checksum = |wrong: Option<bool>| match wrong {
+        None => Checksum::Unknown,
+        Some(false) => Checksum::Good,
+        Some(true) => Checksum::Bad,
+    };
+    Received {
+        length: received.length,
+        ip_checksum: checksum(received.said.checksums.map(|found| found.ip_wrong)),
+        l4_checksum: checksum(received.said.checksums.map(|found| found.l4_wrong)),
+        vlan: received.said.tag,
+        rss: None,
+    }
+}

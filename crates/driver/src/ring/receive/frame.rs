@@ -1,0 +1,104 @@
+//! A frame of a burst, in the ring's buffers until its taker returns. Its descriptor is unpacked only when the taker asks for
+//! it. Left out: which frames there are.
+
+use super::layout::{Layout, Raw, RxError};
+use crate::hal::DmaHal;
+use crate::ring::BUFFER;
+
+/// Part of a frame in the buffer of one slot.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Piece {
+    /// Device address of the buffer.
+    pub(super) address: u64,
+    /// Bytes in the buffer.
+    pub(super) bytes: usize,
+}
+
+/// A received frame in the buffers of its ring.
+#[derive(Debug)]
+pub struct RxFrame<'a, H, L> {
+    hal: &'a H,
+    layout: L,
+    /// The frame's last descriptor.
+    raw: &'a Raw,
+    /// Device address of the first byte.
+    address: u64,
+    length: usize,
+    /// Pieces, if the frame fills several slots; else empty.
+    pieces: &'a [Piece],
+    /// The card says that a buffer holds more than it can, or did not end the frame.
+    malformed: bool,
+    /// The frame is malformed, or did not fit the taker's buffer.
+    lost: bool,
+}
+
+impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
+    /// Creates a frame of one slot.
+    #[inline(always)]
+    pub(super) fn new(hal: &'a H, (layout, raw): (L, &'a Raw), address: u64, length: usize) -> Self {
+        let malformed = length > BUFFER;
+        Self { hal, layout, raw, address, length, pieces: &[], malformed, lost: malformed }
+    }
+
+    /// Creates a frame of several slots, which the card may not have `ended`.
+    pub(super) fn of_pieces(
+        hal: &'a H,
+        (layout, raw): (L, &'a Raw),
+        pieces: &'a [Piece],
+        ended: bool,
+    ) -> Self {
+        let malformed = !ended || pieces.iter().any(|piece| piece.bytes > BUFFER);
+        let length = pieces.iter().map(|piece| piece.bytes).sum();
+        Self { hal, layout, raw, address: 0, length, pieces, malformed, lost: malformed }
+    }
+
+    /// Returns the card's description of the frame.
+    #[must_use]
+    #[inline(always)]
+    pub fn received(&self) -> L::Received {
+        self.layout.received(self.raw, self.length)
+    }
+
+    /// Returns the frame's bytes, as the card says.
+    #[must_use]
+    #[inline(always)]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Copies the frame to the front of `into`. Returns its length.
+    ///
+    /// # Errors
+    /// [`RxError`]: the frame is lost, and counted as such.
+    #[inline(always)]
+    pub fn copy_to(&mut self, into: &mut [u8]) -> Result<usize, RxError> {
+        if self.malformed {
+            return Err(RxError::Malformed);
+        }
+        let Some(into) = into.get_mut(..self.length) else {
+            self.lost = true;
+            return Err(RxError::TooLong(self.length));
+        };
+        if self.pieces.is_empty() {
+            self.hal.dma_read(self.address, into);
+        } else {
+            self.copy_pieces(into);
+        }
+        Ok(self.length)
+    }
+
+    #[cold]
+    fn copy_pieces(&self, mut into: &mut [u8]) {
+        for piece in self.pieces {
+            let Some((now, later)) = into.split_at_mut_checked(piece.bytes) else { return };
+            self.hal.dma_read(piece.address, now);
+            into = later;
+        }
+    }
+
+    /// Returns whether the frame is malformed, or did not fit the taker's buffer.
+    #[inline(always)]
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+}

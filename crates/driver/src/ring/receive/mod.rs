@@ -1,0 +1,266 @@
+//! A ring of received frames: 2 KB buffers that stay with their slots. A burst is the frames that the card has completed:
+//! their descriptors are read together, the caller copies each frame out, and free slots are posted again in batches.
+//!
+//! Write-backs are checked before they are used: the card may be at the far end of a socket.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `layout` | a family's receive descriptors, and errors |
+//! | `frame` | a frame of a burst, and the copy out of its buffers |
+//!
+//! Left out: header split, zero copy.
+
+mod frame;
+mod layout;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use frame::RxFrame;
+pub use layout::RxError;
+pub(crate) use layout::{Layout, Raw};
+
+use super::{AHEAD, ALIGNMENT, BUFFER, LONG, MAX_BATCH, after, batch_of, distance};
+use crate::hal::{Access, DESCRIPTOR, DmaHal, DmaRegion, OutOfDmaMemory};
+use alloc::boxed::Box;
+use frame::Piece;
+
+/// Slots that a frame fills, at most: twice those of the longest length in a descriptor (14 bits).
+const MAX_PIECES: usize = 16;
+
+/// The driver's counters of a receive ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RxCounters {
+    /// Frames handed to the caller.
+    pub frames: u64,
+    /// Bytes of those frames.
+    pub bytes: u64,
+    /// Buffers that those and the lost frames filled.
+    pub buffers: u64,
+    /// Frames handed to the caller with a wrong checksum.
+    pub bad_checksums: u64,
+    /// Frames lost to [`RxError`].
+    pub errors: u64,
+    /// Doorbells rung.
+    pub doorbells: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct RxRing<L> {
+    descriptors: DmaRegion,
+    buffers: DmaRegion,
+    layout: L,
+    count: u32,
+    /// Slots posted for one doorbell.
+    batch: u32,
+    /// Register offset of the tail.
+    doorbell: u32,
+    /// Slot of the next frame.
+    next: u32,
+    /// Slot that is posted next: the tail.
+    post: u32,
+    running: bool,
+    counters: RxCounters,
+    /// Descriptors of a burst, read from the ring or to be posted.
+    scratch: Box<[Raw]>,
+}
+
+impl<L: Layout> RxRing<L> {
+    /// Creates a ring of `count` slots with its tail in register `doorbell`.
+    pub(crate) fn new<H: DmaHal>(
+        hal: &mut H,
+        layout: L,
+        count: u16,
+        batch: u16,
+        doorbell: u32,
+    ) -> Result<Self, OutOfDmaMemory> {
+        Ok(Self {
+            descriptors: hal.dma_alloc(usize::from(count) * layout.size(), ALIGNMENT)?,
+            buffers: hal.dma_alloc(usize::from(count) * BUFFER, BUFFER)?,
+            layout,
+            count: count.into(),
+            batch: batch_of(batch, count),
+            doorbell,
+            next: 0,
+            post: 0,
+            running: false,
+            counters: RxCounters::default(),
+            scratch: alloc::vec![[0; DESCRIPTOR]; MAX_BATCH.into()].into(),
+        })
+    }
+
+    /// Returns the device address of the first descriptor, and the number of descriptors.
+    pub(crate) fn place(&self) -> (u64, u16) {
+        (self.descriptors.iova, self.count as u16)
+    }
+
+    pub(crate) fn counters(&self) -> RxCounters {
+        self.counters
+    }
+
+    /// Posts every slot but one. The card must hold the ring to be empty.
+    pub(crate) fn start<H: DmaHal>(&mut self, hal: &mut H) {
+        (self.next, self.post) = (0, 0);
+        self.running = true;
+        self.refill(hal);
+    }
+
+    /// Ends reception: no frame is handed out any more.
+    pub(crate) fn stop(&mut self) {
+        self.running = false;
+    }
+
+    /// Returns the slots that the card has, or that hold frames.
+    fn posted(&self) -> u32 {
+        distance(self.next, self.post, self.count)
+    }
+
+    /// Posts every free slot but one, a doorbell per batch.
+    pub(crate) fn refill<H: DmaHal>(&mut self, hal: &mut H) {
+        while self.running && self.posted() < self.count - 1 {
+            self.post_batch(hal);
+        }
+    }
+
+    fn post_batch<H: DmaHal>(&mut self, hal: &mut H) {
+        let (size, free) = (self.layout.size(), self.count - 1 - self.posted());
+        let slots = free.min(self.batch).min(self.count - self.post);
+        let (layout, first) = (self.layout, self.buffer(self.post));
+        let packed = self.scratch.as_flattened_mut();
+        for (at, buffer) in (0..).step_by(size).zip((first..).step_by(BUFFER)).take(slots as usize) {
+            // The next descriptor overwrites what a shorter one does not have.
+            packed[at..at + DESCRIPTOR].copy_from_slice(&layout.posted(buffer));
+        }
+        let posted = &self.scratch.as_flattened()[..slots as usize * size];
+        hal.dma_write(self.descriptor(self.post), posted);
+        self.post = after(self.post, slots, self.count);
+        self.counters.doorbells += 1;
+        hal.write(self.doorbell, self.post);
+    }
+
+    #[inline(always)]
+    fn buffer(&self, slot: u32) -> u64 {
+        self.buffers.iova + u64::from(slot) * BUFFER as u64
+    }
+
+    fn descriptor(&self, slot: u32) -> u64 {
+        self.descriptors.iova + u64::from(slot) * self.layout.size() as u64
+    }
+
+    /// Copies the next frame to the front of `into`; a burst of one. Returns `None` if no frame is complete.
+    #[inline]
+    pub(crate) fn receive<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        into: &mut [u8],
+    ) -> Result<Option<L::Received>, RxError> {
+        let mut outcome = Ok(None);
+        self.receive_burst(hal, 1, |frame| {
+            outcome = frame.copy_to(into).map(|_| Some(frame.received()));
+        });
+        outcome
+    }
+
+    /// Hands the next frames to `take`, at most `most`, and posts their slots again in batches. Returns how many there were,
+    /// lost ones included.
+    #[inline(always)]
+    pub(crate) fn receive_burst<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        most: usize,
+        mut take: impl FnMut(&mut RxFrame<'_, H, L>),
+    ) -> usize {
+        let mut taken = 0;
+        while self.running && taken < most {
+            let room = self.posted().min(self.count - self.next).min(MAX_BATCH.into());
+            let wanted = (room as usize).min(most - taken);
+            let (at, size) = (self.descriptor(self.next), self.layout.size());
+            let completed = hal.read_completed(at, size, &mut self.scratch[..wanted]);
+            let frames = self.hand_out(hal, completed, &mut take);
+            let spread = frames < completed && self.hand_out_spread(hal, &mut take);
+            while self.count - 1 - self.posted() >= self.batch {
+                self.post_batch(hal);
+            }
+            taken += frames + usize::from(spread);
+            if !spread && (frames == 0 || completed < wanted) {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Hands out frames of one slot each, up to the first that is not, of the descriptors that were read. Returns how many.
+    #[inline(always)]
+    fn hand_out<H: DmaHal>(
+        &mut self,
+        hal: &H,
+        completed: usize,
+        take: &mut impl FnMut(&mut RxFrame<'_, H, L>),
+    ) -> usize {
+        let completed = &self.scratch[..completed];
+        let (mut frames, mut address) = (0, self.buffer(self.next));
+        let (mut bytes, mut errors, mut bad) = (0, 0, 0);
+        for raw in completed {
+            let (length, true) = self.layout.filled(raw) else { break };
+            if length >= LONG {
+                self.prefetch(hal, completed, frames);
+            }
+            let mut frame = RxFrame::new(hal, (self.layout, raw), address, length);
+            take(&mut frame);
+            if frame.is_lost() {
+                errors += 1;
+            } else {
+                bytes += length as u64;
+                bad += u64::from(self.layout.has_bad_checksum(raw));
+            }
+            (frames, address) = (frames + 1, address + BUFFER as u64);
+        }
+        self.next = after(self.next, frames as u32, self.count);
+        self.counters.buffers += frames as u64;
+        self.counters.frames += frames as u64 - errors;
+        self.counters.bytes += bytes;
+        self.counters.errors += errors;
+        self.counters.bad_checksums += bad;
+        frames
+    }
+
+    /// Fetches the buffer [`AHEAD`] of a slot of the burst, if its frame is complete: a line that the card still writes would
+    /// be taken from it. At the burst's first slot, fetches the buffers up to there.
+    #[inline(never)]
+    fn prefetch<H: DmaHal>(&self, hal: &H, completed: &[Raw], at: usize) {
+        let first = if at == 0 { 1 } else { at + AHEAD as usize };
+        for step in first..=at + AHEAD as usize {
+            let Some(raw) = completed.get(step) else { return };
+            let length = self.layout.filled(raw).0.min(BUFFER);
+            hal.prefetch(self.buffer(self.next + step as u32), length, Access::Read);
+        }
+    }
+
+    /// Hands out the next frame, which fills several slots, if all of it is there. A frame of more than [`MAX_PIECES`] slots is
+    /// lost, so that a card that ends no frame cannot keep the slots.
+    #[cold]
+    #[inline(never)]
+    fn hand_out_spread<H: DmaHal>(&mut self, hal: &H, take: &mut impl FnMut(&mut RxFrame<'_, H, L>)) -> bool {
+        let mut raw = [[0; DESCRIPTOR]];
+        let (mut pieces, mut count, mut ended) = ([Piece::default(); MAX_PIECES], 0, false);
+        while !ended && count < MAX_PIECES {
+            let slot = after(self.next, count as u32, self.count);
+            let posted = count < self.posted() as usize;
+            if !posted || hal.read_completed(self.descriptor(slot), self.layout.size(), &mut raw) == 0 {
+                return false;
+            }
+            let (bytes, last) = self.layout.filled(&raw[0]);
+            pieces[count] = Piece { address: self.buffer(slot), bytes };
+            (count, ended) = (count + 1, last);
+        }
+        let mut frame = RxFrame::of_pieces(hal, (self.layout, &raw[0]), &pieces[..count], ended);
+        take(&mut frame);
+        let (kept, length) = (u64::from(!frame.is_lost()), frame.length() as u64);
+        self.next = after(self.next, count as u32, self.count);
+        self.counters.buffers += count as u64;
+        self.counters.frames += kept;
+        self.counters.bytes += kept * length;
+        self.counters.errors += 1 - kept;
+        self.counters.bad_checksums += kept * u64::from(self.layout.has_bad_checksum(&raw[0]));
+        true
+    }
+}

@@ -1,0 +1,334 @@
+//! Bursts of received frames, with the test in the card's place: ring ends in mid-burst, and a card that lies. Every rule holds
+//! for the descriptors of both families.
+
+use super::{Layout, MAX_PIECES, Raw, RxError, RxFrame, RxRing};
+use crate::desk::Desk;
+use crate::hal::{DmaHal, Hal};
+use crate::ring::{BUFFER, after};
+use crate::vf::receive::Advanced;
+use ::avf::descriptor::rx::{self as adaptive, Form};
+use alloc::vec;
+use alloc::vec::Vec;
+use i82576::descriptor::rx::{self as advanced, status};
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+
+const SLOTS: u16 = 64;
+const BATCH: u16 = 16;
+/// Register offset of the tail.
+const TAIL: u32 = 0x818;
+
+/// Receive descriptors of either family.
+#[derive(Debug, Clone, Copy)]
+enum AnyLayout {
+    I82576,
+    Avf(Form),
+}
+
+const LAYOUTS: [AnyLayout; 5] = [
+    AnyLayout::I82576,
+    AnyLayout::Avf(Form::Short),
+    AnyLayout::Avf(Form::Legacy),
+    AnyLayout::Avf(Form::Flex(2)),
+    AnyLayout::Avf(Form::FlexLate),
+];
+
+impl Layout for AnyLayout {
+    type Received = usize;
+
+    fn size(self) -> usize {
+        match self {
+            Self::I82576 => Advanced.size(),
+            Self::Avf(form) => Layout::size(form),
+        }
+    }
+
+    fn posted(self, buffer: u64) -> Raw {
+        match self {
+            Self::I82576 => Advanced.posted(buffer),
+            Self::Avf(form) => form.posted(buffer),
+        }
+    }
+
+    fn filled(self, raw: &Raw) -> (usize, bool) {
+        match self {
+            Self::I82576 => Advanced.filled(raw),
+            Self::Avf(form) => form.filled(raw),
+        }
+    }
+
+    fn received(self, raw: &Raw, length: usize) -> usize {
+        match self {
+            Self::I82576 => Advanced.received(raw, length).length,
+            Self::Avf(form) => form.received(raw, length).length,
+        }
+    }
+
+    fn has_bad_checksum(self, raw: &Raw) -> bool {
+        match self {
+            Self::I82576 => Advanced.has_bad_checksum(raw),
+            Self::Avf(form) => form.has_bad_checksum(raw),
+        }
+    }
+}
+
+impl AnyLayout {
+    /// Returns a completed descriptor.
+    fn completed(self, length: u16, last: bool) -> Raw {
+        match self {
+            Self::I82576 => {
+                let bits = if last { status::EOP } else { 0 };
+                let back = advanced::WriteBack { length, status: bits, ..advanced::WriteBack::default() };
+                let mut raw = Raw::default();
+                raw[..16].copy_from_slice(&back.emit());
+                raw
+            }
+            Self::Avf(form) => {
+                let back =
+                    adaptive::WriteBack { length, end_of_packet: last, ..adaptive::WriteBack::default() };
+                back.emit(form)
+            }
+        }
+    }
+}
+
+/// A ring, and the card's next slot.
+struct Receiver {
+    desk: Desk,
+    ring: RxRing<AnyLayout>,
+    layout: AnyLayout,
+    slots: u16,
+    head: u32,
+}
+
+impl Receiver {
+    fn new(layout: AnyLayout, slots: u16, batch: u16) -> Self {
+        let mut desk = Desk::default();
+        let mut ring = RxRing::new(&mut desk, layout, slots, batch, TAIL).unwrap();
+        ring.start(&mut desk);
+        Self { desk, ring, layout, slots, head: 0 }
+    }
+
+    fn write_back(&mut self, slot: u32, raw: &Raw) {
+        let size = self.layout.size();
+        self.desk.dma_write(self.ring.place().0 + u64::from(slot) * size as u64, &raw[..size]);
+    }
+
+    /// Plays the card: puts `mark` at the front of the next slot's buffer, and completes the slot.
+    fn complete(&mut self, mark: u8, length: u16, last: bool) {
+        let mut buffer = [0; 8];
+        let at = self.ring.place().0 + u64::from(self.head) * self.layout.size() as u64;
+        self.desk.dma_read(at, &mut buffer);
+        self.desk.dma_write(u64::from_le_bytes(buffer), &[mark; 60]);
+        self.write_back(self.head, &self.layout.completed(length, last));
+        self.head = after(self.head, 1, self.slots.into());
+    }
+
+    fn burst(&mut self, most: usize, take: impl FnMut(&mut RxFrame<'_, Desk, AnyLayout>)) -> usize {
+        self.ring.receive_burst(&mut self.desk, most, take)
+    }
+
+    /// Receives a burst. Returns each frame's length and mark.
+    fn take(&mut self, most: usize) -> Vec<Result<(usize, u8), RxError>> {
+        let (mut frames, mut buffer) = (Vec::new(), vec![0; 20_000]);
+        let found = self.burst(most, |frame| {
+            frames.push(frame.copy_to(&mut buffer).map(|length| (length, buffer[0])));
+        });
+        assert_eq!(found, frames.len());
+        frames
+    }
+
+    /// Returns the number of slots that the card may fill.
+    fn posted(&mut self) -> u32 {
+        (self.desk.read(TAIL) + u32::from(self.slots) - self.head) % u32::from(self.slots)
+    }
+}
+
+#[test]
+fn burst_crosses_the_ring_end_in_order() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        let mut mark = 0_u8;
+        for round in 0..50 {
+            let count = [40, 32, 7][round % 3];
+            let expected: Vec<_> = (0..count).map(|frame| Ok((60, mark.wrapping_add(frame)))).collect();
+            (0..count).for_each(|frame| receiver.complete(mark.wrapping_add(frame), 60, true));
+            assert_eq!(receiver.take(100), expected, "{layout:?}, round {round}");
+            mark = mark.wrapping_add(count);
+        }
+        let counters = receiver.ring.counters();
+        assert_eq!((counters.frames, counters.bytes, counters.errors), (1_336, 1_336 * 60, 0));
+    }
+}
+
+#[test]
+fn burst_takes_no_more_than_asked() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        (0..40).for_each(|mark| receiver.complete(mark, 60, true));
+        for first in [0, 10, 20, 30] {
+            let expected: Vec<_> = (first..first + 10).map(|mark| Ok((60, mark))).collect();
+            assert_eq!(receiver.take(10), expected);
+        }
+        assert_eq!((receiver.take(10), receiver.take(0)), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn completion_of_an_unposted_slot_is_ignored() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        for slot in 0..SLOTS.into() {
+            receiver.write_back(slot, &layout.completed(60, true));
+        }
+        // The driver writes the last slot when it posts it, in mid-burst.
+        assert_eq!(receiver.take(1_000).len(), usize::from(SLOTS) - 1, "{layout:?}");
+    }
+}
+
+#[test]
+fn completion_out_of_order_waits_for_the_slots_before() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        receiver.write_back(3, &layout.completed(60, true));
+        assert_eq!(receiver.take(32), []);
+        (0..3).for_each(|mark| receiver.complete(mark, 60, true));
+        assert_eq!(receiver.take(32).len(), 4);
+    }
+}
+
+#[test]
+fn frame_of_several_slots_keeps_its_place_in_a_burst() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        // From the second round on, the frame crosses the end of the ring at other places.
+        for round in 0..30 {
+            receiver.complete(1, 60, true);
+            receiver.complete(2, 2048, false);
+            receiver.complete(3, 2048, false);
+            assert_eq!(receiver.take(32), [Ok((60, 1))], "{layout:?}, round {round}");
+            receiver.complete(4, 10, true);
+            receiver.complete(5, 60, true);
+            assert_eq!(receiver.take(32), [Ok((4_106, 2)), Ok((60, 5))], "{layout:?}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn malformed_frame_costs_no_other_frame_of_its_burst() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        receiver.complete(1, 60, true);
+        receiver.complete(2, 2049, true);
+        receiver.complete(3, 60, true);
+        receiver.complete(4, 0x3fff, false);
+        receiver.complete(5, 60, true);
+        receiver.complete(6, 60, true);
+        let lost = Err(RxError::Malformed);
+        assert_eq!(receiver.take(32), [Ok((60, 1)), lost, Ok((60, 3)), lost, Ok((60, 6))], "{layout:?}");
+        let counters = receiver.ring.counters();
+        assert_eq!((counters.frames, counters.errors, counters.buffers), (3, 2, 6));
+    }
+}
+
+#[test]
+fn frame_that_the_card_does_not_end_is_lost() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, 32, 32);
+        (0..MAX_PIECES).for_each(|_| receiver.complete(1, 2048, false));
+        receiver.complete(2, 60, true);
+        assert_eq!(receiver.take(32), [Err(RxError::Malformed), Ok((60, 2))], "{layout:?}");
+    }
+}
+
+#[test]
+fn frame_that_is_not_copied_frees_its_slot() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        for _ in 0..10 {
+            (0..30).for_each(|mark| receiver.complete(mark, 60, true));
+            assert_eq!(receiver.burst(32, |_| {}), 30);
+        }
+        receiver.complete(1, 60, true);
+        let mut short = [0; 59];
+        receiver.burst(32, |frame| assert_eq!(frame.copy_to(&mut short), Err(RxError::TooLong(60))));
+        assert_eq!((receiver.ring.counters().frames, receiver.ring.counters().errors), (300, 1));
+    }
+}
+
+#[test]
+fn smallest_ring_is_refilled_while_bursts_are_taken() {
+    for layout in LAYOUTS {
+        let mut receiver = Receiver::new(layout, 32, 32);
+        for round in 0..100 {
+            assert!((15..32).contains(&receiver.posted()), "{layout:?}, round {round}");
+            (0..receiver.posted()).for_each(|mark| receiver.complete(mark as u8, 60, true));
+            assert!(receiver.take(32).len() >= 15);
+        }
+    }
+}
+
+/// An act of the card or of the driver's owner.
+#[derive(Debug, Clone)]
+enum Act {
+    /// The card writes to a slot, in its turn or not.
+    WriteBack {
+        slot: u32,
+        length: u16,
+        last: bool,
+        noise: Option<[u8; 32]>,
+    },
+    /// The owner receives a burst into a buffer of that size, and copies one frame in `of`.
+    Receive {
+        most: usize,
+        size: usize,
+        of: usize,
+    },
+    Refill,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let lie = prop_oneof![4 => Just(None), 1 => any::<[u8; 32]>().prop_map(Some)];
+    let length = prop_oneof![4 => 0..=2048_u16, 1 => any::<u16>()];
+    prop_oneof![
+        20 => (0..64_u32, length, any::<bool>(), lie)
+            .prop_map(|(slot, length, last, noise)| Act::WriteBack { slot, length, last, noise }),
+        4 => (0..100_usize, 0..5_000_usize, 1..4_usize)
+            .prop_map(|(most, size, of)| Act::Receive { most, size, of }),
+        1 => Just(Act::Refill),
+    ]
+}
+
+proptest! {
+    /// The desk panics at an access outside of an allocation.
+    #[test]
+    fn lying_card_leads_the_driver_nowhere(
+        layout in 0..LAYOUTS.len(),
+        batch in 1..=32_u16,
+        acts in proptest::collection::vec(act(), 1..200),
+    ) {
+        let layout = LAYOUTS[layout];
+        let mut receiver = Receiver::new(layout, SLOTS, batch);
+        for act in acts {
+            match act {
+                Act::WriteBack { slot, length, last, noise } => {
+                    let back = noise.unwrap_or_else(|| layout.completed(length, last));
+                    receiver.write_back(slot, &back);
+                }
+                Act::Receive { most, size, of } => {
+                    let (mut buffer, mut frames) = (vec![0; size], 0);
+                    let found = receiver.burst(most, |frame| {
+                        frames += 1;
+                        if frames % of == 0 && let Ok(length) = frame.copy_to(&mut buffer) {
+                            assert!(length <= size && length == frame.length());
+                            assert!(length <= MAX_PIECES * BUFFER);
+                        }
+                    });
+                    assert!(found <= most && found == frames);
+                }
+                Act::Refill => receiver.ring.refill(&mut receiver.desk),
+            }
+            assert!(receiver.desk.read(TAIL) < u32::from(SLOTS));
+            assert!(receiver.ring.posted() < u32::from(SLOTS));
+        }
+    }
+}

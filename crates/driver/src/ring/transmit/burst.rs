@@ -1,0 +1,108 @@
+//! Bursts of frames. A plain frame fills one slot and asks for no offload, as nearly every frame does: plain frames are queued
+//! in runs between two reports. Left out: what other frames need, which is the family's.
+
+use super::{Piece, SHORTEST, TxError, TxRing, raw};
+use crate::hal::{Access, DmaHal};
+use crate::offload::TxOffload;
+use crate::ring::{AHEAD, BUFFER, LONG, after};
+
+/// A family's transmit queue.
+pub(crate) trait Queue {
+    /// The family's descriptor.
+    type Piece: Piece;
+    /// Slots that must be free beside those of a plain frame.
+    const RESERVE: usize;
+
+    /// Returns the queue's ring.
+    fn ring(&mut self) -> &mut TxRing<Self::Piece>;
+
+    /// Queues a frame of two pieces, the second perhaps empty, of at most `longest` bytes and with any offload.
+    fn transmit_any<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        frame: [&[u8]; 2],
+        offload: &TxOffload,
+        longest: usize,
+    ) -> Result<(), TxError>;
+
+    /// Queues frames up to the first that is refused. Returns how many, and why one was refused.
+    #[inline(always)]
+    fn transmit_burst<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        frames: &[&[u8]],
+        offload: &TxOffload,
+        longest: usize,
+    ) -> (usize, Result<(), TxError>) {
+        let plain = *offload == TxOffload::default();
+        let longest_plain = longest.min(BUFFER);
+        let mut left = frames;
+        while !left.is_empty() {
+            if plain {
+                left = &left[self.ring().queue_plain(hal, left, longest_plain, Self::RESERVE)..];
+            }
+            let Some((frame, later)) = left.split_first() else { break };
+            if let Err(error) = self.transmit_any(hal, [frame, &[]], offload, longest) {
+                return (frames.len() - left.len(), Err(error));
+            }
+            left = later;
+        }
+        (frames.len(), Ok(()))
+    }
+}
+
+impl<P: Piece> TxRing<P> {
+    /// Queues frames up to the first that is not plain or has no room. Returns how many.
+    #[inline(always)]
+    fn queue_plain<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        frames: &[&[u8]],
+        longest: usize,
+        reserve: usize,
+    ) -> usize {
+        let mut queued = 0;
+        while self.running && queued < frames.len() {
+            let wanted = self.run_length(reserve).min(frames.len() - queued);
+            let run = self.queue_run(hal, &frames[queued..queued + wanted], longest);
+            queued += run;
+            if run < wanted || run == 0 {
+                break;
+            }
+        }
+        queued
+    }
+
+    /// Returns the plain frames that can be queued before the next report, doorbell or end of the ring.
+    #[inline(always)]
+    fn run_length(&self, reserve: usize) -> usize {
+        let due = (self.batch.div_ceil(2) - self.unreported).min(self.batch - self.waiting);
+        let slots = due.min(self.count - self.next) as usize;
+        slots.min(self.free().saturating_sub(reserve))
+    }
+
+    /// Queues frames of a run up to the first that is not plain. Returns how many.
+    #[inline(always)]
+    fn queue_run<H: DmaHal>(&mut self, hal: &mut H, run: &[&[u8]], longest: usize) -> usize {
+        let (mut frames, mut bytes) = (0, 0);
+        for frame in run {
+            let length = frame.len();
+            if length < SHORTEST || length > longest {
+                break;
+            }
+            let slot = self.next + frames;
+            // A buffer that the card may still read is left to it.
+            if length >= LONG && self.free() > (AHEAD + frames) as usize {
+                let ahead = after(slot, AHEAD, self.count);
+                hal.prefetch(self.buffer(ahead), length, Access::Write);
+            }
+            let address = self.buffer(slot);
+            hal.dma_write(address, frame);
+            self.staged.push(raw(P::plain_words(address, length as u16)));
+            (frames, bytes) = (frames + 1, bytes + length);
+        }
+        self.next = after(self.next, frames, self.count);
+        self.count_frames(hal, frames, bytes);
+        frames as usize
+    }
+}
