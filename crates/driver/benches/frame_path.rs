@@ -173,7 +173,7 @@ struct Bench {
     bus: Bus,
     vf: AnyVf,
     frame: Vec<u8>,
-    /// Received descriptors of a burst, all alike.
+    /// Completed descriptors of a burst of received frames, all alike.
     received: Vec<u8>,
     rx_size: usize,
     /// Byte of a transmit descriptor with the report bit, the bit, and where and what the card reports.
@@ -218,9 +218,12 @@ impl Bench {
         Self { bus, vf, frame, received, rx_size, report, buffer: vec![0; 2048] }
     }
 
-    /// Plays the card: completes a burst that was sent, and delivers one.
-    fn complete(&mut self) {
-        let Self { bus, report: (asked_at, asked, at, done), .. } = self;
+    /// Sends a burst, and plays the card that completes it.
+    fn send(&mut self) {
+        let Self { bus, vf, frame, report: (asked_at, asked, at, done), .. } = self;
+        let sent = vf.transmit_burst(bus, &[&frame[..]; BURST], &TxOffload::default());
+        vf.flush(bus);
+        assert_eq!(sent, BURST);
         let mut sent = [0; BURST * TX_SIZE];
         let base = bus.tx.base + (bus.tx.head * TX_SIZE) as u64;
         bus.ram.read(base, &mut sent);
@@ -230,26 +233,20 @@ impl Bench {
             }
         }
         bus.tx.head = (bus.tx.head + BURST) % RING;
-        bus.ram.write(bus.rx.base + (bus.rx.head * self.rx_size) as u64, &self.received);
-        bus.rx.head = (bus.rx.head + BURST) % RING;
     }
 
-    /// Sends a burst and receives one.
-    fn exchange(&mut self) {
-        let Self { bus, vf, frame, .. } = self;
-        let sent = vf.transmit_burst(bus, &[&frame[..]; BURST], &TxOffload::default());
-        vf.flush(bus);
-        assert_eq!(sent, BURST);
-        self.complete();
-        let Self { bus, vf, frame, .. } = self;
-        let mut received = 0;
-        let buffer = &mut self.buffer;
+    /// Plays the card that delivers a burst, and receives it.
+    fn receive(&mut self) {
+        let Self { bus, vf, frame, received, rx_size, buffer, .. } = self;
+        bus.ram.write(bus.rx.base + (bus.rx.head * *rx_size) as u64, received);
+        bus.rx.head = (bus.rx.head + BURST) % RING;
+        let mut count = 0;
         vf.receive_burst(bus, BURST, |mut found| {
             if found.copy_to(buffer) == Ok(frame.len()) && buffer[6..12] == frame[6..12] {
-                received += 1;
+                count += 1;
             }
         });
-        assert_eq!(black_box(received), BURST);
+        assert_eq!(black_box(count), BURST);
     }
 }
 
@@ -259,12 +256,12 @@ fn calls() -> Option<u32> {
 }
 
 /// Returns nanoseconds a frame: the median of rounds.
-fn median(bench: &mut Bench) -> f64 {
+fn median(mut exchange: impl FnMut()) -> f64 {
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let (start, mut calls) = (Instant::now(), 0);
             while start.elapsed() < ROUND {
-                (0..8).for_each(|_| bench.exchange());
+                (0..8).for_each(|_| exchange());
                 calls += 8;
             }
             start.elapsed().as_nanos() as f64 / f64::from(calls) / BURST as f64
@@ -273,6 +270,13 @@ fn median(bench: &mut Bench) -> f64 {
     rounds.sort_by(f64::total_cmp);
     rounds[ROUNDS / 2]
 }
+
+/// A burst in one direction.
+type Exchange = fn(&mut Bench);
+
+/// Names of the directions.
+const DIRECTIONS: [(&str, Exchange); 2] =
+    [("VF driver sends", Bench::send), ("VF driver receives", Bench::receive)];
 
 fn main() {
     let size = RING as u16;
@@ -286,16 +290,18 @@ fn main() {
         ("AVF legacy", Family::Avf, legacy),
         ("AVF flexible", Family::Avf, flexible),
     ] {
-        for length in [64, 1514] {
-            let name = format!("send and receive, {name}, {length} bytes");
-            let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
-            if !arguments.all(|part| name.contains(&part)) {
-                continue;
-            }
-            let mut bench = Bench::new(family, &config, length);
-            match calls() {
-                Some(calls) => (0..calls).for_each(|_| bench.exchange()),
-                None => println!("{name:45} {:7.1} ns/frame", median(&mut bench)),
+        for (direction, exchange) in DIRECTIONS {
+            for length in [64, 1514] {
+                let name = format!("{direction}, {name}, {length} bytes");
+                let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+                if !arguments.all(|part| name.contains(&part)) {
+                    continue;
+                }
+                let mut bench = Bench::new(family, &config, length);
+                match calls() {
+                    Some(calls) => (0..calls).for_each(|_| exchange(&mut bench)),
+                    None => println!("{name:45} {:7.1} ns/frame", median(|| exchange(&mut bench))),
+                }
             }
         }
     }

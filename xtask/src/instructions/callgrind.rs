@@ -87,16 +87,16 @@ pub(super) fn parse(text: &str) -> Counts {
 const NAMELESS: &str = "???";
 const COPIES: &str = "copies";
 
-/// A folder or file of a card or of the plane; the crates below them; the standard library. `None`: the benchmark itself,
+/// A folder or file of a card, the plane or the drivers; the crates below them; the standard library. `None`: the benchmark itself,
 /// and the rest of libc.
 fn stop_of(file: &str) -> Option<&str> {
-    let of = ["crates/nic/src/", "crates/avf-nic/src/", "crates/plane/src/"];
+    let of = ["crates/nic/src/", "crates/avf-nic/src/", "crates/plane/src/", "crates/driver/src/"];
     let inside = of.into_iter().find_map(|of| file.split_once(of));
     if let Some((_, inside)) = inside {
         let first = inside.split('/').next().unwrap_or(inside);
         return Some(first.strip_suffix(".rs").unwrap_or(first));
     }
-    ["rings", "host", "offload", "i82576", "avf", "pcie", "units"]
+    ["rings", "host", "vfio-client", "offload", "i82576", "avf", "pcie", "units"]
         .into_iter()
         .find(|name| file.contains(&format!("crates/{name}/src/")))
         .or_else(|| file.contains("/library/").then_some("std"))

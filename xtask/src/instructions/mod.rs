@@ -1,5 +1,5 @@
-//! `cargo xtask instructions`: how many instructions the card spends on a frame, at each of its stops, against a kept
-//! count. valgrind counts, so neither the clock nor what else the machine does has a say. `--keep` makes today's count
+//! `cargo xtask instructions`: how many instructions the card and the VF drivers spend on a frame, at each of its stops, against a
+//! kept count. valgrind counts, so neither the clock nor what else the machine does has a say. `--keep` makes today's count
 //! the kept one.
 //!
 //! Finding guest memory and copying are counted too, with the registers that valgrind's processor has. Left out: allocations, which a
@@ -19,7 +19,7 @@ pub(crate) use callgrind::Counts;
 
 /// The ways of a frame that are counted: whose benchmark `frame_path` has them, how it calls them, and how many frames a
 /// call moves.
-const CASES: [(&str, &str, u64); 11] = [
+const CASES: [(&str, &str, u64); 19] = [
     ("nic", "VF to VF, with policy, 64 bytes", 32),
     ("nic", "VF to VF in three regions, with policy, 64 bytes", 32),
     ("nic", "VF to VF, with policy, 1514 bytes", 32),
@@ -31,6 +31,14 @@ const CASES: [(&str, &str, u64); 11] = [
     ("avf-nic", "AVF to AVF, with policy, 64 bytes, legacy", 32),
     ("avf-nic", "AVF to AVF, with policy, 64 bytes, flexible", 32),
     ("avf-nic", "AVF to AVF, checksum inserted, with policy, 64 bytes, legacy", 32),
+    ("driver", "VF driver sends, 82576, 64 bytes", 32),
+    ("driver", "VF driver sends, AVF legacy, 64 bytes", 32),
+    ("driver", "VF driver sends, 82576, 1514 bytes", 32),
+    ("driver", "VF driver sends, AVF legacy, 1514 bytes", 32),
+    ("driver", "VF driver receives, 82576, 64 bytes", 32),
+    ("driver", "VF driver receives, AVF legacy, 64 bytes", 32),
+    ("driver", "VF driver receives, 82576, 1514 bytes", 32),
+    ("driver", "VF driver receives, AVF legacy, 1514 bytes", 32),
 ];
 /// Calls of a short run and of a long one: what a frame costs is in the difference, starting is not.
 const CALLS: [u64; 2] = [50, 150];
@@ -60,7 +68,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
 /// Instructions a frame for each of [`CASES`].
 pub(crate) fn count() -> Result<Vec<(String, Counts)>> {
-    let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?)];
+    let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?), ("driver", build("driver")?)];
     let case = |&(package, case, frames): &(&str, &str, u64)| {
         let program = programs.iter().find(|(of, _)| *of == package).map(|(_, program)| program);
         let program = program.context("a package without a benchmark")?;

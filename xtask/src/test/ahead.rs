@@ -9,11 +9,12 @@ use std::thread::{self, JoinHandle};
 use crate::metadata;
 
 /// The static program of the stage `package`, the demo's program, and the benchmarks whose instructions are counted.
-const BUILDS: [&str; 4] = [
+const BUILDS: [&str; 5] = [
     "build --quiet --locked --package softiov --profile quick --target x86_64-unknown-linux-musl",
     "build --quiet --release --package softiov",
     "bench --quiet --profile release --package nic --bench frame_path --no-run",
     "bench --quiet --profile release --package avf-nic --bench frame_path --no-run",
+    "bench --quiet --profile release --package driver --bench frame_path --no-run",
 ];
 
 /// Builds beside the guests, one after the other.
