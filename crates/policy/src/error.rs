@@ -1,7 +1,7 @@
 //! Refusals of a policy: each names its setting, the value and what to do. Left out: settings that cannot be read at all
 //! (`daemon::settings`).
 
-use crate::port::WINDOWS_MS;
+use crate::limits::WINDOWS_MS;
 use crate::vlan::{PRIORITIES, VLANS};
 use core::fmt;
 use pcie::VfIndex;
@@ -100,7 +100,10 @@ impl PolicyError {
     }
 }
 
-/// Who has an address.
+/// A VF whose policy is refused, and why.
+pub type RefusedVf = (VfIndex, PolicyError);
+
+/// The function that has an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressOwner {
     /// The port itself.

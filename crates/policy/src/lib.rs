@@ -25,8 +25,8 @@ mod vf;
 mod vlan;
 
 pub use conduct::{Action, ConductLimits, DEFAULT_CONDUCT, KINDS, Offence, Thresholds};
-pub use error::{AddressOwner, PolicyError};
-pub use limits::Limits;
-pub use port::{MIRROR_RULES, Mirror, PortPolicy, STORM_BLOCK, StormControl, WINDOWS_MS};
+pub use error::{AddressOwner, PolicyError, RefusedVf};
+pub use limits::{Limits, WINDOWS_MS};
+pub use port::{MIRROR_RULES, Mirror, PortPolicy, STORM_BLOCK, StormControl};
 pub use vf::{InterruptBounds, Link, VfPolicy};
 pub use vlan::{PRIORITIES, PortVlan, VLANS, VlanSet};

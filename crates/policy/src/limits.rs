@@ -1,9 +1,12 @@
-//! The abilities of a family of cards, as far as policies depend on them. Each family has them as a constant beside its PF
-//! driver. Left out: what depends on the state of a card.
+//! The abilities of a family of cards, on which its policies depend. Each family has them as a constant beside its PF driver.
+//! Left out: limits that depend on the state of a card.
 
 use core::ops::RangeInclusive;
 
-/// What a family can do.
+/// Windows of storm control, milliseconds.
+pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
+
+/// Abilities of a family.
 #[derive(Debug)]
 pub struct Limits {
     /// The family, as the configuration names it.
@@ -20,7 +23,7 @@ pub struct Limits {
     pub frame_overhead: u16,
     /// Ceilings of a VF's interrupts, per second. `Err` says why the family bounds none, and what to do.
     pub interrupts: Result<RangeInclusive<u32>, &'static str>,
-    /// Whether spreading over queues can be switched. `Err` says why not, and what to do.
+    /// `Ok` if spreading over queues can be switched. `Err` says why not, and what to do.
     pub rss: Result<(), &'static str>,
     /// The highest threshold of storm control, blocks a window.
     pub storm_blocks: u32,

@@ -3,16 +3,13 @@
 
 use crate::conduct::{ConductLimits, DEFAULT_CONDUCT};
 use crate::error::PolicyError;
-use crate::limits::Limits;
+use crate::limits::{Limits, WINDOWS_MS};
 use crate::vlan::VlanSet;
-use core::ops::RangeInclusive;
 use pcie::{VfIndex, VfSet};
 use serde::{Deserialize, Serialize};
 
 /// Mirror rules of a port.
 pub const MIRROR_RULES: usize = 4;
-/// Windows of storm control, milliseconds.
-pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
 /// Unit of storm control's thresholds, bytes a window.
 pub const STORM_BLOCK: u32 = 64;
 const BLOCK_BITS: u32 = STORM_BLOCK * 8;

@@ -131,7 +131,7 @@ pub struct InterruptBounds {
     pub min_interrupts: u32,
     /// Ceiling, interrupts per second; 0 leaves it to the guest.
     pub max_interrupts: u32,
-    /// As few as the packet rate allows: IF = max(pps * r / bufs, lif), with bufs the descriptors of the VF's
+    /// The host chooses as few as the packet rate allows: IF = max(pps * r / bufs, lif), with bufs the descriptors of the VF's
     /// receive ring, r 1.2, and lif `min_interrupts`, or 1,000.
     pub adaptive: bool,
 }

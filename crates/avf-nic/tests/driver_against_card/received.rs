@@ -8,7 +8,6 @@ use avf::packet_type::{self, HASH_TYPES, Ip, Payload};
 use avf::register as r;
 use avf::virtchnl::{Capabilities, Packed, Request, VlanSetting, VlanWhat};
 use driver::Hal;
-use driver::avf::pf::QueuePairs;
 use driver::avf::vf::{Vf, Wishes};
 use offload::crc::{crc32c, frame_check_sequence};
 use policy::VfPolicy;
@@ -40,7 +39,7 @@ fn two(wishes: Wishes, pairs: u16) -> (World, Vf, Vf) {
         world.with_pf(|pf, side| {
             let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
             pf.set_policy(side, n, policy).unwrap();
-            assert!(pf.set_queues(side, n, QueuePairs { pairs, ..QueuePairs::default() }));
+            assert!(pf.set_pairs(side, n, pairs, 16));
         });
     }
     let mut a = Vf::probe(&mut world.vf(0), mac(0)).unwrap();

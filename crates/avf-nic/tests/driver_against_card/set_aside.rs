@@ -14,7 +14,7 @@ use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;
 use core::time::Duration;
 use driver::Hal;
-use driver::avf::pf::{Pf, PfState, QueuePairs};
+use driver::avf::pf::{Pf, PfState};
 use driver::avf::vf::Vf;
 use driver::conduct::{Cause, Monitor};
 use pcie::Function;
@@ -212,9 +212,8 @@ impl Scene {
             Act::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
             Act::Policy(vf, ref policy, pairs) => {
                 let policy = VfPolicy { mac: Some(mac(vf)), ..**policy };
-                let queues = QueuePairs { pairs, ..QueuePairs::default() };
                 let set = |pf: &mut Pf, side: &mut Side<'_>| {
-                    (pf.set_queues(side, vf, queues), pf.set_policy(side, vf, policy))
+                    (pf.set_pairs(side, vf, pairs, 16), pf.set_policy(side, vf, policy))
                 };
                 return format!("{:?}", world.with_pf(set));
             }

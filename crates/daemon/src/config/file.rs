@@ -122,7 +122,7 @@ impl Family {
         }
     }
 
-    /// Returns the abilities of the family, as far as policies depend on them.
+    /// Returns the abilities of the family.
     #[must_use]
     pub const fn limits(self) -> &'static Limits {
         match self {

@@ -2,6 +2,7 @@
 
 use super::{ConfigError, value};
 use i82576::MacAddress;
+use policy::PolicyError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,14 +14,7 @@ pub(super) fn address(
 ) -> Result<MacAddress, ConfigError> {
     let Some(text) = text else { return Ok(derived(runtime_dir, owner)) };
     let mac: MacAddress = text.parse().map_err(|error| value(key, format!("{text:?}: {error}")))?;
-    if mac.is_valid_unicast() {
-        Ok(mac)
-    } else {
-        Err(value(
-            key,
-            format!("{mac} is no station's own address: the first byte must be even, and not all zero"),
-        ))
-    }
+    if mac.is_valid_unicast() { Ok(mac) } else { Err(value(key, PolicyError::Mac(mac).to_string())) }
 }
 
 /// A locally administered address that stays the same for a host. It differs from those of other machines, and from those of

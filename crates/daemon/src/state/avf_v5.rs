@@ -98,8 +98,8 @@ impl From<V3> for AvfState {
 impl From<V4> for AvfState {
     fn from(state: V4) -> Self {
         let Body { functions, policies, conduct, configured, policy, rest } = state;
-        let configured = OldConfigured { port: configured.port.into(), vfs: configured.vfs };
-        let (policy, rest) = (policy.into(), rest.map(Rest::with_sets));
+        let configured = OldConfigured { port: configured.port.0, vfs: configured.vfs };
+        let (policy, rest) = (policy.0, rest.map(Rest::with_sets));
         V5 { functions, policies, conduct, configured, policy, rest }.into()
     }
 }

@@ -119,7 +119,7 @@ fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
             VFS.into()
         ],
         conduct,
-        configured: Configured { port: before.port.into(), vfs: before.vfs },
+        configured: Configured { port: before.port.0, vfs: before.vfs },
         policy: PortPolicy { storm, mirrors: [None, Some(mirror), None, None], ..PortPolicy::default() },
         rest,
     }

@@ -3,8 +3,9 @@
 //!
 //! Left out: VF_RESET and the mailbox itself (`mailbox`), and VLANs (`membership`).
 
+use super::Pf;
 use super::counters::{Kind, Refusal};
-use super::{LIMITS, Pf};
+use super::limits::LIMITS;
 use crate::hal::Hal;
 use i82576::bits::vlvf;
 use i82576::ids::MAX_FRAME;

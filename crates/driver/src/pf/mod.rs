@@ -21,6 +21,7 @@ mod counters;
 pub mod earlier;
 mod held;
 mod init;
+mod limits;
 mod mailbox;
 mod membership;
 mod messages;
@@ -37,8 +38,8 @@ mod switch;
 mod tests;
 mod visit;
 
-pub use self::policy::LIMITS;
 pub use counters::{Counters, Kind, Refusal};
+pub use limits::LIMITS;
 pub use port::SavedPortPolicy;
 pub use several::ResizeError;
 pub use state::{PfState, RestoreError};

@@ -10,16 +10,12 @@ use crate::hal::Hal;
 use crate::moderation::{
     Adaptive, MAX_INTERVAL_US, RateMeter, Redundancy, interrupt_frequency, interval_us, register_value,
 };
-use core::ops::RangeInclusive;
 use i82576::bits::{eitr, ivar};
 use i82576::ids::VF_VECTORS;
 use i82576::register::{self as r, rx, rx_block, vf_stats};
 use i82576::{Vector, VfIndex};
 use policy::InterruptBounds;
 use serde::{Deserialize, Serialize};
-
-/// The ceilings that intervals of whole microseconds, as long as EITR holds, can keep to.
-pub(super) const CEILINGS_HZ: RangeInclusive<u32> = 1_000_000u32.div_ceil(MAX_INTERVAL_US)..=1_000_000;
 
 /// r of the formula.
 const REDUNDANCY: Redundancy = Redundancy(12);

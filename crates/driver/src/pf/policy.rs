@@ -3,33 +3,15 @@
 
 use super::Pf;
 use super::counters::Refusal;
-use super::moderate::CEILINGS_HZ;
-use super::port::MOST_BLOCKS;
+use super::limits::LIMITS;
 use super::switch::update;
 use crate::hal::Hal;
-use ::policy::{AddressOwner, Limits, PolicyError, VfPolicy};
+use ::policy::{AddressOwner, PolicyError, VfPolicy};
 use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
-use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME, MAX_VFS};
+use i82576::ids::{LINK_SPEED, MAX_FRAME};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
 
-/// The abilities of the 82576, as far as policies depend on them.
-pub const LIMITS: Limits = Limits {
-    family: "82576",
-    vfs: MAX_VFS,
-    link_speed: LINK_SPEED,
-    mtu: LEAST_MTU..=MAX_FRAME as u16 - AROUND,
-    max_frame: MAX_FRAME as u16,
-    frame_overhead: AROUND,
-    interrupts: Ok(CEILINGS_HZ),
-    rss: Ok(()),
-    storm_blocks: MOST_BLOCKS,
-};
-
-/// IPv4's least MTU (RFC 791), bytes.
-const LEAST_MTU: u16 = 68;
-/// Bytes around the packet in a frame: addresses and type, a VLAN tag, the frame check sequence.
-const AROUND: u16 = 14 + 4 + FCS as u16;
 /// Longest frame of a VF that asked for no length, tag and frame check sequence included, bytes.
 const STANDARD_FRAME: u32 = 1522;
 

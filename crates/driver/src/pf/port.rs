@@ -6,7 +6,8 @@
 //! Left out: single VFs (`policy`); what a VF sends, which the card has no rule for, other than to whom it goes; and
 //! unicast that no filter knows, which storm control could count as broadcast.
 
-use super::{LIMITS, Pf};
+use super::Pf;
+use super::limits::LIMITS;
 use crate::hal::Hal;
 use i82576::bits::{icr, sccrl, vmrctl};
 use i82576::ids;
@@ -22,8 +23,6 @@ const _: () = assert!(MIRROR_RULES == ids::MIRROR_RULES && STORM_BLOCK as u64 ==
 
 /// SCBI for a millisecond, so that SCCRL counts milliseconds.
 const MILLISECOND: u32 = (1_000_000 / sccrl::BASIC_TICK_NS) as u32;
-/// The highest threshold of BSCTRH and MSCTRH, which have 19 bits.
-pub(super) const MOST_BLOCKS: u32 = (1 << 19) - 1;
 
 /// A port's policy as a state keeps it: the card's eight VFs in a byte, where [`PortPolicy`] has sets of 64.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -68,12 +67,6 @@ impl From<EightVfs> for SavedPortPolicy {
             vlans,
         };
         Self(PortPolicy { mirrors: mirrors.map(|rule| rule.map(widen)), storm, limits })
-    }
-}
-
-impl From<SavedPortPolicy> for PortPolicy {
-    fn from(saved: SavedPortPolicy) -> Self {
-        saved.0
     }
 }
 

@@ -1,11 +1,12 @@
 //! Changes of several VFs at once: how many there are, and policies that only make sense together, such as two VFs
 //! that swap addresses. Left out: what one policy does (`policy`).
 
-use super::{LIMITS, Pf};
+use super::Pf;
+use super::limits::LIMITS;
 use crate::hal::Hal;
 use i82576::VfIndex;
 use i82576::ids::MAX_VFS;
-use policy::{PolicyError, VfPolicy};
+use policy::{PolicyError, RefusedVf, VfPolicy};
 
 /// Why the number of VFs cannot be changed now. Nothing is changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -19,55 +20,36 @@ pub enum ResizeError {
 }
 
 impl Pf {
-    /// Checks that policies of different VFs, each of which makes sense by itself, could all be set now by [`Pf::set_policies`].
+    /// Checks that VFs, by index, could all have these policies now, each of which makes sense by itself.
     ///
     /// # Errors
     /// The first VF that could not have its policy, and why.
-    pub fn check_policies(&self, wanted: &[(VfIndex, VfPolicy)]) -> Result<(), (VfIndex, PolicyError)> {
-        let leaves =
-            |vf| wanted.iter().any(|(other, new)| *other == vf && self.state(vf).policy.mac != new.mac);
-        wanted
-            .iter()
-            .try_for_each(|(vf, policy)| self.admit(*vf, policy, leaves).map_err(|error| (*vf, error)))
+    pub fn check_policies(&self, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
+        let mac = |vf: VfIndex| self.state(vf).policy.mac;
+        let leaves = |vf: VfIndex| wanted.get(vf.index()).is_some_and(|new| mac(vf) != new.mac);
+        each(wanted, |vf, policy| self.admit(vf, policy, leaves))
     }
 
-    /// Sets policies of different VFs, all of them or none.
+    /// Sets policies of VFs, by index, all of them or none.
     ///
     /// # Errors
     /// The first VF that cannot have its policy, and why: nothing is changed.
-    pub fn set_policies<H: Hal>(
-        &mut self,
-        hal: &mut H,
-        wanted: &[(VfIndex, VfPolicy)],
-    ) -> Result<(), (VfIndex, PolicyError)> {
-        wanted.iter().try_for_each(|(vf, policy)| policy.check(&LIMITS).map_err(|error| (*vf, error)))?;
+    pub fn set_policies<H: Hal>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
+        each(wanted, |_, policy| policy.check(&LIMITS))?;
         self.check_policies(wanted)?;
         let before: [VfPolicy; MAX_VFS] = core::array::from_fn(|n| self.vfs[n].policy);
         let outcome = self.set_all(hal, wanted);
         if outcome.is_err() {
-            // What held before holds again: it is not refused.
-            for (vf, _) in wanted {
-                self.give_up_mac(hal, *vf, None);
-            }
-            for (vf, _) in wanted {
-                let _ = self.put_to_work(hal, *vf, before[vf.index()]);
-            }
+            // The policies before were granted, and are again.
+            let _ = self.set_all(hal, &before[..wanted.len().min(MAX_VFS)]);
         }
         outcome
     }
 
-    fn set_all<H: Hal>(
-        &mut self,
-        hal: &mut H,
-        wanted: &[(VfIndex, VfPolicy)],
-    ) -> Result<(), (VfIndex, PolicyError)> {
+    fn set_all<H: Hal>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         // Addresses are free before others get them.
-        for (vf, policy) in wanted {
-            self.give_up_mac(hal, *vf, policy.mac);
-        }
-        wanted
-            .iter()
-            .try_for_each(|(vf, policy)| self.put_to_work(hal, *vf, *policy).map_err(|error| (*vf, error)))
+        VfIndex::all().zip(wanted).for_each(|(vf, policy)| self.give_up_mac(hal, vf, policy.mac));
+        each(wanted, |vf, policy| self.put_to_work(hal, vf, *policy))
     }
 
     /// Takes a VF's address away if it is to have another.
@@ -106,4 +88,14 @@ impl Pf {
         self.follow_vlans(hal);
         Ok(())
     }
+}
+
+/// Does something with each policy until one is refused. Returns its VF, and the reason.
+fn each(
+    policies: &[VfPolicy],
+    mut act: impl FnMut(VfIndex, &VfPolicy) -> Result<(), PolicyError>,
+) -> Result<(), RefusedVf> {
+    VfIndex::all()
+        .zip(policies)
+        .try_for_each(|(vf, policy)| act(vf, policy).map_err(|error| (vf.into(), error)))
 }

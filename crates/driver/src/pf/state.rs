@@ -3,7 +3,8 @@
 
 use super::mailbox::LOCK_PATIENCE;
 
-use super::{LIMITS, Pf, VfState};
+use super::limits::LIMITS;
+use super::{Pf, VfState};
 use i82576::ids::{MAX_FRAME, MAX_VFS, VLAN_FILTERS};
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;

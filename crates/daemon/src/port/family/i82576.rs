@@ -189,14 +189,13 @@ impl Family for I82576 {
 
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), Unfit> {
         let Some(Hosted { pf, .. }) = self.hosted() else { return Ok(()) };
-        pf.check_policies(&numbered(vfs)).map_err(|(vf, error)| (Some(vf.into()), error))
+        pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
     }
 
     fn carry(&mut self, port: &PortPolicy, vfs: &[VfPolicy], _: &mut LiveBus) -> Result<(), Unfit> {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
         let mut hal = PfHal(&mut self.nic);
-        let set = pf.set_policies(&mut hal, &numbered(vfs));
-        set.map_err(|(vf, error)| (Some(vf.into()), error))?;
+        pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error))?;
         // The card can have every port policy that makes sense, as this one does.
         pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error))
     }
@@ -340,11 +339,6 @@ impl Family for I82576 {
 /// The VF as the card numbers it. A port of the family offers no other.
 fn own(vf: VfIndex) -> Option<i82576::VfIndex> {
     vf.try_into().ok()
-}
-
-/// Policies with the VFs that they are for, by index.
-fn numbered(policies: &[VfPolicy]) -> Vec<(i82576::VfIndex, VfPolicy)> {
-    i82576::VfIndex::all().zip(policies.iter().copied()).collect()
 }
 
 fn filters((used, cut): (usize, bool)) -> Filters {

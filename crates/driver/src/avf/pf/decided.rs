@@ -1,17 +1,34 @@
 //! The decisions for a VF, and their encoding in a saved state: the longest frame stands for the MTU, queue pairs are among the
 //! settings, and settings that the family does not have are left out.
 
-use super::policy::{AROUND, LIMITS, QueuePairs};
+use super::limits::{AROUND, LIMITS};
+use ::avf::ids::{BASE_PAIRS, MAX_PAIRS};
 use i82576::MacAddress;
 use policy::{Link, PortVlan, VfPolicy, VlanSet};
 use serde::{Deserialize, Serialize};
 
 /// The decisions for one VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "SavedPolicy<bool>", from = "SavedPolicy<bool>")]
 pub(super) struct Decided {
     pub(super) policy: VfPolicy,
-    pub(super) queues: QueuePairs,
+    /// Queue pairs of a VF that asks for no number.
+    pub(super) pairs: u16,
+    /// Queue pairs that it may ask for.
+    pub(super) most_pairs: u16,
+}
+
+impl Decided {
+    /// Returns true if a VF can have the queue pairs.
+    pub(super) fn has_pairs(&self) -> bool {
+        (1..=self.most_pairs).contains(&self.pairs) && usize::from(self.most_pairs) <= MAX_PAIRS
+    }
+}
+
+impl Default for Decided {
+    fn default() -> Self {
+        Self { policy: VfPolicy::default(), pairs: BASE_PAIRS as u16, most_pairs: MAX_PAIRS as u16 }
+    }
 }
 
 /// The encoding. `S` says whether the VF may share addresses.
@@ -52,12 +69,12 @@ impl<S: Into<bool>> From<SavedPolicy<S>> for Decided {
             share_mac: saved.share_mac.into(),
             ..VfPolicy::default()
         };
-        Self { policy, queues: QueuePairs { pairs: saved.pairs, most: saved.most_pairs } }
+        Self { policy, pairs: saved.pairs, most_pairs: saved.most_pairs }
     }
 }
 
 impl From<Decided> for SavedPolicy<bool> {
-    fn from(Decided { policy, queues }: Decided) -> Self {
+    fn from(Decided { policy, pairs, most_pairs }: Decided) -> Self {
         Self {
             mac: policy.mac,
             admin_mac: policy.admin_mac,
@@ -69,8 +86,8 @@ impl From<Decided> for SavedPolicy<bool> {
             enabled: policy.enabled,
             state: policy.state,
             max_frame: policy.longest_frame(&LIMITS),
-            pairs: queues.pairs,
-            most_pairs: queues.most,
+            pairs,
+            most_pairs,
             max_tx_rate: policy.max_tx_rate,
             share_mac: policy.share_mac,
         }

@@ -15,7 +15,7 @@
 //! | `queues` | rings, vectors, switching on and off |
 //! | `filters` | addresses, promiscuity |
 //! | `vlans` | VLANs and tags |
-//! | `policy`, `decided` | policies of VFs put to work; how a state keeps them |
+//! | `policy`, `limits`, `decided` | policies of VFs put to work, held to the family's abilities, kept in a state |
 //! | `held` | VFs that do too much |
 //! | `link` | what a VF is told of the link |
 //! | `state`, `earlier` | the driver set aside, and continued; as earlier versions wrote it |
@@ -27,6 +27,7 @@ mod decided;
 pub mod earlier;
 mod filters;
 mod held;
+mod limits;
 mod link;
 mod mail;
 mod policy;
@@ -39,8 +40,8 @@ mod tests;
 mod vlans;
 
 pub use counters::{Counters, Refusal};
+pub use limits::LIMITS;
 pub use mail::Visit;
-pub use policy::{LIMITS, QueuePairs};
 pub use state::{PfState, RestoreError};
 
 use crate::conduct::Monitor;
@@ -117,7 +118,7 @@ impl VfState {
             stage: Stage::Reset,
             version: Version::V1_1,
             agreed: Capabilities::default(),
-            pairs: decided.queues.pairs,
+            pairs: decided.pairs,
             mac: None,
             addresses: Vec::new(),
             vlans: Vec::new(),

@@ -2,65 +2,14 @@
 //! reads once. Left out: requests of the VF itself.
 
 use super::counters::Refusal;
+use super::decided::Decided;
+use super::limits::LIMITS;
 use super::{Card, Pf, VfState};
 use ::avf::control::Order;
-use ::avf::ids::{BASE_PAIRS, LINK_SPEED, MAX_FRAME, MAX_PAIRS, MAX_VFS};
-use ::policy::{AddressOwner, Limits, PolicyError, VfPolicy};
+use ::avf::ids::MAX_VFS;
+use ::policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 use pcie::VfIndex;
-use units::{FCS, MacAddress};
-
-/// The abilities of the family, as far as policies depend on them.
-pub const LIMITS: Limits = Limits {
-    family: "avf",
-    vfs: MAX_VFS,
-    link_speed: LINK_SPEED,
-    mtu: STANDARD_FRAME - AROUND..=MAX_FRAME as u16 - HEADER - TAG,
-    max_frame: MAX_FRAME as u16,
-    frame_overhead: AROUND,
-    interrupts: Err(
-        "the guest of a port with family = \"avf\" moderates its interrupts itself; leave it out, or use family = \"82576\"",
-    ),
-    rss: Err(
-        "a VF of family = \"avf\" always spreads what it receives over its queue pairs; leave it out, or use family = \"82576\"",
-    ),
-    storm_blocks: (1 << 19) - 1,
-};
-
-/// Bytes of a VLAN tag.
-const TAG: u16 = 4;
-/// Bytes of addresses, type and frame check sequence.
-const HEADER: u16 = 14 + FCS as u16;
-/// Bytes around the packet in a frame, as drivers of AVF count them: with two tags.
-pub(super) const AROUND: u16 = HEADER + 2 * TAG;
-/// The longest frame that every Ethernet carries, tag and frame check sequence included.
-const STANDARD_FRAME: u16 = 1522;
-
-/// Queue pairs of a VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueuePairs {
-    /// Pairs of a VF that asks for no number.
-    pub pairs: u16,
-    /// The most that it may ask for.
-    pub most: u16,
-}
-
-impl Default for QueuePairs {
-    fn default() -> Self {
-        Self { pairs: BASE_PAIRS as u16, most: MAX_PAIRS as u16 }
-    }
-}
-
-impl QueuePairs {
-    /// Returns true if a VF can have them.
-    pub(super) fn is_valid(self) -> bool {
-        (1..=self.most).contains(&self.pairs) && usize::from(self.most) <= MAX_PAIRS
-    }
-}
-
-/// Returns the longest frame for the VF's driver. A port VLAN's tag, which the driver never sees, has to fit as well.
-pub(super) fn longest_frame(policy: &VfPolicy) -> u16 {
-    policy.longest_frame(&LIMITS).min(LIMITS.max_frame - if policy.vlan.is_some() { TAG } else { 0 })
-}
+use units::MacAddress;
 
 /// Returns true if a running VF must start anew to notice the difference.
 fn differs_beyond_notice(new: &VfPolicy, old: &VfPolicy) -> bool {
@@ -73,8 +22,9 @@ fn differs_beyond_notice(new: &VfPolicy, old: &VfPolicy) -> bool {
 fn each(
     wanted: &[VfPolicy],
     check: impl Fn(u8, &VfPolicy) -> Result<(), PolicyError>,
-) -> Result<(), (u8, PolicyError)> {
-    (0..).zip(wanted).try_for_each(|(vf, policy)| check(vf, policy).map_err(|error| (vf, error)))
+) -> Result<(), RefusedVf> {
+    let mut vfs = VfIndex::first(MAX_VFS).zip(wanted);
+    vfs.try_for_each(|(vf, policy)| check(vf.get(), policy).map_err(|error| (vf, error)))
 }
 
 impl Pf {
@@ -88,7 +38,7 @@ impl Pf {
     ///
     /// # Errors
     /// The first VF that could not have its policy, and why.
-    pub fn check_policies(&self, wanted: &[VfPolicy]) -> Result<(), (u8, PolicyError)> {
+    pub fn check_policies(&self, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         each(wanted, |vf, policy| self.admit(vf, policy, wanted))
     }
 
@@ -96,11 +46,7 @@ impl Pf {
     ///
     /// # Errors
     /// The first VF that cannot have its policy, and why: nothing is changed.
-    pub fn set_policies<H: Card>(
-        &mut self,
-        hal: &mut H,
-        wanted: &[VfPolicy],
-    ) -> Result<(), (u8, PolicyError)> {
+    pub fn set_policies<H: Card>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         each(wanted, |_, policy| policy.check(&LIMITS))?;
         self.check_policies(wanted)?;
         (0..).zip(wanted).for_each(|(vf, policy)| self.put_to_work(hal, vf, *policy));
@@ -153,17 +99,16 @@ impl Pf {
         }
     }
 
-    /// Sets the queue pairs of a VF, and resets it if they are others than before. Returns `false`, and changes nothing, if a
-    /// VF cannot have them: 1 to [`MAX_PAIRS`], and no more than the most.
-    pub fn set_queues<H: Card>(&mut self, hal: &mut H, vf: u8, queues: QueuePairs) -> bool {
-        let Some(state) = self.vfs.get_mut(usize::from(vf)).filter(|_| queues.is_valid()) else {
-            return false;
-        };
-        if core::mem::replace(&mut state.decided.queues, queues) != queues {
-            state.pairs = queues.pairs;
+    /// Sets the queue pairs of a VF that asks for no number, and the most that it may ask for, and resets it if they are others
+    /// than before. Returns `false`, and changes nothing, if a VF cannot have them.
+    pub fn set_pairs<H: Card>(&mut self, hal: &mut H, vf: u8, pairs: u16, most: u16) -> bool {
+        let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return false };
+        let new = Decided { pairs, most_pairs: most, ..state.decided };
+        if new.has_pairs() && new != state.decided {
+            (state.decided, state.pairs) = (new, pairs);
             self.reset_with_notice(hal, vf);
         }
-        true
+        new.has_pairs()
     }
 
     /// Returns the VFs other than this one that have an address: they receive by it, or are promised it.

@@ -2,8 +2,9 @@
 //! i40e's. Left out: rings themselves, which the card checks at each visit.
 
 use super::counters::Refusal;
+use super::limits::LIMITS;
 use super::requests::{Answer, Outcome};
-use super::{Card, LIMITS, Pf, VfState, vsi};
+use super::{Card, Pf, VfState, vsi};
 use ::avf::control::{Cause, Order, RxContext, TxContext};
 use ::avf::descriptor::rx::Form;
 use ::avf::ids::{RING, RING_ALIGNMENT};

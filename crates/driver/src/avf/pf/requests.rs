@@ -2,7 +2,7 @@
 //! unknown ones too: drivers wait for ever. Left out: queues and filters, which have modules of their own.
 
 use super::counters::Refusal;
-use super::policy::longest_frame;
+use super::limits::longest_frame;
 use super::{Card, OFFERED, Pf, Stage, vsi};
 use ::avf::control::{HashFunction, Order};
 use ::avf::descriptor::rx::SUPPORTED;
@@ -156,12 +156,12 @@ impl Pf {
     /// Another number of queue pairs: granted by a reset, refused with the number that could be had.
     fn grant_queues(&mut self, vf: u8, pairs: u16) -> Answer {
         let state = self.state_mut(vf);
-        if state.has(Capabilities::REQ_QUEUES) && (1..=state.decided.queues.most).contains(&pairs) {
+        if state.has(Capabilities::REQ_QUEUES) && (1..=state.decided.most_pairs).contains(&pairs) {
             state.pairs = pairs;
             return Answer::ResetWithNotice;
         }
         state.counters.count_refusal(Refusal::TooManyQueues);
-        Answer::Body(state.decided.queues.most.to_le_bytes().to_vec())
+        Answer::Body(state.decided.most_pairs.to_le_bytes().to_vec())
     }
 
     fn vlan_capabilities(&self, vf: u8) -> Outcome {

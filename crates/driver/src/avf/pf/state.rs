@@ -2,8 +2,9 @@
 //! its queues. Left out: the card, which is restored first, and the form in which a state is kept.
 
 use super::filters::MORE_ADDRESSES;
+use super::limits::LIMITS;
 use super::mail::{Mail, MailState};
-use super::{LIMITS, OFFERED, Pf, VfState};
+use super::{OFFERED, Pf, VfState};
 use crate::hal::DmaHal;
 use ::avf::ids::{MAX_PAIRS, MAX_VFS};
 use alloc::vec::Vec;
@@ -64,7 +65,7 @@ impl VfState {
         let asked = || self.vlans.iter().chain(&self.withheld);
         let rules = [
             (self.decided.policy.check(&LIMITS).is_ok(), "a VF's policy makes no sense"),
-            (self.decided.queues.is_valid(), "a VF may ask for no queues, or too many"),
+            (self.decided.has_pairs(), "a VF may ask for no queues, or too many"),
             (self.agreed.common(OFFERED) == self.agreed, "a VF has agreed on what is not offered"),
             ((1..=MAX_PAIRS).contains(&self.pairs.into()), "a VF has no queues, or too many"),
             (

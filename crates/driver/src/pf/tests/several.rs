@@ -20,28 +20,28 @@ fn two_vfs() -> (Registers, Pf) {
 #[test]
 fn addresses_can_be_swapped() {
     let (mut hal, mut pf) = two_vfs();
-    let swapped = [(vf(0), with_mac(2)), (vf(1), with_mac(1))];
+    let swapped = [with_mac(2), with_mac(1)];
     assert_eq!(pf.check_policies(&swapped), Ok(()));
     pf.set_policies(&mut hal, &swapped).unwrap();
     assert_eq!((pf.vf_mac(vf(0)), pf.vf_mac(vf(1))), (with_mac(2).mac, with_mac(1).mac));
-    let taken = [(vf(0), with_mac(1))];
+    let taken = [with_mac(1)];
     let why = PolicyError::MacInUse(with_mac(1).mac.unwrap(), AddressOwner::Vf(vf(1).into()));
-    assert_eq!(pf.check_policies(&taken), Err((vf(0), why)));
+    assert_eq!(pf.check_policies(&taken), Err((vf(0).into(), why)));
 }
 
 #[test]
 fn all_policies_are_set_or_none() {
     let (mut hal, mut pf) = two_vfs();
     let one = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 1 }), ..with_mac(2) };
-    let twice = [(vf(0), one), (vf(1), with_mac(2))];
+    let twice = [one, with_mac(2)];
     let registers = [r::rah(23), r::rah(22), r::vmvir(Pool::FIRST), r::vlvf(1)];
     let before = registers.map(|register| hal.read(register));
     assert!(matches!(pf.set_policies(&mut hal, &twice), Err((_, PolicyError::MacInUse(..)))));
     assert_eq!((*pf.policy(vf(0)), *pf.policy(vf(1))), (with_mac(1), with_mac(2)));
     let after = registers.map(|register| hal.read(register));
     assert_eq!(after, before);
-    let wrong = [(vf(0), one), (vf(1), VfPolicy { max_mtu: Some(1), ..with_mac(1) })];
-    assert_eq!(pf.set_policies(&mut hal, &wrong), Err((vf(1), PolicyError::Mtu(1, 68, 9706))));
+    let wrong = [one, VfPolicy { max_mtu: Some(1), ..with_mac(1) }];
+    assert_eq!(pf.set_policies(&mut hal, &wrong), Err((vf(1).into(), PolicyError::Mtu(1, 68, 9706))));
     assert_eq!(pf.policy(vf(0)).vlan, None);
 }
 

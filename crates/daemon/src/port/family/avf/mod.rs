@@ -250,14 +250,15 @@ impl Family for Avf {
     fn notify(&mut self, _: VfIndex, _: &mut LiveBus) {}
 
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), Unfit> {
-        self.pf.check_policies(vfs).map_err(unfit)
+        self.pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
     }
 
     fn carry(&mut self, port: &PortPolicy, vfs: &[VfPolicy], bus: &mut LiveBus) -> Result<(), Unfit> {
         let decided = self.decided.iter().zip(vfs);
         let decided: Vec<_> = decided.map(|(old, policy)| Decided { policy: *policy, ..*old }).collect();
         let in_force: Vec<_> = decided.iter().map(Decided::in_force).collect();
-        self.with_pf(bus, |pf, hal| pf.set_policies(hal, &in_force)).map_err(unfit)?;
+        self.with_pf(bus, |pf, hal| pf.set_policies(hal, &in_force))
+            .map_err(|(vf, error)| (Some(vf), error))?;
         self.decided[..decided.len()].copy_from_slice(&decided);
         self.rules.policy = *port;
         self.desk.changed = true;
@@ -343,8 +344,4 @@ impl Family for Avf {
     ) -> Result<Vec<u8>, StateError> {
         self.at_rest(watched, functions, bus)
     }
-}
-
-fn unfit((vf, error): (u8, PolicyError)) -> Unfit {
-    (VfIndex::new(vf), error)
 }

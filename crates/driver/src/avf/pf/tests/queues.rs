@@ -1,7 +1,7 @@
 //! Rings, vectors, queues that run, and how many there are.
 
 use super::{VSI, World};
-use crate::avf::pf::{OFFERED, QueuePairs, Refusal};
+use crate::avf::pf::{OFFERED, Refusal};
 use ::avf::control::Cause;
 use ::avf::descriptor::rx::Form;
 use ::avf::virtchnl::{
@@ -208,7 +208,7 @@ fn another_number_of_pairs_is_granted_by_a_reset_without_a_reply() {
 #[test]
 fn too_many_pairs_are_answered_with_the_number_that_can_be_had() {
     let mut world = World::active();
-    assert!(world.pf.set_queues(&mut world.card, 0, QueuePairs { most: 8, ..QueuePairs::default() }));
+    assert!(world.pf.set_pairs(&mut world.card, 0, 4, 8));
     world.introduce(0, OFFERED);
     for asked in [0, 9, 17, u16::MAX] {
         assert_eq!(world.ask(0, Request::Queues(asked)), (Status::Success, vec![8, 0]), "{asked}");

@@ -2,7 +2,6 @@
 
 use super::{World, mac};
 use crate::avf::pf::OFFERED;
-use crate::avf::pf::QueuePairs;
 use crate::hal::Hal;
 use ::avf::bits::rstat;
 use ::avf::pf_register as r;
@@ -130,9 +129,15 @@ fn policies_of_several_vfs_are_set_or_none() {
     let macs = |world: &World| [0, 1].map(|vf| world.pf.vf_mac(vf).map(|mac| mac.0[5]));
     world.pf.set_policies(&mut world.card, &[policy(1), policy(2)]).unwrap();
     let twice = PolicyError::MacInUse(MacAddress(mac(3)), AddressOwner::Vf(VfIndex::of_field(1)));
-    assert_eq!(world.pf.set_policies(&mut world.card, &[policy(3), policy(3)]), Err((0, twice)));
+    assert_eq!(
+        world.pf.set_policies(&mut world.card, &[policy(3), policy(3)]),
+        Err((VfIndex::of_field(0), twice))
+    );
     let wrong = VfPolicy { rss: true, ..policy(2) };
-    assert!(matches!(world.pf.set_policies(&mut world.card, &[policy(3), wrong]), Err((1, _))));
+    assert!(matches!(
+        world.pf.set_policies(&mut world.card, &[policy(3), wrong]),
+        Err((_, PolicyError::Unsupported("rss", _)))
+    ));
     assert_eq!(macs(&world), [Some(1), Some(2)], "nothing is changed");
     world.pf.set_policies(&mut world.card, &[policy(2), policy(1)]).unwrap();
     assert_eq!(macs(&world), [Some(2), Some(1)], "addresses can be swapped");
@@ -142,12 +147,11 @@ fn policies_of_several_vfs_are_set_or_none() {
 fn other_queue_pairs_reset_the_vf_and_wrong_ones_change_nothing() {
     let mut world = World::active();
     for (pairs, most) in [(0, 16), (4, 17), (4, 2)] {
-        assert!(!world.pf.set_queues(&mut world.card, 0, QueuePairs { pairs, most }), "{pairs} of {most}");
+        assert!(!world.pf.set_pairs(&mut world.card, 0, pairs, most), "{pairs} of {most}");
     }
-    let queues = QueuePairs { pairs: 2, ..QueuePairs::default() };
-    assert!(!world.pf.set_queues(&mut world.card, 4, queues), "there is no VF 4");
+    assert!(!world.pf.set_pairs(&mut world.card, 4, 2, 16), "there is no VF 4");
     world.card.log.clear();
-    assert!(world.pf.set_queues(&mut world.card, 0, queues));
+    assert!(world.pf.set_pairs(&mut world.card, 0, 2, 16));
     assert_eq!(world.card.log, [(0, "reset impending"), (0, "reset")]);
     assert_eq!(world.pf.vf_pairs(0), 2);
 }

@@ -17,12 +17,12 @@ use crate::machine::books::Books;
 use crate::machine::chipset::Chipset;
 use avf::bits::dyn_ctl;
 use avf::control::Control;
-use avf::ids::MAX_VFS;
+use avf::ids::{MAX_PAIRS, MAX_VFS};
 use avf::register as r;
 use avf_nic::Card;
 use avf_nic::staging::Staging;
 use boot::{One, Side};
-use driver::avf::pf::{Pf, QueuePairs};
+use driver::avf::pf::Pf;
 use driver::avf::vf::{Vf, Wishes};
 use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
 use i82576::{MacAddress, Time};
@@ -155,8 +155,7 @@ impl Port {
         let mut driver = Pf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
         let policy = VfPolicy { mac: Some(ADDRESS), ..VfPolicy::default() };
         driver.set_policy(&mut port.side(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
-        let queues = QueuePairs { pairs, ..QueuePairs::default() };
-        if !driver.set_queues(&mut port.side(Function::Pf, chipset), VF, queues) {
+        if !driver.set_pairs(&mut port.side(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
             return Err(format!("a VF cannot have {pairs} queue pairs"));
         }
         driver.set_link(&mut port.side(Function::Pf, chipset), Some(LINK));

@@ -1,0 +1,28 @@
+//! The abilities of the 82576, to which policies are held. Left out: policies themselves.
+
+use crate::moderation::MAX_INTERVAL_US;
+use core::ops::RangeInclusive;
+use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME, MAX_VFS};
+use policy::Limits;
+
+/// The abilities of the 82576.
+pub const LIMITS: Limits = Limits {
+    family: "82576",
+    vfs: MAX_VFS,
+    link_speed: LINK_SPEED,
+    mtu: LEAST_MTU..=MAX_FRAME as u16 - AROUND,
+    max_frame: MAX_FRAME as u16,
+    frame_overhead: AROUND,
+    interrupts: Ok(CEILINGS_HZ),
+    rss: Ok(()),
+    storm_blocks: MOST_BLOCKS,
+};
+
+/// IPv4's least MTU (RFC 791), bytes.
+const LEAST_MTU: u16 = 68;
+/// Bytes around the packet in a frame: addresses and type, a VLAN tag, the frame check sequence.
+const AROUND: u16 = 14 + 4 + FCS as u16;
+/// The ceilings that intervals of whole microseconds, as long as EITR holds, can keep to.
+const CEILINGS_HZ: RangeInclusive<u32> = 1_000_000u32.div_ceil(MAX_INTERVAL_US)..=1_000_000;
+/// The highest threshold of BSCTRH and MSCTRH, which have 19 bits.
+const MOST_BLOCKS: u32 = (1 << 19) - 1;
