@@ -50,10 +50,17 @@ impl Vector {
     }
 }
 
+const fn all_vectors() -> u32 {
+    (1 << MAX_VECTORS) - 1
+}
+
 /// The vectors of a VF, and the causes of the first.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
     vectors: [Vector; MAX_VECTORS],
+    /// Vectors that may have something to tell, a bit each: all vectors of a saved state.
+    #[serde(skip, default = "all_vectors")]
+    waiting: u32,
     /// VFINT_ICR01 and VFINT_ICR0_ENA1.
     causes: u32,
     enabled: u32,
@@ -78,9 +85,10 @@ impl Interrupts {
     }
 
     /// Something has happened that a vector tells.
-    pub(crate) fn raise(&mut self, vector: u8, itr: u8) {
-        if let Some(vector) = self.vector(vector) {
+    pub(crate) fn raise(&mut self, number: u8, itr: u8) {
+        if let Some(vector) = self.vector(number) {
             vector.happened |= 1 << itr.min(AT_ONCE);
+            self.waiting |= 1 << number;
         }
     }
 
@@ -150,18 +158,23 @@ impl Interrupts {
         now: Time,
         bus: &mut B,
     ) -> (u32, Option<Time>) {
-        let (mut sent, mut deadline) = (0, None);
-        for (number, vector) in (0_u16..).zip(&mut self.vectors) {
-            if !vector.enabled || vector.happened == 0 {
+        let (mut sent, mut deadline, mut left) = (0, None, self.waiting);
+        while left != 0 {
+            let number = left.trailing_zeros();
+            left &= left - 1;
+            let Some(vector) = self.vectors.get_mut(number as usize).filter(|vector| vector.happened != 0)
+            else {
+                self.waiting &= !(1 << number);
                 continue;
-            }
-            let Some(due) = vector.due(least) else { continue };
+            };
+            let Some(due) = vector.due(least).filter(|_| vector.enabled) else { continue };
             if due > now {
                 deadline = [deadline, Some(due)].into_iter().flatten().min();
                 continue;
             }
             (vector.enabled, vector.happened, vector.sent) = (false, 0, Some(now));
-            bus.msix(Function::Vf(vf), number);
+            bus.msix(Function::Vf(vf), number as u16);
+            self.waiting &= !(1 << number);
             sent |= 1 << number;
         }
         (sent, deadline)

@@ -24,8 +24,8 @@ impl TxFormat for Data {
     }
 
     #[inline(always)]
-    fn asks_checksums(second: u64) -> bool {
-        tx::asks_checksums(second)
+    fn summed(second: u64) -> Option<u32> {
+        tx::summed_length(second)
     }
 }
 

@@ -28,20 +28,21 @@ const PORTS_END: usize = TRANSPORT + 4;
 
 /// Properties of a plain frame, a bit each: a number below [`PlainKind::ALL`], the index of a family's table of descriptor words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PlainKind(u8);
+pub struct PlainKind(u32);
 
 impl PlainKind {
     /// Numbers that there are.
     pub const ALL: usize = 16;
-    const UDP: u8 = 1;
-    const NETWORK_WRONG: u8 = 2;
-    const SUMMED: u8 = 4;
-    const TRANSPORT_WRONG: u8 = 8;
+    /// The lowest bit, so that a comparison's carry can be added.
+    const TRANSPORT_WRONG: u32 = 1;
+    const UDP: u32 = 2;
+    const NETWORK_WRONG: u32 = 4;
+    const SUMMED: u32 = 8;
 
     /// The properties of a number.
     #[must_use]
     pub const fn of(index: usize) -> Self {
-        Self(index as u8 & 15)
+        Self(index as u32 & 15)
     }
 
     /// The number.
@@ -83,11 +84,10 @@ impl Glance {
     #[must_use]
     #[inline(always)]
     pub fn look(&mut self, head: &[u8; HEAD], length: u32) -> bool {
-        let chunks = head.as_chunks::<8>().0;
-        let [_, w1, w2, w3, w4, w5, ..]: [u64; 8] = core::array::from_fn(|at| u64::from_le_bytes(chunks[at]));
-        if !is_plain(w1, w2) {
+        if !is_plain(head) {
             return false;
         }
+        let [_, w1, w2, w3, w4, w5, ..]: [u64; 8] = words(head);
         let total = u32::from((w2 as u16).swap_bytes());
         if length < HEAD as u32 || total + ETHERNET_HEADER as u32 != length {
             return self.look_at_short(head, length);
@@ -117,20 +117,23 @@ impl Glance {
     #[must_use]
     #[inline(always)]
     pub fn finish(self, rest: u64) -> PlainKind {
-        let wrong = self.found.0 & PlainKind::SUMMED != 0 && !self.sum.words(rest).is_zero();
-        PlainKind(self.found.0 | if wrong { PlainKind::TRANSPORT_WRONG } else { 0 })
+        // A frame without a checksum may get the bit too: it counts with `SUMMED` only.
+        let wrong = !self.sum.words(rest).is_zero();
+        PlainKind(self.found.0 + u32::from(wrong) * PlainKind::TRANSPORT_WRONG)
     }
 }
 
 /// The type, version and header length are those of IPv4 without options; the packet is neither a fragment nor followed by one.
 #[inline(always)]
-fn is_plain(w1: u64, w2: u64) -> bool {
-    w1 & 0x00ff_ffff_0000_0000 == 0x0045_0008_0000_0000 && w2 & 0xff3f_0000_0000 == 0
+fn is_plain(head: &[u8]) -> bool {
+    let (dwords, _) = head.as_chunks::<4>();
+    let [kind, fragment] = [3, 5].map(|at| u32::from_le_bytes(dwords[at]));
+    kind & 0x00ff_ffff == 0x0045_0008 && fragment & 0xff3f == 0
 }
 
 /// The bits for a transport of `transport` bytes whose header and length make sense.
 #[inline(always)]
-fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u8> {
+fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
     match (w2 >> 56) as u8 {
         protocol::TCP => {
             let header = (w5 >> 52 & 0xf) as u32 * 4;
@@ -149,7 +152,7 @@ fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u8> {
 
 /// The bit for the IPv4 header's checksum.
 #[inline(always)]
-fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u8 {
+fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u32 {
     let sum = Sum::default().words(w2).words(w3).words((w1 >> 48) + (w4 & 0xffff));
     if sum.is_zero() { 0 } else { PlainKind::NETWORK_WRONG }
 }
@@ -158,7 +161,7 @@ fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u8 {
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a> {
     head: &'a [u8; LOOK],
-    /// Where the IP packet ends.
+    /// Offset behind the IP packet.
     end: usize,
     found: PlainKind,
 }
@@ -170,7 +173,7 @@ impl<'a> Plain<'a> {
     pub fn of(head: &'a [u8; LOOK], length: usize) -> Option<Self> {
         let [_, w1, w2, w3, w4, w5] = words(head);
         let end = ETHERNET_HEADER + usize::from((w2 as u16).swap_bytes());
-        let transport = end.checked_sub(TRANSPORT).filter(|_| is_plain(w1, w2) && end <= length)?;
+        let transport = end.checked_sub(TRANSPORT).filter(|_| is_plain(head) && end <= length)?;
         let found = transport_of(w2, w4, w5, transport as u32).filter(|_| transport >= UDP_HEADER)?;
         Some(Self { head, end, found: PlainKind(found | is_network_wrong(w1, w2, w3, w4)) })
     }
@@ -200,7 +203,7 @@ impl<'a> Plain<'a> {
     /// transport header.
     #[inline(always)]
     fn glance(&self, payload: Sum) -> Glance {
-        let [_, _, w2, w3, ..] = words(self.head);
+        let [_, _, w2, w3, ..]: [u64; 6] = words(self.head);
         let transport = (self.end - TRANSPORT) as u16;
         let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from(transport.swap_bytes());
         Glance { found: self.found, sum: payload.words(pseudo) }
@@ -229,7 +232,7 @@ impl<'a> Plain<'a> {
 
 /// The head in little-endian words.
 #[inline(always)]
-fn words(head: &[u8; LOOK]) -> [u64; 6] {
-    let words = head.as_chunks::<8>().0;
+fn words<const WORDS: usize>(head: &[u8]) -> [u64; WORDS] {
+    let (words, _) = head.as_chunks::<8>();
     core::array::from_fn(|at| u64::from_le_bytes(words[at]))
 }

@@ -18,15 +18,14 @@ pub trait TxFormat {
     /// Bytes that a plain frame may have, check sequence excluded.
     const LENGTHS: RangeInclusive<u32>;
 
-    /// Returns the bytes of a frame that is this descriptor alone, asks for no tag and is not cut; `None` for every other
+    /// Returns the bytes of a frame that is this descriptor alone and asks for nothing but to be sent; `None` for every other
     /// descriptor. `second` is its second word.
     fn plain(second: u64) -> Option<u32>;
 
-    /// Returns true if such a descriptor asks for checksums.
+    /// Returns the bytes of a frame that is this descriptor alone and may ask for checksums, which [`Card::insert`] inserts.
     #[inline]
-    fn asks_checksums(second: u64) -> bool {
-        let _ = second;
-        false
+    fn summed(second: u64) -> Option<u32> {
+        Self::plain(second)
     }
 }
 

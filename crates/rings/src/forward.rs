@@ -120,9 +120,10 @@ impl Frames {
         for (raw, (source, slot)) in descriptors.iter().zip(slots) {
             let [address, second] =
                 [0, 8].map(|at| u64::from_le_bytes(core::array::from_fn(|n| raw[at + n])));
-            let Some(length) = F::plain(second) else { break };
+            let plain = F::plain(second);
+            let Some(length) = plain.or_else(|| F::summed(second)) else { break };
             (*source, *slot) = (address, length);
-            if F::asks_checksums(second) || length.wrapping_sub(least) > longest.wrapping_sub(least) {
+            if plain.is_none() || length.wrapping_sub(least) > longest.wrapping_sub(least) {
                 core::hint::cold_path();
                 if !F::LENGTHS.contains(&length) {
                     break;

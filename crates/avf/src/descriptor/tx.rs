@@ -133,18 +133,19 @@ const ALONE: u64 = DATA | command::EOP << COMMAND_SHIFT;
 /// The kinds of the IP header and of the transport.
 const HEADERS: u64 = (3 << 5 | 3 << 8) << COMMAND_SHIFT;
 
-/// Returns the bytes of a packet that is one descriptor and asks for no tag, by the descriptor's second word; `None` for every other.
+/// Returns the bytes of a packet that is one descriptor and asks for nothing but to be sent and reported, by the descriptor's second
+/// word; `None` for every other.
 #[must_use]
 #[inline(always)]
 pub fn plain_length(second: u64) -> Option<u32> {
-    (second & ALONE_MASK == ALONE).then(|| field(second, 34, 14) as u32)
+    (second & (ALONE_MASK | HEADERS) == ALONE).then(|| field(second, 34, 14) as u32)
 }
 
-/// Returns true if the second word of such a descriptor asks for checksums, or names the packet's headers.
+/// Returns the bytes of a packet that is one descriptor and may name its headers or ask for checksums too.
 #[must_use]
 #[inline(always)]
-pub fn asks_checksums(second: u64) -> bool {
-    second & HEADERS != 0
+pub fn summed_length(second: u64) -> Option<u32> {
+    plain_length(second & !HEADERS)
 }
 
 /// Returns true if a data descriptor asks for a report.

@@ -64,7 +64,7 @@ impl DmaTable {
     ) -> usize {
         let mut cursor = Cursor::new(self, hint);
         let count = sources.len().min(lengths.len()).min(heads.len());
-        let places = Places::find(count, |at| cursor.find(sources[at], lengths[at]));
+        let places = Places::find(&sources[..count], lengths, |iova, len| cursor.find(iova, len));
         frames::gather(&places, heads);
         places.len()
     }
@@ -75,11 +75,10 @@ impl DmaTable {
         let Run { heads, sources, lengths, targets, sums } = run;
         let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
-        let mut written = Places::find(count, |at| into.find(targets[at], lengths[at]));
+        let mut written = Places::find(&targets[..count], lengths, |iova, len| into.find(iova, len));
         let read = written.any_long().then(|| {
-            Places::find(written.len(), |at| {
-                let long = lengths[at] > HEAD as u32;
-                if long { from.find(sources[at], lengths[at]) } else { Some(Place::NONE) }
+            Places::find(&sources[..written.len()], lengths, |iova, len| {
+                if len > HEAD as u32 { from.find(iova, len) } else { Some(Place::NONE) }
             })
         });
         written.truncate(read.as_ref().map_or(count, Places::len));

@@ -78,10 +78,11 @@ impl<'map, const WRITES: bool> Place<'map, WRITES> {
 }
 
 /// Places of the frames of a burst.
-pub(crate) struct Places<'map, const WRITES: bool> {
-    /// The first `count` are initialized.
+pub(crate) struct Places<'map, 'run, const WRITES: bool> {
+    /// The first `count` are initialized. Those of frames that are no longer than a head need not be mapped, if the finder says so.
     at: [MaybeUninit<NonNull<u8>>; BURST],
-    lengths: [MaybeUninit<u32>; BURST],
+    /// Bytes of each of the first `count` frames, and of others.
+    lengths: &'run [u32],
     count: usize,
     /// Number of frames that are longer than a head.
     long: usize,
@@ -90,27 +91,30 @@ pub(crate) struct Places<'map, const WRITES: bool> {
     mapped: PhantomData<&'map View>,
 }
 
-impl<'map, const WRITES: bool> Places<'map, WRITES> {
-    /// Finds up to `count` frames of less than 4 GiB each, until one is not found, and fetches their first lines into the cache; of the
-    /// first long ones also the others.
+impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
+    /// Finds frames of these addresses and lengths, each below 4 GiB, up to a burst and until one is not found, and fetches their
+    /// first lines into the cache; of the first long ones also the others.
     #[inline(always)]
-    pub(crate) fn find(count: usize, mut find: impl FnMut(usize) -> Option<Place<'map, WRITES>>) -> Self {
-        let (mut at, mut lengths) = ([MaybeUninit::uninit(); BURST], [MaybeUninit::uninit(); BURST]);
+    pub(crate) fn find(
+        addresses: &[u64],
+        lengths: &'run [u32],
+        mut find: impl FnMut(u64, u32) -> Option<Place<'map, WRITES>>,
+    ) -> Self {
+        let mut at = [MaybeUninit::uninit(); BURST];
         let (mut found, mut long, mut short) = (0, 0, false);
-        while found < count.min(BURST) {
-            let Some(frame) = find(found) else { break };
+        for ((address, length), slot) in addresses.iter().zip(lengths).zip(&mut at) {
+            let Some(frame) = find(*address, *length) else { break };
             prefetch(frame.at, WRITES);
-            if frame.len != HEAD {
-                short |= frame.len < HEAD;
-                if frame.len > HEAD {
+            if *length != HEAD as u32 {
+                short |= *length < HEAD as u32;
+                if *length > HEAD as u32 {
                     if long < AHEAD {
                         frame.prefetch_rest();
                     }
                     long += 1;
                 }
             }
-            at[found].write(frame.at);
-            lengths[found].write(frame.len as u32);
+            slot.write(frame.at);
             found += 1;
         }
         Self { at, lengths, count: found, long, short, mapped: PhantomData }
@@ -138,36 +142,39 @@ impl<'map, const WRITES: bool> Places<'map, WRITES> {
         unsafe { self.at[..self.count].assume_init_ref() }
     }
 
+    /// The first byte of each frame, and the number of its bytes that belong to a head.
+    fn heads(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
+        let lengths = self.lengths.iter().map(|length| (*length as usize).min(HEAD));
+        self.starts().iter().copied().zip(lengths)
+    }
+
+    /// Returns a frame that is longer than a head.
     #[inline(always)]
-    fn get(&self, at: usize) -> Option<Place<'map, WRITES>> {
-        let start = *self.starts().get(at)?;
-        // SAFETY: `at` is less than `count`, and the first `count` are initialized.
-        let len = unsafe { self.lengths[at].assume_init() } as usize;
-        Some(Place { at: start, len, mapped: PhantomData })
+    fn long(&self, at: usize) -> Option<Place<'map, WRITES>> {
+        let len = self.lengths.get(at).filter(|length| **length > HEAD as u32)?;
+        Some(Place { at: *self.starts().get(at)?, len: *len as usize, mapped: PhantomData })
     }
 }
 
 /// Copies the head of each frame, and zeros behind one that is shorter.
 #[inline(always)]
-pub(crate) fn gather(frames: &Places<'_, false>, heads: &mut [[u8; HEAD]]) {
+pub(crate) fn gather(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
     if frames.short {
         gather_any(frames, heads);
     } else {
-        for (at, head) in frames.starts().iter().zip(heads) {
-            // SAFETY: none of the frames is shorter than a head, which is ours.
-            unsafe { ptr::copy_nonoverlapping(at.as_ptr(), head.as_mut_ptr(), HEAD) };
-        }
+        let pairs =
+            frames.starts().iter().zip(heads).map(|(at, head)| (at.as_ptr().cast_const(), head.as_mut_ptr()));
+        // SAFETY: none of the frames is shorter than a head, which is ours.
+        unsafe { copy_heads(pairs) };
     }
     guest_may_have_written();
 }
 
 #[inline(never)]
-fn gather_any(frames: &Places<'_, false>, heads: &mut [[u8; HEAD]]) {
-    for (at, head) in heads.iter_mut().enumerate().take(frames.count) {
-        let Some(frame) = frames.get(at) else { return };
-        let within = frame.len.min(HEAD);
+fn gather_any(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
+    for ((at, within), head) in frames.heads().zip(heads) {
         // SAFETY: the frame has as many mapped bytes as are copied into the head, which is ours.
-        unsafe { ptr::copy_nonoverlapping(frame.at.as_ptr(), head.as_mut_ptr(), within) };
+        unsafe { ptr::copy_nonoverlapping(at.as_ptr(), head.as_mut_ptr(), within) };
         head[within..].fill(0);
     }
 }
@@ -177,8 +184,8 @@ fn gather_any(frames: &Places<'_, false>, heads: &mut [[u8; HEAD]]) {
 #[inline(always)]
 pub(crate) fn carry(
     heads: &[[u8; HEAD]],
-    sources: Option<&Places<'_, false>>,
-    targets: &Places<'_, true>,
+    sources: Option<&Places<'_, '_, false>>,
+    targets: &Places<'_, '_, true>,
     sums: &mut [u64],
 ) {
     sums[..targets.count].fill(0);
@@ -188,39 +195,52 @@ pub(crate) fn carry(
     if targets.short {
         carry_any(heads, targets);
     } else {
-        for (at, head) in targets.starts().iter().zip(heads) {
-            // SAFETY: none of the targets is shorter than a head, which is ours.
-            unsafe { ptr::copy_nonoverlapping(head.as_ptr(), at.as_ptr(), HEAD) };
-        }
+        let pairs = targets.starts().iter().zip(heads).map(|(at, head)| (head.as_ptr(), at.as_ptr()));
+        // SAFETY: none of the targets is shorter than a head, which is ours.
+        unsafe { copy_heads(pairs) };
     }
     guest_may_have_written();
 }
 
-#[inline(never)]
-fn carry_any(heads: &[[u8; HEAD]], targets: &Places<'_, true>) {
-    for (at, head) in heads.iter().enumerate().take(targets.count) {
-        let Some(target) = targets.get(at) else { return };
-        // SAFETY: the target has as many mapped bytes as are copied from the head, which is ours.
-        unsafe { ptr::copy_nonoverlapping(head.as_ptr(), target.at.as_ptr(), target.len.min(HEAD)) };
+/// Copies whole heads, each from a place to another.
+///
+/// # Safety
+/// A head must be mapped at each place, at the second of a pair for writing.
+#[inline(always)]
+unsafe fn copy_heads(pairs: impl Iterator<Item = (*const u8, *mut u8)>) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: as the caller says, and the processor has AVX2.
+        return unsafe { wide::copy_heads(pairs) };
+    }
+    for (from, to) in pairs {
+        // SAFETY: as the caller says.
+        unsafe { ptr::copy_nonoverlapping(from, to, HEAD) };
     }
 }
 
 #[inline(never)]
-fn carry_rests(sources: &Places<'_, false>, targets: &Places<'_, true>, sums: &mut [u64]) {
+fn carry_any(heads: &[[u8; HEAD]], targets: &Places<'_, '_, true>) {
+    for ((at, within), head) in targets.heads().zip(heads) {
+        // SAFETY: the target has as many mapped bytes as are copied from the head, which is ours.
+        unsafe { ptr::copy_nonoverlapping(head.as_ptr(), at.as_ptr(), within) };
+    }
+}
+
+#[inline(never)]
+fn carry_rests(sources: &Places<'_, '_, false>, targets: &Places<'_, '_, true>, sums: &mut [u64]) {
     for (at, sum) in sums.iter_mut().enumerate().take(targets.count) {
-        if let (Some(source), Some(target)) = (sources.get(at + AHEAD), targets.get(at + AHEAD)) {
+        if let (Some(source), Some(target)) = (sources.long(at + AHEAD), targets.long(at + AHEAD)) {
             source.prefetch_rest();
             target.prefetch_rest();
         }
-        if let (Some(source), Some(target)) = (sources.get(at), targets.get(at))
-            && target.len.min(source.len) > HEAD
-        {
+        if let (Some(source), Some(target)) = (sources.long(at), targets.long(at)) {
             *sum = carry_rest(&source, &target);
         }
     }
 }
 
-/// Copies what is behind the head; returns its sum.
+/// Copies the bytes behind the head of a long frame; returns their sum.
 #[inline(never)]
 fn carry_rest(source: &Place<'_, false>, target: &Place<'_, true>) -> u64 {
     let length = target.len.min(source.len).saturating_sub(HEAD);
@@ -287,9 +307,21 @@ mod wide {
         __m256i, _mm256_add_epi64, _mm256_blend_epi32, _mm256_loadu_si256, _mm256_setzero_si256,
         _mm256_srli_epi64, _mm256_storeu_si256,
     };
-    use std::mem;
+    use std::{mem, ptr};
 
-    use super::{BLOCK, guest_may_have_written};
+    use super::{BLOCK, HEAD, guest_may_have_written};
+
+    /// Copies whole heads.
+    ///
+    /// # Safety
+    /// As for [`super::copy_heads`]; the processor must have AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn copy_heads(pairs: impl Iterator<Item = (*const u8, *mut u8)>) {
+        for (from, to) in pairs {
+            // SAFETY: as the caller says.
+            unsafe { ptr::copy_nonoverlapping(from, to, HEAD) };
+        }
+    }
 
     /// Copies and sums whole blocks.
     ///

@@ -1,7 +1,7 @@
 //! Advanced transmit descriptors: data, which name a buffer, and context, which say how to treat the packets
 //! that refer to it. Left out: the legacy format (`legacy`), LinkSec, IPsec, launch time.
 
-use super::{SIZE, dword, from_dwords, legacy, qword};
+use super::{DD, SIZE, dword, from_dwords, legacy, qword};
 use serde::{Deserialize, Serialize};
 
 /// What a transmit descriptor asks for.
@@ -143,11 +143,18 @@ pub fn plain_length(second: u64) -> Option<u32> {
     plain.then_some((second as u16).into())
 }
 
-/// Returns 1 if a data descriptor asks for a report, else 0.
+/// Returns the bit of a data descriptor's command that asks for a report, and 0 if it is not set.
 #[must_use]
 #[inline(always)]
 pub fn report_of(raw: &[u8; SIZE]) -> u32 {
-    (dword(raw, 2) & RS) / RS
+    dword(raw, 2) & RS
+}
+
+/// Returns a data descriptor as done, if `report` is its bit that asks for a report; else as it was read.
+#[must_use]
+#[inline(always)]
+pub fn reported(raw: [u8; SIZE], report: u32) -> [u8; SIZE] {
+    (u128::from_le_bytes(raw) | u128::from(report / RS * DD) << 96).to_le_bytes()
 }
 
 /// Reads a descriptor.
@@ -270,7 +277,7 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, Data, L4, Transmit, buffer, legacy, parse, plain_length, qword, report_of};
+    use super::{Context, Data, L4, RS, Transmit, buffer, legacy, parse, plain_length, qword, report_of};
     use crate::descriptor::orders::Orders;
 
     #[test]
@@ -320,7 +327,7 @@ mod tests {
             let expected = buffer(&raw).filter(|buffer| buffer.end_of_packet && quiet);
             let length = expected.map(|buffer| buffer.length.into());
             assert_eq!(plain_length(qword(&raw, 1)), length, "bits {one} and {two}");
-            assert!(expected.is_none_or(|buffer| u32::from(buffer.report_status) == report_of(&raw)));
+            assert!(expected.is_none_or(|buffer| u32::from(buffer.report_status) * RS == report_of(&raw)));
         }
         assert!(plain_length(qword(&usual.emit(), 1)).is_some());
     }

@@ -6,7 +6,7 @@ use super::BURST;
 use crate::file::RegisterFile;
 use crate::saved::Damaged;
 use alloc::vec::Vec;
-use i82576::descriptor::{DD, SIZE, tx};
+use i82576::descriptor::{SIZE, tx};
 use pcie::{Bus, DmaFault, Function, Hint, Iova, Space};
 use rings::Ring;
 use serde::{Deserialize, Serialize};
@@ -137,8 +137,7 @@ impl Batch {
         let (mut count, mut reports) = (0, 0);
         for (slot, raw) in self.raw[self.count..].iter_mut().zip(sent) {
             let report = tx::report_of(raw);
-            let done = u128::from(report * DD) << 96;
-            *slot = (u128::from_le_bytes(*raw) | done).to_le_bytes();
+            *slot = tx::reported(*raw, report);
             (count, reports) = (count + 1, reports | report);
         }
         self.count += count;
