@@ -13,7 +13,7 @@ use i82576::VfIndex;
 use i82576::bits::vmolr;
 use i82576::ids::VLAN_FILTERS;
 use i82576::register as r;
-use policy::VfPolicy;
+use policy::{PortVlan, VfPolicy};
 
 impl Pf {
     /// Serves SET_VLAN. No VF leaves VLAN 0: untagged frames are everybody's.
@@ -54,6 +54,20 @@ impl Pf {
             Err(_) => {}
         }
         joined
+    }
+
+    /// Takes a VF out of its VLANs if it is to have another port VLAN. Those that it asked for are withheld.
+    pub(super) fn give_up_vlans<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<PortVlan>) {
+        let old = self.state(vf).policy.vlan;
+        if old == next || vf.get() >= self.enabled {
+            return;
+        }
+        if old.is_none() {
+            let own: Vec<u16> = self.vlans.of(vf).filter(|vlan| *vlan != 0).collect();
+            let withheld = &mut self.state_mut(vf).withheld;
+            withheld.extend(own.into_iter().take(VLAN_FILTERS.saturating_sub(withheld.len())));
+        }
+        self.vlans.leave_all(hal, vf);
     }
 
     /// Applies a new policy to the VLANs that a VF asked for under the `old` one.

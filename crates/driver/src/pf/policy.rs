@@ -42,21 +42,17 @@ impl Pf {
         policy: VfPolicy,
     ) -> Result<(), PolicyError> {
         policy.check(&LIMITS)?;
-        self.put_to_work(hal, vf, policy)
+        self.admit(vf, &policy, |_| false)?;
+        self.apply_policy(hal, vf, policy);
+        Ok(())
     }
 
-    /// Sets a policy that has been checked.
-    pub(super) fn put_to_work<H: Hal>(
-        &mut self,
-        hal: &mut H,
-        vf: VfIndex,
-        policy: VfPolicy,
-    ) -> Result<(), PolicyError> {
-        self.admit(vf, &policy, |_| false)?;
+    /// Sets a policy that has been checked and admitted.
+    pub(super) fn apply_policy<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, policy: VfPolicy) {
         let old = self.state(vf).policy;
         self.state_mut(vf).policy = policy;
         if vf.get() >= self.enabled {
-            return Ok(());
+            return;
         }
         if old.mac != policy.mac || old.admin_mac != policy.admin_mac {
             self.use_mac(hal, vf, policy.mac);
@@ -83,7 +79,6 @@ impl Pf {
             self.notify(hal, vf);
         }
         self.follow_vlans(hal);
-        Ok(())
     }
 
     /// Checks that a VF can have a policy now, while VFs that `leaves` names give up the address that they have.

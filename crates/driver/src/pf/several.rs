@@ -4,9 +4,9 @@
 use super::Pf;
 use super::limits::LIMITS;
 use crate::hal::Hal;
-use i82576::VfIndex;
 use i82576::ids::MAX_VFS;
-use policy::{PolicyError, RefusedVf, VfPolicy};
+use i82576::{MacAddress, VfIndex};
+use policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 
 /// Why the number of VFs cannot be changed now. Nothing is changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,35 @@ impl Pf {
     pub fn check_policies(&self, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         let mac = |vf: VfIndex| self.state(vf).policy.mac;
         let leaves = |vf: VfIndex| wanted.get(vf.index()).is_some_and(|new| mac(vf) != new.mac);
-        each(wanted, |vf, policy| self.admit(vf, policy, leaves))
+        each(wanted, |vf, policy| self.admit(vf, policy, leaves))?;
+        each(wanted, |vf, policy| match policy.mac.filter(|new| mac(vf) != Some(*new)) {
+            Some(new) => self.check_twins(vf, new, wanted),
+            None => Ok(()),
+        })?;
+        self.check_vlan_filters(wanted)
+    }
+
+    fn check_twins(&self, vf: VfIndex, mac: MacAddress, wanted: &[VfPolicy]) -> Result<(), PolicyError> {
+        let mut others = VfIndex::all().zip(wanted).filter(|(other, _)| *other != vf);
+        match others.find(|(_, policy)| policy.mac == Some(mac)) {
+            Some((twin, _)) => Err(PolicyError::MacInUse(mac, AddressOwner::Vf(twin.into()))),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that there are VLAN filters for all port VLANs, once the VFs that are to have others have given up theirs.
+    fn check_vlan_filters(&self, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
+        let mut vlans = self.vlans.clone();
+        for (vf, policy) in VfIndex::all().zip(wanted) {
+            if policy.vlan != self.state(vf).policy.vlan {
+                vlans.vacate(vf);
+            }
+        }
+        each(wanted, |vf, policy| {
+            let vlan = policy.vlan.filter(|_| vf.get() < self.enabled);
+            let fits = vlan.is_none_or(|vlan| vlans.claim(vf, vlan.id).is_some());
+            if fits { Ok(()) } else { Err(PolicyError::NoVlanFilter) }
+        })
     }
 
     /// Sets policies of VFs, by index, all of them or none.
@@ -37,23 +65,21 @@ impl Pf {
     pub fn set_policies<H: Hal>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         each(wanted, |_, policy| policy.check(&LIMITS))?;
         self.check_policies(wanted)?;
-        let before: [VfPolicy; MAX_VFS] = core::array::from_fn(|n| self.vfs[n].policy);
-        let outcome = self.set_all(hal, wanted);
-        if outcome.is_err() {
-            // The policies before were granted, and are again.
-            let _ = self.set_all(hal, &before[..wanted.len().min(MAX_VFS)]);
+        // Addresses and VLAN filters are free before others get them.
+        for (vf, policy) in VfIndex::all().zip(wanted) {
+            self.give_up_mac(hal, vf, policy.mac);
+            self.give_up_vlans(hal, vf, policy.vlan);
         }
-        outcome
-    }
-
-    fn set_all<H: Hal>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
-        // Addresses are free before others get them.
-        VfIndex::all().zip(wanted).for_each(|(vf, policy)| self.give_up_mac(hal, vf, policy.mac));
-        each(wanted, |vf, policy| self.put_to_work(hal, vf, *policy))
+        // A VF without a port VLAN takes filters for VLANs that it has asked for, so it comes last.
+        for fixed in [true, false] {
+            let policies = VfIndex::all().zip(wanted).filter(|(_, policy)| policy.vlan.is_some() == fixed);
+            policies.for_each(|(vf, policy)| self.apply_policy(hal, vf, *policy));
+        }
+        Ok(())
     }
 
     /// Takes a VF's address away if it is to have another.
-    fn give_up_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<i82576::MacAddress>) {
+    fn give_up_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<MacAddress>) {
         if self.state(vf).policy.mac == next {
             return;
         }

@@ -139,10 +139,21 @@ impl Vlans {
     }
 
     pub(super) fn join<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), Refusal> {
-        let place = self.place(vlan).ok_or(Refusal::NoVlanFilter)?;
-        self.entries[place] = (vlan, self.entries[place].1 | vf.bit());
+        let place = self.claim(vf, vlan).ok_or(Refusal::NoVlanFilter)?;
         self.write(hal, place);
         Ok(())
+    }
+
+    /// Makes a VF a member of a VLAN in this table only; returns the entry, or `None` if none is free.
+    pub(super) fn claim(&mut self, vf: VfIndex, vlan: u16) -> Option<usize> {
+        let place = self.place(vlan)?;
+        self.entries[place] = (vlan, self.entries[place].1 | vf.bit());
+        Some(place)
+    }
+
+    /// Takes a VF out of all VLANs in this table only.
+    pub(super) fn vacate(&mut self, vf: VfIndex) {
+        self.entries.iter_mut().for_each(|(_, pools)| *pools &= !vf.bit());
     }
 
     /// Leaves a VLAN; not being a member is fine.

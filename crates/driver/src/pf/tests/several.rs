@@ -4,8 +4,11 @@ use super::{Registers, vf, with_mac};
 use crate::hal::Hal;
 use crate::pf::{Pf, ResizeError};
 use i82576::Pool;
+use i82576::ids::VLAN_FILTERS;
 use i82576::register as r;
 use policy::{AddressOwner, PolicyError, PortVlan, VfPolicy};
+use std::vec;
+use std::vec::Vec;
 
 fn two_vfs() -> (Registers, Pf) {
     let mut hal = Registers::default();
@@ -57,4 +60,62 @@ fn vfs_come_and_go_beside_others() {
     assert_eq!((hal.read(r::rah(21)) >> 31, hal.read(r::rah(22)) >> 31), (0, 0));
     assert_eq!(pf.vf_mac(vf(0)), with_mac(1).mac);
     assert_eq!(pf.resize(&mut hal, 9), Err(ResizeError::TooManyVfs(9)));
+}
+
+fn on_vlan(id: u16) -> VfPolicy {
+    VfPolicy { vlan: Some(PortVlan { id, qos: 0 }), ..VfPolicy::default() }
+}
+
+#[test]
+fn port_vlans_beyond_the_filters_are_refused_for_all_vfs() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    let before = [on_vlan(1), VfPolicy::default(), VfPolicy::default(), VfPolicy::default(), on_vlan(2)];
+    pf.enable_vfs(&mut hal, 8).unwrap();
+    pf.set_policies(&mut hal, &before).unwrap();
+    // Filter 0 is untagged, VF 0 and VF 4 have one each, a guest takes all others but one.
+    for vlan in 100..100 + VLAN_FILTERS as u16 - 4 {
+        pf.vlans.join(&mut hal, vf(7), vlan).unwrap();
+    }
+    // VF 0 gives a filter back, VF 1 and VF 2 would take both that are free, and VF 3 finds none.
+    let wanted = [on_vlan(2), on_vlan(3), on_vlan(4), on_vlan(5), on_vlan(2)];
+    let refused = Err((vf(3).into(), PolicyError::NoVlanFilter));
+    assert_eq!((pf.check_policies(&wanted), pf.set_policies(&mut hal, &wanted)), (refused, refused));
+    let vlans = [0, 1, 2, 3, 4].map(|n| pf.policy(vf(n)).vlan.map(|vlan| vlan.id));
+    assert_eq!(vlans, [Some(1), None, None, None, Some(2)], "nothing is changed");
+}
+
+#[test]
+fn port_vlans_are_exchanged_when_no_filter_is_free() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 8).unwrap();
+    pf.set_policies(&mut hal, &[on_vlan(1), on_vlan(2)]).unwrap();
+    for vlan in 100..100 + VLAN_FILTERS as u16 - 3 {
+        pf.vlans.join(&mut hal, vf(7), vlan).unwrap();
+    }
+    pf.set_policies(&mut hal, &[on_vlan(3), on_vlan(1)]).unwrap();
+    let vlans = [0, 1].map(|n| pf.vlans.of(vf(n)).collect::<Vec<_>>());
+    assert_eq!(vlans, [[3], [1]]);
+}
+
+#[test]
+fn vlans_of_a_guest_come_back_after_a_port_vlan() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 2).unwrap();
+    pf.set_vlan(&mut hal, vf(0), true, 10).unwrap();
+    let vlans = |pf: &Pf| pf.vlans.of(vf(0)).collect::<Vec<_>>();
+    for (policy, expected) in [(on_vlan(7), vec![7]), (VfPolicy::default(), vec![0, 10])] {
+        pf.set_policies(&mut hal, &[policy, VfPolicy::default()]).unwrap();
+        assert_eq!(vlans(&pf), expected);
+    }
+}
+
+#[test]
+fn one_new_address_for_two_vfs_is_refused_before_a_change() {
+    let (_, pf) = two_vfs();
+    let twins = [with_mac(9), with_mac(9)];
+    let why = PolicyError::MacInUse(with_mac(9).mac.unwrap(), AddressOwner::Vf(vf(1).into()));
+    assert_eq!(pf.check_policies(&twins), Err((vf(0).into(), why)));
 }
