@@ -84,6 +84,7 @@ impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
         } else {
             self.copy_pieces(into);
         }
+        self.lost = false;
         Ok(self.length)
     }
 
