@@ -6,7 +6,7 @@
 
 use super::access::Direction;
 use super::{DmaFault, DmaTable};
-use crate::memory::frames::{self, HEAD, Place, Places, Run};
+use crate::memory::frames::{self, HEAD, LongPlaces, Place, Places, Run};
 
 /// A look-up of many addresses that mostly lie in one region.
 struct Cursor<'table, 'hint, const WRITES: bool> {
@@ -76,12 +76,10 @@ impl DmaTable {
         let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
         let mut written = Places::find(&targets[..count], lengths, |iova, len| into.find(iova, len));
-        let read = written.any_long().then(|| {
-            Places::find(&sources[..written.len()], lengths, |iova, len| {
-                if len > HEAD as u32 { from.find(iova, len) } else { Some(Place::NONE) }
-            })
-        });
-        written.truncate(read.as_ref().map_or(count, Places::len));
+        let read = written
+            .any_long()
+            .then(|| LongPlaces::find(&sources[..written.len()], lengths, |iova, len| from.find(iova, len)));
+        written.truncate(read.as_ref().map_or(count, LongPlaces::len));
         frames::carry(heads, read.as_ref(), &written, sums);
         written.len()
     }

@@ -79,7 +79,7 @@ impl<'map, const WRITES: bool> Place<'map, WRITES> {
 
 /// Places of the frames of a burst.
 pub(crate) struct Places<'map, 'run, const WRITES: bool> {
-    /// The first `count` are initialized. Those of frames that are no longer than a head need not be mapped, if the finder says so.
+    /// The first `count` are initialized.
     at: [MaybeUninit<NonNull<u8>>; BURST],
     /// Bytes of each of the first `count` frames, and of others.
     lengths: &'run [u32],
@@ -96,6 +96,18 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
     /// first lines into the cache; of the first long ones also the others.
     #[inline(always)]
     pub(crate) fn find(
+        addresses: &[u64],
+        lengths: &'run [u32],
+        mut find: impl FnMut(u64, u32) -> Option<Place<'map, WRITES>>,
+    ) -> Self {
+        // All bytes have to be mapped, which is known where the finder is inlined.
+        Self::collect(addresses, lengths, |iova, len| {
+            find(iova, len).filter(|frame| frame.len >= len as usize)
+        })
+    }
+
+    #[inline(always)]
+    fn collect(
         addresses: &[u64],
         lengths: &'run [u32],
         mut find: impl FnMut(u64, u32) -> Option<Place<'map, WRITES>>,
@@ -156,6 +168,32 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
     }
 }
 
+/// Places of the frames of a burst that are longer than a head.
+pub(crate) struct LongPlaces<'map, 'run>(Places<'map, 'run, false>);
+
+impl<'map, 'run> LongPlaces<'map, 'run> {
+    /// Finds long frames as [`Places::find`] does, and passes over the others.
+    #[inline(always)]
+    pub(crate) fn find(
+        addresses: &[u64],
+        lengths: &'run [u32],
+        mut find: impl FnMut(u64, u32) -> Option<Place<'map, false>>,
+    ) -> Self {
+        Self(Places::collect(addresses, lengths, |iova, len| {
+            if len > HEAD as u32 {
+                find(iova, len).filter(|frame| frame.len >= len as usize)
+            } else {
+                Some(Place::NONE)
+            }
+        }))
+    }
+
+    /// The number of frames, short ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
 /// Copies the head of each frame, and zeros behind one that is shorter.
 #[inline(always)]
 pub(crate) fn gather(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
@@ -184,7 +222,7 @@ fn gather_any(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
 #[inline(always)]
 pub(crate) fn carry(
     heads: &[[u8; HEAD]],
-    sources: Option<&Places<'_, '_, false>>,
+    sources: Option<&LongPlaces<'_, '_>>,
     targets: &Places<'_, '_, true>,
     sums: &mut [u64],
 ) {
@@ -228,7 +266,7 @@ fn carry_any(heads: &[[u8; HEAD]], targets: &Places<'_, '_, true>) {
 }
 
 #[inline(never)]
-fn carry_rests(sources: &Places<'_, '_, false>, targets: &Places<'_, '_, true>, sums: &mut [u64]) {
+fn carry_rests(LongPlaces(sources): &LongPlaces<'_, '_>, targets: &Places<'_, '_, true>, sums: &mut [u64]) {
     for (at, sum) in sums.iter_mut().enumerate().take(targets.count) {
         if let (Some(source), Some(target)) = (sources.long(at + AHEAD), targets.long(at + AHEAD)) {
             source.prefetch_rest();

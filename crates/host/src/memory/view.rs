@@ -74,11 +74,12 @@ impl View {
         into: &mut [[u8; copy::LONG]],
     ) -> Result<usize, AccessError> {
         let len = size.saturating_mul(into.len());
-        let source = self.at(offset, len)?;
+        // Atomic loads that order others need memory that may be written, whoever writes it.
+        let source = self.at_writable(offset, len)?;
         if !source.cast::<u64>().is_aligned() || !matches!(size, copy::SHORT | copy::LONG) {
             return Err(AccessError::OutOfRange { offset, len });
         }
-        // SAFETY: `at` checked that as many descriptors of `size` bytes as `into` has elements are mapped; they are aligned.
+        // SAFETY: `at_writable` checked that as many descriptors of `size` bytes as `into` has elements are mapped for writing; they are aligned.
         Ok(unsafe { copy::completed_out_of_guest(source.as_ptr(), size, into) })
     }
 
