@@ -58,9 +58,9 @@ const fn all_vectors() -> u32 {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
     vectors: [Vector; MAX_VECTORS],
-    /// Vectors that may have something to tell, a bit each: all vectors of a saved state.
+    /// A bit for each vector that may be enabled and have something to tell: all, after a saved state is loaded.
     #[serde(skip, default = "all_vectors")]
-    waiting: u32,
+    pending: u32,
     /// VFINT_ICR01 and VFINT_ICR0_ENA1.
     causes: u32,
     enabled: u32,
@@ -88,7 +88,7 @@ impl Interrupts {
     pub(crate) fn raise(&mut self, number: u8, itr: u8) {
         if let Some(vector) = self.vector(number) {
             vector.happened |= 1 << itr.min(AT_ONCE);
-            self.waiting |= 1 << number;
+            self.pending |= 1 << number;
         }
     }
 
@@ -143,6 +143,7 @@ impl Interrupts {
         if value & dyn_ctl::INTENA_MSK == 0 {
             vector.enabled = value & dyn_ctl::INTENA != 0;
         }
+        self.pending |= 1 << number;
         if value & dyn_ctl::SWINT_TRIG != 0 {
             let by = (value >> dyn_ctl::SW_ITR_SHIFT & 3) as u8;
             self.raise(number, if value & dyn_ctl::SW_ITR_ENA != 0 { by } else { AT_ONCE });
@@ -158,24 +159,22 @@ impl Interrupts {
         now: Time,
         bus: &mut B,
     ) -> (u32, Option<Time>) {
-        let (mut sent, mut deadline, mut left) = (0, None, self.waiting);
+        let (mut sent, mut deadline, mut left) = (0, None, self.pending);
         while left != 0 {
             let number = left.trailing_zeros();
             left &= left - 1;
-            let Some(vector) = self.vectors.get_mut(number as usize).filter(|vector| vector.happened != 0)
-            else {
-                self.waiting &= !(1 << number);
-                continue;
-            };
-            let Some(due) = vector.due(least).filter(|_| vector.enabled) else { continue };
-            if due > now {
+            let vector = self.vectors.get_mut(number as usize).filter(|vector| vector.enabled);
+            let due = vector.as_ref().and_then(|vector| vector.due(least));
+            if let Some(due) = due.filter(|due| *due > now) {
                 deadline = [deadline, Some(due)].into_iter().flatten().min();
                 continue;
             }
-            (vector.enabled, vector.happened, vector.sent) = (false, 0, Some(now));
-            bus.msix(Function::Vf(vf), number as u16);
-            self.waiting &= !(1 << number);
-            sent |= 1 << number;
+            self.pending &= !(1 << number);
+            if let (Some(vector), Some(_)) = (vector, due) {
+                (vector.enabled, vector.happened, vector.sent) = (false, 0, Some(now));
+                bus.msix(Function::Vf(vf), number as u16);
+                sent |= 1 << number;
+            }
         }
         (sent, deadline)
     }
