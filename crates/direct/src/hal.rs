@@ -5,7 +5,8 @@
 
 use crate::DirectError;
 use crate::audit::Known;
-use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use driver::hal::DESCRIPTOR;
+use driver::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
 use host::poll::Clock;
 use host::vfio::{Function, Pci, PciAddress, PciIds, Registers, Token};
@@ -191,8 +192,18 @@ impl DmaHal for VfHal {
         self.ram.read(iova, into);
     }
 
+    #[inline]
+    fn read_completed(&self, iova: u64, size: usize, into: &mut [[u8; DESCRIPTOR]]) -> usize {
+        self.ram.read_completed(iova, size, into)
+    }
+
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
         self.ram.write(iova, from);
+    }
+
+    #[inline]
+    fn prefetch(&self, iova: u64, length: usize, access: Access) {
+        self.ram.prefetch(iova, length, access);
     }
 }
 

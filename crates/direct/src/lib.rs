@@ -23,6 +23,7 @@ use driver::vf::VfError;
 use host::shared::SharedMemoryError;
 use host::vfio::{PciAddress, PciIds, VfioError};
 use policy::PolicyError;
+use std::path::PathBuf;
 use vfio_client::HalError;
 
 /// Why the drivers cannot be put to work.
@@ -41,6 +42,9 @@ pub enum DirectError {
         /// What it should be.
         wanted: &'static str,
     },
+    /// The socket is of a VF of another family.
+    #[error("{} is no 82576, and only those are driven; name VFs of a port with family = \"82576\"", .0.display())]
+    OtherFamily(PathBuf),
     /// Somebody may be using them.
     #[error("{0} has virtual functions already; write 0 to its sriov_numvfs if nobody uses them")]
     HasVirtualFunctions(PciAddress),

@@ -103,6 +103,17 @@ fn is_as_the_checks_expect(config: &str) {
     assert_left(&host, &[0, 1, 2]);
 }
 
+#[test]
+fn vf_of_another_family_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::parse("[[port]]\nfamily = \"avf\"\n").unwrap();
+    let _host = Host::start(Config::check(config, folder.path()).unwrap()).unwrap();
+    let refused =
+        run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0]), |_| ControlFlow::Continue(()));
+    let error = refused.map(|report| report.is_good()).unwrap_err().to_string();
+    assert!(error.contains("pf0vf0/vf.sock is no 82576") && error.contains("family = \"82576\""), "{error}");
+}
+
 /// A VF of our card tells its guest where its rings are, as the guest has put them, and what every VF has: its mailbox, its
 /// vectors. STATUS is the port's, so it tells which port that is, and nothing else is the machine's.
 #[test]

@@ -6,6 +6,7 @@ use crate::DirectError;
 use crate::audit::AuditReport;
 use crate::hal::{MEMORY, Subject, VfHal};
 use crate::port::Port;
+use driver::any_vf::Family;
 use host::vfio::Pci;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -27,11 +28,16 @@ pub(super) fn with_world<D: Deed>(pci: &Pci, plan: &Plan, deed: D) -> Result<D::
             deed.done(World::start(buses?, None, plan.wire)?)
         }
         Functions::Sockets(sockets) => {
-            let open = |socket: &PathBuf| VfioUserHal::attach(socket, MEMORY);
-            let buses: Result<_, _> = sockets.iter().map(open).collect();
+            let buses: Result<_, _> = sockets.iter().map(attach).collect();
             deed.done(World::start(buses?, None, plan.wire)?)
         }
     }
+}
+
+/// Attaches to a VF behind a socket.
+fn attach(socket: &PathBuf) -> Result<VfioUserHal, DirectError> {
+    let hal = VfioUserHal::attach(socket, MEMORY)?;
+    if hal.family() == Family::I82576 { Ok(hal) } else { Err(DirectError::OtherFamily(socket.clone())) }
 }
 
 /// Opens the functions, starts the drivers, and lists the registers whose value is a sensitive resource.
