@@ -26,7 +26,7 @@ pub enum PolicyError {
     #[error("{0} is out of range ({first} to {last})", first = PRIORITIES.start(), last = PRIORITIES.end())]
     Priority(u8),
     /// The port VLAN is not in [`VfPolicy::vlans`](crate::VfPolicy::vlans).
-    #[error("VLAN {0} is none of those that the VF may join; add it to them, or let them be any")]
+    #[error("VLAN {0} is not among the VF's allowed VLANs; add it to vlans, or set vlans = \"any\"")]
     VlanNotAllowed(u16),
     /// All VLAN filters are in use.
     #[error("no VLAN filter is left; take VLANs away from other VFs")]
@@ -35,7 +35,7 @@ pub enum PolicyError {
     #[error("{0} Mb/s are more than the link's {1}; 0 is no limit")]
     Rate(u32, u32),
     /// A rate is a part of the link's, which has none while it is down.
-    #[error("a rate can be set while the port has a link only")]
+    #[error("the rate cannot change while the port has no link; bring the link up first")]
     NoLink,
     /// No family guarantees a rate.
     #[error("the card cannot guarantee a least rate: it must be 0")]
@@ -44,7 +44,7 @@ pub enum PolicyError {
     #[error("an MTU of {0} is out of range ({1} to {2}, or 0 for no limit)")]
     Mtu(u16, u16, u16),
     /// The ceiling is outside the family's range.
-    #[error("{0} interrupts a second are no ceiling that the card can hold ({1} to {2}); 0 is none")]
+    #[error("{0} interrupts per second are out of range ({1} to {2}; 0 for no ceiling)")]
     InterruptCeiling(u32, u32, u32),
     /// The first number is more than the second, the ceiling.
     #[error(
