@@ -10,7 +10,7 @@ use driver::any_vf::Family;
 use host::vfio::Pci;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 use vfio_client::VfioUserHal;
 
 /// Opens the functions, starts the drivers, does the deed, and gives the functions back.
@@ -28,16 +28,16 @@ pub(super) fn with_world<D: Deed>(pci: &Pci, plan: &Plan, deed: D) -> Result<D::
             deed.done(World::start(buses?, None, plan.wire)?)
         }
         Functions::Sockets(sockets) => {
-            let buses: Result<_, _> = sockets.iter().map(attach).collect();
+            let buses: Result<_, _> = sockets.iter().map(|socket| attach(socket)).collect();
             deed.done(World::start(buses?, None, plan.wire)?)
         }
     }
 }
 
 /// Attaches to a VF behind a socket.
-fn attach(socket: &PathBuf) -> Result<VfioUserHal, DirectError> {
+fn attach(socket: &Path) -> Result<VfioUserHal, DirectError> {
     let hal = VfioUserHal::attach(socket, MEMORY)?;
-    if hal.family() == Family::I82576 { Ok(hal) } else { Err(DirectError::OtherFamily(socket.clone())) }
+    if hal.family() == Family::I82576 { Ok(hal) } else { Err(DirectError::OtherFamily(socket.to_owned())) }
 }
 
 /// Opens the functions, starts the drivers, and lists the registers whose value is a sensitive resource.

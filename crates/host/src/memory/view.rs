@@ -74,7 +74,7 @@ impl View {
         into: &mut [[u8; copy::LONG]],
     ) -> Result<usize, AccessError> {
         let len = size.saturating_mul(into.len());
-        // Atomic loads that order others need memory that may be written, whoever writes it.
+        // Atomic loads that order others need memory that is mapped for writing.
         let source = self.at_writable(offset, len)?;
         if !source.cast::<u64>().is_aligned() || !matches!(size, copy::SHORT | copy::LONG) {
             return Err(AccessError::OutOfRange { offset, len });

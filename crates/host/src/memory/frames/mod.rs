@@ -5,9 +5,13 @@
 //!
 //! Left out: which addresses a guest gives these bytes ([`crate::dma`]), and what the sum is good for.
 
+mod wide;
+
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
+
+use wide::{copy_and_sum, copy_heads};
 
 use super::View;
 use super::copy::{guest_may_have_written, prefetch};
@@ -19,8 +23,6 @@ pub(crate) const HEAD: usize = 64;
 pub(crate) const BURST: usize = 32;
 /// Frames by which the lines behind the head are fetched ahead.
 const AHEAD: usize = 4;
-/// Bytes that are loaded before they are stored.
-const BLOCK: usize = 32;
 
 /// Frames to be carried, a slot of each slice per frame.
 #[derive(Debug)]
@@ -203,7 +205,7 @@ pub(crate) fn gather(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
         let pairs =
             frames.starts().iter().zip(heads).map(|(at, head)| (at.as_ptr().cast_const(), head.as_mut_ptr()));
         // SAFETY: none of the frames is shorter than a head, which is ours.
-        unsafe { copy_heads(pairs) };
+        unsafe { copy_heads::<HEAD>(pairs) };
     }
     guest_may_have_written();
 }
@@ -235,26 +237,9 @@ pub(crate) fn carry(
     } else {
         let pairs = targets.starts().iter().zip(heads).map(|(at, head)| (head.as_ptr(), at.as_ptr()));
         // SAFETY: none of the targets is shorter than a head, which is ours.
-        unsafe { copy_heads(pairs) };
+        unsafe { copy_heads::<HEAD>(pairs) };
     }
     guest_may_have_written();
-}
-
-/// Copies whole heads, each from a place to another.
-///
-/// # Safety
-/// A head must be mapped at each place, at the second of a pair for writing.
-#[inline(always)]
-unsafe fn copy_heads(pairs: impl Iterator<Item = (*const u8, *mut u8)>) {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: as the caller says, and the processor has AVX2.
-        return unsafe { wide::copy_heads(pairs) };
-    }
-    for (from, to) in pairs {
-        // SAFETY: as the caller says.
-        unsafe { ptr::copy_nonoverlapping(from, to, HEAD) };
-    }
 }
 
 #[inline(never)]
@@ -286,128 +271,5 @@ fn carry_rest(source: &Place<'_, false>, target: &Place<'_, true>) -> u64 {
     unsafe {
         let (source, target) = (source.at.add(HEAD).as_ptr(), target.at.add(HEAD).as_ptr());
         copy_and_sum(source, target, length)
-    }
-}
-
-/// Copies bytes and sums them up as little-endian words. Sums of dwords fit 64 bits.
-///
-/// # Safety
-/// `length` bytes must be mapped at both places, at `to` for writing.
-unsafe fn copy_and_sum(from: *const u8, to: *mut u8, length: usize) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    let whole = if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: as the caller says, and the processor has AVX2.
-        unsafe { wide::copy_blocks(from, to, length / BLOCK) }
-    } else {
-        // SAFETY: as the caller says.
-        unsafe { copy_blocks(from, to, length / BLOCK) }
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: as the caller says.
-    let whole = unsafe { copy_blocks(from, to, length / BLOCK) };
-    let (at, mut rest) = (length - length % BLOCK, [0; BLOCK]);
-    // SAFETY: as the caller says; `rest` has room for less than a block.
-    unsafe {
-        ptr::copy_nonoverlapping(from.add(at), rest.as_mut_ptr(), length - at);
-        guest_may_have_written();
-        ptr::copy_nonoverlapping(rest.as_ptr(), to.add(at), length - at);
-    }
-    whole + sum_of(&rest)
-}
-
-/// Copies and sums whole blocks, on any processor.
-///
-/// # Safety
-/// As for [`copy_and_sum`], of `blocks` blocks.
-unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) -> u64 {
-    let mut sum = 0;
-    for at in (0..blocks).map(|block| block * BLOCK) {
-        let mut bytes = [0; BLOCK];
-        // SAFETY: as the caller says.
-        unsafe {
-            ptr::copy_nonoverlapping(from.add(at), bytes.as_mut_ptr(), BLOCK);
-            guest_may_have_written();
-            ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(at), BLOCK);
-        }
-        sum += sum_of(&bytes);
-    }
-    sum
-}
-
-fn sum_of(bytes: &[u8; BLOCK]) -> u64 {
-    bytes.as_chunks::<4>().0.iter().map(|dword| u64::from(u32::from_le_bytes(*dword))).sum()
-}
-
-/// The same by registers of 32 bytes.
-#[cfg(target_arch = "x86_64")]
-mod wide {
-    use std::arch::x86_64::{
-        __m256i, _mm256_add_epi64, _mm256_blend_epi32, _mm256_loadu_si256, _mm256_setzero_si256,
-        _mm256_srli_epi64, _mm256_storeu_si256,
-    };
-    use std::{mem, ptr};
-
-    use super::{BLOCK, HEAD, guest_may_have_written};
-
-    /// Copies whole heads.
-    ///
-    /// # Safety
-    /// As for [`super::copy_heads`]; the processor must have AVX2.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn copy_heads(pairs: impl Iterator<Item = (*const u8, *mut u8)>) {
-        for (from, to) in pairs {
-            // SAFETY: as the caller says.
-            unsafe { ptr::copy_nonoverlapping(from, to, HEAD) };
-        }
-    }
-
-    /// Copies and sums whole blocks.
-    ///
-    /// # Safety
-    /// As for [`super::copy_blocks`]; the processor must have AVX2.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) -> u64 {
-        let mut sums = [_mm256_setzero_si256(); 2];
-        for at in (0..blocks).map(|block| block * BLOCK) {
-            // SAFETY: as the caller says; neither place has to be aligned.
-            let bytes = unsafe { _mm256_loadu_si256(from.add(at).cast()) };
-            guest_may_have_written();
-            // SAFETY: as above.
-            unsafe { _mm256_storeu_si256(to.add(at).cast(), bytes) };
-            // Lanes of 64 bits take dwords, so that nothing is carried.
-            let low = _mm256_blend_epi32::<0b1010_1010>(bytes, _mm256_setzero_si256());
-            sums[0] = _mm256_add_epi64(sums[0], low);
-            sums[1] = _mm256_add_epi64(sums[1], _mm256_srli_epi64::<32>(bytes));
-        }
-        lanes(_mm256_add_epi64(sums[0], sums[1])).into_iter().sum()
-    }
-
-    fn lanes(register: __m256i) -> [u64; 4] {
-        // SAFETY: both are 32 bytes, of which any value is one.
-        unsafe { mem::transmute(register) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::{any, proptest};
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn wide_registers_copy_and_sum_as_the_portable_way_does(bytes: Vec<u8>, long in any::<bool>()) {
-            let bytes = if long { bytes.repeat(40) } else { bytes };
-            let (blocks, mut copies) = (bytes.len() / BLOCK, [vec![0; bytes.len()], vec![0; bytes.len()]]);
-            // SAFETY: both vectors have the bytes.
-            let portable = unsafe { copy_blocks(bytes.as_ptr(), copies[0].as_mut_ptr(), blocks) };
-            // SAFETY: as above.
-            let sum = unsafe { copy_and_sum(bytes.as_ptr(), copies[1].as_mut_ptr(), bytes.len()) };
-            let mut rest = bytes[blocks * BLOCK..].to_vec();
-            copies[0][blocks * BLOCK..].copy_from_slice(&rest);
-            rest.resize(BLOCK, 0);
-            assert_eq!(sum, portable + sum_of(rest.first_chunk().unwrap()));
-            assert!(copies[0] == bytes && copies[1] == bytes);
-        }
     }
 }
