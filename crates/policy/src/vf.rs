@@ -115,6 +115,13 @@ impl VfPolicy {
         self.vlans.is_none_or(|allowed| allowed.contains(vlan))
     }
 
+    /// Returns true if a family carries out both policies alike: several MTUs may stand for its longest frame.
+    #[must_use]
+    pub fn is_alike(&self, other: &Self, limits: &Limits) -> bool {
+        let without_mtu = |policy: &Self| Self { max_mtu: None, ..*policy };
+        without_mtu(self) == without_mtu(other) && self.longest_frame(limits) == other.longest_frame(limits)
+    }
+
     /// Returns the longest frame that the VF may ask for, frame check sequence included, bytes.
     #[must_use]
     pub fn longest_frame(&self, limits: &Limits) -> u16 {

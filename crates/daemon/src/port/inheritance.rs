@@ -185,10 +185,16 @@ impl Side {
         if before.port != now.port {
             pf.set_port_policy(&mut PfHal(nic), config.policy)?;
         }
-        for (index, vf) in VfIndex::all().zip(&config.vfs) {
-            if before.vfs.get(index.index()) != Some(&vf.policy) {
-                pf.set_policy(&mut PfHal(nic), index, vf.policy)?;
+        let mut policies: Vec<_> = VfIndex::all().map(|vf| *pf.policy(vf)).take(config.vfs.len()).collect();
+        let mut changed = false;
+        for (at, (policy, vf)) in policies.iter_mut().zip(&config.vfs).enumerate() {
+            if before.vfs.get(at) != Some(&vf.policy) {
+                (*policy, changed) = (vf.policy, true);
             }
+        }
+        // Together, since addresses may be swapped.
+        if changed {
+            pf.set_policies(&mut PfHal(nic), &policies).map_err(|(_, error)| error)?;
         }
         *before = now;
         Ok(self)

@@ -14,10 +14,14 @@ const VF: VfIndex = VfIndex::of_field(5);
 /// Memory and bus master enable of the command register.
 const ENABLED: [u8; 2] = [6, 0];
 
-fn port(family: Family) -> (PortConfig, LiveBus) {
+fn config(family: Family, settings: &str) -> Config {
     let name = if family == Family::Avf { "avf" } else { "82576" };
-    let text = format!("[[port]]\nfamily = \"{name}\"\nvfs = {VFS}\n");
-    let mut config = Config::check(Config::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();
+    let text = format!("[[port]]\nfamily = \"{name}\"\nvfs = {VFS}\n{settings}");
+    Config::check(Config::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap()
+}
+
+fn port(family: Family) -> (PortConfig, LiveBus) {
+    let mut config = config(family, "");
     let threads = Threads::prepare(&config).unwrap();
     let (waker, (done, _)) = (Waker::new().unwrap(), mpsc::channel());
     let bus = LiveBus::new(("pf0", VFS), 1 << 30, &done, &waker, &threads.helper, family).unwrap();
@@ -68,4 +72,23 @@ fn damaged_note_of_a_function_leaves_the_softwares() {
     note_software(&journal, &mut *card);
     assert!(journal.function(VF.function()).note_configuration(b"no state"));
     assert!(configurations(&config, &journal).is_empty());
+}
+
+#[test]
+fn addresses_may_be_swapped_before_a_hand_over() {
+    let swapped = |one: u8, two: u8| {
+        let vf =
+            |n: usize, mac: u8| format!("[[port.vf]]\nindex = {n}\nmac = \"02:00:00:00:00:{mac:02x}\"\n");
+        vf(0, one) + &vf(1, two)
+    };
+    for family in [Family::I82576, Family::Avf] {
+        let (_, mut bus) = port(family);
+        let [before, after] =
+            [(1, 2), (2, 1)].map(|(one, two)| config(family, &swapped(one, two)).ports.remove(0));
+        let mut card = Inherited::anew(&before, true, &mut bus).unwrap().card;
+        let clients = vec![ClientState::default(); VFS];
+        let rest = card.rest(Time::ZERO, clients, &mut bus).unwrap();
+        let found = at_rest(&after, &rest, &mut bus).map(|inherited| inherited.card.is_hosted());
+        assert!(matches!(found, Ok(true)), "{family:?}: {:?}", found.err());
+    }
 }

@@ -17,7 +17,7 @@ use crate::state::port::{ClientState, Configured};
 use crate::state::{self, AvfRest, AvfState, StateError};
 use avf::ids::MAX_VFS;
 use avf_nic::Card;
-use driver::avf::pf::Pf;
+use driver::avf::pf::{LIMITS, Pf};
 use driver::conduct::{Cause, Monitor};
 use i82576::Time;
 use iovm::{FunctionState, VirtualFunction};
@@ -26,7 +26,7 @@ use pcie::{VfIndex, VfSet};
 use plane::pacing::Pacing;
 use plane::switch::{Storm, Tables};
 use plane::{Plane, PortCounters};
-use policy::{PolicyError, PortPolicy, VfPolicy};
+use policy::{PortPolicy, RefusedVf, VfPolicy};
 
 /// More storms than any port has seen: a counter that is about to overflow.
 const MOST_STORMS: u64 = 1 << 62;
@@ -171,9 +171,8 @@ impl Avf {
             return Err(StateError::Body.into());
         }
         avf.asking = asking;
-        for (vf, now) in VfIndex::first(MAX_VFS).zip(still_decided(config, &before, &policies)) {
-            avf.decide(vf, now, guests).map_err(|error| PortError::Card(error.to_string()))?;
-        }
+        avf.decide(&still_decided(config, &before, &policies), guests)
+            .map_err(|(vf, error)| PortError::Card(format!("VF {vf}: {error}")))?;
         avf.quarantine_configured(config, guests);
         Ok(Inherited { card: Box::new(avf), watched, functions: clients })
     }
@@ -185,14 +184,19 @@ impl Avf {
         }
     }
 
-    /// Takes a decision for a VF, and puts it to work if the PF driver has another.
-    fn decide(&mut self, vf: VfIndex, now: Decided, guests: &mut LiveBus) -> Result<(), PolicyError> {
-        let decided = &mut self.decided[vf.index()];
-        decided.policy = now.policy;
-        if self.pf.policy(vf.get()) == Some(&decided.in_force()) {
+    /// Takes decisions for all VFs, and has the PF driver apply them if it has others: together, since addresses may be swapped.
+    fn decide(&mut self, now: &[Decided], guests: &mut LiveBus) -> Result<(), RefusedVf> {
+        for (decided, now) in self.decided.iter_mut().zip(now) {
+            decided.policy = now.policy;
+        }
+        let in_force: Vec<_> = self.decided.iter().map(Decided::in_force).collect();
+        let has = |(vf, policy): (u8, &VfPolicy)| {
+            self.pf.policy(vf).is_some_and(|had| had.is_alike(policy, &LIMITS))
+        };
+        if (0..).zip(&in_force).all(has) {
             return Ok(());
         }
-        self.enforce(vf, guests)
+        self.with_pf(guests, |pf, hal| pf.set_policies(hal, &in_force))
     }
 
     /// Takes over what guests have configured; `false` if a configuration space cannot be as it is said.
