@@ -107,7 +107,7 @@ fn set_changes_a_policy_whole_or_not_at_all() {
         ("--trust off --qos 9", "qos"),
         ("--trust off --min-interrupts 2000 --max-interrupts 1000", "raise the ceiling"),
         ("--trust off --max-interrupts 100", "123 to 1000000"),
-        ("--trust off --vlan 13", "add it to them"),
+        ("--trust off --vlan 13", "add it to vlans"),
     ] {
         let refused = set(words);
         assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
