@@ -9,7 +9,7 @@
 //! | [`audit`] | registers that tell a guest what it should not believe |
 //! | [`reset`] | a function reset before it changes its owner |
 //!
-//! Left out: TCP/IP, whose stack the caller brings ([`check::GuestStack`]); staying. A run opens the functions, checks, and gives them back.
+//! Left out: TCP/IP, whose stack the caller brings ([`check::GuestStack`]). A run opens the functions, checks, and gives them back.
 #![forbid(unsafe_code)]
 
 pub mod audit;

@@ -190,7 +190,7 @@ pub const fn contents(form: Form, packet_type: u8, checksums: Option<Checksums>)
 pub struct PlainWords {
     form: Form,
     common: [u64; 2],
-    /// One byte of length in each word.
+    /// Addend of each word for a byte of length.
     byte: [u64; 2],
 }
 
