@@ -6,7 +6,7 @@
 
 use super::access::Direction;
 use super::{DmaFault, DmaTable};
-use crate::memory::frames::{self, HEAD, LongPlaces, Place, Places, Run};
+use crate::memory::frames::{self, HEAD, LongPlaces, Place, Places, Regions, Run};
 
 /// A look-up of many addresses that mostly lie in one region.
 struct Cursor<'table, 'hint, const WRITES: bool> {
@@ -32,23 +32,18 @@ impl<'table, 'hint, const WRITES: bool> Cursor<'table, 'hint, WRITES> {
         (self.first, self.region) =
             backed.map_or((0, Place::NONE), |(first, backing)| (first, Place::whole(backing.view())));
     }
+}
 
-    /// Returns `len` bytes at an address; `None` if they are not all in one region, or not permitted.
+impl<'table, const WRITES: bool> Regions<'table, WRITES> for Cursor<'table, '_, WRITES> {
     #[inline(always)]
-    fn find(&mut self, iova: u64, len: u32) -> Option<Place<'table, WRITES>> {
-        // An address before the first is far beyond the last.
-        match self.region.part(iova.wrapping_sub(self.first), len as usize) {
-            Some(place) => Some(place),
-            None => self.find_elsewhere(iova, len),
-        }
+    fn region(&self) -> (u64, Place<'table, WRITES>) {
+        (self.first, self.region)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn find_elsewhere(&mut self, iova: u64, len: u32) -> Option<Place<'table, WRITES>> {
+    fn enter_region_of(&mut self, iova: u64) -> Option<()> {
         *self.hint = self.table.index_of(iova)?;
         self.enter();
-        self.region.part(iova.wrapping_sub(self.first), len as usize)
+        Some(())
     }
 }
 
@@ -64,7 +59,7 @@ impl DmaTable {
     ) -> usize {
         let mut cursor = Cursor::new(self, hint);
         let count = sources.len().min(lengths.len()).min(heads.len());
-        let places = Places::find(&sources[..count], lengths, |iova, len| cursor.find(iova, len));
+        let places = Places::find(&sources[..count], lengths, &mut cursor);
         frames::gather(&places, heads);
         places.len()
     }
@@ -75,10 +70,9 @@ impl DmaTable {
         let Run { heads, sources, lengths, targets, sums } = run;
         let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
-        let mut written = Places::find(&targets[..count], lengths, |iova, len| into.find(iova, len));
-        let read = written
-            .any_long()
-            .then(|| LongPlaces::find(&sources[..written.len()], lengths, |iova, len| from.find(iova, len)));
+        let mut written = Places::find(&targets[..count], lengths, &mut into);
+        let read =
+            written.any_long().then(|| LongPlaces::find(&sources[..written.len()], lengths, &mut from));
         written.truncate(read.as_ref().map_or(count, LongPlaces::len));
         frames::carry(heads, read.as_ref(), &written, sums);
         written.len()

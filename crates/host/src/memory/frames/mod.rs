@@ -79,6 +79,44 @@ impl<'map, const WRITES: bool> Place<'map, WRITES> {
     }
 }
 
+/// Regions of memory, one of which is looked at.
+pub(crate) trait Regions<'map, const WRITES: bool> {
+    /// Returns the region's first address and its bytes.
+    fn region(&self) -> (u64, Place<'map, WRITES>);
+
+    /// Goes to the region that holds an address; `None` if no region does.
+    fn enter_region_of(&mut self, iova: u64) -> Option<()>;
+}
+
+/// Returns `len` bytes at an address; `None` if they are not all in one region, or not permitted.
+///
+/// The search checks the bounds itself, since [`Places`] keeps only where the bytes begin.
+#[inline(always)]
+fn find<'map, const WRITES: bool>(
+    memory: &mut impl Regions<'map, WRITES>,
+    iova: u64,
+    len: u32,
+) -> Option<Place<'map, WRITES>> {
+    let (first, region) = memory.region();
+    // An address before the first is far beyond the last.
+    match region.part(iova.wrapping_sub(first), len as usize) {
+        Some(place) => Some(place),
+        None => find_elsewhere(memory, iova, len),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn find_elsewhere<'map, const WRITES: bool>(
+    memory: &mut impl Regions<'map, WRITES>,
+    iova: u64,
+    len: u32,
+) -> Option<Place<'map, WRITES>> {
+    memory.enter_region_of(iova)?;
+    let (first, region) = memory.region();
+    region.part(iova.wrapping_sub(first), len as usize)
+}
+
 /// Places of the frames of a burst.
 pub(crate) struct Places<'map, 'run, const WRITES: bool> {
     /// The first `count` are initialized.
@@ -100,12 +138,9 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
     pub(crate) fn find(
         addresses: &[u64],
         lengths: &'run [u32],
-        mut find: impl FnMut(u64, u32) -> Option<Place<'map, WRITES>>,
+        memory: &mut impl Regions<'map, WRITES>,
     ) -> Self {
-        // All bytes have to be mapped, which is known where the finder is inlined.
-        Self::collect(addresses, lengths, |iova, len| {
-            find(iova, len).filter(|frame| frame.len >= len as usize)
-        })
+        Self::collect(addresses, lengths, |iova, len| find(memory, iova, len))
     }
 
     #[inline(always)]
@@ -179,14 +214,10 @@ impl<'map, 'run> LongPlaces<'map, 'run> {
     pub(crate) fn find(
         addresses: &[u64],
         lengths: &'run [u32],
-        mut find: impl FnMut(u64, u32) -> Option<Place<'map, false>>,
+        memory: &mut impl Regions<'map, false>,
     ) -> Self {
         Self(Places::collect(addresses, lengths, |iova, len| {
-            if len > HEAD as u32 {
-                find(iova, len).filter(|frame| frame.len >= len as usize)
-            } else {
-                Some(Place::NONE)
-            }
+            if len > HEAD as u32 { find(memory, iova, len) } else { Some(Place::NONE) }
         }))
     }
 
