@@ -1,7 +1,7 @@
 //! One VF: its registers by the table, and what is behind them. Left out: what happens when it is polled.
 
 use crate::brake::Brake;
-use crate::card::Counters;
+use crate::counters::Counters;
 use crate::held::Held;
 use crate::interrupt::Interrupts;
 use crate::mailbox::Mailbox;

@@ -4,14 +4,12 @@
 //!
 //! Left out: checksums and segmentation (`forward`), for which a packet says what was asked.
 
-use crate::card::Card;
 use crate::plain::Descriptors;
 use crate::staging::Staging;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
 use avf::ids::{MAX_BUFFERS, MIN_FRAME, RING};
 use pcie::{Access, Bus, DmaFault, Function as BusFunction, Hint, Space};
-use plane::Sender;
 use serde::{Deserialize, Serialize};
 
 /// Descriptors of a packet at most, contexts among them: what 256 KB in pages take, and some.
@@ -21,7 +19,7 @@ const DESCRIPTORS_A_FRAME: u32 = 8;
 /// Bytes of a packet that is to be segmented.
 pub(crate) const MOST_BYTES: usize = 1 << 18;
 /// Bytes before a packet, where a tag may be inserted.
-const MOST_HEADROOM: usize = 64;
+pub(crate) const MOST_HEADROOM: usize = 64;
 /// Malformed packets after which a queue is stopped.
 const PATIENCE: u32 = 64;
 /// Where their count stops.
@@ -44,7 +42,7 @@ pub(crate) struct TxQueue {
     malformed: u32,
     /// The windows of the ring and of its buffers.
     #[serde(skip)]
-    hint: Hint,
+    pub(crate) hint: Hint,
     #[serde(skip)]
     pub(crate) buffers: Hint,
 }
@@ -137,7 +135,7 @@ impl TxQueue {
         }
     }
 
-    fn next<B: Bus>(
+    pub(crate) fn next<B: Bus>(
         &mut self,
         own: BusFunction,
         headroom: usize,
@@ -165,7 +163,7 @@ impl TxQueue {
     }
 
     /// A packet was malformed; whether it was one too many, and the queue is stopped.
-    fn spoil(&mut self) -> bool {
+    pub(crate) fn spoil(&mut self) -> bool {
         self.malformed = (self.malformed + 1).min(MOST_MALFORMED);
         self.running &= self.malformed < PATIENCE;
         self.malformed == PATIENCE
@@ -186,7 +184,7 @@ impl TxQueue {
     }
 
     /// The frames of the first descriptors at hand have left: gives these back.
-    fn pass<B: Bus>(
+    pub(crate) fn pass<B: Bus>(
         &mut self,
         plain: &mut Descriptors,
         count: usize,
@@ -313,77 +311,5 @@ impl Gathered {
             .context
             .is_some_and(|context| context.tag2.is_some() && self.packet.first.tag.is_some());
         !self.broken && !tags && (MIN_FRAME..=MOST_BYTES).contains(&bytes) && fits
-    }
-}
-
-impl Card {
-    /// Takes the next packet out of a transmit queue, its bytes behind `headroom` (64 at most) bytes of a buffer that has
-    /// room for 256 KB, and notes the interrupt.
-    pub fn transmit<B: Bus>(
-        &mut self,
-        vf: u8,
-        queue: u8,
-        headroom: usize,
-        into: &mut Staging,
-        bus: &mut B,
-    ) -> Outgoing {
-        let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
-        let Some(function) = function else { return Outgoing::Nothing };
-        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return Outgoing::Nothing };
-        let outgoing = match ring.next(BusFunction::Vf(vf), headroom.min(MOST_HEADROOM), into, bus) {
-            Ok(outgoing) => outgoing,
-            Err(_) => {
-                ring.running = false;
-                function.counters.dma_faults += 1;
-                return Outgoing::Nothing;
-            }
-        };
-        if outgoing == Outgoing::Nothing {
-            return outgoing;
-        }
-        function.raise_sent(queue);
-        if outgoing == Outgoing::Dropped {
-            self.count_malformed(vf, queue);
-        }
-        outgoing
-    }
-
-    /// Reads up to `most` descriptors that come next in a queue. None while a packet waits between two segments, and none if they
-    /// cannot be read: [`Card::transmit`] finds out.
-    pub(crate) fn next_plain<B: Bus>(&mut self, sender: Sender, most: usize, bus: &mut B) -> &[[u8; SIZE]] {
-        let Self { functions, plain, .. } = self;
-        let (vf, queue) = (sender.port.get(), usize::from(sender.queue));
-        let function = functions.get_mut(usize::from(vf)).filter(|function| function.held.is_empty());
-        let Some(ring) = function.and_then(|function| function.tx.get_mut(queue)) else { return &[] };
-        let (at, left) = ring.ready();
-        let raw = plain.place(left.min(most), at);
-        let space = Space { function: BusFunction::Vf(vf), hint: &mut ring.hint };
-        if raw.is_empty() || bus.read_descriptors(space, at, raw.as_flattened_mut()).is_err() {
-            return &[];
-        }
-        raw
-    }
-
-    /// The frames of the first descriptors that were read have left: gives these back and notes the interrupt.
-    pub(crate) fn pass_plain<B: Bus>(&mut self, sender: Sender, count: usize, bus: &mut B) {
-        let Self { functions, plain, .. } = self;
-        let (vf, queue) = (sender.port.get(), sender.queue);
-        let Some(function) = functions.get_mut(usize::from(vf)).filter(|_| count > 0) else { return };
-        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return };
-        if ring.pass(plain, count, BusFunction::Vf(vf), bus).is_err() {
-            ring.running = false;
-            function.counters.dma_faults += 1;
-            return;
-        }
-        function.raise_sent(queue);
-    }
-
-    /// A packet of a queue was malformed. After many the queue is stopped, until it is set up anew.
-    pub(crate) fn count_malformed(&mut self, vf: u8, queue: u8) {
-        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
-        function.counters.malformed += 1;
-        function.statistics.tx_errors += 1;
-        let stopped = function.tx.get_mut(usize::from(queue)).is_some_and(TxQueue::spoil);
-        function.counters.stopped += u64::from(stopped);
     }
 }

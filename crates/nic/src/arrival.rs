@@ -1,7 +1,6 @@
 //! The end of the journey inside the card: what a descriptor will say of a frame, the queue it goes to, and the
 //! queue's own way with tags. Left out: the stops themselves, and who gets the frame.
 
-use crate::Nic;
 use crate::buffer::wait::Late;
 use crate::conditions::Conditions;
 use crate::offload::plain::{Advanced, Plain};
@@ -9,6 +8,7 @@ use crate::offload::receive;
 use crate::offload::rss::Hash;
 use crate::offload::split::Split;
 use crate::policy::{self, pool};
+use crate::queue::QueueIo;
 use crate::queue::receive::{Description, Lost};
 use crate::scratch::Receiving;
 use crate::steering::Hits;
@@ -16,7 +16,7 @@ use crate::work::Work;
 use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::{rss_type, status};
 use i82576::{Pool, Queue};
-use offload::headers::{Headers, TYPE_IPV4};
+use offload::headers::Headers;
 use pcie::{Bus, Function, Hint};
 use plane::frame::{Frame, Outer};
 use plane::switch::Reason;
@@ -72,11 +72,12 @@ impl<B: Bus> rings::Card for Work<'_, B> {
     }
 
     fn next(&mut self, sender: Sender, most: usize) -> &[[u8; SIZE]] {
-        let Self { state, scratch, bus, .. } = self;
+        let Self { queues, file, scratch, bus, .. } = self;
         let queue = policy::queue(sender);
-        let (tx, file) = (&mut state.tx[queue.index()], &mut state.file);
+        let tx = &mut queues.tx[queue.index()];
         let Some(ring) = tx.open(file) else { return &[] };
-        let at_hand = tx.next_plain(file, &ring, most, state.owners.of_queue(queue), *bus);
+        let function = scratch.conditions.owners.of_queue(queue);
+        let at_hand = tx.next_plain(&mut QueueIo { file, function, bus: *bus }, &ring, most);
         at_hand.unwrap_or_else(|_| {
             scratch.faults += 1;
             &[]
@@ -84,15 +85,15 @@ impl<B: Bus> rings::Card for Work<'_, B> {
     }
 
     fn pass(&mut self, sender: Sender, count: usize) {
-        let tx = &mut self.state.tx[policy::queue(sender).index()];
-        if let Some(ring) = tx.open(&self.state.file) {
+        let tx = &mut self.queues.tx[policy::queue(sender).index()];
+        if let Some(ring) = tx.open(self.file) {
             tx.pass_plain(&ring, count);
         }
     }
 
     fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut B) {
         let queue = policy::queue(sender);
-        (self.state.owners.of_queue(queue), self.state.tx[queue.index()].buffers(), self.bus)
+        (self.scratch.conditions.owners.of_queue(queue), self.queues.tx[queue.index()].buffers(), self.bus)
     }
 
     fn refused(&mut self, sender: Sender, reason: Reason) {
@@ -115,7 +116,7 @@ impl<B: Bus> rings::Card for Work<'_, B> {
         self.open(queue);
         let Receiving { opened, function } = &self.scratch.receiving[queue.index()];
         let format = Plain::new(self.scratch.conditions.checks, terms);
-        self.state.rx[queue.index()].receiver(opened.as_ref()?, *function, self.bus, format)
+        self.queues.rx[queue.index()].receiver(opened.as_ref()?, *function, self.bus, format)
     }
 
     #[inline]
@@ -152,7 +153,7 @@ impl<B: Bus> Work<'_, B> {
         if about.inexact {
             contents.description.status |= status::PIF;
         }
-        if contents.hits.timed && about.from_uplink && self.state.stamp_received(self.scratch.now) {
+        if contents.hits.timed && about.from_uplink && self.stamp_received(self.scratch.now) {
             contents.description.status |= status::TS;
         }
         contents
@@ -229,14 +230,15 @@ impl<B: Bus> Work<'_, B> {
         described: &mut Description,
     ) -> Result<(), Lost> {
         self.open(queue);
-        let rx = &mut self.state.rx[queue.index()];
+        let rx = &mut self.queues.rx[queue.index()];
         let Receiving { opened: Some(opened), function, .. } = &self.scratch.receiving[queue.index()] else {
             return Err(Lost::Disabled);
         };
         // The legacy format cannot tell of an interrupt at once, and has none.
         let urgent = urgent && !opened.is_legacy();
         described.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome = rx.deliver(opened, *function, self.bus, bytes, *described);
+        let mut io = QueueIo { file: &mut *self.file, function: *function, bus: &mut *self.bus };
+        let outcome = rx.deliver(opened, &mut io, bytes, *described);
         self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         outcome
     }
@@ -255,10 +257,10 @@ impl<B: Bus> Work<'_, B> {
     #[cold]
     fn open_anew(&mut self, queue: Queue) {
         // No frame overtakes one that waits.
-        let may = self.may_receive(queue) && !self.state.buffer.has(queue);
+        let may = self.may_receive(queue) && !self.queues.buffer.has(queue);
         let receiving = &mut self.scratch.receiving[queue.index()];
         receiving.function = self.scratch.conditions.owners.of_queue(queue);
-        let opened = || self.state.rx[queue.index()].open(&self.state.file, self.scratch.shortcuts);
+        let opened = || self.queues.rx[queue.index()].open(self.file, self.scratch.shortcuts);
         receiving.opened = may.then(opened).flatten();
     }
 
@@ -285,17 +287,5 @@ impl<B: Bus> Work<'_, B> {
     #[inline]
     fn usual_queue(&self, pool: Pool) -> Queue {
         if self.scratch.conditions.pools { pool.queue(0) } else { self.derived.steering.default }
-    }
-}
-
-impl Nic {
-    /// A glance at a frame may be all that it takes: no setting asks for its hash, its fragments or its headers, and tags
-    /// are what they usually are.
-    pub(crate) fn may_glance(&self) -> bool {
-        let conditions = &self.scratch.conditions;
-        let tables = self.plane.tables();
-        let usual = tables.outer.is_none() && tables.inner != TYPE_IPV4;
-        let asked = conditions.hashes || !conditions.tells_hash() || self.derived.steering.looks();
-        self.scratch.shortcuts && usual && !asked
     }
 }

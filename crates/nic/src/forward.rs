@@ -5,6 +5,7 @@ use crate::interrupt::Direction;
 use crate::offload::segment::{flag_masks, segmenter};
 use crate::offload::transmit;
 use crate::policy;
+use crate::queue::QueueIo;
 use crate::queue::packet::{Invalid, Packet, Taken};
 use crate::scratch::Staging;
 use crate::uplink;
@@ -21,9 +22,6 @@ use plane::frame::{Frame, HEADER, HEADROOM, Outer};
 use plane::uplink::Uplink;
 use plane::{Lane, Origin, Sender, Source, Wire};
 use rings::Ring;
-
-/// The largest packet a queue may hand over: 256 KB is what PAYLEN can say, with room for headers.
-pub(crate) const MAX_PACKET: usize = 260 * 1024;
 
 /// A transmit queue that is looked at, as it stays while it is.
 #[derive(Debug, Clone, Copy)]
@@ -54,15 +52,15 @@ impl<B: Bus> Source for Work<'_, B> {
     /// The queue's pool may send, the queue is not blocked, and its function may read memory.
     fn may_send(&self, sender: Sender) -> bool {
         let queue = policy::queue(sender);
-        self.state.file.get(r::VFTE) & u32::from(queue.pool().bit()) != 0
+        self.file.get(r::VFTE) & u32::from(queue.pool().bit()) != 0
             && !self.is_blocked(queue)
-            && self.scratch.conditions.owners.may_master(self.state.owners.of_queue(queue))
+            && self.scratch.conditions.owners.may_master(self.scratch.conditions.owners.of_queue(queue))
     }
 
     fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
         let (mut budget, mut left, queue) = (budget, true, policy::queue(sender));
-        let function = self.state.owners.of_queue(queue);
-        let open = Open { queue, function, ring: self.state.tx[queue.index()].open(&self.state.file) };
+        let function = self.scratch.conditions.owners.of_queue(queue);
+        let open = Open { queue, function, ring: self.queues.tx[queue.index()].open(self.file) };
         let mut burst = self.scratch.burst.take().filter(|_| self.scratch.shortcuts);
         while left && budget > 0 && lane.is_due() {
             // A look at the ring costs less than finding no packet in it.
@@ -77,14 +75,15 @@ impl<B: Bus> Source for Work<'_, B> {
         }
         self.scratch.burst = burst;
         lane.counters().dma_faults += core::mem::take(&mut self.scratch.faults);
-        self.state.count_sent(queue.pool(), &lane.settle());
-        let announced = self.state.tx[queue.index()].write_back(&mut self.state.file, function, self.bus);
-        lane.counters().dma_faults += u64::from(self.state.announce(queue, Direction::Tx, announced));
+        self.count_sent(queue.pool(), &lane.settle());
+        let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
+        let announced = self.queues.tx[queue.index()].write_back(&mut io);
+        lane.counters().dma_faults += u64::from(self.announce(queue, Direction::Tx, announced));
         left
     }
 
     fn has_more(&self, sender: Sender) -> bool {
-        self.state.tx[policy::queue(sender).index()].has_more(&self.state.file)
+        self.queues.tx[policy::queue(sender).index()].has_more(self.file)
     }
 }
 
@@ -127,13 +126,13 @@ impl<B: Bus> Work<'_, B> {
         wire: &mut W,
     ) {
         let padded = pad(&mut staging[HEADROOM..], length);
-        if uplink::ends_here(&mut self.state.file, &staging[HEADROOM..HEADROOM + padded]) {
+        if uplink::ends_here(self.file, &staging[HEADROOM..HEADROOM + padded]) {
             return;
         }
         plane.tally.arrived(padded);
         match length {
-            ..HEADER => uplink::count_length_errors(&mut self.state.file, r::RUC, 1),
-            _ if length > MAX_FRAME - FCS => uplink::count_length_errors(&mut self.state.file, r::ROC, 1),
+            ..HEADER => uplink::count_length_errors(self.file, r::RUC, 1),
+            _ if length > MAX_FRAME - FCS => uplink::count_length_errors(self.file, r::ROC, 1),
             _ => {
                 let bytes = &mut staging[HEADROOM..];
                 let trailer = if self.derived.receive.keeps_check_sequence {
@@ -180,21 +179,21 @@ impl<B: Bus> Work<'_, B> {
         self.scratch.staging = staging;
         frames
             .filter(|_| !self.is_blocked(queue))
-            .map(|frames| frames.max(self.state.tx[queue.index()].effort()))
+            .map(|frames| frames.max(self.queues.tx[queue.index()].effort()))
     }
 
     /// The next packet of a queue is put into the staging buffer: first the one that waits between two segments.
     fn take(&mut self, open: &Open, staging: &mut Staging) -> Taken {
         let Open { queue, function, ring } = open;
-        let tx = &mut self.state.tx[queue.index()];
+        let tx = &mut self.queues.tx[queue.index()];
         match (tx.held.resume(&mut staging.packet), ring) {
             (Some(packet), _) => Taken::Packet(packet),
             (None, None) => Taken::Nothing,
             (None, Some(ring)) => {
                 let place = &mut staging.packet[HEADROOM..];
                 let descriptors = &mut self.scratch.descriptors;
-                let file = &mut self.state.file;
-                tx.take(file, ring, *function, self.bus, descriptors, place)
+                let mut io = QueueIo { file: &mut *self.file, function: *function, bus: &mut *self.bus };
+                tx.take(&mut io, ring, descriptors, place)
             }
         }
     }
@@ -242,7 +241,7 @@ impl<B: Bus> Work<'_, B> {
             return segments;
         }
         let bytes = &staging.packet[HEADROOM..HEADROOM + packet.length];
-        let file = &self.state.file;
+        let file = &self.file;
         let masks = flag_masks(file.get(r::DTXTCPFLGL), file.get(r::DTXTCPFLGH));
         let segmenter = segmenter(bytes, packet.orders, &packet.context, masks);
         let fits = |s: &Segmenter<'_>| packet.fits(s.longest()) && s.count() <= MAX_SEGMENTS;
@@ -250,7 +249,7 @@ impl<B: Bus> Work<'_, B> {
             self.spoiled(queue, lvmmc::CONTEXT, lane);
             return 1;
         };
-        self.state.file.count(r::TSCTC, u32::from(packet.sent == 0));
+        self.file.count(r::TSCTC, u32::from(packet.sent == 0));
         let (mut cut, before) = (segmenter.skip(packet.sent).cut(), packet.sent);
         while let Some((place, length)) =
             cut.next_within(&mut staging.packet[..HEADROOM + packet.length], &mut staging.frame, HEADROOM)
@@ -266,7 +265,7 @@ impl<B: Bus> Work<'_, B> {
             }
         }
         if cut.count() > 0 {
-            self.state.tx[queue.index()].held.keep(packet, &mut staging.packet);
+            self.queues.tx[queue.index()].held.keep(packet, &mut staging.packet);
         }
         (packet.sent - before).max(1) as usize
     }
@@ -290,8 +289,8 @@ impl<B: Bus> Work<'_, B> {
         if let Some(reason) = told.refused {
             self.refused(queue, reason);
         }
-        if asked.time_stamp && told.sent && self.state.owners.vf_of(queue.pool()).is_none() {
-            self.state.stamp_sent(self.scratch.now);
+        if asked.time_stamp && told.sent && self.scratch.conditions.owners.vf_of(queue.pool()).is_none() {
+            self.stamp_sent(self.scratch.now);
         }
     }
 }

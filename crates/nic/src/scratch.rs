@@ -2,22 +2,15 @@
 //! poll notes for its own end. Left out: everything that a next call has to know ([`State`](crate::State)).
 
 use crate::conditions::Conditions;
-use crate::forward::MAX_PACKET;
 use crate::queue::receive::Opened;
 use crate::queue::transmit::{Descriptors, NO_DESCRIPTORS};
+use crate::sizes::{FRAME, PACKET};
 use alloc::boxed::Box;
 use alloc::vec;
 use i82576::Time;
-use i82576::ids::{MAX_FRAME, QUEUES};
+use i82576::ids::QUEUES;
 use pcie::Function;
-use plane::frame::HEADROOM;
 use rings::Frames;
-
-/// Bytes that a packet may need in its place.
-pub(crate) const PACKET: usize = HEADROOM + MAX_PACKET;
-
-/// Bytes that a frame may need in its place.
-const FRAME: usize = HEADROOM + MAX_FRAME;
 
 /// Where frames are while they pass through.
 #[derive(Debug, Clone, Default)]

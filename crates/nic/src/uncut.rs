@@ -21,7 +21,7 @@ impl<B> Work<'_, B> {
         staging: &mut [u8],
         lane: &mut L,
     ) -> Option<usize> {
-        let file = &self.state.file;
+        let file = &self.file;
         let masks = flag_masks(file.get(r::DTXTCPFLGL), file.get(r::DTXTCPFLGH));
         let bytes = &staging[HEADROOM..HEADROOM + packet.length];
         let request = request(packet.orders, &packet.context);
@@ -32,7 +32,7 @@ impl<B> Work<'_, B> {
         frame.tag = lane.tag(packet.tag());
         let complete = |bytes: &mut [u8]| uncut::complete(&uncut, bytes);
         let sent = lane.send_uncut(&mut frame, &uncut, MIN_FRAME, complete);
-        self.state.file.count(r::TSCTC, u32::from(sent.is_some()));
+        self.file.count(r::TSCTC, u32::from(sent.is_some()));
         sent.map(|_| uncut.frames(packet.length) as usize)
     }
 }

@@ -2,8 +2,8 @@
 //! for the staging one, so that nothing is copied. Left out: when it may go on (`pacing`).
 
 use super::packet::Packet;
-use crate::saved::Damaged;
-use crate::scratch::PACKET;
+use crate::damaged::Damaged;
+use crate::sizes::PACKET;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -3,11 +3,14 @@
 
 mod buffers;
 pub mod held;
+mod io;
 pub mod packet;
 pub mod receive;
 pub mod ring;
 pub mod transmit;
 pub mod write_back;
+
+pub use io::QueueIo;
 
 /// Descriptors moved by one bus request at the most.
 pub const BURST: usize = 32;

@@ -6,6 +6,7 @@ mod saved;
 
 use super::BURST;
 use super::held::Held;
+use super::io::QueueIo;
 use super::packet::{Invalid, Packet, Taken};
 use super::ring;
 use super::write_back::{Batch, Way};
@@ -16,9 +17,8 @@ use i82576::descriptor::orders::Orders;
 use i82576::descriptor::tx::{Buffer, Context, Transmit, buffer, parse};
 use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
-use pcie::{Access, Bus, DmaFault, Function, Hint, Space};
+use pcie::{Access, Bus, DmaFault, Hint, Space};
 use rings::Ring;
-use saved::SavedTransmit;
 use serde::{Deserialize, Serialize};
 
 /// The most descriptors a packet may take, its context included. Linux igbvf needs about 40 for the largest
@@ -49,7 +49,7 @@ enum Scan {
 
 /// The private state of a transmit queue. Registers are in the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "SavedTransmit", try_from = "SavedTransmit")]
+#[serde(into = "saved::SavedTransmit", try_from = "saved::SavedTransmit")]
 pub struct TransmitQueue {
     queue: Queue,
     contexts: [Context; 2],
@@ -158,10 +158,8 @@ impl TransmitQueue {
     #[inline(never)]
     pub(crate) fn take<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
         packet: &mut Descriptors,
         staging: &mut [u8],
     ) -> Taken {
@@ -169,7 +167,7 @@ impl TransmitQueue {
         if self.done.is_halted() {
             return Taken::Nothing;
         }
-        self.take_from(file, ring, function, bus, packet, staging).unwrap_or_else(|_| self.halt())
+        self.take_from(io, ring, packet, staging).unwrap_or_else(|_| self.halt())
     }
 
     /// The ring has faulted and stays silent.
@@ -181,25 +179,23 @@ impl TransmitQueue {
 
     fn take_from<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
         packet: &mut Descriptors,
         staging: &mut [u8],
     ) -> Result<Taken, DmaFault> {
         loop {
-            let (count, taken) = match self.scan(ring, function, bus, packet)? {
+            let (count, taken) = match self.scan(io, ring, packet)? {
                 Scan::Incomplete => return Ok(Taken::Nothing),
                 Scan::Contexts(count) => (count, None),
                 Scan::Invalid(count, why) => (count, Some(Taken::Dropped(why))),
                 Scan::Complete(count, first) => {
-                    (count, Some(self.gather(&packet[..count], first, function, bus, staging)))
+                    (count, Some(self.gather(io, &packet[..count], first, staging)))
                 }
             };
             for raw in &packet[..count] {
                 let report = buffer(raw).is_some_and(|buffer| buffer.report_status);
-                self.pass(file, ring, function, bus, *raw, report)?;
+                self.pass(io, ring, *raw, report)?;
                 self.effort.0 += 1;
             }
             if let Some(taken) = taken {
@@ -217,9 +213,8 @@ impl TransmitQueue {
     /// harm.
     fn scan<B: Bus>(
         &mut self,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
         packet: &mut Descriptors,
     ) -> Result<Scan, DmaFault> {
         let start = self.next(ring);
@@ -227,7 +222,7 @@ impl TransmitQueue {
         let mut first = None;
         #[expect(clippy::needless_range_loop, reason = "an iterator takes ten instructions a frame more")]
         for count in 0..available.min(MAX_DESCRIPTORS) {
-            let raw = self.burst[self.fetch(ring, ring.advance(start, count as u32), function, bus)?];
+            let raw = self.burst[self.fetch(io, ring, ring.advance(start, count as u32))?];
             packet[count] = raw;
             let Some(buffer) = buffer(&raw) else {
                 let Transmit::Context(context) = parse(&raw) else {
@@ -258,21 +253,15 @@ impl TransmitQueue {
     }
 
     /// The place of the descriptor at a ring index, fetching a burst if it is not at hand.
-    fn fetch<B: Bus>(
-        &mut self,
-        ring: &Ring,
-        index: u32,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<usize, DmaFault> {
+    fn fetch<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, ring: &Ring, index: u32) -> Result<usize, DmaFault> {
         let at = index.wrapping_sub(self.fetched_at);
         if at < self.fetched {
             return Ok(at as usize % BURST);
         }
         let count = ring.contiguous(index, ring.available(index).min(BURST as u32));
         let burst = &mut self.burst.as_flattened_mut()[..count as usize * SIZE];
-        let space = Space { function, hint: &mut self.hint };
-        bus.read_descriptors(space, ring.address(index), burst)?;
+        let space = Space { function: io.function, hint: &mut self.hint };
+        io.bus.read_descriptors(space, ring.address(index), burst)?;
         (self.fetched_at, self.fetched) = (index, count);
         Ok(0)
     }
@@ -280,19 +269,18 @@ impl TransmitQueue {
     /// Copies the buffers of a packet together, of which descriptor `first` names the first.
     fn gather<B: Bus>(
         &mut self,
+        io: &mut QueueIo<'_, B>,
         packet: &[[u8; SIZE]],
         first: usize,
-        function: Function,
-        bus: &mut B,
         staging: &mut [u8],
     ) -> Taken {
         let mut length = 0;
         let mut buffers = packet.iter().filter_map(buffer).peekable();
         while let Some(buffer) = buffers.next() {
             if let Some(ahead) = buffers.peek() {
-                bus.prefetch(function, (ahead.address, ahead.length.into()), Access::Read);
+                io.bus.prefetch(io.function, (ahead.address, ahead.length.into()), Access::Read);
             }
-            length = match self.copy(&buffer, length, function, bus, staging) {
+            length = match self.copy(io, &buffer, length, staging) {
                 Ok(length) => length,
                 Err(why) => return Taken::Dropped(why),
             };
@@ -304,15 +292,14 @@ impl TransmitQueue {
     #[inline]
     fn copy<B: Bus>(
         &mut self,
+        io: &mut QueueIo<'_, B>,
         buffer: &Buffer,
         length: usize,
-        function: Function,
-        bus: &mut B,
         staging: &mut [u8],
     ) -> Result<usize, Invalid> {
         let end = length + usize::from(buffer.length);
         let place = staging.get_mut(length..end).ok_or(Invalid::Size)?;
-        if !place.is_empty() && bus.dma_read(function, buffer.address, place).is_err() {
+        if !place.is_empty() && io.bus.dma_read(io.function, buffer.address, place).is_err() {
             return Err(Invalid::Fault);
         }
         self.effort.1 = end;
@@ -336,15 +323,13 @@ impl TransmitQueue {
     #[inline]
     fn pass<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
         raw: [u8; SIZE],
         report: bool,
     ) -> Result<(), DmaFault> {
         if self.done.is_full() {
-            self.done.flush(file, ring, self.way(file), function, bus)?;
+            self.done.flush(io, ring, self.way(io.file))?;
         }
         self.done.push(if report { with_dd(raw) } else { raw }, report);
         Ok(())
@@ -355,13 +340,8 @@ impl TransmitQueue {
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; the queue then stays silent until it is set up
     /// anew.
-    pub fn write_back<B: Bus>(
-        &mut self,
-        file: &mut RegisterFile,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<bool, DmaFault> {
-        self.done.finish(file, self.ring, self.way(file), function, bus)
+    pub fn write_back<B: Bus>(&mut self, io: &mut QueueIo<'_, B>) -> Result<bool, DmaFault> {
+        self.done.finish(io, self.ring, self.way(io.file))
     }
 
     fn way(&self, file: &RegisterFile) -> Way {

@@ -1,9 +1,9 @@
 //! A transmit queue as it is saved. Left out: packets that wait, which have a form of their own (`held`).
 
 use super::TransmitQueue;
+use crate::damaged::Damaged;
 use crate::queue::held::Held;
 use crate::queue::write_back::{Batch, burst};
-use crate::saved::Damaged;
 use alloc::vec::Vec;
 use i82576::Queue;
 use i82576::descriptor::SIZE;
