@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use avf::admin::MAX_BODY;
 use avf::ids::MAX_VFS;
 use pcie::{VfIndex, VfSet};
-use rings::Frames;
+use rings::Places;
 use serde::{Deserialize, Serialize};
 use units::Time;
 
@@ -35,18 +35,16 @@ pub struct Card {
     /// No frame takes the usual, shorter way.
     #[serde(skip)]
     pub(crate) careful: bool,
-    /// Plain frames that are on their way together, once some were; `None` while they are lent to `rings`.
+    /// Private memory of frames and packets, once some have passed; `None` while it is lent to `rings`.
     #[serde(skip)]
-    pub(crate) burst: Option<Box<Frames>>,
-    /// Their descriptors.
+    pub(crate) places: Option<Box<Places>>,
+    /// Descriptors of a burst.
     #[serde(skip)]
     pub(crate) plain: Descriptors,
     /// A message on its way.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
-    /// Places for a segment, and for a frame with its check sequence.
-    #[serde(skip)]
-    pub(crate) segment: Vec<u8>,
+    /// A frame with its check sequence.
     #[serde(skip)]
     pub(crate) checked: Vec<u8>,
 }
@@ -61,24 +59,9 @@ impl Card {
     pub fn new(vfs: u8) -> Self {
         let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
         let (admin, body) = (Admin::default(), body());
-        let (segment, checked) = (Vec::new(), Vec::new());
         let (masters, flr, turn, due, reached, careful) = (VfSet::NONE, 0, 0, None, 0, false);
-        let (burst, plain) = (None, Descriptors::default());
-        Self {
-            functions,
-            masters,
-            admin,
-            flr,
-            turn,
-            due,
-            reached,
-            careful,
-            burst,
-            plain,
-            body,
-            segment,
-            checked,
-        }
+        let (places, plain, checked) = (None, Descriptors::default(), Vec::new());
+        Self { functions, masters, admin, flr, turn, due, reached, careful, places, plain, body, checked }
     }
 
     /// From now on every frame is looked at closely, also one that could take the usual, shorter way. Tests compare the two.

@@ -19,9 +19,10 @@
 //! | `reset` | what a reset takes and what it leaves |
 //! | `control` | what the PF driver has the card do |
 //! | [`transmit`], `sending` | rings: packets out of buffers |
-//! | `forward` | packets to the forwarding plane: checksums, segments |
-//! | `arrival` | frames from the uplink to the plane |
-//! | `ports` | VFs as ports of the plane, frames for them |
+//! | [`packet`], `held` | what descriptors ask for a packet, and one that waits |
+//! | `forward` | a visit to the queues, frames from the uplink |
+//! | `work` | VFs as sources and sinks of frames (crate `rings`) |
+//! | `ports` | VFs as ports of the plane: tables, rates |
 //! | [`contents`], `scaling` | what a receive descriptor says of a frame, and the queue it goes to |
 //! | `plain` | what descriptors say of plain frames, which travel in bursts (crate `rings`) |
 //! | [`receive`], `delivery` | rings: frames into buffers |
@@ -34,7 +35,6 @@
 extern crate alloc;
 
 mod admin;
-mod arrival;
 mod brake;
 pub mod card;
 pub mod contents;
@@ -48,6 +48,7 @@ mod held;
 mod interrupt;
 mod mailbox;
 mod messages;
+pub mod packet;
 mod pf;
 mod plain;
 pub mod poll;
@@ -58,13 +59,14 @@ mod ring;
 pub mod saved;
 mod scaling;
 mod sending;
-pub mod staging;
 pub mod transmit;
+mod work;
 
 pub use card::Card;
 pub use counters::Counters;
 pub use delivery::Arrival;
+pub use packet::PacketOrders;
 pub use poll::Poll;
 pub use receive::Missed;
+pub use rings::{Staging, Taken};
 pub use saved::{Basis, RestoreError, State};
-pub use transmit::{Outgoing, Packet};

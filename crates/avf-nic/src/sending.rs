@@ -1,42 +1,54 @@
 //! Packets out of the transmit queues of VFs: each is counted, and noted as an interrupt. Left out: the queues (`transmit`).
 
 use crate::card::Card;
-use crate::staging::Staging;
-use crate::transmit::{MOST_HEADROOM, Outgoing, TxQueue};
+use crate::packet::PacketOrders;
+use crate::transmit::TxQueue;
 use avf::descriptor::tx::SIZE;
 use pcie::{Bus, Function as BusFunction, Space};
 use plane::Sender;
+use plane::ledger::{Sum, Traffic};
+use rings::{Staging, Taken};
 
 impl Card {
-    /// Takes the next packet out of a transmit queue, its bytes behind `headroom` (64 at most) bytes of a buffer that has
-    /// room for 256 KB, and notes the interrupt.
+    /// Takes the next packet out of a transmit queue, behind headroom, and notes the interrupt. Returns it with its cost in frames.
+    pub(crate) fn take_packet<B: Bus>(
+        &mut self,
+        vf: u8,
+        queue: u8,
+        into: &mut Staging,
+        bus: &mut B,
+    ) -> (Taken<PacketOrders>, usize) {
+        let nothing = (Taken::Nothing, 0);
+        let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
+        let Some(function) = function else { return nothing };
+        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return nothing };
+        match ring.next(BusFunction::Vf(vf), into, bus) {
+            Ok((Taken::Nothing, _)) => nothing,
+            Ok(taken) => {
+                function.raise_sent(queue);
+                taken
+            }
+            Err(_) => {
+                ring.running = false;
+                function.counters.dma_faults += 1;
+                nothing
+            }
+        }
+    }
+
+    /// Takes the next packet out of a transmit queue. Its bytes are in `into` behind [`plane::frame::HEADROOM`] bytes.
     pub fn transmit<B: Bus>(
         &mut self,
         vf: u8,
         queue: u8,
-        headroom: usize,
         into: &mut Staging,
         bus: &mut B,
-    ) -> Outgoing {
-        let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
-        let Some(function) = function else { return Outgoing::Nothing };
-        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return Outgoing::Nothing };
-        let outgoing = match ring.next(BusFunction::Vf(vf), headroom.min(MOST_HEADROOM), into, bus) {
-            Ok(outgoing) => outgoing,
-            Err(_) => {
-                ring.running = false;
-                function.counters.dma_faults += 1;
-                return Outgoing::Nothing;
-            }
-        };
-        if outgoing == Outgoing::Nothing {
-            return outgoing;
-        }
-        function.raise_sent(queue);
-        if outgoing == Outgoing::Dropped {
+    ) -> Taken<PacketOrders> {
+        let (taken, _) = self.take_packet(vf, queue, into, bus);
+        if let Taken::Dropped(_) = taken {
             self.count_malformed(vf, queue);
         }
-        outgoing
+        taken
     }
 
     /// Reads up to `most` descriptors that come next in a queue. None while a packet waits between two segments, and none if they
@@ -76,5 +88,21 @@ impl Card {
         function.statistics.tx_errors += 1;
         let stopped = function.tx.get_mut(usize::from(queue)).is_some_and(TxQueue::spoil);
         function.counters.stopped += u64::from(stopped);
+    }
+
+    #[cold]
+    pub(crate) fn count_refused(&mut self, vf: u8) {
+        let function = self.functions.get_mut(usize::from(vf));
+        function.map(|function| function.statistics.tx_discards += 1).unwrap_or_default();
+    }
+
+    /// Adds what a visit of one of the VF's queues has sent to the VF's statistics.
+    pub(crate) fn count_sent(&mut self, vf: u8, sent: &Traffic) {
+        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
+        let (statistics, Sum { packets, bytes }) = (&mut function.statistics, sent.all());
+        statistics.tx_bytes += bytes;
+        statistics.tx_unicast += packets - sent.multicast - sent.broadcast;
+        statistics.tx_multicast += sent.multicast;
+        statistics.tx_broadcast += sent.broadcast;
     }
 }

@@ -2,14 +2,16 @@
 //! packet that is not whole yet stays where it is. A malformed one is dropped and counted, and a queue with many
 //! of them is stopped: real cards stop it at the first.
 //!
-//! Left out: checksums and segmentation (`forward`), for which a packet says what was asked.
+//! Left out: checksums and segmentation (`rings`), for which a packet has orders.
 
+use crate::packet::PacketOrders;
 use crate::plain::Descriptors;
-use crate::staging::Staging;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
 use avf::ids::{MAX_BUFFERS, MIN_FRAME, RING};
 use pcie::{Access, Bus, DmaFault, Function as BusFunction, Hint, Space};
+use plane::frame::HEADROOM;
+use rings::{Flaw, Orders, Staging, Taken};
 use serde::{Deserialize, Serialize};
 
 /// Descriptors of a packet at most, contexts among them: what 256 KB in pages take, and some.
@@ -18,8 +20,8 @@ const MOST_DESCRIPTORS: u32 = 80;
 const DESCRIPTORS_A_FRAME: u32 = 8;
 /// Bytes of a packet that is to be segmented.
 pub(crate) const MOST_BYTES: usize = 1 << 18;
-/// Bytes before a packet, where a tag may be inserted.
-pub(crate) const MOST_HEADROOM: usize = 64;
+/// Cost of a malformed packet at most, in frames.
+const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
 /// Malformed packets after which a queue is stopped.
 const PATIENCE: u32 = 64;
 /// Where their count stops.
@@ -47,43 +49,9 @@ pub(crate) struct TxQueue {
     pub(crate) buffers: Hint,
 }
 
-/// What was asked for a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Packet {
-    /// Its first data descriptor: headers, checksums, tag.
-    pub first: Data,
-    /// Segmentation, if it is asked for.
-    pub context: Option<Context>,
-    /// Descriptors that were read for it.
-    pub descriptors: u32,
-    /// Segments that have left.
-    pub sent: u32,
-}
-
-impl Packet {
-    /// What a malformed packet costs at most, in frames.
-    pub(crate) const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
-
-    /// What reading its descriptors cost, in frames. What is left of it is read no more.
-    pub(crate) fn cost(&self) -> usize {
-        if self.sent == 0 { (self.descriptors / DESCRIPTORS_A_FRAME) as usize } else { 1 }
-    }
-}
-
-/// What a visit of a queue brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outgoing {
-    /// A packet; its bytes are in the buffer.
-    Packet(Packet),
-    /// A malformed packet, which is dropped.
-    Dropped,
-    /// None that is whole.
-    Nothing,
-}
-
 /// A packet's descriptors, as far as they were looked at. Its bytes are fetched when its end is known.
 struct Gathered {
-    packet: Packet,
+    packet: PacketOrders,
     /// Where its buffers are.
     buffers: [(u64, u16); MOST_DESCRIPTORS as usize],
     count: usize,
@@ -97,7 +65,7 @@ struct Gathered {
 impl Default for Gathered {
     fn default() -> Self {
         let buffers = [(0, 0); MOST_DESCRIPTORS as usize];
-        Self { packet: Packet::default(), buffers, count: 0, descriptors: 0, broken: false, reports: 0 }
+        Self { packet: PacketOrders::default(), buffers, count: 0, descriptors: 0, broken: false, reports: 0 }
     }
 }
 
@@ -135,21 +103,21 @@ impl TxQueue {
         }
     }
 
+    /// Takes the next packet into `into`, behind headroom; returns it with its cost in frames.
     pub(crate) fn next<B: Bus>(
         &mut self,
         own: BusFunction,
-        headroom: usize,
         into: &mut Staging,
         bus: &mut B,
-    ) -> Result<Outgoing, DmaFault> {
+    ) -> Result<(Taken<PacketOrders>, usize), DmaFault> {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else {
-            return Ok(Outgoing::Nothing);
+            return Ok((Taken::Nothing, 0));
         };
-        into.set_length(headroom);
+        into.set_length(HEADROOM);
         let mut gathered = Gathered::default();
         if !self.gather(&context, own, &mut gathered, bus)? {
             self.rung = false;
-            return Ok(Outgoing::Nothing);
+            return Ok((Taken::Nothing, 0));
         }
         let sound = gathered.is_sound();
         if sound {
@@ -157,9 +125,10 @@ impl TxQueue {
         }
         self.give_back(&context, &gathered, own, bus)?;
         if sound {
-            return Ok(Outgoing::Packet(Packet { descriptors: gathered.descriptors, ..gathered.packet }));
+            let cost = (gathered.descriptors / DESCRIPTORS_A_FRAME) as usize;
+            return Ok((Taken::Packet(gathered.packet), cost));
         }
-        Ok(Outgoing::Dropped)
+        Ok((Taken::Dropped(Flaw::Size), COSTLIEST))
     }
 
     /// A packet was malformed; whether it was one too many, and the queue is stopped.

@@ -12,16 +12,15 @@
 
 extern crate alloc;
 
-mod arrival;
 mod board;
 mod buffer;
+mod bursts;
 mod conditions;
 mod config;
 pub mod counters;
 mod damaged;
 mod decoded;
 pub mod file;
-mod forward;
 pub mod function;
 pub mod interrupt;
 pub mod mailbox;
@@ -32,6 +31,7 @@ mod policy;
 mod port;
 pub mod queue;
 mod queues;
+mod receive;
 mod rounds;
 mod saved;
 mod scratch;
@@ -41,7 +41,7 @@ mod stamps;
 mod state;
 mod statistics;
 mod steering;
-mod uncut;
+mod transmit;
 mod uplink;
 mod work;
 

@@ -102,7 +102,7 @@ impl Nic {
         let Card { file, queues, interrupts, throttle, clock, .. } = state;
         let mut work = Work { file, queues, interrupts, throttle, clock, derived, scratch, bus };
         let from_buffer = !work.queues.buffer.is_empty() && work.give_waiting(budget.frames, plane);
-        let from_wire = work.receive_from_wire(budget.frames, plane, wire);
+        let from_wire = rings::arrive(&mut work, plane, budget.frames, wire);
         let (from_queues, frame) = work.transmit(budget.frames, plane, wire);
         work.write_back_received(plane);
         uplink::settle(&mut self.plane.tally, &mut self.state.file);

@@ -1,5 +1,5 @@
 //! The rounds of a poll: ready transmit queues are visited in turn, and at the end everybody hears what was received. Left
-//! out: the visit itself (`forward`).
+//! out: the visit itself (`rings::visit`).
 
 use crate::interrupt::single::{Form, VECTOR_0};
 use crate::interrupt::{Direction, queue_vector};

@@ -1,5 +1,5 @@
 //! The card at work: the parts of it that its frame path touches in a poll, beside the plane, which calls it and which it calls. Left
-//! out: what it does (`forward`, `arrival`).
+//! out: what it does (`transmit`, `receive`, `bursts`).
 
 use crate::board::clock::Clock;
 use crate::decoded::Derived;

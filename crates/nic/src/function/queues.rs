@@ -48,7 +48,7 @@ impl Nic {
     pub(crate) fn prepare_to_hold(&mut self) {
         for (tx, queue) in self.state.queues.tx.iter_mut().zip(Queue::all()) {
             if !tx.held.is_empty() || self.plane.pacing.may_delay(port(queue.pool())) {
-                tx.held.prepare(PACKET);
+                tx.held.reserve(PACKET);
             }
         }
     }

@@ -2,7 +2,6 @@
 //! and scattered into them. Left out: what happens to a frame in between.
 
 mod buffers;
-pub mod held;
 mod io;
 pub mod packet;
 pub mod receive;

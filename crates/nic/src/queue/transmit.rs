@@ -5,12 +5,12 @@ mod plain;
 mod saved;
 
 use super::BURST;
-use super::held::Held;
 use super::io::QueueIo;
-use super::packet::{Invalid, Packet, Taken};
+use super::packet::{PacketOrders, of_legacy};
 use super::ring;
 use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
+use crate::sizes::PACKET;
 use i82576::Queue;
 use i82576::bits::tdwbal;
 use i82576::descriptor::orders::Orders;
@@ -18,7 +18,8 @@ use i82576::descriptor::tx::{Buffer, Context, Transmit, buffer, parse};
 use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
 use pcie::{Access, Bus, DmaFault, Hint, Space};
-use rings::Ring;
+use plane::frame::HEADROOM;
+use rings::{Flaw, Held, Ring, Staging, Taken};
 use serde::{Deserialize, Serialize};
 
 /// The most descriptors a packet may take, its context included. Linux igbvf needs about 40 for the largest
@@ -44,7 +45,7 @@ enum Scan {
     /// The tail came first.
     Incomplete,
     /// `count` descriptors from the head are no packet.
-    Invalid(usize, Invalid),
+    Invalid(usize, Flaw),
 }
 
 /// The private state of a transmit queue. Registers are in the file.
@@ -65,7 +66,7 @@ pub struct TransmitQueue {
     /// Descriptors and bytes that the last packet took.
     effort: (usize, usize),
     /// A packet of which some segments wait. Its descriptors have been read and go back.
-    pub held: Held,
+    pub held: Held<PacketOrders>,
     /// The ring, as its registers have it; `None` if the queue is disabled or they make none. It follows from them and is
     /// not saved.
     ring: Option<Ring>,
@@ -161,8 +162,8 @@ impl TransmitQueue {
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
         packet: &mut Descriptors,
-        staging: &mut [u8],
-    ) -> Taken {
+        staging: &mut Staging,
+    ) -> Taken<PacketOrders> {
         self.effort = (0, 0);
         if self.done.is_halted() {
             return Taken::Nothing;
@@ -172,9 +173,9 @@ impl TransmitQueue {
 
     /// The ring has faulted and stays silent.
     #[cold]
-    fn halt(&mut self) -> Taken {
+    fn halt(&mut self) -> Taken<PacketOrders> {
         self.done.halt();
-        Taken::Dropped(Invalid::Fault)
+        Taken::Dropped(Flaw::Fault)
     }
 
     fn take_from<B: Bus>(
@@ -182,8 +183,8 @@ impl TransmitQueue {
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
         packet: &mut Descriptors,
-        staging: &mut [u8],
-    ) -> Result<Taken, DmaFault> {
+        staging: &mut Staging,
+    ) -> Result<Taken<PacketOrders>, DmaFault> {
         loop {
             let (count, taken) = match self.scan(io, ring, packet)? {
                 Scan::Incomplete => return Ok(Taken::Nothing),
@@ -226,14 +227,14 @@ impl TransmitQueue {
             packet[count] = raw;
             let Some(buffer) = buffer(&raw) else {
                 let Transmit::Context(context) = parse(&raw) else {
-                    return Ok(Scan::Invalid(count + 1, Invalid::Type));
+                    return Ok(Scan::Invalid(count + 1, Flaw::Descriptor));
                 };
                 self.contexts[usize::from(context.index & 1)] = context;
                 continue;
             };
             let first = *first.get_or_insert(count);
             if buffer.end_of_packet && core::mem::take(&mut self.skipping) {
-                return Ok(Scan::Invalid(count + 1, Invalid::Size));
+                return Ok(Scan::Invalid(count + 1, Flaw::Size));
             }
             if buffer.end_of_packet {
                 return Ok(Scan::Complete(count + 1, first));
@@ -245,7 +246,7 @@ impl TransmitQueue {
         Ok(match first {
             _ if available == 0 => Scan::Incomplete,
             _ if self.skipping || available >= MAX_DESCRIPTORS => {
-                Scan::Invalid(available.min(MAX_DESCRIPTORS), Invalid::Size)
+                Scan::Invalid(available.min(MAX_DESCRIPTORS), Flaw::Size)
             }
             Some(_) => Scan::Incomplete,
             None => Scan::Contexts(available),
@@ -272,50 +273,52 @@ impl TransmitQueue {
         io: &mut QueueIo<'_, B>,
         packet: &[[u8; SIZE]],
         first: usize,
-        staging: &mut [u8],
-    ) -> Taken {
-        let mut length = 0;
+        staging: &mut Staging,
+    ) -> Taken<PacketOrders> {
+        staging.set_length(HEADROOM);
         let mut buffers = packet.iter().filter_map(buffer).peekable();
         while let Some(buffer) = buffers.next() {
             if let Some(ahead) = buffers.peek() {
                 io.bus.prefetch(io.function, (ahead.address, ahead.length.into()), Access::Read);
             }
-            length = match self.copy(io, &buffer, length, staging) {
-                Ok(length) => length,
-                Err(why) => return Taken::Dropped(why),
-            };
+            if let Err(flaw) = self.copy(io, &buffer, staging) {
+                return Taken::Dropped(flaw);
+            }
         }
-        packet.get(first).map_or(Taken::Dropped(Invalid::Size), |first| self.taken(first, length))
+        let length = staging.len() - HEADROOM;
+        packet.get(first).map_or(Taken::Dropped(Flaw::Size), |first| self.taken(first, length))
     }
 
-    /// Copies a buffer of a packet behind the `length` bytes there are; answers how many there are then.
+    /// Copies a buffer of a packet behind the bytes that are there.
     #[inline]
     fn copy<B: Bus>(
         &mut self,
         io: &mut QueueIo<'_, B>,
         buffer: &Buffer,
-        length: usize,
-        staging: &mut [u8],
-    ) -> Result<usize, Invalid> {
-        let end = length + usize::from(buffer.length);
-        let place = staging.get_mut(length..end).ok_or(Invalid::Size)?;
-        if !place.is_empty() && io.bus.dma_read(io.function, buffer.address, place).is_err() {
-            return Err(Invalid::Fault);
+        staging: &mut Staging,
+    ) -> Result<(), Flaw> {
+        let (start, length) = (staging.len(), usize::from(buffer.length));
+        if start + length > PACKET {
+            return Err(Flaw::Size);
         }
-        self.effort.1 = end;
-        Ok(end)
+        staging.set_length(start + length);
+        if length > 0 && io.bus.dma_read(io.function, buffer.address, &mut staging[start..]).is_err() {
+            return Err(Flaw::Fault);
+        }
+        self.effort.1 = start + length - HEADROOM;
+        Ok(())
     }
 
     /// What was taken when all buffers are there, `length` bytes, the first of them that of descriptor `first`.
     #[inline]
-    fn taken(&self, first: &[u8; SIZE], length: usize) -> Taken {
+    fn taken(&self, first: &[u8; SIZE], length: usize) -> Taken<PacketOrders> {
         match Orders::of(first) {
-            Some(orders) if length > 0 => {
-                let context = self.contexts[usize::from(orders.context() & 1)];
-                Taken::Packet(Packet { orders, context, checksum: None, length, sent: 0 })
+            Some(first) if length > 0 => {
+                let context = self.contexts[usize::from(first.context() & 1)];
+                Taken::Packet(PacketOrders { first, context, checksum: None })
             }
-            Some(_) => Taken::Dropped(Invalid::Size),
-            None => Taken::of_legacy(first, length),
+            Some(_) => Taken::Dropped(Flaw::Size),
+            None => of_legacy(first, length),
         }
     }
 

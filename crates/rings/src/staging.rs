@@ -1,26 +1,36 @@
-//! A place for one packet on its way through the card. It keeps what it has grown to, so no byte of a long packet is written
-//! twice. Left out: what is done with the packet.
+//! Private memory of one packet. It keeps what it has grown to, so no byte of a long packet is written twice. Left out: what is done
+//! with the packet.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use serde::{Deserialize, Serialize};
 
 /// Bytes of a packet, behind a headroom of the caller's choice.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<u8>", into = "Vec<u8>")]
+#[derive(Debug, Clone, Default)]
 pub struct Staging {
     place: Vec<u8>,
     length: usize,
 }
 
 impl Staging {
+    /// Makes an empty place, with memory for packets of up to `bytes` bytes.
+    #[must_use]
+    pub fn with_room(bytes: usize) -> Self {
+        Self { place: vec![0; bytes], length: 0 }
+    }
+
+    /// Provides memory for `bytes` bytes. The packet stays.
+    pub fn reserve(&mut self, bytes: usize) {
+        if self.place.len() < bytes {
+            self.place.resize(bytes, 0);
+        }
+    }
+
     /// Makes it `length` bytes long. Bytes that it gains are left over from earlier packets: the caller writes them before they
     /// are read.
     #[inline]
-    pub(crate) fn set_length(&mut self, length: usize) {
-        if self.place.len() < length {
-            self.place.resize(length, 0);
-        }
+    pub fn set_length(&mut self, length: usize) {
+        self.reserve(length);
         self.length = length;
     }
 
@@ -57,24 +67,16 @@ impl From<Vec<u8>> for Staging {
     }
 }
 
-impl From<Staging> for Vec<u8> {
-    fn from(mut staging: Staging) -> Self {
-        staging.place.truncate(staging.length);
-        staging.place
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Staging;
     use alloc::vec;
-    use alloc::vec::Vec;
 
     #[test]
-    fn only_the_packet_that_is_in_it_is_seen_and_saved() {
+    fn staging_shows_its_packet_alone() {
         let mut staging = Staging::from(vec![1, 2, 3, 4, 5]);
         staging.set_length(2);
-        assert_eq!((&*staging, Vec::from(staging.clone())), (&[1, 2][..], vec![1, 2]));
+        assert_eq!(&*staging, [1, 2]);
         staging.pad(4);
         assert_eq!(&*staging, [1, 2, 0, 0], "what another packet has left is no padding");
     }
