@@ -26,7 +26,6 @@ struct Saved {
 struct SavedPacket {
     first: Data,
     context: Option<Context>,
-    /// Descriptors that were read for it. A packet that waits is not read again, so nothing depends on them.
     descriptors: u32,
     sent: u32,
 }
@@ -34,8 +33,8 @@ struct SavedPacket {
 /// Serializes a packet that waits.
 pub(crate) fn serialize<S: Serializer>(held: &Held<PacketOrders>, to: S) -> Result<S::Ok, S::Error> {
     let saved = held.kept().map_or_else(Saved::default, |(packet, queue, bytes)| {
-        let PacketOrders { first, context } = packet.orders;
-        let packet = SavedPacket { first, context, descriptors: 0, sent: packet.sent };
+        let PacketOrders { first, context, descriptors } = packet.orders;
+        let packet = SavedPacket { first, context, descriptors, sent: packet.sent };
         let mut place = vec![0; HEADROOM];
         place.extend_from_slice(bytes);
         Saved { packet: Some(packet), queue, bytes: place }
@@ -46,8 +45,8 @@ pub(crate) fn serialize<S: Serializer>(held: &Held<PacketOrders>, to: S) -> Resu
 /// Deserializes a packet that waits.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Held<PacketOrders>, D::Error> {
     let Saved { packet, queue, bytes } = Saved::deserialize(from)?;
-    let held = packet.map(|SavedPacket { first, context, sent, .. }| {
-        let packet = Packet { orders: PacketOrders { first, context }, sent };
+    let held = packet.map(|SavedPacket { first, context, descriptors, sent }| {
+        let packet = Packet { orders: PacketOrders { first, context, descriptors }, sent };
         Held::restore(packet, queue, bytes.get(HEADROOM..).unwrap_or_default())
     });
     Ok(held.unwrap_or_default())

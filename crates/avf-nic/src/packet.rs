@@ -13,6 +13,8 @@ pub struct PacketOrders {
     pub first: Data,
     /// Its context, if it has one: segmentation, a tag.
     pub context: Option<Context>,
+    /// Number of descriptors that were read for it.
+    pub descriptors: u32,
 }
 
 impl Orders for PacketOrders {

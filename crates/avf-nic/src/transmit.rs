@@ -55,7 +55,6 @@ struct Gathered {
     /// Where its buffers are.
     buffers: [(u64, u16); MOST_DESCRIPTORS as usize],
     count: usize,
-    descriptors: u32,
     /// It is malformed.
     broken: bool,
     /// Which descriptors are to be given back, a bit each.
@@ -65,7 +64,7 @@ struct Gathered {
 impl Default for Gathered {
     fn default() -> Self {
         let buffers = [(0, 0); MOST_DESCRIPTORS as usize];
-        Self { packet: PacketOrders::default(), buffers, count: 0, descriptors: 0, broken: false, reports: 0 }
+        Self { packet: PacketOrders::default(), buffers, count: 0, broken: false, reports: 0 }
     }
 }
 
@@ -125,7 +124,7 @@ impl TxQueue {
         }
         self.give_back(&context, &gathered, own, bus)?;
         if sound {
-            let cost = (gathered.descriptors / DESCRIPTORS_A_FRAME) as usize;
+            let cost = (gathered.packet.descriptors / DESCRIPTORS_A_FRAME) as usize;
             return Ok((Taken::Packet(gathered.packet), cost));
         }
         Ok((Taken::Dropped(Flaw::Size), COSTLIEST))
@@ -197,7 +196,7 @@ impl TxQueue {
             let slot = (self.head + step) % length;
             let mut raw = [0; SIZE];
             bus.dma_read(own, context.base.wrapping_add(u64::from(slot) * SIZE as u64), &mut raw)?;
-            gathered.descriptors = step + 1;
+            gathered.packet.descriptors = step + 1;
             match tx::parse(&raw) {
                 Transmit::Context(context) => gathered.take_context(context),
                 Transmit::Other(_) => gathered.broken = true,
@@ -222,11 +221,11 @@ impl TxQueue {
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         let length = u32::from(context.length);
-        for step in (0..gathered.descriptors).filter(|step| gathered.reports >> step & 1 == 1) {
+        for step in (0..gathered.packet.descriptors).filter(|step| gathered.reports >> step & 1 == 1) {
             let slot = u64::from((self.head + step) % length);
             bus.dma_write(own, context.base.wrapping_add(slot * SIZE as u64 + 8), &tx::done())?;
         }
-        self.advance(context, gathered.descriptors, own, bus)
+        self.advance(context, gathered.packet.descriptors, own, bus)
     }
 }
 
@@ -246,7 +245,7 @@ impl Gathered {
             *buffer = (data.address, data.length);
             self.count += 1;
         }
-        self.reports |= u128::from(data.report_status) << (self.descriptors - 1);
+        self.reports |= u128::from(data.report_status) << (self.packet.descriptors - 1);
     }
 
     fn buffers(&self) -> &[(u64, u16)] {
