@@ -258,9 +258,7 @@ impl Gathered {
             if let Some((ahead, length)) = self.buffers().get(at + 1) {
                 bus.prefetch(own, (*ahead, usize::from(*length)), Access::Read);
             }
-            let start = into.len();
-            into.set_length(start + usize::from(*length));
-            bus.dma_read(own, *address, &mut into[start..])?;
+            bus.dma_read(own, *address, into.extend(usize::from(*length)))?;
         }
         Ok(())
     }

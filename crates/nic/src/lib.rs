@@ -1,7 +1,7 @@
 //! The card: a pure state machine, one folder per stop of a frame.
 //!
 //! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] lets it, from a transmit [`queue`], is prepared by
-//! [`offload`], sent to whom [`plane::switch`] says, and ends on the wire or in the receive queues that `steering` finds;
+//! [`offload`] (crate `rings` calls the stops in order), sent to whom [`plane::switch`] says, and ends on the wire or in the receive queues that `steering` finds;
 //! [`interrupt`] and [`moderation`] decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see
 //! of the card.
 //!

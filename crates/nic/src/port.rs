@@ -108,7 +108,7 @@ impl Nic {
         uplink::settle(&mut self.plane.tally, &mut self.state.file);
         self.show_storm();
         debug_assert_eq!(self.scratch.conditions, Conditions::of(&self.state));
-        let (owners, form) = (self.scratch.conditions.owners, self.state.form());
+        let Conditions { owners, form, .. } = self.scratch.conditions;
         let interrupt = self.state.interrupts.send(
             &mut self.state.file,
             &mut self.state.throttle,

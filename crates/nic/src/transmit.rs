@@ -55,6 +55,12 @@ impl<B: Bus> Packets for Work<'_, B> {
         (taken, tx.effort())
     }
 
+    /// Of a queue that may send, only a malformed packet stops more.
+    #[inline]
+    fn may_follow(&self, sender: Sender) -> bool {
+        !self.is_blocked(policy::queue(sender))
+    }
+
     fn spoiled(&mut self, sender: Sender, flaw: Flaw) {
         let cause = match flaw {
             Flaw::Size => lvmmc::SIZE,

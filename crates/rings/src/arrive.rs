@@ -2,7 +2,7 @@
 //! the same way behind the MAC. Left out: who gets a frame (the plane), and its buffers (the family).
 
 use crate::deliver::deliver_plain;
-use crate::frames::{LONGEST_FRAME, SHORTEST};
+use crate::frames::{LONGEST_FRAME, pad};
 use crate::packets::Arrivals;
 use crate::visit::lend;
 use offload::crc::frame_check_sequence;
@@ -85,9 +85,8 @@ fn pass_mac<C: Arrivals, W: Wire, const N: usize>(
     wire: &mut W,
 ) {
     // An uplink that is no Ethernet brings frames that are too short for one.
-    let end = length.max(SHORTEST as usize).min(place.len() - HEADROOM);
     let bytes = &mut place[HEADROOM..];
-    bytes[length.min(end)..end].fill(0);
+    let end = pad(bytes, length);
     if card.ends_in_mac(&bytes[..end]) {
         return;
     }

@@ -14,6 +14,16 @@ pub(crate) const SHORTEST: u32 = 60;
 /// Bytes of the longest frame, check sequence excluded.
 pub(crate) const LONGEST_FRAME: usize = 9728 - FCS;
 
+/// Pads the frame of `length` bytes at the start of `place` with zeros to the shortest that Ethernet has; returns its length then.
+#[inline(always)]
+pub(crate) fn pad(place: &mut [u8], length: usize) -> usize {
+    let padded = length.max(SHORTEST as usize).min(place.len());
+    if length < padded {
+        place[length..padded].fill(0);
+    }
+    padded
+}
+
 /// A place for a burst of frames.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]

@@ -6,16 +6,22 @@ use offload::segment::{FlagMasks, Segmenter};
 use offload::uncut::MAX_SEGMENTS;
 use plane::tag::TAG;
 
-/// Orders of a packet, as its descriptors and their context have them.
+/// Orders of a packet, as its descriptors and their context have them. By default there are none: the packet is a frame as it is.
 pub trait Orders: Copy {
     /// Returns the VLAN tag to insert.
-    fn tag(&self) -> Option<u16>;
+    fn tag(&self) -> Option<u16> {
+        None
+    }
 
     /// Returns the headers that they describe, and the checksums to insert.
-    fn request(&self) -> Request;
+    fn request(&self) -> Request {
+        Request::default()
+    }
 
     /// Returns the payload bytes of a segment; `None` if the packet is one frame.
-    fn mss(&self) -> Option<u16>;
+    fn mss(&self) -> Option<u16> {
+        None
+    }
 
     /// Returns true if they describe a packet of `bytes` bytes.
     fn describe(&self, bytes: usize) -> bool {

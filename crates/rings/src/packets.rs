@@ -19,12 +19,21 @@ pub trait Packets: Card + Source {
     /// A frame whose checksum request does not fit it leaves as its sender made it.
     const SENDS_MISFITS: bool = false;
 
-    /// Returns the place of a packet of a queue's port that waits between two segments; `None` if the port has none.
-    fn held(&mut self, sender: Sender) -> Option<&mut Held<Self::Orders>>;
+    /// Returns the place of a packet of a queue's port that waits between two segments; `None` if the port cuts no packets.
+    fn held(&mut self, sender: Sender) -> Option<&mut Held<Self::Orders>> {
+        let _ = sender;
+        None
+    }
 
     /// Takes the next packet of a queue into `into`, behind [`plane::frame::HEADROOM`] bytes, if all of it is there, and gives its
     /// descriptors back. Returns it with its cost in frames of the budget.
     fn take(&mut self, sender: Sender, into: &mut Staging) -> (Taken<Self::Orders>, usize);
+
+    /// Returns true if another packet may follow the last one in this visit.
+    #[inline]
+    fn may_follow(&self, sender: Sender) -> bool {
+        self.may_send(sender)
+    }
 
     /// Counts a malformed packet, which the plane has counted.
     fn spoiled(&mut self, sender: Sender, flaw: Flaw) {

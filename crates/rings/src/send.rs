@@ -1,7 +1,7 @@
 //! The careful way of a packet from a transmit queue to the plane: checksums are inserted, or it is cut into segments. Its frames
 //! are handed over until the port's rate says wait. Left out: how descriptors are read (the family), and plain frames (`forward`).
 
-use crate::frames::SHORTEST;
+use crate::frames::{SHORTEST, pad};
 use crate::packet::{Flaw, Orders, Packet, Taken};
 use crate::packets::Packets;
 use crate::places::Places;
@@ -26,14 +26,14 @@ pub(crate) fn send_next<C: Packets, L: Lane>(
         None => match card.take(sender, &mut places.packet) {
             (Taken::Nothing, _) => return None,
             (Taken::Packet(orders), cost) => (Packet { orders, sent: 0 }, sender.queue, cost),
-            (Taken::Empty, cost) => return card.may_send(sender).then_some(cost.max(1)),
+            (Taken::Empty, cost) => return card.may_follow(sender).then_some(cost.max(1)),
             (Taken::Dropped(flaw), cost) => {
                 if flaw == Flaw::Fault {
                     lane.counters().dma_faults += 1;
                 } else {
                     spoil(card, sender, flaw, lane);
                 }
-                return card.may_send(sender).then_some(cost.max(1));
+                return card.may_follow(sender).then_some(cost.max(1));
             }
         },
     };
@@ -44,7 +44,7 @@ pub(crate) fn send_next<C: Packets, L: Lane>(
         send_whole(card, of, &packet.orders, &mut places.packet, lane);
         1
     };
-    card.may_send(sender).then_some(frames.max(cost))
+    card.may_follow(sender).then_some(frames.max(cost))
 }
 
 /// Counts a malformed packet.
@@ -102,9 +102,8 @@ fn send_cut<C: Packets, L: Lane>(
         }
     }
     while let Some((place, length)) = cut.next_within(staging, apart, HEADROOM) {
-        let padded = length.max(SHORTEST as usize);
-        place[HEADROOM + length..HEADROOM + padded].fill(0);
-        if let Some(mut frame) = Frame::new(&mut place[..HEADROOM + padded]) {
+        let end = HEADROOM + pad(&mut place[HEADROOM..], length);
+        if let Some(mut frame) = Frame::new(&mut place[..end]) {
             frame.set_seal(cut.sealed());
             send(card, sender, &packet.orders, &mut frame, lane);
         }

@@ -20,27 +20,39 @@ impl Staging {
     }
 
     /// Provides memory for `bytes` bytes. The packet stays.
+    #[inline(always)]
     pub fn reserve(&mut self, bytes: usize) {
         if self.place.len() < bytes {
-            self.place.resize(bytes, 0);
+            self.grow(bytes);
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        self.place.resize(bytes, 0);
     }
 
     /// Makes it `length` bytes long. Bytes that it gains are left over from earlier packets: the caller writes them before they
     /// are read.
-    #[inline]
+    #[inline(always)]
     pub fn set_length(&mut self, length: usize) {
         self.reserve(length);
         self.length = length;
     }
 
+    /// Adds `bytes` bytes, left over from earlier packets, and returns them to be written.
+    #[inline(always)]
+    pub fn extend(&mut self, bytes: usize) -> &mut [u8] {
+        let start = self.length;
+        self.set_length(start + bytes);
+        &mut self.place[start..start + bytes]
+    }
+
     /// Adds zeros up to a length, if it is shorter.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pad(&mut self, shortest: usize) {
-        let end = self.length;
-        if end < shortest {
-            self.set_length(shortest);
-            self[end..].fill(0);
+        if self.length < shortest {
+            self.extend(shortest - self.length).fill(0);
         }
     }
 }
@@ -48,14 +60,14 @@ impl Staging {
 impl Deref for Staging {
     type Target = [u8];
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[u8] {
         &self.place[..self.length]
     }
 }
 
 impl DerefMut for Staging {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.place[..self.length]
     }

@@ -301,8 +301,8 @@ impl TransmitQueue {
         if start + length > PACKET {
             return Err(Flaw::Size);
         }
-        staging.set_length(start + length);
-        if length > 0 && io.bus.dma_read(io.function, buffer.address, &mut staging[start..]).is_err() {
+        let place = staging.extend(length);
+        if length > 0 && io.bus.dma_read(io.function, buffer.address, place).is_err() {
             return Err(Flaw::Fault);
         }
         self.effort.1 = start + length - HEADROOM;

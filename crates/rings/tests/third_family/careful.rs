@@ -2,28 +2,17 @@
 
 use crate::memory::SLOTS;
 use crate::toy::Toy;
-use offload::Request;
 use offload::plain::{Plain, PlainKind};
 use pcie::{Bus, Function};
 use plane::frame::{Frame, HEADROOM};
 use plane::{About, Lane, Missed, Port, Sender, Sink, Source};
-use rings::{Arrivals, Card, Flaw, Held, Orders, Packets, RxFormat, Staging, Taken, Terms};
+use rings::{Arrivals, Card, Flaw, Orders, Packets, RxFormat, Staging, Taken, Terms};
 
 /// A packet is a frame as it is.
 #[derive(Clone, Copy)]
 pub(crate) struct AsIs;
 
-impl Orders for AsIs {
-    fn tag(&self) -> Option<u16> {
-        None
-    }
-    fn request(&self) -> Request {
-        Request::default()
-    }
-    fn mss(&self) -> Option<u16> {
-        None
-    }
-}
+impl Orders for AsIs {}
 
 impl Sink for Toy {
     type Findings = Option<Option<PlainKind>>;
@@ -88,10 +77,6 @@ impl Source for Toy {
 
 impl Packets for Toy {
     type Orders = AsIs;
-
-    fn held(&mut self, _sender: Sender) -> Option<&mut Held<AsIs>> {
-        None
-    }
 
     fn take(&mut self, sender: Sender, into: &mut Staging) -> (Taken<AsIs>, usize) {
         let &[raw] = self.next(sender, 1) else { return (Taken::Nothing, 0) };
