@@ -8,7 +8,6 @@ use avf::descriptor::rx::{Form, posted};
 use avf::descriptor::tx::{Data, Ip, L4};
 use avf::register as r;
 use avf_nic::Card;
-use avf_nic::staging::Staging;
 use plane::pacing::Pacing;
 use plane::switch::{Mirrors, Storm, Tables};
 use plane::uplink::{Uplink, Wire};
@@ -50,7 +49,6 @@ struct Bench {
     card: Card,
     plane: Plane<64>,
     memory: Memory,
-    staging: Staging,
     /// What the rings' tails were last.
     tails: [usize; 2],
 }
@@ -89,7 +87,7 @@ impl Bench {
         let posted = (0..RING)
             .flat_map(|slot| posted((BUFFERS + slot * BUFFER) as u64).into_iter().take(form.size()))
             .collect();
-        Self { posted, card, plane, memory, staging: Staging::default(), tails: [0; 2] }
+        Self { posted, card, plane, memory, tails: [0; 2] }
     }
 
     /// A burst from VF 0 to VF 1.
@@ -101,7 +99,7 @@ impl Bench {
         self.tails = [(rx + BURST) % RING, (tx + BURST) % RING];
         self.card.write(1, r::qrx_tail(0), ((rx + RING - 1) % RING) as u32);
         self.card.write(0, r::qtx_tail(0), self.tails[1] as u32);
-        while self.card.forward(&mut self.plane, BUDGET, &mut self.staging, &mut self.memory, &mut Nowhere) {}
+        while self.card.forward(&mut self.plane, BUDGET, &mut self.memory, &mut Nowhere) {}
         self.card.poll(Time::ZERO, &mut self.memory);
     }
 }

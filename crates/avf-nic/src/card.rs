@@ -1,57 +1,18 @@
-//! All functions of a card, and the poll that takes messages and sends interrupts. Left out: each part itself.
+//! All functions of a card. Left out: each part itself, and the poll (`poll`).
 
 use crate::admin::Admin;
+use crate::counters::Counters;
 use crate::function::Function;
-use crate::mailbox::Taken;
 use crate::plain::Descriptors;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use avf::admin::MAX_BODY;
 use avf::ids::MAX_VFS;
-use pcie::{Bus, VfIndex, VfSet};
-use rings::Frames;
+use pcie::{VfIndex, VfSet};
+use rings::Places;
 use serde::{Deserialize, Serialize};
 use units::Time;
-
-/// What a card counts of one VF beyond its statistics: what went wrong, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename = "CardCounters")]
-pub struct Counters {
-    /// Messages and commands taken from the VF.
-    pub messages: u64,
-    /// Descriptors of its mailbox that were neither.
-    pub strange: u64,
-    /// Messages to the VF that found no room.
-    pub overflowed: u64,
-    /// Memory that could not be reached.
-    pub dma_faults: u64,
-    /// Malformed packets: descriptors that no card would take.
-    pub malformed: u64,
-    /// Queues stopped for malformed ones.
-    pub stopped: u64,
-    /// Interrupts sent.
-    pub interrupts: u64,
-}
-
-impl Counters {
-    /// Every counter.
-    pub(crate) fn all(&self) -> [u64; 7] {
-        let Self { messages, strange, overflowed, dma_faults, malformed, stopped, interrupts } = *self;
-        [messages, strange, overflowed, dma_faults, malformed, stopped, interrupts]
-    }
-}
-
-/// What a poll left behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Poll {
-    /// Messages wait that this poll has not taken: poll again, and visit the PF driver before.
-    pub more: bool,
-    /// VFs, a bit each, of which a message was given to the PF: visit its driver.
-    pub for_pf: u64,
-    /// When an interrupt that waits for its interval is due, or the mail of a VF that is held back.
-    pub deadline: Option<Time>,
-}
 
 /// A card of up to 64 VFs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -64,7 +25,7 @@ pub struct Card {
     /// VFs that were reset by their guests and that the PF has not seen yet.
     pub(crate) flr: u64,
     /// The VF whose mailbox is looked at first.
-    turn: u8,
+    pub(crate) turn: u8,
     /// When a frame that waits for its VF's rate may leave, as of the last visit.
     #[serde(skip)]
     pub(crate) due: Option<Time>,
@@ -74,18 +35,16 @@ pub struct Card {
     /// No frame takes the usual, shorter way.
     #[serde(skip)]
     pub(crate) careful: bool,
-    /// Plain frames that are on their way together, once some were; `None` while they are lent to `rings`.
+    /// Private memory of frames and packets, once some have passed; `None` while it is lent to `rings`.
     #[serde(skip)]
-    pub(crate) burst: Option<Box<Frames>>,
-    /// Their descriptors.
+    pub(crate) places: Option<Box<Places>>,
+    /// Descriptors of a burst.
     #[serde(skip)]
     pub(crate) plain: Descriptors,
     /// A message on its way.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
-    /// Places for a segment, and for a frame with its check sequence.
-    #[serde(skip)]
-    pub(crate) segment: Vec<u8>,
+    /// A frame with its check sequence.
     #[serde(skip)]
     pub(crate) checked: Vec<u8>,
 }
@@ -100,24 +59,9 @@ impl Card {
     pub fn new(vfs: u8) -> Self {
         let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
         let (admin, body) = (Admin::default(), body());
-        let (segment, checked) = (Vec::new(), Vec::new());
         let (masters, flr, turn, due, reached, careful) = (VfSet::NONE, 0, 0, None, 0, false);
-        let (burst, plain) = (None, Descriptors::default());
-        Self {
-            functions,
-            masters,
-            admin,
-            flr,
-            turn,
-            due,
-            reached,
-            careful,
-            burst,
-            plain,
-            body,
-            segment,
-            checked,
-        }
+        let (places, plain, checked) = (None, Descriptors::default(), Vec::new());
+        Self { functions, masters, admin, flr, turn, due, reached, careful, places, plain, body, checked }
     }
 
     /// From now on every frame is looked at closely, also one that could take the usual, shorter way. Tests compare the two.
@@ -186,46 +130,5 @@ impl Card {
     #[must_use]
     pub fn counters(&self, vf: u8) -> Option<&Counters> {
         self.functions.get(usize::from(vf)).map(|function| &function.counters)
-    }
-
-    /// Takes one message of each VF at most, in turn while the PF's queue has room, gives VFs what waits for them, and sends
-    /// interrupts.
-    pub fn poll<B: Bus>(&mut self, now: Time, bus: &mut B) -> Poll {
-        let (mut poll, mut turned_away) = (Poll::default(), None);
-        let count = self.functions.len() as u8;
-        let before = VfSet::new((1 << self.turn) - 1);
-        let in_turn = self.masters.without(before).iter().chain(self.masters.and(before).iter());
-        for vf in in_turn.map(VfIndex::get) {
-            match self.take_mail(vf, now, bus) {
-                Some(Taken::Given) => poll.for_pf |= 1 << vf,
-                Some(Taken::Later) => turned_away = turned_away.or(Some(vf)),
-                _ => {}
-            }
-            self.deliver_waiting(vf, bus);
-            let function = &mut self.functions[usize::from(vf)];
-            let (sent, due) = function.interrupts.send(vf, function.brake.interrupt_interval(), now, bus);
-            function.counters.interrupts += u64::from(sent.count_ones());
-            function.stale |= (sent >> 1) as u16;
-            let mail = function.next_message().is_some();
-            let held = function.brake.mail_due(now).filter(|_| mail);
-            poll.more |= mail && held.is_none();
-            poll.deadline = [poll.deadline, due, held].into_iter().flatten().min();
-        }
-        // A VF that found the PF's queue full is the first when there is room, so that each VF has its turn.
-        self.turn = turned_away.unwrap_or(if count == 0 { 0 } else { (self.turn + 1) % count });
-        poll
-    }
-
-    /// Takes a message of a VF, if there is one and its mail is not held back now.
-    fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<Taken> {
-        let function = &self.functions[usize::from(vf)];
-        if function.next_message().is_none() || function.brake.mail_due(now).is_some() {
-            return None;
-        }
-        let taken = self.take_message(vf, bus);
-        if taken != Some(Taken::Later) {
-            self.functions[usize::from(vf)].brake.took_mail(now);
-        }
-        taken
     }
 }

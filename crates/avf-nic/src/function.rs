@@ -1,10 +1,11 @@
 //! One VF: its registers by the table, and what is behind them. Left out: what happens when it is polled.
 
 use crate::brake::Brake;
-use crate::card::Counters;
-use crate::held::Held;
+use crate::counters::Counters;
+use crate::held;
 use crate::interrupt::Interrupts;
 use crate::mailbox::Mailbox;
+use crate::packet::PacketOrders;
 use crate::receive::RxQueue;
 use crate::scaling::Scaling;
 use crate::transmit::TxQueue;
@@ -14,6 +15,7 @@ use avf::control::{Cause, Tags};
 use avf::ids::MAX_PAIRS;
 use avf::table::{Access, Kind, Side, find};
 use avf::virtchnl::Statistics;
+use rings::Held;
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
@@ -33,7 +35,8 @@ pub(crate) struct Function {
     pub(crate) rx: [RxQueue; MAX_PAIRS],
     pub(crate) tx: [TxQueue; MAX_PAIRS],
     /// A packet that waits between two of its segments.
-    pub(crate) held: Held,
+    #[serde(with = "crate::held")]
+    pub(crate) held: Held<PacketOrders>,
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
     /// that finds the queue empty clears it.
     pub(crate) tx_ready: u16,
@@ -122,7 +125,7 @@ impl Function {
             (self.rstat <= rstat::STATE, "a VF's reset is in no state"),
             (self.rx.iter().all(RxQueue::is_sound), "a receive queue is set up as none can be"),
             (self.tx.iter().all(TxQueue::is_sound), "a transmit queue is set up as none can be"),
-            (self.held.is_sound(), "a packet waits that is not cut into segments"),
+            (held::is_sound(&self.held), "a packet waits that is not cut into segments"),
             (self.filters.is_sound(), "a VF has more filters than it may, or a VLAN that there is not"),
             (counted.into_iter().all(|count| count < MOST_COUNTED), "a VF's counter is about to overflow"),
         ];

@@ -1,57 +1,63 @@
-//! A packet of which some segments have left, and the others wait for the VF's rate: the card keeps its bytes, so that its
-//! descriptors can go back. Left out: when the rest leaves (`forward`).
+//! The saved form of a packet that waits between two of its segments. Left out: when it waits (`rings`).
 
-use crate::staging::Staging;
-use crate::transmit::{MOST_BYTES, Packet};
+use crate::packet::PacketOrders;
+use crate::transmit::MOST_BYTES;
+use alloc::vec;
+use alloc::vec::Vec;
+use avf::descriptor::tx::{Context, Data};
 use avf::ids::MAX_PAIRS;
-use core::mem;
+use offload::segment::FlagMasks;
 use plane::frame::HEADROOM;
-use serde::{Deserialize, Serialize};
+use rings::{Held, Orders, Packet};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A packet of which some segments have left, and the others wait for the VF's rate.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Held {
-    packet: Option<Packet>,
+/// A packet that waits, or none.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename = "Held")]
+struct Saved {
+    packet: Option<SavedPacket>,
     queue: u8,
-    /// Its bytes, behind the headroom; empty without a packet.
-    bytes: Staging,
+    /// Its bytes, behind headroom; empty without a packet.
+    bytes: Vec<u8>,
 }
 
-impl Held {
-    pub(crate) fn is_of(&self, queue: u8) -> bool {
-        self.packet.is_some() && self.queue == queue
-    }
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Packet")]
+struct SavedPacket {
+    first: Data,
+    context: Option<Context>,
+    descriptors: u32,
+    sent: u32,
+}
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.packet.is_none()
-    }
+/// Serializes a packet that waits.
+pub(crate) fn serialize<S: Serializer>(held: &Held<PacketOrders>, to: S) -> Result<S::Ok, S::Error> {
+    let saved = held.kept().map_or_else(Saved::default, |(packet, queue, bytes)| {
+        let PacketOrders { first, context, descriptors } = packet.orders;
+        let packet = SavedPacket { first, context, descriptors, sent: packet.sent };
+        let mut place = vec![0; HEADROOM];
+        place.extend_from_slice(bytes);
+        Saved { packet: Some(packet), queue, bytes: place }
+    });
+    saved.serialize(to)
+}
 
-    pub(crate) fn clear(&mut self) {
-        self.packet = None;
-        self.bytes.set_length(0);
-    }
+/// Deserializes a packet that waits.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Held<PacketOrders>, D::Error> {
+    let Saved { packet, queue, bytes } = Saved::deserialize(from)?;
+    let held = packet.map(|SavedPacket { first, context, descriptors, sent }| {
+        let packet = Packet { orders: PacketOrders { first, context, descriptors }, sent };
+        Held::restore(packet, queue, bytes.get(HEADROOM..).unwrap_or_default())
+    });
+    Ok(held.unwrap_or_default())
+}
 
-    /// Whether it is nothing, or a packet of which some segments have left and others have not.
-    pub(crate) fn is_sound(&self) -> bool {
-        let Some(packet) = &self.packet else { return self.bytes.is_empty() };
-        let segmenter = self.bytes.get(HEADROOM..).and_then(|bytes| packet.segmenter(bytes));
-        packet.context.is_some_and(|context| context.segment)
-            && self.bytes.len() <= HEADROOM + MOST_BYTES
-            && usize::from(self.queue) < MAX_PAIRS
+/// Returns true if there is no packet, or one of which some segments have left and others have not.
+pub(crate) fn is_sound(held: &Held<PacketOrders>) -> bool {
+    held.kept().is_none_or(|(packet, queue, bytes)| {
+        let segmenter = packet.orders.segmenter(bytes, FlagMasks::DEFAULT);
+        bytes.len() <= MOST_BYTES
+            && usize::from(queue) < MAX_PAIRS
             && segmenter.is_some_and(|segmenter| (1..segmenter.count()).contains(&packet.sent))
-    }
-
-    /// Keeps a packet and its bytes, by taking the staging buffer and leaving another.
-    pub(crate) fn keep(&mut self, packet: Packet, queue: u8, staging: &mut Staging) {
-        (self.packet, self.queue) = (Some(packet), queue);
-        mem::swap(&mut self.bytes, staging);
-    }
-
-    /// Puts the bytes of the packet that is kept into the staging buffer. Answers the packet and its queue.
-    pub(crate) fn resume(&mut self, staging: &mut Staging) -> Option<(Packet, u8)> {
-        let packet = self.packet.take()?;
-        mem::swap(&mut self.bytes, staging);
-        self.bytes.set_length(0);
-        Some((packet, self.queue))
-    }
+    })
 }

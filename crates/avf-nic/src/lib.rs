@@ -7,22 +7,25 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`card`] | all functions, and a poll |
+//! | [`card`] | all functions |
+//! | [`poll`] | messages and interrupts |
 //! | `function` | one VF's registers |
-//! | `mailbox` | messages between VF and PF |
-//! | `admin` | the PF's own registers: its admin queues, resets of VFs |
+//! | `mailbox`, `admin` | queues of messages, of VFs and of the PF |
+//! | `messages` | messages between VF and PF |
+//! | `pf` | the PF's own registers: its admin queues, resets of VFs |
 //! | [`doorbell`] | registers that a guest has as memory |
 //! | `interrupt` | vectors, intervals, causes |
 //! | `brake` | a VF that the PF holds back |
 //! | `reset` | what a reset takes and what it leaves |
 //! | `control` | what the PF driver has the card do |
-//! | [`transmit`] | rings: packets out of buffers |
-//! | `forward` | packets to the forwarding plane: checksums, segments |
-//! | `arrival` | frames from the uplink to the plane |
-//! | `ports` | VFs as ports of the plane, frames for them |
+//! | [`transmit`], `sending` | rings: packets out of buffers |
+//! | [`packet`], `held` | what descriptors ask for a packet, and one that waits |
+//! | `forward` | a visit to the queues, frames from the uplink |
+//! | `work` | VFs as sources and sinks of frames (crate `rings`) |
+//! | `ports` | VFs as ports of the plane: tables, rates |
 //! | [`contents`], `scaling` | what a receive descriptor says of a frame, and the queue it goes to |
 //! | `plain` | what descriptors say of plain frames, which travel in bursts (crate `rings`) |
-//! | [`receive`] | rings: frames into buffers |
+//! | [`receive`], `delivery` | rings: frames into buffers |
 //! | [`saved`] | the card and its plane set aside; each part knows what it can be |
 //!
 //! Left out: who gets a frame, which is the forwarding plane's; configuration space (`avf::config`).
@@ -32,28 +35,38 @@
 extern crate alloc;
 
 mod admin;
-mod arrival;
 mod brake;
 pub mod card;
 pub mod contents;
 mod control;
+mod counters;
+mod delivery;
 pub mod doorbell;
 mod forward;
 mod function;
 mod held;
 mod interrupt;
 mod mailbox;
+mod messages;
+pub mod packet;
+mod pf;
 mod plain;
+pub mod poll;
 mod ports;
 pub mod receive;
 mod reset;
 mod ring;
 pub mod saved;
 mod scaling;
-pub mod staging;
+mod sending;
 pub mod transmit;
+mod work;
 
-pub use card::{Card, Counters, Poll};
-pub use receive::{Arrival, Missed};
+pub use card::Card;
+pub use counters::Counters;
+pub use delivery::Arrival;
+pub use packet::PacketOrders;
+pub use poll::Poll;
+pub use receive::Missed;
+pub use rings::{Staging, Taken};
 pub use saved::{Basis, RestoreError, State};
-pub use transmit::{Outgoing, Packet};

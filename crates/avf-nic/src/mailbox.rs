@@ -5,17 +5,15 @@
 //!
 //! Left out: what messages say.
 
-use crate::card::Card;
 use crate::ring::Ring;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode, returned};
-use avf::bits::aqlen;
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
 /// Messages that may wait for a VF: more than a driver that reads them ever has.
-const WAITING: usize = 8;
+pub(crate) const WAITING: usize = 8;
 
 /// Both queues of a VF, and what waits for it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -92,90 +90,13 @@ pub(crate) enum Taken {
     Later,
 }
 
-impl Card {
-    /// Takes the next descriptor of a VF's mailbox, if there is one and it can be reached.
-    pub(crate) fn take_message<B: Bus>(&mut self, vf: u8, bus: &mut B) -> Option<Taken> {
-        let at = self.functions[usize::from(vf)].next_message()?;
-        let taken = self.serve_descriptor(vf, at, bus);
-        if taken.is_err() {
-            let function = &mut self.functions[usize::from(vf)];
-            function.counters.dma_faults += 1;
-            function.mailbox.send.fail();
-        }
-        taken.ok()
-    }
-
-    fn serve_descriptor<B: Bus>(&mut self, vf: u8, at: u64, bus: &mut B) -> Result<Taken, DmaFault> {
-        let own = BusFunction::Vf(vf);
-        let mut descriptor = fetch(bus, own, at)?;
-        let taken = match descriptor.opcode {
-            opcode::QUEUE_SHUTDOWN => Taken::Answered,
-            opcode::SEND_TO_PF => {
-                let body = fetch_body(bus, own, &descriptor, &mut self.body)?;
-                match body {
-                    Some(body) if self.admin.give(vf, &descriptor, body, bus) => Taken::Given,
-                    Some(_) => Taken::Later,
-                    None => Taken::Strange(returned::EINVAL),
-                }
-            }
-            _ => Taken::Strange(returned::ESRCH),
-        };
-        let function = &mut self.functions[usize::from(vf)];
-        match taken {
-            Taken::Later => return Ok(taken),
-            Taken::Strange(why) => {
-                function.counters.strange += 1;
-                descriptor.flags |= flag::ERR;
-                descriptor.return_value = why;
-            }
-            Taken::Given | Taken::Answered => descriptor.return_value = returned::OK,
-        }
-        descriptor.flags |= flag::DD | flag::CMP;
-        // The head moves whatever the write back does: the message is the PF's already.
-        function.mailbox.send.advance();
-        function.counters.messages += u64::from(taken == Taken::Given || taken == Taken::Answered);
-        write_back(bus, own, at, &descriptor)?;
-        Ok(taken)
-    }
-
-    /// Queues a message from the PF for a VF. It is dropped while the VF's receive queue is off: a VF must not get, after a
-    /// reset, an event from before it.
-    pub(crate) fn post<B: Bus>(&mut self, vf: u8, letter: Letter, bus: &mut B) {
-        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
-        if !function.mailbox.receive.is_on() {
-            return;
-        }
-        if function.mailbox.waiting.len() >= WAITING {
-            function.counters.overflowed += 1;
-            function.mailbox.receive.length |= aqlen::OVFL;
-            return;
-        }
-        function.mailbox.waiting.push_back(letter);
-        self.deliver_waiting(vf, bus);
-    }
-
-    /// Puts what waits for a VF into the buffers that it has posted.
-    pub(crate) fn deliver_waiting<B: Bus>(&mut self, vf: u8, bus: &mut B) {
-        let function = &mut self.functions[usize::from(vf)];
-        if !function.master {
-            return;
-        }
-        while let Some(at) = function.mailbox.receive.next()
-            && let Some(letter) = function.mailbox.waiting.pop_front()
-        {
-            if deliver(bus, BusFunction::Vf(vf), at, &letter).is_err() {
-                function.counters.dma_faults += 1;
-                function.mailbox.receive.fail();
-                return;
-            }
-            function.mailbox.receive.advance();
-            function.interrupts.raise_mailbox();
-        }
-    }
-}
-
 /// Puts a message into a posted buffer. One that is too small gets an error instead, which drivers drop.
-fn deliver<B: Bus>(bus: &mut B, own: BusFunction, at: u64, letter: &Letter) -> Result<(), DmaFault> {
+pub(crate) fn deliver<B: Bus>(
+    bus: &mut B,
+    own: BusFunction,
+    at: u64,
+    letter: &Letter,
+) -> Result<(), DmaFault> {
     let posted = fetch(bus, own, at)?;
     let fits = letter.body.len() <= usize::from(posted.length);
     let large = if letter.body.len() > LARGE { flag::LB } else { 0 };

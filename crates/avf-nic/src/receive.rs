@@ -2,11 +2,9 @@
 //! those of the frames that come with it (`rings`). Left out: who gets a frame and in which queue, checksums and hashes, which come
 //! with the frame; the check sequence, which is put behind it before.
 
-use crate::card::Card;
-use crate::function::Function;
 use alloc::boxed::Box;
 use avf::control::RxContext;
-use avf::descriptor::rx::{Cast, Form, WriteBack};
+use avf::descriptor::rx::{Form, WriteBack};
 use avf::ids::{FCS, MAX_FRAME, RING};
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use plane::tag::TAG;
@@ -26,13 +24,6 @@ pub(crate) struct RxQueue {
     /// it is saved.
     #[serde(skip)]
     posted: Option<Box<Posted>>,
-}
-
-/// What is said of a frame that arrives.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Arrival {
-    /// Packet type, checksums, tag, hash, cast, loopback; length and end of packet are the ring's.
-    pub said: WriteBack,
 }
 
 /// Why a frame is not in the ring.
@@ -131,7 +122,7 @@ impl RxQueue {
     }
 
     /// Puts a frame into the ring. The driver is told by [`RxQueue::give_back`].
-    fn fill<B: Bus>(
+    pub(crate) fn fill<B: Bus>(
         &mut self,
         own: BusFunction,
         frame: &[u8],
@@ -181,7 +172,7 @@ impl RxQueue {
 
     /// Gives the driver the descriptors of the frames that were put into the ring; answers whether there were any. If memory
     /// cannot be reached, the queue is stopped.
-    fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) -> Result<bool, DmaFault> {
+    pub(crate) fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) -> Result<bool, DmaFault> {
         // Whatever the tail is by now.
         let Some(ring) = self.ring_up_to(0) else { return Ok(false) };
         let Some(posted) = &mut self.posted else { return Ok(false) };
@@ -199,96 +190,4 @@ impl RxQueue {
 #[inline(always)]
 fn stripped(tag: Option<u16>) -> usize {
     if tag.is_some() { TAG } else { 0 }
-}
-
-impl Function {
-    /// Puts a frame into a receive queue, and counts it. The driver is told by [`Card::give_back`].
-    pub(crate) fn put<B: Bus>(
-        &mut self,
-        (own, queue): (BusFunction, u8),
-        frame: &[u8],
-        said: WriteBack,
-        bus: &mut B,
-    ) -> Result<(), Missed> {
-        let ring = self.rx.get_mut(usize::from(queue)).ok_or(Missed::NotRunning)?;
-        if let Err(missed) = ring.fill(own, frame, said, bus) {
-            return Err(self.count_missed(missed));
-        }
-        self.rx_filled |= 1 << queue;
-        let statistics = &mut self.statistics;
-        statistics.rx_bytes += frame.len().saturating_sub(if said.fcs { FCS } else { 0 }) as u64;
-        *match said.cast {
-            Cast::Unicast => &mut statistics.rx_unicast,
-            Cast::Multicast => &mut statistics.rx_multicast,
-            Cast::Broadcast => &mut statistics.rx_broadcast,
-        } += 1;
-        Ok(())
-    }
-
-    /// A burst has filled buffers of a receive queue with frames to one station.
-    #[inline]
-    pub(crate) fn received(&mut self, queue: u8, frames: usize, bytes: u64) {
-        if let Some(ring) = self.rx.get_mut(usize::from(queue)) {
-            ring.advance(frames);
-            self.rx_filled |= 1 << queue;
-            self.statistics.rx_bytes += bytes;
-            self.statistics.rx_unicast += frames as u64;
-        }
-    }
-
-    #[cold]
-    fn count_missed(&mut self, missed: Missed) -> Missed {
-        self.statistics.rx_discards += 1;
-        self.counters.dma_faults += u64::from(missed == Missed::Fault);
-        missed
-    }
-
-    /// Gives the driver what was put into its queues, and notes the interrupts.
-    fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) {
-        let mut filled = core::mem::take(&mut self.rx_filled);
-        while filled != 0 {
-            let queue = filled.trailing_zeros() as usize;
-            filled &= filled - 1;
-            let given = self.rx[queue].give_back(own, bus);
-            self.counters.dma_faults += u64::from(given.is_err());
-            if let (Ok(true), Some(cause)) = (given, self.rx_causes[queue]) {
-                self.interrupts.raise(cause.vector, cause.itr);
-            }
-        }
-    }
-}
-
-impl Card {
-    /// Puts a frame into a receive queue of a VF, counts it, and notes the interrupt.
-    ///
-    /// # Errors
-    /// [`Missed`]: the frame is nowhere.
-    pub fn receive<B: Bus>(
-        &mut self,
-        vf: u8,
-        queue: u8,
-        frame: &[u8],
-        arrival: &Arrival,
-        bus: &mut B,
-    ) -> Result<(), Missed> {
-        let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
-        let function = function.ok_or(Missed::NoFunction)?;
-        let own = BusFunction::Vf(vf);
-        let said = WriteBack { end_of_packet: true, ..arrival.said };
-        let put = function.put((own, queue), frame, said, bus);
-        function.give_back(own, bus);
-        put
-    }
-
-    /// Gives the drivers of VFs, a bit each, what was put into their queues.
-    pub(crate) fn give_back<B: Bus>(&mut self, bus: &mut B) {
-        let mut reached = core::mem::take(&mut self.reached);
-        while reached != 0 {
-            let vf = reached.trailing_zeros() as u8;
-            reached &= reached - 1;
-            if let Some(function) = self.functions.get_mut(usize::from(vf)) {
-                function.give_back(BusFunction::Vf(vf), bus);
-            }
-        }
-    }
 }

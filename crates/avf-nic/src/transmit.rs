@@ -2,16 +2,16 @@
 //! packet that is not whole yet stays where it is. A malformed one is dropped and counted, and a queue with many
 //! of them is stopped: real cards stop it at the first.
 //!
-//! Left out: checksums and segmentation (`forward`), for which a packet says what was asked.
+//! Left out: checksums and segmentation (`rings`), for which a packet has orders.
 
-use crate::card::Card;
+use crate::packet::PacketOrders;
 use crate::plain::Descriptors;
-use crate::staging::Staging;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
 use avf::ids::{MAX_BUFFERS, MIN_FRAME, RING};
 use pcie::{Access, Bus, DmaFault, Function as BusFunction, Hint, Space};
-use plane::Sender;
+use plane::frame::HEADROOM;
+use rings::{Flaw, Orders, Staging, Taken};
 use serde::{Deserialize, Serialize};
 
 /// Descriptors of a packet at most, contexts among them: what 256 KB in pages take, and some.
@@ -20,8 +20,8 @@ const MOST_DESCRIPTORS: u32 = 80;
 const DESCRIPTORS_A_FRAME: u32 = 8;
 /// Bytes of a packet that is to be segmented.
 pub(crate) const MOST_BYTES: usize = 1 << 18;
-/// Bytes before a packet, where a tag may be inserted.
-const MOST_HEADROOM: usize = 64;
+/// Cost of a malformed packet at most, in frames.
+const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
 /// Malformed packets after which a queue is stopped.
 const PATIENCE: u32 = 64;
 /// Where their count stops.
@@ -44,52 +44,17 @@ pub(crate) struct TxQueue {
     malformed: u32,
     /// The windows of the ring and of its buffers.
     #[serde(skip)]
-    hint: Hint,
+    pub(crate) hint: Hint,
     #[serde(skip)]
     pub(crate) buffers: Hint,
 }
 
-/// What was asked for a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Packet {
-    /// Its first data descriptor: headers, checksums, tag.
-    pub first: Data,
-    /// Segmentation, if it is asked for.
-    pub context: Option<Context>,
-    /// Descriptors that were read for it.
-    pub descriptors: u32,
-    /// Segments that have left.
-    pub sent: u32,
-}
-
-impl Packet {
-    /// What a malformed packet costs at most, in frames.
-    pub(crate) const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
-
-    /// What reading its descriptors cost, in frames. What is left of it is read no more.
-    pub(crate) fn cost(&self) -> usize {
-        if self.sent == 0 { (self.descriptors / DESCRIPTORS_A_FRAME) as usize } else { 1 }
-    }
-}
-
-/// What a visit of a queue brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outgoing {
-    /// A packet; its bytes are in the buffer.
-    Packet(Packet),
-    /// A malformed packet, which is dropped.
-    Dropped,
-    /// None that is whole.
-    Nothing,
-}
-
 /// A packet's descriptors, as far as they were looked at. Its bytes are fetched when its end is known.
 struct Gathered {
-    packet: Packet,
+    packet: PacketOrders,
     /// Where its buffers are.
     buffers: [(u64, u16); MOST_DESCRIPTORS as usize],
     count: usize,
-    descriptors: u32,
     /// It is malformed.
     broken: bool,
     /// Which descriptors are to be given back, a bit each.
@@ -99,7 +64,7 @@ struct Gathered {
 impl Default for Gathered {
     fn default() -> Self {
         let buffers = [(0, 0); MOST_DESCRIPTORS as usize];
-        Self { packet: Packet::default(), buffers, count: 0, descriptors: 0, broken: false, reports: 0 }
+        Self { packet: PacketOrders::default(), buffers, count: 0, broken: false, reports: 0 }
     }
 }
 
@@ -137,21 +102,21 @@ impl TxQueue {
         }
     }
 
-    fn next<B: Bus>(
+    /// Takes the next packet into `into`, behind headroom; returns it with its cost in frames.
+    pub(crate) fn next<B: Bus>(
         &mut self,
         own: BusFunction,
-        headroom: usize,
         into: &mut Staging,
         bus: &mut B,
-    ) -> Result<Outgoing, DmaFault> {
+    ) -> Result<(Taken<PacketOrders>, usize), DmaFault> {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else {
-            return Ok(Outgoing::Nothing);
+            return Ok((Taken::Nothing, 0));
         };
-        into.set_length(headroom);
+        into.set_length(HEADROOM);
         let mut gathered = Gathered::default();
         if !self.gather(&context, own, &mut gathered, bus)? {
             self.rung = false;
-            return Ok(Outgoing::Nothing);
+            return Ok((Taken::Nothing, 0));
         }
         let sound = gathered.is_sound();
         if sound {
@@ -159,13 +124,14 @@ impl TxQueue {
         }
         self.give_back(&context, &gathered, own, bus)?;
         if sound {
-            return Ok(Outgoing::Packet(Packet { descriptors: gathered.descriptors, ..gathered.packet }));
+            let cost = (gathered.packet.descriptors / DESCRIPTORS_A_FRAME) as usize;
+            return Ok((Taken::Packet(gathered.packet), cost));
         }
-        Ok(Outgoing::Dropped)
+        Ok((Taken::Dropped(Flaw::Size), COSTLIEST))
     }
 
     /// A packet was malformed; whether it was one too many, and the queue is stopped.
-    fn spoil(&mut self) -> bool {
+    pub(crate) fn spoil(&mut self) -> bool {
         self.malformed = (self.malformed + 1).min(MOST_MALFORMED);
         self.running &= self.malformed < PATIENCE;
         self.malformed == PATIENCE
@@ -186,7 +152,7 @@ impl TxQueue {
     }
 
     /// The frames of the first descriptors at hand have left: gives these back.
-    fn pass<B: Bus>(
+    pub(crate) fn pass<B: Bus>(
         &mut self,
         plain: &mut Descriptors,
         count: usize,
@@ -230,7 +196,7 @@ impl TxQueue {
             let slot = (self.head + step) % length;
             let mut raw = [0; SIZE];
             bus.dma_read(own, context.base.wrapping_add(u64::from(slot) * SIZE as u64), &mut raw)?;
-            gathered.descriptors = step + 1;
+            gathered.packet.descriptors = step + 1;
             match tx::parse(&raw) {
                 Transmit::Context(context) => gathered.take_context(context),
                 Transmit::Other(_) => gathered.broken = true,
@@ -255,11 +221,11 @@ impl TxQueue {
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         let length = u32::from(context.length);
-        for step in (0..gathered.descriptors).filter(|step| gathered.reports >> step & 1 == 1) {
+        for step in (0..gathered.packet.descriptors).filter(|step| gathered.reports >> step & 1 == 1) {
             let slot = u64::from((self.head + step) % length);
             bus.dma_write(own, context.base.wrapping_add(slot * SIZE as u64 + 8), &tx::done())?;
         }
-        self.advance(context, gathered.descriptors, own, bus)
+        self.advance(context, gathered.packet.descriptors, own, bus)
     }
 }
 
@@ -279,7 +245,7 @@ impl Gathered {
             *buffer = (data.address, data.length);
             self.count += 1;
         }
-        self.reports |= u128::from(data.report_status) << (self.descriptors - 1);
+        self.reports |= u128::from(data.report_status) << (self.packet.descriptors - 1);
     }
 
     fn buffers(&self) -> &[(u64, u16)] {
@@ -292,9 +258,7 @@ impl Gathered {
             if let Some((ahead, length)) = self.buffers().get(at + 1) {
                 bus.prefetch(own, (*ahead, usize::from(*length)), Access::Read);
             }
-            let start = into.len();
-            into.set_length(start + usize::from(*length));
-            bus.dma_read(own, *address, &mut into[start..])?;
+            bus.dma_read(own, *address, into.extend(usize::from(*length)))?;
         }
         Ok(())
     }
@@ -313,77 +277,5 @@ impl Gathered {
             .context
             .is_some_and(|context| context.tag2.is_some() && self.packet.first.tag.is_some());
         !self.broken && !tags && (MIN_FRAME..=MOST_BYTES).contains(&bytes) && fits
-    }
-}
-
-impl Card {
-    /// Takes the next packet out of a transmit queue, its bytes behind `headroom` (64 at most) bytes of a buffer that has
-    /// room for 256 KB, and notes the interrupt.
-    pub fn transmit<B: Bus>(
-        &mut self,
-        vf: u8,
-        queue: u8,
-        headroom: usize,
-        into: &mut Staging,
-        bus: &mut B,
-    ) -> Outgoing {
-        let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
-        let Some(function) = function else { return Outgoing::Nothing };
-        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return Outgoing::Nothing };
-        let outgoing = match ring.next(BusFunction::Vf(vf), headroom.min(MOST_HEADROOM), into, bus) {
-            Ok(outgoing) => outgoing,
-            Err(_) => {
-                ring.running = false;
-                function.counters.dma_faults += 1;
-                return Outgoing::Nothing;
-            }
-        };
-        if outgoing == Outgoing::Nothing {
-            return outgoing;
-        }
-        function.raise_sent(queue);
-        if outgoing == Outgoing::Dropped {
-            self.count_malformed(vf, queue);
-        }
-        outgoing
-    }
-
-    /// Reads up to `most` descriptors that come next in a queue. None while a packet waits between two segments, and none if they
-    /// cannot be read: [`Card::transmit`] finds out.
-    pub(crate) fn next_plain<B: Bus>(&mut self, sender: Sender, most: usize, bus: &mut B) -> &[[u8; SIZE]] {
-        let Self { functions, plain, .. } = self;
-        let (vf, queue) = (sender.port.get(), usize::from(sender.queue));
-        let function = functions.get_mut(usize::from(vf)).filter(|function| function.held.is_empty());
-        let Some(ring) = function.and_then(|function| function.tx.get_mut(queue)) else { return &[] };
-        let (at, left) = ring.ready();
-        let raw = plain.place(left.min(most), at);
-        let space = Space { function: BusFunction::Vf(vf), hint: &mut ring.hint };
-        if raw.is_empty() || bus.read_descriptors(space, at, raw.as_flattened_mut()).is_err() {
-            return &[];
-        }
-        raw
-    }
-
-    /// The frames of the first descriptors that were read have left: gives these back and notes the interrupt.
-    pub(crate) fn pass_plain<B: Bus>(&mut self, sender: Sender, count: usize, bus: &mut B) {
-        let Self { functions, plain, .. } = self;
-        let (vf, queue) = (sender.port.get(), sender.queue);
-        let Some(function) = functions.get_mut(usize::from(vf)).filter(|_| count > 0) else { return };
-        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return };
-        if ring.pass(plain, count, BusFunction::Vf(vf), bus).is_err() {
-            ring.running = false;
-            function.counters.dma_faults += 1;
-            return;
-        }
-        function.raise_sent(queue);
-    }
-
-    /// A packet of a queue was malformed. After many the queue is stopped, until it is set up anew.
-    pub(crate) fn count_malformed(&mut self, vf: u8, queue: u8) {
-        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
-        function.counters.malformed += 1;
-        function.statistics.tx_errors += 1;
-        let stopped = function.tx.get_mut(usize::from(queue)).is_some_and(TxQueue::spoil);
-        function.counters.stopped += u64::from(stopped);
     }
 }

@@ -3,8 +3,9 @@
 //! (`decoded`).
 
 use crate::interrupt::Owners;
+use crate::interrupt::single::Form;
 use crate::state::Card;
-use i82576::bits::{ctrl, mrqc, rctl, rfctl, rxcsum};
+use i82576::bits::{mrqc, rctl, rfctl, rxcsum};
 use i82576::register as r;
 use plane::uplink::Uplink;
 
@@ -13,6 +14,8 @@ use plane::uplink::Uplink;
 pub(crate) struct Conditions {
     /// VFs that exist, and the functions that may master the bus now.
     pub(crate) owners: Owners,
+    /// How the PF interrupts.
+    pub(crate) form: Form,
     /// How the wire is: whether the port has a link, receives at all, and loops back what it sends, in the PHY or before it.
     pub(crate) uplink: Uplink,
     /// Queues belong to pools.
@@ -29,6 +32,7 @@ impl Conditions {
         let (control, queues) = (state.file.get(r::RCTL), state.file.get(r::MRQC) & mrqc::MODE_MASK);
         Self {
             owners: state.masters(),
+            form: state.form(),
             uplink: Uplink {
                 link: state.link,
                 receives: control & rctl::EN != 0,
@@ -44,13 +48,5 @@ impl Conditions {
     /// Descriptors have the RSS hash in the place of a fragment's sum and identification.
     pub(crate) fn tells_hash(&self) -> bool {
         self.checks & rxcsum::PCSD != 0
-    }
-}
-
-impl Card {
-    /// The functions that may master the bus now: none while the PF sleeps or has asked the card to stop.
-    pub(crate) fn masters(&self) -> Owners {
-        let stopped = self.spaces.sleep() || self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
-        Owners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }
     }
 }

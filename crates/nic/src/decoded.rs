@@ -3,7 +3,6 @@
 //! changed: the register table says which those are ([`Forms`]). Left out: the forms themselves, each of which is with
 //! the stop that asks it.
 
-use crate::Nic;
 use crate::file::Map;
 use crate::offload::rss::Rss;
 use crate::policy::{self, Receive};
@@ -35,24 +34,6 @@ impl Derived {
             steering: Steering::load(&state.file),
             stale: Forms::NONE,
             map: Map::new(),
-        }
-    }
-}
-
-impl Nic {
-    /// Decodes anew what is out of date.
-    pub(crate) fn decode(&mut self) {
-        let stale = core::mem::take(&mut self.derived.stale);
-        if stale.has(Forms::SWITCH) {
-            let (tables, receive) = policy::load(&self.state.file, self.state.owners.vfs);
-            self.plane.set_tables(tables);
-            self.derived.receive = receive;
-        }
-        if stale.has(Forms::RSS) {
-            self.derived.rss = Rss::load(&self.state.file);
-        }
-        if stale.has(Forms::STEERING) {
-            self.derived.steering = Steering::load(&self.state.file);
         }
     }
 }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::saved::Damaged;
+use crate::damaged::Damaged;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! The card: a pure state machine, one folder per stop of a frame.
 //!
 //! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] lets it, from a transmit [`queue`], is prepared by
-//! [`offload`], sent to whom [`plane::switch`] says, and ends on the wire or in the receive queues that `steering` finds;
+//! [`offload`] (crate `rings` calls the stops in order), sent to whom [`plane::switch`] says, and ends on the wire or in the receive queues that `steering` finds;
 //! [`interrupt`] and [`moderation`] decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see
 //! of the card.
 //!
@@ -12,18 +12,17 @@
 
 extern crate alloc;
 
-mod arrival;
 mod board;
 mod buffer;
+mod bursts;
 mod conditions;
+mod config;
 pub mod counters;
+mod damaged;
 mod decoded;
-pub mod doorbell;
 pub mod file;
-mod forward;
 pub mod function;
 pub mod interrupt;
-mod link;
 pub mod mailbox;
 pub mod moderation;
 pub mod offload;
@@ -31,18 +30,27 @@ mod police;
 mod policy;
 mod port;
 pub mod queue;
+mod queues;
+mod receive;
 mod rounds;
 mod saved;
 mod scratch;
+mod sizes;
+mod spaces;
+mod stamps;
 mod state;
+mod statistics;
 mod steering;
-mod uncut;
+mod transmit;
 mod uplink;
 mod work;
 
+pub use config::Config;
 pub use counters::{Counters, PoolCounters};
+pub use damaged::Damaged;
+pub use function::doorbell;
 pub use plane::frame::Sealed;
 pub use plane::uplink::Uncut;
 pub use plane::{Unplugged, Wire};
-pub use port::{Budget, Config, Nic, Poll};
-pub use saved::{Basis, Damaged, RestoreError, State};
+pub use port::{Budget, Nic, Poll};
+pub use saved::{Basis, RestoreError, State};

@@ -1,36 +1,24 @@
 //! One port of the card: its state, and the poll that moves frames. Left out: the stops themselves.
 
 use crate::conditions::Conditions;
+use crate::config::Config;
 use crate::counters::Counters;
 use crate::decoded::Derived;
 use crate::interrupt::master_bit;
-use crate::policy::{Plane, port};
-use crate::scratch::{PACKET, Scratch};
+use crate::offload::rss::Rss;
+use crate::policy::Plane;
+use crate::saved::{RestoreError, State};
+use crate::scratch::Scratch;
 use crate::state::Card;
+use crate::steering::Steering;
 use crate::work::Work;
 use crate::{policy, uplink};
-use core::num::NonZeroU64;
-use i82576::register::{self as r, rx, tx};
-use i82576::{MacAddress, Queue, Time};
+use i82576::table::Forms;
+use i82576::{Time, register as r};
+use offload::headers::TYPE_IPV4;
 use pcie::{Bus, Function};
 use plane::Wire;
 use plane::pacing::{Lateness, Pacing};
-
-/// Where the queues' register blocks start; there are 16 of 64 bytes in either kind.
-const RX_BLOCKS: u32 = 0xc000;
-const TX_BLOCKS: u32 = 0xe000;
-
-/// What a port is made with: what silicon finds in its NVM.
-#[derive(Debug, Clone, Copy)]
-pub struct Config {
-    /// The port's own address.
-    pub mac: MacAddress,
-    /// I/O virtualization is on: without it the card has no VFs, and says so in configuration space.
-    pub iov: bool,
-    /// What pools together may send to each other inside the card, bits a second (frame check sequence counted);
-    /// `None` is without a limit. Silicon reaches 2.8 Gb/s (Dong et al., HPCA 2010).
-    pub loopback: Option<NonZeroU64>,
-}
 
 /// How much one poll may do.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +44,7 @@ pub struct Poll {
 }
 
 /// One port: a PF and up to eight VFs. It is a value: a copy goes on where the original stood, so that a port can be
-/// set aside between two polls and continued, or continued twice; [`State`](crate::State) is what of it must be kept for that.
+/// set aside between two polls and continued, or continued twice; [`State`] is what of it must be kept for that.
 #[derive(Debug, Clone)]
 pub struct Nic {
     pub(crate) state: Card,
@@ -82,6 +70,22 @@ impl Nic {
         nic
     }
 
+    /// All that a successor needs to go on where this port stands. To be called between two calls, as everything is.
+    #[must_use]
+    pub fn save(&self) -> State {
+        State::of(&self.state, &self.plane)
+    }
+
+    /// A port that goes on from a state: whatever it is called for, it does as the one that was saved would have.
+    ///
+    /// # Errors
+    /// [`RestoreError`] if no port can be in this state. Whatever a state says that is restored, the port is bounded
+    /// in what it does as any other.
+    pub fn restore(state: State) -> Result<Self, RestoreError> {
+        let (card, plane) = state.resume()?;
+        Ok(Self::of(card, plane))
+    }
+
     /// Moves frames and sends interrupts, as far as the budget goes.
     pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
         self.scratch.now = now;
@@ -95,15 +99,16 @@ impl Nic {
             self.state.interrupts.raise_timer(&mut self.state.file);
         }
         let Self { plane, state, derived, scratch } = self;
-        let mut work = Work { state, derived, scratch, bus };
-        let from_buffer = !work.state.buffer.is_empty() && work.give_waiting(budget.frames, plane);
-        let from_wire = work.receive_from_wire(budget.frames, plane, wire);
+        let Card { file, queues, interrupts, throttle, clock, .. } = state;
+        let mut work = Work { file, queues, interrupts, throttle, clock, derived, scratch, bus };
+        let from_buffer = !work.queues.buffer.is_empty() && work.give_waiting(budget.frames, plane);
+        let from_wire = rings::arrive(&mut work, plane, budget.frames, wire);
         let (from_queues, frame) = work.transmit(budget.frames, plane, wire);
         work.write_back_received(plane);
         uplink::settle(&mut self.plane.tally, &mut self.state.file);
         self.show_storm();
         debug_assert_eq!(self.scratch.conditions, Conditions::of(&self.state));
-        let (owners, form) = (self.scratch.conditions.owners, self.state.form());
+        let Conditions { owners, form, .. } = self.scratch.conditions;
         let interrupt = self.state.interrupts.send(
             &mut self.state.file,
             &mut self.state.throttle,
@@ -117,45 +122,30 @@ impl Nic {
         Poll { more: from_buffer || from_wire || from_queues, deadline }
     }
 
-    /// A register of a queue was written: a doorbell makes a transmit queue ready, and a queue whose ring
-    /// changes forgets what it has fetched.
-    pub(crate) fn queue_written(&mut self, offset: u32) {
-        let queue = usize::from((offset >> 6) as u8 & 0xf);
-        match (offset & !0x3ff, offset & 0x3f) {
-            (RX_BLOCKS, rx::RDBAL | rx::RDBAH | rx::RDLEN | rx::RDH | rx::RXDCTL) => {
-                self.restart_receive(Queue::of_field(queue as u32));
-            }
-            (RX_BLOCKS, rx::RDT) => self.state.rx[queue].decode(&self.state.file),
-            // A queue that goes on, goes on with the packet that it is in.
-            (TX_BLOCKS, tx::TXDCTL) if self.state.tx[queue].goes_on(&self.state.file) => {}
-            (TX_BLOCKS, tx::TDBAL | tx::TDBAH | tx::TDLEN | tx::TDH | tx::TXDCTL) => {
-                self.state.tx[queue].restart(&self.state.file);
-                self.state.tx_ready |= 1 << queue;
-            }
-            (TX_BLOCKS, tx::TDT) => {
-                self.state.tx[queue].decode(&self.state.file);
-                self.state.tx_ready |= 1 << queue;
-            }
-            _ => {}
+    /// Decodes anew what is out of date.
+    pub(crate) fn decode(&mut self) {
+        let stale = core::mem::take(&mut self.derived.stale);
+        if stale.has(Forms::SWITCH) {
+            let (tables, receive) = policy::load(&self.state.file, self.state.owners.vfs);
+            self.plane.set_tables(tables);
+            self.derived.receive = receive;
+        }
+        if stale.has(Forms::RSS) {
+            self.derived.rss = Rss::load(&self.state.file);
+        }
+        if stale.has(Forms::STEERING) {
+            self.derived.steering = Steering::load(&self.state.file);
         }
     }
 
-    /// A register was written that may be about rates.
-    pub(crate) fn pacing_written(&mut self, offset: u32) {
-        self.state.rates.written(&mut self.state.file, &mut self.plane, offset);
-        if offset == r::RTTBCNRC {
-            self.prepare_to_hold();
-        }
-    }
-
-    /// Queues that may have to stop between the segments of a packet get a place to keep it, now rather than when
-    /// a frame passes.
-    fn prepare_to_hold(&mut self) {
-        for (tx, queue) in self.state.tx.iter_mut().zip(Queue::all()) {
-            if !tx.held.is_empty() || self.plane.pacing.may_delay(port(queue.pool())) {
-                tx.held.prepare(PACKET);
-            }
-        }
+    /// A glance at a frame may be all that it takes: no setting asks for its hash, its fragments or its headers, and tags
+    /// are what they usually are.
+    pub(crate) fn may_glance(&self) -> bool {
+        let conditions = &self.scratch.conditions;
+        let tables = self.plane.tables();
+        let usual = tables.outer.is_none() && tables.inner != TYPE_IPV4;
+        let asked = conditions.hashes || !conditions.tells_hash() || self.derived.steering.looks();
+        self.scratch.shortcuts && usual && !asked
     }
 
     /// From now on every frame goes the long way: no flow is remembered, no ring opened for several frames, nothing only

@@ -1,10 +1,10 @@
 //! The rounds of a poll: ready transmit queues are visited in turn, and at the end everybody hears what was received. Left
-//! out: the visit itself (`forward`).
+//! out: the visit itself (`rings::visit`).
 
 use crate::interrupt::single::{Form, VECTOR_0};
 use crate::interrupt::{Direction, queue_vector};
 use crate::policy::{self, port, sender};
-use crate::state::Card;
+use crate::queue::QueueIo;
 use crate::work::Work;
 use i82576::bits::{icr, srrctl, tctl};
 use i82576::register::{self as r, rx};
@@ -23,11 +23,11 @@ impl<B: Bus> Work<'_, B> {
         wire: &mut W,
     ) -> (bool, Option<Time>) {
         let (mut more, mut due, mut served) = (false, None, None);
-        if self.state.tx_ready == 0 || self.state.file.get(r::TCTL) & tctl::EN == 0 {
+        if self.queues.ready == 0 || self.file.get(r::TCTL) & tctl::EN == 0 {
             return (more, due);
         }
-        let first = self.state.first;
-        for queue in Queue::in_turn(self.state.tx_ready, first) {
+        let first = self.queues.first;
+        for queue in Queue::in_turn(self.queues.ready, first) {
             let bit = 1 << queue.get();
             let Some(visited) = plane.visit(sender(queue), budget, self, wire) else { continue };
             if visited.served {
@@ -35,10 +35,10 @@ impl<B: Bus> Work<'_, B> {
             }
             due = [due, visited.due].into_iter().flatten().min();
             more |= visited.left && visited.due.is_none();
-            let ready = self.state.tx_ready;
-            self.state.tx_ready = if visited.left { ready | bit } else { ready & !bit };
+            let ready = self.queues.ready;
+            self.queues.ready = if visited.left { ready | bit } else { ready & !bit };
         }
-        self.state.first = served.map_or(first, |queue| (queue + 1) & 15);
+        self.queues.first = served.map_or(first, |queue| (queue + 1) & 15);
         (more, due)
     }
 
@@ -49,23 +49,26 @@ impl<B: Bus> Work<'_, B> {
         let urgent = core::mem::take(&mut self.scratch.rx_urgent);
         self.settle_received(plane);
         for queue in Queue::in_turn(touched, 0) {
-            let function = self.state.owners.of_queue(queue);
-            let announced = self.state.rx[queue.index()].write_back(&mut self.state.file, function, self.bus);
-            let faulted = self.state.announce(queue, Direction::Rx, announced);
+            let function = self.scratch.conditions.owners.of_queue(queue);
+            let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
+            let announced = self.queues.rx[queue.index()].write_back(&mut io);
+            let faulted = self.announce(queue, Direction::Rx, announced);
             plane.ledger.of(port(queue.pool())).dma_faults += u64::from(faulted);
             if urgent & 1 << queue.get() != 0 {
-                self.state.hurry(queue, self.scratch.now);
+                self.hurry(queue, self.scratch.now);
             }
         }
     }
 }
 
-impl Card {
+impl<B> Work<'_, B> {
     /// What a receive queue has to tell does not wait for its throttle.
     #[cold]
     fn hurry(&mut self, queue: Queue, now: Time) {
-        let own = self.owners.vf_of(queue.pool()).is_some() || self.form() == Form::Vectors;
-        let named = || queue_vector(&self.file, queue, Direction::Rx, self.owners.vfs);
+        let own = self.scratch.conditions.owners.vf_of(queue.pool()).is_some()
+            || self.scratch.conditions.form == Form::Vectors;
+        let vfs = self.scratch.conditions.owners.vfs;
+        let named = || queue_vector(self.file, queue, Direction::Rx, vfs);
         if let Some(vector) = if own { named() } else { Some(VECTOR_0) } {
             let (eitr, gpie) = (self.file.get(r::eitr(vector)), self.file.get(r::GPIE));
             self.throttle.hurry(vector, eitr, gpie, now);
@@ -84,7 +87,13 @@ impl Card {
                 Direction::Tx => icr::TXDW,
                 Direction::Rx => icr::RXDW | self.few_descriptors(queue),
             };
-            self.interrupts.raise_queue(&mut self.file, queue, direction, causes, self.owners.vfs);
+            self.interrupts.raise_queue(
+                self.file,
+                queue,
+                direction,
+                causes,
+                self.scratch.conditions.owners.vfs,
+            );
         }
         announced.is_err()
     }
@@ -92,7 +101,7 @@ impl Card {
     /// RXDMT0, if a receive queue has no more descriptors left than SRRCTL.RDMTS asks for, which is counted.
     fn few_descriptors(&mut self, queue: Queue) -> u32 {
         let few = srrctl::low_threshold(self.file.get(r::rx_block(queue) + rx::SRRCTL));
-        let left = self.rx[queue.index()].available(&self.file);
+        let left = self.queues.rx[queue.index()].available(self.file);
         if few == 0 || left > few {
             return 0;
         }

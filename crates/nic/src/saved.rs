@@ -1,7 +1,6 @@
 //! The form in which a port's state is saved: its card's and its plane's, in one. Left out: versions of the form, which are
 //! those of the whole port's state.
 
-use crate::Nic;
 use crate::board::clock::Clock;
 use crate::board::nvm::Nvm;
 use crate::board::phy::Phy;
@@ -9,14 +8,16 @@ use crate::board::timer::TcpTimer;
 use crate::buffer::PacketBuffer;
 use crate::buffer::saved::SavedFrame;
 use crate::counters::{Counters, PoolCounters};
+use crate::damaged::Damaged;
 use crate::file::RegisterFile;
-use crate::function::config::Spaces;
 use crate::interrupt::{Interrupts, Owners};
 use crate::moderation::Throttle;
 use crate::policy::{self, Plane, Rates, port};
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::transmit::TransmitQueue;
-use crate::state::{Card, queues};
+use crate::queues::{Queues, per_queue};
+use crate::spaces::Spaces;
+use crate::state::Card;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use i82576::ids::{MAX_VFS, QUEUES};
@@ -113,11 +114,6 @@ struct SavedPacing {
     crossing: Account,
 }
 
-/// A part of a state that cannot be, and what is wrong with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Damaged(pub(crate) &'static str);
-
 /// A state that no port can be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the state of the card is damaged: {0}; start the port anew")]
@@ -125,26 +121,6 @@ pub struct RestoreError(#[from] Damaged);
 
 /// Counters below this can go on counting for centuries, and several of them can be added up.
 const MOST_COUNTED: u64 = 1 << 62;
-
-impl Nic {
-    /// All that a successor needs to go on where this port stands. To be called between two calls, as everything is.
-    #[must_use]
-    pub fn save(&self) -> State {
-        State::of(self)
-    }
-
-    /// A port that goes on from a state: whatever it is called for, it does as the one that was saved would have.
-    ///
-    /// # Errors
-    /// [`RestoreError`] if no port can be in this state. Whatever a state says that is restored, the port is bounded
-    /// in what it does as any other.
-    pub fn restore(state: State) -> Result<Self, RestoreError> {
-        let State { basis, waiting } = state;
-        basis.check()?;
-        let (card, plane) = basis.resume(PacketBuffer::restore(&waiting)?);
-        Ok(Self::of(card, plane))
-    }
-}
 
 impl SavedPacing {
     fn of(pacing: &Pacing<MAX_VFS>, rates: &Rates) -> Self {
@@ -186,8 +162,18 @@ impl From<Basis> for State {
 }
 
 impl State {
-    fn of(nic: &Nic) -> Self {
-        Self { basis: Basis::of(nic), waiting: nic.state.buffer.save() }
+    /// The state of a card and its plane.
+    pub(crate) fn of(card: &Card, plane: &Plane) -> Self {
+        Self { basis: Basis::of(card, plane), waiting: card.queues.buffer.save() }
+    }
+
+    /// The card and the plane that go on from here.
+    ///
+    /// # Errors
+    /// [`Damaged`] if no card can be in this state.
+    pub(crate) fn resume(self) -> Result<(Card, Plane), Damaged> {
+        self.basis.check()?;
+        Ok(self.basis.resume(PacketBuffer::restore(&self.waiting)?))
     }
 }
 
@@ -215,7 +201,7 @@ impl Basis {
         rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, what)| Err(Damaged(what)))
     }
 
-    fn of(nic: &Nic) -> Self {
+    fn of(card: &Card, plane: &Plane) -> Self {
         let Card {
             nvm,
             phy,
@@ -227,20 +213,16 @@ impl Basis {
             throttle,
             owners,
             vf_memory,
-            rx,
-            tx,
-            tx_ready,
-            first,
+            queues: Queues { rx, tx, ready: tx_ready, first, buffer: _ },
             io_address,
             carrier,
             link,
             links,
             rates,
-            buffer: _,
-        } = nic.state.clone();
-        let storm = SavedStorm { began: nic.plane.storm.began };
-        let pacing = SavedPacing::of(&nic.plane.pacing, &rates);
-        let counters = nic.plane.ledger.counters;
+        } = card.clone();
+        let storm = SavedStorm { began: plane.storm.began };
+        let pacing = SavedPacing::of(&plane.pacing, &rates);
+        let counters = plane.ledger.counters;
         Self {
             nvm,
             phy,
@@ -307,11 +289,7 @@ impl Basis {
                 throttle,
                 owners,
                 vf_memory,
-                rx: queues(rx),
-                buffer,
-                tx: queues(tx),
-                tx_ready,
-                first,
+                queues: Queues { rx: per_queue(rx), buffer, tx: per_queue(tx), ready: tx_ready, first },
                 io_address,
                 carrier,
                 link,

@@ -2,31 +2,14 @@
 //! poll notes for its own end. Left out: everything that a next call has to know ([`State`](crate::State)).
 
 use crate::conditions::Conditions;
-use crate::forward::MAX_PACKET;
 use crate::queue::receive::Opened;
 use crate::queue::transmit::{Descriptors, NO_DESCRIPTORS};
+use crate::sizes::PACKET;
 use alloc::boxed::Box;
-use alloc::vec;
 use i82576::Time;
-use i82576::ids::{MAX_FRAME, QUEUES};
+use i82576::ids::QUEUES;
 use pcie::Function;
-use plane::frame::HEADROOM;
-use rings::Frames;
-
-/// Bytes that a packet may need in its place.
-pub(crate) const PACKET: usize = HEADROOM + MAX_PACKET;
-
-/// Bytes that a frame may need in its place.
-const FRAME: usize = HEADROOM + MAX_FRAME;
-
-/// Where frames are while they pass through.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Staging {
-    /// A packet of a transmit queue.
-    pub(crate) packet: Box<[u8]>,
-    /// A frame: from the wire, of a transmit queue, or a segment of the packet.
-    pub(crate) frame: Box<[u8]>,
-}
+use rings::Places;
 
 /// A receive queue in a poll.
 #[derive(Debug, Clone, Copy)]
@@ -60,10 +43,8 @@ pub(crate) struct Scratch {
     pub(crate) opened: u16,
     /// The receive queues, sixteen, as far as they were looked at in this poll.
     pub(crate) receiving: [Receiving; QUEUES],
-    /// Where frames are.
-    pub(crate) staging: Staging,
-    /// Plain frames that are on their way together; `None` while they are lent to `rings`.
-    pub(crate) burst: Option<Box<Frames>>,
+    /// Private memory of frames and packets; `None` while it is lent to `rings`.
+    pub(crate) places: Option<Box<Places>>,
     /// Requests for memory that were refused since they were counted.
     pub(crate) faults: u64,
     /// The descriptors of the packet that is taken from a transmit queue.
@@ -73,7 +54,6 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Nothing is under way.
     pub(crate) fn new() -> Self {
-        let [packet, frame] = [PACKET, FRAME].map(|bytes| vec![0; bytes].into_boxed_slice());
         Self {
             now: Time::ZERO,
             conditions: Conditions::default(),
@@ -83,8 +63,7 @@ impl Scratch {
             rx_urgent: 0,
             opened: 0,
             receiving: [Receiving::NOTHING; QUEUES],
-            staging: Staging { packet, frame },
-            burst: Some(Frames::new()),
+            places: Some(Places::new(PACKET)),
             faults: 0,
             descriptors: NO_DESCRIPTORS,
         }

@@ -2,34 +2,21 @@
 //! needs to go on where it stood. Left out: what follows from it ([`Derived`](crate::decoded::Derived)), what lasts no
 //! longer than a call ([`Scratch`](crate::scratch::Scratch)), and the form in which it is saved.
 
-use crate::Config;
 use crate::board::clock::Clock;
 use crate::board::nvm::Nvm;
 use crate::board::phy::Phy;
 use crate::board::timer::TcpTimer;
-use crate::buffer::PacketBuffer;
+use crate::config::Config;
 use crate::file::RegisterFile;
-use crate::function::config::Spaces;
+use crate::interrupt::single::Form;
 use crate::interrupt::{Interrupts, Owners};
 use crate::moderation::Throttle;
 use crate::policy::Rates;
-use crate::queue::receive::ReceiveQueue;
-use crate::queue::transmit::TransmitQueue;
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use i82576::Queue;
-use i82576::bits::rah;
-use i82576::ids::{MAX_VFS, QUEUES};
+use crate::queues::Queues;
+use crate::spaces::Spaces;
+use i82576::bits::{ctrl, gpie, rah};
+use i82576::ids::MAX_VFS;
 use i82576::register as r;
-
-/// Something of each queue. That their number is part of the type saves a check wherever one is asked for.
-pub(crate) type Queues<T> = Box<[T; QUEUES]>;
-
-/// What each queue has, of all sixteen, in their order.
-pub(crate) fn queues<T>(all: Vec<T>) -> Queues<T> {
-    let Ok(all) = all.into_boxed_slice().try_into() else { unreachable!("there are sixteen queues") };
-    all
-}
 
 /// The card of a port between two calls. Moments in it are those of the clock that the calls were given.
 #[derive(Debug, Clone)]
@@ -54,16 +41,8 @@ pub(crate) struct Card {
     pub(crate) owners: Owners,
     /// VFs answer memory requests, as the SR-IOV capability says.
     pub(crate) vf_memory: bool,
-    /// The receive queues, sixteen: descriptors fetched ahead, and filled and not given back.
-    pub(crate) rx: Queues<ReceiveQueue>,
-    /// Frames that wait for their queues to get descriptors.
-    pub(crate) buffer: PacketBuffer,
-    /// The transmit queues, sixteen: descriptors fetched ahead, contexts, and packets of which segments wait.
-    pub(crate) tx: Queues<TransmitQueue>,
-    /// Transmit queues that may have something to send, a bit each.
-    pub(crate) tx_ready: u16,
-    /// Transmit queue at which the next round starts, so that none is always first.
-    pub(crate) first: u8,
+    /// Receive and transmit queues, and the packet buffer.
+    pub(crate) queues: Queues,
     /// IOADDR.
     pub(crate) io_address: u32,
     /// The wire carries a signal.
@@ -90,11 +69,7 @@ impl Card {
             throttle: Throttle::new(),
             owners: Owners { vfs: 0, masters: 0 },
             vf_memory: false,
-            rx: queues(Queue::all().map(ReceiveQueue::new).collect()),
-            buffer: PacketBuffer::new(),
-            tx: queues(Queue::all().map(TransmitQueue::new).collect()),
-            tx_ready: 0,
-            first: 0,
+            queues: Queues::new(),
             io_address: 0,
             carrier: false,
             link: false,
@@ -103,6 +78,17 @@ impl Card {
         };
         state.load_address();
         state
+    }
+
+    /// How the PF interrupts.
+    pub(crate) fn form(&self) -> Form {
+        self.spaces.form(self.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0)
+    }
+
+    /// The functions that may master the bus now: none while the PF sleeps or has asked the card to stop.
+    pub(crate) fn masters(&self) -> Owners {
+        let stopped = self.spaces.sleep() || self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
+        Owners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }
     }
 
     /// RAL0 and RAH0 are loaded from the NVM at each reset.

@@ -1,16 +1,28 @@
-//! The card at work: all that its frame path may touch in a poll, beside the plane, which calls it and which it calls. Left
-//! out: what it does (`forward`, `arrival`).
+//! The card at work: the parts of it that its frame path touches in a poll, beside the plane, which calls it and which it calls. Left
+//! out: what it does (`transmit`, `receive`, `bursts`).
 
+use crate::board::clock::Clock;
 use crate::decoded::Derived;
+use crate::file::RegisterFile;
+use crate::interrupt::Interrupts;
+use crate::moderation::Throttle;
+use crate::queues::Queues;
 use crate::scratch::Scratch;
-use crate::state::Card;
 
 /// The card at work.
 #[derive(Debug)]
 pub(crate) struct Work<'a, B> {
-    /// What resets clear.
-    pub(crate) state: &'a mut Card,
-    /// What follows from it.
+    /// Every register.
+    pub(crate) file: &'a mut RegisterFile,
+    /// The queues, and what waits for them.
+    pub(crate) queues: &'a mut Queues,
+    /// Causes of interrupts.
+    pub(crate) interrupts: &'a mut Interrupts,
+    /// Intervals of vectors, which urgent frames shorten.
+    pub(crate) throttle: &'a mut Throttle,
+    /// SYSTIM, for time stamps.
+    pub(crate) clock: &'a Clock,
+    /// Decoded registers.
     pub(crate) derived: &'a Derived,
     /// What lasts no longer than the poll.
     pub(crate) scratch: &'a mut Scratch,

@@ -4,7 +4,7 @@
 use plane::frame::Transport;
 
 /// A packet by its sender's account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
     /// Bytes before the IP header.
     pub mac_length: usize,

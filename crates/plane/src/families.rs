@@ -1,9 +1,9 @@
 //! Two families of ports on one plane. For three, nest [`Joined`]. Left out: which family a port belongs to; whoever makes
 //! the plane decides that.
 
-use crate::forward::{About, Forwarded, Missed, Sink};
 use crate::frame::Frame;
 use crate::ledger::{PortCounters, Traffic};
+use crate::sink::{About, Forwarded, Missed, Sink};
 use crate::source::{Lane, Sender, Source};
 use crate::uplink::Uncut;
 use crate::{Port, Ports};

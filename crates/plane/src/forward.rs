@@ -4,78 +4,13 @@
 use crate::frame::{Ends, Frame};
 use crate::ledger::{Ledger, PortCounters};
 use crate::pacing::Pacing;
+use crate::sink::{About, Fate, Forwarded, Missed, Sink};
 use crate::switch::{Decision, Flows, Origin, Reason, Storm, Tables};
 use crate::uplink::{Tally, Uplink, Wire, is_truncated};
-use crate::watch::{Loss, Seen, Watched, Way};
+use crate::watch::{Loss, Seen, Way};
+use crate::watched::Watched;
 use crate::{Port, Ports};
 use units::{MacAddress, Time};
-
-/// What a port that gets a frame is told of it.
-#[derive(Debug, Clone, Copy)]
-pub struct About {
-    /// It comes from the uplink.
-    pub from_uplink: bool,
-    /// No other port gets it.
-    pub alone: bool,
-    /// No exact filter knows its destination.
-    pub inexact: bool,
-    /// The port wants frame and tag apart.
-    pub strips: bool,
-}
-
-/// Why a port did not get a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
-    /// It is not set up.
-    Disabled,
-    /// It has no room for the whole frame, and frames that it has no room for are to be dropped.
-    Dropped,
-    /// It has no room for the whole frame. The frame should have waited for room, and there was no place for that.
-    Full,
-    /// It has no room for the whole frame yet, and has put the frame where it waits. The plane is told when the port has the
-    /// frame ([`Plane::came_late`]).
-    Waits,
-    /// Its memory is not there.
-    Fault,
-}
-
-/// The side of a family's ports that takes frames.
-pub trait Sink {
-    /// What is found out about a frame once, for all ports that get it.
-    type Findings: Default;
-
-    /// Puts a frame into a port's own buffers; answers its bytes there, check sequence excluded.
-    ///
-    /// # Errors
-    /// [`Missed`]: the port's owner sees nothing of the frame.
-    fn deliver(
-        &mut self,
-        port: Port,
-        frame: &mut Frame<'_>,
-        about: About,
-        findings: &mut Self::Findings,
-    ) -> Result<usize, Missed>;
-}
-
-/// What became of a frame for a port, from bad to good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
-    /// It should have waited for room, and there was no place for that.
-    Missed,
-    /// It was for the port, and was dropped there.
-    Dropped,
-    /// The port has it, or has a place where it waits.
-    Reached,
-}
-
-/// What the sender is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Forwarded {
-    /// The frame was one that the sender may not send.
-    pub refused: Option<Reason>,
-    /// It has left by the uplink.
-    pub sent: bool,
-}
 
 /// A forwarding plane of `N` ports.
 #[derive(Debug, Clone)]

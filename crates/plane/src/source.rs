@@ -3,9 +3,10 @@
 //! family decides that, which knows the queues that are ready.
 
 use crate::Port;
-use crate::forward::{Forwarded, Plane, Sink};
+use crate::forward::Plane;
 use crate::frame::{Ends, Frame};
 use crate::ledger::{PortCounters, Traffic};
+use crate::sink::{Forwarded, Sink};
 use crate::switch::Origin;
 use crate::tag::TAG;
 use crate::uplink::{Uncut, Wire};

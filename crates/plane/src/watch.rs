@@ -1,10 +1,8 @@
 //! What a capture is told of the plane: each frame at each place, and what became of it there. A capture changes nothing;
 //! without one a frame pays one look. Left out: which captures there are, and what for.
 
-use crate::forward::{About, Missed, Sink};
-use crate::frame::Frame;
+use crate::sink::Missed;
 use crate::switch::{Origin, Reason};
-use crate::{Port, Wire};
 
 /// A frame at a place of the plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,28 +39,4 @@ pub enum Loss {
     Unclaimed,
     /// The uplink has dropped it.
     Uplink,
-}
-
-/// Ports whose frames are captured.
-pub(crate) struct Watched<'a, S, W> {
-    pub(crate) sinks: &'a mut S,
-    pub(crate) wire: &'a mut W,
-}
-
-impl<S: Sink, W: Wire> Sink for Watched<'_, S, W> {
-    type Findings = S::Findings;
-
-    fn deliver(
-        &mut self,
-        port: Port,
-        frame: &mut Frame<'_>,
-        about: About,
-        findings: &mut Self::Findings,
-    ) -> Result<usize, Missed> {
-        let told = self.sinks.deliver(port, frame, about, findings);
-        // One that waits has come as far as the port's own receive buffer.
-        let lost = told.err().filter(|missed| *missed != Missed::Waits).map(Loss::Missed);
-        self.wire.watch(Seen { at: Origin::Port(port), way: Way::Out, lost }, frame.tagged());
-        told
-    }
 }

@@ -1,8 +1,10 @@
-//! The traits of a family of cards: its next descriptors, a port's receive queue, and its descriptor formats. Left out: the way of a
-//! frame (`forward`, `deliver`).
+//! The traits of a family of cards in bursts: its next descriptors, a port's receive queue, and its descriptor formats. Left out: the
+//! way of a frame (`forward`, `deliver`), and frames that travel alone (`packets`).
 
+use crate::places::Places;
 use crate::posted::Posted;
 use crate::ring::Ring;
+use alloc::boxed::Box;
 use core::ops::RangeInclusive;
 use offload::plain::{Plain, PlainKind};
 use pcie::{Bus, Function, Hint};
@@ -77,6 +79,14 @@ pub trait Card: Sink {
     /// Receive descriptors.
     type RxFormat: RxFormat;
 
+    /// Returns the place of the card's private memory, which is empty while frames pass. It may be empty before.
+    fn places(&mut self) -> &mut Option<Box<Places>>;
+
+    /// Returns true if no frame travels in a burst. Tests compare bursts with the careful way.
+    fn is_careful(&self) -> bool {
+        false
+    }
+
     /// Returns true if plain frames may be received after one look at their heads; else every frame is sent alone.
     fn judges(&self) -> bool;
 
@@ -102,10 +112,18 @@ pub trait Card: Sink {
     fn refused(&mut self, sender: Sender, reason: Reason);
 
     /// Returns true if a port spreads frames over several queues.
-    fn spreads(&self, port: Port) -> bool;
+    #[inline]
+    fn spreads(&self, port: Port) -> bool {
+        let _ = port;
+        false
+    }
 
     /// The queue of a frame for a port.
-    fn spread(&mut self, port: Port, frame: &Plain<'_>) -> Spread;
+    #[inline]
+    fn spread(&mut self, port: Port, frame: &Plain<'_>) -> Spread {
+        let _ = (port, frame);
+        (0, None)
+    }
 
     /// A port's receive queue; `None` if it does not run, or has to look closely at frames.
     fn receiver(
@@ -116,7 +134,10 @@ pub trait Card: Sink {
     ) -> Option<Receiver<'_, Self::Bus, Self::RxFormat>>;
 
     /// Counts frames, and their bytes in sum, that a receive queue has got.
-    fn received(&mut self, port: Port, queue: u8, frames: usize, bytes: u64);
+    #[inline]
+    fn received(&mut self, port: Port, queue: u8, frames: usize, bytes: u64) {
+        let _ = (port, queue, frames, bytes);
+    }
 }
 
 /// A frame does not fit the checksums that were asked for.

@@ -16,7 +16,12 @@ pub(crate) const AHEAD: usize = 4;
 /// Puts a plain frame into one buffer of the one port that gets it; returns its bytes there, check sequence excluded. `None`, and
 /// nothing has happened, if it is for several ports, not plain, or does not fit.
 #[inline(always)]
-pub fn deliver<C: Card>(card: &mut C, port: Port, frame: &mut Frame<'_>, about: About) -> Option<usize> {
+pub(crate) fn deliver_plain<C: Card>(
+    card: &mut C,
+    port: Port,
+    frame: &mut Frame<'_>,
+    about: About,
+) -> Option<usize> {
     if !about.alone || frame.ends().is_to_group() {
         return None;
     }

@@ -3,16 +3,13 @@
 
 use crate::card::{Card, Terms, TxFormat};
 use crate::deliver::AHEAD;
-use crate::frames::Frames;
+use crate::frames::{Frames, SHORTEST};
 use core::ops::Range;
 use offload::plain::Plain;
 use pcie::burst::{BURST, LONGEST};
 use pcie::{Access, Bus, Function, Hint, Space};
 use plane::frame::{Ends, Frame, HEADROOM};
 use plane::{BurstTerms, Lane, Port, Sender, Verdict};
-
-/// Bytes of the shortest frame, check sequence excluded.
-const SHORTEST: u32 = 60;
 
 /// The sender of a burst.
 struct Source {
@@ -25,7 +22,7 @@ struct Source {
 /// Sends the plain frames that come next in a queue, a burst and `budget` at most, as long as they are due. Returns how many have
 /// left. If it is none, what comes next is not plain, or is a frame that cannot be read: the family takes it in its own way.
 #[inline(never)]
-pub fn forward<C: Card, L: Lane>(
+pub(crate) fn forward<C: Card, L: Lane>(
     card: &mut C,
     sender: Sender,
     frames: &mut Frames,

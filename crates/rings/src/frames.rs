@@ -7,14 +7,27 @@ use pcie::Iova;
 use pcie::burst::{BURST, HEAD};
 use plane::Verdict;
 use plane::frame::HEADROOM;
+use units::FCS;
 
-/// Bytes of the longest frame that a plain descriptor may have.
-pub(crate) const LONGEST_FRAME: usize = 9728;
+/// Bytes of the shortest frame, check sequence excluded.
+pub(crate) const SHORTEST: u32 = 60;
+/// Bytes of the longest frame, check sequence excluded.
+pub(crate) const LONGEST_FRAME: usize = 9728 - FCS;
+
+/// Pads the frame of `length` bytes at the start of `place` with zeros to the shortest that Ethernet has; returns its length then.
+#[inline(always)]
+pub(crate) fn pad(place: &mut [u8], length: usize) -> usize {
+    let padded = length.max(SHORTEST as usize).min(place.len());
+    if length < padded {
+        place[length..padded].fill(0);
+    }
+    padded
+}
 
 /// A place for a burst of frames.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
-pub struct Frames {
+pub(crate) struct Frames {
     pub(crate) heads: [[u8; HEAD]; BURST],
     /// Addresses of the sender's buffers.
     pub(crate) sources: [Iova; BURST],
@@ -30,15 +43,14 @@ pub struct Frames {
     pub(crate) sums: [u64; BURST],
     /// Receive queue and hash, while a run goes to a port that spreads frames over queues.
     pub(crate) spread: [(u8, Option<u32>); BURST],
-    /// A frame that is sent alone.
+    /// A frame that travels alone: sent as it is, cut from a packet, or from the uplink.
     pub(crate) staging: Box<[u8]>,
 }
 
 impl Frames {
     /// A place without a frame in it.
-    #[must_use]
-    pub fn new() -> Box<Self> {
-        Box::new(Self {
+    pub(crate) fn new() -> Self {
+        Self {
             heads: [[0; HEAD]; BURST],
             sources: [0; BURST],
             lengths: [0; BURST],
@@ -48,7 +60,7 @@ impl Frames {
             targets: [0; BURST],
             sums: [0; BURST],
             spread: [(0, None); BURST],
-            staging: vec![0; HEADROOM + LONGEST_FRAME].into_boxed_slice(),
-        })
+            staging: vec![0; HEADROOM + LONGEST_FRAME + FCS].into_boxed_slice(),
+        }
     }
 }

@@ -6,24 +6,50 @@
 //!
 //! A family implements [`Card`]: which descriptors come next, where a port receives, and its descriptor format ([`TxFormat`],
 //! [`RxFormat`]). A frame for which a burst has no verdict is copied to private memory as a whole and sent through the plane alone.
-//! Whatever is not one plain descriptor is the family's own.
 //!
-//! Left out: registers, contexts, segments, and which ring a frame of several queues goes to.
+//! Any other packet takes the careful way, for which a family implements [`Packets`]: the next packet of a queue, copied to private
+//! memory, and what its descriptors ask for ([`Orders`]). The packet gets its checksums or is cut into segments, as its port's rate
+//! allows; what is left of it waits ([`Held`]). A frame that is not plain for its receiver is looked at and put into buffers by
+//! [`Arrivals`], and so is one from the uplink.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `card`, `packets` | traits of a family: bursts, and the careful way |
+//! | `visit` | a visit to a transmit queue: bursts, and packets between them |
+//! | `forward`, `frames` | a burst from a transmit queue |
+//! | `send`, `packet`, `held` | a packet, or the rest of one that waits |
+//! | `arrive`, `deliver` | a frame into a receive queue, from the plane or from the uplink |
+//! | `ring`, `posted` | indices of a ring, posted receive descriptors |
+//! | `places`, `staging` | private memory |
+//!
+//! Left out: registers, contexts, and which ring a frame of several queues goes to.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod arrive;
 mod card;
 mod deliver;
 mod forward;
 mod frames;
+mod held;
+mod packet;
+mod packets;
+mod places;
 mod posted;
 mod ring;
+mod send;
+mod staging;
+mod visit;
 
+pub use arrive::{arrive, deliver};
 pub use card::{Card, Misfit, Receiver, RxFormat, Spread, Terms, TxFormat};
-pub use deliver::deliver;
-pub use forward::forward;
-pub use frames::Frames;
+pub use held::Held;
+pub use packet::{Flaw, Orders, Packet, Taken};
+pub use packets::{Arrivals, Packets};
+pub use places::Places;
 pub use posted::Posted;
 pub use ring::Ring;
+pub use staging::Staging;
+pub use visit::visit;

@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("plane", &["units"]),
     ("offload", &["plane"]),
     ("capture-filter", &[]),
-    ("rings", &["pcie", "plane", "offload"]),
+    ("rings", &["units", "pcie", "plane", "offload"]),
     ("i82576", &["pcie", "units"]),
     ("avf", &["pcie"]),
     ("nic", &["pcie", "plane", "offload", "rings", "i82576"]),

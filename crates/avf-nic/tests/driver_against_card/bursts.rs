@@ -8,7 +8,6 @@ use avf::descriptor::rx::{self, Form};
 use avf::descriptor::tx::{Context, Data, Ip, L4};
 use avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use avf::register as r;
-use avf_nic::staging::Staging;
 use pcie::Function;
 use plane::Port;
 use plane::switch::{Ids, Mirrors, Rule};
@@ -116,7 +115,6 @@ struct Guests {
     /// The first receive descriptor of each queue that was not found used.
     heads: [[u32; 2]; VFS as usize],
     forms: [Form; VFS as usize],
-    staging: Staging,
 }
 
 impl Guests {
@@ -137,7 +135,7 @@ impl Guests {
             }
         }
         let (tails, heads, forms) = Default::default();
-        let mut guests = Self { world, tails, heads, forms, staging: Staging::default() };
+        let mut guests = Self { world, tails, heads, forms };
         (0..VFS).for_each(|vf| guests.set_up(vf, [vf, 3, 3], false));
         guests
     }
@@ -270,14 +268,14 @@ impl Guests {
     }
 
     fn poll(&mut self, later: u64, budget: usize) {
-        let Self { world: World { card, memories, plane, mirrors, cable, now, .. }, staging, .. } = self;
+        let Self { world: World { card, memories, plane, mirrors, cable, now, .. }, .. } = self;
         let plane = plane.as_mut().unwrap();
         *now = Time::from_nanos(now.as_nanos() + later);
         card.poll(*now, memories);
         card.apply_policy(plane, mirrors);
         plane.now = *now;
-        card.arrive(plane, budget, staging, memories, cable);
-        card.forward(plane, budget, staging, memories, cable);
+        card.arrive(plane, budget, memories, cable);
+        card.forward(plane, budget, memories, cable);
         card.poll(*now, memories);
     }
 

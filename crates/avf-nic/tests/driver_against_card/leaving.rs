@@ -5,7 +5,6 @@ use crate::offloads::{SUMS, all_of, away, cut, ring_of, two};
 use crate::world::World;
 use avf::control::Control;
 use avf::descriptor::tx::{Context, Data, Ip, L4};
-use avf_nic::staging::Staging;
 use core::time::Duration;
 use offload::uncut;
 use plane::Wire;
@@ -19,10 +18,10 @@ fn a_packet_costs_as_many_frames_of_a_visit_as_it_has_segments() {
     for _ in 0..3 {
         assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
     }
-    let (mut plane, mut staging) = (world.plane.take().unwrap(), Staging::default());
+    let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &Mirrors::NONE);
     let mut visit = |world: &mut World| {
-        let more = world.card.forward(&mut plane, 16, &mut staging, &mut world.memories, &mut world.cable);
+        let more = world.card.forward(&mut plane, 16, &mut world.memories, &mut world.cable);
         (more, world.cable.0.len())
     };
     assert_eq!(visit(&mut world), (true, 30), "15 fit into 16, and the next begins");
@@ -32,13 +31,13 @@ fn a_packet_costs_as_many_frames_of_a_visit_as_it_has_segments() {
 #[test]
 fn frames_and_segments_cost_no_allocation_once_buffers_are_there() {
     let (mut world, mut a, mut b) = two(|_| {});
-    let (mut plane, mut staging) = (world.plane.take().unwrap(), Staging::default());
+    let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &Mirrors::NONE);
     for round in 0..4 {
         assert!(a.transmit_with(&mut world.vf(0), 0, &tcp4(&[7; 9_000]), &cut(1_000)));
         assert!(a.transmit_with(&mut world.vf(0), 1, &udp6(&[8; 900]), &SUMS));
         let counted = allocation_counter::measure(|| {
-            world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut world.cable);
+            world.card.forward(&mut plane, 64, &mut world.memories, &mut world.cable);
         });
         assert_eq!(all_of(&mut world, &mut b).len(), 10);
         assert!(round < 2 || counted.count_total == 0, "{} allocations", counted.count_total);
@@ -91,15 +90,15 @@ fn an_uplink_that_cuts_gets_the_packet_whole_and_the_frames_are_the_same() {
         for cuts in [false, true] {
             let (mut world, mut a, _) = two(|_| {});
             assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
-            let (mut plane, mut staging) = (world.plane.take().unwrap(), Staging::default());
+            let mut plane = world.plane.take().unwrap();
             world.card.apply_policy(&mut plane, &Mirrors::NONE);
             let mut wire = Cutting::default();
             if cuts {
-                world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut wire);
+                world.card.forward(&mut plane, 64, &mut world.memories, &mut wire);
                 assert_eq!(wire.0, [packet.len()]);
                 frames.push(wire.1);
             } else {
-                world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut world.cable);
+                world.card.forward(&mut plane, 64, &mut world.memories, &mut world.cable);
                 frames.push(core::mem::take(&mut world.cable.0));
             }
             assert_eq!(world.card.statistics(0).tx_unicast, 9);

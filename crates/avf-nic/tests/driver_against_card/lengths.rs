@@ -5,7 +5,6 @@ use crate::leaving::Cutting;
 use crate::offloads::{SUMS, all_of, away, cut, two};
 use crate::world::{World, mac};
 use avf::control::{Control, Order, Tags};
-use avf_nic::staging::Staging;
 use driver::avf::vf::{TxOffload, Vf};
 use plane::switch::Mirrors;
 use policy::PortVlan;
@@ -75,14 +74,14 @@ fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
 
 /// Moves frames once, by an uplink that cuts packets or by one that does not; returns the lengths of what left.
 fn left(world: &mut World, cuts: bool) -> Vec<usize> {
-    let (mut plane, mut staging) = (world.plane.take().unwrap(), Staging::default());
+    let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &Mirrors::NONE);
     let mut wire = Cutting::default();
     if cuts {
-        world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut wire);
+        world.card.forward(&mut plane, 64, &mut world.memories, &mut wire);
         return wire.frames().iter().map(Vec::len).collect();
     }
-    world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut world.cable);
+    world.card.forward(&mut plane, 64, &mut world.memories, &mut world.cable);
     core::mem::take(&mut world.cable.0).iter().map(Vec::len).collect()
 }
 

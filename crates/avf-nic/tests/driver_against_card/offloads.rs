@@ -12,6 +12,7 @@ use driver::avf::vf::{Received, TxOffload, Vf};
 use offload::crc::crc32c;
 use offload::{Headers, verify};
 use pcie::Function;
+use plane::switch::Mirrors;
 use policy::VfPolicy;
 use proptest::prelude::{any, prop, proptest};
 
@@ -206,6 +207,14 @@ fn asking_for_stripping_after_a_reset_does_not_end_inserting() {
 
 /// Transmit queue 0 of VF 0 with these descriptors, and a packet at 0x1000; what left by the uplink.
 pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (World, Vec<Vec<u8>>) {
+    let mut world = ring_with(descriptors, packet);
+    world.round();
+    let left = core::mem::take(&mut world.cable.0);
+    (world, left)
+}
+
+/// Puts descriptors into a ring of VF 0, and a packet into the memory behind it.
+fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> World {
     let (mut world, _, _) = two(|policy| policy.spoofchk = false);
     world.card.order(0, Order::ConfigureTx(0, TxContext { base: 0, length: 256, head_address: None }));
     world.card.order(0, Order::Run { rx: 1, tx: 1 });
@@ -213,9 +222,7 @@ pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (World, 
     memory[..descriptors.len() * tx::SIZE].copy_from_slice(descriptors.as_flattened());
     memory[0x1000..0x1000 + packet.len()].copy_from_slice(packet);
     world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
-    world.round();
-    let left = core::mem::take(&mut world.cable.0);
-    (world, left)
+    world
 }
 
 /// A packet to somebody beyond the uplink, and the descriptor of all of it.
@@ -305,4 +312,15 @@ fn a_queue_with_many_requests_without_sense_is_stopped() {
     let (world, left) = ring_of(&[&[bad.emit(); 70][..], &[data.emit()]].concat(), &packet);
     let counters = world.card.counters(0).unwrap();
     assert_eq!((counters.malformed, counters.stopped, left.len()), (64, 1, 0));
+}
+
+#[test]
+fn stopped_queue_has_no_more_to_send() {
+    let (packet, data) = away(tcp4(&[7; 100]));
+    let bad = Data { l4: L4::Tcp, ip: Ip::V4, mac_length: 14, ip_length: 20, length: 40, ..data };
+    let mut world = ring_with(&[bad.emit(); 70], &packet);
+    let mut plane = world.plane.take().unwrap();
+    world.card.apply_policy(&mut plane, &Mirrors::NONE);
+    assert!(!world.card.forward(&mut plane, 128, &mut world.memories, &mut world.cable));
+    assert_eq!(world.card.counters(0).unwrap().stopped, 1);
 }

@@ -4,7 +4,6 @@
 use avf::register as r;
 use avf_nic::Card;
 use avf_nic::doorbell::REGISTERS;
-use avf_nic::staging::Staging;
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::Plane;
 use plane::switch::Mirrors;
@@ -35,15 +34,15 @@ impl Bus for Everywhere {
 /// at a time that lies ahead: one that has passed would keep the port awake for ever.
 pub(crate) fn poke(card: &mut Card, plane: &mut Plane<64>) {
     let now = Time::from_micros(3_000_000);
-    let (mut bus, mut staging, mut wire) = (Everywhere { requests: 0 }, Staging::default(), Unplugged);
+    let (mut bus, mut wire) = (Everywhere { requests: 0 }, Unplugged);
     card.apply_policy(plane, &Mirrors::NONE);
     plane.now = now;
     plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
     for round in 0..4 {
         for _ in 0..3 {
             plane.storm.advance(now);
-            card.arrive(plane, 64, &mut staging, &mut bus, &mut wire);
-            let left = card.forward(plane, 64, &mut staging, &mut bus, &mut wire);
+            card.arrive(plane, 64, &mut bus, &mut wire);
+            let left = card.forward(plane, 64, &mut bus, &mut wire);
             let poll = card.poll(now, &mut bus);
             let storm = plane.storm.is_on().then(|| plane.storm.ends());
             let deadline = [poll.deadline, card.due(), storm].into_iter().flatten().min();

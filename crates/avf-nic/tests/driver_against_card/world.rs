@@ -4,13 +4,13 @@
 use super::pages::Mapped;
 use avf::control::{Control, Order};
 use avf::virtchnl::Statistics;
-use avf_nic::staging::Staging;
-use avf_nic::{Arrival, Card, Outgoing, Packet};
+use avf_nic::{Arrival, Card, PacketOrders, Staging, Taken};
 use core::time::Duration;
 use driver::avf::pf::Pf;
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use pcie::pages::Pages;
 use pcie::{Bus, DmaFault, Function, Iova};
+use plane::frame::HEADROOM;
 use plane::pacing::Pacing;
 use plane::switch::{Mirrors, Storm, Tables};
 use plane::uplink::{Uplink, Wire};
@@ -68,7 +68,7 @@ pub(crate) struct World {
     pub(crate) pf: Option<Pf>,
     pub(crate) now: Time,
     /// Packets that VFs sent.
-    pub(crate) packets: Vec<(u8, Packet, Vec<u8>)>,
+    pub(crate) packets: Vec<(u8, PacketOrders, Vec<u8>)>,
     /// A forwarding plane, where frames go their way across one.
     pub(crate) plane: Option<Box<Plane<64>>>,
     /// The mirror rules of the port.
@@ -161,24 +161,25 @@ impl World {
     }
 
     fn move_frames(&mut self) {
-        let mut bytes = Staging::default();
         if let Some(plane) = &mut self.plane {
             self.card.apply_policy(plane, &self.mirrors);
             plane.now = self.now;
-            while self.card.arrive(plane, 16, &mut bytes, &mut self.memories, &mut self.cable) {}
-            while self.card.forward(plane, 16, &mut bytes, &mut self.memories, &mut self.cable) {}
+            while self.card.arrive(plane, 16, &mut self.memories, &mut self.cable) {}
+            while self.card.forward(plane, 16, &mut self.memories, &mut self.cable) {}
             return;
         }
+        let mut bytes = Staging::default();
         for vf in 0..8 {
             for queue in 0..16 {
                 for _ in 0..64 {
-                    match self.card.transmit(vf, queue, 0, &mut bytes, &mut self.memories) {
-                        Outgoing::Nothing => break,
-                        Outgoing::Dropped => {}
-                        Outgoing::Packet(packet) => {
+                    match self.card.transmit(vf, queue, &mut bytes, &mut self.memories) {
+                        Taken::Nothing | Taken::Empty => break,
+                        Taken::Dropped(_) => {}
+                        Taken::Packet(packet) => {
                             let arrival = Arrival::default();
                             let next = vf ^ 1;
-                            let _ = self.card.receive(next, queue, &bytes, &arrival, &mut self.memories);
+                            let bytes = &bytes[HEADROOM..];
+                            let _ = self.card.receive(next, queue, bytes, &arrival, &mut self.memories);
                             self.packets.push((vf, packet, bytes.to_vec()));
                         }
                     }

@@ -1,8 +1,8 @@
 //! Frames that wait, as they are saved. Left out: everything else of a port's state.
 
 use super::{BYTES, PacketBuffer, Waiting};
+use crate::damaged::Damaged;
 use crate::queue::receive::Description;
-use crate::saved::Damaged;
 use alloc::vec::Vec;
 use i82576::Queue;
 use i82576::ids::{FCS, MAX_FRAME};

@@ -2,17 +2,17 @@
 //! descriptors. Left out: the buffer itself.
 
 use super::{PacketBuffer, Waiting};
-use crate::Nic;
 use crate::counters::RQDPC_END;
 use crate::policy::{self, port};
+use crate::queue::QueueIo;
 use crate::queue::receive::{Description, Lost};
 use crate::scratch::Receiving;
 use crate::work::Work;
+use i82576::Queue;
 use i82576::bits::{icr, srrctl};
 use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, rx_block};
-use i82576::{Pool, Queue};
-use pcie::{Bus, Function};
+use pcie::Bus;
 use plane::Missed;
 use plane::frame::Ends;
 
@@ -37,13 +37,13 @@ impl<B: Bus> Work<'_, B> {
     #[inline(never)]
     pub(crate) fn come_too_late(&mut self, lost: Lost, frame: &Late<'_>) -> Missed {
         let queue = frame.queue;
-        if lost != Lost::NoDescriptors && !(self.state.buffer.has(queue) && self.is_running(queue)) {
+        if lost != Lost::NoDescriptors && !(self.queues.buffer.has(queue) && self.is_running(queue)) {
             return Missed::Disabled;
         }
-        self.state.file.count(r::RNBC, 1);
+        self.file.count(r::RNBC, 1);
         if self.drops(queue) {
             let counter = rx_block(queue) + rx::RQDPC;
-            self.state.file.set(counter, self.state.file.get(counter).saturating_add(1).min(RQDPC_END));
+            self.file.set(counter, self.file.get(counter).saturating_add(1).min(RQDPC_END));
             self.report_overrun(queue);
             return Missed::Dropped;
         }
@@ -58,35 +58,35 @@ impl<B: Bus> Work<'_, B> {
 
     /// A queue drops what it has no descriptors for.
     fn drops(&self, queue: Queue) -> bool {
-        let file = &self.state.file;
+        let file = &self.file;
         file.get(r::QDE) & 1 << queue.get() != 0
             || file.get(rx_block(queue) + rx::SRRCTL) & srrctl::DROP_EN != 0
     }
 
     /// A queue can take frames now, if it has descriptors.
     fn is_running(&self, queue: Queue) -> bool {
-        self.may_receive(queue) && self.state.rx[queue.index()].open(&self.state.file, false).is_some()
+        self.may_receive(queue) && self.queues.rx[queue.index()].open(self.file, false).is_some()
     }
 
     /// Puts a frame into the buffer, unless it would never fit the queue's ring.
     fn keep(&mut self, frame: &Late<'_>) -> bool {
         let Late { queue, bytes, trailer, from_uplink, urgent, description } = *frame;
-        let fits = self.state.rx[queue.index()].may_fit(&self.state.file, bytes.len(), &description);
+        let fits = self.queues.rx[queue.index()].may_fit(self.file, bytes.len(), &description);
         let description = Description { status: description.status & !status::DYNINT, ..description };
         let waiting = Waiting { queue, length: bytes.len(), trailer, from_uplink, urgent, description };
-        fits && self.state.buffer.keep(waiting, bytes, &self.state.file)
+        fits && self.queues.buffer.keep(waiting, bytes, self.file)
     }
 
     /// The port has missed a frame of a queue.
     fn miss(&mut self, queue: Queue) {
-        self.state.file.count(r::MPC, 1);
+        self.file.count(r::MPC, 1);
         self.report_overrun(queue);
     }
 
     /// The PF is told of frames that it has not got.
     fn report_overrun(&mut self, queue: Queue) {
-        if self.state.owners.vf_of(queue.pool()).is_none() {
-            self.state.interrupts.raise_other(&mut self.state.file, icr::RXO);
+        if self.scratch.conditions.owners.vf_of(queue.pool()).is_none() {
+            self.interrupts.raise_other(self.file, icr::RXO);
         }
     }
 
@@ -95,7 +95,7 @@ impl<B: Bus> Work<'_, B> {
     #[cold]
     #[inline(never)]
     pub(crate) fn give_waiting(&mut self, budget: usize, plane: &mut policy::Plane) -> bool {
-        let mut buffer = core::mem::take(&mut self.state.buffer);
+        let mut buffer = core::mem::take(&mut self.queues.buffer);
         let (mut left, mut stuck) = (budget, 0u16);
         buffer.sift(|frame, bytes| {
             let bit = 1 << frame.queue.get();
@@ -106,8 +106,8 @@ impl<B: Bus> Work<'_, B> {
             stuck |= if left > 0 { bit } else { 0 };
             true
         });
-        self.state.buffer = buffer;
-        let waiting = self.state.buffer.waiting();
+        self.queues.buffer = buffer;
+        let waiting = self.queues.buffer.waiting();
         self.scratch.opened &= !waiting;
         left == 0 && waiting & !stuck != 0
     }
@@ -117,13 +117,14 @@ impl<B: Bus> Work<'_, B> {
         let (queue, mut description) = (frame.queue, frame.description);
         let port = port(queue.pool());
         self.open(queue);
-        let rx = &mut self.state.rx[queue.index()];
+        let rx = &mut self.queues.rx[queue.index()];
         let Receiving { opened: Some(opened), function } = &self.scratch.receiving[queue.index()] else {
             return false;
         };
         let urgent = frame.urgent && !opened.is_legacy();
         description.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome = rx.deliver(opened, *function, self.bus, bytes, description);
+        let mut io = QueueIo { file: &mut *self.file, function: *function, bus: &mut *self.bus };
+        let outcome = rx.deliver(opened, &mut io, bytes, description);
         self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         match outcome {
             Ok(()) => {
@@ -132,8 +133,8 @@ impl<B: Bus> Work<'_, B> {
             Err(Lost::Fault) => plane.ledger.of(port).dma_faults += 1,
             Err(Lost::Disabled) => plane.ledger.of(port).rx_disabled += 1,
             Err(Lost::NoDescriptors) => {
-                let rx = &self.state.rx[queue.index()];
-                if rx.may_fit(&self.state.file, bytes.len(), &description) {
+                let rx = &self.queues.rx[queue.index()];
+                if rx.may_fit(self.file, bytes.len(), &description) {
                     return false;
                 }
                 // The queue has got smaller buffers.
@@ -149,34 +150,5 @@ impl PacketBuffer {
     /// Queues that frames wait for, a bit each.
     fn waiting(&self) -> u16 {
         Queue::all().filter(|queue| self.has(*queue)).fold(0, |set, queue| set | 1 << queue.get())
-    }
-}
-
-impl Nic {
-    /// A receive queue starts over. What waits for it is dropped.
-    pub(crate) fn restart_receive(&mut self, queue: Queue) {
-        self.drop_waiting(queue);
-        self.state.rx[queue.index()].restart(&self.state.file);
-    }
-
-    /// A function may no longer master the bus: what waits for its queues is dropped.
-    pub(crate) fn drop_waiting_of(&mut self, function: Function) {
-        let owners = self.state.owners;
-        Queue::all()
-            .filter(|queue| owners.of_queue(*queue) == function)
-            .for_each(|queue| self.drop_waiting(queue));
-    }
-
-    fn drop_waiting(&mut self, queue: Queue) {
-        let dropped = self.state.buffer.drop_of(queue) as u64;
-        self.plane.ledger.of(port(queue.pool())).rx_disabled += dropped;
-    }
-
-    /// Frames that wait in the receive packet buffer for queues of a pool, and their bytes.
-    #[must_use]
-    pub fn waiting(&self, pool: Pool) -> (usize, usize) {
-        let [(frames, bytes), (more_frames, more_bytes)] =
-            [0, 1].map(|which| self.state.buffer.of(pool.queue(which)));
-        (frames + more_frames, bytes + more_bytes)
     }
 }

@@ -1,9 +1,9 @@
 //! Accesses of any width and alignment, cut into the dwords that registers are. A narrow write to a plain
 //! register changes just its bytes; elsewhere the other bytes count as zeros, which set and clear nothing.
 
+use super::interrupts::throttle_of;
 use super::pf;
 use crate::Nic;
-use crate::interrupt::registers::throttle_of;
 use i82576::bits::eitr;
 use i82576::table::Access;
 use i82576::window::{self, Slot};

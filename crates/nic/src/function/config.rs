@@ -1,124 +1,25 @@
-//! The functions' configuration spaces, as far as the card itself answers: the PF's, and each VF's bare one.
-//! Left out: the full space a guest sees of a VF, which the SR-IOV manager makes up.
+//! Accesses to configuration spaces, and what they set off. Left out: the spaces (`spaces`).
 
 use crate::Nic;
+use crate::interrupt::master_bit;
 use crate::interrupt::single::{Form, is_due};
-use crate::saved::Damaged;
-use crate::state::Card;
-use i82576::bits::gpie;
-use i82576::ids::MAX_VFS;
-use i82576::register as r;
+use crate::spaces::active;
+use i82576::VfIndex;
 use i82576::table::Forms;
-use i82576::{MacAddress, VfIndex, config};
 use pcie::capability::power::PowerState;
-use pcie::config::SpaceState;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
-use serde::{Deserialize, Serialize};
-
-/// All of the card's configuration spaces.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "SavedSpaces", try_from = "SavedSpaces")]
-pub(crate) struct Spaces {
-    /// What the layout of the PF's space follows from.
-    mac: MacAddress,
-    iov: bool,
-    pf: Endpoint,
-    vfs: [Endpoint; MAX_VFS],
-}
-
-/// The spaces as they are saved.
-#[derive(Serialize, Deserialize)]
-struct SavedSpaces {
-    mac: MacAddress,
-    iov: bool,
-    pf: SpaceState,
-    vfs: [SpaceState; MAX_VFS],
-}
-
-impl From<Spaces> for SavedSpaces {
-    fn from(spaces: Spaces) -> Self {
-        let Spaces { mac, iov, pf, vfs } = spaces;
-        Self { mac, iov, pf: pf.save(), vfs: vfs.each_ref().map(Endpoint::save) }
-    }
-}
-
-impl TryFrom<SavedSpaces> for Spaces {
-    type Error = Damaged;
-
-    fn try_from(saved: SavedSpaces) -> Result<Self, Damaged> {
-        let mut spaces = Self::new(saved.mac, saved.iov);
-        let mut whole = spaces.pf.load(&saved.pf);
-        for (space, state) in spaces.vfs.iter_mut().zip(&saved.vfs) {
-            whole &= space.load(state);
-        }
-        if whole { Ok(spaces) } else { Err(Damaged("a configuration space names bytes that there are not")) }
-    }
-}
-
-impl Spaces {
-    pub(crate) fn new(mac: MacAddress, iov: bool) -> Self {
-        let (pf, vfs) = (config::pf::endpoint(mac, iov), core::array::from_fn(|_| config::vf::endpoint()));
-        Self { mac, iov, pf, vfs }
-    }
-
-    /// VFs that exist, as the SR-IOV capability says.
-    pub(crate) fn active_vfs(&self) -> u8 {
-        self.pf.sriov().map_or(0, active)
-    }
-
-    /// The PF sleeps, and with it its VFs (Single root I/O virtualization specification 1.1, chapter 5).
-    pub(crate) fn sleep(&self) -> bool {
-        self.pf.power() == PowerState::D3Hot
-    }
-
-    /// All of them as after power-on.
-    pub(super) fn reset(&mut self) {
-        self.pf.reset();
-        self.vfs.iter_mut().for_each(Endpoint::reset);
-    }
-}
-
-/// VFs that exist by the capability.
-fn active(sriov: pcie::sriov::State) -> u8 {
-    sriov.active().min(MAX_VFS as u16) as u8
-}
-
-impl Card {
-    /// How the PF interrupts.
-    pub(crate) fn form(&self) -> Form {
-        let pf = &self.spaces.pf;
-        let several = self.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0;
-        match (pf.msix(), pf.msi()) {
-            _ if self.spaces.sleep() => Form::Silent,
-            (Some(msix), _) if msix.enabled && several => Form::Vectors,
-            (Some(msix), _) if msix.enabled => Form::OneVector,
-            (_, msi) if msi.enabled && msi.masked => Form::Silent,
-            (_, msi) if msi.enabled => Form::Msi,
-            _ if pf.intx() => Form::Pin,
-            _ => Form::Silent,
-        }
-    }
-}
 
 impl Nic {
     /// The function's space, if the function exists.
     fn space(&mut self, function: Function) -> Option<&mut Endpoint> {
-        match function {
-            Function::Pf => Some(&mut self.state.spaces.pf),
-            Function::Vf(n) if n < self.state.owners.vfs => self.state.spaces.vfs.get_mut(usize::from(n)),
-            Function::Vf(_) => None,
-        }
+        self.state.spaces.of(function, self.state.owners.vfs)
     }
 
     /// The PF's space shows what its interrupt is at this moment.
     fn show_interrupt(&mut self) {
         let due = is_due(&self.state.file, &self.state.owners);
-        let msi = self.state.spaces.pf.msi().enabled;
-        let msix = self.state.spaces.pf.msix().is_some_and(|msix| msix.enabled);
-        self.state
-            .spaces
-            .pf
-            .show_interrupt(due && !msi && !msix, due && msi && self.state.form() == Form::Silent);
+        let silent = self.state.form() == Form::Silent;
+        self.state.spaces.show_interrupt(due, silent);
     }
 
     /// Reads a function's configuration space; where nothing answers, all bits are ones.
@@ -162,9 +63,9 @@ impl Nic {
         if vfs != self.state.owners.vfs {
             let most = vfs.max(self.state.owners.vfs);
             VfIndex::all().filter(|vf| vf.get() < most).for_each(|vf| self.renew_vf(vf));
-            self.state.spaces.vfs.iter_mut().for_each(Endpoint::reset);
+            self.state.spaces.reset_vfs();
             self.state.owners.vfs = vfs;
-            self.state.owners.masters &= crate::interrupt::master_bit(Function::Pf);
+            self.state.owners.masters &= master_bit(Function::Pf);
             self.derived.stale.add(Forms::SWITCH);
         }
     }

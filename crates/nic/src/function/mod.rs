@@ -4,9 +4,15 @@
 //! Left out: the effects themselves, which belong to the stop of the frame that has them.
 
 pub mod access;
-pub(crate) mod config;
+mod board;
+mod config;
+pub mod doorbell;
+mod interrupts;
 pub mod io;
+mod link;
 pub mod pf;
+mod police;
+mod queues;
 pub mod reset;
 mod slot;
 pub mod vf;

@@ -86,7 +86,7 @@ impl Nic {
             self.state.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);
             self.stop_queue(queue);
             self.restart_receive(queue);
-            self.state.tx[queue.index()].reset(&self.state.file);
+            self.state.queues.tx[queue.index()].reset(&self.state.file);
         }
         let queues = 1u32 << vf.queue(0).get() | 1 << vf.queue(1).get();
         self.state.file.update(r::MDFB, queues, 0);
@@ -118,6 +118,6 @@ impl Nic {
     /// Every queue forgets what it has fetched and what it was told.
     pub(super) fn restart_queues(&mut self) {
         Queue::all().for_each(|queue| self.restart_receive(queue));
-        self.state.tx.iter_mut().for_each(|queue| queue.reset(&self.state.file));
+        self.state.queues.tx.iter_mut().for_each(|queue| queue.reset(&self.state.file));
     }
 }

@@ -1,7 +1,7 @@
 //! The PF's one interrupt for everything, while it does not use several MSI-X vectors: vector 0 of MSI-X, the
 //! MSI message, or the pin. It speaks for ICR and for EICR, each under its mask, and EITR 0 throttles it.
 
-use super::{Owners, unmasked_others};
+use super::owners::Owners;
 use crate::file::RegisterFile;
 use crate::moderation::Throttle;
 use i82576::register as r;
@@ -93,4 +93,9 @@ impl Single {
 pub(crate) fn is_due(file: &RegisterFile, owners: &Owners) -> bool {
     let extended = file.get(r::EICR) & file.get(r::EIMS) & owners.pf_vectors();
     unmasked_others(file) != 0 || extended != 0
+}
+
+/// Causes of ICR that are unmasked.
+pub(super) fn unmasked_others(file: &RegisterFile) -> u32 {
+    file.get(r::ICR) & file.get(r::IMS)
 }

@@ -4,28 +4,11 @@
 //!
 //! Left out: the cutting.
 
-use super::transmit::request;
-use i82576::descriptor::orders::Orders;
-use i82576::descriptor::tx::Context;
-use offload::segment::{Error, FlagMasks, Segmenter};
+use offload::segment::FlagMasks;
 
 /// DTXTCPFLGL and DTXTCPFLGH, as software has set them.
 #[must_use]
 pub const fn flag_masks(low: u32, high: u32) -> FlagMasks {
     let (first, middle) = (low & 0xfff, low >> 16 & 0xfff);
     FlagMasks { first: first as u16, middle: middle as u16, last: (high & 0xfff) as u16 }
-}
-
-/// Prepares a packet for cutting as its first data descriptor and context say. The payload is what is there: PAYLEN is not
-/// consulted.
-///
-/// # Errors
-/// See [`Segmenter::new`].
-pub fn segmenter<'a>(
-    packet: &'a [u8],
-    orders: impl Into<Orders>,
-    context: &Context,
-    masks: FlagMasks,
-) -> Result<Segmenter<'a>, Error> {
-    Segmenter::new(packet, &request(orders.into(), context), context.mss, masks)
 }

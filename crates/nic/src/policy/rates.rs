@@ -3,7 +3,7 @@
 //!
 //! Left out: the status and drift registers of the rate scheduler, which no driver uses.
 
-use super::{Plane, port};
+use super::pools::{Plane, port};
 use crate::file::RegisterFile;
 use i82576::Pool;
 use i82576::bits::rttbcnrc;

@@ -2,12 +2,14 @@
 //! and scattered into them. Left out: what happens to a frame in between.
 
 mod buffers;
-pub mod held;
+mod io;
 pub mod packet;
 pub mod receive;
 pub mod ring;
 pub mod transmit;
 pub mod write_back;
+
+pub use io::QueueIo;
 
 /// Descriptors moved by one bus request at the most.
 pub const BURST: usize = 32;

@@ -1,78 +1,56 @@
-//! What a transmit queue hands over: a packet, or why there is none. Left out: how its descriptors are read (`transmit`).
+//! Orders of a transmit queue's packets. Left out: how their descriptors are read (`transmit`).
 
+use crate::offload::transmit::request;
 use i82576::descriptor::orders::Orders;
 use i82576::descriptor::tx::{Context, Transmit, parse};
 use i82576::descriptor::{SIZE, legacy};
-use i82576::ids::{FCS, MAX_FRAME};
-use plane::tag::TAG;
+use offload::Request;
+use rings::{Flaw, Taken};
 
-/// A packet, as its descriptors tell it.
+/// Orders of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet {
-    /// What the first data descriptor asks for: VLAN, segmentation, checksums.
-    pub orders: Orders,
+pub struct PacketOrders {
+    /// Orders of its first data descriptor: VLAN, segmentation, checksums.
+    pub first: Orders,
     /// The context that it refers to. A legacy descriptor brings its own tag.
     pub context: Context,
     /// The checksum that a legacy descriptor asks for.
     pub checksum: Option<legacy::Checksum>,
-    /// Bytes gathered.
-    pub length: usize,
-    /// Segments that have left.
-    pub sent: u32,
 }
 
-impl Packet {
-    /// Returns the tag that it asks for.
-    #[must_use]
-    pub fn tag(&self) -> Option<u16> {
-        self.orders.insert_vlan().then_some(self.context.vlan_tag)
+impl rings::Orders for PacketOrders {
+    #[inline]
+    fn tag(&self) -> Option<u16> {
+        self.first.insert_vlan().then_some(self.context.vlan_tag)
     }
 
-    /// Checks that `bytes` of the packet, its own tag and the check sequence make at most 9,728 bytes. The plane drops what a
-    /// pool's tag makes too long: that is not the sender's doing.
-    #[must_use]
-    pub fn fits(&self, bytes: usize) -> bool {
-        bytes + if self.orders.insert_vlan() { TAG } else { 0 } <= MAX_FRAME - FCS
+    #[inline]
+    fn request(&self) -> Request {
+        request(self.first, &self.context)
+    }
+
+    #[inline]
+    fn mss(&self) -> Option<u16> {
+        self.first.segment().then_some(self.context.mss)
+    }
+
+    /// The time of a packet that has to be stamped is known only when the card cuts it.
+    fn may_leave_uncut(&self) -> bool {
+        !self.first.time_stamp()
     }
 }
 
-/// What taking the next packet came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// Nothing, or nothing complete, is there.
-    Nothing,
-    /// A packet is in the staging buffer.
-    Packet(Packet),
-    /// Descriptors of the legacy format without a byte: they are given back, and that is all they are for.
-    Empty,
-    /// A packet was consumed and is dropped.
-    Dropped(Invalid),
-}
-
-/// Why a packet was dropped before anything looked at its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Invalid {
-    /// More descriptors or bytes than a packet may have, or none.
-    Size,
-    /// Reserved descriptor type.
-    Type,
-    /// The ring or a buffer is not in the function's memory.
-    Fault,
-}
-
-impl Taken {
-    /// What was taken if the first descriptor is none of the advanced format. A legacy packet brings its own tag and names
-    /// no context. What is reserved names no buffer, so there is no such packet.
-    #[cold]
-    pub(super) fn of_legacy(first: &[u8; SIZE], length: usize) -> Self {
-        match parse(first) {
-            Transmit::Legacy(_) if length == 0 => Self::Empty,
-            Transmit::Legacy(legacy) => {
-                let context = Context { vlan_tag: legacy.vlan_tag.unwrap_or(0), ..Context::default() };
-                let orders = Orders::from(&legacy.as_data());
-                Self::Packet(Packet { orders, context, checksum: legacy.checksum, length, sent: 0 })
-            }
-            _ => Self::Dropped(Invalid::Size),
+/// Returns the packet of `length` bytes whose first descriptor is none of the advanced format. A legacy packet brings its own tag
+/// and names no context. A reserved descriptor names no buffer, so there is no such packet.
+#[cold]
+pub(super) fn of_legacy(first: &[u8; SIZE], length: usize) -> Taken<PacketOrders> {
+    match parse(first) {
+        Transmit::Legacy(_) if length == 0 => Taken::Empty,
+        Transmit::Legacy(legacy) => {
+            let context = Context { vlan_tag: legacy.vlan_tag.unwrap_or(0), ..Context::default() };
+            let first = Orders::from(&legacy.as_data());
+            Taken::Packet(PacketOrders { first, context, checksum: legacy.checksum })
         }
+        _ => Taken::Dropped(Flaw::Size),
     }
 }

@@ -4,6 +4,7 @@
 mod saved;
 
 use super::buffers::{Buffers, Layout};
+use super::io::QueueIo;
 use super::ring;
 use crate::file::RegisterFile;
 use crate::offload::split::Split;
@@ -140,8 +141,7 @@ impl ReceiveQueue {
     pub fn deliver<B: Bus>(
         &mut self,
         opened: &Opened,
-        function: Function,
-        bus: &mut B,
+        io: &mut QueueIo<'_, B>,
         frame: &[u8],
         description: Description,
     ) -> Result<(), Lost> {
@@ -152,7 +152,7 @@ impl ReceiveQueue {
         if self.left(&opened.ring) < delivery.needed() {
             return Err(Lost::NoDescriptors);
         }
-        match self.fill(&opened.ring, function, bus, &delivery) {
+        match self.fill(&opened.ring, io, &delivery) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Lost::Fault),
             Err(_) => Err(self.halt()),
@@ -186,25 +186,24 @@ impl ReceiveQueue {
     fn fill<B: Bus>(
         &mut self,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
+        io: &mut QueueIo<'_, B>,
         delivery: &Delivery<'_>,
     ) -> Result<bool, DmaFault> {
         let (header, mut rest) = delivery.frame.split_at(delivery.layout.header);
-        let mut posted = self.take(ring, function, bus)?;
-        let mut whole = write(bus, function, posted.header, header);
+        let mut posted = self.take(ring, io)?;
+        let mut whole = write(io, posted.header, header);
         let mut back = WriteBack::default();
         delivery.layout.tell(&mut back);
         loop {
             let (part, later) = rest.split_at(rest.len().min(delivery.buffers.packet));
-            whole &= write(bus, function, posted.packet, part);
+            whole &= write(io, posted.packet, part);
             back.length = part.len() as u16;
             if later.is_empty() {
                 break;
             }
             self.finish(ring, delivery.raw(&back, &posted));
             (rest, back) = (later, WriteBack::default());
-            posted = self.take(ring, function, bus)?;
+            posted = self.take(ring, io)?;
         }
         delivery.description.tell(&mut back);
         back.status |= if whole { 0 } else { status::RXE };
@@ -213,13 +212,8 @@ impl ReceiveQueue {
     }
 
     /// The next posted descriptor, reading a burst if none is ready.
-    fn take<B: Bus>(
-        &mut self,
-        ring: &Ring,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<descriptor::Posted, DmaFault> {
-        self.posted.prepare(ring, function, bus)?;
+    fn take<B: Bus>(&mut self, ring: &Ring, io: &mut QueueIo<'_, B>) -> Result<descriptor::Posted, DmaFault> {
+        self.posted.prepare(ring, io.function, io.bus)?;
         let raw = self.posted.next(ring).and_then(|raw| raw.first_chunk());
         Ok(raw.map(descriptor::Posted::parse).unwrap_or_default())
     }
@@ -242,15 +236,11 @@ impl ReceiveQueue {
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; the queue then stays silent until it is set up
     /// anew.
-    pub fn write_back<B: Bus>(
-        &mut self,
-        file: &mut RegisterFile,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<bool, DmaFault> {
+    pub fn write_back<B: Bus>(&mut self, io: &mut QueueIo<'_, B>) -> Result<bool, DmaFault> {
         if let Some(ring) = self.ring {
-            let given = if self.halted { Ok(false) } else { self.posted.give_back(&ring, function, bus) };
-            file.set(rx_block(self.queue) + rx::RDH, self.posted.head());
+            let given =
+                if self.halted { Ok(false) } else { self.posted.give_back(&ring, io.function, io.bus) };
+            io.file.set(rx_block(self.queue) + rx::RDH, self.posted.head());
             if let Err(fault) = given {
                 self.halt();
                 return Err(fault);
@@ -261,8 +251,8 @@ impl ReceiveQueue {
 }
 
 /// Writes to a buffer, if there is anything to write.
-fn write<B: Bus>(bus: &mut B, function: Function, iova: Iova, bytes: &[u8]) -> bool {
-    bytes.is_empty() || bus.dma_write(function, iova, bytes).is_ok()
+fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
+    bytes.is_empty() || io.bus.dma_write(io.function, iova, bytes).is_ok()
 }
 
 impl Description {

@@ -5,20 +5,21 @@ mod plain;
 mod saved;
 
 use super::BURST;
-use super::held::Held;
-use super::packet::{Invalid, Packet, Taken};
+use super::io::QueueIo;
+use super::packet::{PacketOrders, of_legacy};
 use super::ring;
 use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
+use crate::sizes::PACKET;
 use i82576::Queue;
 use i82576::bits::tdwbal;
 use i82576::descriptor::orders::Orders;
 use i82576::descriptor::tx::{Buffer, Context, Transmit, buffer, parse};
 use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
-use pcie::{Access, Bus, DmaFault, Function, Hint, Space};
-use rings::Ring;
-use saved::SavedTransmit;
+use pcie::{Access, Bus, DmaFault, Hint, Space};
+use plane::frame::HEADROOM;
+use rings::{Flaw, Held, Ring, Staging, Taken};
 use serde::{Deserialize, Serialize};
 
 /// The most descriptors a packet may take, its context included. Linux igbvf needs about 40 for the largest
@@ -44,12 +45,12 @@ enum Scan {
     /// The tail came first.
     Incomplete,
     /// `count` descriptors from the head are no packet.
-    Invalid(usize, Invalid),
+    Invalid(usize, Flaw),
 }
 
 /// The private state of a transmit queue. Registers are in the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "SavedTransmit", try_from = "SavedTransmit")]
+#[serde(into = "saved::SavedTransmit", try_from = "saved::SavedTransmit")]
 pub struct TransmitQueue {
     queue: Queue,
     contexts: [Context; 2],
@@ -65,7 +66,7 @@ pub struct TransmitQueue {
     /// Descriptors and bytes that the last packet took.
     effort: (usize, usize),
     /// A packet of which some segments wait. Its descriptors have been read and go back.
-    pub held: Held,
+    pub held: Held<PacketOrders>,
     /// The ring, as its registers have it; `None` if the queue is disabled or they make none. It follows from them and is
     /// not saved.
     ring: Option<Ring>,
@@ -158,48 +159,44 @@ impl TransmitQueue {
     #[inline(never)]
     pub(crate) fn take<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
         packet: &mut Descriptors,
-        staging: &mut [u8],
-    ) -> Taken {
+        staging: &mut Staging,
+    ) -> Taken<PacketOrders> {
         self.effort = (0, 0);
         if self.done.is_halted() {
             return Taken::Nothing;
         }
-        self.take_from(file, ring, function, bus, packet, staging).unwrap_or_else(|_| self.halt())
+        self.take_from(io, ring, packet, staging).unwrap_or_else(|_| self.halt())
     }
 
     /// The ring has faulted and stays silent.
     #[cold]
-    fn halt(&mut self) -> Taken {
+    fn halt(&mut self) -> Taken<PacketOrders> {
         self.done.halt();
-        Taken::Dropped(Invalid::Fault)
+        Taken::Dropped(Flaw::Fault)
     }
 
     fn take_from<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
         packet: &mut Descriptors,
-        staging: &mut [u8],
-    ) -> Result<Taken, DmaFault> {
+        staging: &mut Staging,
+    ) -> Result<Taken<PacketOrders>, DmaFault> {
         loop {
-            let (count, taken) = match self.scan(ring, function, bus, packet)? {
+            let (count, taken) = match self.scan(io, ring, packet)? {
                 Scan::Incomplete => return Ok(Taken::Nothing),
                 Scan::Contexts(count) => (count, None),
                 Scan::Invalid(count, why) => (count, Some(Taken::Dropped(why))),
                 Scan::Complete(count, first) => {
-                    (count, Some(self.gather(&packet[..count], first, function, bus, staging)))
+                    (count, Some(self.gather(io, &packet[..count], first, staging)))
                 }
             };
             for raw in &packet[..count] {
                 let report = buffer(raw).is_some_and(|buffer| buffer.report_status);
-                self.pass(file, ring, function, bus, *raw, report)?;
+                self.pass(io, ring, *raw, report)?;
                 self.effort.0 += 1;
             }
             if let Some(taken) = taken {
@@ -217,9 +214,8 @@ impl TransmitQueue {
     /// harm.
     fn scan<B: Bus>(
         &mut self,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
         packet: &mut Descriptors,
     ) -> Result<Scan, DmaFault> {
         let start = self.next(ring);
@@ -227,18 +223,18 @@ impl TransmitQueue {
         let mut first = None;
         #[expect(clippy::needless_range_loop, reason = "an iterator takes ten instructions a frame more")]
         for count in 0..available.min(MAX_DESCRIPTORS) {
-            let raw = self.burst[self.fetch(ring, ring.advance(start, count as u32), function, bus)?];
+            let raw = self.burst[self.fetch(io, ring, ring.advance(start, count as u32))?];
             packet[count] = raw;
             let Some(buffer) = buffer(&raw) else {
                 let Transmit::Context(context) = parse(&raw) else {
-                    return Ok(Scan::Invalid(count + 1, Invalid::Type));
+                    return Ok(Scan::Invalid(count + 1, Flaw::Descriptor));
                 };
                 self.contexts[usize::from(context.index & 1)] = context;
                 continue;
             };
             let first = *first.get_or_insert(count);
             if buffer.end_of_packet && core::mem::take(&mut self.skipping) {
-                return Ok(Scan::Invalid(count + 1, Invalid::Size));
+                return Ok(Scan::Invalid(count + 1, Flaw::Size));
             }
             if buffer.end_of_packet {
                 return Ok(Scan::Complete(count + 1, first));
@@ -250,7 +246,7 @@ impl TransmitQueue {
         Ok(match first {
             _ if available == 0 => Scan::Incomplete,
             _ if self.skipping || available >= MAX_DESCRIPTORS => {
-                Scan::Invalid(available.min(MAX_DESCRIPTORS), Invalid::Size)
+                Scan::Invalid(available.min(MAX_DESCRIPTORS), Flaw::Size)
             }
             Some(_) => Scan::Incomplete,
             None => Scan::Contexts(available),
@@ -258,21 +254,15 @@ impl TransmitQueue {
     }
 
     /// The place of the descriptor at a ring index, fetching a burst if it is not at hand.
-    fn fetch<B: Bus>(
-        &mut self,
-        ring: &Ring,
-        index: u32,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<usize, DmaFault> {
+    fn fetch<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, ring: &Ring, index: u32) -> Result<usize, DmaFault> {
         let at = index.wrapping_sub(self.fetched_at);
         if at < self.fetched {
             return Ok(at as usize % BURST);
         }
         let count = ring.contiguous(index, ring.available(index).min(BURST as u32));
         let burst = &mut self.burst.as_flattened_mut()[..count as usize * SIZE];
-        let space = Space { function, hint: &mut self.hint };
-        bus.read_descriptors(space, ring.address(index), burst)?;
+        let space = Space { function: io.function, hint: &mut self.hint };
+        io.bus.read_descriptors(space, ring.address(index), burst)?;
         (self.fetched_at, self.fetched) = (index, count);
         Ok(0)
     }
@@ -280,55 +270,55 @@ impl TransmitQueue {
     /// Copies the buffers of a packet together, of which descriptor `first` names the first.
     fn gather<B: Bus>(
         &mut self,
+        io: &mut QueueIo<'_, B>,
         packet: &[[u8; SIZE]],
         first: usize,
-        function: Function,
-        bus: &mut B,
-        staging: &mut [u8],
-    ) -> Taken {
-        let mut length = 0;
+        staging: &mut Staging,
+    ) -> Taken<PacketOrders> {
+        staging.set_length(HEADROOM);
         let mut buffers = packet.iter().filter_map(buffer).peekable();
         while let Some(buffer) = buffers.next() {
             if let Some(ahead) = buffers.peek() {
-                bus.prefetch(function, (ahead.address, ahead.length.into()), Access::Read);
+                io.bus.prefetch(io.function, (ahead.address, ahead.length.into()), Access::Read);
             }
-            length = match self.copy(&buffer, length, function, bus, staging) {
-                Ok(length) => length,
-                Err(why) => return Taken::Dropped(why),
-            };
+            if let Err(flaw) = self.copy(io, &buffer, staging) {
+                return Taken::Dropped(flaw);
+            }
         }
-        packet.get(first).map_or(Taken::Dropped(Invalid::Size), |first| self.taken(first, length))
+        let length = staging.len() - HEADROOM;
+        packet.get(first).map_or(Taken::Dropped(Flaw::Size), |first| self.taken(first, length))
     }
 
-    /// Copies a buffer of a packet behind the `length` bytes there are; answers how many there are then.
+    /// Copies a buffer of a packet behind the bytes that are there.
     #[inline]
     fn copy<B: Bus>(
         &mut self,
+        io: &mut QueueIo<'_, B>,
         buffer: &Buffer,
-        length: usize,
-        function: Function,
-        bus: &mut B,
-        staging: &mut [u8],
-    ) -> Result<usize, Invalid> {
-        let end = length + usize::from(buffer.length);
-        let place = staging.get_mut(length..end).ok_or(Invalid::Size)?;
-        if !place.is_empty() && bus.dma_read(function, buffer.address, place).is_err() {
-            return Err(Invalid::Fault);
+        staging: &mut Staging,
+    ) -> Result<(), Flaw> {
+        let (start, length) = (staging.len(), usize::from(buffer.length));
+        if start + length > PACKET {
+            return Err(Flaw::Size);
         }
-        self.effort.1 = end;
-        Ok(end)
+        let place = staging.extend(length);
+        if length > 0 && io.bus.dma_read(io.function, buffer.address, place).is_err() {
+            return Err(Flaw::Fault);
+        }
+        self.effort.1 = start + length - HEADROOM;
+        Ok(())
     }
 
     /// What was taken when all buffers are there, `length` bytes, the first of them that of descriptor `first`.
     #[inline]
-    fn taken(&self, first: &[u8; SIZE], length: usize) -> Taken {
+    fn taken(&self, first: &[u8; SIZE], length: usize) -> Taken<PacketOrders> {
         match Orders::of(first) {
-            Some(orders) if length > 0 => {
-                let context = self.contexts[usize::from(orders.context() & 1)];
-                Taken::Packet(Packet { orders, context, checksum: None, length, sent: 0 })
+            Some(first) if length > 0 => {
+                let context = self.contexts[usize::from(first.context() & 1)];
+                Taken::Packet(PacketOrders { first, context, checksum: None })
             }
-            Some(_) => Taken::Dropped(Invalid::Size),
-            None => Taken::of_legacy(first, length),
+            Some(_) => Taken::Dropped(Flaw::Size),
+            None => of_legacy(first, length),
         }
     }
 
@@ -336,15 +326,13 @@ impl TransmitQueue {
     #[inline]
     fn pass<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        function: Function,
-        bus: &mut B,
         raw: [u8; SIZE],
         report: bool,
     ) -> Result<(), DmaFault> {
         if self.done.is_full() {
-            self.done.flush(file, ring, self.way(file), function, bus)?;
+            self.done.flush(io, ring, self.way(io.file))?;
         }
         self.done.push(if report { with_dd(raw) } else { raw }, report);
         Ok(())
@@ -355,13 +343,8 @@ impl TransmitQueue {
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; the queue then stays silent until it is set up
     /// anew.
-    pub fn write_back<B: Bus>(
-        &mut self,
-        file: &mut RegisterFile,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<bool, DmaFault> {
-        self.done.finish(file, self.ring, self.way(file), function, bus)
+    pub fn write_back<B: Bus>(&mut self, io: &mut QueueIo<'_, B>) -> Result<bool, DmaFault> {
+        self.done.finish(io, self.ring, self.way(io.file))
     }
 
     fn way(&self, file: &RegisterFile) -> Way {

@@ -3,11 +3,11 @@
 //! there is nothing that TXDCTL.SWFLSH would have to flush. Left out: which descriptors those are.
 
 use super::BURST;
-use crate::file::RegisterFile;
-use crate::saved::Damaged;
+use super::io::QueueIo;
+use crate::damaged::Damaged;
 use alloc::vec::Vec;
 use i82576::descriptor::{SIZE, tx};
-use pcie::{Bus, DmaFault, Function, Hint, Iova, Space};
+use pcie::{Bus, DmaFault, Hint, Iova, Space};
 use rings::Ring;
 use serde::{Deserialize, Serialize};
 
@@ -150,14 +150,12 @@ impl Batch {
     /// [`DmaFault`] if the ring is not in the function's memory; it then stays silent until it is set up anew.
     pub fn finish<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
+        io: &mut QueueIo<'_, B>,
         ring: Option<Ring>,
         way: Way,
-        function: Function,
-        bus: &mut B,
     ) -> Result<bool, DmaFault> {
         if let Some(ring) = ring.filter(|_| !self.halted) {
-            let flushed = self.flush(file, &ring, way, function, bus);
+            let flushed = self.flush(io, &ring, way);
             self.halted |= flushed.is_err();
             flushed?;
         }
@@ -168,40 +166,31 @@ impl Batch {
     ///
     /// # Errors
     /// [`DmaFault`] if that is not in the function's memory; the descriptors are then lost.
-    pub fn flush<B: Bus>(
-        &mut self,
-        file: &mut RegisterFile,
-        ring: &Ring,
-        way: Way,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<(), DmaFault> {
+    pub fn flush<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, ring: &Ring, way: Way) -> Result<(), DmaFault> {
         let (count, from) = (self.count, self.at);
         if self.move_on(ring) {
             match way.memory {
-                Some(address) => bus.dma_write(function, address, &self.at.to_le_bytes())?,
-                None => self.write(ring, from, count, function, bus)?,
+                Some(address) => io.bus.dma_write(io.function, address, &self.at.to_le_bytes())?,
+                None => self.write(io, ring, (from, count))?,
             }
             self.spoke = true;
         }
-        file.set(way.register, self.at);
+        io.file.set(way.register, self.at);
         Ok(())
     }
 
     fn write<B: Bus>(
         &mut self,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        from: u32,
-        count: usize,
-        function: Function,
-        bus: &mut B,
+        (from, count): (u32, usize),
     ) -> Result<(), DmaFault> {
         let before_wrap = ring.contiguous(from, count as u32) as usize;
         let (one, two) = self.raw[..count].split_at(before_wrap);
         for (at, raw) in [(from, one), (0, two)] {
             if !raw.is_empty() {
-                let space = Space { function, hint: &mut self.hint };
-                bus.write_descriptors(space, ring.address(at), raw.as_flattened(), SIZE)?;
+                let space = Space { function: io.function, hint: &mut self.hint };
+                io.bus.write_descriptors(space, ring.address(at), raw.as_flattened(), SIZE)?;
             }
         }
         Ok(())

@@ -255,6 +255,25 @@ fn a_rate_that_is_lifted_lets_everything_go() {
     assert_eq!(bench.wire_got().len(), 41);
 }
 
+/// Its descriptors and bytes were read when it began, so a visit pays for the segments that it sends and for no more.
+#[test]
+fn resumed_packet_costs_its_segments_alone() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    let (long, short) = (large(&mut bench, 0, WIRE, 40_000), whole(&mut bench, 0, WIRE, 60));
+    for raw in long.iter().chain(&[short[0]; 10]) {
+        bench.vf(0).put(*raw);
+    }
+    bench.vf(0).ring();
+    while bench.world.wire.outgoing.len() < 25 {
+        bench.now = bench.poll_once().deadline.unwrap_or(bench.now);
+    }
+    limit(&mut bench, 0, 0);
+    (bench.now, bench.budget.frames) = (Time::from_nanos(SECOND), 8);
+    bench.poll_once();
+    assert_eq!(bench.world.wire.outgoing.len(), 33, "three segments, and five frames behind them");
+}
+
 #[test]
 fn a_function_that_is_reset_loses_the_segments_that_wait() {
     let mut bench = bench();

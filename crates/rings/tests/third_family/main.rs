@@ -121,7 +121,7 @@ fn left_behind(acts: &[Act], careful: bool) -> (Memory, Vec<Vec<u8>>, Vec<PortCo
 fn left_behind_until(acts: &[Act], careful: bool) -> (Memory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
     let queue = || Queue { head: 0, tail: 0, posted: Posted::at(0), rx_tail: 0, hints: [Hint::default(); 2] };
     let (queues, memory) = ((0..3).map(|_| queue()).collect(), Memory::new(3));
-    let mut toy = Toy { queues, memory, careful, burst: None, at_hand: [[0; 16]; 32], refused: 0 };
+    let mut toy = Toy { queues, memory, careful, places: None, at_hand: [[0; 16]; 32], refused: 0 };
     let counters = [PortCounters::default(); PORTS];
     let mut plane = Plane::<PORTS>::new(tables(0), Pacing::new(None), Storm::default(), counters);
     plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };

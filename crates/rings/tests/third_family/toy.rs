@@ -3,11 +3,11 @@
 
 use crate::memory::{DONE, Memory, PLAIN, REPORT, RINGS, SLOTS};
 use core::ops::RangeInclusive;
-use offload::plain::{Plain, PlainKind};
+use offload::plain::PlainKind;
 use pcie::{Bus, Function, Hint, Space};
 use plane::switch::Reason;
 use plane::{Port, Sender};
-use rings::{Card, Frames, Posted, Receiver, Ring, RxFormat, Spread, Terms, TxFormat};
+use rings::{Card, Places, Posted, Receiver, Ring, RxFormat, Terms, TxFormat};
 
 pub(crate) struct Queue {
     pub(crate) head: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Toy {
     pub(crate) queues: Vec<Queue>,
     pub(crate) memory: Memory,
     pub(crate) careful: bool,
-    pub(crate) burst: Option<Box<Frames>>,
+    pub(crate) places: Option<Box<Places>>,
     pub(crate) at_hand: [[u8; 16]; 32],
     pub(crate) refused: usize,
 }
@@ -57,8 +57,14 @@ impl Card for Toy {
     type Bus = Memory;
     type TxFormat = Words;
     type RxFormat = Told;
+    fn places(&mut self) -> &mut Option<Box<Places>> {
+        &mut self.places
+    }
+    fn is_careful(&self) -> bool {
+        self.careful
+    }
     fn judges(&self) -> bool {
-        true
+        !self.careful
     }
     fn next(&mut self, sender: Sender, most: usize) -> &[[u8; 16]] {
         let (n, queue) = (sender.port.get(), &mut self.queues[usize::from(sender.port.get())]);
@@ -86,16 +92,9 @@ impl Card for Toy {
     fn refused(&mut self, _sender: Sender, _reason: Reason) {
         self.refused += 1;
     }
-    fn spreads(&self, _port: Port) -> bool {
-        false
-    }
-    fn spread(&mut self, _port: Port, _frame: &Plain<'_>) -> Spread {
-        (0, None)
-    }
     fn receiver(&mut self, port: Port, _: u8, terms: Terms) -> Option<Receiver<'_, Memory, Told>> {
         let (n, ring) = self.ring(port)?;
         let (posted, bus, format) = (&mut self.queues[n].posted, &mut self.memory, Told(terms.tag));
         Some(Receiver { posted, ring, room: 32, longest: 2048, function: Function::Vf(n as u8), bus, format })
     }
-    fn received(&mut self, _: Port, _: u8, _: usize, _: u64) {}
 }

@@ -11,11 +11,22 @@ mod sealed;
 mod segment;
 mod transmit;
 
+use super::transmit::request;
 use i82576::descriptor::tx::{self, Context, Data, Transmit};
 use offload::Headers;
+use offload::segment::{Error, FlagMasks, Segmenter};
 
 pub(super) fn parsed(frame: &[u8]) -> Headers {
     Headers::parse(frame)
+}
+
+/// Prepares a packet for cutting as its first data descriptor and context say.
+pub(super) fn segmenter<'a>(
+    packet: &'a [u8],
+    data: &Data,
+    context: &Context,
+) -> Result<Segmenter<'a>, Error> {
+    Segmenter::new(packet, &request(data.into(), context), context.mss, FlagMasks::DEFAULT)
 }
 
 /// Descriptors of the right kind with arbitrary contents.

@@ -2,16 +2,14 @@
 //! extension headers. Both ways: what was inserted is what is found right.
 
 use super::frames::{ipv4_frame, ipv4_header, ipv6_frame, tcp4, tcp6, udp4, udp6};
-use super::parsed;
 use super::transmit::BOTH;
+use super::{parsed, segmenter};
 use crate::offload::receive::classify;
-use crate::offload::segment::segmenter;
 use crate::offload::transmit::insert;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS};
 use i82576::descriptor::tx::{Context, Data, L4};
 use offload::crc::crc32c;
-use offload::segment::FlagMasks;
 
 /// A frame with its headers' lengths, and where its transport's checksum is.
 struct Nested {
@@ -135,7 +133,7 @@ fn segments_are_cut_behind_tags_options_and_extensions() {
         packet[nested.field.clone()].copy_from_slice(&(without as u16).to_be_bytes());
         let context = Context { l4_length: header as u8, mss: 5, ..nested.context };
         let data = Data { segment: true, ..BOTH };
-        let mut segmenter = segmenter(&packet, &data, &context, FlagMasks::DEFAULT).unwrap();
+        let mut segmenter = segmenter(&packet, &data, &context).unwrap();
         let (mut payload, mut buffer) = (Vec::new(), [0; 256]);
         while let Some(length) = segmenter.write_next(&mut buffer) {
             assert_eq!(told(&buffer[..length]), (seen(&nested), 0), "{context:?}");

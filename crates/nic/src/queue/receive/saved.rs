@@ -1,10 +1,10 @@
 //! A receive queue in a saved state. Left out: its registers, which are saved with all others.
 
 use super::ReceiveQueue;
+use crate::damaged::Damaged;
 use crate::file::RegisterFile;
 use crate::queue::ring;
 use crate::queue::write_back::Batch;
-use crate::saved::Damaged;
 use alloc::vec::Vec;
 use i82576::Queue;
 use i82576::descriptor::SIZE;

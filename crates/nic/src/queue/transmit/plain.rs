@@ -2,10 +2,10 @@
 //! packet.
 
 use super::TransmitQueue;
-use crate::file::RegisterFile;
 use crate::queue::BURST;
+use crate::queue::io::QueueIo;
 use i82576::descriptor::SIZE;
-use pcie::{Bus, DmaFault, Function, Hint};
+use pcie::{Bus, DmaFault, Hint};
 use rings::Ring;
 
 impl TransmitQueue {
@@ -17,20 +17,18 @@ impl TransmitQueue {
     /// [`DmaFault`] if descriptors cannot be given back; the queue then stays silent until it is set up anew.
     pub(crate) fn next_plain<B: Bus>(
         &mut self,
-        file: &mut RegisterFile,
+        io: &mut QueueIo<'_, B>,
         ring: &Ring,
         most: usize,
-        function: Function,
-        bus: &mut B,
     ) -> Result<&[[u8; SIZE]], DmaFault> {
         let next = self.next(ring);
         let available = ring.available(next);
         if available == 0 || self.skipping || self.done.is_halted() || !self.held.is_empty() {
             return Ok(&[]);
         }
-        let Ok(at) = self.fetch(ring, next, function, bus) else { return Ok(&[]) };
+        let Ok(at) = self.fetch(io, ring, next) else { return Ok(&[]) };
         if self.done.is_full()
-            && let Err(fault) = self.done.flush(file, ring, self.way(file), function, bus)
+            && let Err(fault) = self.done.flush(io, ring, self.way(io.file))
         {
             self.done.halt();
             return Err(fault);

@@ -28,7 +28,6 @@ use crate::state::port::{ClientState, Configured};
 use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
 use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;
-use avf_nic::staging::Staging;
 use driver::avf::pf::Pf;
 use driver::conduct::{Cause, Verdict};
 use hal::{Desk, PfHal};
@@ -89,8 +88,6 @@ pub(in crate::port) struct Avf {
     /// VFs whose message the PF has and has not looked at.
     asking: VfSet,
     link: bool,
-    /// A packet on its way from a guest, and a frame from the uplink.
-    staging: [Staging; 2],
 }
 
 impl Avf {
@@ -209,15 +206,15 @@ impl Family for Avf {
     }
 
     fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
-        let Self { card, plane, rules, staging: [packet, frame], desk, .. } = self;
+        let Self { card, plane, rules, desk, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);
         if std::mem::take(&mut desk.changed) {
             card.apply_policy(plane, &rules.mirrors());
         }
         rules.pass_windows(plane);
-        let from_uplink = card.arrive(plane, BUDGET, frame, bus, uplink);
-        let from_queues = card.forward(plane, BUDGET, packet, bus, uplink);
+        let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
+        let from_queues = card.forward(plane, BUDGET, bus, uplink);
         plane.tally = Tally::default();
         let poll = card.poll(now, &mut desk.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));

@@ -71,7 +71,6 @@ impl Avf {
             configured,
             asking: VfSet::NONE,
             link,
-            staging: Default::default(),
         }
     }
 

@@ -20,7 +20,6 @@ use avf::control::Control;
 use avf::ids::{MAX_PAIRS, MAX_VFS};
 use avf::register as r;
 use avf_nic::Card;
-use avf_nic::staging::Staging;
 use boot::{One, Side};
 use driver::avf::pf::Pf;
 use driver::avf::vf::{Vf, Wishes};
@@ -69,7 +68,6 @@ pub(crate) struct Port {
     pub(crate) line: Line,
     pub(crate) functions: Functions,
     pairs: u16,
-    staging: Staging,
     /// Frames with which `flows` has asked the card.
     probes: u64,
 }
@@ -148,8 +146,7 @@ impl Port {
         plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
         let functions = Functions { pf, vf, sent: Vec::new(), faults: 0 };
         let card = Card::new(1);
-        let mut port =
-            Self { card, plane, pf: None, line, functions, pairs, staging: Staging::default(), probes: 0 };
+        let mut port = Self { card, plane, pf: None, line, functions, pairs, probes: 0 };
         port.card.set_bus_master(VF, true);
         let told = |error: &dyn std::fmt::Display| error.to_string();
         let mut driver = Pf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
@@ -208,7 +205,7 @@ impl Port {
         packet::fill(&mut frame[..length], client, ADDRESS, packet);
         let mut bus = PortBus { functions: &mut self.functions, chipset };
         let mut wire = One(Some(&frame[..length]));
-        self.card.arrive(&mut self.plane, 1, &mut self.staging, &mut bus, &mut wire);
+        self.card.arrive(&mut self.plane, 1, &mut bus, &mut wire);
         self.probes += 1;
         let (pairs, mut into) = (self.pairs as u8, [0; 128]);
         let mut hal = self.side(Function::Vf(VF), chipset);
@@ -230,11 +227,11 @@ impl Port {
     /// `functions` afterwards.
     pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
         self.line.advance(now);
-        let Self { card, plane, line, functions, staging, .. } = self;
+        let Self { card, plane, line, functions, .. } = self;
         let mut bus = PortBus { functions, chipset };
         plane.now = card_time(now);
-        while card.arrive(plane, BUDGET, staging, &mut bus, line) {}
-        while card.forward(plane, BUDGET, staging, &mut bus, line) {}
+        while card.arrive(plane, BUDGET, &mut bus, line) {}
+        while card.forward(plane, BUDGET, &mut bus, line) {}
         let deadline = card.poll(card_time(now), &mut bus).deadline;
         let deadline = deadline.map(|at| Instant::from_nanos(at.as_nanos()));
         let listens = (1..=self.pairs as u8).any(|n| card.read(VF, r::dyn_ctl(n)) & dyn_ctl::INTENA != 0);

@@ -3,12 +3,12 @@
 //! only: there is one stamp, and a VF could keep the PF from it. Left out: which packets (`steering`), and
 //! RXSATRL and RXSATRH, by which software would know the packet again.
 
-use crate::state::Card;
+use crate::work::Work;
 use i82576::Time;
 use i82576::bits::tsync;
 use i82576::register as r;
 
-impl Card {
+impl<B> Work<'_, B> {
     /// A packet that asks for a stamp has left.
     #[cold]
     pub(crate) fn stamp_sent(&mut self, now: Time) {

@@ -1,27 +1,25 @@
-//! The end of the journey inside the card: what a descriptor will say of a frame, the queue it goes to, and the
-//! queue's own way with tags. Left out: the stops themselves, and who gets the frame.
+//! Frames on their way into receive queues: the contents of the descriptor, the queue, and the queue's treatment of tags. Left out: the
+//! stops themselves, and who gets the frame.
 
-use crate::Nic;
 use crate::buffer::wait::Late;
 use crate::conditions::Conditions;
-use crate::offload::plain::{Advanced, Plain};
 use crate::offload::receive;
 use crate::offload::rss::Hash;
 use crate::offload::split::Split;
-use crate::policy::{self, pool};
+use crate::policy::pool;
+use crate::queue::QueueIo;
 use crate::queue::receive::{Description, Lost};
 use crate::scratch::Receiving;
 use crate::steering::Hits;
+use crate::uplink;
 use crate::work::Work;
-use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::{rss_type, status};
-use i82576::{Pool, Queue};
-use offload::headers::{Headers, TYPE_IPV4};
-use pcie::{Bus, Function, Hint};
-use plane::frame::{Frame, Outer};
-use plane::switch::Reason;
-use plane::{About, Missed, Port, Sender, Sink};
-use rings::{Receiver, Spread, Terms};
+use i82576::{Pool, Queue, register as r};
+use offload::headers::Headers;
+use pcie::Bus;
+use plane::frame::{Frame, HEADER, Outer};
+use plane::{About, Missed, Port, Sink};
+use rings::Arrivals;
 
 /// Where a frame goes to.
 #[derive(Clone, Copy)]
@@ -53,111 +51,56 @@ impl<B: Bus> Sink for Work<'_, B> {
         about: About,
         findings: &mut Option<Contents>,
     ) -> Result<usize, Missed> {
-        if self.scratch.glances
-            && let Some(bytes) = rings::deliver(self, port, frame, about)
-        {
-            return Ok(bytes);
-        }
-        self.deliver_closely(pool(port), frame, about, findings)
+        rings::deliver(self, port, frame, about, findings)
     }
 }
 
-impl<B: Bus> rings::Card for Work<'_, B> {
-    type Bus = B;
-    type TxFormat = Advanced;
-    type RxFormat = Plain;
+impl<B: Bus> Arrivals for Work<'_, B> {
+    type Contents = Contents;
 
-    fn judges(&self) -> bool {
-        self.scratch.glances
-    }
-
-    fn next(&mut self, sender: Sender, most: usize) -> &[[u8; SIZE]] {
-        let Self { state, scratch, bus, .. } = self;
-        let queue = policy::queue(sender);
-        let (tx, file) = (&mut state.tx[queue.index()], &mut state.file);
-        let Some(ring) = tx.open(file) else { return &[] };
-        let at_hand = tx.next_plain(file, &ring, most, state.owners.of_queue(queue), *bus);
-        at_hand.unwrap_or_else(|_| {
-            scratch.faults += 1;
-            &[]
-        })
-    }
-
-    fn pass(&mut self, sender: Sender, count: usize) {
-        let tx = &mut self.state.tx[policy::queue(sender).index()];
-        if let Some(ring) = tx.open(&self.state.file) {
-            tx.pass_plain(&ring, count);
+    fn look(&mut self, frame: &mut Frame<'_>, about: About) -> Contents {
+        let mut contents = self.look_into(frame);
+        if about.inexact {
+            contents.description.status |= status::PIF;
         }
+        if contents.hits.timed && about.from_uplink && self.stamp_received(self.scratch.now) {
+            contents.description.status |= status::TS;
+        }
+        contents
     }
 
-    fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut B) {
-        let queue = policy::queue(sender);
-        (self.state.owners.of_queue(queue), self.state.tx[queue.index()].buffers(), self.bus)
-    }
-
-    fn refused(&mut self, sender: Sender, reason: Reason) {
-        self.refused(policy::queue(sender), reason);
-    }
-
-    #[inline]
-    fn spreads(&self, _port: Port) -> bool {
-        false
-    }
-
-    #[inline]
-    fn spread(&mut self, _port: Port, _frame: &offload::plain::Plain<'_>) -> Spread {
-        (0, None)
-    }
-
-    #[inline]
-    fn receiver(&mut self, port: Port, _queue: u8, terms: Terms) -> Option<Receiver<'_, B, Plain>> {
-        let queue = self.usual_queue(pool(port));
-        self.open(queue);
-        let Receiving { opened, function } = &self.scratch.receiving[queue.index()];
-        let format = Plain::new(self.scratch.conditions.checks, terms);
-        self.state.rx[queue.index()].receiver(opened.as_ref()?, *function, self.bus, format)
-    }
-
-    #[inline]
-    fn received(&mut self, _port: Port, _queue: u8, _frames: usize, _bytes: u64) {}
-}
-
-impl<B: Bus> Work<'_, B> {
-    /// Any way: `findings` are those of the pool before, if other pools get the frame too.
-    #[inline(never)]
-    fn deliver_closely(
+    fn put(
         &mut self,
-        pool: Pool,
+        port: Port,
         frame: &mut Frame<'_>,
         about: About,
-        findings: &mut Option<Contents>,
+        contents: Contents,
     ) -> Result<usize, Missed> {
-        let contents = match findings {
-            Some(contents) => *contents,
-            None => *findings.insert(self.find_out(frame, about)),
-        };
         let mut described = contents.description;
         let bytes = frame.delivered(!about.strips);
         if let Some(sum) = receive::packet_sum(bytes, self.scratch.conditions.checks) {
             described.checksum = sum;
             described.rss.1 |= u32::from(sum) << 16;
         }
-        let (queue, urgent) = self.queue_of(pool, &contents, bytes.len());
-        self.put(Place { queue, strips: about.strips, urgent }, frame, about, described)
+        let (queue, urgent) = self.queue_of(pool(port), &contents, bytes.len());
+        self.put_into(Place { queue, strips: about.strips, urgent }, frame, about, described)
     }
 
-    /// What there is to say of a frame, whichever pools get it.
-    fn find_out(&mut self, frame: &mut Frame<'_>, about: About) -> Contents {
-        let mut contents = self.look_into(frame);
-        if about.inexact {
-            contents.description.status |= status::PIF;
-        }
-        if contents.hits.timed && about.from_uplink && self.state.stamp_received(self.scratch.now) {
-            contents.description.status |= status::TS;
-        }
-        contents
+    fn ends_in_mac(&mut self, frame: &[u8]) -> bool {
+        uplink::ends_here(self.file, frame)
     }
 
+    fn wrong_length(&mut self, bytes: usize) {
+        let counter = if bytes < HEADER { r::RUC } else { r::ROC };
+        uplink::count_length_errors(self.file, counter, 1);
+    }
+
+    fn keeps_check_sequence(&self) -> bool {
+        self.derived.receive.keeps_check_sequence
+    }
+}
+
+impl<B: Bus> Work<'_, B> {
     /// What the receive descriptors will say of a frame without its tag, in every pool that gets it, and what chooses its
     /// queue.
     fn look_into(&self, frame: &mut Frame<'_>) -> Contents {
@@ -191,7 +134,7 @@ impl<B: Bus> Work<'_, B> {
     }
 
     /// Puts a frame into a pool's queue, as the pool likes its tags.
-    fn put(
+    fn put_into(
         &mut self,
         place: Place,
         frame: &mut Frame<'_>,
@@ -229,14 +172,15 @@ impl<B: Bus> Work<'_, B> {
         described: &mut Description,
     ) -> Result<(), Lost> {
         self.open(queue);
-        let rx = &mut self.state.rx[queue.index()];
+        let rx = &mut self.queues.rx[queue.index()];
         let Receiving { opened: Some(opened), function, .. } = &self.scratch.receiving[queue.index()] else {
             return Err(Lost::Disabled);
         };
         // The legacy format cannot tell of an interrupt at once, and has none.
         let urgent = urgent && !opened.is_legacy();
         described.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome = rx.deliver(opened, *function, self.bus, bytes, *described);
+        let mut io = QueueIo { file: &mut *self.file, function: *function, bus: &mut *self.bus };
+        let outcome = rx.deliver(opened, &mut io, bytes, *described);
         self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         outcome
     }
@@ -255,10 +199,10 @@ impl<B: Bus> Work<'_, B> {
     #[cold]
     fn open_anew(&mut self, queue: Queue) {
         // No frame overtakes one that waits.
-        let may = self.may_receive(queue) && !self.state.buffer.has(queue);
+        let may = self.may_receive(queue) && !self.queues.buffer.has(queue);
         let receiving = &mut self.scratch.receiving[queue.index()];
         receiving.function = self.scratch.conditions.owners.of_queue(queue);
-        let opened = || self.state.rx[queue.index()].open(&self.state.file, self.scratch.shortcuts);
+        let opened = || self.queues.rx[queue.index()].open(self.file, self.scratch.shortcuts);
         receiving.opened = may.then(opened).flatten();
     }
 
@@ -283,19 +227,7 @@ impl<B: Bus> Work<'_, B> {
 
     /// The queue of a pool for what nothing chooses a queue for.
     #[inline]
-    fn usual_queue(&self, pool: Pool) -> Queue {
+    pub(crate) fn usual_queue(&self, pool: Pool) -> Queue {
         if self.scratch.conditions.pools { pool.queue(0) } else { self.derived.steering.default }
-    }
-}
-
-impl Nic {
-    /// A glance at a frame may be all that it takes: no setting asks for its hash, its fragments or its headers, and tags
-    /// are what they usually are.
-    pub(crate) fn may_glance(&self) -> bool {
-        let conditions = &self.scratch.conditions;
-        let tables = self.plane.tables();
-        let usual = tables.outer.is_none() && tables.inner != TYPE_IPV4;
-        let asked = conditions.hashes || !conditions.tells_hash() || self.derived.steering.looks();
-        self.scratch.shortcuts && usual && !asked
     }
 }

@@ -1,6 +1,6 @@
 //! What accesses to the board's registers do. Left out: the parts of the board behind them.
 
-use super::clock;
+use crate::board::clock;
 use crate::{Nic, mailbox};
 use i82576::Time;
 use i82576::bits::{ctrl, ctrl_ext, eecd, icr, mdic, status, tsync};

@@ -1,8 +1,8 @@
 //! What accesses to the interrupt registers do. Left out: causes that frames and events raise.
 
-use super::single::Form;
-use super::{ALL_VECTORS, Interrupts};
 use crate::Nic;
+use crate::interrupt::single::Form;
+use crate::interrupt::{ALL_VECTORS, Interrupts};
 use i82576::bits::icr;
 use i82576::register as r;
 use i82576::window::Slot;

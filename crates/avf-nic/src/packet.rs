@@ -1,0 +1,60 @@
+//! Orders of a VF's packets. Left out: how their descriptors are read (`transmit`), and tunnels.
+
+use avf::descriptor::tx::{Context, Data, Ip, L4};
+use offload::Request;
+use plane::frame::Transport;
+use rings::Orders;
+use serde::{Deserialize, Serialize};
+
+/// Orders of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PacketOrders {
+    /// Its first data descriptor: headers, checksums, tag.
+    pub first: Data,
+    /// Its context, if it has one: segmentation, a tag.
+    pub context: Option<Context>,
+    /// Number of descriptors that were read for it.
+    pub descriptors: u32,
+}
+
+impl Orders for PacketOrders {
+    /// The tag in either place.
+    #[inline]
+    fn tag(&self) -> Option<u16> {
+        self.first.tag.or(self.context.and_then(|context| context.tag2))
+    }
+
+    #[inline]
+    fn request(&self) -> Request {
+        request(&self.first)
+    }
+
+    #[inline]
+    fn mss(&self) -> Option<u16> {
+        self.context.filter(|context| context.segment).map(|context| context.mss)
+    }
+
+    fn describe(&self, bytes: usize) -> bool {
+        let payload = bytes.checked_sub(self.request().payload_start());
+        let described = self.context.map(|context| context.payload as usize);
+        payload.is_some() && payload == described && self.first.ip != Ip::None
+    }
+}
+
+/// Returns the headers that a packet's first descriptor describes, and the checksums that it asks for.
+pub(crate) fn request(first: &Data) -> Request {
+    Request {
+        mac_length: first.mac_length.into(),
+        ip_length: first.ip_length.into(),
+        l4_length: first.l4_length.into(),
+        ipv4: matches!(first.ip, Ip::V4 | Ip::V4Checksum),
+        l4: match first.l4 {
+            L4::None => None,
+            L4::Tcp => Some(Transport::Tcp),
+            L4::Udp => Some(Transport::Udp),
+            L4::Sctp => Some(Transport::Sctp),
+        },
+        ip_checksum: first.ip == Ip::V4Checksum,
+        l4_checksum: first.l4 != L4::None,
+    }
+}

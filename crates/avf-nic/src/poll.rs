@@ -1,0 +1,60 @@
+//! The poll that takes messages and sends interrupts. Left out: frames (`forward`, `arrival`).
+
+use crate::card::Card;
+use crate::mailbox::Taken;
+use pcie::{Bus, VfIndex, VfSet};
+use units::Time;
+
+/// What a poll left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Poll {
+    /// Messages wait that this poll has not taken: poll again, and visit the PF driver before.
+    pub more: bool,
+    /// VFs, a bit each, of which a message was given to the PF: visit its driver.
+    pub for_pf: u64,
+    /// When an interrupt that waits for its interval is due, or the mail of a VF that is held back.
+    pub deadline: Option<Time>,
+}
+
+impl Card {
+    /// Takes one message of each VF at most, in turn while the PF's queue has room, gives VFs what waits for them, and sends
+    /// interrupts.
+    pub fn poll<B: Bus>(&mut self, now: Time, bus: &mut B) -> Poll {
+        let (mut poll, mut turned_away) = (Poll::default(), None);
+        let count = self.functions.len() as u8;
+        let before = VfSet::new((1 << self.turn) - 1);
+        let in_turn = self.masters.without(before).iter().chain(self.masters.and(before).iter());
+        for vf in in_turn.map(VfIndex::get) {
+            match self.take_mail(vf, now, bus) {
+                Some(Taken::Given) => poll.for_pf |= 1 << vf,
+                Some(Taken::Later) => turned_away = turned_away.or(Some(vf)),
+                _ => {}
+            }
+            self.deliver_waiting(vf, bus);
+            let function = &mut self.functions[usize::from(vf)];
+            let (sent, due) = function.interrupts.send(vf, function.brake.interrupt_interval(), now, bus);
+            function.counters.interrupts += u64::from(sent.count_ones());
+            function.stale |= (sent >> 1) as u16;
+            let mail = function.next_message().is_some();
+            let held = function.brake.mail_due(now).filter(|_| mail);
+            poll.more |= mail && held.is_none();
+            poll.deadline = [poll.deadline, due, held].into_iter().flatten().min();
+        }
+        // A VF that found the PF's queue full is the first when there is room, so that each VF has its turn.
+        self.turn = turned_away.unwrap_or(if count == 0 { 0 } else { (self.turn + 1) % count });
+        poll
+    }
+
+    /// Takes a message of a VF, if there is one and its mail is not held back now.
+    fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<Taken> {
+        let function = &self.functions[usize::from(vf)];
+        if function.next_message().is_none() || function.brake.mail_due(now).is_some() {
+            return None;
+        }
+        let taken = self.take_message(vf, bus);
+        if taken != Some(Taken::Later) {
+            self.functions[usize::from(vf)].brake.took_mail(now);
+        }
+        taken
+    }
+}

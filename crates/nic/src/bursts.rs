@@ -1,0 +1,69 @@
+//! The card's rings as bursts of plain frames use them (crate `rings`). Left out: every other frame (`transmit`, `receive`).
+
+use crate::offload::plain::{Advanced, Plain};
+use crate::policy::{self, pool};
+use crate::queue::QueueIo;
+use crate::scratch::Receiving;
+use crate::work::Work;
+use alloc::boxed::Box;
+use i82576::descriptor::SIZE;
+use pcie::{Bus, Function, Hint};
+use plane::switch::Reason;
+use plane::{Port, Sender};
+use rings::{Places, Receiver, Terms};
+
+impl<B: Bus> rings::Card for Work<'_, B> {
+    type Bus = B;
+    type TxFormat = Advanced;
+    type RxFormat = Plain;
+
+    fn places(&mut self) -> &mut Option<Box<Places>> {
+        &mut self.scratch.places
+    }
+
+    fn is_careful(&self) -> bool {
+        !self.scratch.shortcuts
+    }
+
+    fn judges(&self) -> bool {
+        self.scratch.glances
+    }
+
+    fn next(&mut self, sender: Sender, most: usize) -> &[[u8; SIZE]] {
+        let Self { queues, file, scratch, bus, .. } = self;
+        let queue = policy::queue(sender);
+        let tx = &mut queues.tx[queue.index()];
+        let Some(ring) = tx.open(file) else { return &[] };
+        let function = scratch.conditions.owners.of_queue(queue);
+        let at_hand = tx.next_plain(&mut QueueIo { file, function, bus: *bus }, &ring, most);
+        at_hand.unwrap_or_else(|_| {
+            scratch.faults += 1;
+            &[]
+        })
+    }
+
+    fn pass(&mut self, sender: Sender, count: usize) {
+        let tx = &mut self.queues.tx[policy::queue(sender).index()];
+        if let Some(ring) = tx.open(self.file) {
+            tx.pass_plain(&ring, count);
+        }
+    }
+
+    fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut B) {
+        let queue = policy::queue(sender);
+        (self.scratch.conditions.owners.of_queue(queue), self.queues.tx[queue.index()].buffers(), self.bus)
+    }
+
+    fn refused(&mut self, sender: Sender, reason: Reason) {
+        self.refused(policy::queue(sender), reason);
+    }
+
+    #[inline]
+    fn receiver(&mut self, port: Port, _queue: u8, terms: Terms) -> Option<Receiver<'_, B, Plain>> {
+        let queue = self.usual_queue(pool(port));
+        self.open(queue);
+        let Receiving { opened, function } = &self.scratch.receiving[queue.index()];
+        let format = Plain::new(self.scratch.conditions.checks, terms);
+        self.queues.rx[queue.index()].receiver(opened.as_ref()?, *function, self.bus, format)
+    }
+}

@@ -1,0 +1,39 @@
+//! Statistics registers of VFs, which wrap and are never cleared by reading. Left out: the port's registers, which count what
+//! crosses the wire (`uplink`).
+
+use crate::policy::{self, pool};
+use crate::work::Work;
+use i82576::Pool;
+use i82576::ids::FCS;
+use i82576::register::{self as r, vf_stats};
+use plane::ledger::{Sum, Traffic};
+
+impl<B> Work<'_, B> {
+    /// Adds what pools have received to their counters.
+    pub(crate) fn settle_received(&mut self, plane: &mut policy::Plane) {
+        for port in plane.ledger.reached().iter() {
+            let (traffic, pool) = (plane.ledger.settle_received(port), pool(port));
+            self.count_vf(pool, traffic.all(), (vf_stats::VFGPRC, vf_stats::VFGORC));
+            self.count_vf(pool, traffic.local(), (vf_stats::VFGPRLBC, vf_stats::VFGORLBC));
+            if let Some(vf) = self.scratch.conditions.owners.vf_of(pool) {
+                let multicast = traffic.multicast as u32;
+                self.file.count_around(r::vf_block(vf) + vf_stats::VFMPRC, multicast);
+            }
+        }
+    }
+
+    /// Counts what a pool has sent.
+    pub(crate) fn count_sent(&mut self, pool: Pool, traffic: &Traffic) {
+        self.count_vf(pool, traffic.all(), (vf_stats::VFGPTC, vf_stats::VFGOTC));
+        self.count_vf(pool, traffic.local(), (vf_stats::VFGPTLBC, vf_stats::VFGOTLBC));
+    }
+
+    /// Counts frames in a VF's packet and octet registers; octets include the frame check sequence.
+    fn count_vf(&mut self, pool: Pool, sum: Sum, (packets, octets): (u32, u32)) {
+        if let Some(vf) = self.scratch.conditions.owners.vf_of(pool) {
+            let Sum { packets: count, bytes } = sum;
+            self.file.count_around(r::vf_block(vf) + packets, count as u32);
+            self.file.count_around(r::vf_block(vf) + octets, (bytes + count * FCS as u64) as u32);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The card's transmit queues as sources of the plane, and the orders of their packets (crate `rings`). Left out: descriptors
+//! (`queue::transmit`), and which queue is visited (`rounds`).
+
+use crate::interrupt::Direction;
+use crate::offload::segment::flag_masks;
+use crate::offload::transmit;
+use crate::policy;
+use crate::queue::QueueIo;
+use crate::queue::packet::PacketOrders;
+use crate::work::Work;
+use i82576::bits::lvmmc;
+use i82576::register as r;
+use offload::segment::FlagMasks;
+use pcie::Bus;
+use plane::frame::Sealed;
+use plane::ledger::Traffic;
+use plane::{Lane, Sender, Source};
+use rings::{Flaw, Held, Misfit, Packets, Staging, Taken};
+
+impl<B: Bus> Source for Work<'_, B> {
+    /// The queue's pool may send, the queue is not blocked, and its function may read memory.
+    fn may_send(&self, sender: Sender) -> bool {
+        let (queue, owners) = (policy::queue(sender), &self.scratch.conditions.owners);
+        self.file.get(r::VFTE) & u32::from(queue.pool().bit()) != 0
+            && !self.is_blocked(queue)
+            && owners.may_master(owners.of_queue(queue))
+    }
+
+    fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
+        rings::visit(self, sender, budget, lane)
+    }
+
+    fn has_more(&self, sender: Sender) -> bool {
+        self.queues.tx[policy::queue(sender).index()].has_more(self.file)
+    }
+}
+
+impl<B: Bus> Packets for Work<'_, B> {
+    type Orders = PacketOrders;
+
+    const SENDS_MISFITS: bool = true;
+
+    #[inline]
+    fn held(&mut self, sender: Sender) -> Option<&mut Held<PacketOrders>> {
+        Some(&mut self.queues.tx[policy::queue(sender).index()].held)
+    }
+
+    fn take(&mut self, sender: Sender, into: &mut Staging) -> (Taken<PacketOrders>, usize) {
+        let queue = policy::queue(sender);
+        let function = self.scratch.conditions.owners.of_queue(queue);
+        let tx = &mut self.queues.tx[queue.index()];
+        let Some(ring) = tx.open(self.file) else { return (Taken::Nothing, 0) };
+        let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
+        let taken = tx.take(&mut io, &ring, &mut self.scratch.descriptors, into);
+        (taken, tx.effort())
+    }
+
+    /// Of a queue that may send, only a malformed packet stops more.
+    #[inline]
+    fn may_follow(&self, sender: Sender) -> bool {
+        !self.is_blocked(policy::queue(sender))
+    }
+
+    fn spoiled(&mut self, sender: Sender, flaw: Flaw) {
+        let cause = match flaw {
+            Flaw::Size => lvmmc::SIZE,
+            Flaw::Descriptor => lvmmc::DESCRIPTOR,
+            Flaw::Offload => lvmmc::CONTEXT,
+            // The queue has stopped already.
+            Flaw::Fault => return,
+        };
+        self.misbehaved(policy::queue(sender), cause);
+    }
+
+    #[inline]
+    fn insert_sums(&self, orders: &PacketOrders, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
+        if let Some(checksum) = &orders.checksum {
+            transmit::insert_legacy(frame, checksum);
+            return Ok(None);
+        }
+        transmit::insert(frame, orders.first, &orders.context).map_err(|_| Misfit)
+    }
+
+    fn flag_masks(&self) -> FlagMasks {
+        flag_masks(self.file.get(r::DTXTCPFLGL), self.file.get(r::DTXTCPFLGH))
+    }
+
+    fn cuts(&mut self) {
+        self.file.count(r::TSCTC, 1);
+    }
+
+    #[inline]
+    fn left(&mut self, sender: Sender, orders: &PacketOrders) {
+        let queue = policy::queue(sender);
+        if orders.first.time_stamp() && self.scratch.conditions.owners.vf_of(queue.pool()).is_none() {
+            self.stamp_sent(self.scratch.now);
+        }
+    }
+
+    fn end_visit(&mut self, sender: Sender, sent: &Traffic) -> u64 {
+        let queue = policy::queue(sender);
+        let function = self.scratch.conditions.owners.of_queue(queue);
+        self.count_sent(queue.pool(), sent);
+        let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
+        let announced = self.queues.tx[queue.index()].write_back(&mut io);
+        let faulted = self.announce(queue, Direction::Tx, announced);
+        core::mem::take(&mut self.scratch.faults) + u64::from(faulted)
+    }
+}

@@ -1,0 +1,114 @@
+//! Frames on their way into receive queues: plain ones at a glance (`deliver`), others after a close look. Frames from the uplink take
+//! the same way behind the MAC. Left out: who gets a frame (the plane), and its buffers (the family).
+
+use crate::deliver::deliver_plain;
+use crate::frames::{LONGEST_FRAME, pad};
+use crate::packets::Arrivals;
+use crate::visit::lend;
+use offload::crc::frame_check_sequence;
+use plane::frame::{Frame, HEADER, HEADROOM};
+use plane::uplink::Uplink;
+use plane::{About, Missed, Origin, Plane, Port, Wire};
+use units::FCS;
+
+/// Puts a frame into a receive queue of a port; returns its bytes there, check sequence excluded. `findings` are those of the port
+/// before, if other ports get the frame too.
+///
+/// # Errors
+/// [`Missed`]: the port's owner sees nothing of the frame.
+#[inline(always)]
+pub fn deliver<C: Arrivals>(
+    card: &mut C,
+    port: Port,
+    frame: &mut Frame<'_>,
+    about: About,
+    findings: &mut Option<C::Contents>,
+) -> Result<usize, Missed> {
+    if card.judges()
+        && let Some(bytes) = deliver_plain(card, port, frame, about)
+    {
+        return Ok(bytes);
+    }
+    deliver_closely(card, port, frame, about, findings)
+}
+
+#[inline(never)]
+fn deliver_closely<C: Arrivals>(
+    card: &mut C,
+    port: Port,
+    frame: &mut Frame<'_>,
+    about: About,
+    findings: &mut Option<C::Contents>,
+) -> Result<usize, Missed> {
+    let contents = match findings {
+        Some(contents) => *contents,
+        None => *findings.insert(card.look(frame, about)),
+    };
+    card.put(port, frame, about, contents)
+}
+
+/// Takes up to `budget` frames from the uplink and hands them to the plane; `false` if there are no more.
+pub fn arrive<C: Arrivals, W: Wire, const N: usize>(
+    card: &mut C,
+    plane: &mut Plane<N>,
+    budget: usize,
+    wire: &mut W,
+) -> bool {
+    let mut places = lend(card);
+    let more = (0..budget).all(|_| arrive_one(card, &mut places.frames.staging, plane, wire));
+    *card.places() = Some(places);
+    more
+}
+
+/// Takes one frame; `false` if there is none.
+fn arrive_one<C: Arrivals, W: Wire, const N: usize>(
+    card: &mut C,
+    place: &mut [u8],
+    plane: &mut Plane<N>,
+    wire: &mut W,
+) -> bool {
+    let Some(length) = wire.receive(&mut place[HEADROOM..]) else { return false };
+    let Uplink { link, receives, loops_back, .. } = plane.uplink;
+    // A port that has no link, or does not receive, knows of no frame: nothing is counted.
+    if link && receives && !loops_back {
+        pass_mac(card, place, length, plane, wire);
+    }
+    true
+}
+
+/// Hands over the `length` bytes of a frame that are in private memory, unless they end in the MAC.
+fn pass_mac<C: Arrivals, W: Wire, const N: usize>(
+    card: &mut C,
+    place: &mut [u8],
+    length: usize,
+    plane: &mut Plane<N>,
+    wire: &mut W,
+) {
+    // An uplink that is no Ethernet brings frames that are too short for one.
+    let bytes = &mut place[HEADROOM..];
+    let end = pad(bytes, length);
+    if card.ends_in_mac(&bytes[..end]) {
+        return;
+    }
+    plane.tally.arrived(end);
+    if !(HEADER..=LONGEST_FRAME).contains(&length) {
+        return card.wrong_length(length);
+    }
+    let trailer = if card.keeps_check_sequence() { append_check_sequence(bytes, end) } else { 0 };
+    if let Some(mut frame) = Frame::new(&mut place[..HEADROOM + end + trailer]) {
+        frame.set_trailer(trailer);
+        frame.set_seal(wire.sealed());
+        let tables = plane.tables();
+        frame.look_behind(tables.inner, tables.outer);
+        frame.take_tag();
+        plane.forward(Origin::Uplink, &mut frame, card, wire);
+    }
+}
+
+/// Puts the check sequence behind a frame; returns its bytes.
+#[cold]
+fn append_check_sequence(bytes: &mut [u8], length: usize) -> usize {
+    let check = frame_check_sequence(&bytes[..length]).to_le_bytes();
+    bytes[length..length + FCS].copy_from_slice(&check);
+    FCS
+}

@@ -1,0 +1,95 @@
+//! Private memory of one packet. It keeps what it has grown to, so no byte of a long packet is written twice. Left out: what is done
+//! with the packet.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
+
+/// Bytes of a packet, behind a headroom of the caller's choice.
+#[derive(Debug, Clone, Default)]
+pub struct Staging {
+    place: Vec<u8>,
+    length: usize,
+}
+
+impl Staging {
+    /// Makes an empty place, with memory for packets of up to `bytes` bytes.
+    #[must_use]
+    pub fn with_room(bytes: usize) -> Self {
+        Self { place: vec![0; bytes], length: 0 }
+    }
+
+    /// Provides memory for `bytes` bytes. The packet stays.
+    #[inline(always)]
+    pub fn reserve(&mut self, bytes: usize) {
+        if self.place.len() < bytes {
+            self.grow(bytes);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        self.place.resize(bytes, 0);
+    }
+
+    /// Makes it `length` bytes long. Bytes that it gains are left over from earlier packets: the caller writes them before they
+    /// are read.
+    #[inline(always)]
+    pub fn set_length(&mut self, length: usize) {
+        self.reserve(length);
+        self.length = length;
+    }
+
+    /// Adds `bytes` bytes, left over from earlier packets, and returns them to be written.
+    #[inline(always)]
+    pub fn extend(&mut self, bytes: usize) -> &mut [u8] {
+        let start = self.length;
+        self.set_length(start + bytes);
+        &mut self.place[start..start + bytes]
+    }
+
+    /// Adds zeros up to a length, if it is shorter.
+    #[inline(always)]
+    pub(crate) fn pad(&mut self, shortest: usize) {
+        if self.length < shortest {
+            self.extend(shortest - self.length).fill(0);
+        }
+    }
+}
+
+impl Deref for Staging {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        &self.place[..self.length]
+    }
+}
+
+impl DerefMut for Staging {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.place[..self.length]
+    }
+}
+
+impl From<Vec<u8>> for Staging {
+    fn from(place: Vec<u8>) -> Self {
+        Self { length: place.len(), place }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Staging;
+    use alloc::vec;
+
+    #[test]
+    fn staging_shows_its_packet_alone() {
+        let mut staging = Staging::from(vec![1, 2, 3, 4, 5]);
+        staging.set_length(2);
+        assert_eq!(&*staging, [1, 2]);
+        staging.pad(4);
+        assert_eq!(&*staging, [1, 2, 0, 0], "what another packet has left is no padding");
+    }
+}

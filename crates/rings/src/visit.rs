@@ -1,0 +1,37 @@
+//! A visit to a transmit queue: it sends packets until its budget is spent, a frame is not due yet, or the queue is empty. Left out:
+//! which queue is visited (the family), and how a packet leaves (`forward`, `send`).
+
+use crate::card::Card;
+use crate::forward::forward;
+use crate::packets::Packets;
+use crate::places::Places;
+use crate::send::send_next;
+use alloc::boxed::Box;
+use plane::{Lane, Sender};
+
+/// Sends packets of a queue for up to `budget` frames; `false` if no complete packet is left, or none may follow.
+pub fn visit<C: Packets, L: Lane>(card: &mut C, sender: Sender, mut budget: usize, lane: &mut L) -> bool {
+    let (mut left, mut places) = (true, lend(card));
+    let bursts = !card.is_careful();
+    while left && budget > 0 && lane.is_due() {
+        // A look at the ring costs less than finding no packet in it.
+        if !card.has_more(sender) {
+            left = false;
+            break;
+        }
+        let plain = if bursts { forward(card, sender, &mut places.frames, budget, lane) } else { 0 };
+        let frames = if plain > 0 { Some(plain) } else { send_next(card, sender, &mut places, lane) };
+        left = frames.is_some();
+        budget = budget.saturating_sub(frames.unwrap_or(0));
+    }
+    *card.places() = Some(places);
+    let faults = card.end_visit(sender, &lane.settle());
+    lane.counters().dma_faults += faults;
+    left
+}
+
+/// Takes a card's places, which it gets back when frames have passed.
+#[inline]
+pub(crate) fn lend<C: Card>(card: &mut C) -> Box<Places> {
+    card.places().take().unwrap_or_else(|| Places::new(0))
+}
