@@ -7,6 +7,7 @@
 //! Left out: becoming a daemon, and logging's destination; those are the command's.
 
 mod capture;
+mod clock;
 pub mod config;
 pub mod confine;
 pub mod control;
@@ -16,6 +17,7 @@ mod host_process;
 mod limit;
 mod management;
 mod pcapng;
+mod pf_config;
 pub mod port;
 mod ring;
 pub mod settings;

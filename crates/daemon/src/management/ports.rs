@@ -3,6 +3,7 @@
 
 use super::{Outcome, unavailable};
 use crate::StartError;
+use crate::clock;
 use crate::config::PortConfig;
 use crate::confine::Threads;
 use crate::control::problem::Kind;
@@ -145,7 +146,7 @@ impl Ports {
         drop(ports);
         let vault = PortVault::new(&self.vault, &config.name);
         let (watcher, wires, programs) = (&self.threads.control, &self.common.wires, &self.common.programs);
-        Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires, programs }))
+        Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires, programs, now: clock::now() }))
     }
 
     /// Where descriptors are kept.

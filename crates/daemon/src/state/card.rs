@@ -2,7 +2,7 @@
 //! memory, sockets, the uplink.
 
 use super::{Saved, StateError, decode, v2};
-use crate::port::{Card, PF_RID};
+use crate::pf_config::{ConfigSpace, PF_RID};
 use driver::Pf;
 use driver::pf::PfState;
 use iovm::{Manager, ManagerState};
@@ -74,8 +74,10 @@ impl CardState {
     pub fn restore(self) -> Result<Restored, RestoreError> {
         let mut nic = Nic::restore(self.nic)?;
         let pf = self.pf.map(Pf::restore).transpose()?;
-        let manager =
-            self.manager.map(|state| Manager::restore(&mut Card(&mut nic), PF_RID, &state)).transpose()?;
+        let manager = self
+            .manager
+            .map(|state| Manager::restore(&mut ConfigSpace(&mut nic), PF_RID, &state))
+            .transpose()?;
         Ok(Restored { nic, pf, manager })
     }
 }

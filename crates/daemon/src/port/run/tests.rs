@@ -1,0 +1,1 @@
+//! A port whose clock a test moves by hand.
