@@ -21,6 +21,7 @@ mod pf_config;
 pub mod port;
 mod ring;
 pub mod settings;
+mod start_error;
 pub mod state;
 pub mod store;
 mod totals;
@@ -28,5 +29,6 @@ pub mod vault;
 mod volatile;
 
 pub use flight::recording::{Entry, Recording};
-pub use host_process::{Host, ReadyHost, StartError};
+pub use host_process::{Host, ReadyHost};
 pub use management::Order;
+pub use start_error::StartError;

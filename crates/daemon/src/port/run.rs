@@ -8,6 +8,7 @@ use super::clients::errand::Desk;
 use super::clients::{Clients, Event};
 use super::command::Inbox;
 use super::engine::Engine;
+use super::engine::family::Visit;
 use super::status::Report;
 use super::succession::Succession;
 use super::waiting::{Naps, Wake};
@@ -98,14 +99,17 @@ impl Port {
 
     /// Goes round once: clients, PF driver, card. Returns how long to sleep before the next round; `None` is for ever.
     fn round(&mut self, clock: &dyn Clock) -> Option<Duration> {
-        let Self { engine, clients, .. } = self;
+        let Self { engine, clients, succession, .. } = self;
         let began = clock.now();
         clients.finish_errands(engine, began);
         clients.read_doorbells(engine, began);
         clients.serve(engine, clock);
-        let notice = self.visit_pf(clock);
-        let Self { engine, clients, succession, .. } = self;
+        let visit = visit_pf(engine, clients, clock.now());
         let polled = clock.now();
+        clients.note_answers(visit.served, polled);
+        if visit.link_changed {
+            clients.show_links(engine, polled);
+        }
         if clients.watch(engine, polled) {
             succession.note_software(engine.card_mut());
         }
@@ -120,27 +124,9 @@ impl Port {
             return Some(Duration::ZERO);
         }
         let ended = clock.now();
-        let notice = notice.map(|deadline: Time| deadline.min(ended + LONGEST_SLEEP));
+        let notice = visit.deadline.map(|deadline| deadline.min(ended + LONGEST_SLEEP));
         let deadlines = [poll.deadline, parting, call, engine.uplink_deadline(), notice];
         deadlines.into_iter().flatten().min().map(|deadline| deadline.since(ended))
-    }
-
-    /// Has the PF driver, if it is the host's, serve its VFs. Returns when it wants to be visited again.
-    fn visit_pf(&mut self, clock: &dyn Clock) -> Option<Time> {
-        let Self { engine, clients, .. } = self;
-        if !engine.card().is_hosted() {
-            return None;
-        }
-        let began = clock.now();
-        clients.note_requests(engine, began);
-        let visit = engine.visit(began);
-        if !visit.served.is_empty() {
-            clients.note_answers(visit.served, clock.now());
-        }
-        if visit.link_changed {
-            clients.show_links(engine, began);
-        }
-        visit.deadline
     }
 
     /// Waits until something happens, or the time is over.
@@ -165,6 +151,15 @@ impl Port {
         let Self { name, mac, cpus, clients, engine, .. } = self;
         Report { name, mac: *mac, cpus, clients, engine, now }
     }
+}
+
+/// Has the PF driver, if it is the host's, serve its VFs, and notes whose requests wait for it.
+fn visit_pf(engine: &mut Engine, clients: &mut Clients, now: Time) -> Visit {
+    if !engine.card().is_hosted() {
+        return Visit::default();
+    }
+    clients.note_requests(engine, now);
+    engine.visit(now)
 }
 
 /// A port that waits.

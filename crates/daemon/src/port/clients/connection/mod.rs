@@ -108,7 +108,7 @@ impl Connection {
         fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>().unwrap_or_default()
     }
 
-    pub(super) fn counters(&self) -> Counters {
+    pub(in crate::port) fn counters(&self) -> Counters {
         self.session.counters()
     }
 
