@@ -138,7 +138,7 @@ impl Port {
     /// Tells a VF's guest that its link is gone, serves the client until it falls silent, and lets it go.
     fn disconnect_vf(&mut self, index: VfIndex, now: Time) -> Result<(), RefusedChange> {
         let place = self.clients.place(index);
-        let connected = |place: &usize| self.clients.slots()[*place].connection.is_some();
+        let connected = |place: &usize| self.clients.slots()[*place].connection().is_some();
         let place = place.filter(connected).ok_or(RefusedChange::NoClient)?;
         self.clients.wind_down(place, now);
         self.clients.show_links(&mut self.engine, now);

@@ -106,7 +106,7 @@ impl Report<'_> {
 
     /// Returns a hint for the administrator about a function's client.
     fn hint(&self, slot: &Slot, reach: &Reach) -> Option<String> {
-        let connection = slot.connection.as_ref()?;
+        let connection = slot.connection()?;
         if let Some(half) = connection.half(self.now).filter(Half::is_shown) {
             return Some(format!("the client has stopped in the middle of a message: {half}"));
         }
@@ -140,7 +140,7 @@ impl Report<'_> {
 }
 
 fn peer(slot: &Slot, reach: &Reach) -> Option<Peer> {
-    let credentials = slot.connection.as_ref()?.stream().peer().ok()?;
+    let credentials = slot.connection()?.stream().peer().ok()?;
     Some(Peer {
         pid: credentials.pid,
         uid: credentials.uid,

@@ -12,7 +12,7 @@ use host::eventfd::AdoptError;
 #[derive(Debug)]
 pub(in crate::port) struct Holdings {
     /// Pages that the client may map.
-    pub(in crate::port) pages: Option<SharedPages>,
+    pub(super) pages: Option<SharedPages>,
     /// Keeps what the client hands over for a successor.
     pub(in crate::port) successor: Box<dyn Successor>,
     /// Maps and unmaps.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Calls a driver that has to start anew: at once, and then ever less often until it does.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::port) struct Kick {
+pub(super) struct Kick {
     next: Time,
     wait: Duration,
 }
@@ -16,7 +16,7 @@ const FIRST_KICK: Duration = Duration::from_millis(5);
 const LAST_KICK: Duration = Duration::from_secs(3);
 
 impl Kick {
-    pub(in crate::port) fn new(now: Time) -> Self {
+    pub(super) fn new(now: Time) -> Self {
         Self { next: now, wait: FIRST_KICK }
     }
 

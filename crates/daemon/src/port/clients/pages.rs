@@ -18,7 +18,7 @@ use vfio_user::wire::pci_region;
 
 /// A VF's pages.
 #[derive(Debug)]
-pub(in crate::port) struct SharedPages {
+pub(super) struct SharedPages {
     memory: PageMemory,
     vf: VfIndex,
     /// What of BAR0 may be mapped.
@@ -44,7 +44,7 @@ impl SharedPages {
 
     /// The memory that a predecessor's client may have. If the card is `exactly` as the predecessor left it, what the
     /// guest has stored since is found there; else all of it becomes what a new card's registers are.
-    pub(in crate::port) fn adopt(
+    pub(super) fn adopt(
         fd: OwnedFd,
         vf: VfIndex,
         card: &mut dyn Family,

@@ -6,8 +6,9 @@ use super::ending::WindDown;
 use super::holdings::Holdings;
 use super::kick::Kick;
 use super::listening::Place;
+use super::pages::SharedPages;
 use super::tell::Told;
-use crate::config::file::Family;
+use crate::config::file;
 use crate::control::status::Interventions;
 use crate::flight::What;
 use crate::flight::recording::Taken;
@@ -15,6 +16,7 @@ use crate::limit::Limit;
 use crate::pcapng;
 use crate::port::engine::Engine;
 use crate::port::engine::bus::Reach;
+use crate::port::engine::family::Family;
 use crate::state::port::ClientState;
 use driver::conduct::Verdict;
 use host::socket::{Listener, Stream};
@@ -36,7 +38,7 @@ pub(in crate::port) struct Slot {
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: PathBuf,
     pub(in crate::port) listener: Listener,
-    pub(in crate::port) connection: Option<Connection>,
+    pub(super) connection: Option<Connection>,
     /// What the host holds for the client.
     pub(in crate::port) own: Holdings,
     /// Who has connected after the client hung up, and before everything it had sent was handled.
@@ -44,15 +46,15 @@ pub(in crate::port) struct Slot {
     /// The client is to be let go, and is served until it falls silent.
     pub(super) ending: Option<WindDown>,
     /// The guest's driver has to start anew, and is called until it does.
-    pub(in crate::port) kick: Option<Kick>,
+    pub(super) kick: Option<Kick>,
     /// The connection has more to do than its last visit did.
-    pub(in crate::port) more: bool,
+    pub(super) more: bool,
     /// What it has to do came no earlier than this.
     pub(super) heard: Time,
     /// The guest masters the bus or has done so, and its memory was looked at then.
-    pub(in crate::port) judged: bool,
+    pub(super) judged: bool,
     /// It was found to write to private copies of what was handed over.
-    pub(in crate::port) private_memory: bool,
+    pub(super) private_memory: bool,
     /// The client has been told that it shares no memory.
     pub(super) warned: bool,
     pub(super) log: Limit,
@@ -85,6 +87,24 @@ impl Slot {
             told: Told::default(),
             past: Interventions::default(),
         }
+    }
+
+    /// Returns the client's connection, if there is one.
+    pub(in crate::port) fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
+    /// Serves a predecessor's client from now on.
+    pub(in crate::port) fn resume(&mut self, connection: Connection) {
+        (self.connection, self.more) = (Some(connection), true);
+    }
+
+    /// Gives the predecessor's client the pages that it may have mapped. If the card is not exactly as it was, the driver is
+    /// called until it starts anew.
+    pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn Family, exactly: bool, now: Time) {
+        self.kick = self.connection.as_ref().filter(|_| !exactly).map(|_| Kick::new(now));
+        let pages = self.own.successor.kept_pages().zip(self.function.vf());
+        self.own.pages = pages.and_then(|(fd, vf)| SharedPages::adopt(fd, vf, card, exactly, now));
     }
 
     /// Shows a VF the link that the PF driver has decided on, and none while its client is let go.
@@ -145,7 +165,12 @@ impl Slot {
     }
 
     /// Returns a copy of the flight recorder's notes. They stay.
-    pub(super) fn take_flight(&self, family: Family, because: Option<&'static str>, now: Time) -> Taken {
+    pub(super) fn take_flight(
+        &self,
+        family: file::Family,
+        because: Option<&'static str>,
+        now: Time,
+    ) -> Taken {
         let (vf, notes) = (self.name.clone(), self.own.flight.copy());
         Taken { vf, family, because, now, time_ns: pcapng::time(), notes }
     }

@@ -35,6 +35,9 @@ struct World {
     inbox: Inbox,
     handle: Handle,
     clock: HandClock,
+    vault: Vault,
+    /// With the threads and wires that all ports of the host share.
+    host: (Threads, Common),
     config: PortConfig,
     _folder: TempDir,
 }
@@ -47,13 +50,24 @@ impl World {
         let threads = Threads::prepare(&config).unwrap();
         let common =
             Common { wires: Wires::default(), programs: Programs::default(), flights: Files::default() };
-        let (inbox, handle) = Inbox::new().unwrap();
-        let port = Port::open(&config.ports[0], &Vault::default(), &inbox, &threads, &common).unwrap();
+        let (vault, (inbox, handle)) = (Vault::default(), Inbox::new().unwrap());
+        let port = Port::open(&config.ports[0], &vault, &inbox, &threads, &common).unwrap();
         let clock = HandClock::default();
         clock.now.set(HostClock.now());
-        let mut world = Self { port, inbox, handle, clock, config: config.ports[0].clone(), _folder: folder };
+        let (host, config) = ((threads, common), config.ports[0].clone());
+        let mut world = Self { port, inbox, handle, clock, vault, host, config, _folder: folder };
+        // As at the beginning of a run.
+        world.port.succession.note_software(world.port.engine.card_mut());
         world.round();
         world
+    }
+
+    /// Puts a successor in the place of the port, which ends without a word.
+    fn succeed(&mut self) {
+        let (threads, common) = &self.host;
+        let successor = Port::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
+        self.clock.now.set(HostClock.now());
+        self.port = successor;
     }
 
     /// Takes what the kernel has, and goes round once. Returns how long the port would sleep.
@@ -98,7 +112,7 @@ impl World {
     }
 
     fn is_connected(&self) -> bool {
-        self.slot().connection.is_some()
+        self.slot().connection().is_some()
     }
 }
 
@@ -142,9 +156,7 @@ fn silence_in_a_message_ends_a_client_after_30_s() {
     let mut world = World::open();
     let mut client = world.connect();
     client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
-    world.round_until(|world| {
-        world.slot().connection.as_ref().is_some_and(|c| c.half(world.port_time()).is_some())
-    });
+    world.round_until(|world| world.slot().connection().is_some_and(|c| c.half(world.port_time()).is_some()));
     assert_eq!(world.round(), Some(Duration::from_secs(30)), "the port wakes to cut it off");
     assert_eq!(world.round_after(Duration::from_secs(29)), Some(Duration::from_secs(1)));
     client.write_all(&[0]).unwrap();
@@ -182,7 +194,7 @@ fn visit_to_a_client_ends_with_its_turn() {
     client.write_all(&messages).unwrap();
     // A turn is 20 us, and the clock is read before each message.
     world.clock.tick.set(Duration::from_micros(6));
-    let handled = |world: &World| world.slot().connection.as_ref().map_or(0, |c| c.counters().messages);
+    let handled = |world: &World| world.slot().connection().map_or(0, |c| c.counters().messages);
     world.round();
     let first = handled(&world);
     assert!((1..4).contains(&first), "{first} messages in a turn");
@@ -196,4 +208,46 @@ fn idle_round_reads_the_clock_a_few_times() {
     world.clock.readings.set(0);
     world.port.round(&world.clock);
     assert!(world.clock.readings.get() <= 4, "{} readings", world.clock.readings.get());
+}
+
+#[test]
+fn driver_of_a_new_card_is_called_less_and_less_often() {
+    let mut world = World::open();
+    let mut client = world.connect();
+    world.succeed();
+    assert!(world.is_connected(), "the predecessor has died, and its client is served on");
+    let mut wait = Duration::from_millis(5);
+    let mut sleep = world.round().filter(|sleep| !sleep.is_zero()).or_else(|| world.round());
+    // The next wait is at most 3 s.
+    while 2 * wait <= Duration::from_secs(3) {
+        assert_eq!(sleep, Some(wait));
+        sleep = world.round_after(wait);
+        wait *= 2;
+    }
+    assert_eq!(sleep, None, "there were enough calls");
+    assert!(world.is_connected() && !is_at_end(&mut client));
+}
+
+#[test]
+fn driver_of_a_port_at_rest_is_not_called() {
+    let mut world = World::open();
+    let mut client = world.connect();
+    let now = world.port_time();
+    assert!(world.port.note_all(now));
+    world.succeed();
+    world.round_until(|world| !world.port.clients.have_more());
+    assert_eq!(world.round(), None);
+    assert!(world.is_connected() && !is_at_end(&mut client));
+}
+
+#[test]
+fn reset_of_a_port_waits_for_no_clock() {
+    let mut world = World::open();
+    let (answer, reset) = std::sync::mpsc::channel();
+    assert!(world.handle.send(Command::Reset(answer)));
+    // The PF driver waits for 21 ms in a reset, and the clock stands still.
+    world.round();
+    assert!(reset.recv().unwrap().is_ok());
+    world.round_after(Duration::from_secs(1));
+    assert_eq!(world.round(), None, "the card is quiet again");
 }

@@ -66,7 +66,7 @@ impl Adopter<'_> {
         });
         match added {
             Ok(connection) => {
-                (slot.connection, slot.more) = (Some(connection), true);
+                slot.resume(connection);
                 None
             }
             Err(error) => {

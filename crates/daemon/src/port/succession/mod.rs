@@ -21,8 +21,6 @@ mod trust;
 pub(in crate::port) use trust::Trust;
 
 use super::clients::journal::{Journal, JournalError, Rest};
-use super::clients::kick::Kick;
-use super::clients::pages::SharedPages;
 use super::clients::slot::Slot;
 use super::clients::successor::Successor;
 use super::engine::Engine;
@@ -111,16 +109,11 @@ impl Succession {
         let function = slot.function;
         let had_client = slot.own.successor.progress().stream != 0;
         let stranger = Adopter { poller, reach: engine.reach_mut(function), now }.adopt(token, slot);
-        if had_client && slot.connection.is_none() {
+        if had_client && slot.connection().is_none() {
             engine.card_mut().reset_function(function);
             slot.own.successor.note_configuration(engine.card_mut());
         }
-        slot.kick = slot.connection.as_ref().filter(|_| !self.exact).map(|_| Kick::new(now));
-        slot.own.pages = slot
-            .own
-            .successor
-            .kept_pages()
-            .and_then(|fd| SharedPages::adopt(fd, function.vf()?, engine.card_mut(), self.exact, now));
+        slot.resume_driver(engine.card_mut(), self.exact, now);
         stranger
     }
 
