@@ -4,9 +4,9 @@
 //! threads only. `softiov serve` confines its whole process: [`begin`] before the host starts, [`first_thread`] after.
 //! Left out: which system calls ([`host::confine`]).
 
-use crate::StartError;
 use crate::config::Config;
 use crate::config::uplink::{Stream, Uplink};
+use crate::start_error::StartError;
 use host::confine::{
     Capabilities, ConfineError, Confinement, Enforced, Prepared, Reach, Role, become_user, restrict_files,
 };

@@ -7,13 +7,13 @@ use crate::control::server::{Probe, RequestSender, Server, ServerHandle};
 use crate::control::tcp::{self, Token};
 use crate::flight::files::Files;
 use crate::management::{Management, Order, Ports};
-use crate::port::{Command, Common, Inbox, Port, PortError, Programs, Wires};
+use crate::port::{Command, Common, Inbox, Port, Programs, Wires};
+use crate::start_error::StartError;
 use crate::vault::Vault;
 use crate::volatile;
-use host::confine::ConfineError;
-use host::folder::{self, FolderError};
+use host::folder;
 use host::poll::Waker;
-use host::socket::{BindError, Listener};
+use host::socket::Listener;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -21,32 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use thiserror::Error;
-
-/// Why the host cannot start. Nothing is left behind.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// The folder for sockets cannot be made, or is not safe.
-    #[error("{0}; set runtime_dir to a folder of your own")]
-    RuntimeDir(#[from] FolderError),
-    /// The control socket cannot be made.
-    #[error("control socket: {0}")]
-    Control(#[from] BindError),
-    /// A port cannot be started.
-    #[error("{name}: {source}")]
-    Port {
-        /// The port.
-        name: String,
-        /// Why.
-        source: PortError,
-    },
-    /// What is to be given up is not.
-    #[error(transparent)]
-    Confine(#[from] ConfineError),
-    /// epoll, eventfd or a thread.
-    #[error("cannot start: {0}")]
-    System(#[from] std::io::Error),
-}
 
 /// Under which name the vault has the control socket.
 const CONTROL: &str = "control";

@@ -7,6 +7,7 @@
 //! Left out: becoming a daemon, and logging's destination; those are the command's.
 
 mod capture;
+mod clock;
 pub mod config;
 pub mod confine;
 pub mod control;
@@ -16,9 +17,11 @@ mod host_process;
 mod limit;
 mod management;
 mod pcapng;
+mod pf_config;
 pub mod port;
 mod ring;
 pub mod settings;
+mod start_error;
 pub mod state;
 pub mod store;
 mod totals;
@@ -26,5 +29,6 @@ pub mod vault;
 mod volatile;
 
 pub use flight::recording::{Entry, Recording};
-pub use host_process::{Host, ReadyHost, StartError};
+pub use host_process::{Host, ReadyHost};
 pub use management::Order;
+pub use start_error::StartError;

@@ -1,5 +1,5 @@
 //! Counters of a port as they were last published. A successor continues from there, so that no counter falls. Left out:
-//! noting them (`port::totals`), and their encoding (`state`).
+//! noting them (`port::succession`), and their encoding (`state`).
 
 use crate::control::status::{Drops, FunctionStatus, Interventions, Mailbox, PortStatus, Traffic, VfStatus};
 use crate::control::uplink::{UplinkDrops, UplinkStatus, UplinkTraffic};

@@ -3,8 +3,8 @@
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
+use crate::clock::now;
 use crate::limit::Limit;
-use crate::port::now;
 use host::keep::{Line, Shelf, Store};
 use std::collections::BTreeSet;
 use std::io;

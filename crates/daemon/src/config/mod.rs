@@ -4,6 +4,7 @@
 //! Left out: whether names and paths can be had; that shows when they are opened.
 
 pub mod access;
+mod check;
 pub mod confine;
 mod cpus;
 pub mod file;
@@ -15,10 +16,13 @@ pub mod size;
 #[cfg(test)]
 mod tests;
 pub mod uplink;
+mod vf_count;
 pub mod vlans;
 
 use crate::settings::{Layers, Limit, PortSettings};
 use access::AccessKeys;
+pub use check::ConfigError;
+use check::{Unique, check_absolute, value, well_formed};
 use file::{Family, File, LinkLocal, Pf, Port, PortLink, Vf, Wait};
 use host::cpus::Cpus;
 use host::socket::Access;
@@ -27,9 +31,7 @@ use impair::Impair;
 use pcie::VfIndex;
 use policy::{PortPolicy, VfPolicy};
 use size::Size;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 use uplink::Uplink;
 
 /// A configuration that makes sense.
@@ -115,44 +117,6 @@ pub struct VfConfig {
     pub access: Access,
 }
 
-/// Why a configuration is refused. Nothing has been changed then.
-#[derive(Debug, Error)]
-pub enum ConfigError {
-    /// The file could not be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file is not what a configuration looks like; the message names place and key.
-    #[error("{path}: {message}")]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// What and where.
-        message: String,
-    },
-    /// A value makes no sense.
-    #[error("{key}: {problem}")]
-    Value {
-        /// The key, with the port and VF it stands in.
-        key: String,
-        /// What is wrong, and what would be right.
-        problem: String,
-    },
-}
-
-fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
-    ConfigError::Value { key: key.into(), problem: problem.into() }
-}
-
-/// VFs of a port that says nothing.
-const DEFAULT_VFS: u8 = 7;
-/// Longest name: with "vf63/vf.sock" it still fits anywhere.
-const MAX_NAME: usize = 32;
-
 impl Config {
     /// The text of a file; without one, everything is left to the defaults.
     ///
@@ -215,19 +179,6 @@ impl Config {
     }
 }
 
-/// Values that may be given once only, with the key that gave them.
-#[derive(Default)]
-struct Unique(HashMap<String, String>);
-
-impl Unique {
-    fn claim(&mut self, kind: &str, what: &str, key: &str) -> Result<(), ConfigError> {
-        match self.0.insert(format!("{kind} {what}"), key.to_owned()) {
-            Some(other) => Err(value(key, format!("{kind} {what} is also given to {other}; choose another"))),
-            None => Ok(()),
-        }
-    }
-}
-
 fn check_port(
     number: usize,
     port: Port,
@@ -280,15 +231,6 @@ fn check_port(
     })
 }
 
-/// Names of ports and wires.
-fn well_formed(name: &str) -> Result<(), String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits) {
-        return Ok(());
-    }
-    Err(format!("1 to {MAX_NAME} letters, digits, - or _"))
-}
-
 /// Every VF that a port of the family can offer, with what the file says of it.
 fn check_vfs(
     port: &str,
@@ -297,7 +239,7 @@ fn check_vfs(
     places: (&Path, [&AccessKeys; 2]),
     unique: &mut Unique,
 ) -> Result<Vec<VfConfig>, ConfigError> {
-    let count = resolve::vf_count(port, family, count)?;
+    let count = vf_count::vf_count(port, family, count)?;
     let mut given: Vec<Option<Vf>> = vec![None; family.limits().vfs];
     for vf in vfs {
         let key = format!("{port}.vf.index");
@@ -370,14 +312,6 @@ fn check_vf(
     let layers = Layers::of_file(&vf.settings);
     let (mac, policy) = (mac::derived(runtime_dir, &name), VfPolicy::default());
     Ok(VfConfig { name, index, mac, own_mac: mac, layers, policy, quarantine: false, socket, access })
-}
-
-/// A relative path would mean another place for each command that reads it.
-fn check_absolute(path: &Path, key: &str) -> Result<(), ConfigError> {
-    if path.is_absolute() {
-        return Ok(());
-    }
-    Err(value(key, format!("{} is a relative path; write it from / on", path.display())))
 }
 
 /// What the file sets for a port. There may be more mirror rules than the card has numbers for.

@@ -1,8 +1,10 @@
 //! From the settings of ports and VFs, in the file and by command, to their policies, each checked once. Left out: what the
 //! file itself may say (`config`), and whether a card can have a policy now (`driver`).
 
+use super::check::{ConfigError, Unique, value};
 use super::file::Family;
-use super::{Config, ConfigError, DEFAULT_VFS, PortConfig, Unique, VfConfig, value};
+use super::vf_count::vf_count;
+use super::{Config, PortConfig, VfConfig};
 use crate::settings::{Layers, PortSettings, SettingError, Settings, VfSettings};
 use policy::PortPolicy;
 
@@ -50,21 +52,6 @@ impl PortConfig {
     pub fn settings(&self) -> PortSettings {
         PortSettings::of(&self.policy, self.vfs.len())
     }
-}
-
-/// How many VFs a port is to offer, if one of its family can.
-pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<usize, ConfigError> {
-    let (count, most) = (usize::from(set.unwrap_or(DEFAULT_VFS)), family.limits().vfs);
-    if (1..=most).contains(&count) {
-        return Ok(count);
-    }
-    let remedy = match family {
-        Family::I82576 => format!("family = \"avf\" has up to {}", Family::Avf.limits().vfs),
-        Family::Avf => "add a port for more".to_owned(),
-    };
-    let name = family.name();
-    let problem = format!("{count} is not 1 to {most}, which a port with family = \"{name}\" has; {remedy}");
-    Err(value(format!("{port}.vfs"), problem))
 }
 
 impl VfConfig {

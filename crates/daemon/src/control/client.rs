@@ -1,6 +1,7 @@
 //! Asking a running host, in HTTP over its control socket. Left out: which path is what (`route`).
 
 use super::problem::{Kind, Problem};
+pub use super::protocol::CaptureQuery;
 use super::protocol::{Answer, Request};
 use super::route::{self, MAX_BODY, Sent};
 use super::status::PortStatus;
@@ -85,21 +86,6 @@ pub fn metrics(socket: &Path) -> Result<String, ClientError> {
         StatusCode::OK => Ok(String::from_utf8_lossy(&body).into_owned()),
         _ => Err(ClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail)),
     }
-}
-
-/// What to capture.
-#[derive(Debug, Clone, Default)]
-pub struct CaptureQuery {
-    /// The port.
-    pub port: String,
-    /// Its functions, and `uplink`; none for all of them.
-    pub at: Vec<String>,
-    /// A filter in the language of pcap-filter(7).
-    pub filter: String,
-    /// Only frames that are dropped.
-    pub drops: bool,
-    /// Bytes of a frame.
-    pub snaplen: Option<usize>,
 }
 
 /// Captures frames: pieces of pcapng go to `take` until it breaks off, or the host ends.

@@ -6,6 +6,7 @@ pub mod functions;
 mod metrics;
 pub mod openapi;
 pub mod problem;
+mod problem_kind;
 pub mod protocol;
 pub(crate) mod route;
 pub(crate) mod server;

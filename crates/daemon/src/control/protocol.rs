@@ -13,6 +13,21 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// What to capture.
+#[derive(Debug, Clone, Default)]
+pub struct CaptureQuery {
+    /// The port.
+    pub port: String,
+    /// Its functions, and `uplink`; none for all of them.
+    pub at: Vec<String>,
+    /// A filter in the language of pcap-filter(7).
+    pub filter: String,
+    /// Only frames that are dropped.
+    pub drops: bool,
+    /// Bytes of a frame.
+    pub snaplen: Option<usize>,
+}
+
 /// What can be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {

@@ -1,10 +1,9 @@
 //! Which request is which method and path: one table, from which the server serves, the client asks, and the
 //! description of the interface ([`super::openapi`]) is made. Left out: sockets, and what a request does.
 
-use super::client::CaptureQuery;
 use super::functions::Functions;
 use super::problem::Kind;
-use super::protocol::{Apply, Change, Difference, Failure, Request, Upgraded};
+use super::protocol::{Apply, CaptureQuery, Change, Difference, Failure, Request, Upgraded};
 use super::status::{PortStatus, VfStatus};
 use crate::events::Recent;
 use crate::flight::recording::Recording;

@@ -4,6 +4,7 @@
 mod apply;
 mod carry;
 mod difference;
+mod outcome;
 mod ports;
 mod refit;
 
@@ -17,6 +18,7 @@ use crate::events;
 use crate::port::Command;
 use crate::settings::{Layers, PortSettings, Settings, VfSettings};
 use host::poll::Waker;
+use outcome::{Outcome, unavailable};
 use policy::PortPolicy;
 use std::fmt::Display;
 use std::sync::mpsc;
@@ -40,9 +42,6 @@ pub enum Order {
 
 /// How long a hand-over may take, all in all.
 const HAND_OVER: Duration = Duration::from_secs(20);
-
-/// What a client is told instead of an answer.
-type Outcome<T> = Result<T, Failure>;
 
 impl Management {
     pub(crate) fn new(config: Config, ports: Ports, orders: (mpsc::Sender<Order>, Waker)) -> Self {
@@ -209,8 +208,4 @@ fn no_such_name(kind: &str, name: &str, known: &[&str]) -> Failure {
 
 fn refused(why: impl Display) -> Failure {
     Failure::new(Kind::Refused, why.to_string())
-}
-
-fn unavailable() -> Failure {
-    Failure::new(Kind::Unavailable, "the port does not answer; see the host's log")
 }

@@ -1,8 +1,7 @@
 //! The ports that run: a thread each, and the way to ask them. A port whose thread panics, or cannot go on, is opened
 //! again with its clients, as after a crash of that port alone. Left out: what ports are asked.
 
-use super::{Outcome, unavailable};
-use crate::StartError;
+use super::outcome::{Outcome, unavailable};
 use crate::config::PortConfig;
 use crate::confine::Threads;
 use crate::control::problem::Kind;
@@ -10,6 +9,7 @@ use crate::control::protocol::Failure;
 use crate::port::{
     self, Command, Common, Handle, Inbox, Maker, Port, PortError, Stages, Uplink, UplinkError,
 };
+use crate::start_error::StartError;
 use crate::vault::{PortVault, Vault};
 use host::cpus::Cpus;
 use std::collections::VecDeque;
@@ -145,7 +145,7 @@ impl Ports {
         drop(ports);
         let vault = PortVault::new(&self.vault, &config.name);
         let (watcher, wires, programs) = (&self.threads.control, &self.common.wires, &self.common.programs);
-        Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires, programs }))
+        Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires, programs, now: crate::clock::now() }))
     }
 
     /// Where descriptors are kept.

@@ -1,132 +1,298 @@
-//! What a port is told to do: answer, carry out an order, reset, let a client go, wait for a successor, end. Left out:
-//! where commands come from (`management`), and orders (`order`).
+//! Carries out the commands to a port: reports, orders, refits, resets, clients let go, the wait for a successor, the end. Left
+//! out: where commands come from (`management`).
 
-use super::connection::{Connection, Over};
-use super::hal::now;
-use super::{Command, Inbox, Phase, Port, RefusedChange};
+use super::clients::errand::Errands;
+use super::clients::holdings::Holdings;
+use super::clients::listening::{Place, kept_listener};
+use super::clients::slot::Slot;
+use super::command::{Command, Inbox};
+use super::engine::error::CardRefusal;
+use super::engine::family::RefusedPolicy;
+use super::error::RefusedChange;
+use super::order::{OpenVf, Order};
+use super::refit::{Refit, Refitted};
+use super::run::{Phase, Port};
+use crate::clock::Clock;
+use crate::control::status::PortStatus;
+use host::cpus::Cpus;
+use i82576::Time;
 use pcie::VfIndex;
+use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl Port {
-    /// Does what was commanded since the last look.
-    pub(super) fn obey(&mut self, inbox: &Inbox) {
+    /// Carries out what was commanded since the last call.
+    pub(super) fn obey(&mut self, inbox: &Inbox, clock: &dyn Clock) {
         loop {
-            match inbox.commands.try_recv() {
-                Ok(Command::Status(answer)) => {
-                    // Whoever asked may have given up waiting.
-                    let _ = answer.send(self.status());
-                }
-                Ok(Command::Functions(answer)) => {
-                    let _ = answer.send(self.functions());
-                }
-                Ok(Command::Flight(vf, answer)) => {
-                    let _ = answer.send(self.flight(vf));
-                }
-                Ok(Command::Capture(capture)) => self.uplink.capture(capture),
-                Ok(Command::Check(order, answer)) => {
-                    let _ = answer.send(self.check(&order));
-                }
-                Ok(Command::Carry(order, new, answer)) => {
-                    let _ = answer.send(self.carry(&order, new));
-                }
-                Ok(Command::Refit(refit, answer)) => {
-                    let _ = answer.send(self.refit(*refit));
-                }
-                Ok(Command::Withdraw(count, answer)) => {
-                    self.withdraw(count);
-                    let _ = answer.send(());
-                }
-                Ok(Command::Reset(answer)) => {
-                    let _ = answer.send(self.reset().map(|()| self.status()));
-                }
-                Ok(Command::Disconnect(vf, answer)) => {
-                    let _ = answer.send(self.disconnect_vf(vf).map(|()| self.status()));
-                }
-                Ok(Command::Pause(time, answer)) => self.pause(inbox, time, &answer),
-                // The time to do so is over.
-                Ok(Command::Resume | Command::Leave) => {}
-                #[cfg(test)]
-                Ok(Command::Panic) => panic!("as told by a test"),
-                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return self.end(),
+            let command = match inbox.commands.try_recv() {
+                Ok(command) => command,
+                Err(TryRecvError::Disconnected) => Command::Stop,
                 Err(TryRecvError::Empty) => return,
+            };
+            let now = clock.now();
+            match command {
+                Command::Pause(time, answer) => self.pause(inbox, time, &answer, clock),
+                Command::Stop => return self.end(now),
+                command => self.carry_out(command, now),
             }
         }
     }
 
+    fn carry_out(&mut self, command: Command, now: Time) {
+        // Whoever asked may have given up waiting for the answer.
+        match command {
+            Command::Status(answer) => {
+                let _ = answer.send(self.status(now));
+            }
+            Command::Functions(answer) => {
+                let _ = answer.send(self.report(now).functions());
+            }
+            Command::Flight(vf, answer) => {
+                let _ = answer.send(self.clients.flight(vf, &mut self.engine, now));
+            }
+            Command::Capture(capture) => self.engine.capture(capture),
+            Command::Check(order, answer) => {
+                let _ = answer.send(self.check(&order));
+            }
+            Command::Carry(order, new, answer) => {
+                let _ = answer.send(self.carry(&order, new, now));
+            }
+            Command::Refit(refit, answer) => {
+                let _ = answer.send(self.refit(*refit, now));
+            }
+            Command::Withdraw(count, answer) => {
+                self.withdraw(count, now);
+                let _ = answer.send(());
+            }
+            Command::Reset(answer) => {
+                let _ = answer.send(self.reset(now).map(|()| self.status(now)));
+            }
+            Command::Disconnect(vf, answer) => {
+                let _ = answer.send(self.disconnect_vf(vf, now).map(|()| self.status(now)));
+            }
+            #[cfg(test)]
+            Command::Panic => panic!("as told by a test"),
+            // The time to go on or to leave is over, and `obey` has the others.
+            Command::Resume | Command::Leave | Command::Pause(..) | Command::Stop => {}
+        }
+    }
+
+    /// Returns the port's status, with counters that continue predecessors', and notes these for a successor.
+    fn status(&mut self, now: Time) -> PortStatus {
+        let mut status = self.report(now).status();
+        let uplink = self.engine.configured_uplink();
+        self.succession.publish(&mut status, uplink, self.clients.save_answers());
+        status
+    }
+
     /// Sets everything aside, and waits for a successor to take it or not. Other commands wait as well.
-    fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>) {
+    fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>, clock: &dyn Clock) {
+        let now = clock.now();
         // Notes the counters, which a successor continues.
-        let _ = self.status();
+        let _ = self.status(now);
         let serving = self.phase == Phase::Serving;
-        let noted = serving && self.note_rest();
+        let noted = serving && self.note_all(now);
         if serving && !noted {
             tracing::error!(
                 port = self.name,
                 "its state does not fit what a successor reads; the port goes on here"
             );
         }
+        let mut ended = false;
         if answer.send(noted).is_ok() && noted {
-            match wait_for_successor(inbox, time) {
-                Succession::Taken => return self.phase = Phase::Left,
-                Succession::Ended => {
-                    self.rest.disturb();
-                    return self.end();
-                }
-                Succession::Refused => {}
+            match wait_for_successor(inbox, time, clock) {
+                Answer::Taken => return self.phase = Phase::Left,
+                Answer::Ended => ended = true,
+                Answer::Refused => {}
             }
         }
-        self.rest.disturb();
-        self.journal.succeeded();
-        for index in 0..self.slots.len() {
-            // The poller may have reported what clients sent during the pause to the successor alone.
-            self.slots[index].more = self.slots[index].connection.is_some();
-            let went_on = self.slots[index].connection.as_ref().map(Connection::go_on);
-            if let Some(Err(error)) = went_on {
-                self.disconnect(index, &Over::Failed(error.to_string()));
-            }
+        let now = clock.now();
+        self.succession.disturb();
+        if ended {
+            return self.end(now);
         }
+        self.succession.succeed();
+        self.clients.go_on(&mut self.engine, now);
+    }
+
+    /// Begins the end: guests are told that their VFs stop, rather than finding out; and every client is let go.
+    fn end(&mut self, now: Time) {
+        if self.phase != Phase::Serving {
+            return;
+        }
+        self.phase = Phase::Ending;
+        self.engine.remove(now);
+        self.clients.show_links(&mut self.engine, now);
+        self.clients.end(now);
     }
 
     /// Resets the card and sets it up again, policy and all. Guests are told before, and their drivers start anew.
-    fn reset(&mut self) -> Result<(), RefusedChange> {
-        self.card.reset(&mut self.bus, &mut self.uplink)?;
+    fn reset(&mut self, now: Time) -> Result<(), RefusedChange> {
+        self.engine.reset(now)?;
         tracing::info!(port = self.name, "the port was reset");
-        self.show_links();
+        self.clients.show_links(&mut self.engine, now);
         Ok(())
     }
 
     /// Tells a VF's guest that its link is gone, serves the client until it falls silent, and lets it go.
-    fn disconnect_vf(&mut self, index: VfIndex) -> Result<(), RefusedChange> {
-        let place = self.slots.iter().position(|slot| slot.function.vf() == Some(index));
-        let Some(place) = place.filter(|place| self.slots[*place].connection.is_some()) else {
-            return Err(RefusedChange::NoClient);
-        };
-        self.wind_down(place, now());
-        self.show_links();
-        self.card.notify(index, &mut self.bus);
+    fn disconnect_vf(&mut self, index: VfIndex, now: Time) -> Result<(), RefusedChange> {
+        let place = self.clients.place(index);
+        let connected = |place: &usize| self.clients.slots()[*place].connection().is_some();
+        let place = place.filter(connected).ok_or(RefusedChange::NoClient)?;
+        self.clients.wind_down(place, now);
+        self.clients.show_links(&mut self.engine, now);
+        self.engine.notify(index, now);
         Ok(())
+    }
+
+    /// Checks that an order could be carried out now.
+    fn check(&mut self, order: &Order) -> Result<(), RefusedChange> {
+        let card = self.engine.card();
+        if !card.is_hosted() {
+            return Err(CardRefusal::Guests.into());
+        }
+        let room = self.succession.check_room(order.vfs.len());
+        room.map_err(|error| RefusedChange::Room { name: self.name.clone(), error })?;
+        let checked = card.check(&order.policies(self.clients.slots().len()));
+        checked.map_err(|refusal| refused_policy(&self.name, refusal))
+    }
+
+    /// Carries out an order, whole or not at all.
+    fn carry(&mut self, order: &Order, new: Vec<OpenVf>, now: Time) -> Result<(), RefusedChange> {
+        let before = self.clients.slots().len();
+        let carried = self.offer(new, now).and_then(|()| {
+            let policies = order.policies(self.clients.slots().len());
+            let set = self.engine.carry(&order.policy, &policies, now);
+            set.map_err(|refusal| refused_policy(&self.name, refusal))
+        });
+        if let Err(why) = carried {
+            self.withdraw(before, now);
+            return Err(why);
+        }
+        for (index, vf) in VfIndex::first(order.vfs.len()).zip(&order.vfs) {
+            if let Some(on) = vf.quarantine {
+                self.engine.quarantine(index, on, now);
+            }
+        }
+        self.clients.show_links(&mut self.engine, now);
+        self.succession.note_software(self.engine.card_mut());
+        Ok(())
+    }
+
+    /// Offers VFs beyond those that there are.
+    fn offer(&mut self, new: Vec<OpenVf>, now: Time) -> Result<(), RefusedChange> {
+        for OpenVf { config, listener, means } in new {
+            let (index, place) = (config.index, Place::of_vf(&config));
+            let function = index.function();
+            self.engine.add_vf(means);
+            let worker = self.engine.reach(function).worker().clone();
+            let successor = self.succession.of_client(function, worker.clone());
+            let errands = Errands::new(function, worker, self.desk.clone());
+            let slot = Slot::new(&place, listener, Holdings::new(successor, errands));
+            if let Err(error) = self.clients.add(slot) {
+                self.engine.remove_vf();
+                return Err(error.into());
+            }
+            let count = self.clients.slots().len() as u8;
+            self.engine.card_mut().offer(index, (&self.name, count), now)?;
+        }
+        Ok(())
+    }
+
+    /// Offers only so many VFs from now on.
+    fn withdraw(&mut self, count: usize, now: Time) {
+        while self.clients.slots().len() > count {
+            let Some(mut slot) = self.clients.remove_last(&mut self.engine, now) else { return };
+            self.succession.vault().forget_named(&kept_listener(&slot.name));
+            let left = self.clients.slots().len() as u8;
+            if let Some(vf) = slot.function.vf()
+                && let Err(error) = self.engine.card_mut().withdraw(vf, (&self.name, left), now)
+            {
+                slot.warn(now, "the VF was not given back cleanly", &error);
+            }
+            self.engine.remove_vf();
+        }
+        self.clients.show_links(&mut self.engine, now);
+        self.succession.note_software(self.engine.card_mut());
+    }
+
+    /// Makes a change, whole or not at all.
+    fn refit(&mut self, refit: Refit, now: Time) -> Refitted {
+        let Refit { uplink, stages, link, link_local, cpus } = refit;
+        let before = self.cpus.clone();
+        if let Err(error) = self.run_on(cpus.clone()) {
+            let refit = Refit { uplink, stages, link, link_local, cpus };
+            return Err((self.refused("cpus", error), Box::new(refit)));
+        }
+        let policy = self.engine.set_link_policy(link);
+        let poller = self.clients.poller();
+        let replaced = uplink.map(|next| self.engine.replace_uplink(next, poller, now)).transpose();
+        match replaced {
+            Ok(uplink) => {
+                if uplink.is_some() {
+                    self.succession.forget_uplink_counters();
+                }
+                self.engine.set_link_policy(link);
+                self.engine.renew_link();
+                let stages = stages.map(|stages| self.engine.set_stages(stages));
+                let link_local = self.engine.set_link_local(link_local);
+                Ok(Box::new(Refit { uplink, stages, link: policy, link_local, cpus: before }))
+            }
+            Err(refused) => {
+                let (next, error) = *refused;
+                self.engine.set_link_policy(policy);
+                // It ran there just now.
+                let _ = self.run_on(before);
+                Err((
+                    self.refused("uplink", error),
+                    Box::new(Refit { uplink: Some(next), stages, link, link_local, cpus }),
+                ))
+            }
+        }
+    }
+
+    /// Holds the port's thread to processors.
+    pub(super) fn run_on(&mut self, cpus: Cpus) -> io::Result<()> {
+        if self.cpus != cpus {
+            if cpus.is_empty() {
+                self.anywhere.pin()?;
+            } else {
+                cpus.pin()?;
+            }
+            self.cpus = cpus;
+        }
+        Ok(())
+    }
+
+    fn refused(&self, key: &'static str, source: io::Error) -> RefusedChange {
+        RefusedChange::Refit { name: self.name.clone(), key, source }
     }
 }
 
+fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> RefusedChange {
+    let name = vf.map_or_else(|| port.to_owned(), |vf| format!("{port}{vf}"));
+    RefusedChange::Setting { name, error: error.into() }
+}
+
 /// What became of a port that was set aside.
-enum Succession {
+enum Answer {
     Taken,
     Refused,
     /// The host ends meanwhile.
     Ended,
 }
 
-/// Waits until it is known whether there is a successor, for so long at most. Whoever asks something else meanwhile gets
+/// Waits until it is known whether there is a successor, for `time` at most. Whoever asks something else meanwhile gets
 /// no answer.
-fn wait_for_successor(inbox: &Inbox, time: Duration) -> Succession {
-    let deadline = Instant::now() + time;
+fn wait_for_successor(inbox: &Inbox, time: Duration, clock: &dyn Clock) -> Answer {
+    let deadline = clock.now() + time;
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.since(clock.now());
         match inbox.commands.recv_timeout(left) {
-            Ok(Command::Leave) => return Succession::Taken,
-            Ok(Command::Resume) | Err(RecvTimeoutError::Timeout) => return Succession::Refused,
-            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return Succession::Ended,
+            Ok(Command::Leave) => return Answer::Taken,
+            Ok(Command::Resume) | Err(RecvTimeoutError::Timeout) => return Answer::Refused,
+            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return Answer::Ended,
             Ok(other) => drop(other),
         }
     }

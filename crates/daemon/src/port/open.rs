@@ -1,42 +1,36 @@
 //! How a port begins: anew, or where a predecessor has left it.
 
-use super::adopt::{Adopter, Kick};
-use super::answers::{Answers, Heard};
-use super::bus::LiveBus;
-use super::carried::Carried;
-use super::hal::now;
-use super::inheritance::{Inherited, at_rest, by_software, configurations, is_of_family};
-use super::journal::Journal;
-use super::slot::Slot;
-use super::uplink::{Maker, Uplink};
+use super::clients::Clients;
+use super::clients::errand::{Desk, Errands};
+use super::clients::holdings::Holdings;
+use super::clients::listening::Place;
+use super::clients::slot::Slot;
+use super::command::Inbox;
+use super::engine::Engine;
+use super::engine::bus::LiveBus;
+use super::engine::uplink::{Maker, Programs, Uplink, Wires};
+use super::error::PortError;
+use super::run::{Phase, Port};
+use super::succession::Succession;
 use super::waiting::Naps;
-use super::{Common, Inbox, LISTENERS, Phase, Port, PortError, RECEIVE_BUFFER, UPLINK, WAKER};
+use crate::clock::{Clock, HostClock};
 use crate::config::PortConfig;
-use crate::config::file::LinkLocal;
 use crate::confine::Threads;
+use crate::flight::files::Files;
 use crate::vault::{PortVault, Vault};
 use host::cpus::Cpus;
-use host::poll::{Interest, Poller};
 use host::socket::Stream;
+use i82576::Time;
 use pcie::Function;
-use std::os::fd::AsFd;
-use std::sync::{Arc, mpsc};
 
-/// Under which names the vault has what is the port's own.
-pub(super) const JOURNAL: &str = "journal";
-/// So many successors may begin with what was noted of a port at rest, and so many with the notes at all: if they die of
-/// it, the next does without.
-const TRUST_REST: u64 = 2;
-const TRUST_NOTES: u64 = 4;
-
-/// How much of what a predecessor has noted is used.
-enum Trust {
-    /// There is no predecessor.
-    Nothing,
-    Everything,
-    Notes,
-    /// Only who the clients are, to let them go.
-    Clients,
+/// Means that the ports of a host share.
+#[derive(Debug, Clone)]
+pub(crate) struct Common {
+    pub(crate) wires: Wires,
+    /// The programs for interfaces, which are loaded before anything is given up.
+    pub(crate) programs: Programs,
+    /// Recordings of VFs that are quarantined go there.
+    pub(crate) flights: Files,
 }
 
 impl Port {
@@ -54,155 +48,93 @@ impl Port {
     ) -> Result<Self, PortError> {
         let anywhere = Cpus::allowed()?;
         config.cpus.check(&anywhere)?;
-        let vault = PortVault::new(vault, &config.name);
-        let (journal, trust) = notes(config, &vault)?;
-        let journal = Arc::new(journal);
-        let Common { wires, programs, .. } = common;
-        let (port, watcher) = (&inbox.waker, &threads.control);
-        let maker = Maker { vault: &vault, port, watcher, wires, programs };
-        let mut uplink = Uplink::open(config, &maker)?;
-        Uplink::forget_others(config, &vault);
+        let now = HostClock.now();
+        let mut succession = Succession::open(config, PortVault::new(vault, &config.name))?;
+        let Common { wires, programs, flights } = common;
+        let maker = Maker {
+            vault: succession.vault(),
+            port: &inbox.waker,
+            watcher: &threads.control,
+            wires,
+            programs,
+            now,
+        };
+        let uplink = Uplink::open(config, &maker)?;
+        Uplink::forget_others(config, succession.vault());
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
-        let (errands, done) = mpsc::channel();
         let functions = (config.name.as_str(), config.vfs.len());
-        let mut bus =
-            LiveBus::new(functions, memory, &errands, &inbox.waker, &threads.helper, config.family)?;
-        let slots = Slot::open_all(config, &journal, &vault, &bus)?;
-        let (card, exact) = card(config, uplink.link(), &journal, &trust, &mut bus)?;
-        let poller = poller(inbox, &mut uplink, &slots)?;
+        let mut bus = LiveBus::new(functions, memory, &threads.helper, config.family)?;
+        let (desk, done) = Desk::open(&config.name, &inbox.waker, &threads.helper)?;
+        let slots = slots(config, &succession, &bus, &desk)?;
+        let card = succession.card(config, uplink.link(), &mut bus, now)?;
+        let mut engine = Engine::new(card.card, bus, uplink, config.link_local);
+        let poller = Clients::poller_of(&inbox.waker)?;
+        engine.join_uplink(&poller, now)?;
+        let clients = Clients::new(poller, config.wait, done, card.watched, flights.clone());
         let mut port = Self {
             name: config.name.clone(),
             mac: config.mac,
-            card: card.card,
-            bus,
-            uplink,
-            link_local: config.link_local,
+            engine,
+            clients,
+            succession,
+            desk,
             cpus: Cpus::default(),
             anywhere,
-            slots,
-            hung_up: Vec::new(),
             phase: Phase::Serving,
-            poller,
             naps: Naps::new(config.wait),
-            heard: Heard::default(),
-            answers: Answers::default(),
-            done,
-            carried: Carried::default(),
-            buffer: vec![0; RECEIVE_BUFFER].into(),
-            watched: card.watched,
-            poisoned: host::memory::poison_events(),
-            rest: journal.rest(),
-            unproven: !matches!(trust, Trust::Nothing),
-            journal,
-            vault: vault.clone(),
-            flights: common.flights.clone(),
         };
-        for (slot, state) in port.slots.iter_mut().zip(&card.functions) {
-            slot.restore(state, port.bus.reach_mut(slot.function));
+        for (at, mut slot) in slots.into_iter().enumerate() {
+            if let Some(state) = card.functions.get(at) {
+                slot.restore(state, port.engine.reach_mut(slot.function));
+            }
+            port.take_over(slot, now)?;
         }
-        port.take_over(&vault, &trust, exact);
-        port.begin();
+        port.begin(now);
         Ok(port)
     }
 
-    /// Gives the card what it has from the port, and carries counters over.
-    fn begin(&mut self) {
-        self.card.set_link(self.uplink.link());
-        self.card.forward_link_local(self.link_local == LinkLocal::Forward);
-        self.show_links();
-        self.carry_counters_over();
+    /// Adds a function, and serves the predecessor's client of it from now on.
+    fn take_over(&mut self, slot: Slot, now: Time) -> Result<(), PortError> {
+        let Self { engine, clients, succession, .. } = self;
+        let (function, mut stranger) = (slot.function, None);
+        clients.add_inherited(slot, |poller, token, slot| {
+            stranger = succession.adopt(slot, engine, (poller, token), now);
+        })?;
+        if let Some(stranger) = stranger {
+            clients.hang_up(function, stranger, engine, now);
+        }
+        Ok(())
     }
 
-    /// Serves the predecessor's clients from now on. The function of a client that cannot be served is reset.
-    fn take_over(&mut self, vault: &PortVault, trust: &Trust, exact: bool) {
-        let mut strangers = Vec::new();
-        if matches!(trust, Trust::Everything | Trust::Notes) {
-            let mut adopter = Adopter { vault, poller: &self.poller, bus: &mut self.bus };
-            for (index, slot) in self.slots.iter_mut().enumerate() {
-                let had_client = slot.keeping.journal.progress().stream != 0;
-                strangers.extend(adopter.adopt(index, slot).map(|stream| (slot.function, stream)));
-                if had_client && slot.connection.is_none() {
-                    self.card.reset_function(slot.function);
-                    slot.keeping.note_software(&mut *self.card);
-                }
-                slot.kick = slot.connection.as_ref().filter(|_| !exact).map(|_| Kick::new(now()));
-                slot.pages = slot.keeping.pages(slot.function, &mut *self.card, exact);
-            }
+    /// Lets go of clients that cannot be served on, gives the card what it has from the port, and carries counters over.
+    fn begin(&mut self, now: Time) {
+        let lost: Vec<Stream> = self.succession.forget_others(self.clients.slots());
+        for stranger in lost {
+            self.clients.hang_up(Function::Pf, stranger, &self.engine, now);
         }
-        let needed: Vec<u64> = self.slots.iter().flat_map(|slot| slot.keeping.needed()).collect();
-        let lost = vault.forget_others(&needed);
-        // Clients of functions that are not there any more, or that cannot be gone on with.
-        let lost = lost.into_iter().filter_map(|fd| Stream::adopt(fd).ok());
-        strangers.extend(lost.map(|stream| (Function::Pf, stream)));
-        strangers.into_iter().for_each(|(function, stream)| self.hang_up(function, stream));
+        self.engine.begin();
+        self.clients.show_links(&mut self.engine, now);
+        if let Some(noted) = self.succession.open_counters() {
+            self.clients.resume_answers(&noted.answers);
+            let (status, answers) = (self.report(now).status(), self.clients.save_answers());
+            self.succession.carry_counters_over(noted, &status, self.engine.configured_uplink(), answers);
+        }
     }
 }
 
-/// A predecessor's notes, or new ones.
-fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), PortError> {
-    let mut trust = Trust::Nothing;
-    if let Some(fd) = vault.copy_named(JOURNAL) {
-        let adopted =
-            Journal::adopt(fd).and_then(|journal| journal.check_room(config.vfs.len()).map(|()| journal));
-        match adopted {
-            Ok(journal) => {
-                let attempt = journal.attempt();
-                let trust = match attempt {
-                    _ if !is_of_family(config, &journal.software()) => Trust::Clients,
-                    attempt if attempt <= TRUST_REST => Trust::Everything,
-                    attempt if attempt <= TRUST_NOTES => Trust::Notes,
-                    _ => Trust::Clients,
-                };
-                tracing::info!(port = config.name, attempt, "going on with what a predecessor has left");
-                if !matches!(trust, Trust::Clients) {
-                    return Ok((journal, trust));
-                }
-                tracing::error!(
-                    port = config.name,
-                    "its notes are not used: others died of them, or it has another family now"
-                );
-            }
-            Err(error) => tracing::error!(port = config.name, %error, "clients cannot be served on"),
-        }
-        trust = Trust::Clients;
-    }
-    let journal = Journal::new(config.family.limits().vfs)?;
-    vault.keep_named(JOURNAL, journal.as_fd());
-    Ok((journal, trust))
-}
-
-/// The card: as it was at rest, which is exact; or set up by the software that was in force; or new.
-fn card(
+/// Opens the socket of each function that the port offers.
+fn slots(
     config: &PortConfig,
-    link: bool,
-    journal: &Journal,
-    trust: &Trust,
-    bus: &mut LiveBus,
-) -> Result<(Inherited, bool), PortError> {
-    let rest = journal.rest().read().filter(|_| matches!(trust, Trust::Everything));
-    if let Some(bytes) = rest {
-        match at_rest(config, &bytes, bus) {
-            Ok(card) => return Ok((card, true)),
-            Err(error) => tracing::error!(port = config.name, %error, "the card starts anew"),
-        }
-    }
-    let software = journal.software();
-    if matches!(trust, Trust::Everything | Trust::Notes) && !software.is_empty() {
-        match by_software(config, link, &software, configurations(config, journal), bus) {
-            Ok(card) => return Ok((card, false)),
-            Err(error) => tracing::error!(port = config.name, %error, "the policy starts anew"),
-        }
-    }
-    Ok((Inherited::anew(config, link, bus)?, false))
-}
-
-/// What the port waits on: its inbox, its uplink, and clients for each function.
-fn poller(inbox: &Inbox, uplink: &mut Uplink, slots: &[Slot]) -> Result<Poller, PortError> {
-    let poller = Poller::new()?;
-    poller.add(&inbox.waker, WAKER, Interest::READ)?;
-    uplink.join(&poller, UPLINK)?;
-    for (slot, token) in slots.iter().zip(LISTENERS..) {
-        poller.add(&slot.listener, token, Interest::READ)?;
-    }
-    Ok(poller)
+    succession: &Succession,
+    bus: &LiveBus,
+    desk: &Desk,
+) -> Result<Vec<Slot>, PortError> {
+    let slot = |place: Place<'_>| {
+        let worker = bus.reach(place.function).worker();
+        let successor = succession.of_client(place.function, worker.clone());
+        let errands = Errands::new(place.function, worker.clone(), desk.clone());
+        let listener = place.listen(succession.vault())?;
+        Ok(Slot::new(&place, listener, Holdings::new(successor, errands)))
+    };
+    Place::all(config).map(slot).collect()
 }

@@ -1,66 +1,55 @@
 //! What a port tells about itself. Left out: how it is printed.
 
-use super::Port;
-use super::bus::Reach;
-use super::connection::Half;
-use super::family::{Family, VfFacts};
-use super::hal::now;
-use super::slot::Slot;
+use super::clients::Clients;
+use super::clients::connection::Half;
+use super::clients::service::{SHARE_HINT, lacks_memory};
+use super::clients::slot::Slot;
+use super::engine::Engine;
+use super::engine::bus::Reach;
+use super::engine::family::VfFacts;
+use crate::control::functions::{Functions, PciFunction};
 use crate::control::status::{Drops, FunctionStatus, Peer, PortStatus, Traffic, VfStatus};
+use crate::pf_config::PF_RID;
 use host::cpus::Cpus;
-use host::dma::DmaTable;
+use i82576::{MacAddress, Time};
 use nic::PoolCounters;
 use pcie::Function;
 use std::collections::BTreeMap;
+use std::fmt::Write;
+use vfio_user::wire::pci_region::CONFIG;
 
-/// What to do about a guest whose memory the card cannot reach.
-pub(super) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
-     add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
-     or shared=on to Cloud Hypervisor's --memory";
-
-/// Whether a guest drives the function though none of its memory can be reached.
-pub(super) fn lacks_memory(card: &dyn Family, slot: &Slot, reach: &Reach) -> bool {
-    let unreachable = reach.memory.shareable_regions() == 0 && !reach.memory.is_empty();
-    (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
+/// A port that reports about itself.
+pub(super) struct Report<'a> {
+    pub(super) name: &'a str,
+    pub(super) mac: MacAddress,
+    /// The processors that the thread was told to run on.
+    pub(super) cpus: &'a Cpus,
+    pub(super) clients: &'a Clients,
+    pub(super) engine: &'a mut Engine,
+    pub(super) now: Time,
 }
 
-/// Guests with less memory than this are not judged: no operating system fits in there, and what does may
-/// well begin with nothing written.
-const JUDGED: u64 = 64 << 20;
-
-/// Whether a guest that has just begun to drive its function writes to copies of the memory that its VMM shares
-/// (QEMU's `share=off` on a memory backend with a file): the card would read zeros for ever.
-pub(super) fn is_private(memory: &DmaTable) -> bool {
-    memory.mapped_bytes() >= JUDGED && memory.is_blank()
-}
-
-impl Port {
-    /// Returns the port's status, with counters that continue predecessors'. Where settings come from is left out: the port
+impl Report<'_> {
+    /// Returns the port's status with the counters of this process alone. Where settings come from is left out: the port
     /// does not know.
     pub(super) fn status(&mut self) -> PortStatus {
-        let mut status = self.uncarried_status();
-        self.publish(&mut status);
-        status
-    }
-
-    /// Returns the status with the counters of this process alone.
-    pub(super) fn uncarried_status(&mut self) -> PortStatus {
-        let vfs: Vec<_> = (0..self.slots.len()).filter_map(|index| self.vf_status(index)).collect();
-        let cpus = self.held_to();
-        let answers = self.card.is_hosted().then(|| self.answers.status());
+        let vfs: Vec<_> = self.clients.slots().iter().filter_map(|slot| self.vf_status(slot)).collect();
+        let (cpus, pf) = (self.held_to(), self.pf_status());
+        let card = self.engine.card();
+        let answers = card.is_hosted().then(|| self.clients.answers());
         PortStatus {
-            name: self.name.clone(),
-            family: self.card.family(),
+            name: self.name.to_owned(),
+            family: card.family(),
             mac: self.mac.to_string(),
-            uplink: self.uplink.to_string(),
-            uplink_status: self.uplink.status(),
+            uplink: self.engine.uplink_text(),
+            uplink_status: self.engine.uplink_status(self.now),
             cpus,
-            link: self.card.link(),
-            settings: self.card.settings(vfs.len()),
+            link: card.link(),
+            settings: card.settings(vfs.len()),
             origins: BTreeMap::new(),
-            storms: self.card.storms(),
+            storms: card.storms(),
             answers,
-            pf: self.pf_status(),
+            pf,
             vfs,
         }
     }
@@ -73,22 +62,21 @@ impl Port {
 
     /// The PF, if a guest may have it.
     fn pf_status(&mut self) -> Option<FunctionStatus> {
-        let slot = self.slots.iter().find(|slot| slot.function == Function::Pf)?;
-        let counters = self.card.counters(Function::Pf);
+        let slot = self.clients.slots().iter().find(|slot| slot.function == Function::Pf)?;
+        let counters = self.engine.card_mut().counters(Function::Pf);
         Some(self.function_status(slot, &counters))
     }
 
-    fn vf_status(&mut self, index: usize) -> Option<VfStatus> {
-        let slot = self.slots.get(index)?;
+    fn vf_status(&mut self, slot: &Slot) -> Option<VfStatus> {
         let vf = slot.function.vf()?;
-        let counters = self.card.counters(slot.function);
+        let counters = self.engine.card_mut().counters(slot.function);
         let function = self.function_status(slot, &counters);
         let VfFacts { mac, vlans, link, active, filters, settings, conduct, mailbox } =
-            self.card.facts(vf)?;
+            self.engine.card().vf_status(vf)?;
         Some(VfStatus {
             name: slot.name.clone(),
             index: vf.get(),
-            rid: self.card.rid(vf).unwrap_or_default(),
+            rid: self.engine.card().rid(vf).unwrap_or_default(),
             mac: mac.unwrap_or(slot.mac).to_string(),
             vlans,
             link,
@@ -103,37 +91,62 @@ impl Port {
     }
 
     fn function_status(&self, slot: &Slot, counters: &PoolCounters) -> FunctionStatus {
-        let reach = self.bus.reach(slot.function);
+        let reach = self.engine.reach(slot.function);
         FunctionStatus {
             socket: slot.socket.clone(),
             peer: peer(slot, reach),
-            hint: hint(&*self.card, slot, reach),
+            hint: self.hint(slot, reach),
             rx: received(counters),
             tx: sent(counters),
             drops: drops(counters),
-            waiting: self.card.waiting(slot.function),
-            interventions: slot.interventions(reach.interrupts),
+            waiting: self.engine.card().waiting(slot.function),
+            interventions: slot.interventions(reach.interrupts()),
         }
     }
-}
 
-/// Returns a hint for the administrator about a function's client.
-fn hint(card: &dyn Family, slot: &Slot, reach: &Reach) -> Option<String> {
-    let connection = slot.connection.as_ref()?;
-    if let Some(half) = connection.half(now()).filter(Half::is_shown) {
-        return Some(format!("the client has stopped in the middle of a message: {half}"));
+    /// Returns a hint for the administrator about a function's client.
+    fn hint(&self, slot: &Slot, reach: &Reach) -> Option<String> {
+        let connection = slot.connection()?;
+        if let Some(half) = connection.half(self.now).filter(Half::is_shown) {
+            return Some(format!("the client has stopped in the middle of a message: {half}"));
+        }
+        lacks_memory(self.engine.card(), slot, reach).then(|| SHARE_HINT.to_owned())
     }
-    lacks_memory(card, slot, reach).then(|| SHARE_HINT.to_owned())
+
+    /// The PF, if it is a PCI device, and each function that has a socket.
+    pub(super) fn functions(&mut self) -> Functions {
+        let is_device = self.engine.card().region(Function::Pf, CONFIG) > 0;
+        let pf = is_device.then(|| (Function::Pf, self.name.to_owned()));
+        let vfs = self.clients.slots().iter().filter(|slot| slot.function != Function::Pf);
+        let vfs = vfs.map(|slot| (slot.function, slot.name.clone()));
+        let all: Vec<_> = pf.into_iter().chain(vfs).collect();
+        let functions = all.into_iter().map(|(function, name)| self.pci_function(function, name)).collect();
+        Functions { functions }
+    }
+
+    fn pci_function(&mut self, function: Function, name: String) -> PciFunction {
+        let mut bytes = [0; pcie::config::SIZE];
+        self.engine.card_mut().read(function, CONFIG, 0, &mut bytes, self.now);
+        let config = bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        let rid =
+            function.vf().and_then(|vf| self.engine.card().rid(vf)).unwrap_or_else(|| PF_RID.to_string());
+        let (rx_rings, tx_rings) =
+            function.vf().map_or_else(Default::default, |vf| self.engine.card_mut().rings(vf, self.now));
+        PciFunction { name, rid, config, rx_rings, tx_rings }
+    }
 }
 
 fn peer(slot: &Slot, reach: &Reach) -> Option<Peer> {
-    let credentials = slot.connection.as_ref()?.stream().peer().ok()?;
+    let credentials = slot.connection()?.stream().peer().ok()?;
     Some(Peer {
         pid: credentials.pid,
         uid: credentials.uid,
-        windows: reach.memory.len(),
-        shareable: reach.memory.shareable_regions(),
-        shareable_bytes: reach.memory.mapped_bytes(),
+        windows: reach.memory().len(),
+        shareable: reach.memory().shareable_regions(),
+        shareable_bytes: reach.memory().mapped_bytes(),
     })
 }
 

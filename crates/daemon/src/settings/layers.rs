@@ -1,14 +1,10 @@
 //! Where a setting's value comes from, and which place wins: what was set until the host ends (volatile), then what
 //! was set and kept, then the configuration file, then the default. Left out: what a value means.
 
-use super::Settings;
+use super::setting::{Leaves, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
-
-/// Values by the setting's name, such as `vlan` or `storm.broadcast`.
-pub type Leaves = BTreeMap<String, Value>;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! The settings of a port: how many VFs it offers, thresholds of conduct, storm control, mirror rules. Left out: whether they
 //! make sense (`policy`).
 
-use super::{SettingError, Settings, refuse};
+use super::setting::{SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use pcie::{VfIndex, VfSet};

@@ -1,6 +1,6 @@
 //! The settings of a VF, and the policy that they make. Left out: whether it makes sense (`policy`).
 
-use super::{SettingError, Settings, refuse};
+use super::setting::{SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;

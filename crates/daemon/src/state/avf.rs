@@ -4,7 +4,6 @@
 //! Left out: clients themselves, with their sockets and memory, which are noted elsewhere as they come and go.
 
 use super::port::{ClientState, Configured};
-use super::{Saved, StateError, avf_v5, decode};
 use avf_nic::State;
 use driver::avf::pf::PfState;
 use driver::conduct::Monitor;
@@ -50,20 +49,4 @@ pub struct AvfRest {
     pub watched: Time,
     /// What the host knows of each function's client.
     pub clients: Vec<ClientState>,
-}
-
-impl Saved for AvfState {
-    const KIND: [u8; 4] = *b"avfs";
-    const VERSION: u32 = 6;
-
-    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
-        match version {
-            1 => decode::<avf_v5::V1>(body).map(Self::from),
-            2 => decode::<avf_v5::V2>(body).map(Self::from),
-            3 => decode::<avf_v5::V3>(body).map(Self::from),
-            4 => decode::<avf_v5::V4>(body).map(Self::from),
-            5 => decode::<avf_v5::V5>(body).map(Self::from),
-            found => Err(StateError::Version { found, newest: Self::VERSION }),
-        }
-    }
 }

@@ -1,8 +1,7 @@
 //! The state of a port's card together with the software of its PF. Left out: the port around it: clients, their
 //! memory, sockets, the uplink.
 
-use super::{Saved, StateError, decode, v2};
-use crate::port::{Card, PF_RID};
+use crate::pf_config::{ConfigSpace, PF_RID};
 use driver::Pf;
 use driver::pf::PfState;
 use iovm::{Manager, ManagerState};
@@ -19,19 +18,6 @@ pub struct CardState {
     pub pf: Option<PfState>,
     /// The SR-IOV manager; there is none where a guest has the PF.
     pub manager: Option<ManagerState>,
-}
-
-impl Saved for CardState {
-    const KIND: [u8; 4] = *b"card";
-    const VERSION: u32 = 3;
-
-    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
-        match version {
-            1 => decode::<v2::Card<nic::Basis>>(body).map(Self::from),
-            2 => decode::<v2::Card<nic::State>>(body).map(Self::from),
-            found => Err(StateError::Version { found, newest: Self::VERSION }),
-        }
-    }
 }
 
 /// A state that fits its type, and in which no card can be.
@@ -74,8 +60,10 @@ impl CardState {
     pub fn restore(self) -> Result<Restored, RestoreError> {
         let mut nic = Nic::restore(self.nic)?;
         let pf = self.pf.map(Pf::restore).transpose()?;
-        let manager =
-            self.manager.map(|state| Manager::restore(&mut Card(&mut nic), PF_RID, &state)).transpose()?;
+        let manager = self
+            .manager
+            .map(|state| Manager::restore(&mut ConfigSpace(&mut nic), PF_RID, &state))
+            .transpose()?;
         Ok(Restored { nic, pf, manager })
     }
 }

@@ -1,11 +1,11 @@
 //! The state of a port: its card with the PF's software, and what is known of each function's client. Left out: clients
 //! themselves, with their sockets and memory, which are noted elsewhere as they come and go.
 
-use super::{CardState, Saved, StateError, decode, v2};
+use super::card::CardState;
 use crate::control::status::Interventions;
 use driver::pf::{PfState, SavedPortPolicy};
 use i82576::Time;
-use iovm::{FunctionState, ManagerState};
+use iovm::ManagerState;
 use pcie::msix::TableState;
 use policy::VfPolicy;
 use serde::{Deserialize, Serialize};
@@ -23,19 +23,6 @@ pub struct PortState {
     pub watched: Time,
     /// The functions that clients can have: the PF, or the VFs by index.
     pub functions: Vec<ClientState>,
-}
-
-impl Saved for PortState {
-    const KIND: [u8; 4] = *b"port";
-    const VERSION: u32 = 3;
-
-    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
-        match version {
-            1 => decode::<v2::Port<nic::Basis>>(body).map(Self::from),
-            2 => decode::<v2::Port<nic::State>>(body).map(Self::from),
-            found => Err(StateError::Version { found, newest: Self::VERSION }),
-        }
-    }
 }
 
 /// What the host counts and knows of a function and its clients.
@@ -89,22 +76,4 @@ pub struct GuestState {
     pub config: Vec<u8>,
     /// The MSI-X table.
     pub table: TableState,
-}
-
-/// The configuration of one VF, of either family, that its guest has changed since the software was noted.
-impl Saved for FunctionState {
-    const KIND: [u8; 4] = *b"func";
-    const VERSION: u32 = 1;
-}
-
-impl Saved for SoftwareState {
-    const KIND: [u8; 4] = *b"soft";
-    const VERSION: u32 = 2;
-
-    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
-        match version {
-            1 => decode::<v2::Software>(body).map(Self::from),
-            found => Err(StateError::Version { found, newest: Self::VERSION }),
-        }
-    }
 }

@@ -8,6 +8,7 @@
 mod accept;
 mod caller;
 mod capture;
+mod context;
 mod host_field;
 mod page;
 mod refusal;
@@ -18,6 +19,7 @@ mod stream;
 use caller::Known;
 use capture::CaptureService;
 pub(crate) use capture::Starter;
+use context::{Context, HasAsked, PATIENCE};
 pub(crate) use requests::{Probe, RequestSender};
 
 use crate::control::tcp::Token;
@@ -26,13 +28,10 @@ use host::socket::Listener;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use service::Context;
 use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -42,9 +41,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
-/// How long a client may take for the head of a request, for its body, and again until it reads more of a response. A
-/// connection may be idle for as long.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long clients may take for what they have asked when the host ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long no client is accepted after an error: others may give up descriptors meanwhile.
@@ -197,20 +193,6 @@ struct Client {
     has_asked: HasAsked,
 }
 
-/// Whether a client has sent a request that it may send: over TCP, one with the token.
-#[derive(Debug, Clone, Default)]
-struct HasAsked(Arc<AtomicBool>);
-
-impl HasAsked {
-    fn note(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 impl Listening {
     fn new(context: Context) -> Self {
         Self { router: service::router(context), tasks: JoinSet::new(), open: VecDeque::new() }
@@ -272,13 +254,15 @@ async fn attend(
 
 #[cfg(test)]
 mod tests {
-    use super::service::{self, Context};
-    use super::{AFTER_ERROR, Arc, CaptureService, HasAsked, RequestSender, Server, Starter, accept, attend};
+    use super::context::Context;
+    use super::service;
+    use super::{AFTER_ERROR, CaptureService, HasAsked, RequestSender, Server, Starter, accept, attend};
     use crate::control::tcp::Token;
     use host::socket::{Access, Listener};
     use std::io::{Read, Write};
     use std::os::fd::OwnedFd;
     use std::os::unix::net;
+    use std::sync::Arc;
     use std::time::{Duration, Instant};
     use tokio::net::{UnixListener, UnixStream};
     use tokio::sync::watch;

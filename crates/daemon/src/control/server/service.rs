@@ -1,14 +1,14 @@
 //! From a path to its answer. Left out: connections, and what a request does.
 
 use super::caller::Caller;
-use super::capture::{self, CaptureService};
+use super::capture;
+use super::context::{Context, HasAsked, PATIENCE};
 use super::host_field::check_host;
 use super::refusal::refuse;
-use super::{HasAsked, PATIENCE, RequestSender, accept, page, stream};
+use super::{accept, page, stream};
 use crate::control::problem::Kind;
 use crate::control::protocol::{Answer, Failure, Request as AskFor};
 use crate::control::route::{self, Input, MAX_BODY, ROUTES, Route};
-use crate::control::tcp::Token;
 use crate::control::{metrics, openapi};
 use crate::events::Mark;
 use axum::body::{Body, Bytes, to_bytes};
@@ -21,32 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, get, on};
 use axum::{Extension, RequestPartsExt, Router};
 use serde::Deserialize;
-use std::sync::Arc;
-use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
-
-/// What every handler needs.
-#[derive(Debug, Clone)]
-pub(super) struct Context {
-    sender: RequestSender,
-    stop: watch::Receiver<bool>,
-    /// One for each open stream of events.
-    stream_permits: Arc<Semaphore>,
-    /// What those have to send who come over TCP.
-    token: Option<Token>,
-    captures: CaptureService,
-}
-
-impl Context {
-    pub(super) fn new(
-        sender: RequestSender,
-        stop: watch::Receiver<bool>,
-        token: Option<Token>,
-        captures: CaptureService,
-    ) -> Self {
-        Self { sender, stop, stream_permits: Arc::new(Semaphore::new(stream::MOST)), token, captures }
-    }
-}
 
 /// The query of a path.
 #[derive(Debug, Default, Deserialize)]

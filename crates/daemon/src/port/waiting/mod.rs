@@ -15,7 +15,6 @@
 #[cfg(test)]
 mod tests;
 
-use super::{CONNECTIONS, Inbox, LISTENERS, Phase, Port, UPLINK, WAKER};
 use crate::config::file::Wait;
 use i82576::Time;
 use std::io;
@@ -78,11 +77,6 @@ impl Naps {
         Self { wait, last: Duration::ZERO, unasked: 0 }
     }
 
-    /// How clients that come from now on are to ring.
-    pub(super) fn wait(&self) -> Wait {
-        self.wait
-    }
-
     /// Something was found, or has woken the port.
     fn stirred(&mut self) {
         self.last = Duration::ZERO;
@@ -141,86 +135,5 @@ impl Naps {
             return Ok(());
         }
         wake.sleep(Some(Duration::ZERO)).map(drop)
-    }
-}
-
-impl Port {
-    /// Waits until something happens.
-    pub(super) fn wait(&mut self, inbox: &Inbox, time: Option<Duration>) -> io::Result<()> {
-        let mut naps = self.naps;
-        let passed = naps.pass(&mut Awaiting { port: self, inbox }, time);
-        self.naps = naps;
-        // A round follows.
-        self.rest.disturb();
-        passed
-    }
-}
-
-/// A port that waits.
-struct Awaiting<'a> {
-    port: &'a mut Port,
-    inbox: &'a Inbox,
-}
-
-impl Wake for Awaiting<'_> {
-    fn now(&self) -> Time {
-        super::hal::now()
-    }
-
-    /// Marks the sockets that woke the port.
-    fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
-        let asked = self.now();
-        let ready: [Option<u64>; 64] = {
-            let mut ready = [None; 64];
-            for (place, event) in ready.iter_mut().zip(self.port.poller.wait(time)?) {
-                *place = Some(event.token);
-            }
-            ready
-        };
-        let woken = ready[0].is_some();
-        self.port.heard.news(asked, super::hal::now(), woken);
-        if woken {
-            self.port.rest.disturb();
-        }
-        for token in ready.into_iter().flatten() {
-            match token {
-                WAKER => self.inbox.waker.drain(),
-                UPLINK => self.port.uplink.set_readable(),
-                CONNECTIONS.. => self.port.mark((token - CONNECTIONS) as usize),
-                _ => self.port.accept((token - LISTENERS) as usize),
-            }
-        }
-        Ok(woken)
-    }
-
-    fn must_look(&self) -> bool {
-        self.port.must_look()
-    }
-
-    fn must_hear(&self) -> bool {
-        self.port.must_hear()
-    }
-
-    fn look(&mut self, time: Duration) -> bool {
-        let began = super::hal::now();
-        while !self.port.stirred() {
-            if time.is_zero() || super::hal::now().since(began) >= time {
-                return false;
-            }
-            std::hint::spin_loop();
-        }
-        true
-    }
-
-    fn may_rest(&self) -> bool {
-        self.port.phase == Phase::Serving && !self.port.rest.is_valid()
-    }
-
-    fn rest(&mut self) {
-        self.port.note_rest();
-    }
-
-    fn tell(&mut self) {
-        self.port.tell_changes();
     }
 }

@@ -1,7 +1,7 @@
 //! The dashboard: a page that asks the host as any other client does. Its files are part of the program, and name nothing
 //! that is elsewhere. Left out: what it shows, which is the page's own (`main.js`).
 
-use super::service::Context;
+use super::context::Context;
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::routing::get;

@@ -1,0 +1,22 @@
+//! The number of VFs of a port. Left out: the VFs.
+
+use super::check::{ConfigError, value};
+use super::file::Family;
+
+/// VFs of a port that says nothing.
+const DEFAULT_VFS: u8 = 7;
+
+/// Returns how many VFs a port is to offer, if one of its family can.
+pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<usize, ConfigError> {
+    let (count, most) = (usize::from(set.unwrap_or(DEFAULT_VFS)), family.limits().vfs);
+    if (1..=most).contains(&count) {
+        return Ok(count);
+    }
+    let remedy = match family {
+        Family::I82576 => format!("family = \"avf\" has up to {}", Family::Avf.limits().vfs),
+        Family::Avf => "add a port for more".to_owned(),
+    };
+    let name = family.name();
+    let problem = format!("{count} is not 1 to {most}, which a port with family = \"{name}\" has; {remedy}");
+    Err(value(format!("{port}.vfs"), problem))
+}

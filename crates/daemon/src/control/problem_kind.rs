@@ -1,0 +1,135 @@
+//! The kinds of problems, with their names, words and HTTP status, which are part of the interface. Left out: one problem
+//! (`problem`).
+
+use axum::http::StatusCode;
+
+/// The kinds of problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The request is not understood.
+    Malformed,
+    /// A token is missing, or is not the right one.
+    Unauthorized,
+    /// This may not be asked over TCP.
+    LocalOnly,
+    /// The named VF or port does not exist.
+    NoSuchName,
+    /// There is nothing under this path.
+    NoSuchPath,
+    /// The path does not take this method.
+    WrongMethod,
+    /// The request did not come in time.
+    TooSlow,
+    /// The change makes no sense, or not now.
+    Refused,
+    /// The body is too long.
+    TooLong,
+    /// The body is said to be something else than JSON.
+    NotJson,
+    /// The host is ending, or a port does not answer.
+    Unavailable,
+    /// Too many requests wait already.
+    Busy,
+    /// Another process serves the host now. Nothing was done.
+    HandedOver,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 13] = [
+        Self::Malformed,
+        Self::Unauthorized,
+        Self::LocalOnly,
+        Self::NoSuchName,
+        Self::NoSuchPath,
+        Self::WrongMethod,
+        Self::TooSlow,
+        Self::Refused,
+        Self::TooLong,
+        Self::NotJson,
+        Self::Unavailable,
+        Self::Busy,
+        Self::HandedOver,
+    ];
+
+    /// The status of the response.
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::LocalOnly => StatusCode::FORBIDDEN,
+            Self::NoSuchName | Self::NoSuchPath => StatusCode::NOT_FOUND,
+            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Refused => StatusCode::CONFLICT,
+            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Unavailable | Self::Busy | Self::HandedOver => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// The kind's name, which is the end of the problem's type.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// Returns name, title and remedy.
+    pub(super) const fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Malformed => {
+                ("malformed", "The request is not understood", "compare it with GET /v1/openapi.json")
+            }
+            Self::Unauthorized => (
+                "unauthorized",
+                "A token is needed",
+                "send \"Authorization: Bearer TOKEN\" with the token of the configuration's token_file",
+            ),
+            Self::LocalOnly => {
+                ("local-only", "This may not be asked over TCP", "ask over the control socket")
+            }
+            Self::NoSuchName => {
+                ("no-such-name", "No port or VF has this name", "GET /v1/ports has all names")
+            }
+            Self::NoSuchPath => {
+                ("no-such-path", "There is nothing under this path", "GET /v1/openapi.json has all paths")
+            }
+            Self::WrongMethod => (
+                "wrong-method",
+                "The path does not take this method",
+                "the header Allow has the methods that it takes",
+            ),
+            Self::TooSlow => ("too-slow", "The request did not come in time", "send it at once"),
+            Self::Refused => {
+                ("refused", "The change was refused, all of it", "do what the detail says, and ask again")
+            }
+            Self::TooLong => ("too-long", "The body is too long", "send at most one MiB"),
+            Self::NotJson => {
+                ("not-json", "The body is not said to be JSON", "send \"Content-Type: application/json\"")
+            }
+            Self::Unavailable => ("unavailable", "There is no answer now", "see the host's log"),
+            Self::Busy => (
+                "busy",
+                "Too many requests wait already",
+                "ask again in a second, and ask one thing at a time",
+            ),
+            Self::HandedOver => {
+                ("handed-over", "Another process serves the host now, and nothing was done", "ask again")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kind;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_kind_has_a_name_of_its_own_and_a_status_of_an_error() {
+        let names: BTreeSet<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
+        assert_eq!(names.len(), Kind::ALL.len());
+        assert!(Kind::ALL.into_iter().all(|kind| kind.status().as_u16() >= 400));
+    }
+}

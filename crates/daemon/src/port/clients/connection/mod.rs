@@ -1,0 +1,400 @@
+//! A client's connection to one function: the socket, the session on it, and what could not be sent yet.
+//!
+//! A successor serves the client on from any moment: messages stay in the socket until they are handled, replies are written to
+//! a file before they are sent, and one step notes how far both are ([`Progress`]). See [`journal`](super::journal). The first
+//! part of a message that has not come whole does not stay in the socket (`half`).
+//!
+//! Left out: what messages do to the function.
+
+mod half;
+mod visit;
+
+pub(in crate::port) use half::Half;
+pub(in crate::port) use visit::{Over, Visit};
+
+use super::device::FunctionDevice;
+use super::journal::Progress;
+use crate::clock::Clock;
+use half::PATIENCE;
+use host::poll::{Interest, Poller};
+use host::socket::{FdBatch, Received, ReplyLog, Sent, Stream};
+use host::worker::LateFd;
+use i82576::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use vfio_user::decoder::Partial;
+use vfio_user::outbox::Outbox;
+use vfio_user::server::{Counters, Session, Step};
+use vfio_user::wire::{Errno, MAX_MESSAGE_FDS};
+use visit::{RECEIVES, Turn};
+
+/// A connected client.
+#[derive(Debug)]
+pub(in crate::port) struct Connection {
+    stream: Stream,
+    session: Session<LateFd>,
+    outbox: Outbox<LateFd>,
+    replies: ReplyLog,
+    fds: FdBatch,
+    /// Copies of received descriptors, with the position in the stream behind which they are gone: they are left in the socket,
+    /// and whoever takes its last copy out closes a descriptor.
+    copies: VecDeque<(u64, LateFd)>,
+    /// Bytes consumed from the socket.
+    consumed: u64,
+    /// Bytes that were received and are left in the socket.
+    left: usize,
+    /// Bytes of the first message that is not done, which were consumed and are held for a successor.
+    taken: usize,
+    /// When the last byte of a message came that has not come whole.
+    since: Option<Time>,
+    /// What the poller waits for on the socket, if it is there.
+    interest: Option<Interest>,
+    /// Errands have to be done first.
+    waiting: bool,
+}
+
+impl Connection {
+    /// A client that has just come.
+    pub(super) fn new(stream: Stream, now: Time) -> io::Result<Self> {
+        let replies = ReplyLog::new()?;
+        let connection = Self::resume(stream, Session::default(), Outbox::new(), replies, now)?;
+        // Until socket and replies are kept for a successor.
+        Ok(Self { waiting: true, ..connection })
+    }
+
+    /// A client that a predecessor has served.
+    pub(in crate::port) fn resume(
+        stream: Stream,
+        session: Session<LateFd>,
+        outbox: Outbox<LateFd>,
+        replies: ReplyLog,
+        now: Time,
+    ) -> io::Result<Self> {
+        stream.peek_from(0)?;
+        let (fds, copies) = (FdBatch::new(), VecDeque::new());
+        let taken = session.partial().received();
+        let since = (taken > 0).then_some(now);
+        let (consumed, left, interest, waiting) = (0, 0, None, false);
+        Ok(Self {
+            stream,
+            session,
+            outbox,
+            replies,
+            fds,
+            copies,
+            consumed,
+            left,
+            taken,
+            since,
+            interest,
+            waiting,
+        })
+    }
+
+    /// Goes on after another process may have looked into the socket.
+    pub(super) fn go_on(&self) -> io::Result<()> {
+        self.stream.peek_from(self.left)
+    }
+
+    /// The socket.
+    pub(in crate::port) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Copies of the socket and of the file of replies; none if the process is out of descriptors.
+    pub(super) fn copies(&self) -> Vec<OwnedFd> {
+        let fds = [self.stream.as_fd(), self.replies.as_fd()];
+        fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>().unwrap_or_default()
+    }
+
+    pub(in crate::port) fn counters(&self) -> Counters {
+        self.session.counters()
+    }
+
+    /// Handles what the client has sent, as far as one visit goes, and sends what is to be answered. The clock bounds the visit,
+    /// and says when each message is handled.
+    pub(super) fn visit(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+        clock: &dyn Clock,
+    ) -> Result<Visit, Over> {
+        let visited = self.receive(device, buffer, clock);
+        if let Err(Over::Failed(_)) = visited {
+            // What was answered before comes before the end, as far as the socket takes it at once.
+            let _ = self.settle(device, buffer);
+        }
+        visited
+    }
+
+    fn receive(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+        clock: &dyn Clock,
+    ) -> Result<Visit, Over> {
+        if self.waiting {
+            return Ok(Visit::Waiting);
+        }
+        let mut turn = Turn::begin(device.now);
+        for _ in 0..RECEIVES {
+            match self.steps(device, &mut turn, buffer, clock)? {
+                Visit::Done if self.outbox.pending() > 0 => return Ok(Visit::Done),
+                Visit::Done => {}
+                other => return Ok(other),
+            }
+            let errands = device.errands();
+            if errands.are_many() {
+                errands.catch_up();
+                self.waiting = true;
+                return Ok(Visit::Waiting);
+            }
+            match self.stream.peek(buffer, &mut self.fds) {
+                Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(Over::lost_fds()),
+                Ok(Received::Bytes(count)) => self.push(&buffer[..count], device)?,
+                Ok(Received::WouldBlock) => return self.take_partial(device, buffer),
+                Ok(Received::Closed) => return Err(Over::Closed),
+                Err(error) => return Err(Over::failed(error)),
+            }
+        }
+        Ok(Visit::More)
+    }
+
+    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), Over> {
+        self.left += bytes.len();
+        self.since = None;
+        let errands = device.errands();
+        let behind = self.consumed + self.left as u64;
+        for fd in self.fds.iter() {
+            let copy = fd.try_clone_to_owned().map_err(Over::failed)?;
+            self.copies.push_back((behind, errands.keep(copy)));
+        }
+        let fds = self.fds.drain().map(|fd| errands.keep(fd));
+        self.session.push(bytes, fds).map_err(Over::failed)
+    }
+
+    /// Handles whole messages until there is none, replies pile up, one takes time, or the turn is over.
+    fn steps(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        turn: &mut Turn,
+        buffer: &mut [u8],
+        clock: &dyn Clock,
+    ) -> Result<Visit, Over> {
+        loop {
+            device.now = clock.now();
+            if turn.is_over(device.now) {
+                self.settle(device, buffer)?;
+                return Ok(Visit::More);
+            }
+            turn.count();
+            let step = self.session.step(device, &mut self.outbox);
+            let step = step.map_err(Over::failed)?;
+            // A window that was taken away must not be noted over before that counts.
+            if step != Step::Handled || device.own.successor.is_touched() {
+                self.settle(device, buffer)?;
+            }
+            match step {
+                Step::Handled => {}
+                Step::Starved => return Ok(Visit::Done),
+                Step::Waiting => {
+                    self.waiting = true;
+                    return Ok(Visit::Waiting);
+                }
+                Step::Blocked if self.outbox.pending() > 0 => return Ok(Visit::Done),
+                Step::Blocked => {}
+            }
+        }
+    }
+
+    /// The errands that were waited for are done. If it was a request's, this is its outcome.
+    pub(super) fn complete(&mut self, outcome: Result<(), Errno>) {
+        self.waiting = false;
+        self.session.complete(outcome, &mut self.outbox);
+    }
+
+    /// Notes how far the client is served, takes what is handled out of the socket, and sends replies.
+    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), Over> {
+        self.note(device, buffer).map_err(Over::failed)?;
+        self.send()
+    }
+
+    fn note(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+        let done = self.taken + self.left - self.session.undone();
+        // What was taken begins the first message, so it is done with the first.
+        let handled = done.saturating_sub(self.taken);
+        let fresh = self.outbox.fresh();
+        if !fresh.is_empty() {
+            if self.replies.make_room(fresh.len()) {
+                let extent = self.replies.extent();
+                device.own.successor.step(Progress { extent, ..device.own.successor.progress() });
+                self.replies.settle()?;
+            }
+            self.replies.append(fresh)?;
+        }
+        let before = device.own.successor.progress();
+        let agreed = self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple));
+        let mut progress = Progress { extent: self.replies.extent(), agreed, ..before };
+        if done > 0 {
+            // Its descriptors may be kept although its rest has come before the first part was taken.
+            device.own.successor.release_held();
+            progress = progress.without_held();
+        }
+        if done == 0 && progress == before && !device.own.successor.is_touched() {
+            return Ok(());
+        }
+        self.step(handled, progress, device, buffer)?;
+        if done > 0 && std::mem::take(&mut self.taken) > 0 {
+            self.replies.release()?;
+        }
+        Ok(())
+    }
+
+    /// Makes `progress` count, in one with consuming `bytes` of the socket.
+    fn step(
+        &mut self,
+        bytes: usize,
+        progress: Progress,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        if bytes == 0 {
+            device.own.successor.step(progress);
+            return Ok(());
+        }
+        device.own.successor.step(Progress { consuming: bytes as u64, peeked: self.left as u64, ..progress });
+        self.consume(bytes, buffer)?;
+        device.own.successor.step(progress);
+        Ok(())
+    }
+
+    fn consume(&mut self, mut bytes: usize, buffer: &mut [u8]) -> io::Result<()> {
+        while bytes > 0 {
+            let room = bytes.min(buffer.len());
+            let consumed = self.stream.consume(&mut buffer[..room])?;
+            if consumed == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            bytes -= consumed;
+            self.left -= consumed;
+            self.consumed += consumed as u64;
+        }
+        while self.copies.pop_front_if(|(behind, _)| *behind <= self.consumed).is_some() {}
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), Over> {
+        while let Some(chunk) = self.outbox.chunk() {
+            let sent = if chunk.fds.is_empty() {
+                self.replies.send(&self.stream, chunk.bytes.len())
+            } else {
+                let fds: Vec<_> = chunk.fds.iter().map(AsFd::as_fd).collect();
+                self.replies.send_with(&self.stream, chunk.bytes, &fds)
+            };
+            match sent {
+                Ok(Sent::Bytes(count)) => self.outbox.sent(count),
+                Ok(Sent::WouldBlock) => return Ok(()),
+                Ok(Sent::Closed) => return Err(Over::Closed),
+                Err(error) => return Err(Over::failed(error)),
+            }
+        }
+        if self.outbox.is_between_messages() {
+            self.replies.trim().map_err(Over::failed)?;
+        }
+        Ok(())
+    }
+
+    /// Has the poller wait for what there is to wait for now: while replies wait, nothing more is read, and while
+    /// errands are waited for, nothing is done at all, whatever the client does.
+    pub(in crate::port) fn update_interest(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        let wanted = match (self.waiting, self.outbox.pending()) {
+            (true, _) => None,
+            (false, 0) => Some(Interest::NEWS),
+            (false, _) => Some(Interest::WRITE),
+        };
+        match (std::mem::replace(&mut self.interest, wanted), wanted) {
+            (before, wanted) if before == wanted => Ok(()),
+            (Some(_), None) => poller.remove(&self.stream),
+            (None, Some(wanted)) => poller.add(&self.stream, token, wanted),
+            (_, Some(wanted)) => poller.modify(&self.stream, token, wanted),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Whether nothing waits: no reply to be sent, and nothing received that is not handled.
+    pub(super) fn is_idle(&self) -> bool {
+        self.outbox.pending() == 0 && !self.stream.has_unread()
+    }
+
+    /// Ends the session: memory and interrupts go. Returns the socket: messages that are still unread in it may carry
+    /// descriptors.
+    pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
+        let Self { stream, session, outbox, fds, copies, .. } = self;
+        session.close(device);
+        device.own.successor.end();
+        let errands = device.errands();
+        errands.discard((outbox, fds, copies));
+        errands.next_client();
+        stream
+    }
+
+    /// Returns the message in the middle of which the client is silent.
+    pub(in crate::port) fn half(&self, now: Time) -> Option<Half> {
+        let since = self.since.filter(|_| !self.waiting)?;
+        let partial = self.session.partial();
+        Some(Half { received: partial.received(), size: partial.size(), silent: now.since(since) })
+    }
+
+    /// Returns when the client is to be cut off, if it sends nothing until then.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.since.filter(|_| !self.waiting).map(|since| since + PATIENCE)
+    }
+
+    /// Takes what has come of a message that is not whole out of the socket. Every whole message is handled and every reply
+    /// sent.
+    fn take_partial(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+        if self.left == 0 {
+            return Ok(Visit::Done);
+        }
+        self.since = Some(device.now);
+        let taken = self.keep_fds(device).and_then(|kept| match kept {
+            true => self.hold(device, buffer).map(|()| Visit::Done),
+            false => Ok(Visit::Waiting),
+        });
+        taken.map_err(Over::failed)
+    }
+
+    /// Has the descriptors kept that came with the message. Returns `false` if that is yet to be done.
+    fn keep_fds(&mut self, device: &mut FunctionDevice<'_>) -> io::Result<bool> {
+        let noted = device.own.successor.progress().fds().count();
+        let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);
+        let kept = device.own.successor.partial_fds();
+        if kept >= wanted {
+            return Ok(true);
+        }
+        let copies = self.copies.range(kept..wanted).map(|(_, fd)| fd.as_fd().try_clone_to_owned());
+        let copies = copies.collect::<io::Result<Vec<_>>>()?;
+        let keeper = device.own.successor.keeper(copies.len());
+        let errands = device.errands();
+        errands.keep_partial(copies.into_iter().map(|fd| errands.keep(fd)).collect(), keeper);
+        self.waiting = true;
+        Ok(false)
+    }
+
+    /// Holds the part in the file of replies, notes that with the descriptors, and consumes it.
+    fn hold(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+        let Partial { kept, skipped } = self.session.partial();
+        let held = self.replies.held().length as usize;
+        self.replies.hold(&kept[held..])?;
+        let before = device.own.successor.progress();
+        let mut fds = before.fds;
+        let new = device.own.successor.take_partial_fds();
+        fds.iter_mut().skip(before.fds().count()).zip(new).for_each(|(place, number)| *place = number);
+        let (extent, held, skipped) = (self.replies.extent(), self.replies.held(), skipped as u64);
+        let left = self.left;
+        self.step(left, Progress { extent, held, skipped, fds, ..before }, device, buffer)?;
+        self.taken += left;
+        Ok(())
+    }
+}

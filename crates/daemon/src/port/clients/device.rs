@@ -1,0 +1,245 @@
+//! A function as a vfio-user device: regions, interrupts and memory of one client, led to the card. Left out: the
+//! protocol, and the socket.
+
+use super::errand::{Errands, Mapped, Outcome};
+use super::holdings::Holdings;
+use super::journal::{Irq, Window};
+use crate::flight::{Place, What};
+use crate::port::engine::Engine;
+use host::dma::{MapRegionError, Permissions};
+use host::eventfd::EventFd;
+use host::worker::LateFd;
+use i82576::Time;
+use pcie::Function;
+use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
+use vfio_user::types::{DeviceInfo, IrqInfo};
+use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
+
+/// One function and what it needs to answer a message.
+pub(super) struct FunctionDevice<'a> {
+    pub(super) function: Function,
+    pub(super) engine: &'a mut Engine,
+    pub(super) own: &'a mut Holdings,
+    /// The time of the message.
+    pub(super) now: Time,
+}
+
+impl FunctionDevice<'_> {
+    /// Has the card read the guest's stores into its pages, before an access by message.
+    fn read_doorbells(&mut self) {
+        if let Some(pages) = &self.own.pages {
+            pages.read_doorbells(self.engine.card_mut(), self.now);
+        }
+    }
+
+    /// Updates the pages after an access by message.
+    fn publish_registers(&mut self) {
+        if let Some(pages) = &self.own.pages {
+            pages.publish_registers(self.engine.card_mut(), self.now);
+        }
+    }
+
+    /// Resets the function, shows that in its pages and notes it for a successor. Returns `false` if the reset fails.
+    pub(super) fn reset_function(&mut self) -> bool {
+        let done = self.engine.card_mut().reset_function(self.function);
+        self.publish_registers();
+        self.own.successor.note_configuration(self.engine.card_mut());
+        done
+    }
+
+    /// Writes to BAR0.
+    fn write_register(&mut self, offset: u64, data: &[u8]) {
+        if self.own.pages.as_ref().is_some_and(|pages| pages.store(offset, data)) {
+            self.read_doorbells();
+        } else {
+            self.engine.card_mut().write(self.function, pci_region::BAR0, offset, data, self.now);
+        }
+    }
+
+    /// Returns what is done for the function's client elsewhere.
+    pub(super) fn errands(&mut self) -> &mut Errands {
+        &mut self.own.errands
+    }
+
+    /// Puts the outcome of an errand to use. Returns the answer to the client.
+    pub(super) fn finish(&mut self, outcome: Outcome) -> Result<(), Errno> {
+        match outcome {
+            Outcome::Mapped(Ok(Mapped { region, window, identity })) => {
+                // The client's later messages wait for this one, so none of them has mapped these addresses.
+                self.engine.reach_mut(self.function).memory_mut().insert(region).map_err(|region| {
+                    self.own.errands.discard(region);
+                    Errno::EEXIST
+                })?;
+                self.own.successor.mapped(&window, Some(identity));
+                Ok(())
+            }
+            Outcome::Mapped(Err(error)) => Err(self.refuse(error)),
+            Outcome::Assigned { index, start, eventfds } => {
+                let eventfds = eventfds.map_err(|error| {
+                    let number = errno(error.errno());
+                    self.own.refused_eventfd = Some(error);
+                    number
+                })?;
+                for (vector, (eventfd, number)) in (start..).zip(eventfds) {
+                    self.set_eventfd(index, vector, Some(eventfd), number);
+                }
+                self.unmask_new(index);
+                Ok(())
+            }
+            Outcome::PartialKept(numbers) => {
+                self.own.successor.partial_kept(numbers);
+                Ok(())
+            }
+            Outcome::CaughtUp => {
+                self.own.successor.arrived();
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives a vector another eventfd, kept under this number, or none; vectors that do not exist stay so.
+    fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>, number: u64) {
+        self.own.successor.eventfd(Irq { index, vector, number });
+        self.engine.reach_mut(self.function).set_eventfd(index, vector, eventfd);
+    }
+
+    /// Unmasks a pin that has a new listener, or none.
+    fn unmask_new(&mut self, index: u32) {
+        if index == pci_irq::INTX {
+            self.engine.mask_pin(self.function, false);
+        }
+    }
+
+    /// Keeps a refusal for the log. Returns the answer to the client.
+    fn refuse(&mut self, error: MapRegionError) -> Errno {
+        let number = errno(error.errno());
+        self.own.refused = Some(error);
+        number
+    }
+}
+
+impl Device<LateFd> for FunctionDevice<'_> {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo {
+            flags: device_flags::PCI | device_flags::RESET,
+            regions: pci_region::COUNT,
+            irqs: pci_irq::COUNT,
+        }
+    }
+
+    fn region(&self, index: u32) -> Option<RegionInfo<'_>> {
+        if index >= pci_region::COUNT {
+            return None;
+        }
+        let size = self.engine.card().region(self.function, index);
+        let flags = if size > 0 { region_flags::READ | region_flags::WRITE } else { 0 };
+        let info = RegionInfo { size: size as u64, flags, ..RegionInfo::default() };
+        if let Some(pages) = self.own.pages.as_ref().filter(|_| index == pci_region::BAR0) {
+            return Some(RegionInfo { flags: flags | region_flags::MMAP, sparse: pages.areas, ..info });
+        }
+        Some(info)
+    }
+
+    fn region_fd(&mut self, index: u32) -> Option<LateFd> {
+        let pages = self.own.pages.as_mut().filter(|_| index == pci_region::BAR0)?;
+        let fd = pages.give(self.engine.card_mut(), self.now).ok()?;
+        Some(self.errands().keep(fd))
+    }
+
+    fn irq(&self, index: u32) -> Option<IrqInfo> {
+        let count = self.engine.reach(self.function).vectors(index);
+        let kind = if index == pci_irq::INTX {
+            irq_flags::MASKABLE | irq_flags::AUTOMASKED
+        } else {
+            irq_flags::NORESIZE
+        };
+        let flags = if count > 0 { irq_flags::EVENTFD | kind } else { 0 };
+        (index < pci_irq::COUNT).then_some(IrqInfo { flags, count })
+    }
+
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+        self.read_doorbells();
+        self.engine.card_mut().read(self.function, region, offset, data, self.now);
+        self.publish_registers();
+        self.own.flight.access(self.now, What::Read(Place { region, offset }), data);
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        self.own.flight.access(self.now, What::Write(Place { region, offset }), data);
+        self.read_doorbells();
+        match region {
+            pci_region::BAR0 => self.write_register(offset, data),
+            _ => self.engine.card_mut().write(self.function, region, offset, data, self.now),
+        }
+        self.publish_registers();
+        if matches!(region, pci_region::BAR3 | pci_region::CONFIG) {
+            self.own.successor.note_configuration(self.engine.card_mut());
+        }
+    }
+
+    fn dma_map(&mut self, map: DmaMap<LateFd>) -> Result<Completion, Errno> {
+        let DmaMap { iova, size, readable, writable, file } = map;
+        let permissions = Permissions { read: readable, write: writable };
+        let offset = file.as_ref().map(|file| file.offset);
+        let window = Window { iova, size, permissions, file: 0, offset: offset.unwrap_or(0) };
+        match self.engine.reach_mut(self.function).memory_mut().admit(iova, size, permissions, offset) {
+            Ok(region) => {
+                let Some((region, file)) = region.zip(file) else {
+                    self.own.successor.mapped(&window, None);
+                    return Ok(Completion::Now);
+                };
+                self.own.errands.map(region, file.fd, window, self.own.successor.keeper(1));
+                Ok(Completion::Later)
+            }
+            Err(error) => Err(self.refuse(error)),
+        }
+    }
+
+    fn dma_unmap(&mut self, iova: u64, size: u64) {
+        // The card moves frames in this thread only, so nothing is in flight.
+        self.engine.reach_mut(self.function).unmap(iova, size);
+        self.own.successor.unmapped(iova, size);
+    }
+
+    fn dma_unmap_all(&mut self) {
+        self.engine.reach_mut(self.function).unmap_all();
+        self.own.successor.unmapped_all();
+    }
+
+    fn set_irqs(&mut self, set: IrqSet<LateFd>) -> Result<Completion, Errno> {
+        match set {
+            // Clients switch off types that they never switched on, and that are not there.
+            IrqSet::Disable { index } => {
+                for vector in 0..self.engine.reach(self.function).vectors(index) {
+                    self.set_eventfd(index, vector, None, 0);
+                }
+                self.unmask_new(index);
+            }
+            IrqSet::Assign { index, start, fds } => {
+                let keeper = self.own.successor.keeper(fds.len());
+                self.own.errands.assign(index, start, fds, keeper);
+                return Ok(Completion::Later);
+            }
+            IrqSet::Deassign { index, vectors } => {
+                vectors.for_each(|vector| self.set_eventfd(index, vector, None, 0));
+            }
+            IrqSet::Trigger { index, vector } => {
+                self.engine.signal(self.function, index, vector);
+            }
+            // The pin alone can be masked, and the session lets nothing else through to here.
+            IrqSet::Mask { .. } => self.engine.mask_pin(self.function, true),
+            IrqSet::Unmask { .. } => self.engine.mask_pin(self.function, false),
+        }
+        Ok(Completion::Now)
+    }
+
+    fn reset(&mut self) -> Result<(), Errno> {
+        self.read_doorbells();
+        self.own.flight.event(self.now, What::Said("reset by the client"), 0);
+        if self.reset_function() { Ok(()) } else { Err(Errno::EIO) }
+    }
+}
+
+fn errno(number: i32) -> Errno {
+    u32::try_from(number).map_or(Errno::EIO, Errno)
+}

@@ -1,0 +1,301 @@
+//! A process dies between any two stores; what its successor finds is what was before the step under way, or what was
+//! after it.
+
+use super::function::Noted;
+use super::*;
+use host::dma::Permissions;
+use host::socket::{Extent, Held};
+use pcie::Function;
+use vfio_user::wire::MAX_MESSAGE_FDS;
+
+fn open() -> (Journal, FunctionJournal) {
+    let journal = Journal::new(8).unwrap();
+    let function = journal.function(Function::Vf(3));
+    (journal, function)
+}
+
+fn window(iova: u64, file: u64) -> Window {
+    Window { iova, size: 0x1000, permissions: Permissions::READ_WRITE, file, offset: iova * 2 }
+}
+
+fn progress(consuming: u64) -> Progress {
+    let mut fds = [0; MAX_MESSAGE_FDS];
+    fds[..3].copy_from_slice(&[9, NOT_KEPT, 10]);
+    Progress {
+        stream: 7,
+        replies: 8,
+        extent: Extent { begin: 4096, end: 5000 },
+        consuming,
+        peeked: consuming + 5,
+        held: Held { begin: 8192, length: 20 },
+        skipped: 3,
+        fds,
+        agreed: Some((1, true)),
+        torn: false,
+    }
+}
+
+/// What a successor finds.
+fn found(journal: &Journal) -> Noted {
+    let copy = journal.as_fd().try_clone_to_owned().unwrap();
+    Journal::adopt(copy).unwrap().function(Function::Vf(3)).noted()
+}
+
+#[test]
+fn a_step_is_found_whole() {
+    let (journal, mut function) = open();
+    assert_eq!(found(&journal).progress, Progress::default());
+    function.step(progress(99));
+    assert_eq!(found(&journal).progress, progress(99));
+    assert_eq!(
+        Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap())
+            .unwrap()
+            .function(Function::Vf(2))
+            .progress(),
+        Progress::default()
+    );
+}
+
+#[test]
+fn descriptors_of_an_earlier_message_are_not_found() {
+    let (journal, mut function) = open();
+    let full = Progress { fds: [4; MAX_MESSAGE_FDS], ..progress(0) };
+    for step in [full, full, full.without_held(), progress(1), full.without_held(), progress(2)] {
+        function.step(step);
+        assert_eq!(found(&journal).progress, step);
+    }
+}
+
+#[test]
+fn record_of_an_earlier_version_is_read_or_torn() {
+    let (journal, _) = open();
+    let at = layout::Function::at(4);
+    for (handled, flags, torn) in [(0, 0, false), (0, 1, true), (40, 0, true)] {
+        let earlier = [9, 0, 7, 8, 4096, 5000, handled, 0x1122, 0x3344, flags, 1 << 16 | 3];
+        put(&journal.memory, at.progress[0], &earlier);
+        put(&journal.memory, at.which, &[0]);
+        let expected = Progress { torn, ..progress(0).without_held() };
+        assert_eq!(found(&journal).progress, Progress { peeked: 0, ..expected });
+    }
+}
+
+#[test]
+fn what_a_message_has_changed_counts_with_its_step() {
+    let (journal, mut function) = open();
+    function.step(progress(0));
+    assert!(function.add_window(&window(0x1000, 5)));
+    function.set_irq(Irq { index: 2, vector: 1, number: 11 });
+    assert!(
+        found(&journal).windows.is_empty() && found(&journal).irqs.is_empty(),
+        "the message is not handled"
+    );
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows, [window(0x1000, 5)]);
+    assert_eq!(found(&journal).irqs, [Irq { index: 2, vector: 1, number: 11 }]);
+
+    function.remove_windows(0x1000, 0x1000);
+    function.set_irq(Irq { index: 2, vector: 1, number: 0 });
+    assert_eq!((found(&journal).windows.len(), found(&journal).irqs.len()), (1, 1));
+    function.step(progress(0));
+    assert_eq!((found(&journal).windows.len(), found(&journal).irqs.len()), (0, 0));
+}
+
+#[test]
+fn an_eventfd_that_changes_again_and_again_is_the_last_that_counts() {
+    let (journal, mut function) = open();
+    let set = |function: &mut FunctionJournal, number| function.set_irq(Irq { index: 0, vector: 0, number });
+    let numbers = |journal| found(journal).irqs.iter().map(|irq| irq.number).collect::<Vec<_>>();
+    for number in 1..20 {
+        set(&mut function, 100 + number);
+        set(&mut function, number);
+        assert_eq!(numbers(&journal), if number == 1 { vec![] } else { vec![number - 1] });
+        function.step(progress(0));
+        assert_eq!(numbers(&journal), [number]);
+    }
+    set(&mut function, 0);
+    function.step(progress(0));
+    assert!(numbers(&journal).is_empty());
+}
+
+#[test]
+fn all_windows_are_forgotten_at_once_and_places_are_used_again() {
+    let (journal, mut function) = open();
+    for iova in 1..=1000 {
+        assert!(function.add_window(&window(iova << 12, 5)));
+    }
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows.len(), 1000);
+    function.clear_windows();
+    assert_eq!(found(&journal).windows.len(), 1000);
+    function.step(progress(0));
+    assert!(found(&journal).windows.is_empty());
+    assert!(function.add_window(&window(0x5000, 6)));
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows, [window(0x5000, 6)]);
+}
+
+#[test]
+fn there_is_room_for_as_many_windows_as_a_client_may_have_and_no_more() {
+    let (journal, mut function) = open();
+    let all = layout::MOST_WINDOWS;
+    assert!((0..all).all(|n| function.add_window(&window(n << 12, 0))));
+    assert!(!function.add_window(&window(all << 12, 0)));
+    function.step(progress(0));
+    function.remove_windows(0x3000, 0x2000);
+    function.step(progress(0));
+    assert!(function.add_window(&window(all << 12, 0)));
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows.len() as u64, all - 1);
+}
+
+#[test]
+fn a_successor_goes_on_with_the_notes() {
+    let (journal, mut function) = open();
+    assert!(function.add_window(&window(0x1000, 5)));
+    function.step(progress(0));
+    let copy = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let mut next = copy.function(Function::Vf(3));
+    assert!(next.add_window(&window(0x2000, 5)));
+    next.remove_windows(0x1000, 0x1000);
+    next.step(progress(5));
+    assert_eq!(found(&journal).windows, [window(0x2000, 5)]);
+    assert!(copy.number() < journal.number(), "numbers are never given twice");
+}
+
+#[test]
+fn what_a_process_left_half_done_never_counts_though_its_successor_makes_steps() {
+    let (journal, mut function) = open();
+    assert!(function.add_window(&window(0x1000, 5)));
+    function.set_irq(Irq { index: 2, vector: 0, number: 11 });
+    function.step(progress(0));
+    // It dies within a message that would have taken one window away and brought another, and new eventfds.
+    function.remove_windows(0x1000, 0x1000);
+    assert!(function.add_window(&window(0x2000, 6)));
+    function.set_irq(Irq { index: 2, vector: 0, number: 12 });
+    function.set_irq(Irq { index: 2, vector: 1, number: 13 });
+    let before = found(&journal);
+    assert_eq!((&before.windows[..], before.irqs.len()), (&[window(0x1000, 5)][..], 1));
+
+    let copy = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let mut next = copy.function(Function::Vf(3));
+    next.step(progress(0));
+    next.step(progress(0));
+    let after = found(&journal);
+    assert_eq!((after.windows, after.irqs), (before.windows, before.irqs));
+}
+
+#[test]
+fn a_port_at_rest_counts_until_something_happens() {
+    let journal = Journal::new(8).unwrap();
+    let mut rest = journal.rest();
+    assert_eq!(rest.read(), None);
+    assert!(rest.note(b"everything"));
+    assert_eq!(journal.rest().read().as_deref(), Some(b"everything".as_slice()));
+    rest.disturb();
+    assert_eq!(journal.rest().read(), None);
+    assert!(!rest.note(&vec![0; 8 << 20]) && !journal.rest().is_valid());
+}
+
+#[test]
+fn software_is_the_old_or_the_new() {
+    let journal = Journal::new(8).unwrap();
+    assert_eq!(journal.software(), b"");
+    assert!(journal.note_software(b"old"));
+    assert!(journal.note_software(b"newer"));
+    assert_eq!(journal.software(), b"newer");
+    assert!(!journal.note_software(&vec![0; 1 << 20]));
+    assert_eq!(journal.software(), b"newer");
+}
+
+/// A packet of 256 KB and eight messages may wait on each VF, and each may have a list of all VLANs, in force and configured.
+#[test]
+fn a_port_of_64_vfs_has_room_for_all_that_its_guests_can_leave_waiting() {
+    let journal = Journal::new(64).unwrap();
+    let rest = vec![1; 64 * ((256 << 10) + 8 * 4096 + (64 << 10))];
+    assert!(journal.rest().note(&rest));
+    let software = vec![2; 64 * 2 * 4096 * 3 + (128 << 10)];
+    assert!(journal.note_software(b"old") && journal.note_software(&software));
+    journal.function(Function::Vf(63)).step(progress(63));
+    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    assert!(found.rest().read() == Some(rest) && found.software() == software);
+    assert_eq!(found.function(Function::Vf(63)).progress().consuming, 63);
+}
+
+#[test]
+fn there_is_room_for_every_vf_of_the_family_and_each_has_notes_of_its_own() {
+    let journal = Journal::new(64).unwrap();
+    for n in 0..64 {
+        journal.function(Function::Vf(n)).step(progress(n.into()));
+    }
+    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let consuming: Vec<u64> = (0..64).map(|n| found.function(Function::Vf(n)).progress().consuming).collect();
+    assert_eq!(consuming, (0..64).collect::<Vec<_>>());
+    assert!(found.check_room(64).is_ok());
+    assert_eq!(found.function(Function::Pf).progress(), Progress::default());
+}
+
+/// Earlier versions wrote them so for every family, and an 82576 has no more VFs.
+#[test]
+fn notes_with_room_for_eight_vfs_are_gone_on_with_as_long_as_eight_are_enough() {
+    let journal = Journal::new(8).unwrap();
+    assert_eq!(journal.memory.memory().len(), (8 + 9 * 5) << 20);
+    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    assert!(found.check_room(8).is_ok());
+    let refused = found.check_room(9).unwrap_err().to_string();
+    assert!(refused.contains("room for 8 VFs") && refused.contains("restart the host"), "{refused}");
+}
+
+#[test]
+fn anything_else_is_not_taken_for_notes() {
+    for (length, magic) in [
+        (4096, MAGIC),
+        (layout::size(8) + 1, MAGIC),
+        (layout::size(65), MAGIC),
+        (layout::size(0), MAGIC),
+        (layout::size(8), 0),
+    ] {
+        let memory = SharedMemory::new(length).unwrap();
+        put(&memory, HEADER.magic, &[magic]);
+        let found = Journal::adopt(memory.as_fd().try_clone_to_owned().unwrap());
+        assert!(matches!(found, Err(JournalError::Version)), "{length}");
+    }
+}
+
+/// The configuration of VF 3 that a successor finds.
+fn configuration(journal: &Journal) -> Option<Vec<u8>> {
+    let copy = journal.as_fd().try_clone_to_owned().unwrap();
+    Journal::adopt(copy).unwrap().configuration(Function::Vf(3))
+}
+
+#[test]
+fn configuration_counts_until_the_next_software() {
+    let (journal, function) = open();
+    assert!(!function.note_configuration(b"early"), "it would add to nothing");
+    for round in 0_u8..5 {
+        assert!(journal.note_software(b"whole"));
+        assert_eq!(configuration(&journal), None);
+        for change in 0..3 {
+            assert!(function.note_configuration(&[round, change]));
+            assert_eq!(configuration(&journal), Some(vec![round, change]));
+        }
+        assert!(!function.note_configuration(&[0; 1536]), "there is no room");
+        assert_eq!(configuration(&journal), Some(vec![round, 2]));
+        assert_eq!(journal.configuration(Function::Vf(2)), None);
+        assert_eq!(journal.software(), b"whole");
+    }
+}
+
+#[test]
+fn software_of_an_earlier_version_voids_configurations() {
+    let (journal, function) = open();
+    for _ in 0..4 {
+        assert!(journal.note_software(b"new"));
+        assert!(function.note_configuration(b"new"));
+        // An earlier version knows which of two places counts, and nothing else.
+        let place = 1 - get(&journal.memory, HEADER.software) % 2;
+        put(&journal.memory, layout::PortPlaces::of(8).software[place as usize], &[0]);
+        put(&journal.memory, HEADER.software, &[place]);
+        assert_eq!((journal.software(), configuration(&journal)), (Vec::new(), None));
+        assert!(!function.note_configuration(b"new"), "it says nothing of this function");
+    }
+}

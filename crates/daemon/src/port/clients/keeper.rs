@@ -1,0 +1,69 @@
+//! Keeps the descriptors that an errand brings in the vault, in the errand's thread. Left out: what they are for (`journal`).
+
+use super::journal::NOT_KEPT;
+use crate::vault::PortVault;
+use host::eventfd::{self, EventFd};
+use host::memory::{self, FileIdentity};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Keeps what an errand brings, in the errand's thread.
+#[derive(Debug)]
+pub(in crate::port) struct Keeper {
+    pub(in crate::port) vault: PortVault,
+    /// Numbers that are free.
+    pub(in crate::port) numbers: Vec<u64>,
+    /// Files that are kept already.
+    pub(in crate::port) files: Vec<(FileIdentity, u64)>,
+}
+
+impl Keeper {
+    /// Keeps a descriptor under a number.
+    pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
+        self.vault.keep(number, fd);
+    }
+
+    /// Keeps eventfds under a number each.
+    pub(super) fn keep_all(&self, eventfds: Vec<EventFd>) -> Vec<(EventFd, u64)> {
+        let kept: Vec<_> = eventfds.into_iter().zip(self.numbers.iter().copied()).collect();
+        kept.iter().for_each(|(eventfd, number)| self.keep(*number, eventfd.as_fd()));
+        kept
+    }
+
+    /// Keeps those of these descriptors that a message can be served with, each under a number, or under [`NOT_KEPT`].
+    pub(super) fn keep_useful(&self, fds: &[OwnedFd]) -> Vec<u64> {
+        let keep = |(fd, number): (&OwnedFd, &u64)| {
+            let fd = fd.as_fd();
+            if !memory::is_memory(fd) && !eventfd::is_eventfd(fd) {
+                return NOT_KEPT;
+            }
+            self.keep(*number, fd);
+            *number
+        };
+        fds.iter().zip(&self.numbers).map(keep).collect()
+    }
+
+    /// Keeps a file of guest memory, if it is not kept already.
+    pub(super) fn keep_file(&self, identity: &FileIdentity, fd: BorrowedFd<'_>) -> Kept {
+        if let Some((_, number)) = self.files.iter().find(|(known, _)| known == identity) {
+            return Kept { number: *number, new: false };
+        }
+        let number = self.numbers.first().copied().unwrap_or_default();
+        self.keep(number, fd);
+        Kept { number, new: true }
+    }
+
+    /// Gives a file up again, if it was kept for nothing else.
+    pub(super) fn take_back(&self, kept: Kept) {
+        if kept.new {
+            self.vault.forget(kept.number);
+        }
+    }
+}
+
+/// A file that is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) number: u64,
+    /// It was not kept before.
+    new: bool,
+}

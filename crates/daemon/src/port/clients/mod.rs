@@ -1,0 +1,320 @@
+//! The clients of a port: a slot for each function that it offers, with its socket and its client if there is one.
+//!
+//! | module | content |
+//! |---|---|
+//! | `slot` | a function's socket and client, and what is counted over all clients |
+//! | `listening` | the listening socket |
+//! | `connection` | a client's connection, and its session |
+//! | `holdings` | what the host holds for a client: `pages`, `errand`s, its `successor` |
+//! | `device` | a function as a vfio-user device: messages led to the card |
+//! | `service` | clients come, are served, and go |
+//! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
+//! | `journal` | what is noted of clients in shared memory |
+//! | `answers` | how long requests wait for the PF driver |
+//! | `tell`, `kick` | events of VFs, and calls to drivers that have to start anew |
+//!
+//! Clients know the card by [`Engine`], and a successor by the trait [`successor::Successor`]. Time is an argument; only
+//! [`Clients::serve`] takes a clock, which bounds each visit. Left out: commands, and when all this is called (`run`).
+
+pub(in crate::port) mod answers;
+pub(in crate::port) mod connection;
+mod device;
+mod ending;
+pub(in crate::port) mod errand;
+pub(in crate::port) mod holdings;
+pub(in crate::port) mod journal;
+pub(in crate::port) mod keeper;
+mod kick;
+pub(in crate::port) mod listening;
+mod pages;
+mod parting;
+pub(in crate::port) mod service;
+pub(in crate::port) mod slot;
+pub(in crate::port) mod successor;
+mod tell;
+
+use super::engine::{Engine, UPLINK};
+use crate::config::file::Wait;
+use crate::control::status::Answers as AnswerStatus;
+use crate::flight::files::Files;
+use crate::flight::recording::Taken;
+use crate::state::port::ClientState;
+use crate::totals::AnswerTotals;
+use answers::{Answers, Heard};
+use ending::HungUps;
+use errand::Done;
+use host::poll::{Interest, Poller};
+use i82576::Time;
+use pcie::{VfIndex, VfSet};
+use policy::Action;
+use slot::Slot;
+use std::io;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// Tokens of the poller: a listener and a connection for each function, and the port's waker. The engine has one more.
+const LISTENERS: u64 = 0;
+const CONNECTIONS: u64 = 100;
+const WAKER: u64 = 200;
+
+/// Bytes of one receive from a client: a guest's doorbells by the hundred, or a part of a long transfer.
+const RECEIVE_BUFFER: usize = 64 * 1024;
+/// How often VFs are judged.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// Descriptors that woke the port.
+pub(in crate::port) type Ready = [Option<u64>; 64];
+
+/// A descriptor that woke the port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::port) enum Event {
+    /// There are commands.
+    Command,
+    /// The uplink has something.
+    Uplink,
+    /// A client connects to the function in this place.
+    Listener(usize),
+    /// The client of the function in this place has sent something, or takes replies again.
+    Connection(usize),
+}
+
+impl Event {
+    /// Returns the event of a token.
+    pub(in crate::port) fn of(token: u64) -> Self {
+        match token {
+            WAKER => Self::Command,
+            UPLINK => Self::Uplink,
+            CONNECTIONS.. => Self::Connection((token - CONNECTIONS) as usize),
+            _ => Self::Listener((token - LISTENERS) as usize),
+        }
+    }
+}
+
+/// The clients.
+#[derive(Debug)]
+pub(in crate::port) struct Clients {
+    slots: Vec<Slot>,
+    /// Clients that have been let go, and have not left yet.
+    hung_up: HungUps,
+    poller: Poller,
+    /// How guests of new clients ring.
+    wait: Wait,
+    heard: Heard,
+    answers: Answers,
+    /// Outcomes of errands.
+    done: Receiver<Done>,
+    /// Buffer of receives.
+    buffer: Box<[u8]>,
+    /// Time when the VFs were last judged.
+    watched: Time,
+    /// [`host::memory::poison_events`] when it was last looked at.
+    poisoned: u64,
+    /// Recordings of VFs that are quarantined go there.
+    flights: Files,
+}
+
+impl Clients {
+    /// Creates clients without a slot. The poller reports commands already.
+    pub(in crate::port) fn new(
+        poller: Poller,
+        wait: Wait,
+        done: Receiver<Done>,
+        watched: Time,
+        flights: Files,
+    ) -> Self {
+        Self {
+            slots: Vec::new(),
+            hung_up: HungUps::default(),
+            poller,
+            wait,
+            heard: Heard::default(),
+            answers: Answers::default(),
+            done,
+            buffer: vec![0; RECEIVE_BUFFER].into(),
+            watched,
+            poisoned: host::memory::poison_events(),
+            flights,
+        }
+    }
+
+    /// Creates the poller of a port that is woken by `waker`.
+    pub(in crate::port) fn poller_of(waker: &host::poll::Waker) -> io::Result<Poller> {
+        let poller = Poller::new()?;
+        poller.add(waker, WAKER, Interest::READ)?;
+        Ok(poller)
+    }
+
+    /// Adds a slot, behind the others, and waits for its clients.
+    pub(in crate::port) fn add(&mut self, slot: Slot) -> io::Result<()> {
+        self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
+        self.slots.push(slot);
+        Ok(())
+    }
+
+    /// Adds a slot whose client, if it has one, was a predecessor's. `adopt` gives it its client.
+    pub(in crate::port) fn add_inherited(
+        &mut self,
+        mut slot: Slot,
+        adopt: impl FnOnce(&Poller, u64, &mut Slot),
+    ) -> io::Result<()> {
+        adopt(&self.poller, CONNECTIONS + self.slots.len() as u64, &mut slot);
+        self.add(slot)
+    }
+
+    /// Returns the slots by their places.
+    pub(in crate::port) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Returns the port's poller, for descriptors of the uplink.
+    pub(in crate::port) fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// Returns the place of a VF's slot.
+    pub(in crate::port) fn place(&self, vf: VfIndex) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.function.vf() == Some(vf))
+    }
+
+    /// Waits until a descriptor is ready, or the time is over. Returns the tokens of [`Event::of`].
+    pub(in crate::port) fn wait(&mut self, time: Option<Duration>) -> io::Result<Ready> {
+        let mut ready = [None; 64];
+        for (place, event) in ready.iter_mut().zip(self.poller.wait(time)?) {
+            *place = Some(event.token);
+        }
+        Ok(ready)
+    }
+
+    /// Notes that the kernel was asked at a time, and returned at another, with news or without.
+    pub(in crate::port) fn note_wait(&mut self, asked: Time, told: Time, news: bool) {
+        self.heard.news(asked, told, news);
+    }
+
+    /// Deletes the files of listening sockets when the port ends.
+    pub(in crate::port) fn own_sockets(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.listener.own());
+    }
+
+    /// Leaves the files of listening sockets to a successor.
+    pub(in crate::port) fn leave_sockets(self) {
+        self.slots.into_iter().for_each(|slot| slot.listener.leave());
+    }
+
+    /// Has the card read the doorbells that guests have stored into their pages.
+    pub(in crate::port) fn read_doorbells(&self, engine: &mut Engine, now: Time) {
+        for pages in self.slots.iter().filter_map(|slot| slot.own.pages.as_ref()) {
+            pages.read_doorbells(engine.card_mut(), now);
+        }
+    }
+
+    /// Has the card store the registers that guests read in their pages.
+    pub(in crate::port) fn publish_registers(&self, engine: &mut Engine, now: Time) {
+        for pages in self.slots.iter().filter_map(|slot| slot.own.pages.as_ref()) {
+            pages.publish_registers(engine.card_mut(), now);
+        }
+    }
+
+    /// Returns whether a guest has stored anything since its doorbells were last read.
+    pub(in crate::port) fn have_new_doorbells(&self, engine: &Engine) -> bool {
+        let mut pages = self.slots.iter().filter_map(|slot| slot.own.pages.as_ref());
+        pages.any(|pages| pages.has_new_doorbells(engine.card()))
+    }
+
+    /// Returns whether the port has to poll pages: a client has some, and the card may act on what its guest stores there.
+    pub(in crate::port) fn must_poll_pages(&self, engine: &Engine) -> bool {
+        self.slots.iter().any(|slot| has_pages(slot) && engine.card().is_bus_master(slot.function))
+    }
+
+    /// Returns whether a client has no pages, and rings by message.
+    pub(in crate::port) fn must_hear(&self) -> bool {
+        self.slots.iter().any(|slot| slot.connection.is_some() && !has_pages(slot))
+    }
+
+    /// Returns whether a client has more to do than its last visit did.
+    pub(in crate::port) fn have_more(&self) -> bool {
+        self.slots.iter().any(|slot| slot.more)
+    }
+
+    /// Shows every VF the link that the PF driver has decided on, and none to a client that is to be let go.
+    pub(in crate::port) fn show_links(&mut self, engine: &mut Engine, now: Time) {
+        self.slots.iter_mut().for_each(|slot| slot.show_link(engine, now));
+    }
+
+    /// Notes which VFs' requests wait for the PF driver, before a visit.
+    pub(in crate::port) fn note_requests(&mut self, engine: &mut Engine, now: Time) {
+        let (slots, answers) = (&self.slots, &mut self.answers);
+        let heard = |vf: VfIndex| slots.get(vf.index()).map_or(now, |slot| slot.heard);
+        answers.ask(engine.card_mut().pending_requests(now), heard);
+    }
+
+    /// Notes which VFs the PF driver has answered, after a visit.
+    pub(in crate::port) fn note_answers(&mut self, answered: VfSet, now: Time) {
+        self.answers.answer(answered, now);
+    }
+
+    /// Returns the status of requests and answers.
+    pub(in crate::port) fn answers(&self) -> AnswerStatus {
+        self.answers.status()
+    }
+
+    /// Returns the delays of answers as a successor takes them over.
+    pub(in crate::port) fn save_answers(&self) -> AnswerTotals {
+        self.answers.save()
+    }
+
+    /// Resumes with a predecessor's delays of answers.
+    pub(in crate::port) fn resume_answers(&mut self, totals: &AnswerTotals) {
+        self.answers.resume(totals);
+    }
+
+    /// Tells what drivers of VFs have done since the last call.
+    pub(in crate::port) fn tell_changes(&mut self, engine: &Engine, now: Time) {
+        self.slots.iter_mut().for_each(|slot| slot.tell_changes(engine, now));
+    }
+
+    /// Has the PF driver judge its VFs once a second. Returns whether one has offended.
+    pub(in crate::port) fn watch(&mut self, engine: &mut Engine, now: Time) -> bool {
+        if now.since(self.watched) < WATCH {
+            return false;
+        }
+        self.watched = now;
+        self.tell_changes(engine, now);
+        let mut judged = false;
+        for slot in &mut self.slots {
+            let Some(verdict) = slot.judge(engine, now) else { continue };
+            judged = true;
+            if verdict.action == Action::Quarantine {
+                let because = Some(verdict.offence.name());
+                self.flights.write(slot.take_flight(engine.card().family(), because, now));
+            }
+        }
+        judged
+    }
+
+    /// Returns the time when the VFs were last judged.
+    pub(in crate::port) fn watched(&self) -> Time {
+        self.watched
+    }
+
+    /// Returns what a VF did last.
+    pub(in crate::port) fn flight(&mut self, vf: VfIndex, engine: &mut Engine, now: Time) -> Option<Taken> {
+        let slot = self.slots.iter_mut().find(|slot| slot.function.vf() == Some(vf))?;
+        slot.own.flight.count(now, engine.card_mut().counters(slot.function));
+        Some(slot.take_flight(engine.card().family(), None, now))
+    }
+
+    /// Calls drivers that have to start anew. Returns when to do so again.
+    pub(in crate::port) fn call_drivers(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
+        self.slots.iter_mut().filter_map(|slot| slot.call(engine, now)).min()
+    }
+
+    /// Returns what a successor needs to know of each function beside the notes.
+    pub(in crate::port) fn states(&self, engine: &Engine) -> Vec<ClientState> {
+        self.slots.iter().map(|slot| slot.state(engine.reach(slot.function))).collect()
+    }
+}
+
+/// Returns whether the function's client has its pages.
+fn has_pages(slot: &Slot) -> bool {
+    slot.own.pages.as_ref().is_some_and(pages::SharedPages::are_given)
+}

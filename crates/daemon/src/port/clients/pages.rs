@@ -1,0 +1,115 @@
+//! Pages of a VF's BAR0 that its client may map: their memory, and what the card knows of it.
+//!
+//! Each client has memory of its own, so that none can ring the doorbells of the next. A client that never asks for the
+//! memory has none of it mapped, and is served as if there were no such pages.
+//!
+//! Left out: what a store means (`nic::doorbell`, `avf_nic::doorbell`), and when to look for one (`waiting`).
+
+use crate::port::engine::family::Family;
+use crate::port::engine::pages::PageMemory;
+use host::shared::SharedMemoryError;
+use i82576::Time;
+use pcie::VfIndex;
+use pcie::pages::Pages;
+use std::io;
+use std::os::fd::OwnedFd;
+use vfio_user::types::SparseArea;
+use vfio_user::wire::pci_region;
+
+/// A VF's pages.
+#[derive(Debug)]
+pub(super) struct SharedPages {
+    memory: PageMemory,
+    vf: VfIndex,
+    /// What of BAR0 may be mapped.
+    pub(super) areas: &'static [SparseArea],
+    /// The client has the memory.
+    given: bool,
+}
+
+fn bar0(card: &dyn Family, vf: VfIndex) -> u64 {
+    card.region(vf.function(), pci_region::BAR0) as u64
+}
+
+impl SharedPages {
+    /// Memory for a new client; none if the card has nothing to map.
+    pub(super) fn new(vf: VfIndex, card: &dyn Family) -> Result<Option<Self>, SharedMemoryError> {
+        let areas = card.mappable();
+        if areas.is_empty() {
+            return Ok(None);
+        }
+        let memory = PageMemory::new(bar0(card, vf))?;
+        Ok(Some(Self { memory, vf, areas, given: false }))
+    }
+
+    /// The memory that a predecessor's client may have. If the card is `exactly` as the predecessor left it, what the
+    /// guest has stored since is found there; else all of it becomes what a new card's registers are.
+    pub(super) fn adopt(
+        fd: OwnedFd,
+        vf: VfIndex,
+        card: &mut dyn Family,
+        exactly: bool,
+        now: Time,
+    ) -> Option<Self> {
+        // Nothing else than what `new` makes.
+        let (memory, areas) = (PageMemory::adopt(fd, bar0(card, vf))?, card.mappable());
+        (!areas.is_empty()).then(|| card.share_pages(vf, &memory, exactly, now))?;
+        Some(Self { memory, vf, areas, given: true })
+    }
+
+    /// A copy of the descriptor.
+    pub(super) fn fd(&self) -> io::Result<OwnedFd> {
+        self.memory.fd()
+    }
+
+    /// The client gets the memory: from now on its guest may store there.
+    pub(super) fn give(&mut self, card: &mut dyn Family, now: Time) -> io::Result<OwnedFd> {
+        if !self.given {
+            card.share_pages(self.vf, &self.memory, false, now);
+            self.given = true;
+        }
+        self.fd()
+    }
+
+    /// Returns whether the client has the memory.
+    pub(super) fn are_given(&self) -> bool {
+        self.given
+    }
+
+    /// Returns whether the guest has stored anything since the doorbells were last read.
+    pub(super) fn has_new_doorbells(&self, card: &dyn Family) -> bool {
+        self.given && card.has_new_doorbells(self.vf, &self.memory)
+    }
+
+    /// Has the card read the doorbells that the guest has stored.
+    pub(super) fn read_doorbells(&self, card: &mut dyn Family, now: Time) {
+        if self.given {
+            card.read_doorbells(self.vf, &self.memory, now);
+        }
+    }
+
+    /// Has the card store the registers that the guest reads.
+    pub(super) fn publish_registers(&self, card: &mut dyn Family, now: Time) {
+        if self.given {
+            card.publish_registers(self.vf, &self.memory, now);
+        }
+    }
+
+    /// A store of the client's that came as a message, into pages that it has: it counts as one into the memory. Answers
+    /// whether it was one.
+    pub(super) fn store(&self, offset: u64, data: &[u8]) -> bool {
+        let end = offset.saturating_add(data.len() as u64);
+        let within = |area: &SparseArea| offset >= area.offset && end <= area.offset + area.size;
+        if !self.given || !self.areas.iter().any(within) {
+            return false;
+        }
+        match <[u8; 4]>::try_from(data) {
+            Ok(dword) if offset.is_multiple_of(4) => {
+                self.memory.store(offset as u32, u32::from_le_bytes(dword));
+            }
+            // Inside, as was checked.
+            _ => self.memory.write(offset, data),
+        }
+        true
+    }
+}

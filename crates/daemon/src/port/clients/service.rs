@@ -1,0 +1,254 @@
+//! Clients come, are served, and go. Left out: the end that leaves a client's VMM alive (`ending`), and messages (`connection`).
+
+use super::connection::{Connection, Over, Visit};
+use super::device::FunctionDevice;
+use super::pages::SharedPages;
+use super::slot::Slot;
+use super::{CONNECTIONS, Clients};
+use crate::clock::Clock;
+use crate::config::file::Wait;
+use crate::flight::What;
+use crate::port::engine::Engine;
+use crate::port::engine::bus::Reach;
+use crate::port::engine::family::Family;
+use host::dma::{DmaTable, MapRegionError};
+use host::memory::MapError;
+use host::socket::Stream;
+use i82576::Time;
+
+/// Hint about a guest whose memory the card cannot reach.
+pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
+     add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
+     or shared=on to Cloud Hypervisor's --memory";
+
+/// Bytes of guest memory below which a guest is not judged: no operating system fits in there, and what does may
+/// well begin with nothing written.
+const JUDGED: u64 = 64 << 20;
+
+/// Returns whether a guest drives the function though none of its memory can be reached.
+pub(in crate::port) fn lacks_memory(card: &dyn Family, slot: &Slot, reach: &Reach) -> bool {
+    let unreachable = reach.memory().shareable_regions() == 0 && !reach.memory().is_empty();
+    (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
+}
+
+/// Returns whether a guest that has just begun to drive its function writes to copies of the memory that its VMM shares
+/// (QEMU's `share=off` on a memory backend with a file): the card would read zeros for ever.
+fn is_private(memory: &DmaTable) -> bool {
+    memory.mapped_bytes() >= JUDGED && memory.is_blank()
+}
+
+impl Clients {
+    /// Marks a client that has sent something.
+    pub(in crate::port) fn mark(&mut self, index: usize) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            if !slot.more {
+                slot.heard = self.heard.since();
+            }
+            slot.more = slot.connection.is_some();
+        }
+    }
+
+    /// Takes a new client for a function; one that has a client keeps it, and the new one is turned away.
+    pub(in crate::port) fn accept(&mut self, index: usize, engine: &Engine, now: Time) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let name = &slot.name;
+        let stream = match slot.listener.accept() {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return,
+            Err(error) => {
+                if let Some(suppressed) = slot.log.allow(now) {
+                    tracing::warn!(function = name, %error, suppressed, "cannot accept a client");
+                }
+                return;
+            }
+        };
+        match &slot.connection {
+            None => attach(slot, stream, self.wait, engine.card(), now),
+            // Its end may lie behind much that is still to be read; whoever comes next need not see that.
+            Some(connection) if slot.next.is_none() && connection.stream().is_hung_up() => {
+                slot.next = Some(stream);
+                slot.more = true;
+            }
+            Some(_) => {
+                let peer = peer_pid(&stream);
+                // It may have sent descriptors already.
+                slot.own.errands.turn_away(stream);
+                if let Some(suppressed) = slot.log.allow(now) {
+                    tracing::warn!(
+                        function = name,
+                        peer,
+                        suppressed,
+                        "turned away: another client has this function"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Visits each client that has something to do. The clock bounds each visit.
+    pub(in crate::port) fn serve(&mut self, engine: &mut Engine, clock: &dyn Clock) {
+        for index in 0..self.slots.len() {
+            if self.slots[index].more {
+                self.visit(index, engine, clock);
+            }
+        }
+    }
+
+    fn visit(&mut self, index: usize, engine: &mut Engine, clock: &dyn Clock) {
+        let slot = &mut self.slots[index];
+        let Some(connection) = slot.connection.as_mut() else { return };
+        let (function, own) = (slot.function, &mut slot.own);
+        let mut device = FunctionDevice { function, engine, own, now: clock.now() };
+        let visited = connection.visit(&mut device, &mut self.buffer, clock);
+        let now = device.now;
+        match visited {
+            // It has hung up and reads no replies; somebody else waits for the function.
+            Ok(Visit::Done) if slot.next.is_some() => {
+                return self.disconnect(index, &Over::Closed, engine, now);
+            }
+            Ok(visit) => slot.more = visit == Visit::More,
+            Err(over) => return self.disconnect(index, &over, engine, now),
+        }
+        if let Err(error) = connection.update_interest(&self.poller, CONNECTIONS + index as u64) {
+            return self.disconnect(index, &Over::Failed(error.to_string()), engine, now);
+        }
+        warn_of_refusals(slot, now);
+        warn_of_unshared_memory(slot, engine, now);
+    }
+
+    /// Lets go of a client: its memory and interrupts at once, its socket when it has read that this is the end. The
+    /// function is reset, so that the next client finds nothing of this one.
+    pub(in crate::port) fn disconnect(&mut self, index: usize, over: &Over, engine: &mut Engine, now: Time) {
+        let slot = &mut self.slots[index];
+        let Some(connection) = slot.connection.take() else { return };
+        // Closing the descriptor removes it from the poller too; a failure here has no consequence.
+        let _ = self.poller.remove(connection.stream());
+        slot.retire(connection.counters());
+        slot.own.flight.event(now, What::Said(over.words()), 0);
+        let (function, own) = (slot.function, &mut slot.own);
+        let mut device = FunctionDevice { function, engine, own, now };
+        if !device.reset_function() {
+            tracing::error!(function = slot.name, "the function of a client that is gone cannot be reset");
+        }
+        let stream = connection.close(&mut device);
+        slot.own.pages = None;
+        if let Some(suppressed) = slot.log.allow(now) {
+            let name = &slot.name;
+            match over {
+                Over::Closed => tracing::info!(function = name, suppressed, "the client has gone"),
+                Over::Ended => tracing::info!(function = name, suppressed, "the client is let go"),
+                Over::Failed(why) => {
+                    tracing::warn!(function = name, why, suppressed, "the client is cut off");
+                }
+            }
+        }
+        let next = slot.next.take();
+        self.show_links(engine, now);
+        match over {
+            Over::Closed => self.slots[index].own.errands.discard(stream),
+            Over::Ended | Over::Failed(_) => self.hang_up(function, stream, engine, now),
+        }
+        if let Some(next) = next {
+            attach(&mut self.slots[index], next, self.wait, engine.card(), now);
+        }
+    }
+
+    /// Takes note of what was done elsewhere for clients, who go on then.
+    pub(in crate::port) fn finish_errands(&mut self, engine: &mut Engine, now: Time) {
+        while let Ok(done) = self.done.try_recv() {
+            let function = done.function;
+            let Some(slot) = self.slots.iter_mut().find(|slot| slot.function == function) else { continue };
+            let own = &mut slot.own;
+            match &mut slot.connection {
+                Some(connection) if !own.errands.is_of_the_past(&done) => {
+                    let mut device = FunctionDevice { function, engine, own, now };
+                    connection.complete(device.finish(done.outcome));
+                    slot.more = true;
+                }
+                _ => {
+                    own.successor.forget(done.outcome.numbers());
+                    own.errands.discard(done);
+                }
+            }
+        }
+    }
+}
+
+/// Serves a client from now on.
+fn attach(slot: &mut Slot, stream: Stream, wait: Wait, card: &dyn Family, now: Time) {
+    let name = &slot.name;
+    match Connection::new(stream, now) {
+        Ok(connection) => {
+            slot.own.flight.event(now, What::Said("a client has connected"), 0);
+            if let Some(suppressed) = slot.log.allow(now) {
+                let peer = peer_pid(connection.stream());
+                tracing::info!(function = name, peer, suppressed, "a client has connected");
+            }
+            slot.own.pages = pages(slot, wait, card, now);
+            let shared = slot.own.pages.as_ref().and_then(|pages| pages.fd().ok());
+            let mut fds = connection.copies();
+            fds.extend(shared.filter(|_| !fds.is_empty()));
+            let successor = &mut slot.own.successor;
+            let fds = successor.begin().into_iter().zip(fds).collect();
+            slot.own.errands.keep_client(fds, successor.keeper(0));
+            slot.connection = Some(connection);
+        }
+        Err(error) => {
+            if let Some(suppressed) = slot.log.allow(now) {
+                tracing::error!(function = name, %error, suppressed, "cannot serve a client");
+            }
+        }
+    }
+}
+
+/// Creates pages for a new client of a function to map, if the port offers any. Without them it is served by messages alone.
+fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family, now: Time) -> Option<SharedPages> {
+    let vf = slot.function.vf().filter(|_| wait != Wait::Sleep)?;
+    let pages = SharedPages::new(vf, card);
+    if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now)) {
+        tracing::warn!(function = slot.name, %error, suppressed, "the client gets no pages to map");
+    }
+    pages.ok().flatten()
+}
+
+/// Logs what was refused, and the remedy: a VMM tells its user a number only.
+fn warn_of_refusals(slot: &mut Slot, now: Time) {
+    let (name, own) = (&slot.name, &mut slot.own);
+    if let Some(error) = own.refused_eventfd.take()
+        && let Some(suppressed) = slot.log.allow(now)
+    {
+        let remedy = error.remedy();
+        tracing::warn!(function = name, %error, remedy, suppressed, "an interrupt is refused");
+    }
+    let Some(error) = own.refused.take() else { return };
+    let remedy = match &error {
+        MapRegionError::TooMuchMemory { .. } => "raise client_memory in the configuration",
+        MapRegionError::LimitReached | MapRegionError::Memory(MapError::TooManyMappings) => {
+            "back the guest's memory with fewer files"
+        }
+        _ => return,
+    };
+    if let Some(suppressed) = slot.log.allow(now) {
+        tracing::warn!(function = name, %error, remedy, suppressed, "a window of memory is refused");
+    }
+}
+
+/// Logs once that a client shares no memory: it works in every respect but that no frame can move.
+fn warn_of_unshared_memory(slot: &mut Slot, engine: &Engine, now: Time) {
+    let (card, reach) = (engine.card(), engine.reach(slot.function));
+    if !slot.judged && card.is_bus_master(slot.function) {
+        // Now, because the card has not written to the memory itself yet.
+        (slot.judged, slot.private_memory) = (true, is_private(reach.memory()));
+    }
+    if slot.warned || !lacks_memory(card, slot, reach) {
+        return;
+    }
+    slot.warned = true;
+    if slot.log.allow(now).is_some() {
+        tracing::warn!(function = slot.name, "{SHARE_HINT}");
+    }
+}
+
+fn peer_pid(stream: &Stream) -> i32 {
+    stream.peer().map(|peer| peer.pid).unwrap_or_default()
+}

@@ -1,0 +1,218 @@
+//! A function's slot in the live host: its socket, its client if there is one, and what is counted over all
+//! clients. Left out: the function itself, which the card and the SR-IOV manager hold.
+
+use super::connection::Connection;
+use super::ending::WindDown;
+use super::holdings::Holdings;
+use super::kick::Kick;
+use super::listening::Place;
+use super::pages::SharedPages;
+use super::tell::Told;
+use crate::config::file;
+use crate::control::status::Interventions;
+use crate::flight::What;
+use crate::flight::recording::Taken;
+use crate::limit::Limit;
+use crate::pcapng;
+use crate::port::engine::Engine;
+use crate::port::engine::bus::Reach;
+use crate::port::engine::family::Family;
+use crate::state::port::ClientState;
+use driver::conduct::Verdict;
+use host::socket::{Listener, Stream};
+use i82576::{MacAddress, Time};
+use pcie::Function;
+use std::fmt::Display;
+use std::path::PathBuf;
+use vfio_user::server::Counters;
+
+/// Messages a minute that a client can make the host log about one function.
+const LOG_BURST: u32 = 20;
+
+/// The slot of a function.
+#[derive(Debug)]
+pub(in crate::port) struct Slot {
+    pub(in crate::port) function: Function,
+    pub(in crate::port) name: String,
+    /// The address it starts with.
+    pub(in crate::port) mac: MacAddress,
+    pub(in crate::port) socket: PathBuf,
+    pub(in crate::port) listener: Listener,
+    pub(super) connection: Option<Connection>,
+    /// What the host holds for the client.
+    pub(in crate::port) own: Holdings,
+    /// Who has connected after the client hung up, and before everything it had sent was handled.
+    pub(super) next: Option<Stream>,
+    /// The client is to be let go, and is served until it falls silent.
+    pub(super) ending: Option<WindDown>,
+    /// The guest's driver has to start anew, and is called until it does.
+    pub(super) kick: Option<Kick>,
+    /// The connection has more to do than its last visit did.
+    pub(super) more: bool,
+    /// What it has to do came no earlier than this.
+    pub(super) heard: Time,
+    /// The guest masters the bus or has done so, and its memory was looked at then.
+    pub(super) judged: bool,
+    /// It was found to write to private copies of what was handed over.
+    pub(super) private_memory: bool,
+    /// The client has been told that it shares no memory.
+    pub(super) warned: bool,
+    pub(super) log: Limit,
+    pub(super) told: Told,
+    /// Counts of clients that are gone.
+    past: Interventions,
+}
+
+impl Slot {
+    /// Creates the slot of a function, at its socket.
+    pub(in crate::port) fn new(place: &Place<'_>, listener: Listener, own: Holdings) -> Self {
+        let Place { function, name, mac, socket, .. } = *place;
+        Self {
+            function,
+            name: name.to_owned(),
+            mac,
+            socket: socket.to_owned(),
+            listener,
+            connection: None,
+            own,
+            next: None,
+            ending: None,
+            kick: None,
+            more: false,
+            heard: Time::ZERO,
+            judged: false,
+            private_memory: false,
+            warned: false,
+            log: Limit::per_minute(LOG_BURST),
+            told: Told::default(),
+            past: Interventions::default(),
+        }
+    }
+
+    /// Returns the client's connection, if there is one.
+    pub(in crate::port) fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
+    /// Serves a predecessor's client from now on.
+    pub(in crate::port) fn resume(&mut self, connection: Connection) {
+        (self.connection, self.more) = (Some(connection), true);
+    }
+
+    /// Gives the predecessor's client the pages that it may have mapped. If the card is not exactly as it was, the driver is
+    /// called until it starts anew.
+    pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn Family, exactly: bool, now: Time) {
+        self.kick = self.connection.as_ref().filter(|_| !exactly).map(|_| Kick::new(now));
+        let pages = self.own.successor.kept_pages().zip(self.function.vf());
+        self.own.pages = pages.and_then(|(fd, vf)| SharedPages::adopt(fd, vf, card, exactly, now));
+    }
+
+    /// Shows a VF the link that the PF driver has decided on, and none while its client is let go.
+    pub(super) fn show_link(&mut self, engine: &mut Engine, now: Time) {
+        if let Some(vf) = self.function.vf()
+            && let Err(error) = engine.show_link(vf, self.ending.is_some(), now)
+        {
+            self.warn(now, "its policy is not in force", &error);
+        }
+    }
+
+    /// Logs what went wrong for the function, if clients have not caused too many lines.
+    pub(in crate::port) fn warn(&mut self, now: Time, what: &str, error: &dyn Display) {
+        self.log.warn(now, &self.name, what, error);
+    }
+
+    /// Tells the changes of the VF's state since the last call.
+    pub(super) fn tell_changes(&mut self, engine: &Engine, now: Time) {
+        let (card, flight) = (engine.card(), &mut self.own.flight);
+        if let Some(news) = self.function.vf().and_then(|vf| card.news(vf)) {
+            self.told.update(&self.name, news, |place| card.reason(place), flight, now);
+        }
+    }
+
+    /// Has the PF driver judge the VF by what card and bus have counted.
+    pub(super) fn judge(&mut self, engine: &mut Engine, now: Time) -> Option<Verdict> {
+        let vf = self.function.vf()?;
+        self.own.flight.count(now, engine.card_mut().counters(self.function));
+        let verdict = engine.judge(vf, now)?;
+        let Verdict { offence, rate, action } = verdict;
+        self.own.flight.event(now, What::Offence(offence.name()), rate);
+        self.show_link(engine, now);
+        if let Some(suppressed) = self.log.allow(now) {
+            let (name, offence) = (&self.name, offence.name());
+            tracing::warn!(function = name, offence, rate, ?action, suppressed, "the VF does too much");
+        }
+        Some(verdict)
+    }
+
+    /// Calls the driver if it has to start anew. Returns when to do so again.
+    pub(super) fn call(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
+        let kick = self.kick.as_mut()?;
+        let active = self.function.vf().is_some_and(|vf| engine.card().is_active(vf));
+        let due = kick.due(now).filter(|_| !active && self.connection.is_some());
+        let next = kick.next();
+        match due {
+            Some(due) => {
+                if due {
+                    engine.signal_all(self.function);
+                }
+                Some(next)
+            }
+            None => {
+                self.kick = None;
+                None
+            }
+        }
+    }
+
+    /// Returns a copy of the flight recorder's notes. They stay.
+    pub(super) fn take_flight(
+        &self,
+        family: file::Family,
+        because: Option<&'static str>,
+        now: Time,
+    ) -> Taken {
+        let (vf, notes) = (self.name.clone(), self.own.flight.copy());
+        Taken { vf, family, because, now, time_ns: pcapng::time(), notes }
+    }
+
+    /// What passed between card and VMM, over all clients so far.
+    pub(in crate::port) fn interventions(&self, interrupts: u64) -> Interventions {
+        let now = self.connection.as_ref().map(Connection::counters).unwrap_or_default();
+        Interventions { interrupts, ..add(self.past, now) }
+    }
+
+    /// What a successor needs to know beside the notes.
+    pub(in crate::port) fn state(&self, reach: &Reach) -> ClientState {
+        ClientState {
+            interventions: self.interventions(reach.interrupts()),
+            pin: reach.pin(),
+            judged: (self.judged, self.private_memory),
+            warned: self.warned,
+        }
+    }
+
+    /// Goes on as a predecessor.
+    pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut Reach) {
+        self.past = state.interventions;
+        reach.restore(state.pin, state.interventions.interrupts);
+        (self.judged, self.private_memory) = state.judged;
+        self.warned = state.warned;
+    }
+
+    /// The client is gone; what it made the host do stays counted.
+    pub(super) fn retire(&mut self, counters: Counters) {
+        self.past = add(self.past, counters);
+        (self.ending, self.kick) = (None, None);
+        (self.more, self.warned) = (false, false);
+        (self.judged, self.private_memory) = (false, false);
+    }
+}
+
+fn add(past: Interventions, now: Counters) -> Interventions {
+    Interventions {
+        reads: past.reads + now.reads,
+        posted_writes: past.posted_writes + now.posted_writes,
+        synchronous_writes: past.synchronous_writes + now.synchronous_writes,
+        interrupts: past.interrupts,
+    }
+}

@@ -1,0 +1,101 @@
+//! What a VF's driver does, told as it happens: it takes the VF and leaves it, its link changes, the PF driver refuses what
+//! it asks. Left out: what is done about its conduct (`run`), and clients, which are VMMs.
+
+use crate::control::status::remedy;
+use crate::flight::{Flight, What};
+use crate::limit::Limit;
+use crate::port::engine::family::News;
+use i82576::Time;
+
+/// News of a VF that are told a minute.
+const MOST: u32 = 20;
+
+/// What was told of a VF last, if anything was, and how much may be told.
+#[derive(Debug)]
+pub(super) struct Told {
+    last: Option<News>,
+    limit: Limit,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self { last: None, limit: Limit::per_minute(MOST) }
+    }
+}
+
+/// The event of a guest whose groups do not fit, with the remedy.
+const CUT: &str =
+    "the guest's list of addresses was cut: frames of further groups do not arrive without trust on";
+
+/// Returns what the driver has done since `told`, and the changes of its link.
+fn events(told: &News, news: &News) -> impl Iterator<Item = &'static str> {
+    let driver = match (told.active, news.active) {
+        (false, true) => Some("a driver runs the VF"),
+        (true, false) => Some("no driver runs the VF"),
+        // Each end of a connection resets its VF, which is news only if a driver had begun anew before this look.
+        _ => (news.active && told.resets != news.resets).then_some("the VF was reset"),
+    };
+    let link = match (told.link, news.link) {
+        (false, true) => Some("the VF's link is up"),
+        (true, false) => Some("the VF's link is down"),
+        _ => None,
+    };
+    let cut = (!told.cut && news.cut).then_some(CUT);
+    [driver, link, cut].into_iter().flatten()
+}
+
+/// Returns the places of reasons for which requests were refused since `told`, and how often all in all.
+fn refusals(told: &News, news: &News) -> impl Iterator<Item = (usize, u64)> {
+    let counts = told.refused.iter().zip(&news.refused).enumerate();
+    counts.filter(|(_, (old, new))| old != new).map(|(place, (_, count))| (place, *count))
+}
+
+impl Told {
+    /// Tells what is new of a VF since the last call: before the port sleeps, and once a second while it does not. A VF that
+    /// changes without end is told of a few times a minute.
+    pub(super) fn update(
+        &mut self,
+        function: &str,
+        news: News,
+        reason: impl Fn(usize) -> &'static str,
+        flight: &mut Flight,
+        now: Time,
+    ) {
+        // How it was found is no news.
+        let Some(told) = self.last.replace(news).filter(|told| *told != news) else { return };
+        for event in events(&told, &news) {
+            flight.event(now, What::Said(event), 0);
+            if let Some(suppressed) = self.limit.allow(now) {
+                tracing::info!(function, suppressed, "{event}");
+            }
+        }
+        for (place, count) in refusals(&told, &news) {
+            let reason = reason(place);
+            flight.event(now, What::Refused(reason), 0);
+            if let Some(suppressed) = self.limit.allow(now) {
+                tracing::info!(
+                    function,
+                    reason,
+                    remedy = remedy(reason),
+                    count,
+                    suppressed,
+                    "the PF driver has refused a request"
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CUT, News, events};
+    use crate::port::engine::family::REASONS;
+
+    #[test]
+    fn a_cut_list_is_an_event_once() {
+        let whole = News { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
+        let cut = News { cut: true, ..whole };
+        assert_eq!(events(&whole, &cut).collect::<Vec<_>>(), [CUT]);
+        assert_eq!((events(&cut, &cut).count(), events(&cut, &whole).count()), (0, 0));
+    }
+}

@@ -1,0 +1,136 @@
+//! The PF driver's way to an AVF card: the PF's registers, memory for its admin queues, and what it has the card do. The
+//! memory is the port's own: no guest reaches it.
+
+use crate::port::engine::bus::LiveBus;
+use avf::control::{Control, Order};
+use avf::ids::MAX_VFS;
+use avf::pf_register::VPGEN_VFRTRIG;
+use avf::virtchnl::Statistics;
+use avf_nic::Card;
+use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use i82576::Time;
+use pcie::{Bus, DmaFault, Function, Iova};
+use std::time::Duration;
+
+/// Bytes of the PF's memory: two queues of 32 descriptors with a buffer of 4 KB each.
+const MEMORY: usize = 2 * (1 + 32) * 4096;
+
+/// What the PF driver works with beside the card.
+#[derive(Debug)]
+pub(super) struct Desk {
+    memory: Box<[u8]>,
+    used: usize,
+    /// It has had the card do what the plane's tables and rates follow from.
+    pub(super) changed: bool,
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self { memory: vec![0; MEMORY].into(), used: 0, changed: true }
+    }
+
+    /// The bus with the PF's memory.
+    pub(super) fn bus<'a>(&'a mut self, guests: &'a mut LiveBus) -> WithPf<'a> {
+        WithPf { memory: &mut self.memory, guests }
+    }
+}
+
+/// The bus of the guests' functions, and the PF's memory.
+pub(super) struct WithPf<'a> {
+    memory: &'a mut [u8],
+    guests: &'a mut LiveBus,
+}
+
+/// Where a piece of memory is.
+fn place(memory: &[u8], iova: Iova, length: usize) -> Result<std::ops::Range<usize>, DmaFault> {
+    let start = usize::try_from(iova).unwrap_or(usize::MAX);
+    let range = start..start.saturating_add(length);
+    if range.end <= memory.len() { Ok(range) } else { Err(DmaFault { function: Function::Pf, iova }) }
+}
+
+impl Bus for WithPf<'_> {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        if function != Function::Pf {
+            return self.guests.dma_read(function, iova, into);
+        }
+        into.copy_from_slice(&self.memory[place(self.memory, iova, into.len())?]);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        if function != Function::Pf {
+            return self.guests.dma_write(function, iova, from);
+        }
+        let range = place(self.memory, iova, from.len())?;
+        self.memory[range].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn msix(&mut self, function: Function, vector: u16) {
+        self.guests.msix(function, vector);
+    }
+}
+
+/// The card as the PF driver sees it.
+pub(super) struct PfHal<'a> {
+    pub(super) card: &'a mut Card,
+    pub(super) desk: &'a mut Desk,
+    pub(super) guests: &'a mut LiveBus,
+    pub(super) now: Time,
+}
+
+/// Registers by which VFs are reset, which takes their filters.
+const RESETS: std::ops::Range<u32> = VPGEN_VFRTRIG..VPGEN_VFRTRIG + 4 * MAX_VFS as u32;
+
+impl Hal for PfHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.card.pf_read(offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.desk.changed |= RESETS.contains(&offset);
+        self.card.pf_write(offset, value, &mut self.desk.bus(self.guests));
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+    }
+}
+
+/// An access beyond the memory is the driver's defect: it reads zeros and writes nothing.
+impl DmaHal for PfHal<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        let start = self.desk.used.next_multiple_of(align);
+        let range = place(&self.desk.memory, start as Iova, length).map_err(|_| OutOfDmaMemory(length))?;
+        self.desk.used = range.end;
+        Ok(DmaRegion { iova: start as Iova, length })
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        match place(&self.desk.memory, iova, into.len()) {
+            Ok(range) => into.copy_from_slice(&self.desk.memory[range]),
+            Err(_) => into.fill(0),
+        }
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        if let Ok(range) = place(&self.desk.memory, iova, from.len()) {
+            self.desk.memory[range].copy_from_slice(from);
+        }
+    }
+}
+
+impl Control for PfHal<'_> {
+    fn order(&mut self, vf: u8, order: Order<'_>) {
+        self.desk.changed |= order.changes_forwarding();
+        self.card.order(vf, order);
+    }
+
+    fn statistics(&mut self, vf: u8) -> Statistics {
+        self.card.statistics(vf)
+    }
+}

@@ -1,0 +1,360 @@
+//! Adaptive Virtual Functions as a port's card. The PF is this program's, and no PCI device that anybody sees.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `access` | configuration space and registers, as clients reach them |
+//! | `hal` | what the PF driver works with |
+//! | `rules` | copies and storm control |
+//! | `saved` | how a port begins: anew, or as it was set aside |
+//! | `told` | counters and status |
+
+mod access;
+mod hal;
+mod rules;
+mod saved;
+mod told;
+
+use super::bus::LiveBus;
+use super::error::CardRefusal;
+use super::family::{Family, News, RefusedPolicy, VfFacts, Visit};
+use super::pages::PageMemory;
+use super::uplink::Uplink;
+use crate::config;
+use crate::settings::PortSettings;
+use crate::state::StateError;
+use crate::state::port::{ClientState, Configured};
+use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
+use avf_nic::Card;
+use avf_nic::doorbell::Doorbells;
+use driver::avf::pf::Pf;
+use driver::conduct::{Cause, Verdict};
+use hal::{Desk, PfHal};
+use i82576::Time;
+use iovm::{FunctionState, VirtualFunction};
+use nic::{Poll, PoolCounters};
+use pcie::{Function, VfIndex, VfSet};
+use plane::Plane;
+use plane::uplink::Tally;
+use policy::{Link, PolicyError, PortPolicy, VfPolicy};
+use rules::Rules;
+use std::ops::Range;
+use vfio_user::types::SparseArea;
+use vfio_user::wire::pci_region;
+
+/// Frames from the uplink, and packets from each transmit queue, of a poll.
+const BUDGET: usize = 64;
+
+/// What of a VF's BAR0 may be mapped.
+const AREAS: &[SparseArea] = &{
+    let [tails, vectors] = avf::ids::MAPPED;
+    [area(&tails), area(&vectors)]
+};
+
+const fn area(pages: &Range<u32>) -> SparseArea {
+    SparseArea { offset: pages.start as u64, size: (pages.end - pages.start) as u64 }
+}
+
+/// What is decided for a VF.
+#[derive(Debug, Clone, Copy)]
+struct Decided {
+    policy: VfPolicy,
+    /// Its client is let go, and sees no link.
+    hidden: bool,
+}
+
+impl Decided {
+    /// Returns the policy in force.
+    fn in_force(&self) -> VfPolicy {
+        let state = if self.hidden { Link::Disable } else { self.policy.state };
+        VfPolicy { state, ..self.policy }
+    }
+}
+
+/// The card, the PF driver, the plane between its VFs and the uplink, and what guests see of VFs.
+#[derive(Debug)]
+pub(in crate::port) struct Avf {
+    card: Card,
+    pf: Pf,
+    desk: Desk,
+    plane: Box<Plane<MAX_VFS>>,
+    functions: Vec<VirtualFunction>,
+    /// Of VFs whose client has its pages.
+    doorbells: [Option<Doorbells>; MAX_VFS],
+    decided: Vec<Decided>,
+    rules: Rules,
+    configured: Configured<PortPolicy>,
+    /// VFs whose message the PF has and has not looked at.
+    asking: VfSet,
+    link: bool,
+}
+
+impl Avf {
+    /// Calls the PF driver.
+    fn with_pf<R>(
+        &mut self,
+        guests: &mut LiveBus,
+        now: Time,
+        act: impl FnOnce(&mut Pf, &mut PfHal<'_>) -> R,
+    ) -> R {
+        let Self { card, pf, desk, .. } = self;
+        act(pf, &mut PfHal { card, desk, guests, now })
+    }
+
+    /// Puts the policy of a VF in force.
+    fn enforce(&mut self, vf: VfIndex, guests: &mut LiveBus, now: Time) -> Result<(), PolicyError> {
+        let policy = self.decided[vf.index()].in_force();
+        self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))
+    }
+}
+
+impl Family for Avf {
+    fn region(&self, function: Function, index: u32) -> usize {
+        match index {
+            _ if function == Function::Pf => 0,
+            pci_region::BAR0 => BAR0_SIZE,
+            pci_region::BAR3 => BAR3_SIZE,
+            pci_region::CONFIG => pcie::config::SIZE,
+            _ => 0,
+        }
+    }
+
+    fn read(&mut self, function: Function, region: u32, offset: u64, data: &mut [u8], _: Time) {
+        let Some(vf) = function.vf() else { return };
+        match region {
+            pci_region::BAR0 => self.read_registers(vf, offset, data),
+            pci_region::BAR3 => self.functions[vf.index()].msix_read(offset, data),
+            pci_region::CONFIG => self.functions[vf.index()].config_read(offset, data),
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8], _: Time) {
+        let Some(vf) = function.vf() else { return };
+        match region {
+            pci_region::BAR0 => self.write_registers(vf, offset, data),
+            pci_region::BAR3 => self.functions[vf.index()].msix_write(offset, data),
+            pci_region::CONFIG => self.config_write(vf, offset, data),
+            _ => {}
+        }
+    }
+
+    fn reset_function(&mut self, function: Function) -> bool {
+        let Some(vf) = function.vf() else { return false };
+        self.functions[vf.index()].reset();
+        self.reset_card(vf, Card::reset_for_next_owner);
+        true
+    }
+
+    fn is_bus_master(&self, function: Function) -> bool {
+        function.vf().is_some_and(|vf| self.card.is_bus_master(vf.get()))
+    }
+
+    fn mappable(&self) -> &'static [SparseArea] {
+        AREAS
+    }
+
+    fn share_pages(&mut self, vf: VfIndex, pages: &PageMemory, exactly: bool, _: Time) {
+        self.doorbells[vf.index()] = Some(match exactly {
+            true => Doorbells::adopt(&self.card, vf.get()),
+            false => Doorbells::renew(&self.card, vf.get(), pages),
+        });
+    }
+
+    fn has_new_doorbells(&self, vf: VfIndex, pages: &PageMemory) -> bool {
+        self.doorbells[vf.index()].as_ref().is_some_and(|doorbells| doorbells.stirred(pages))
+    }
+
+    fn read_doorbells(&mut self, vf: VfIndex, pages: &PageMemory, _: Time) {
+        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
+            self.card.look(doorbells, pages);
+        }
+    }
+
+    fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, _: Time) {
+        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
+            self.card.show(doorbells, pages);
+        }
+    }
+
+    fn family(&self) -> config::file::Family {
+        config::file::Family::Avf
+    }
+
+    fn is_hosted(&self) -> bool {
+        true
+    }
+
+    fn pending_requests(&mut self, _: Time) -> VfSet {
+        self.asking
+    }
+
+    fn visit(&mut self, bus: &mut LiveBus, now: Time) -> Visit {
+        let link = self.link.then_some(LINK_SPEED);
+        let visit = self.with_pf(bus, now, |pf, hal| {
+            pf.set_link(hal, link);
+            pf.visit(hal)
+        });
+        let answered = VfSet::new(visit.answered);
+        let served = self.asking.and(answered);
+        // What a reset has made void waits for no answer.
+        self.asking = if visit.more { self.asking.without(answered) } else { VfSet::NONE };
+        let deadline = if visit.more { Some(now) } else { visit.deadline };
+        Visit { served, link_changed: false, deadline }
+    }
+
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus, now: Time) -> Option<Verdict> {
+        let totals = self.done(vf, interrupts);
+        let limits = self.rules.policy.limits;
+        self.with_pf(bus, now, |pf, hal| pf.watch(hal, vf.get(), totals, &limits))
+    }
+
+    fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
+        let Self { card, plane, rules, desk, .. } = self;
+        plane.now = now;
+        (plane.uplink.link, plane.uplink.receives) = (self.link, true);
+        if std::mem::take(&mut desk.changed) {
+            card.apply_policy(plane, &rules.mirrors());
+        }
+        rules.pass_windows(plane);
+        let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
+        let from_queues = card.forward(plane, BUDGET, bus, uplink);
+        plane.tally = Tally::default();
+        let poll = card.poll(now, &mut desk.bus(bus));
+        self.asking = self.asking.or(VfSet::new(poll.for_pf));
+        let more = from_uplink || from_queues || poll.more || poll.for_pf != 0;
+        let deadline = [poll.deadline, card.due(), rules.watch(plane)].into_iter().flatten().min();
+        Poll { more, deadline }
+    }
+
+    fn link(&self) -> bool {
+        self.link
+    }
+
+    fn set_link(&mut self, up: bool) {
+        self.link = up;
+    }
+
+    fn forward_link_local(&mut self, on: bool) {
+        self.plane.forward_link_local(on);
+    }
+
+    fn show_link(
+        &mut self,
+        vf: VfIndex,
+        hidden: bool,
+        bus: &mut LiveBus,
+        now: Time,
+    ) -> Result<(), PolicyError> {
+        let decided = &mut self.decided[vf.index()];
+        if std::mem::replace(&mut decided.hidden, hidden) == hidden {
+            return Ok(());
+        }
+        self.enforce(vf, bus, now)
+    }
+
+    /// What a VF is shown it is told at once.
+    fn notify(&mut self, _: VfIndex, _: &mut LiveBus, _: Time) {}
+
+    fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy> {
+        self.pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
+    }
+
+    fn carry(
+        &mut self,
+        port: &PortPolicy,
+        vfs: &[VfPolicy],
+        bus: &mut LiveBus,
+        now: Time,
+    ) -> Result<(), RefusedPolicy> {
+        let decided = self.decided.iter().zip(vfs);
+        let decided: Vec<_> = decided.map(|(old, policy)| Decided { policy: *policy, ..*old }).collect();
+        let in_force: Vec<_> = decided.iter().map(Decided::in_force).collect();
+        self.with_pf(bus, now, |pf, hal| pf.set_policies(hal, &in_force))
+            .map_err(|(vf, error)| (Some(vf), error))?;
+        self.decided[..decided.len()].copy_from_slice(&decided);
+        self.rules.policy = *port;
+        self.desk.changed = true;
+        Ok(())
+    }
+
+    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus, now: Time) {
+        self.with_pf(bus, now, |pf, hal| match on {
+            true => pf.quarantine(hal, vf.get(), Cause::Administrator),
+            false => pf.release(hal, vf.get()),
+        });
+    }
+
+    fn offer(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardRefusal> {
+        self.reset_function(vf.function());
+        Ok(())
+    }
+
+    fn withdraw(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardRefusal> {
+        self.reset_function(vf.function());
+        Ok(())
+    }
+
+    fn reset(&mut self, bus: &mut LiveBus, _: &mut Uplink, now: Time) -> Result<(), CardRefusal> {
+        self.with_pf(bus, now, |pf, hal| pf.reset_all(hal));
+        Ok(())
+    }
+
+    fn remove(&mut self, bus: &mut LiveBus, now: Time) {
+        self.link = false;
+        self.with_pf(bus, now, |pf, hal| pf.set_link(hal, None));
+    }
+
+    fn counters(&mut self, function: Function) -> PoolCounters {
+        function.vf().map_or_else(PoolCounters::default, |vf| self.counted(vf))
+    }
+
+    fn settings(&self, vfs: usize) -> Option<PortSettings> {
+        Some(PortSettings::of(&self.rules.policy, vfs))
+    }
+
+    fn storms(&self) -> u64 {
+        self.rules.storms
+    }
+
+    fn vf_status(&self, vf: VfIndex) -> Option<VfFacts> {
+        Some(self.told(vf))
+    }
+
+    fn rid(&self, vf: VfIndex) -> Option<String> {
+        Some(self.functions[vf.index()].rid().to_string())
+    }
+
+    fn rings(&mut self, vf: VfIndex, _: Time) -> (Vec<u32>, Vec<u32>) {
+        self.card.rings(vf.get())
+    }
+
+    fn is_active(&self, vf: VfIndex) -> bool {
+        self.pf.vf_is_active(vf.get())
+    }
+
+    fn news(&self, vf: VfIndex) -> Option<News> {
+        self.heard(vf)
+    }
+
+    fn reason(&self, place: usize) -> &'static str {
+        driver::avf::pf::Refusal::NAMES.get(place).copied().unwrap_or("")
+    }
+
+    fn configuration(&self, function: Function) -> Option<FunctionState> {
+        Some(self.functions.get(function.vf()?.index())?.save())
+    }
+
+    fn save_drivers(&mut self) -> Result<Vec<u8>, StateError> {
+        self.saved()
+    }
+
+    fn save_all(
+        &mut self,
+        watched: Time,
+        functions: Vec<ClientState>,
+        bus: &mut LiveBus,
+        now: Time,
+    ) -> Result<Vec<u8>, StateError> {
+        self.at_rest(watched, functions, bus, now)
+    }
+}

@@ -1,0 +1,301 @@
+//! How an AVF port begins: anew, as it was at rest, or with not_offered but what outlives the card. In the last case the card
+//! is a new one: a driver finds its mailbox off, and sets its VF up again as after any reset.
+
+#[cfg(test)]
+mod tests;
+
+use super::hal::{Desk, PfHal};
+use super::rules::Rules;
+use super::{Avf, Decided};
+use crate::config::PortConfig;
+use crate::pf_config::PF_RID;
+use crate::port::engine::bus::LiveBus;
+use crate::port::engine::error::{EngineError, InheritanceError};
+use crate::port::engine::family::{Family as _, Inherited, not_offered};
+use crate::state::port::{ClientState, Configured};
+use crate::state::{self, AvfRest, AvfState, StateError};
+use avf::ids::MAX_VFS;
+use avf_nic::Card;
+use driver::avf::pf::{LIMITS, Pf};
+use driver::conduct::{Cause, Monitor};
+use i82576::Time;
+use iovm::{FunctionState, VirtualFunction};
+use pcie::sriov::Placement;
+use pcie::{VfIndex, VfSet};
+use plane::pacing::Pacing;
+use plane::switch::{Storm, Tables};
+use plane::{Plane, PortCounters};
+use policy::{PortPolicy, RefusedVf, VfPolicy};
+
+/// More storms than any port has seen: a counter that is about to overflow.
+const MOST_STORMS: u64 = 1 << 62;
+
+/// Where VFs are on the bus, from the PF on, as on an X710.
+const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
+
+/// VFs of a new card: all that it can have, however many the port offers.
+const VFS: u8 = MAX_VFS as u8;
+
+/// What the port is made of.
+struct Parts {
+    card: Card,
+    pf: Pf,
+    desk: Desk,
+    plane: Box<Plane<MAX_VFS>>,
+}
+
+impl Avf {
+    /// A port with functions as after power-on.
+    fn assemble(
+        parts: Parts,
+        link: bool,
+        configured: Configured<PortPolicy>,
+        rules: Rules,
+        decided: Vec<Decided>,
+    ) -> Self {
+        let function = |vf: VfIndex| {
+            let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
+            VirtualFunction::of(vf, rid, avf::config::space())
+        };
+        let Parts { card, pf, desk, plane } = parts;
+        Self {
+            card,
+            pf,
+            desk,
+            plane,
+            functions: VfIndex::first(MAX_VFS).map(function).collect(),
+            doorbells: [const { None }; MAX_VFS],
+            decided,
+            rules,
+            configured,
+            asking: VfSet::NONE,
+            link,
+        }
+    }
+
+    /// The card after power-on with its PF driver, and VFs with these policies.
+    fn bring_up(
+        link: bool,
+        configured: Configured<PortPolicy>,
+        policy: PortPolicy,
+        decided: Vec<Decided>,
+        (guests, now): (&mut LiveBus, Time),
+    ) -> Result<Self, EngineError> {
+        let (mut card, mut desk) = (Card::new(VFS), Desk::new());
+        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests, now };
+        let pf = Pf::probe(&mut hal, VFS).map_err(|error| EngineError::Card(error.to_string()))?;
+        let counters = [PortCounters::default(); MAX_VFS];
+        let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
+        let parts = Parts { card, pf, desk, plane: Box::new(plane) };
+        let mut avf = Self::assemble(parts, link, configured, Rules::new(policy), decided);
+        for vf in VfIndex::first(MAX_VFS) {
+            avf.enforce(vf, guests, now).map_err(|error| EngineError::Card(error.to_string()))?;
+        }
+        avf.visit(guests, now);
+        Ok(avf)
+    }
+
+    /// A new port.
+    pub(in crate::port) fn new(
+        config: &PortConfig,
+        link: bool,
+        guests: &mut LiveBus,
+        now: Time,
+    ) -> Result<Self, EngineError> {
+        let mut avf =
+            Self::bring_up(link, configured(config), config.policy, decided(config), (guests, now))?;
+        avf.quarantine_configured(config, guests, now);
+        Ok(avf)
+    }
+
+    /// A port whose guests were configured by a predecessor, some of them `since` it noted these bytes. What the configuration says otherwise than when the
+    /// predecessor read it is put to work.
+    pub(in crate::port) fn by_software(
+        config: &PortConfig,
+        link: bool,
+        (bytes, since): (&[u8], Vec<(VfIndex, FunctionState)>),
+        guests: &mut LiveBus,
+        now: Time,
+    ) -> Result<Self, InheritanceError> {
+        let AvfState { mut functions, policies, conduct, configured: before, policy, .. } =
+            state::read(bytes)?;
+        let decided = still_decided(config, &before, &policies);
+        let policy = still_policy(config, &before, policy);
+        let mut avf = Self::bring_up(link, configured(config), policy, decided, (guests, now))?;
+        avf.with_pf(guests, now, |pf, hal| pf.resume_conduct(hal, of_all(conduct)))?;
+        avf.quarantine_configured(config, guests, now);
+        for (vf, configured) in since {
+            if let Some(function) = functions.get_mut(vf.index()) {
+                *function = configured;
+            }
+        }
+        // A guest whose configuration space cannot be had sets it up anew, as after power-on.
+        avf.load(config, &functions);
+        Ok(avf)
+    }
+
+    /// A port as it was at rest: not_offered is reset, and nobody is told. What the configuration says otherwise than when the
+    /// predecessor read it is put to work.
+    pub(in crate::port) fn resume(
+        config: &PortConfig,
+        bytes: &[u8],
+        guests: &mut LiveBus,
+        now: Time,
+    ) -> Result<Inherited, InheritanceError> {
+        let AvfState { functions, policies, conduct, configured: before, policy, rest } = state::read(bytes)?;
+        let AvfRest { card, pf, hidden, asking, link, storms, watched, clients } =
+            rest.ok_or(StateError::Body)?;
+        let (vfs, others) = (card.vfs(), [pf.vfs(), policies.len(), functions.len(), conduct.len()]);
+        if clients.len() != config.vfs.len() || clients.len() > vfs || others != [vfs; 4] {
+            return Err(InheritanceError::Functions);
+        }
+        if storms.0 >= MOST_STORMS {
+            return Err(StateError::Body.into());
+        }
+        let (mut card, plane) = Card::restore(card)?;
+        let mut desk = Desk::new();
+        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests, now };
+        let mut pf = Pf::restore(&mut hal, pf)?;
+        // Cards of earlier versions had eight VFs.
+        hal.card.grow(VFS);
+        pf.grow(VFS);
+        pf.resume_conduct(&mut hal, of_all(conduct))?;
+        let was = |vf: VfIndex| Decided {
+            policy: policies.get(vf.index()).copied().unwrap_or_else(not_offered),
+            hidden: hidden.has(vf),
+        };
+        let were = VfIndex::first(MAX_VFS).map(was).collect();
+        let rules = Rules::resume(still_policy(config, &before, policy), storms);
+        let parts = Parts { card, pf, desk, plane };
+        let mut avf = Self::assemble(parts, link, configured(config), rules, were);
+        if !avf.load(config, &functions) {
+            return Err(StateError::Body.into());
+        }
+        avf.asking = asking;
+        avf.decide(&still_decided(config, &before, &policies), guests, now)
+            .map_err(|(vf, error)| EngineError::Card(format!("VF {vf}: {error}")))?;
+        avf.quarantine_configured(config, guests, now);
+        Ok(Inherited { card: Box::new(avf), watched, functions: clients })
+    }
+
+    /// Quarantines the VFs that the configuration says, unless they are quarantined already.
+    fn quarantine_configured(&mut self, config: &PortConfig, guests: &mut LiveBus, now: Time) {
+        for vf in config.vfs.iter().filter(|vf| vf.quarantine).map(|vf| vf.index.get()) {
+            self.with_pf(guests, now, |pf, hal| pf.quarantine(hal, vf, Cause::Administrator));
+        }
+    }
+
+    /// Takes decisions for all VFs, and has the PF driver apply them if it has others: together, since addresses may be swapped.
+    fn decide(&mut self, latest: &[Decided], guests: &mut LiveBus, now: Time) -> Result<(), RefusedVf> {
+        for (decided, latest) in self.decided.iter_mut().zip(latest) {
+            decided.policy = latest.policy;
+        }
+        let in_force: Vec<_> = self.decided.iter().map(Decided::in_force).collect();
+        let has = |(vf, policy): (u8, &VfPolicy)| {
+            self.pf.policy(vf).is_some_and(|had| had.is_alike(policy, &LIMITS))
+        };
+        if (0..).zip(&in_force).all(has) {
+            return Ok(());
+        }
+        self.with_pf(guests, now, |pf, hal| pf.set_policies(hal, &in_force))
+    }
+
+    /// Takes over what guests have configured; `false` if a configuration space cannot be as it is said.
+    fn load(&mut self, config: &PortConfig, functions: &[FunctionState]) -> bool {
+        let mut sound = true;
+        let offered = VfIndex::first(config.vfs.len());
+        for ((vf, function), state) in offered.zip(&mut self.functions).zip(functions) {
+            if function.load(state) {
+                self.card.set_bus_master(vf.get(), function.endpoint().bus_master());
+            } else {
+                sound = false;
+            }
+        }
+        sound
+    }
+
+    /// What outlives the card.
+    pub(super) fn saved(&self) -> Result<Vec<u8>, StateError> {
+        state::write(&self.state(None))
+    }
+
+    /// All of the port, between two rounds.
+    pub(super) fn at_rest(
+        &mut self,
+        watched: Time,
+        clients: Vec<ClientState>,
+        guests: &mut LiveBus,
+        now: Time,
+    ) -> Result<Vec<u8>, StateError> {
+        let rest = AvfRest {
+            card: self.card.save(&self.plane),
+            pf: self.with_pf(guests, now, |pf, hal| pf.save(hal)),
+            hidden: self.hidden(),
+            asking: self.asking,
+            link: self.link,
+            storms: self.rules.seen(),
+            watched,
+            clients,
+        };
+        state::write(&self.state(Some(rest)))
+    }
+
+    fn state(&self, rest: Option<AvfRest>) -> AvfState {
+        AvfState {
+            functions: self.functions.iter().map(VirtualFunction::save).collect(),
+            policies: self.decided.iter().map(|decided| decided.policy).collect(),
+            conduct: self.pf.monitors(),
+            configured: self.configured.clone(),
+            policy: self.rules.policy,
+            rest,
+        }
+    }
+
+    /// VFs whose client is let go.
+    fn hidden(&self) -> VfSet {
+        let vfs = VfIndex::first(MAX_VFS).zip(&self.decided).filter(|(_, decided)| decided.hidden);
+        vfs.map(|(vf, _)| vf).collect()
+    }
+}
+
+/// The conduct of every VF of a new card: those that a predecessor did not have yet did not_offered.
+fn of_all(mut conduct: Vec<Monitor>) -> Vec<Monitor> {
+    conduct.resize_with(MAX_VFS.max(conduct.len()), Monitor::default);
+    conduct
+}
+
+/// The policy by the configuration.
+fn configured(config: &PortConfig) -> Configured<PortPolicy> {
+    Configured { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
+}
+
+/// The port's policy: the administrator's latest word, be it in the configuration or not.
+fn still_policy(config: &PortConfig, before: &Configured<PortPolicy>, policy: PortPolicy) -> PortPolicy {
+    if before.port == config.policy { policy } else { config.policy }
+}
+
+/// The same for each VF.
+fn still_decided(
+    config: &PortConfig,
+    before: &Configured<PortPolicy>,
+    policies: &[VfPolicy],
+) -> Vec<Decided> {
+    let mut decided = decided(config);
+    for (vf, now) in config.vfs.iter().zip(&mut decided) {
+        if before.vfs.get(vf.index.index()) == Some(&now.policy)
+            && let Some(policy) = policies.get(vf.index.index())
+        {
+            now.policy = *policy;
+        }
+    }
+    decided
+}
+
+/// What the configuration decides for every VF that the card has; those that are not offered move not_offered.
+fn decided(config: &PortConfig) -> Vec<Decided> {
+    let decide = |vf: VfIndex| {
+        let config = config.vfs.get(vf.index());
+        Decided { policy: config.map_or_else(not_offered, |config| config.policy), hidden: false }
+    };
+    VfIndex::first(MAX_VFS).map(decide).collect()
+}

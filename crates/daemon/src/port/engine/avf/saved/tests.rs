@@ -1,0 +1,84 @@
+//! A port of today opened from states that earlier versions wrote, whose card had eight VFs: it has 64, and goes on with what
+//! was known of the eight. The files are those of `tests/states`.
+
+use super::{Avf, Inherited, LiveBus};
+use crate::config::file::Family as Name;
+use crate::config::{Config, PortConfig};
+use crate::confine::Threads;
+use crate::port::engine::family::{Family, VfFacts};
+use crate::state::{self, AvfState, Saved as _};
+use i82576::Time;
+use pcie::{MAX_VFS, VfIndex};
+use std::path::Path;
+
+/// The number of VFs that the port of the samples offers.
+const OFFERED: usize = 3;
+const NOW: Time = Time::from_nanos(1_000_000_000);
+
+fn sample(version: u32) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/states");
+    let text = std::fs::read(folder.join(format!("avfs-v{version}.hex"))).unwrap();
+    let digits: Vec<u8> = text.into_iter().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks_exact(2).map(byte).collect()
+}
+
+/// The configuration of a port, and functions without clients.
+fn port(lines: &str) -> (PortConfig, LiveBus) {
+    let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {OFFERED}\n{lines}");
+    let mut config = Config::check(Config::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();
+    let threads = Threads::prepare(&config).unwrap();
+    let bus = LiveBus::new(("pf0", OFFERED), 1 << 30, &threads.helper, Name::Avf).unwrap();
+    (config.ports.remove(0), bus)
+}
+
+fn facts(card: &dyn Family, n: u8) -> VfFacts {
+    card.vf_status(VfIndex::new(n).unwrap()).unwrap()
+}
+
+/// Who has quarantined each VF that is quarantined.
+fn quarantined(card: &dyn Family) -> Vec<(u8, String)> {
+    let cause = |n| facts(card, n).conduct.quarantine.map(|cause| (n, cause));
+    (0..MAX_VFS as u8).filter_map(cause).collect()
+}
+
+fn by_administrator(n: u8) -> Vec<(u8, String)> {
+    vec![(n, "administrator".to_owned())]
+}
+
+#[test]
+fn a_port_at_rest_of_an_earlier_version_gets_all_vfs_and_keeps_its_conduct() {
+    for (version, vf) in [(3, 1), (4, 3), (AvfState::VERSION, 3)] {
+        let (config, mut bus) = port("");
+        let Inherited { mut card, functions, .. } =
+            Avf::resume(&config, &sample(version), &mut bus, NOW).unwrap();
+        assert_eq!(functions.len(), OFFERED);
+        assert_eq!(quarantined(&*card), by_administrator(vf), "version {version}");
+        assert_eq!(facts(&*card, 0).conduct.throttled, version > 3, "version {version}");
+        assert_eq!(card.rid(VfIndex::of_field(63)).as_deref(), Some("00:0a.7"));
+        // What the predecessor had not looked at.
+        assert_eq!(card.pending_requests(NOW).bits(), 4);
+        card.visit(&mut bus, NOW);
+        assert!(card.pending_requests(NOW).is_empty());
+        let rest = card.save_all(Time::ZERO, functions, &mut bus, NOW).unwrap();
+        let AvfState { functions, policies, conduct, .. } = state::read(&rest).unwrap();
+        assert_eq!([functions.len(), policies.len(), conduct.len()], [MAX_VFS; 3]);
+    }
+}
+
+#[test]
+fn a_new_card_takes_over_what_the_administrator_had_decided() {
+    for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (AvfState::VERSION, 3)] {
+        let (config, mut bus) = port("");
+        let avf = Avf::by_software(&config, true, (&sample(version), Vec::new()), &mut bus, NOW).unwrap();
+        assert_eq!(quarantined(&avf), by_administrator(vf), "version {version}");
+        assert!(!facts(&avf, 0).active, "its card is a new one");
+    }
+}
+
+#[test]
+fn a_configuration_quarantines_beside_what_was_saved() {
+    let (config, mut bus) = port("[[port.vf]]\nindex = 2\nquarantine = true");
+    let Inherited { card, .. } = Avf::resume(&config, &sample(4), &mut bus, NOW).unwrap();
+    assert_eq!(quarantined(&*card), [by_administrator(2), by_administrator(3)].concat());
+}

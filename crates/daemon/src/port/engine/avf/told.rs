@@ -1,0 +1,87 @@
+//! What an AVF port tells of its VFs: counters, and what the PF driver knows. Left out: how it is printed.
+
+use super::Avf;
+use crate::control::status::{Filters, Mailbox};
+use crate::port::engine::family::{News, REASONS, VfFacts, conduct, offence_counts};
+use crate::settings::VfSettings;
+use avf::virtchnl::Op;
+use driver::avf::pf::{Counters, Refusal};
+use driver::conduct::{Cause, Monitor, Totals};
+use nic::PoolCounters;
+use pcie::VfIndex;
+use plane::Port;
+use policy::Offence;
+
+impl Avf {
+    /// What was counted for a VF: by the plane, and by the card where its memory cannot be reached.
+    pub(super) fn counted(&mut self, vf: VfIndex) -> PoolCounters {
+        let port = Port::of_field(vf.get().into());
+        self.plane.ledger.settle_received(port);
+        self.plane.ledger.settle_sent(port);
+        let mut counters = *self.plane.ledger.of(port);
+        if let Some(card) = self.card.counters(vf.get()) {
+            counters.dma_faults += card.dma_faults;
+        }
+        counters
+    }
+
+    /// What a VF has done: what comes out of its mailbox is requests, whether they are messages or not.
+    pub(super) fn done(&mut self, vf: VfIndex, interrupts: u64) -> Totals {
+        let mut totals = offence_counts(&self.counted(vf), interrupts);
+        if let Some(card) = self.card.counters(vf.get()) {
+            totals[Offence::Mailbox as usize] = card.messages + card.strange;
+            totals[Offence::Invalid as usize] += card.strange;
+        }
+        totals
+    }
+
+    pub(super) fn told(&self, vf: VfIndex) -> VfFacts {
+        let (n, decided) = (vf.get(), &self.decided[vf.index()]);
+        let monitor = self.pf.conduct(n);
+        let quarantined = monitor.and_then(Monitor::quarantined) == Some(Cause::Administrator);
+        VfFacts {
+            mac: self.pf.vf_mac(n),
+            vlans: self.pf.vf_vlans(n).collect(),
+            link: self.pf.vf_link(n).is_some(),
+            active: self.pf.vf_is_active(n),
+            filters: self.filters(n),
+            settings: VfSettings::of(&decided.policy, quarantined),
+            conduct: monitor.map(conduct).unwrap_or_default(),
+            mailbox: self.pf.counters(n).map(mailbox).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn heard(&self, vf: VfIndex) -> Option<News> {
+        let (n, counters) = (vf.get(), self.pf.counters(vf.get())?);
+        let mut refused = [0; REASONS];
+        refused.iter_mut().zip(counters.refused()).for_each(|(told, count)| *told = *count);
+        let (active, link) = (self.pf.vf_is_active(n), self.pf.vf_link(n).is_some());
+        let cut = self.filters(n).cut;
+        Some(News { active, link, cut, resets: counters.resets, refused })
+    }
+
+    /// Returns the filters of a VF. iavf does not ask again for an address that was refused, so a list that was refused once
+    /// counts as cut.
+    fn filters(&self, vf: u8) -> Filters {
+        let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
+        let refused =
+            self.pf.counters(vf).map_or(0, |counters| counters.refused_for(Refusal::TooManyAddresses));
+        Filters { used: used as u16, most: most as u16, cut: refused > 0 && self.pf.vf_is_active(vf) }
+    }
+}
+
+fn mailbox(counters: &Counters) -> Mailbox {
+    let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
+    let requests = Op::ALL.iter().filter_map(|op| some(op.name(), counters.requests(*op)));
+    let refused = Refusal::NAMES.iter().zip(counters.refused()).filter_map(|(name, n)| some(name, *n));
+    let asked: u64 = Op::ALL.iter().map(|op| counters.requests(*op)).sum();
+    let denied: u64 = counters.refused().iter().sum();
+    Mailbox {
+        requests: requests.collect(),
+        granted: (asked + counters.unknown).saturating_sub(denied),
+        refused: refused.collect(),
+        unanswered: counters.lost,
+        resets: counters.resets,
+        notices: counters.events,
+    }
+}

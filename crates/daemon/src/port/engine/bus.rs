@@ -1,0 +1,347 @@
+//! The bus of a live card: each function's memory and interrupts are what its VMM has handed over, and nothing
+//! else can be reached in its name. A PF that the host drives has neither.
+
+use super::error::EngineError;
+use crate::config::file::Family;
+use host::confine::Prepared;
+use host::dma::{DmaLimits, DmaTable};
+use host::eventfd::{EventFd, Notifier};
+use host::memory::MappingShare;
+use host::worker::Worker;
+use i82576::config::pf;
+use pcie::burst::{HEAD, Run};
+use pcie::{Access, Bus, DmaFault, Function, Iova, Space, VfIndex};
+use vfio_user::wire::pci_irq;
+
+/// Memory and interrupts that one function reaches.
+#[derive(Debug)]
+pub(in crate::port) struct Reach {
+    memory: DmaTable,
+    /// The function's share of the process's table of mappings, whatever other functions map.
+    _share: MappingShare,
+    /// Maps and unmaps the memory, and closes what the client sent.
+    worker: Worker,
+    /// Eventfds by interrupt type and vector, numbered as VFIO does: the pin, MSI, MSI-X.
+    eventfds: [Box<[Option<EventFd>]>; 3],
+    /// The interrupt pin's level.
+    pin_raised: bool,
+    /// The pin has fired, or the client wants it held back: it stays silent until it is unmasked.
+    pin_masked: bool,
+    /// Interrupts sent.
+    interrupts: u64,
+}
+
+impl Reach {
+    /// Creates a function without a client: no memory and no eventfds.
+    fn new(function: Function, Means { worker, share }: Means, (family, memory): (Family, u64)) -> Self {
+        // The vectors of each interrupt type.
+        let counts = match function {
+            Function::Pf => [1, 1, pf::VECTORS.into()],
+            Function::Vf(_) => [0, 0, family.vf_vectors()],
+        };
+        let limits = DmaLimits { mappings: share.mappings(), bytes: memory, ..DmaLimits::default() };
+        Self {
+            memory: DmaTable::new(limits),
+            _share: share,
+            worker,
+            eventfds: counts.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
+            pin_raised: false,
+            pin_masked: false,
+            interrupts: 0,
+        }
+    }
+
+    /// Returns the table of DMA windows.
+    pub(in crate::port) fn memory(&self) -> &DmaTable {
+        &self.memory
+    }
+
+    /// Returns the table of DMA windows, to admit and insert some. [`Self::unmap`] takes them away.
+    pub(in crate::port) fn memory_mut(&mut self) -> &mut DmaTable {
+        &mut self.memory
+    }
+
+    /// Unmaps the windows in these bytes. Windows that do not exist were refused when they were to be mapped.
+    pub(in crate::port) fn unmap(&mut self, iova: u64, size: u64) {
+        if let Ok(removed) = self.memory.unmap(iova, size)
+            && !removed.is_light()
+        {
+            self.worker.discard(removed);
+        }
+    }
+
+    /// Unmaps all windows.
+    pub(in crate::port) fn unmap_all(&mut self) {
+        let removed = self.memory.unmap_all();
+        if !removed.is_light() {
+            self.worker.discard(removed);
+        }
+    }
+
+    /// Returns the thread that may wait for the client's memory and descriptors.
+    pub(in crate::port) fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// Returns the number of vectors of an interrupt type; 0 if the function lacks the type.
+    pub(in crate::port) fn vectors(&self, index: u32) -> u32 {
+        self.eventfds.get(index as usize).map_or(0, |eventfds| eventfds.len() as u32)
+    }
+
+    /// Gives a vector another eventfd, or none. Vectors that do not exist stay so.
+    pub(in crate::port) fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>) {
+        let eventfds = self.eventfds.get_mut(index as usize);
+        if let Some(place) = eventfds.and_then(|eventfds| eventfds.get_mut(vector as usize)) {
+            *place = eventfd;
+        }
+    }
+
+    /// Takes away all eventfds.
+    pub(in crate::port) fn clear_eventfds(&mut self) {
+        self.eventfds.iter_mut().for_each(|eventfds| eventfds.fill_with(|| None));
+    }
+
+    /// Returns the number of interrupts sent.
+    pub(in crate::port) fn interrupts(&self) -> u64 {
+        self.interrupts
+    }
+
+    /// Returns whether the pin is raised, and whether it is masked.
+    pub(in crate::port) fn pin(&self) -> (bool, bool) {
+        (self.pin_raised, self.pin_masked)
+    }
+
+    /// Restores the pin and the number of interrupts that a predecessor has left.
+    pub(in crate::port) fn restore(&mut self, (raised, masked): (bool, bool), interrupts: u64) {
+        (self.pin_raised, self.pin_masked) = (raised, masked);
+        self.interrupts = interrupts;
+    }
+}
+
+impl Drop for Reach {
+    /// The end of a port does not wait for its clients' memory.
+    fn drop(&mut self) {
+        self.unmap_all();
+    }
+}
+
+/// A function's share of the process: a thread, and a part of the table of mappings. Taking it may last, so no port does it.
+#[derive(Debug)]
+pub(in crate::port) struct Means {
+    worker: Worker,
+    share: MappingShare,
+}
+
+impl Means {
+    /// Takes the means of these functions of a port. Their threads give up the rights that `confined` names.
+    pub(in crate::port) fn take(
+        functions: &[Function],
+        port: &str,
+        confined: &Prepared,
+    ) -> Result<Vec<Self>, EngineError> {
+        let names: Vec<_> = functions.iter().map(|function| thread(*function, port)).collect();
+        let workers = Worker::start_all_confined(&names, confined)?;
+        let with_share = |worker| {
+            let share = MappingShare::reserve().ok_or(EngineError::NoMappings)?;
+            Ok(Self { worker, share })
+        };
+        workers.into_iter().map(with_share).collect()
+    }
+}
+
+/// Returns the name of a function's thread.
+fn thread(function: Function, port: &str) -> String {
+    match function {
+        Function::Pf => format!("mem {port}"),
+        Function::Vf(n) => format!("mem {n} {port}"),
+    }
+}
+
+/// The bus: a [`Reach`] for each function that the port offers.
+#[derive(Debug)]
+pub(in crate::port) struct LiveBus {
+    /// The PF's, then the VFs'.
+    functions: Vec<Reach>,
+    /// The family of the card, and the limit of mapped bytes of each client.
+    limits: (Family, u64),
+    notifier: Notifier,
+}
+
+impl LiveBus {
+    /// Creates the bus of the PF and `vfs` VFs, without clients. `memory` is the limit of mapped bytes of each client. A VF has
+    /// as many vectors as the family gives it.
+    pub(in crate::port) fn new(
+        (port, vfs): (&str, usize),
+        memory: u64,
+        confined: &Prepared,
+        family: Family,
+    ) -> Result<Self, EngineError> {
+        let all: Vec<_> =
+            [Function::Pf].into_iter().chain(VfIndex::first(vfs).map(VfIndex::function)).collect();
+        let means = Means::take(&all, port, confined)?;
+        let limits = (family, memory);
+        let functions = all.into_iter().zip(means);
+        let functions = functions.map(|(function, means)| Reach::new(function, means, limits)).collect();
+        let notifier = Notifier::new();
+        if !notifier.is_safe() {
+            tracing::warn!(
+                "Linux AIO is not to be had (a seccomp filter, or fs.aio-max-nr): a client that races for its own \
+                 eventfd can hold up its port; allow io_setup, io_submit and io_getevents"
+            );
+        }
+        Ok(Self { functions, limits, notifier })
+    }
+
+    /// One VF more.
+    pub(in crate::port) fn add_vf(&mut self, means: Means) {
+        let function = Function::Vf((self.functions.len() - 1) as u8);
+        self.functions.push(Reach::new(function, means, self.limits));
+    }
+
+    /// The last VF is gone, with what it took of the process. Nothing is sent in its name any more.
+    pub(in crate::port) fn remove_vf(&mut self) {
+        if self.functions.len() > 1 {
+            self.functions.pop();
+        }
+    }
+
+    /// What a function that the port offers reaches.
+    pub(in crate::port) fn reach(&self, function: Function) -> &Reach {
+        &self.functions[place(function)]
+    }
+
+    /// What a function that the port offers reaches.
+    pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut Reach {
+        &mut self.functions[place(function)]
+    }
+
+    /// Signals the eventfd of a vector of an interrupt type, if there is one: whether there is.
+    pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
+        let eventfds =
+            self.functions.get(place(function)).and_then(|reach| reach.eventfds.get(index as usize));
+        let Some(Some(eventfd)) = eventfds.and_then(|eventfds| eventfds.get(vector as usize)) else {
+            return false;
+        };
+        self.notifier.signal(eventfd);
+        true
+    }
+
+    /// Signals every eventfd of a function, whatever the card has to say.
+    pub(in crate::port) fn signal_all(&mut self, function: Function) {
+        let Self { functions, notifier, .. } = self;
+        let eventfds = functions[place(function)].eventfds.iter().flatten();
+        eventfds.flatten().for_each(|eventfd| notifier.signal(eventfd));
+    }
+
+    /// The client holds a function's pin back, or lets it through again: it then hears of a pin that is still
+    /// raised.
+    pub(in crate::port) fn mask_pin(&mut self, function: Function, masked: bool) {
+        let reach = self.reach_mut(function);
+        reach.pin_masked = masked;
+        let raised = reach.pin_raised;
+        self.move_pin(function, raised);
+    }
+
+    /// The pin is a level, its eventfd an edge: it is signalled once, and again after the client has unmasked it. Only the PF
+    /// has one.
+    fn move_pin(&mut self, function: Function, raised: bool) {
+        let Some(reach) = self.functions.get_mut(place(function)) else { return };
+        reach.pin_raised = raised;
+        if raised && !reach.pin_masked && self.interrupt(function, pci_irq::INTX, 0) {
+            self.reach_mut(function).pin_masked = true;
+        }
+    }
+
+    /// Signals a vector as an interrupt, which is counted: whether there is anybody to hear it.
+    fn interrupt(&mut self, function: Function, index: u32, vector: u16) -> bool {
+        let signalled = self.signal(function, index, vector.into());
+        if signalled {
+            self.reach_mut(function).interrupts += 1;
+        }
+        signalled
+    }
+}
+
+/// Where a function is among [`LiveBus::functions`], if the port offers it.
+const fn place(function: Function) -> usize {
+    match function {
+        Function::Pf => 0,
+        Function::Vf(n) => 1 + n as usize,
+    }
+}
+
+impl LiveBus {
+    /// The memory of a function; a VF that is not offered reaches none.
+    fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
+        self.functions.get(place(function)).map(|reach| &reach.memory).ok_or(DmaFault { function, iova })
+    }
+}
+
+impl Bus for LiveBus {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        let read = self.memory(function, iova)?.read(iova, into);
+        read.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        let written = self.memory(function, iova)?.write(iova, from);
+        written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn read_descriptors(&mut self, ring: Space<'_>, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        let Space { function, hint } = ring;
+        let read = self.memory(function, iova)?.read_by(&mut hint.0, iova, into);
+        read.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn write_descriptors(
+        &mut self,
+        ring: Space<'_>,
+        iova: Iova,
+        from: &[u8],
+        size: usize,
+    ) -> Result<(), DmaFault> {
+        let Space { function, hint } = ring;
+        let written = self.memory(function, iova)?.write_descriptors_by(&mut hint.0, iova, from, size);
+        written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn gather(
+        &mut self,
+        from: Space<'_>,
+        sources: &[Iova],
+        lengths: &[u32],
+        heads: &mut [[u8; HEAD]],
+    ) -> usize {
+        let memory = self.memory(from.function, 0);
+        memory.map_or(0, |memory| memory.gather(&mut from.hint.0, sources, lengths, heads))
+    }
+
+    fn carry(&mut self, from: Space<'_>, to: Space<'_>, run: Run<'_>) -> usize {
+        let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
+            return 0;
+        };
+        let Run { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::Run { heads, sources, lengths, targets, sums };
+        source.carry(&mut from.hint.0, target, &mut to.hint.0, run)
+    }
+
+    #[inline]
+    fn prefetch(&mut self, function: Function, range: (Iova, usize), access: Access) {
+        if let Some(reach) = self.functions.get(place(function)) {
+            reach.memory.prefetch(range, access == Access::Write);
+        }
+    }
+
+    fn msix(&mut self, function: Function, vector: u16) {
+        self.interrupt(function, pci_irq::MSIX, vector);
+    }
+
+    fn msi(&mut self, function: Function) {
+        self.interrupt(function, pci_irq::MSI, 0);
+    }
+
+    fn intx(&mut self, function: Function, raised: bool) {
+        self.move_pin(function, raised);
+    }
+}

@@ -1,0 +1,80 @@
+//! The PF driver's ways to an 82576, in the thread that owns the card. The PF does no DMA and takes no interrupts. Time is an
+//! argument: a driver that waits moves it on, and nothing sleeps.
+
+use crate::port::engine::bus::LiveBus;
+use crate::port::engine::uplink::Uplink;
+use driver::Hal;
+use i82576::Time;
+use nic::{Budget, Nic};
+use pcie::Function;
+use std::time::Duration;
+
+/// The card as the PF driver sees it.
+pub(super) struct PfHal<'a> {
+    nic: &'a mut Nic,
+    now: Time,
+}
+
+impl<'a> PfHal<'a> {
+    /// Gives the PF driver the card at a time.
+    pub(super) fn new(nic: &'a mut Nic, now: Time) -> Self {
+        Self { nic, now }
+    }
+}
+
+impl Hal for PfHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.nic.read(Function::Pf, offset, self.now)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.nic.write(Function::Pf, offset, value, self.now);
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+    }
+}
+
+/// The longest time that passes between two polls of the card while the PF driver waits.
+const STEP: Duration = Duration::from_millis(1);
+
+/// The card as the PF driver sees it when the port runs: while the driver waits, the card goes on. Pending frames are
+/// finished, and guests get the interrupts that they are owed.
+pub(super) struct RunningHal<'a> {
+    pub(super) nic: &'a mut Nic,
+    pub(super) bus: &'a mut LiveBus,
+    pub(super) uplink: &'a mut Uplink,
+    pub(super) now: Time,
+}
+
+impl Hal for RunningHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        PfHal::new(self.nic, self.now).read(offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        PfHal::new(self.nic, self.now).write(offset, value);
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.uplink.set_time(self.now);
+            self.nic.poll(self.now, Budget::default(), self.bus, self.uplink);
+            let left = end.since(self.now);
+            if left.is_zero() {
+                return;
+            }
+            self.now = self.now + left.min(STEP);
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The 82576 as a port's card. Its VFs are guests' and the PF's software is here, or a guest has the PF (`side`).
+
+mod begin;
+mod hal;
+mod side;
+
+use super::bus::LiveBus;
+use super::error::CardRefusal;
+use super::family::{Family, News, REASONS, RefusedPolicy, VfFacts, Visit, conduct, offence_counts};
+use super::pages::PageMemory;
+use super::uplink::Uplink;
+use crate::config;
+use crate::control::status::{Filters, Mailbox, Waiting};
+use crate::settings::{PortSettings, VfSettings};
+use crate::state::port::{ClientState, PortState};
+use crate::state::{self, CardState, StateError};
+use driver::Hal;
+use driver::conduct::{Cause, Verdict};
+use driver::pf::{Counters, Kind, Refusal};
+use hal::{PfHal, RunningHal};
+use i82576::bits::mbvficr;
+use i82576::config::pf::IO_SIZE;
+use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
+use i82576::mailbox::MAX_MULTICAST;
+use i82576::register::{self, rx, rx_block, tx, tx_block};
+use i82576::window::MAPPED;
+use i82576::{Pool, Queue, Time};
+use iovm::FunctionState;
+use nic::doorbell::Doorbells;
+use nic::{Budget, Nic, Poll, PoolCounters};
+use pcie::{Function, VfIndex, VfSet};
+use policy::{PolicyError, PortPolicy, VfPolicy};
+use side::{Hosted, Side, vf};
+use vfio_user::types::SparseArea;
+use vfio_user::wire::pci_region;
+
+/// Bytes of a descriptor.
+const DESCRIPTOR: u32 = 16;
+
+/// What of a VF's BAR0 may be mapped.
+const AREAS: &[SparseArea] =
+    &[SparseArea { offset: MAPPED.start as u64, size: (MAPPED.end - MAPPED.start) as u64 }];
+
+/// The card, and who has its PF.
+#[derive(Debug)]
+pub(in crate::port) struct I82576 {
+    nic: Nic,
+    side: Side,
+    /// Of VFs whose client has its pages.
+    doorbells: [Option<Doorbells>; MAX_VFS],
+}
+
+impl I82576 {
+    fn new(nic: Nic, side: Side) -> Self {
+        Self { nic, side, doorbells: [const { None }; MAX_VFS] }
+    }
+
+    fn pages_of(&self, vf: VfIndex) -> Option<&Doorbells> {
+        self.doorbells.get(vf.index())?.as_ref()
+    }
+
+    fn hosted(&self) -> Option<&Hosted> {
+        match &self.side {
+            Side::Host(hosted) => Some(hosted),
+            Side::Guest(_) => None,
+        }
+    }
+}
+
+impl Family for I82576 {
+    fn region(&self, function: Function, index: u32) -> usize {
+        let is_vf = vf(function).is_some();
+        match index {
+            pci_region::BAR0 if is_vf => VF_BAR0_SIZE,
+            pci_region::BAR0 => PF_BAR0_SIZE,
+            pci_region::BAR2 if !is_vf => IO_SIZE as usize,
+            pci_region::BAR3 => BAR3_SIZE,
+            pci_region::CONFIG => pcie::config::SIZE,
+            _ => 0,
+        }
+    }
+
+    fn read(&mut self, function: Function, region: u32, offset: u64, data: &mut [u8], now: Time) {
+        match region {
+            pci_region::BAR0 => self.nic.read_bytes(function, offset, data, now),
+            pci_region::BAR2 => self.nic.io_read(offset, data, now),
+            pci_region::BAR3 => self.side.msix_read(function, offset, data),
+            pci_region::CONFIG => self.side.config_read(&mut self.nic, function, offset, data),
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8], now: Time) {
+        match region {
+            pci_region::BAR0 => self.nic.write_bytes(function, offset, data, now),
+            pci_region::BAR2 => self.nic.io_write(offset, data, now),
+            pci_region::BAR3 => self.side.msix_write(function, offset, data),
+            pci_region::CONFIG => self.side.config_write(&mut self.nic, function, offset, data),
+            _ => {}
+        }
+    }
+
+    fn reset_function(&mut self, function: Function) -> bool {
+        self.side.reset(&mut self.nic, function)
+    }
+
+    fn is_bus_master(&self, function: Function) -> bool {
+        self.nic.is_bus_master(function)
+    }
+
+    fn mappable(&self) -> &'static [SparseArea] {
+        AREAS
+    }
+
+    fn share_pages(&mut self, vf: VfIndex, pages: &PageMemory, exactly: bool, now: Time) {
+        let Some(vf) = own(vf) else { return };
+        self.doorbells[vf.index()] = Some(match exactly {
+            true => Doorbells::adopt(&self.nic, vf, now),
+            false => Doorbells::renew(&self.nic, vf, pages, now),
+        });
+    }
+
+    fn has_new_doorbells(&self, vf: VfIndex, pages: &PageMemory) -> bool {
+        self.pages_of(vf).is_some_and(|doorbells| doorbells.stirred(pages))
+    }
+
+    fn read_doorbells(&mut self, vf: VfIndex, pages: &PageMemory, now: Time) {
+        if let Some(Some(doorbells)) = self.doorbells.get_mut(vf.index()) {
+            self.nic.look(doorbells, pages, now);
+        }
+    }
+
+    fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, now: Time) {
+        if let Some(Some(doorbells)) = self.doorbells.get_mut(vf.index()) {
+            self.nic.show(doorbells, pages, now);
+        }
+    }
+
+    fn family(&self) -> config::file::Family {
+        config::file::Family::I82576
+    }
+
+    fn is_hosted(&self) -> bool {
+        self.hosted().is_some()
+    }
+
+    fn pending_requests(&mut self, now: Time) -> VfSet {
+        let causes = PfHal::new(&mut self.nic, now).read(register::MBVFICR);
+        VfSet::new((causes >> mbvficr::VFREQ_SHIFT & 0xff).into())
+    }
+
+    fn visit(&mut self, _: &mut LiveBus, now: Time) -> Visit {
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Visit::default() };
+        let driver::pf::Visit { served, link_changed, deadline, .. } =
+            pf.visit(&mut PfHal::new(&mut self.nic, now));
+        Visit { served: VfSet::new(served.into()), link_changed, deadline }
+    }
+
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut LiveBus, now: Time) -> Option<Verdict> {
+        let vf = own(vf)?;
+        let totals = offence_counts(&self.nic.counters()[vf.index()], interrupts);
+        self.side.hosted()?.pf.watch(&mut PfHal::new(&mut self.nic, now), vf, totals)
+    }
+
+    fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
+        self.nic.poll(now, Budget::default(), bus, uplink)
+    }
+
+    fn link(&self) -> bool {
+        self.nic.link()
+    }
+
+    fn set_link(&mut self, up: bool) {
+        self.nic.set_link(up);
+    }
+
+    fn forward_link_local(&mut self, on: bool) {
+        self.nic.forward_link_local(on);
+    }
+
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut LiveBus, _: Time) -> Result<(), PolicyError> {
+        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) {
+            self.nic.set_vf_link(vf, if hidden { Some(false) } else { pf.link_override(vf) });
+        }
+        Ok(())
+    }
+
+    fn notify(&mut self, vf: VfIndex, _: &mut LiveBus, now: Time) {
+        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) {
+            pf.notify(&mut PfHal::new(&mut self.nic, now), vf);
+        }
+    }
+
+    fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy> {
+        let Some(Hosted { pf, .. }) = self.hosted() else { return Ok(()) };
+        pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
+    }
+
+    fn carry(
+        &mut self,
+        port: &PortPolicy,
+        vfs: &[VfPolicy],
+        _: &mut LiveBus,
+        now: Time,
+    ) -> Result<(), RefusedPolicy> {
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
+        let mut hal = PfHal::new(&mut self.nic, now);
+        pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error))?;
+        // The card can have every port policy that makes sense, as this one does.
+        pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error))
+    }
+
+    fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut LiveBus, now: Time) {
+        let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) else { return };
+        let mut hal = PfHal::new(&mut self.nic, now);
+        if on {
+            pf.quarantine(&mut hal, vf, Cause::Administrator);
+        } else {
+            pf.release(&mut hal, vf);
+        }
+    }
+
+    fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal> {
+        let (Some(hosted), Some(vf)) = (self.side.hosted(), own(vf)) else {
+            return Err(CardRefusal::Guests);
+        };
+        hosted.offer(&mut self.nic, vf)?;
+        hosted.resize(&mut self.nic, offered, now)
+    }
+
+    fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal> {
+        let (Some(hosted), Some(vf)) = (self.side.hosted(), own(vf)) else { return Ok(()) };
+        let cleaned = hosted.withdraw(&mut self.nic, vf);
+        hosted.resize(&mut self.nic, offered, now)?;
+        Ok(cleaned?)
+    }
+
+    fn reset(&mut self, bus: &mut LiveBus, uplink: &mut Uplink, now: Time) -> Result<(), CardRefusal> {
+        let Self { nic, side, .. } = self;
+        let Some(Hosted { pf, .. }) = side.hosted() else { return Err(CardRefusal::Guests) };
+        Ok(pf.reset(&mut RunningHal { nic, bus, uplink, now })?)
+    }
+
+    fn remove(&mut self, _: &mut LiveBus, now: Time) {
+        match self.side.hosted() {
+            Some(Hosted { pf, .. }) => pf.remove(&mut PfHal::new(&mut self.nic, now)),
+            None => self.nic.set_link(false),
+        }
+    }
+
+    /// Every pool is the PF's if a guest has it.
+    fn counters(&mut self, function: Function) -> PoolCounters {
+        let counters = self.nic.counters();
+        match vf(function) {
+            Some(vf) => counters[vf.index()],
+            None => counters.iter().fold(PoolCounters::default(), |sum, pool| sum + *pool),
+        }
+    }
+
+    fn waiting(&self, function: Function) -> Waiting {
+        let of = |pool: &Pool| vf(function).is_none_or(|vf| vf.index() == pool.index());
+        Pool::EVERY.iter().filter(|pool| of(pool)).fold(Waiting::default(), |sum, pool| {
+            let (frames, bytes) = self.nic.waiting(*pool);
+            Waiting { frames: sum.frames + frames as u64, bytes: sum.bytes + bytes as u64 }
+        })
+    }
+
+    fn settings(&self, vfs: usize) -> Option<PortSettings> {
+        self.hosted().map(|hosted| PortSettings::of(hosted.pf.port_policy(), vfs))
+    }
+
+    fn storms(&self) -> u64 {
+        self.hosted().map_or(0, |hosted| hosted.pf.storms())
+    }
+
+    fn vf_status(&self, vf: VfIndex) -> Option<VfFacts> {
+        let (Hosted { pf, .. }, vf) = (self.hosted()?, own(vf)?);
+        let quarantined = pf.conduct(vf).quarantined() == Some(Cause::Administrator);
+        Some(VfFacts {
+            mac: pf.vf_mac(vf),
+            vlans: pf.vf_vlans(vf).collect(),
+            link: self.nic.vf_link(vf),
+            active: pf.vf_is_active(vf),
+            filters: filters(pf.vf_multicast(vf)),
+            settings: VfSettings::of(pf.policy(vf), quarantined),
+            conduct: conduct(pf.conduct(vf)),
+            mailbox: mailbox(pf.counters(vf)),
+        })
+    }
+
+    fn rid(&self, vf: VfIndex) -> Option<String> {
+        self.hosted()?.manager.function(own(vf)?).map(|function| function.rid().to_string())
+    }
+
+    fn rings(&mut self, vf: VfIndex, now: Time) -> (Vec<u32>, Vec<u32>) {
+        let Some(pool) = Pool::new(vf.get()) else { return Default::default() };
+        let mut hal = PfHal::new(&mut self.nic, now);
+        let mut lengths = |block: fn(Queue) -> u32, length: u32| -> Vec<u32> {
+            let of = |which| hal.read(block(pool.queue(which)) + length) / DESCRIPTOR;
+            [0, 1].map(of).into_iter().filter(|descriptors| *descriptors > 0).collect()
+        };
+        (lengths(rx_block, rx::RDLEN), lengths(tx_block, tx::TDLEN))
+    }
+
+    fn is_active(&self, vf: VfIndex) -> bool {
+        self.hosted().zip(own(vf)).is_some_and(|(hosted, vf)| hosted.pf.vf_is_active(vf))
+    }
+
+    fn news(&self, vf: VfIndex) -> Option<News> {
+        let (Hosted { pf, .. }, vf) = (self.hosted()?, own(vf)?);
+        let counters = pf.counters(vf);
+        let mut refused = [0; REASONS];
+        for (count, reason) in refused.iter_mut().zip(Refusal::ALL) {
+            *count = counters.refused(reason);
+        }
+        let (active, link) = (pf.vf_is_active(vf), self.nic.vf_link(vf));
+        Some(News { active, link, cut: pf.vf_multicast(vf).1, resets: counters.resets, refused })
+    }
+
+    fn reason(&self, place: usize) -> &'static str {
+        Refusal::ALL.get(place).map_or("", |reason| reason.name())
+    }
+
+    fn configuration(&self, function: Function) -> Option<FunctionState> {
+        Some(self.hosted()?.manager.function(vf(function)?)?.save())
+    }
+
+    fn save_drivers(&mut self) -> Result<Vec<u8>, StateError> {
+        state::write(&self.side.save_drivers(&mut self.nic))
+    }
+
+    fn save_all(
+        &mut self,
+        watched: Time,
+        functions: Vec<ClientState>,
+        _: &mut LiveBus,
+        _: Time,
+    ) -> Result<Vec<u8>, StateError> {
+        let (pf, manager, configured, table) = match &self.side {
+            Side::Host(hosted) => {
+                (Some(&hosted.pf), Some(&hosted.manager), Some(hosted.configured.clone()), None)
+            }
+            Side::Guest(table) => (None, None, None, Some(table.save())),
+        };
+        let card = CardState::of(&self.nic, pf, manager);
+        state::write(&PortState { card, table, configured, watched, functions })
+    }
+}
+
+/// The VF as the card numbers it. A port of the family offers no other.
+fn own(vf: VfIndex) -> Option<i82576::VfIndex> {
+    vf.try_into().ok()
+}
+
+fn filters((used, cut): (usize, bool)) -> Filters {
+    Filters { used: used as u16, most: MAX_MULTICAST as u16, cut }
+}
+
+fn mailbox(counters: &Counters) -> Mailbox {
+    let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
+    Mailbox {
+        requests: Kind::ALL.into_iter().filter_map(|k| some(k.name(), counters.messages(k))).collect(),
+        granted: counters.granted,
+        refused: Refusal::ALL.into_iter().filter_map(|r| some(r.name(), counters.refused(r))).collect(),
+        unanswered: counters.unanswered + counters.dropped,
+        resets: counters.resets,
+        notices: counters.notices,
+    }
+}

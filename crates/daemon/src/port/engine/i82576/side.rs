@@ -1,0 +1,188 @@
+//! Who has the physical function: this program, with the PF driver and the SR-IOV manager, or a guest, to which
+//! it is a whole device. Either way its functions have configuration spaces and MSI-X tables; here they are found.
+//! Left out: the card.
+
+use super::hal::PfHal;
+use crate::config::PortConfig;
+use crate::pf_config::{ConfigSpace, PF_RID};
+use crate::port::engine::error::{CardRefusal, EngineError};
+use crate::state::port::Configured;
+use driver::conduct::Cause;
+use driver::pf::{Pf, SavedPortPolicy};
+use i82576::config::{MSIX_PBA, pf};
+use i82576::ids::MAX_VFS;
+use i82576::{Time, VfIndex};
+use iovm::{AssignmentError, Hierarchy, Manager, Owner};
+use nic::Nic;
+use pcie::msix::Table;
+use pcie::{ConfigAccess, Function};
+
+/// Who has the PF.
+#[derive(Debug)]
+pub(super) enum Side {
+    /// This program. Its VFs are guests'.
+    Host(Box<Hosted>),
+    /// A guest. The table is as its VMM last wrote it; messages go by eventfds.
+    Guest(Table),
+}
+
+/// The PF's software.
+#[derive(Debug)]
+pub(super) struct Hosted {
+    pub(super) pf: Pf,
+    pub(super) manager: Manager,
+    /// The policy by the configuration.
+    pub(super) configured: Configured,
+}
+
+/// What the host's bus sets in the PF's command register.
+pub(super) const COMMAND: u16 =
+    pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
+
+impl Side {
+    /// The card as its owners find it, with a link or without: in the host with the VFs made, else as after power-on.
+    pub(super) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<(Nic, Self), EngineError> {
+        let hosted = config.pf_socket.is_none();
+        let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted, loopback: None });
+        // By igb's rules a rate takes a link. What is configured holds from the start, whatever the uplink is like then.
+        nic.set_link(link || hosted);
+        let side = if hosted {
+            Self::Host(Hosted::bring_up(config, &mut nic, now)?.into())
+        } else {
+            Self::of_guest()
+        };
+        nic.set_link(link);
+        Ok((nic, side))
+    }
+
+    pub(super) fn of_guest() -> Self {
+        Self::Guest(Table::new(pf::VECTORS))
+    }
+
+    /// The PF's software, if it is here.
+    pub(super) fn hosted(&mut self) -> Option<&mut Hosted> {
+        match self {
+            Self::Host(hosted) => Some(hosted),
+            Self::Guest(_) => None,
+        }
+    }
+
+    pub(super) fn config_read(&self, nic: &mut Nic, function: Function, offset: u64, data: &mut [u8]) {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => hosted.manager.config_read(vf, offset, data),
+            _ => nic.config_read_bytes(function, offset, data),
+        }
+    }
+
+    pub(super) fn config_write(&mut self, nic: &mut Nic, function: Function, offset: u64, data: &[u8]) {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => {
+                hosted.manager.config_write(&mut ConfigSpace(nic), vf, offset, data);
+            }
+            (Self::Guest(table), None) => {
+                if nic.config_write_bytes(function, offset, data).function_reset {
+                    table.reset();
+                }
+            }
+            (Self::Host(_), None) | (Self::Guest(_), Some(_)) => {}
+        }
+    }
+
+    pub(super) fn msix_read(&self, function: Function, offset: u64, data: &mut [u8]) {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => {
+                if let Some(function) = hosted.manager.function(vf) {
+                    function.msix_read(offset, data);
+                }
+            }
+            // What lies behind the table, pending bits too, is zero: nothing pends here.
+            (Self::Guest(table), None) => table.read(offset, data),
+            (Self::Host(_), None) | (Self::Guest(_), Some(_)) => {}
+        }
+    }
+
+    pub(super) fn msix_write(&mut self, function: Function, offset: u64, data: &[u8]) {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => {
+                if let Some(function) = hosted.manager.function_mut(vf) {
+                    function.msix_write(offset, data);
+                }
+            }
+            (Self::Guest(table), None) if offset < MSIX_PBA.into() => table.write(offset, data),
+            _ => {}
+        }
+    }
+
+    /// Resets a function to its state after power-on. Returns `false` if the reset fails.
+    pub(super) fn reset(&mut self, nic: &mut Nic, function: Function) -> bool {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => hosted.manager.reset(&mut ConfigSpace(nic), vf).is_ok(),
+            (Self::Guest(table), None) => {
+                nic.conventional_reset();
+                table.reset();
+                true
+            }
+            (Self::Host(_), None) | (Self::Guest(_), Some(_)) => false,
+        }
+    }
+}
+
+impl Hosted {
+    /// The PF driver and the VFs, each VF that is offered assigned to its socket: whoever connects there has it. The
+    /// card makes all its VFs, because SR-IOV cannot add one later without taking the others away.
+    fn bring_up(config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
+        nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
+        let mut pf = Pf::probe(&mut PfHal::new(nic, now))?;
+        let configured = configured(config);
+        pf.set_port_policy(&mut PfHal::new(nic, now), config.policy)?;
+        let mut manager = Manager::discover(&mut ConfigSpace(nic), PF_RID)?;
+        manager.enable(&mut ConfigSpace(nic), MAX_VFS as u16, Hierarchy::Ari)?;
+        for (index, vf) in VfIndex::all().zip(&config.vfs) {
+            pf.set_policy(&mut PfHal::new(nic, now), index, vf.policy)?;
+            manager.assign(&mut ConfigSpace(nic), index, owner(index))?;
+        }
+        pf.enable_vfs(&mut PfHal::new(nic, now), config.vfs.len() as u8)?;
+        for (index, _) in VfIndex::all().zip(&config.vfs).filter(|(_, vf)| vf.quarantine) {
+            pf.quarantine(&mut PfHal::new(nic, now), index, Cause::Administrator);
+            nic.set_vf_link(index, pf.link_override(index));
+        }
+        pf.visit(&mut PfHal::new(nic, now));
+        Ok(Self { pf, manager, configured })
+    }
+
+    /// Whoever connects to a VF's socket has it from now on.
+    pub(super) fn offer(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
+        self.manager.assign(&mut ConfigSpace(nic), vf, owner(vf))
+    }
+
+    /// Nobody has the VF any more; it is reset.
+    pub(super) fn withdraw(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
+        self.manager.unassign(&mut ConfigSpace(nic), vf)
+    }
+
+    /// Has the PF driver of `port` serve `count` VFs from now on.
+    pub(super) fn resize(
+        &mut self,
+        nic: &mut Nic,
+        (port, count): (&str, u8),
+        now: Time,
+    ) -> Result<(), CardRefusal> {
+        let resized = self.pf.resize(&mut PfHal::new(nic, now), count);
+        resized.map_err(|error| CardRefusal::Resize { name: port.to_owned(), error })
+    }
+}
+
+pub(super) fn owner(vf: VfIndex) -> Owner {
+    Owner(vf.get().into())
+}
+
+/// Returns the policy by the configuration.
+pub(super) fn configured(config: &PortConfig) -> Configured {
+    let vfs = config.vfs.iter().map(|vf| vf.policy).collect();
+    Configured { port: SavedPortPolicy(config.policy), vfs }
+}
+
+/// The VF index, if the function is a VF.
+pub(super) fn vf(function: Function) -> Option<VfIndex> {
+    function.vf()?.try_into().ok()
+}

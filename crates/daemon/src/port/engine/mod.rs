@@ -1,0 +1,283 @@
+//! The engine of a port: its card with the PF's software, the bus that the card masters, and the uplink. It reads no clock
+//! and never sleeps: time is an argument of every call, and [`Engine::poll`] returns when it is to be called again.
+//!
+//! | module | content |
+//! |---|---|
+//! | `family` | the trait of a card with its PF's software |
+//! | `i82576` | the 82576, whose PF is the host's or a guest's |
+//! | `avf` | Adaptive Virtual Functions |
+//! | `bus` | memory and interrupts of each function |
+//! | `pages` | memory of registers that clients map |
+//! | `uplink` | frames beyond the card |
+//!
+//! Left out: clients and their sockets, and what a successor gets. Recordings of an uplink stamp frames with the wall clock.
+
+pub(in crate::port) mod avf;
+pub(in crate::port) mod bus;
+pub(in crate::port) mod error;
+pub(in crate::port) mod family;
+pub(in crate::port) mod i82576;
+pub(in crate::port) mod pages;
+pub(in crate::port) mod uplink;
+
+use crate::capture::Capture;
+use crate::config::file::{LinkLocal, PortLink};
+use crate::control::uplink::UplinkStatus;
+use crate::state::StateError;
+use crate::state::port::ClientState;
+use ::i82576::Time;
+use bus::{LiveBus, Means, Reach};
+use driver::conduct::Verdict;
+use error::CardRefusal;
+use family::{Family, RefusedPolicy, Visit};
+use host::poll::Poller;
+use pcie::{Function, VfIndex};
+use policy::{PolicyError, PortPolicy, VfPolicy};
+use std::io;
+use uplink::{At, Stages, Uplink};
+
+/// Token of the uplink's descriptors in the port's poller.
+pub(in crate::port) const UPLINK: u64 = 201;
+
+/// Outcome of [`Engine::poll`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::port) struct Polled {
+    /// There is more to do at once.
+    pub(in crate::port) more: bool,
+    /// Time of the next poll though nothing new happens.
+    pub(in crate::port) deadline: Option<Time>,
+}
+
+/// The engine.
+#[derive(Debug)]
+pub(in crate::port) struct Engine {
+    card: Box<dyn Family>,
+    bus: LiveBus,
+    uplink: Uplink,
+    link_local: LinkLocal,
+}
+
+impl Engine {
+    /// Puts the parts together.
+    pub(in crate::port) fn new(
+        card: Box<dyn Family>,
+        bus: LiveBus,
+        uplink: Uplink,
+        link_local: LinkLocal,
+    ) -> Self {
+        Self { card, bus, uplink, link_local }
+    }
+
+    /// Gives the card the uplink's link, and the policy for link-local frames.
+    pub(in crate::port) fn begin(&mut self) {
+        self.renew_link();
+        self.card.forward_link_local(self.link_local == LinkLocal::Forward);
+    }
+
+    /// Has the port wait on the uplink from now on.
+    pub(in crate::port) fn join_uplink(&mut self, poller: &Poller, now: Time) -> io::Result<()> {
+        self.uplink.join(At { poller, token: UPLINK, now })
+    }
+
+    /// Returns the card.
+    pub(in crate::port) fn card(&self) -> &dyn Family {
+        &*self.card
+    }
+
+    /// Returns the card, for what needs no bus.
+    pub(in crate::port) fn card_mut(&mut self) -> &mut dyn Family {
+        &mut *self.card
+    }
+
+    /// Returns what a function that the port offers reaches.
+    pub(in crate::port) fn reach(&self, function: Function) -> &Reach {
+        self.bus.reach(function)
+    }
+
+    /// Returns what a function that the port offers reaches, to change it.
+    pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut Reach {
+        self.bus.reach_mut(function)
+    }
+
+    /// Signals the eventfd of a vector, if there is one, on behalf of the client.
+    pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) {
+        self.bus.signal(function, index, vector);
+    }
+
+    /// Signals every eventfd of a function, whatever the card has to say.
+    pub(in crate::port) fn signal_all(&mut self, function: Function) {
+        self.bus.signal_all(function);
+    }
+
+    /// Masks or unmasks the interrupt pin of a function.
+    pub(in crate::port) fn mask_pin(&mut self, function: Function, masked: bool) {
+        self.bus.mask_pin(function, masked);
+    }
+
+    /// Has the PF driver serve its VFs.
+    pub(in crate::port) fn visit(&mut self, now: Time) -> Visit {
+        self.card.visit(&mut self.bus, now)
+    }
+
+    /// Has the PF driver judge a VF by what card and bus have counted.
+    pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<Verdict> {
+        let interrupts = self.bus.reach(vf.function()).interrupts();
+        self.card.judge(vf, interrupts, &mut self.bus, now)
+    }
+
+    /// Moves frames and sends interrupts, as far as the card's budget goes, and flushes the uplink.
+    pub(in crate::port) fn poll(&mut self, now: Time) -> Polled {
+        self.uplink.set_time(now);
+        let poll = self.card.poll(now, &mut self.bus, &mut self.uplink);
+        self.uplink.flush();
+        Polled { more: poll.more, deadline: poll.deadline }
+    }
+
+    /// Gives the card the link that its uplink has. Returns `true` if that has changed it, so that the PF driver has to see to
+    /// it. Without its uplink the card goes on: its switch needs none.
+    pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
+        if !self.uplink.follow(At { poller, token: UPLINK, now }) {
+            return false;
+        }
+        let before = self.card.link();
+        self.card.set_link(self.uplink.link());
+        self.card.link() != before
+    }
+
+    /// Returns `false` if the uplink has something to be received by now. What comes later wakes the port.
+    pub(in crate::port) fn may_sleep(&mut self) -> bool {
+        self.uplink.may_sleep()
+    }
+
+    /// Returns when the uplink is to be flushed though nothing new happens.
+    pub(in crate::port) fn uplink_deadline(&self) -> Option<Time> {
+        self.uplink.deadline()
+    }
+
+    /// Notes that a descriptor of the uplink is readable.
+    pub(in crate::port) fn set_uplink_readable(&mut self) {
+        self.uplink.set_readable();
+    }
+
+    /// Deletes what the uplink has made in the file system when the port ends.
+    pub(in crate::port) fn own_uplink(&mut self) {
+        self.uplink.own();
+    }
+
+    /// Leaves what the uplink has made in the file system to a successor.
+    pub(in crate::port) fn leave_uplink(&mut self) {
+        self.uplink.leave();
+    }
+
+    /// Copies the port's frames to a capture.
+    pub(in crate::port) fn capture(&mut self, capture: Capture) {
+        self.uplink.capture(capture);
+    }
+
+    /// Returns the uplink's text in the configuration, with its state if it is not up.
+    pub(in crate::port) fn uplink_text(&self) -> String {
+        self.uplink.to_string()
+    }
+
+    /// Returns the uplink's text in the configuration.
+    pub(in crate::port) fn configured_uplink(&self) -> String {
+        self.uplink.configured()
+    }
+
+    /// Returns the uplink's status, if there is one.
+    pub(in crate::port) fn uplink_status(&self, now: Time) -> Option<UplinkStatus> {
+        self.uplink.status(now)
+    }
+
+    /// Sets whether the port's link follows the uplink. Returns the former setting. The card keeps its link until
+    /// [`Self::renew_link`].
+    pub(in crate::port) fn set_link_policy(&mut self, link: PortLink) -> PortLink {
+        self.uplink.set_policy(link)
+    }
+
+    /// Replaces the uplink and returns the former one. If the port cannot wait on the new one, everything stays as it was.
+    pub(in crate::port) fn replace_uplink(
+        &mut self,
+        next: Uplink,
+        poller: &Poller,
+        now: Time,
+    ) -> Result<Uplink, Box<(Uplink, io::Error)>> {
+        self.uplink.replace(next, At { poller, token: UPLINK, now })
+    }
+
+    /// Replaces the stages that frames pass before the uplink, and returns the former ones.
+    pub(in crate::port) fn set_stages(&mut self, stages: Stages) -> Stages {
+        self.uplink.set_stages(stages)
+    }
+
+    /// Gives the card the uplink's link. The PF driver's next visit finds it.
+    pub(in crate::port) fn renew_link(&mut self) {
+        self.card.set_link(self.uplink.link());
+    }
+
+    /// Drops or forwards link-local frames of guests from now on. Returns the former setting.
+    pub(in crate::port) fn set_link_local(&mut self, link_local: LinkLocal) -> LinkLocal {
+        self.card.forward_link_local(link_local == LinkLocal::Forward);
+        std::mem::replace(&mut self.link_local, link_local)
+    }
+
+    /// Shows a VF the link that the PF driver has decided on, or none while its client is let go (`hidden`).
+    pub(in crate::port) fn show_link(
+        &mut self,
+        vf: VfIndex,
+        hidden: bool,
+        now: Time,
+    ) -> Result<(), PolicyError> {
+        self.card.show_link(vf, hidden, &mut self.bus, now)
+    }
+
+    /// Tells a VF's driver to look at its link.
+    pub(in crate::port) fn notify(&mut self, vf: VfIndex, now: Time) {
+        self.card.notify(vf, &mut self.bus, now);
+    }
+
+    /// Gives the port and its VFs, by index, these policies, all of them or none.
+    pub(in crate::port) fn carry(
+        &mut self,
+        port: &PortPolicy,
+        vfs: &[VfPolicy],
+        now: Time,
+    ) -> Result<(), RefusedPolicy> {
+        self.card.carry(port, vfs, &mut self.bus, now)
+    }
+
+    /// Quarantines a VF for the administrator, or releases it.
+    pub(in crate::port) fn quarantine(&mut self, vf: VfIndex, on: bool, now: Time) {
+        self.card.quarantine(vf, on, &mut self.bus, now);
+    }
+
+    /// Gives the bus one VF more.
+    pub(in crate::port) fn add_vf(&mut self, means: Means) {
+        self.bus.add_vf(means);
+    }
+
+    /// Takes the last VF from the bus, with its share of the process.
+    pub(in crate::port) fn remove_vf(&mut self) {
+        self.bus.remove_vf();
+    }
+
+    /// Resets the card and sets it up again. Guests are told before.
+    pub(in crate::port) fn reset(&mut self, now: Time) -> Result<(), CardRefusal> {
+        self.card.reset(&mut self.bus, &mut self.uplink, now)
+    }
+
+    /// Tells the drivers of VFs that the port ends.
+    pub(in crate::port) fn remove(&mut self, now: Time) {
+        self.card.remove(&mut self.bus, now);
+    }
+
+    /// Encodes the whole card with what is known of the functions, for a successor.
+    pub(in crate::port) fn save_all(
+        &mut self,
+        watched: Time,
+        functions: Vec<ClientState>,
+        now: Time,
+    ) -> Result<Vec<u8>, StateError> {
+        self.card.save_all(watched, functions, &mut self.bus, now)
+    }
+}

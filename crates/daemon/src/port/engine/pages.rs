@@ -1,0 +1,55 @@
+//! Memory of the pages of BAR0 that a client may map, as long as BAR0, so that offsets are the same in both. Left out: what a
+//! store means (`nic::doorbell`, `avf_nic::doorbell`).
+
+use host::shared::{SharedMemory, SharedMemoryError};
+use pcie::pages::Pages;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// The memory.
+#[derive(Debug)]
+pub(in crate::port) struct PageMemory(SharedMemory);
+
+impl PageMemory {
+    /// Creates memory of this length in bytes.
+    pub(in crate::port) fn new(length: u64) -> Result<Self, SharedMemoryError> {
+        SharedMemory::new(length).map(Self)
+    }
+
+    /// Opens a predecessor's memory. Returns `None` if it has another length, or is none.
+    pub(in crate::port) fn adopt(fd: OwnedFd, length: u64) -> Option<Self> {
+        let memory = SharedMemory::adopt(fd).ok()?;
+        (memory.memory().len() == length).then_some(Self(memory))
+    }
+
+    /// Returns a copy of the descriptor.
+    pub(in crate::port) fn fd(&self) -> io::Result<OwnedFd> {
+        self.0.as_fd().try_clone_to_owned()
+    }
+
+    /// Stores bytes of any length. Bytes outside of the memory are dropped.
+    pub(in crate::port) fn write(&self, offset: u64, data: &[u8]) {
+        let _ = self.0.memory().write(offset, data);
+    }
+}
+
+impl Pages for PageMemory {
+    fn load(&self, offset: u32) -> u32 {
+        self.0.memory().load_dword(offset.into()).unwrap_or(u32::MAX)
+    }
+
+    fn load_run(&self, offset: u32, into: &mut [u32]) {
+        if self.0.memory().load_dwords(offset.into(), into).is_err() {
+            into.fill(u32::MAX);
+        }
+    }
+
+    fn store(&self, offset: u32, value: u32) {
+        // The memory is as long as the BAR, and sealed against a change of its length.
+        let _ = self.0.memory().store_dword(offset.into(), value);
+    }
+
+    fn replace(&self, offset: u32, old: u32, new: u32) -> bool {
+        self.0.memory().replace_dword(offset.into(), old, new).unwrap_or(true)
+    }
+}

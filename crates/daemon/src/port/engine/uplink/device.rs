@@ -1,0 +1,282 @@
+//! A network interface as the port's thread has it: frames, and the link that follows. Nothing here waits for the
+//! kernel's lock on interfaces: attaching, asking and letting go are the watcher's (`watch`), which holds the device as
+//! well. Left out: what a frame passes through (`tap`, `packet`).
+
+use super::UplinkError;
+use super::interface::{Device, Received, kept_as};
+use super::kind::{At, Kind, Maker};
+use super::record::Record;
+use super::watch::{News, Seen, Watch};
+use crate::control::uplink::{UplinkState, UplinkStatus};
+use host::packet::Lost;
+use host::poll::{Interest, Poller};
+use host::tap::InterfaceName;
+use i82576::Time;
+use nic::{Sealed, Uncut};
+use offload::headers::ETHERNET_HEADER;
+use plane::bytes::be16;
+use plane::tag::{OUTERMOST, TAG};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of a frame beside its payload: the header of Ethernet, and a VLAN tag. Linux forwards as many, tagged or not.
+const HEADERS: usize = ETHERNET_HEADER + TAG;
+/// Types of the outermost VLAN tag that Linux takes off a frame (IEEE 802.1Q and 802.1ad).
+const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
+
+/// How soon a device is flushed again that had no room for all frames.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// Bad frames that one call passes over: a sender of nothing else must not hold the port up.
+const PASSED_OVER: usize = 32;
+
+/// A port's interface.
+#[derive(Debug)]
+pub(super) struct DeviceUplink<D: Device> {
+    /// As configured.
+    name: InterfaceName,
+    /// `None` while it is gone.
+    device: Option<Arc<D>>,
+    burst: D::Burst,
+    /// The device may hold frames: it was reported readable and has not been found empty since.
+    readable: bool,
+    /// It cannot be read any more.
+    broken: bool,
+    /// As it was last seen.
+    seen: Seen,
+    /// The longest frame that it takes, bytes.
+    longest: usize,
+    /// When it is to be flushed again, since it had no room for all.
+    again: Option<Time>,
+    record: Record,
+    watch: Watch<D>,
+}
+
+impl<D: Device> DeviceUplink<D> {
+    /// Attaches to the interface, and has it watched from now on and kept in the port's vault. One that a predecessor had
+    /// and that is gone is waited for: guests keep their VFs meanwhile.
+    pub(super) fn open(
+        name: &InterfaceName,
+        terms: &D::Terms,
+        with: &Maker<'_>,
+    ) -> Result<Self, UplinkError> {
+        // A host of an earlier version has kept it under the shorter name.
+        let kept = with.vault.copy_named(&kept_as::<D>(name)).or_else(|| with.vault.copy_named(D::KIND));
+        let device = match kept.map(|fd| D::adopt(fd, name, terms)) {
+            Some(device) => device,
+            None => Some(D::open(name, terms)?),
+        };
+        let device = device.map(|device| {
+            device.set_up();
+            Arc::new(device)
+        });
+        let mut burst = D::Burst::default();
+        if let Some(device) = &device {
+            device.begin(&mut burst);
+        }
+        let (seen, watch) = Watch::start(name, (device.clone(), terms), with)?;
+        let mut uplink = Self {
+            name: name.clone(),
+            longest: longest(&seen, device.as_deref()),
+            device,
+            burst,
+            readable: true,
+            broken: false,
+            again: None,
+            seen,
+            record: Record::new(D::KIND, UplinkState::Up, with.now),
+            watch,
+        };
+        uplink.record.set_state(uplink.state(), with.now);
+        Ok(uplink)
+    }
+
+    fn state(&self) -> UplinkState {
+        match (&self.device, self.seen.up) {
+            (None, _) => UplinkState::Gone,
+            (Some(_), true) => UplinkState::Up,
+            (Some(_), false) => UplinkState::Down,
+        }
+    }
+
+    fn see(&mut self, seen: Seen) {
+        self.longest = longest(&seen, self.device.as_deref());
+        self.seen = seen;
+    }
+
+    fn attach(&mut self, device: Arc<D>, seen: Seen, poller: &Poller, token: u64) {
+        if let Err(error) = poller.add(&*device, token, Interest::READ) {
+            tracing::error!(uplink = self.name.as_str(), %error, "cannot wait for frames of the {}", D::KIND);
+            return self.watch.give_back(device);
+        }
+        D::clear(&mut self.burst);
+        device.begin(&mut self.burst);
+        (self.device, self.readable, self.broken) = (Some(device), true, false);
+        self.see(seen);
+        self.record.reattached();
+    }
+
+    /// Stops using the device, if there is one. Its descriptor would be reported for ever.
+    fn let_go(&mut self, poller: &Poller) {
+        if let Some(device) = self.device.take() {
+            self.record.drops.missed += device.missed();
+            // The watcher closes the descriptor, which removes it from the poller too; a failure here has no
+            // consequence.
+            let _ = poller.remove(&*device);
+            self.seen.interface = self.name.to_string();
+            // So that the watcher's is the last part of it.
+            D::clear(&mut self.burst);
+            self.watch.give_back(device);
+        }
+    }
+
+    /// Checks a frame of `length` bytes against the longest that the interface takes.
+    fn is_too_long(&self, length: usize, tagged: bool) -> bool {
+        let on_top = if D::TAG_ON_TOP && tagged { TAG } else { 0 };
+        length > self.longest.saturating_add(on_top)
+    }
+
+    fn count(&mut self, lost: Lost) -> bool {
+        self.record.drops.too_long += lost.too_long;
+        self.record.drops.no_room += lost.no_room;
+        self.record.drops.no_link += lost.no_link;
+        lost == Lost::default()
+    }
+}
+
+impl<D: Device> Kind for DeviceUplink<D> {
+    fn join(&mut self, At { poller, token, .. }: At<'_>) -> io::Result<()> {
+        self.readable = true;
+        self.device.as_ref().map_or(Ok(()), |device| poller.add(&**device, token, Interest::READ))
+    }
+
+    fn part(&mut self, poller: &Poller) {
+        if let Some(device) = &self.device {
+            // A device that is not waited on is as good.
+            let _ = poller.remove(&**device);
+        }
+    }
+
+    fn set_readable(&mut self) {
+        self.readable = true;
+    }
+
+    /// Takes note of what the watcher has seen, and lets go of a device that cannot be read any more.
+    fn follow(&mut self, At { poller, token, now }: At<'_>) -> bool {
+        let mut happened = std::mem::take(&mut self.broken);
+        if happened {
+            self.let_go(poller);
+        }
+        while let Some(news) = self.watch.news() {
+            happened = true;
+            match news {
+                News::Seen(seen) => self.see(seen),
+                News::Gone => self.let_go(poller),
+                News::Attached(device, seen) => {
+                    self.let_go(poller);
+                    self.attach(device, seen, poller, token);
+                }
+            }
+        }
+        self.record.set_state(self.state(), now);
+        happened
+    }
+
+    /// As the interface's: set up, and with a carrier.
+    fn link(&self) -> bool {
+        self.record.state() == UplinkState::Up && self.seen.carrier != Some(false)
+    }
+
+    fn status(&self, now: Time) -> Option<UplinkStatus> {
+        let there = self.device.is_some();
+        let mut status = self.record.status(self.seen.interface.clone(), now);
+        status.carrier = self.seen.carrier.filter(|_| there);
+        status.mtu = self.seen.mtu.filter(|_| there);
+        status.mode = self.device.as_ref().and_then(|device| device.mode());
+        status.drops.missed += self.device.as_ref().map_or(0, |device| device.missed());
+        Some(status)
+    }
+
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        let tagged = be16(frame, OUTERMOST).is_some_and(|kind| TAG_TYPES.contains(&kind));
+        if self.is_too_long(frame.len(), tagged) {
+            self.record.drops.too_long += 1;
+            return false;
+        }
+        let lost = match self.device.as_ref().filter(|_| self.seen.up) {
+            Some(device) => device.transmit(&mut self.burst, frame),
+            None => Lost { no_link: 1, ..Lost::default() },
+        };
+        self.count(lost)
+    }
+
+    fn takes_uncut(&self) -> bool {
+        self.device.as_ref().is_some_and(|device| device.takes_uncut())
+    }
+
+    /// What is lost of it is lost as so many frames as it would have been cut into.
+    fn transmit_uncut(&mut self, packet: &[u8], uncut: &Uncut) -> bool {
+        let frames = uncut.frames(packet.len());
+        if self.is_too_long(uncut.longest(), uncut.l3 > ETHERNET_HEADER) {
+            self.record.drops.too_long += frames;
+            return false;
+        }
+        let Lost { too_long, no_room, no_link } = match self.device.as_ref().filter(|_| self.seen.up) {
+            Some(device) => device.transmit_uncut(&mut self.burst, packet, uncut),
+            None => Lost { no_link: 1, ..Lost::default() },
+        };
+        self.count(Lost { too_long: too_long * frames, no_room: no_room * frames, no_link: no_link * frames })
+    }
+
+    fn sealed(&self) -> Option<Sealed> {
+        D::sealed(&self.burst)
+    }
+
+    fn flush(&mut self, now: Time) {
+        if let Some(device) = &self.device {
+            let lost = device.flush(&mut self.burst);
+            self.count(lost);
+        }
+        self.again = D::has_left(&self.burst).then(|| now + AGAIN);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.again.filter(|_| self.seen.up && self.device.is_some())
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        let device = self.device.as_ref().filter(|_| self.readable)?;
+        for _ in 0..PASSED_OVER {
+            match device.receive(&mut self.burst, into) {
+                Ok(Received::Frame(length)) => return Some(length),
+                Ok(Received::Malformed) => self.record.drops.malformed += 1,
+                Ok(Received::Empty) => {
+                    self.readable = false;
+                    return None;
+                }
+                Err(_) => {
+                    (self.readable, self.broken) = (false, true);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// After bad frames alone there may be more.
+    fn may_sleep(&mut self) -> bool {
+        !self.readable || self.device.is_none()
+    }
+
+    fn retire(self: Box<Self>) {
+        let Self { watch, .. } = *self;
+        watch.retire();
+    }
+}
+
+/// The longest frame, bytes. Where the MTU is not known, the interface may take any.
+fn longest<D: Device>(seen: &Seen, device: Option<&D>) -> usize {
+    let device = device.map_or(usize::MAX, Device::longest);
+    seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS).min(device)
+}

@@ -1,0 +1,196 @@
+//! What passes an uplink, written to a file as pcapng, by a thread of its own: the port's thread puts frames into a ring and
+//! goes on. A writer that is too slow, or whose disk is full, loses frames from the recording and none from the port.
+//!
+//! A file that is there gets one more section, so that a host that starts anew goes on with it. Left out: filters, and
+//! limits of the file's length.
+
+use super::UplinkError;
+use super::kind::Maker;
+use crate::pcapng::{self, Packet, Way};
+use crate::ring;
+use host::confine::Prepared;
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Bytes that wait for the writer.
+const RING: usize = 4 << 20;
+/// The longest packet: one that is not cut into segments yet.
+const LONGEST: usize = 1 << 17;
+/// Bytes that are written at once.
+const BATCH: usize = 1 << 18;
+/// How long the writer sleeps when nobody wakes it.
+const NAP: Duration = Duration::from_millis(500);
+/// What each pcapng file begins with.
+const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// Before each frame in the ring: when it passed, nanoseconds since 1970, and which way.
+const HEAD: usize = 9;
+
+/// What both threads know.
+#[derive(Debug, Default)]
+struct Shared {
+    stops: AtomicBool,
+    /// Frames that the writer could not write.
+    failed: AtomicU64,
+}
+
+/// The port's end.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    sender: Producer<u8>,
+    /// Something was put in since the writer was last woken.
+    put: bool,
+    /// Frames for which the ring had no room.
+    full: u64,
+    shared: Arc<Shared>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Recorder {
+    pub(super) fn start(path: &Path, with: &Maker<'_>) -> Result<Self, UplinkError> {
+        let named = |source| UplinkError::Record { path: path.to_owned(), source };
+        let file = Whole(open(path).map_err(named)?);
+        let name = format!("{}-record", with.vault.port());
+        Self::writing(file, &name, path, with.watcher)
+    }
+
+    fn writing(mut file: Whole, name: &str, path: &Path, confined: &Prepared) -> Result<Self, UplinkError> {
+        let begin = beginning().and_then(|begin| file.write_all(&begin));
+        begin.map_err(|source| UplinkError::Record { path: path.to_owned(), source })?;
+        let (sender, receiver) = RingBuffer::new(RING);
+        let shared = Arc::new(Shared::default());
+        let (path, theirs) = (path.to_owned(), shared.clone());
+        let writer = confined.spawn(name, move || write(file, &path, receiver, &theirs))?;
+        Ok(Self { sender, put: false, full: 0, shared, writer: Some(writer) })
+    }
+
+    /// A frame passes.
+    pub(super) fn note(&mut self, way: Way, frame: &[u8]) {
+        let put = ring::put(&mut self.sender, [&pcapng::time().to_ne_bytes(), &[way as u8], frame]);
+        self.put |= put;
+        self.full += u64::from(!put);
+    }
+
+    /// The writer has something to write.
+    pub(super) fn flush(&mut self) {
+        if std::mem::take(&mut self.put)
+            && let Some(writer) = &self.writer
+        {
+            // A system call only if it sleeps.
+            writer.thread().unpark();
+        }
+    }
+
+    /// Frames that are not in the file.
+    pub(super) fn lost(&self) -> u64 {
+        self.full + self.shared.failed.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.shared.stops.store(true, Ordering::Release);
+        if let Some(writer) = self.writer.take() {
+            writer.thread().unpark();
+            if writer.join().is_err() {
+                tracing::error!("the writer of a recording had panicked");
+            }
+        }
+    }
+}
+
+/// A recording that has each write whole or not at all: half a block would spoil what a later host writes behind it.
+#[derive(Debug)]
+struct Whole(File);
+
+impl Write for Whole {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let length = self.0.metadata()?.len();
+        // What cannot be shortened either stays as it is: the disk has failed.
+        self.0.write_all(bytes).inspect_err(|_| drop(self.0.set_len(length)))
+    }
+}
+
+/// A file to go on with, or a new one, which has guests' frames and so is for nobody else.
+fn open(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file that can be recorded to; name another"));
+    }
+    let mut begin = [0; MAGIC.len()];
+    match file.read(&mut begin)? {
+        0 => Ok(file),
+        _ if begin == MAGIC => Ok(file),
+        _ => Err(io::Error::other("it is there and no pcapng file; name another, or move it away")),
+    }
+}
+
+/// A section, and its one interface.
+fn beginning() -> io::Result<Vec<u8>> {
+    Ok([pcapng::section()?, pcapng::interface(None)?].concat())
+}
+
+/// The block of a packet, as it is in the ring.
+fn block(noted: &[u8]) -> io::Result<Vec<u8>> {
+    let (head, frame) = noted.split_first_chunk::<HEAD>().ok_or(io::ErrorKind::InvalidData)?;
+    let [time @ .., way] = head;
+    pcapng::packet(&Packet {
+        interface: 0,
+        time: u64::from_ne_bytes(*time),
+        way: if *way == Way::In as u8 { Way::In } else { Way::Out },
+        length: frame.len() as u32,
+        data: frame,
+        comment: None,
+        missing: 0,
+    })
+}
+
+/// The writer. Frames that cannot be written are counted; the first failure is logged.
+fn write(mut file: impl Write, path: &Path, mut receiver: Consumer<u8>, shared: &Shared) {
+    let (mut place, mut batch, mut failed) = (vec![0; LONGEST], Vec::with_capacity(BATCH + LONGEST), false);
+    loop {
+        let stops = shared.stops.load(Ordering::Acquire);
+        let mut frames = 0;
+        batch.clear();
+        while batch.len() < BATCH
+            && let Some(length) = ring::take(&mut receiver, &mut place)
+        {
+            frames += 1;
+            if let Ok(block) = block(&place[..length]) {
+                batch.extend(block);
+            }
+        }
+        // After a failure nothing more is written: a recording with gaps would say what was not.
+        let written = if failed { Err(io::ErrorKind::Other.into()) } else { file.write_all(&batch) };
+        if let Err(error) = written
+            && frames > 0
+        {
+            shared.failed.fetch_add(frames, Ordering::Relaxed);
+            if !std::mem::replace(&mut failed, true) {
+                tracing::error!(path = %path.display(), %error, "the recording ends; the port goes on");
+            }
+        }
+        match (frames, stops) {
+            (0, true) => return,
+            (0, false) => std::thread::park_timeout(NAP),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! A recording, pcap or pcapng, that is played to the port as it was recorded: a thread of its own reads the file and hands
+//! frames over when their time has come, counted from the first. What the port sends is dropped. After the last frame the
+//! link stays.
+//!
+//! A file is not trusted: a broken block ends the replay, and the log says so. Left out: playing it twice.
+
+mod recording;
+
+use super::UplinkError;
+use super::kind::{Kind, Maker};
+use super::record::Record;
+use crate::control::uplink::{UplinkState, UplinkStatus};
+use crate::ring;
+use host::poll::Waker;
+use i82576::Time;
+use pcap_parser::traits::PcapReaderIterator;
+use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
+use recording::{Found, Recording};
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Bytes that wait for the port.
+const RING: usize = 1 << 20;
+/// Bytes of the file that are looked at; no block may be longer.
+const WINDOW: usize = 1 << 20;
+/// Pause of the reader before it tries again to hand a frame to a busy port.
+const NAP: Duration = Duration::from_millis(1);
+
+/// State that both threads share.
+#[derive(Debug, Default)]
+struct Shared {
+    stops: AtomicBool,
+    /// Packets that are no whole Ethernet frames.
+    malformed: AtomicU64,
+}
+
+/// The port's end.
+#[derive(Debug)]
+pub(super) struct Replay {
+    path: PathBuf,
+    receiver: Consumer<u8>,
+    record: Record,
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+}
+
+type Pcap = Box<dyn PcapReaderIterator + Send>;
+
+impl Replay {
+    pub(super) fn open(path: &Path, with: &Maker<'_>) -> Result<Self, UplinkError> {
+        let named = |source| UplinkError::Replay { path: path.to_owned(), source };
+        let file = regular(path).map_err(named)?;
+        let pcap = create_reader(WINDOW, file).map_err(|error| named(problem(&error)))?;
+        let (sender, receiver) = RingBuffer::new(RING);
+        let shared = Arc::new(Shared::default());
+        let player = Player {
+            sender,
+            shared: shared.clone(),
+            port: with.port.clone(),
+            path: path.to_owned(),
+            begin: None,
+            is_foreign: false,
+        };
+        let name = format!("{}-replay", with.vault.port());
+        let reader = with.watcher.spawn(&name, move || player.run(pcap))?;
+        let record = Record::new("replay", UplinkState::Up, with.now);
+        Ok(Self { path: path.to_owned(), receiver, record, shared, reader: Some(reader) })
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        self.shared.stops.store(true, Ordering::Release);
+        if let Some(reader) = self.reader.take() {
+            reader.thread().unpark();
+            if reader.join().is_err() {
+                tracing::error!("the reader of a replay had panicked");
+            }
+        }
+    }
+}
+
+impl Kind for Replay {
+    fn link(&self) -> bool {
+        true
+    }
+
+    fn status(&self, now: Time) -> Option<UplinkStatus> {
+        let mut status = self.record.status(self.path.display().to_string(), now);
+        status.drops.malformed += self.shared.malformed.load(Ordering::Relaxed);
+        Some(status)
+    }
+
+    fn transmit(&mut self, _frame: &[u8]) -> bool {
+        self.record.drops.no_room += 1;
+        false
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        ring::take(&mut self.receiver, into)
+    }
+
+    fn may_sleep(&mut self) -> bool {
+        self.receiver.is_empty()
+    }
+}
+
+/// Opens a regular file. To open a pipe would wait for a writer.
+fn regular(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    File::open(path)
+}
+
+/// Why a file cannot be played.
+fn problem<T>(error: &PcapError<T>) -> io::Error {
+    io::Error::other(match error {
+        PcapError::HeaderNotRecognized | PcapError::Eof => "it is neither a pcap nor a pcapng file",
+        PcapError::UnexpectedEof | PcapError::Incomplete(_) => "it ends in the middle of a block",
+        PcapError::BufferTooSmall => "it has a block of more than a megabyte",
+        PcapError::ReadError => "it cannot be read",
+        PcapError::NomError(..) | PcapError::OwnedNomError(..) => "a block in it is broken",
+    })
+}
+
+/// The thread.
+struct Player {
+    sender: Producer<u8>,
+    shared: Arc<Shared>,
+    port: Waker,
+    path: PathBuf,
+    /// When the first frame with a time was played, and its time in the file, in nanoseconds.
+    begin: Option<(Instant, i128)>,
+    /// Packets of another link type than Ethernet were reported.
+    is_foreign: bool,
+}
+
+impl Player {
+    fn run(mut self, mut pcap: Pcap) {
+        let mut recording = Recording::default();
+        let path = self.path.display().to_string();
+        while !self.stops() {
+            let exhausted = pcap.reader_exhausted();
+            let read = match pcap.next() {
+                Ok((length, block)) => {
+                    self.play(&block, &mut recording);
+                    Ok(Some(length))
+                }
+                Err(PcapError::Eof) => {
+                    tracing::info!(path, "the replay has come to its end");
+                    return;
+                }
+                Err(PcapError::Incomplete(_)) if !exhausted => Ok(None),
+                Err(error) => Err(problem(&error)),
+            };
+            let gone_on = match read {
+                Ok(Some(length)) => {
+                    pcap.consume(length);
+                    Ok(())
+                }
+                Ok(None) => pcap.refill().map_err(|error| problem(&error)),
+                Err(error) => Err(error),
+            };
+            if let Err(why) = gone_on {
+                return self.give_up(&why);
+            }
+        }
+    }
+
+    fn give_up(&self, why: &io::Error) {
+        self.shared.malformed.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(path = %self.path.display(), %why, "the replay ends; the port continues without it");
+    }
+
+    fn stops(&self) -> bool {
+        self.shared.stops.load(Ordering::Acquire)
+    }
+
+    /// Plays the frame of a block, if it has one.
+    fn play(&mut self, block: &PcapBlockOwned<'_>, recording: &mut Recording) {
+        match recording.take(block) {
+            Found::Frame(frame, time) => self.frame(frame, time),
+            Found::Malformed => drop(self.shared.malformed.fetch_add(1, Ordering::Relaxed)),
+            Found::Nothing => {}
+        }
+        if let Some(link_type) = recording.foreign_link_type().filter(|_| !self.is_foreign) {
+            self.is_foreign = true;
+            let path = self.path.display();
+            tracing::warn!(%path, link_type, "packets of other link types than Ethernet (1) are not played");
+        }
+    }
+
+    /// Hands a frame over when its time has come and the port has room for it. A frame without a time follows the one before it.
+    fn frame(&mut self, frame: &[u8], time: Option<i128>) {
+        let mut now = Instant::now();
+        let due = time.and_then(|time| {
+            let (begin, first) = *self.begin.get_or_insert((now, time));
+            let since = u64::try_from((time - first).max(0)).unwrap_or(u64::MAX);
+            begin.checked_add(Duration::from_nanos(since))
+        });
+        let due = due.unwrap_or(now);
+        while !self.stops() {
+            let early = due.saturating_duration_since(now);
+            if !early.is_zero() {
+                std::thread::park_timeout(early);
+            } else if ring::put(&mut self.sender, [frame]) {
+                return self.port.wake();
+            } else {
+                std::thread::park_timeout(NAP);
+            }
+            now = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! A UNIX stream socket to another process that carries frames: QEMU's `-netdev stream`, passt, a script.
+//!
+//! The port's thread never waits for the peer. What a peer does not read is kept up to a bound, and then frames are
+//! dropped. A peer that sends a length that no frame has is let go, since nothing behind it can be read. A peer that is gone
+//! takes the port's link along, and the next one brings it back (`dial`).
+//!
+//! A successor of this process listens on the same socket, or connects anew: a peer sees the stream end. Half a frame that
+//! one process has read is of no use to another.
+
+mod dial;
+mod framing;
+
+use super::UplinkError;
+use super::kind::{At, Kind, Maker};
+use super::record::Record;
+use crate::config::uplink::Stream as Place;
+use crate::control::uplink::{UplinkState, UplinkStatus};
+use dial::Dial;
+pub(super) use dial::LISTENER;
+use framing::{Inbox, Next, Outbox};
+use host::poll::{Interest, Poller};
+use host::socket::{Access, FdBatch, Received, Sent, Stream};
+use i82576::Time;
+use std::io;
+
+/// Bad frames that are passed over in one round: a peer that sends nothing else must not hold the port up.
+const PASSED_OVER: u32 = 64;
+
+/// A port's stream.
+#[derive(Debug)]
+pub(super) struct StreamUplink {
+    place: Place,
+    peer: Option<Stream>,
+    /// Why the peer is to be let go.
+    broken: Option<&'static str>,
+    /// The socket may hold bytes.
+    readable: bool,
+    /// The port waits for room in the socket.
+    waits_for_room: bool,
+    inbox: Inbox,
+    outbox: Outbox,
+    /// Descriptors that came with the bytes, which none should.
+    fds: FdBatch,
+    passed_over: u32,
+    met: bool,
+    record: Record,
+    dial: Dial,
+}
+
+impl StreamUplink {
+    /// Has peers come from now on. Who may connect to a listening socket is `access`.
+    pub(super) fn open(place: &Place, access: Access, with: &Maker<'_>) -> Result<Self, UplinkError> {
+        Ok(Self {
+            place: place.clone(),
+            peer: None,
+            broken: None,
+            readable: false,
+            waits_for_room: false,
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            fds: FdBatch::new(),
+            passed_over: 0,
+            met: false,
+            record: Record::new("stream", UplinkState::Gone, with.now),
+            dial: Dial::start(place, access, with)?,
+        })
+    }
+
+    fn path(&self) -> String {
+        let (Place::Connect(path) | Place::Listen(path)) = &self.place;
+        path.display().to_string()
+    }
+
+    fn begin(&mut self, peer: Stream, poller: &Poller, token: u64) {
+        if let Err(error) = poller.add(&peer, token, Interest::READ) {
+            tracing::error!(uplink = self.path(), %error, "cannot wait for frames of the peer");
+            return self.dial.give_back(peer, FdBatch::new(), "it cannot be waited for");
+        }
+        self.inbox.clear();
+        self.outbox.clear();
+        (self.peer, self.readable, self.waits_for_room) = (Some(peer), true, false);
+        if std::mem::replace(&mut self.met, true) {
+            self.record.reattached();
+        }
+    }
+
+    fn end(&mut self, poller: &Poller, why: &'static str) {
+        if let Some(peer) = self.peer.take() {
+            // The other thread closes it, which removes it from the poller too; a failure here has no consequence.
+            let _ = poller.remove(&peer);
+            self.record.drops.malformed += u64::from(self.inbox.has_part());
+            self.dial.give_back(peer, std::mem::take(&mut self.fds), why);
+        }
+    }
+
+    /// Has the poller report room exactly while something waits for it.
+    fn wait_for_room(&mut self, poller: &Poller, token: u64) {
+        let wanted = !self.outbox.pending().is_empty();
+        if let Some(peer) = self.peer.as_ref().filter(|_| wanted != self.waits_for_room) {
+            let interest = if wanted { Interest::BOTH } else { Interest::READ };
+            match poller.modify(peer, token, interest) {
+                Ok(()) => self.waits_for_room = wanted,
+                Err(_) => self.broken = Some("it cannot be waited for"),
+            }
+        }
+    }
+
+    /// Reads what the socket has; `false` if that is nothing.
+    fn read(&mut self) -> bool {
+        let Some(peer) = self.peer.as_ref().filter(|_| self.readable && self.broken.is_none()) else {
+            return false;
+        };
+        match peer.recv(self.inbox.room(), &mut self.fds) {
+            Ok(Received::Bytes(count)) => {
+                self.inbox.received(count);
+                if self.fds.is_empty() {
+                    return true;
+                }
+                self.broken = Some("it has sent descriptors");
+            }
+            Ok(Received::WouldBlock) => {}
+            Ok(Received::Closed) => self.broken = Some("it has closed the stream"),
+            Err(_) => self.broken = Some("its stream cannot be read"),
+        }
+        self.readable = false;
+        false
+    }
+}
+
+impl Kind for StreamUplink {
+    fn join(&mut self, At { poller, token, .. }: At<'_>) -> io::Result<()> {
+        self.readable = true;
+        self.waits_for_room = false;
+        self.peer.as_ref().map_or(Ok(()), |peer| poller.add(peer, token, Interest::READ))
+    }
+
+    fn part(&mut self, poller: &Poller) {
+        if let Some(peer) = &self.peer {
+            // A stream that is not waited on is as good.
+            let _ = poller.remove(peer);
+        }
+    }
+
+    fn set_readable(&mut self) {
+        self.readable = true;
+    }
+
+    fn follow(&mut self, At { poller, token, now }: At<'_>) -> bool {
+        if let Some(why) = self.broken.take() {
+            self.end(poller, why);
+        }
+        while let Some(peer) = self.dial.peer() {
+            self.begin(peer, poller, token);
+        }
+        self.wait_for_room(poller, token);
+        let before = self.record.state();
+        self.record.set_state(if self.peer.is_some() { UplinkState::Up } else { UplinkState::Gone }, now);
+        self.record.state() != before
+    }
+
+    fn link(&self) -> bool {
+        self.record.state() == UplinkState::Up
+    }
+
+    fn status(&self, now: Time) -> Option<UplinkStatus> {
+        Some(self.record.status(self.path(), now))
+    }
+
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        if self.peer.is_none() || self.broken.is_some() {
+            self.record.drops.no_link += 1;
+            return false;
+        }
+        let fits = self.outbox.push(frame);
+        self.record.drops.no_room += u64::from(!fits);
+        fits
+    }
+
+    fn flush(&mut self, _: Time) {
+        self.passed_over = 0;
+        let Some(peer) = self.peer.as_ref().filter(|_| self.broken.is_none()) else { return };
+        if self.outbox.pending().is_empty() {
+            return;
+        }
+        match peer.send(self.outbox.pending(), &[]) {
+            Ok(Sent::Bytes(count)) => self.outbox.sent(count),
+            Ok(Sent::WouldBlock) => {}
+            Ok(Sent::Closed) => self.broken = Some("it has closed the stream"),
+            Err(_) => self.broken = Some("its stream cannot be written to"),
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        loop {
+            if self.broken.is_some() || self.passed_over == PASSED_OVER {
+                return None;
+            }
+            match self.inbox.next(into) {
+                Next::Frame(length) => return Some(length),
+                Next::Malformed => {
+                    self.passed_over += 1;
+                    self.record.drops.malformed += 1;
+                }
+                Next::OutOfStep => {
+                    self.inbox.clear();
+                    self.record.drops.malformed += 1;
+                    self.broken = Some("it has sent a length that no frame has");
+                }
+                Next::Wait => {
+                    if !self.read() {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Bad frames may be all that was looked at, and the end of the stream is dealt with in a round.
+    fn may_sleep(&mut self) -> bool {
+        self.broken.is_none() && !(self.peer.is_some() && self.readable)
+    }
+
+    fn own(&mut self) {
+        self.dial.own();
+    }
+
+    fn leave(&mut self) {
+        self.dial.leave();
+    }
+
+    fn retire(self: Box<Self>) {
+        let Self { dial, .. } = *self;
+        dial.retire();
+    }
+}

@@ -1,0 +1,173 @@
+//! A tap of either kind, one frame or one packet that is not cut yet to a call: one whose other end is this machine's network
+//! stack, and one whose other end is an interface (macvtap). Left out: the interface behind it (`watch`).
+
+use super::UplinkError;
+use super::interface::{Device, Received};
+use super::offload::{self, Arrival};
+use host::packet::Lost;
+use host::tap::{InterfaceName, Tap, TapError, TapReceived, TapSent};
+use host::vnet::VnetHeader;
+use nic::{Sealed, Uncut};
+use std::fmt::Debug;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::OwnedFd;
+
+/// In what the kinds of tap differ.
+pub(super) trait Source: Debug + Send + Sync + 'static {
+    const KIND: &'static str;
+    /// See [`Device::TAG_ON_TOP`].
+    const TAG_ON_TOP: bool;
+
+    /// Attaches at the port's start.
+    fn open(name: &InterfaceName) -> Result<Tap, TapError>;
+
+    /// Attaches to one that is there; `None` if there is none.
+    fn open_existing(name: &InterfaceName) -> Result<Option<Tap>, TapError>;
+
+    /// Sets it up if that is allowed, where that is the host's to do.
+    fn set_up(_tap: &Tap) {}
+}
+
+/// A tap whose other end is this machine's network stack. What is not there is created.
+#[derive(Debug)]
+pub(super) struct Stack;
+
+impl Source for Stack {
+    const KIND: &'static str = "tap";
+    const TAG_ON_TOP: bool = true;
+
+    fn open(name: &InterfaceName) -> Result<Tap, TapError> {
+        Tap::open(name)
+    }
+
+    fn open_existing(name: &InterfaceName) -> Result<Option<Tap>, TapError> {
+        Tap::open_existing(name)
+    }
+
+    fn set_up(tap: &Tap) {
+        // Somebody else may set the interface up, and may be the only one who is allowed to.
+        if let Err(error) = tap.set_up() {
+            tracing::info!(tap = tap.name().as_str(), %error, "the tap is left as it is");
+        }
+    }
+}
+
+/// A macvtap, which is its administrator's.
+#[derive(Debug)]
+pub(super) struct Macvtap;
+
+impl Source for Macvtap {
+    const KIND: &'static str = "macvtap";
+    /// The tag stays in the frame until the interface below has it.
+    const TAG_ON_TOP: bool = false;
+
+    fn open(name: &InterfaceName) -> Result<Tap, TapError> {
+        Tap::open_macvtap(name)?.ok_or_else(|| TapError::NoMacvtap { name: name.clone() })
+    }
+
+    fn open_existing(name: &InterfaceName) -> Result<Option<Tap>, TapError> {
+        Tap::open_macvtap(name)
+    }
+}
+
+/// A tap that was attached to.
+#[derive(Debug)]
+pub(super) struct TapDevice<S> {
+    tap: Tap,
+    /// It takes packets that are not cut, and gives such. What a kernel without offloads does not know, it does not.
+    offloads: bool,
+    source: PhantomData<S>,
+}
+
+impl<S> TapDevice<S> {
+    fn new(tap: Tap) -> Self {
+        let offloads = tap.take_offloads();
+        if !offloads {
+            let name = tap.name().as_str();
+            tracing::info!(
+                tap = name,
+                "the kernel takes and gives whole frames only: TCP is slower than it could be"
+            );
+        }
+        Self { tap, offloads, source: PhantomData }
+    }
+
+    fn send(&self, header: &VnetHeader, frame: &[u8]) -> Lost {
+        match self.tap.send_with(header, frame) {
+            Ok(TapSent::Sent) => Lost::default(),
+            Ok(TapSent::Full) => Lost { no_room: 1, ..Lost::default() },
+            Ok(TapSent::Down) | Err(_) => Lost { no_link: 1, ..Lost::default() },
+        }
+    }
+}
+
+impl<S> std::os::fd::AsFd for TapDevice<S> {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.tap.as_fd()
+    }
+}
+
+impl<S: Source> Device for TapDevice<S> {
+    const KIND: &'static str = S::KIND;
+    const TAG_ON_TOP: bool = S::TAG_ON_TOP;
+    type Terms = ();
+    type Burst = Arrival;
+
+    fn open(name: &InterfaceName, (): &()) -> Result<Self, UplinkError> {
+        Ok(Self::new(S::open(name)?))
+    }
+
+    fn adopt(fd: OwnedFd, name: &InterfaceName, (): &()) -> Option<Self> {
+        Some(Self::new(Tap::adopt(fd, name).ok()?))
+    }
+
+    fn open_existing(name: &InterfaceName, (): &()) -> Result<Option<Self>, (String, bool)> {
+        let tap = S::open_existing(name)
+            .map_err(|error| (error.to_string(), matches!(error, TapError::NotATap { .. })))?;
+        Ok(tap.map(Self::new))
+    }
+
+    fn interface(&self) -> Option<String> {
+        Some(self.tap.attachment().ok()?.name)
+    }
+
+    fn is_up_elsewhere(&self) -> bool {
+        self.tap.is_up().unwrap_or(false)
+    }
+
+    fn set_up(&self) {
+        S::set_up(&self.tap);
+    }
+
+    fn transmit(&self, _burst: &mut Arrival, frame: &[u8]) -> Lost {
+        self.send(&VnetHeader::default(), frame)
+    }
+
+    fn takes_uncut(&self) -> bool {
+        self.offloads
+    }
+
+    fn transmit_uncut(&self, _burst: &mut Arrival, packet: &[u8], uncut: &Uncut) -> Lost {
+        self.send(&offload::header(uncut), packet)
+    }
+
+    fn receive(&self, arrival: &mut Arrival, into: &mut [u8]) -> io::Result<Received> {
+        if let Some(length) = arrival.take(into) {
+            return Ok(Received::Frame(length));
+        }
+        let TapReceived::Frame(length, header) = self.tap.recv(arrival.place())? else {
+            return Ok(Received::Empty);
+        };
+        let frame = arrival.put(length, &header).ok().and_then(|()| arrival.take(into));
+        Ok(frame.map_or(Received::Malformed, Received::Frame))
+    }
+
+    fn sealed(arrival: &Arrival) -> Option<Sealed> {
+        arrival.sealed()
+    }
+
+    fn clear(arrival: &mut Arrival) {
+        arrival.forget();
+    }
+}

@@ -1,0 +1,118 @@
+//! Both rings of a wire, what the two ports know of each other, and all wires of a host by name. Left out: an end as an uplink.
+
+use super::bell::Bell;
+use host::poll::Waker;
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Bytes on their way in one direction: some 340 long frames, or 7,700 of the shortest.
+pub(super) const CAPACITY: usize = 512 * 1024;
+
+/// The wires between a host's ports, by name. One that no port has any more is gone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wires(Arc<Mutex<BTreeMap<String, Weak<Cable>>>>);
+
+impl Wires {
+    /// Returns the number of wires that a port has.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        lock(&self.0).values().filter(|wire| wire.strong_count() > 0).count()
+    }
+
+    pub(super) fn get(&self, name: &str) -> io::Result<Arc<Cable>> {
+        let mut wires = lock(&self.0);
+        wires.retain(|_, wire| wire.strong_count() > 0);
+        if let Some(wire) = wires.get(name).and_then(Weak::upgrade) {
+            return Ok(wire);
+        }
+        let wire = Arc::new(Cable::new()?);
+        wires.insert(name.to_owned(), Arc::downgrade(&wire));
+        Ok(wire)
+    }
+}
+
+/// Both rings, and what the two ports know of each other.
+#[derive(Debug)]
+pub(super) struct Cable {
+    spare: Mutex<Spare>,
+    /// How often an end was given back: a port that waits for one looks when this has changed.
+    pub(super) given_back: AtomicUsize,
+    pub(super) sides: [Side; 2],
+}
+
+/// What no port has.
+#[derive(Debug)]
+struct Spare {
+    plugs: [Option<Plug>; 2],
+    /// Who waits for one.
+    waiting: Vec<Waker>,
+}
+
+/// One end's halves of the rings.
+#[derive(Debug)]
+pub(super) struct Plug {
+    pub(super) side: usize,
+    pub(super) sender: Producer<u8>,
+    pub(super) receiver: Consumer<u8>,
+}
+
+#[derive(Debug)]
+pub(super) struct Side {
+    /// A port has this end.
+    pub(super) taken: AtomicBool,
+    pub(super) bell: Bell,
+}
+
+impl Cable {
+    fn new() -> io::Result<Self> {
+        let ((there, from_there), (back, from_back)) = (RingBuffer::new(CAPACITY), RingBuffer::new(CAPACITY));
+        let plugs = [
+            Some(Plug { side: 0, sender: there, receiver: from_back }),
+            Some(Plug { side: 1, sender: back, receiver: from_there }),
+        ];
+        let side = || Ok::<_, io::Error>(Side { taken: AtomicBool::new(false), bell: Bell::new()? });
+        Ok(Self {
+            spare: Mutex::new(Spare { plugs, waiting: Vec::new() }),
+            given_back: AtomicUsize::new(0),
+            sides: [side()?, side()?],
+        })
+    }
+
+    /// An end that no port has. What was in the ring was for another, and is dropped. If both are taken, `port` is woken
+    /// when one is given back.
+    pub(super) fn take(&self, port: &Waker) -> Option<Plug> {
+        let mut spare = lock(&self.spare);
+        let Some(mut plug) = spare.plugs.iter_mut().find_map(Option::take) else {
+            spare.waiting.push(port.clone());
+            return None;
+        };
+        if let Ok(stale) = plug.receiver.read_chunk(plug.receiver.slots()) {
+            stale.commit_all();
+        }
+        self.set_taken(plug.side, true);
+        Some(plug)
+    }
+
+    pub(super) fn give_back(&self, plug: Plug) {
+        let mut spare = lock(&self.spare);
+        self.set_taken(plug.side, false);
+        let side = plug.side;
+        spare.plugs[side] = Some(plug);
+        self.given_back.fetch_add(1, Ordering::Release);
+        spare.waiting.drain(..).for_each(|port| port.wake());
+    }
+
+    /// The other port hears of it.
+    fn set_taken(&self, side: usize, taken: bool) {
+        self.sides[side].taken.store(taken, Ordering::Release);
+        self.sides[1 - side].bell.waker().wake();
+    }
+}
+
+/// Nothing is ever left half done under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,180 @@
+//! A wire between two ports of one host: a ring for each direction, with one port that puts frames in and one that takes
+//! them out. No lock and no system call is on a frame's way; a port that sleeps is woken (`bell`).
+//!
+//! The rings are this process's own memory. When a port's thread fails, its end lies there until the port is opened
+//! again; after a hand-over or a crash the successor makes new rings. What was in a ring then is lost, as on a cable that
+//! is unplugged.
+
+mod bell;
+pub(super) mod cable;
+#[cfg(test)]
+mod span;
+#[cfg(test)]
+mod tests;
+
+use super::kind::{At, Kind, Maker};
+use super::record::Record;
+use crate::control::uplink::{UplinkState, UplinkStatus};
+use crate::ring;
+use bell::{Bell, Sleeper, announce, may_sleep};
+use cable::{Cable, Plug};
+use host::poll::{Interest, Poller, Waker};
+use i82576::Time;
+use rtrb::Consumer;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A port's end of a wire.
+#[derive(Debug)]
+pub(super) struct WireEnd {
+    name: String,
+    cable: Arc<Cable>,
+    /// There, once the port waits on it, unless two other ports have the ends as yet.
+    plug: Option<Plug>,
+    /// Wakes this port.
+    port: Waker,
+    /// [`Cable::given_back`] when an end was last asked for.
+    asked: usize,
+    /// Something was put in since the last flush.
+    put: bool,
+    /// The other port was there once.
+    met: bool,
+    record: Record,
+}
+
+impl WireEnd {
+    pub(super) fn new(name: &str, with: &Maker<'_>) -> io::Result<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            cable: with.wires.get(name)?,
+            plug: None,
+            port: with.port.clone(),
+            asked: 0,
+            put: false,
+            met: false,
+            record: Record::new("wire", UplinkState::Gone, with.now),
+        })
+    }
+
+    /// Has an end from now on, if there is one.
+    fn plug_in(&mut self, At { poller, token, .. }: At<'_>) -> io::Result<()> {
+        self.asked = self.cable.given_back.load(Ordering::Acquire);
+        let Some(plug) = self.cable.take(&self.port) else { return Ok(()) };
+        let side = plug.side;
+        self.plug = Some(plug);
+        poller.add(self.cable.sides[side].bell.waker(), token, Interest::READ)
+    }
+
+    fn unplug(&mut self) {
+        if let Some(plug) = self.plug.take() {
+            self.cable.give_back(plug);
+        }
+    }
+
+    /// Whether the other port is there.
+    fn state(&self) -> UplinkState {
+        let other = |plug: &Plug| self.cable.sides[1 - plug.side].taken.load(Ordering::Acquire);
+        if self.plug.as_ref().is_some_and(other) { UplinkState::Up } else { UplinkState::Gone }
+    }
+}
+
+impl Drop for WireEnd {
+    fn drop(&mut self) {
+        self.unplug();
+    }
+}
+
+/// The receiving side of a port's end.
+struct Asleep<'a> {
+    bell: &'a Bell,
+    receiver: &'a Consumer<u8>,
+}
+
+impl Sleeper for Asleep<'_> {
+    fn want(&self, wanted: bool) {
+        self.bell.want(wanted);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.receiver.is_empty()
+    }
+}
+
+impl Kind for WireEnd {
+    fn join(&mut self, at: At<'_>) -> io::Result<()> {
+        self.plug_in(at)?;
+        self.record.set_state(self.state(), at.now);
+        Ok(())
+    }
+
+    fn part(&mut self, poller: &Poller) {
+        if let Some(plug) = &self.plug {
+            // A bell that is not waited on is as good.
+            let _ = poller.remove(self.cable.sides[plug.side].bell.waker());
+        }
+        self.unplug();
+    }
+
+    fn set_readable(&mut self) {
+        if let Some(plug) = &self.plug {
+            self.cable.sides[plug.side].bell.waker().drain();
+        }
+    }
+
+    fn follow(&mut self, at: At<'_>) -> bool {
+        if self.plug.is_none()
+            && self.cable.given_back.load(Ordering::Acquire) != self.asked
+            && let Err(error) = self.plug_in(at)
+        {
+            tracing::error!(wire = self.name, %error, "cannot wait for frames of the wire");
+            self.unplug();
+        }
+        let (before, state) = (self.record.state(), self.state());
+        if before == state {
+            return false;
+        }
+        self.record.set_state(state, at.now);
+        if state == UplinkState::Up && std::mem::replace(&mut self.met, true) {
+            self.record.reattached();
+        }
+        true
+    }
+
+    fn link(&self) -> bool {
+        self.record.state() == UplinkState::Up
+    }
+
+    fn status(&self, now: Time) -> Option<UplinkStatus> {
+        Some(self.record.status(self.name.clone(), now))
+    }
+
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        let there = self.record.state() == UplinkState::Up;
+        let Some(plug) = self.plug.as_mut().filter(|_| there) else {
+            self.record.drops.no_link += 1;
+            return false;
+        };
+        let sent = ring::put(&mut plug.sender, [frame]);
+        self.put |= sent;
+        self.record.drops.no_room += u64::from(!sent);
+        sent
+    }
+
+    fn flush(&mut self, _: Time) {
+        if std::mem::take(&mut self.put)
+            && let Some(plug) = &self.plug
+        {
+            announce(&self.cable.sides[1 - plug.side].bell);
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        ring::take(&mut self.plug.as_mut()?.receiver, into)
+    }
+
+    fn may_sleep(&mut self) -> bool {
+        let Some(plug) = &self.plug else { return true };
+        may_sleep(&Asleep { bell: &self.cable.sides[plug.side].bell, receiver: &plug.receiver })
+    }
+}

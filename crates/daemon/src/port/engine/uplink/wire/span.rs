@@ -1,0 +1,151 @@
+//! A measurement: two ports on a wire, their cards and guests' drivers with them, on one thread and on two. Short slices of
+//! both take turns, and a pair of slices counts only if every thread had its processor nearly all the time: who waits for
+//! the other because that one is not running measures the scheduler. Left out: sockets and memory of other processes.
+//!
+//! `SOFTIOV_MEASURE=1 cargo test --release -p daemon --lib -- --nocapture two_ports_span`; without the variable it makes
+//! sure with a few slices that it can be measured.
+
+use super::tests::{End, pair};
+use super::*;
+use backplane::Backplane;
+use driver::vf::{Config, TxOffload, Vf};
+use host::cpus::Cpus;
+use i82576::MacAddress;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+const SLICE: Duration = Duration::from_millis(2);
+/// Pairs of slices.
+const PAIRS: usize = 1500;
+const FEW: usize = 20;
+/// How much of a slice a thread must have run.
+const SHARE: f64 = 0.9;
+/// Frames that a guest sends before it looks what has come, and their length.
+const BURST: usize = 32;
+const LENGTH_OF_FRAME: usize = 512;
+
+/// A port with a guest, and its end of the wire.
+struct Half {
+    card: Backplane,
+    vf: Vf,
+    frame: Vec<u8>,
+    end: End,
+}
+
+impl Half {
+    fn new(end: End, own: u8, other: u8) -> Self {
+        let mac = |n| MacAddress([0x02, 0, 0, 0, 1, n]);
+        let mut card = Backplane::with_pf(1).unwrap();
+        let mut vf = Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
+        vf.start(&mut card.vf(0)).unwrap();
+        vf.set_mac(&mut card.vf(0), mac(own)).unwrap();
+        vf.watchdog(&mut card.vf(0));
+        let mut frame = [&mac(other).0[..], &mac(own).0, &[0x88, 0xb5]].concat();
+        frame.resize(LENGTH_OF_FRAME, 0x5a);
+        Self { card, vf, frame, end }
+    }
+
+    /// The guest sends a burst, the port goes round, and the guest takes what has come; how many frames.
+    fn round(&mut self) -> u64 {
+        for _ in 0..BURST {
+            if self.vf.transmit(&mut self.card.vf(0), &self.frame, &TxOffload::default()).is_err() {
+                break;
+            }
+        }
+        self.vf.flush(&mut self.card.vf(0));
+        self.card.poll_on(&mut OnWire(&mut self.end.end));
+        self.end.end.flush(Time::ZERO);
+        let (mut buffer, mut count) = ([0; 2048], 0);
+        while let Ok(Some(_)) = self.vf.receive(&mut self.card.vf(0), &mut buffer) {
+            count += 1;
+        }
+        self.vf.receive_done(&mut self.card.vf(0));
+        self.vf.clean(&mut self.card.vf(0));
+        count
+    }
+}
+
+struct OnWire<'a>(&'a mut WireEnd);
+
+impl nic::Wire for OnWire<'_> {
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        self.0.transmit(frame)
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        self.0.receive(into)
+    }
+}
+
+/// Runs halves on one processor for a slice; frames that arrived, and whether the thread had its processor.
+fn run(halves: &mut [Half], cpu: u32, start: &Barrier) -> (u64, bool) {
+    let _ = Cpus::from_iter([cpu]).pin();
+    start.wait();
+    let (begin, ran, mut count) = (Instant::now(), processor_time(), 0);
+    while begin.elapsed() < SLICE {
+        for _ in 0..4 {
+            count += halves.iter_mut().map(Half::round).sum::<u64>();
+        }
+    }
+    let ran = processor_time() - ran;
+    (count, ran.as_secs_f64() > SHARE * begin.elapsed().as_secs_f64())
+}
+
+/// Time that this thread has had a processor.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The middle of the values, which are in order afterwards.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[test]
+fn two_ports_span_two_processors() {
+    let cpus: Vec<u32> = Cpus::allowed().unwrap().iter().collect();
+    let &[first, second, ..] = &cpus[..] else {
+        return host::test_support::skipped("two_ports_span_two_processors", "there is one processor only");
+    };
+    let pairs = if std::env::var_os("SOFTIOV_MEASURE").is_some() { PAIRS } else { FEW };
+    let (a, b) = pair();
+    let mut halves = [Half::new(a, 1, 2), Half::new(b, 2, 1)];
+    let (mut one, mut two, mut ratios, mut arrived) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for _ in 0..pairs {
+        let ((alone, had), (both, had_both)) =
+            (on_one(&mut halves, first), on_two(&mut halves, [first, second]));
+        arrived += alone;
+        if had && had_both && alone > 0 {
+            let rate = |count: u64| count as f64 / SLICE.as_secs_f64() / 1e6;
+            one.push(rate(alone));
+            two.push(rate(both));
+            ratios.push(both as f64 / alone as f64);
+        }
+    }
+    assert!(arrived > 0, "frames arrive");
+    if let (Some(one), Some(two), Some(ratio)) = (median(&mut one), median(&mut two), median(&mut ratios)) {
+        let (quarter, comparable) = (ratios.len() / 4, ratios.len());
+        println!(
+            "{LENGTH_OF_FRAME} bytes, both directions: one thread {one:.2}, two threads {two:.2} million frames a second; \
+             ratio {ratio:.2}, middle half {:.2} to {:.2}; {comparable} of {pairs} pairs of slices comparable",
+            ratios[quarter],
+            ratios[comparable - 1 - quarter]
+        );
+    }
+}
+
+fn on_one(halves: &mut [Half], cpu: u32) -> (u64, bool) {
+    std::thread::scope(|scope| scope.spawn(|| run(halves, cpu, &Barrier::new(1))).join().unwrap())
+}
+
+fn on_two([left, right]: &mut [Half; 2], cpus: [u32; 2]) -> (u64, bool) {
+    let start = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| run(std::slice::from_mut(left), cpus[0], &start));
+        let this = scope.spawn(|| run(std::slice::from_mut(right), cpus[1], &start));
+        let ((a, had_a), (b, had_b)) = (other.join().unwrap(), this.join().unwrap());
+        (a + b, had_a && had_b)
+    })
+}

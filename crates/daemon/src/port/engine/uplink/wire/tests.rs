@@ -1,0 +1,198 @@
+//! The two ends of a wire, without ports: what goes in comes out, whole and in order, or is counted.
+
+use super::cable::{CAPACITY, Wires};
+use super::*;
+use proptest::prelude::*;
+use std::time::Duration;
+
+const TOKEN: u64 = 7;
+const NOW: Time = Time::from_nanos(1_000_000_000);
+
+/// An end as a port has it.
+pub(super) struct End {
+    pub(super) end: WireEnd,
+    poller: Poller,
+}
+
+fn end(wires: &Wires) -> End {
+    let end = WireEnd {
+        name: "w".to_owned(),
+        cable: wires.get("w").unwrap(),
+        plug: None,
+        port: Waker::new().unwrap(),
+        asked: 0,
+        put: false,
+        met: false,
+        record: Record::new("wire", UplinkState::Gone, NOW),
+    };
+    let mut end = End { end, poller: Poller::new().unwrap() };
+    end.end.join(At { poller: &end.poller, token: TOKEN, now: NOW }).unwrap();
+    end
+}
+
+impl End {
+    fn follow(&mut self) -> bool {
+        self.end.follow(At { poller: &self.poller, token: TOKEN, now: NOW })
+    }
+
+    fn state(&self) -> UplinkState {
+        self.end.status(NOW).unwrap().state
+    }
+
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut frame = vec![0; 10_000];
+        let length = self.end.receive(&mut frame)?;
+        frame.truncate(length);
+        Some(frame)
+    }
+
+    /// Whether the port would be woken.
+    fn is_woken(&mut self) -> bool {
+        self.poller.wait(Some(Duration::ZERO)).unwrap().count() > 0
+    }
+}
+
+/// Two ends that know of each other.
+pub(super) fn pair() -> (End, End) {
+    let wires = Wires::default();
+    let (mut a, mut b) = (end(&wires), end(&wires));
+    for end in [&mut a, &mut b] {
+        end.follow();
+        end.end.set_readable();
+        assert_eq!(end.state(), UplinkState::Up);
+    }
+    (a, b)
+}
+
+#[test]
+fn a_full_wire_drops_and_counts_and_goes_on_when_there_is_room() {
+    let (mut a, mut b) = pair();
+    let frame = [7; 1500];
+    let fits = CAPACITY / (ring::LENGTH + frame.len());
+    let sent = (0..fits + 10).filter(|_| a.end.transmit(&frame)).count();
+    assert_eq!((sent, a.end.status(NOW).unwrap().drops.no_room), (fits, 10));
+    assert_eq!(b.receive().as_deref(), Some(&frame[..]));
+    assert!(a.end.transmit(&frame), "there is room for one");
+    assert_eq!((0..fits).filter(|_| b.receive().is_some()).count(), fits);
+    assert_eq!(b.receive(), None);
+}
+
+#[test]
+fn a_sleeping_port_is_woken_and_one_that_has_frames_does_not_sleep() {
+    let (mut a, mut b) = pair();
+    a.end.transmit(&[1; 60]);
+    a.end.flush(NOW);
+    assert!(!b.is_woken(), "it is awake, and looks by itself");
+    assert!(!b.end.may_sleep(), "a frame is there");
+    assert_eq!(b.receive().map(|frame| frame.len()), Some(60));
+    assert!(b.end.may_sleep());
+    a.end.transmit(&[2; 60]);
+    assert!(!b.is_woken(), "a burst is announced once, at its end");
+    a.end.flush(NOW);
+    assert!(b.is_woken());
+    b.end.set_readable();
+    assert!(!b.is_woken());
+}
+
+#[test]
+fn an_end_that_goes_takes_the_link_and_another_brings_it_back() {
+    let wires = Wires::default();
+    let mut a = end(&wires);
+    assert_eq!(a.state(), UplinkState::Gone);
+    assert!(!a.end.transmit(&[1; 60]) && a.end.status(NOW).unwrap().drops.no_link == 1);
+    for round in 0..3 {
+        let mut b = end(&wires);
+        assert!(a.is_woken() && a.follow() && a.end.link());
+        assert_eq!(a.end.status(NOW).unwrap().reattached, round);
+        b.follow();
+        assert!(a.end.transmit(&[1; 60]));
+        drop(b);
+        assert!(a.follow() && !a.end.link());
+        a.end.set_readable();
+    }
+    let mut b = end(&wires);
+    b.follow();
+    assert_eq!(b.receive(), None, "what was for another is dropped");
+}
+
+#[test]
+fn a_third_port_has_an_end_when_one_is_given_up() {
+    let wires = Wires::default();
+    let (mut a, b, mut c) = (end(&wires), end(&wires), end(&wires));
+    a.follow();
+    assert!(!c.follow() && c.state() == UplinkState::Gone);
+    drop(b);
+    assert!(c.follow() && c.end.link());
+    a.follow();
+    assert!(a.end.link(), "it has another neighbour");
+    assert!(a.end.transmit(&[3; 60]));
+    assert_eq!(c.receive(), Some(vec![3; 60]));
+}
+
+#[test]
+fn a_wire_that_nobody_has_is_made_anew() {
+    let wires = Wires::default();
+    drop(end(&wires));
+    assert_eq!(wires.count(), 0);
+    let (a, b) = (end(&wires), end(&wires));
+    assert!(Arc::ptr_eq(&a.end.cable, &b.end.cable));
+}
+
+#[test]
+fn two_threads_at_once_lose_nothing_that_was_taken() {
+    const FRAMES: u32 = 20_000;
+    let (mut a, mut b) = pair();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for number in 0..FRAMES {
+                let frame = [&number.to_ne_bytes()[..], &[9; 60][..number as usize % 60]].concat();
+                while !a.end.transmit(&frame) {
+                    a.end.flush(NOW);
+                    std::thread::yield_now();
+                }
+                if number % 7 == 0 {
+                    a.end.flush(NOW);
+                }
+            }
+            a.end.flush(NOW);
+            // The other side reads on: the end must not go meanwhile.
+            a
+        });
+        let mut number = 0;
+        while number < FRAMES {
+            while let Some(frame) = b.receive() {
+                assert_eq!(frame[..4], number.to_ne_bytes());
+                assert_eq!(frame.len(), 4 + number as usize % 60);
+                number += 1;
+            }
+            if number < FRAMES && b.end.may_sleep() {
+                // A wake-up that is lost would end here.
+                let woken = b.poller.wait(Some(Duration::from_secs(60))).unwrap().count() > 0;
+                assert!(woken, "asleep at frame {number}");
+                b.end.set_readable();
+            }
+        }
+    });
+}
+
+proptest! {
+    #[test]
+    fn whatever_goes_in_comes_out_in_order(
+        steps in proptest::collection::vec((any::<bool>(), 0..9_800_usize, any::<u8>()), 1..400)
+    ) {
+        let (mut a, mut b) = pair();
+        let mut under_way = std::collections::VecDeque::new();
+        for (send, length, byte) in steps {
+            let frame = vec![byte; length];
+            if send && a.end.transmit(&frame) {
+                under_way.push_back(frame);
+            } else if !send {
+                prop_assert_eq!(b.receive(), under_way.pop_front());
+            }
+        }
+        while let Some(frame) = under_way.pop_front() {
+            prop_assert_eq!(b.receive(), Some(frame));
+        }
+        prop_assert_eq!(b.receive(), None);
+    }
+}

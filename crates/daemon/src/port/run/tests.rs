@@ -1,0 +1,253 @@
+//! A port whose clock a test moves by hand: its deadlines are met by rounds, and no test sleeps for them. Errands are done by
+//! threads of their own, so a round that needs one is repeated until it is done, at the same time of the port.
+
+use super::*;
+use crate::config::{Config, PortConfig};
+use crate::confine::Threads;
+use crate::flight::files::Files;
+use crate::port::{Command, Common, Handle, Programs, Wires};
+use crate::vault::Vault;
+use std::cell::Cell;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use tempfile::TempDir;
+
+/// A clock that stands still between the moves of a test.
+#[derive(Debug, Default)]
+struct HandClock {
+    now: Cell<Time>,
+    /// Time that passes with each reading.
+    tick: Cell<Duration>,
+    readings: Cell<usize>,
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Time {
+        self.readings.set(self.readings.get() + 1);
+        self.now.set(self.now.get() + self.tick.get());
+        self.now.get()
+    }
+}
+
+/// A port of two VFs without an uplink, and what it runs with.
+struct World {
+    port: Port,
+    inbox: Inbox,
+    handle: Handle,
+    clock: HandClock,
+    vault: Vault,
+    /// With the threads and wires that all ports of the host share.
+    host: (Threads, Common),
+    config: PortConfig,
+    _folder: TempDir,
+}
+
+impl World {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Config::parse("[[port]]\nvfs = 2\n").unwrap();
+        let config = Config::check(file, folder.path()).unwrap();
+        let threads = Threads::prepare(&config).unwrap();
+        let common =
+            Common { wires: Wires::default(), programs: Programs::default(), flights: Files::default() };
+        let (vault, (inbox, handle)) = (Vault::default(), Inbox::new().unwrap());
+        let port = Port::open(&config.ports[0], &vault, &inbox, &threads, &common).unwrap();
+        let clock = HandClock::default();
+        clock.now.set(HostClock.now());
+        let (host, config) = ((threads, common), config.ports[0].clone());
+        let mut world = Self { port, inbox, handle, clock, vault, host, config, _folder: folder };
+        // As at the beginning of a run.
+        world.port.succession.note_software(world.port.engine.card_mut());
+        world.round();
+        world
+    }
+
+    /// Puts a successor in the place of the port, which ends without a word.
+    fn succeed(&mut self) {
+        let (threads, common) = &self.host;
+        let successor = Port::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
+        self.clock.now.set(HostClock.now());
+        self.port = successor;
+    }
+
+    /// Takes what the kernel has, and goes round once. Returns how long the port would sleep.
+    fn round(&mut self) -> Option<Duration> {
+        self.port.wait(&self.inbox, Some(Duration::ZERO), &self.clock).unwrap();
+        self.port.obey(&self.inbox, &self.clock);
+        self.port.round(&self.clock)
+    }
+
+    /// Moves the clock, and goes round once.
+    fn round_after(&mut self, time: Duration) -> Option<Duration> {
+        self.clock.now.set(self.clock.now.get() + time);
+        self.round()
+    }
+
+    /// Goes round until threads have done what is waited for. The clock stands still.
+    fn round_until(&mut self, done: impl Fn(&Self) -> bool) {
+        for _ in 0..5_000 {
+            self.round();
+            if done(self) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("the port does not get there");
+    }
+
+    /// Connects a client to VF 0, which is kept for a successor then.
+    fn connect(&mut self) -> UnixStream {
+        let client = UnixStream::connect(&self.config.vfs[0].socket).unwrap();
+        client.set_nonblocking(true).unwrap();
+        self.round_until(|world| world.slot().own.successor.progress().stream != 0);
+        client
+    }
+
+    fn slot(&self) -> &crate::port::clients::slot::Slot {
+        &self.port.clients.slots()[0]
+    }
+
+    fn port_time(&self) -> Time {
+        self.clock.now.get()
+    }
+
+    fn is_connected(&self) -> bool {
+        self.slot().connection().is_some()
+    }
+}
+
+/// A vfio-user message of this command with this body.
+fn message(id: u16, command: u16, body: &[u8]) -> Vec<u8> {
+    let size = 16 + body.len() as u32;
+    let head = [&id.to_le_bytes()[..], &command.to_le_bytes(), &size.to_le_bytes(), &[0; 8]].concat();
+    [&head[..], body].concat()
+}
+
+fn is_at_end(client: &mut UnixStream) -> bool {
+    match client.read(&mut [0; 64]) {
+        Ok(0) => true,
+        Ok(_) => panic!("nothing is sent to this client"),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock, "no reset");
+            false
+        }
+    }
+}
+
+#[test]
+fn idle_port_sleeps_without_a_deadline() {
+    let mut world = World::open();
+    assert_eq!(world.round(), None);
+    assert_eq!(world.round_after(Duration::from_secs(3600)), None);
+}
+
+#[test]
+fn vfs_are_judged_once_a_second() {
+    let mut world = World::open();
+    let judged = world.port.clients.watched();
+    world.round_after(Duration::from_millis(999));
+    assert_eq!(world.port.clients.watched(), judged);
+    world.round_after(Duration::from_millis(1));
+    assert_eq!(world.port.clients.watched(), world.clock.now.get());
+}
+
+#[test]
+fn silence_in_a_message_ends_a_client_after_30_s() {
+    let mut world = World::open();
+    let mut client = world.connect();
+    client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
+    world.round_until(|world| world.slot().connection().is_some_and(|c| c.half(world.port_time()).is_some()));
+    assert_eq!(world.round(), Some(Duration::from_secs(30)), "the port wakes to cut it off");
+    assert_eq!(world.round_after(Duration::from_secs(29)), Some(Duration::from_secs(1)));
+    client.write_all(&[0]).unwrap();
+    assert_eq!(world.round(), Some(Duration::from_secs(30)), "it has sent more");
+    world.round_after(Duration::from_millis(29_999));
+    assert!(world.is_connected() && !is_at_end(&mut client));
+    world.round_after(Duration::from_millis(1));
+    assert!(!world.is_connected() && is_at_end(&mut client));
+}
+
+#[test]
+fn stop_lets_silent_clients_go_in_bounded_time() {
+    let mut world = World::open();
+    let mut client = world.connect();
+    assert!(world.handle.send(Command::Stop));
+    assert_eq!(world.round(), Some(Duration::from_millis(50)), "a silent client is let go then");
+    world.round_after(Duration::from_millis(49));
+    assert!(world.is_connected() && !is_at_end(&mut client));
+    let drain = world.round_after(Duration::from_millis(1));
+    assert!(!world.is_connected() && is_at_end(&mut client));
+    assert_eq!(drain, Some(Duration::from_millis(10)), "its socket is read until it is closed");
+    world.round_after(Duration::from_millis(199));
+    assert!(!world.port.is_over());
+    world.round_after(Duration::from_millis(1));
+    assert!(world.port.is_over(), "a client that keeps its end open is not waited for");
+}
+
+#[test]
+fn visit_to_a_client_ends_with_its_turn() {
+    let mut world = World::open();
+    let mut client = world.connect();
+    let version = message(0, 1, b"\0\0\x01\0{}\0");
+    let unknown = (1..4).flat_map(|id| message(id, 99, &[]));
+    let messages: Vec<u8> = version.into_iter().chain(unknown).collect();
+    client.write_all(&messages).unwrap();
+    // A turn is 20 us, and the clock is read before each message.
+    world.clock.tick.set(Duration::from_micros(6));
+    let handled = |world: &World| world.slot().connection().map_or(0, |c| c.counters().messages);
+    world.round();
+    let first = handled(&world);
+    assert!((1..4).contains(&first), "{first} messages in a turn");
+    world.round();
+    assert!(handled(&world) > first, "the port comes back");
+}
+
+#[test]
+fn idle_round_reads_the_clock_a_few_times() {
+    let mut world = World::open();
+    world.clock.readings.set(0);
+    world.port.round(&world.clock);
+    assert!(world.clock.readings.get() <= 4, "{} readings", world.clock.readings.get());
+}
+
+#[test]
+fn driver_of_a_new_card_is_called_less_and_less_often() {
+    let mut world = World::open();
+    let mut client = world.connect();
+    world.succeed();
+    assert!(world.is_connected(), "the predecessor has died, and its client is served on");
+    let mut wait = Duration::from_millis(5);
+    let mut sleep = world.round().filter(|sleep| !sleep.is_zero()).or_else(|| world.round());
+    // The next wait is at most 3 s.
+    while 2 * wait <= Duration::from_secs(3) {
+        assert_eq!(sleep, Some(wait));
+        sleep = world.round_after(wait);
+        wait *= 2;
+    }
+    assert_eq!(sleep, None, "there were enough calls");
+    assert!(world.is_connected() && !is_at_end(&mut client));
+}
+
+#[test]
+fn driver_of_a_port_at_rest_is_not_called() {
+    let mut world = World::open();
+    let mut client = world.connect();
+    let now = world.port_time();
+    assert!(world.port.note_all(now));
+    world.succeed();
+    world.round_until(|world| !world.port.clients.have_more());
+    assert_eq!(world.round(), None);
+    assert!(world.is_connected() && !is_at_end(&mut client));
+}
+
+#[test]
+fn reset_of_a_port_waits_for_no_clock() {
+    let mut world = World::open();
+    let (answer, reset) = std::sync::mpsc::channel();
+    assert!(world.handle.send(Command::Reset(answer)));
+    // The PF driver waits for 21 ms in a reset, and the clock stands still.
+    world.round();
+    assert!(reset.recv().unwrap().is_ok());
+    world.round_after(Duration::from_secs(1));
+    assert_eq!(world.round(), None, "the card is quiet again");
+}

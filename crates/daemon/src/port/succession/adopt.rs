@@ -1,0 +1,177 @@
+//! Clients of a predecessor, served on: where each was in its stream, its memory and its interrupts.
+//!
+//! After a death in the middle of a round the card is a new one, and drivers have to start anew (`kick`).
+//!
+//! Left out: the card (`inheritance`).
+
+use crate::port::clients::connection::Connection;
+use crate::port::clients::journal::{Irq, Progress, Window};
+use crate::port::clients::slot::Slot;
+use crate::port::clients::successor::Successor;
+use crate::port::engine::bus::Reach;
+use host::dma::MapRegionError;
+use host::eventfd::EventFd;
+use host::memory::FileIdentity;
+use host::poll::Poller;
+use host::socket::{ReplyLog, Stream};
+use i82576::Time;
+use std::io;
+use std::os::fd::AsFd;
+use vfio_user::decoder::{Partial, ProtocolError};
+use vfio_user::outbox::Outbox;
+use vfio_user::server::{Negotiated, Session};
+use vfio_user::wire::{Capabilities, MAX_DMA_MAPS};
+
+/// Why a client is not served on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AdoptError {
+    /// A descriptor was not kept, or is something else.
+    #[error("the {0} was not kept")]
+    Lost(&'static str),
+    /// An earlier version of softiov has consumed a part of a message and not kept it.
+    #[error("a part of a message is lost, which the version before did not keep")]
+    Torn,
+    /// The bytes that are held begin no message.
+    #[error("the part of a message that is held: {0}")]
+    Held(#[from] ProtocolError),
+    /// The kernel.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// What a predecessor's client needs to be served on.
+pub(super) struct Adopter<'a> {
+    pub(super) poller: &'a Poller,
+    pub(super) reach: &'a mut Reach,
+    pub(super) now: Time,
+}
+
+impl Adopter<'_> {
+    /// Goes on with a function's client, if it had one. Answers the socket of one that cannot be served on.
+    pub(super) fn adopt(&mut self, token: u64, slot: &mut Slot) -> Option<Stream> {
+        let successor = &mut *slot.own.successor;
+        let progress = successor.progress();
+        if progress.stream == 0 {
+            return None;
+        }
+        let stream = successor.kept(progress.stream).and_then(|fd| Stream::adopt(fd).ok());
+        let Some(stream) = stream else {
+            successor.end();
+            return None;
+        };
+        let connection = self.connection(&stream, &progress, slot);
+        let added = connection.and_then(|mut connection| {
+            connection.update_interest(self.poller, token)?;
+            Ok(connection)
+        });
+        match added {
+            Ok(connection) => {
+                slot.resume(connection);
+                None
+            }
+            Err(error) => {
+                tracing::error!(function = slot.name, %error, "a client cannot be served on");
+                self.reach.unmap_all();
+                self.reach.clear_eventfds();
+                slot.own.successor.end();
+                Some(stream)
+            }
+        }
+    }
+
+    fn connection(
+        &mut self,
+        stream: &Stream,
+        progress: &Progress,
+        slot: &mut Slot,
+    ) -> Result<Connection, AdoptError> {
+        if progress.torn {
+            return Err(AdoptError::Torn);
+        }
+        let (function, successor) = (slot.function, &mut *slot.own.successor);
+        let stream = Stream::adopt(stream.as_fd().try_clone_to_owned()?)?;
+        finish_consuming(&stream, successor)?;
+        let file = successor.kept(progress.replies).ok_or(AdoptError::Lost("file of replies"))?;
+        let (replies, owed, sent) = ReplyLog::adopt(file, progress.extent, progress.held)?;
+        let held_fds =
+            successor.held_fds(stream.as_fd())?.ok_or(AdoptError::Lost("descriptor of a message"))?;
+        let noted = successor.noted();
+        let mut lost = (0_u32, None);
+        for window in &noted.windows {
+            if let Some(error) = map(self.reach, window, successor)? {
+                lost = (lost.0 + 1, Some(error));
+            }
+        }
+        // A client has up to thousands, so they are told together.
+        if let (windows, Some(error)) = lost {
+            tracing::warn!(?function, windows, %error, "windows of a client are lost");
+        }
+        for irq in &noted.irqs {
+            connect(self.reach, *irq, successor)?;
+        }
+        let agreed = progress.agreed.map(|(minor, write_multiple)| Negotiated {
+            minor,
+            client: Capabilities::default(),
+            write_multiple,
+        });
+        let windows = noted.windows.iter().map(|window| (window.iova, window.iova + (window.size - 1)));
+        let mut session = Session::resume(MAX_DMA_MAPS, agreed, windows);
+        let partial = Partial { kept: &replies.read_held()?, skipped: progress.skipped as usize };
+        session.resume_partial(partial, held_fds.into_iter().map(|fd| slot.own.errands.keep(fd)))?;
+        Ok(Connection::resume(stream, session, Outbox::resume(owed, sent), replies, self.now)?)
+    }
+}
+
+/// Maps a window again. One that cannot be, because the client has shrunk its memory, is known and unreachable: answers
+/// why.
+fn map(
+    reach: &mut Reach,
+    window: &Window,
+    successor: &mut dyn Successor,
+) -> Result<Option<MapRegionError>, AdoptError> {
+    let Window { iova, size, permissions, file, offset } = *window;
+    let file = match file {
+        0 => None,
+        number => Some(successor.kept(number).ok_or(AdoptError::Lost("guest's memory"))?),
+    };
+    let admitted = reach.memory_mut().admit(iova, size, permissions, file.as_ref().map(|_| offset));
+    let (Ok(Some(region)), Some(file)) = (admitted, file) else { return Ok(None) };
+    if let Ok(identity) = FileIdentity::of_memory(file.as_fd()) {
+        successor.mapped_again(window, identity);
+    }
+    match region.map(file) {
+        Ok(region) => reach.memory_mut().insert(region).map_err(|_| AdoptError::Lost("order of windows"))?,
+        Err(error) => {
+            let _ = reach.memory_mut().admit(iova, size, permissions, None);
+            return Ok(Some(error));
+        }
+    }
+    Ok(None)
+}
+
+fn connect(reach: &mut Reach, irq: Irq, successor: &dyn Successor) -> Result<(), AdoptError> {
+    let eventfd = successor.kept(irq.number).and_then(|fd| EventFd::adopt(fd).ok());
+    let eventfd = eventfd.ok_or(AdoptError::Lost("guest's eventfd"))?;
+    reach.set_eventfd(irq.index, irq.vector, Some(eventfd));
+    Ok(())
+}
+
+/// Consumes the rest of what the predecessor was about to consume. The kernel has moved the peek offset back by what it has.
+fn finish_consuming(stream: &Stream, successor: &mut dyn Successor) -> Result<(), AdoptError> {
+    let progress = successor.progress();
+    if progress.consuming == 0 {
+        return Ok(());
+    }
+    let consumed = progress.peeked.checked_sub(stream.peek_offset()? as u64);
+    let rest = consumed.and_then(|consumed| progress.consuming.checked_sub(consumed));
+    let mut rest = vec![0; rest.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))? as usize];
+    let mut at = 0;
+    while at < rest.len() {
+        match stream.consume(&mut rest[at..])? {
+            0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            consumed => at += consumed,
+        }
+    }
+    successor.step(Progress { consuming: 0, peeked: 0, ..progress });
+    Ok(())
+}

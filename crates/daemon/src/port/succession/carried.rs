@@ -1,0 +1,85 @@
+//! Counters that a port carries over from its predecessors, and memory for those that its successor carries over. The memory is
+//! apart from the journal, so that notes of another version of the journal cost no counter. Left out: the counters (`counters`).
+
+use host::shared::SharedMemory;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Bytes for one note: 64 VFs with every reason to refuse a request take half of it.
+const ROOM: u64 = 256 << 10;
+/// Two notes, behind a word that says which one is valid. A process that is killed while it writes leaves the other one whole.
+const PLACES: [u64; 2] = [4096, 4096 + ROOM];
+/// Bytes of the length before a note.
+const LENGTH: u64 = 8;
+
+/// Notes of published counters, in shared memory.
+#[derive(Debug)]
+pub(super) struct Notes(SharedMemory);
+
+impl Notes {
+    /// Opens the notes of a predecessor, or new ones if there are none.
+    pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
+        let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
+        left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)
+    }
+
+    /// Returns the last whole note.
+    pub(super) fn read(&self) -> Option<Vec<u8>> {
+        let place = PLACES[usize::try_from(self.word(0).checked_sub(1)?).ok()?.min(1)];
+        let length = self.word(place).min(ROOM - LENGTH);
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        self.0.memory().read(place + LENGTH, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// Writes a note in the place of the older one. A note that is too long is left out.
+    pub(super) fn write(&self, note: &[u8]) {
+        let length = note.len() as u64;
+        if length > ROOM - LENGTH {
+            return;
+        }
+        // The place that is not valid: 1 and 2 name places, 0 none.
+        let next = if self.word(0) == 1 { 2 } else { 1 };
+        let (place, memory) = (PLACES[next - 1], self.0.memory());
+        let written =
+            memory.write(place + LENGTH, note).and_then(|()| memory.write(place, &length.to_ne_bytes()));
+        if written.is_ok() {
+            let _ = memory.write(0, &(next as u64).to_ne_bytes());
+        }
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        let mut word = [0; 8];
+        // The place is inside.
+        let _ = self.0.memory().read(at, &mut word);
+        u64::from_ne_bytes(word)
+    }
+}
+
+impl AsFd for Notes {
+    /// The memory, to be kept for a successor.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Notes, ROOM};
+    use std::os::fd::AsFd;
+
+    fn adopt(notes: &Notes) -> Notes {
+        Notes::open(Some(notes.as_fd().try_clone_to_owned().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_successor_reads_the_last_whole_note() {
+        let notes = Notes::open(None).unwrap();
+        assert_eq!(adopt(&notes).read(), None);
+        for note in [&b"first"[..], b"second one", b""] {
+            notes.write(note);
+            assert_eq!(adopt(&notes).read().as_deref(), Some(note));
+        }
+        notes.write(&vec![0; ROOM as usize]);
+        assert_eq!(notes.read().as_deref(), Some(&b""[..]), "a note that does not fit changes nothing");
+    }
+}

@@ -1,0 +1,96 @@
+//! A guest's write to configuration space or MSI-X table: the port notes this function and no other, in both families.
+
+use super::super::notes::{note_function, note_software};
+use super::*;
+use crate::config::Config;
+use crate::confine::Threads;
+use crate::port::engine::family;
+use crate::state::port::ClientState;
+use pcie::Function;
+use pcie::VfIndex;
+use std::path::Path;
+use vfio_user::wire::pci_region::{BAR3, CONFIG};
+
+const VFS: usize = 7;
+const NOW: Time = Time::from_nanos(1_000_000_000);
+const VF: VfIndex = VfIndex::of_field(5);
+/// Memory and bus master enable of the command register.
+const ENABLED: [u8; 2] = [6, 0];
+
+fn config(family: Family, settings: &str) -> Config {
+    let name = if family == Family::Avf { "avf" } else { "82576" };
+    let text = format!("[[port]]\nfamily = \"{name}\"\nvfs = {VFS}\n{settings}");
+    Config::check(Config::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap()
+}
+
+fn port(family: Family) -> (PortConfig, LiveBus) {
+    let mut config = config(family, "");
+    let threads = Threads::prepare(&config).unwrap();
+    let bus = LiveBus::new(("pf0", VFS), 1 << 30, &threads.helper, family).unwrap();
+    (config.ports.remove(0), bus)
+}
+
+fn read<const N: usize>(card: &mut dyn family::Family, region: u32, offset: u64) -> [u8; N] {
+    let mut bytes = [0; N];
+    card.read(VF.function(), region, offset, &mut bytes, NOW);
+    bytes
+}
+
+#[test]
+fn configuration_write_notes_its_function_alone() {
+    for family in [Family::I82576, Family::Avf] {
+        let (config, mut bus) = port(family);
+        let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
+        let journal = Journal::new(family.limits().vfs).unwrap();
+        let notes = journal.function(VF.function());
+        note_software(&journal, &mut *card);
+        let whole = journal.software();
+        let control = u64::from(read::<1>(&mut *card, CONFIG, 0x34)[0]);
+        let writes: [(u32, u64, &[u8]); 3] =
+            [(CONFIG, 4, &ENABLED), (BAR3, 8, &[7, 1, 0, 0]), (CONFIG, control, &[0])];
+        for (region, offset, data) in writes {
+            card.write(VF.function(), region, offset, data, NOW);
+            note_function(&journal, &notes, VF.function(), &mut *card);
+            assert!(journal.software() == whole, "{family:?}: the note of all functions is left alone");
+            let noted = journal.configuration(VF.function()).unwrap();
+            assert!(noted.len() < 200, "{family:?}: {} bytes of one function", noted.len());
+        }
+        let found = configurations(&config, &journal);
+        assert_eq!(found.iter().map(|(vf, _)| *vf).collect::<Vec<_>>(), [VF]);
+        let mut card = by_software(&config, true, (&whole, found), &mut bus, NOW).unwrap().card;
+        assert!(card.is_bus_master(VF.function()) && !card.is_bus_master(Function::Vf(4)));
+        assert_eq!(read(&mut *card, CONFIG, 4), ENABLED);
+        assert_eq!(read(&mut *card, BAR3, 8), [7, 1, 0, 0]);
+        note_software(&journal, &mut *card);
+        assert!(configurations(&config, &journal).is_empty(), "{family:?}: the software has it");
+    }
+}
+
+#[test]
+fn damaged_note_of_a_function_leaves_the_softwares() {
+    let (config, mut bus) = port(Family::Avf);
+    let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
+    let journal = Journal::new(64).unwrap();
+    note_software(&journal, &mut *card);
+    assert!(journal.function(VF.function()).note_configuration(b"no state"));
+    assert!(configurations(&config, &journal).is_empty());
+}
+
+#[test]
+fn addresses_may_be_swapped_before_a_hand_over() {
+    let swapped = |one: u8, two: u8| {
+        let vf =
+            |n: usize, mac: u8| format!("[[port.vf]]\nindex = {n}\nmac = \"02:00:00:00:00:{mac:02x}\"\n");
+        vf(0, one) + &vf(1, two)
+    };
+    for family in [Family::I82576, Family::Avf] {
+        let (_, mut bus) = port(family);
+        let [before, after] =
+            [(1, 2), (2, 1)].map(|(one, two)| config(family, &swapped(one, two)).ports.remove(0));
+        let mut card = anew(&before, true, &mut bus, NOW).unwrap().card;
+        let clients = vec![ClientState::default(); VFS];
+        let rest = card.save_all(Time::ZERO, clients, &mut bus, NOW).unwrap();
+        let found = at_rest(&after, &rest, &mut bus, NOW).map(|inherited| inherited.card.is_hosted());
+        assert!(matches!(found, Ok(true)), "{family:?}: {:?}", found.err());
+    }
+}

@@ -1,0 +1,208 @@
+//! What a function's client has handed over, kept for a successor: descriptors in the vault, and what they are for in the
+//! journal.
+//!
+//! A descriptor is kept before what it is for is noted, and given up after the note that it is not needed counts. So a
+//! successor finds each descriptor that a note names, and at most some that none names, which it gives up.
+
+use super::notes::note_function;
+use crate::port::clients::journal::{FunctionJournal, Irq, Journal, NOT_KEPT, Noted, Progress, Window};
+use crate::port::clients::keeper::Keeper;
+use crate::port::clients::successor::Successor;
+use crate::port::engine::family::Family;
+use crate::vault::PortVault;
+use host::memory::FileIdentity;
+use host::worker::Worker;
+use pcie::Function;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// A file of guest memory.
+#[derive(Debug)]
+struct File {
+    identity: FileIdentity,
+    number: u64,
+    /// Windows onto it.
+    windows: usize,
+}
+
+/// What is kept of one function's client.
+#[derive(Debug)]
+pub(in crate::port) struct Keeping {
+    journal: FunctionJournal,
+    function: Function,
+    numbers: Arc<Journal>,
+    vault: PortVault,
+    files: Vec<File>,
+    /// Numbers that are needed no more as soon as the next step counts.
+    stale: Vec<u64>,
+    /// Who gives them up, since a keeper may take its time.
+    worker: Worker,
+    /// The numbers of a client's socket, its file of replies and its pages, until they are kept.
+    coming: Option<[u64; 3]>,
+    /// The numbers of descriptors of a message that has not come whole, kept and not noted yet.
+    partial: Vec<u64>,
+}
+
+/// The number of a client's pages, by that of its socket: the journal gives numbers in order, and names no others.
+fn pages_of(stream: u64) -> u64 {
+    if stream == 0 { 0 } else { stream + 2 }
+}
+
+impl Keeping {
+    /// Opens the notes on a function. `worker` gives up descriptors, since a keeper may take its time.
+    pub(in crate::port) fn new(
+        numbers: &Arc<Journal>,
+        function: Function,
+        vault: &PortVault,
+        worker: Worker,
+    ) -> Self {
+        let journal = numbers.function(function);
+        let (numbers, vault) = (Arc::clone(numbers), vault.clone());
+        let (files, stale, partial) = (Vec::new(), Vec::new(), Vec::new());
+        Self { journal, function, numbers, vault, files, stale, worker, coming: None, partial }
+    }
+}
+
+impl Successor for Keeping {
+    fn progress(&self) -> Progress {
+        self.journal.progress()
+    }
+
+    fn is_touched(&self) -> bool {
+        self.journal.is_touched()
+    }
+
+    fn step(&mut self, progress: Progress) {
+        self.journal.step(progress);
+        let stale = std::mem::take(&mut self.stale);
+        self.forget(stale);
+    }
+
+    fn begin(&mut self) -> [u64; 3] {
+        let numbers = [(); 3].map(|()| self.numbers.number());
+        self.coming = Some(numbers);
+        numbers
+    }
+
+    fn arrived(&mut self) {
+        if let Some([stream, replies, _]) = self.coming.take() {
+            self.journal.clear_windows();
+            self.step(Progress { stream, replies, ..Progress::default() });
+        }
+    }
+
+    fn end(&mut self) {
+        self.release_held();
+        let Progress { stream, replies, .. } = self.journal.progress();
+        for Irq { index, vector, .. } in self.journal.noted().irqs {
+            self.eventfd(Irq { index, vector, number: 0 });
+        }
+        self.unmapped_all();
+        self.stale.extend([stream, replies, pages_of(stream)]);
+        self.stale.extend(self.coming.take().into_iter().flatten());
+        self.step(Progress::default());
+    }
+
+    fn keeper(&self, count: usize) -> Keeper {
+        Keeper {
+            vault: self.vault.clone(),
+            numbers: (0..count).map(|_| self.numbers.number()).collect(),
+            files: self.files.iter().map(|file| (file.identity, file.number)).collect(),
+        }
+    }
+
+    fn forget(&self, numbers: Vec<u64>) {
+        let numbers: Vec<u64> = numbers.into_iter().filter(|number| *number != 0).collect();
+        if !numbers.is_empty() {
+            let vault = self.vault.clone();
+            self.worker.run(move || numbers.into_iter().for_each(|number| vault.forget(number)));
+        }
+    }
+
+    fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>) {
+        // The room is as large as what a client may have.
+        let _ = self.journal.add_window(window);
+        if let Some(identity) = identity {
+            self.mapped_again(window, identity);
+        }
+    }
+
+    fn mapped_again(&mut self, window: &Window, identity: FileIdentity) {
+        match self.files.iter_mut().find(|file| file.number == window.file) {
+            Some(file) => file.windows += 1,
+            None => self.files.push(File { identity, number: window.file, windows: 1 }),
+        }
+    }
+
+    fn unmapped(&mut self, iova: u64, size: u64) {
+        for number in self.journal.remove_windows(iova, size) {
+            if let Some(file) = self.files.iter_mut().find(|file| file.number == number) {
+                file.windows -= 1;
+            }
+        }
+        self.stale.extend(self.files.extract_if(.., |file| file.windows == 0).map(|file| file.number));
+    }
+
+    fn unmapped_all(&mut self) {
+        self.journal.clear_windows();
+        self.stale.extend(self.files.drain(..).map(|file| file.number));
+    }
+
+    fn eventfd(&mut self, irq: Irq) {
+        self.stale.push(self.journal.irq_number(irq.index, irq.vector));
+        self.journal.set_irq(irq);
+    }
+
+    fn partial_kept(&mut self, numbers: Vec<u64>) {
+        self.partial.extend(numbers);
+    }
+
+    fn partial_fds(&self) -> usize {
+        self.partial.len()
+    }
+
+    fn take_partial_fds(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.partial)
+    }
+
+    fn release_held(&mut self) {
+        let noted = self.journal.progress();
+        let kept = noted.fds().chain(self.partial.drain(..)).filter(|number| *number != NOT_KEPT);
+        self.stale.extend(kept);
+    }
+
+    fn note_configuration(&self, card: &mut dyn Family) {
+        note_function(&self.numbers, &self.journal, self.function, card);
+    }
+
+    fn noted(&self) -> Noted {
+        self.journal.noted()
+    }
+
+    fn kept(&self, number: u64) -> Option<OwnedFd> {
+        self.vault.copy(number)
+    }
+
+    fn kept_pages(&self) -> Option<OwnedFd> {
+        self.vault.copy(pages_of(self.journal.progress().stream))
+    }
+
+    fn held_fds(&self, other: BorrowedFd<'_>) -> io::Result<Option<Vec<OwnedFd>>> {
+        let fd = |number| match number {
+            NOT_KEPT => other.try_clone_to_owned().map(Some),
+            number => Ok(self.vault.copy(number)),
+        };
+        self.journal.progress().fds().map(fd).collect()
+    }
+
+    fn needed(&self) -> Vec<u64> {
+        let noted = self.journal.noted();
+        let Progress { stream, replies, .. } = noted.progress;
+        let windows = noted.windows.iter().map(|window| window.file);
+        let irqs = noted.irqs.iter().map(|irq| irq.number);
+        let own = [stream, replies, pages_of(stream)];
+        let held = noted.progress.fds().filter(|number| *number != NOT_KEPT);
+        own.into_iter().chain(windows).chain(irqs).chain(held).filter(|number| *number != 0).collect()
+    }
+}

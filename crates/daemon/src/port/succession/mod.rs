@@ -1,0 +1,206 @@
+//! The succession of a port: what this process leaves for a successor, and what its predecessor has left for it.
+//!
+//! | module | content |
+//! |---|---|
+//! | `keeping` | each function's client, as [`Successor`]: descriptors in the vault, and notes on them |
+//! | `notes` | the software of the port, and one function's configuration |
+//! | `trust`, `inheritance` | how much of a predecessor's notes is used, and the card made of them |
+//! | `adopt` | a predecessor's clients, served on |
+//! | `counters`, `carried` | counters that never fall |
+//!
+//! Left out: the form of the notes (`journal`, `state`), and the keeper outside of this process (`vault`).
+
+mod adopt;
+mod carried;
+mod counters;
+mod inheritance;
+mod keeping;
+mod notes;
+mod trust;
+
+pub(in crate::port) use trust::Trust;
+
+use super::clients::journal::{Journal, JournalError, Rest};
+use super::clients::slot::Slot;
+use super::clients::successor::Successor;
+use super::engine::Engine;
+use super::engine::bus::LiveBus;
+use super::engine::error::EngineError;
+use super::engine::family::{Family, Inherited};
+use crate::config::PortConfig;
+use crate::control::status::PortStatus;
+use crate::state::port::ClientState;
+use crate::totals::{AnswerTotals, Totals};
+use crate::vault::PortVault;
+use adopt::Adopter;
+use counters::Counters;
+use host::poll::Poller;
+use host::socket::Stream;
+use host::worker::Worker;
+use i82576::Time;
+use keeping::Keeping;
+use pcie::Function;
+use std::sync::Arc;
+
+/// The succession.
+#[derive(Debug)]
+pub(in crate::port) struct Succession {
+    journal: Arc<Journal>,
+    rest: Rest,
+    vault: PortVault,
+    counters: Counters,
+    trust: Trust,
+    /// The card is exactly as a predecessor left it.
+    exact: bool,
+    /// The port has a predecessor and has not served a round yet.
+    unproven: bool,
+}
+
+impl Succession {
+    /// Opens a predecessor's notes, or new ones.
+    pub(in crate::port) fn open(config: &PortConfig, vault: PortVault) -> Result<Self, JournalError> {
+        let (journal, trust) = trust::open(config, &vault)?;
+        Ok(Self {
+            rest: journal.rest(),
+            journal: Arc::new(journal),
+            vault,
+            counters: Counters::default(),
+            trust,
+            exact: false,
+            unproven: trust != Trust::Nothing,
+        })
+    }
+
+    /// Returns the port's part of the vault.
+    pub(in crate::port) fn vault(&self) -> &PortVault {
+        &self.vault
+    }
+
+    /// Makes the port's card, with as much of a predecessor's notes as is trusted.
+    pub(in crate::port) fn card(
+        &mut self,
+        config: &PortConfig,
+        link: bool,
+        bus: &mut LiveBus,
+        now: Time,
+    ) -> Result<Inherited, EngineError> {
+        let (card, exact) = inheritance::card(config, link, (&self.journal, self.trust), bus, now)?;
+        self.exact = exact;
+        Ok(card)
+    }
+
+    /// Returns the successor of a function's client. `worker` gives up descriptors, since a keeper may take its time.
+    pub(in crate::port) fn of_client(&self, function: Function, worker: Worker) -> Box<dyn Successor> {
+        Box::new(Keeping::new(&self.journal, function, &self.vault, worker))
+    }
+
+    /// Serves the predecessor's client of a function from now on, if there is one. The function of a client that cannot be
+    /// served is reset; the answer is its socket.
+    pub(in crate::port) fn adopt(
+        &self,
+        slot: &mut Slot,
+        engine: &mut Engine,
+        (poller, token): (&Poller, u64),
+        now: Time,
+    ) -> Option<Stream> {
+        if !self.trust.has_clients() {
+            return None;
+        }
+        let function = slot.function;
+        let had_client = slot.own.successor.progress().stream != 0;
+        let stranger = Adopter { poller, reach: engine.reach_mut(function), now }.adopt(token, slot);
+        if had_client && slot.connection().is_none() {
+            engine.card_mut().reset_function(function);
+            slot.own.successor.note_configuration(engine.card_mut());
+        }
+        slot.resume_driver(engine.card_mut(), self.exact, now);
+        stranger
+    }
+
+    /// Gives up what a predecessor has kept and no slot needs. Returns the sockets of clients of functions that do not exist
+    /// any more, or that cannot be served on.
+    pub(in crate::port) fn forget_others(&self, slots: &[Slot]) -> Vec<Stream> {
+        let needed: Vec<u64> = slots.iter().flat_map(|slot| slot.own.successor.needed()).collect();
+        let lost = self.vault.forget_others(&needed);
+        lost.into_iter().filter_map(|fd| Stream::adopt(fd).ok()).collect()
+    }
+
+    /// Checks that there is room for the notes of `vfs` VFs.
+    pub(in crate::port) fn check_room(&self, vfs: usize) -> Result<(), JournalError> {
+        self.journal.check_room(vfs)
+    }
+
+    /// Notes the software of the port.
+    pub(in crate::port) fn note_software(&self, card: &mut dyn Family) {
+        notes::note_software(&self.journal, card);
+    }
+
+    /// Notes the whole port. Nothing may happen to it afterwards before [`Self::disturb`] is called. Returns `false` if it
+    /// cannot be noted.
+    pub(in crate::port) fn note_all(
+        &mut self,
+        engine: &mut Engine,
+        (watched, functions): (Time, Vec<ClientState>),
+        now: Time,
+    ) -> bool {
+        // An earlier version that takes over finds no configuration that was noted beside the software.
+        self.note_software(engine.card_mut());
+        match engine.save_all(watched, functions, now) {
+            Ok(bytes) => self.rest.note(&bytes),
+            Err(error) => {
+                tracing::error!(port = self.vault.port(), %error, "the port cannot be set aside");
+                false
+            }
+        }
+    }
+
+    /// Returns whether the notes on the whole port count.
+    pub(in crate::port) fn is_at_rest(&self) -> bool {
+        self.rest.is_valid()
+    }
+
+    /// Makes the notes on the whole port void: something is about to happen.
+    pub(in crate::port) fn disturb(&mut self) {
+        self.rest.disturb();
+    }
+
+    /// Notes that the port has got going, after a round or after a successor that gave up.
+    pub(in crate::port) fn succeed(&mut self) {
+        self.unproven = false;
+        self.journal.succeeded();
+    }
+
+    /// Notes that the port has got going, if that was in doubt.
+    pub(in crate::port) fn prove(&mut self) {
+        if self.unproven {
+            self.succeed();
+        }
+    }
+
+    /// Opens the notes of counters. Returns what a predecessor has noted there.
+    pub(in crate::port) fn open_counters(&mut self) -> Option<Totals> {
+        self.counters.open(self.vault.port(), &self.vault)
+    }
+
+    /// Continues a predecessor's counters: `status` and `answers` have those of this process.
+    pub(in crate::port) fn carry_counters_over(
+        &mut self,
+        noted: Totals,
+        status: &PortStatus,
+        uplink: String,
+        answers: AnswerTotals,
+    ) {
+        self.counters.carry_over(noted, &Totals::of(status, uplink, answers));
+    }
+
+    /// Adds predecessors' counters to a status, and notes the sums for a successor.
+    pub(in crate::port) fn publish(&self, status: &mut PortStatus, uplink: String, answers: AnswerTotals) {
+        self.counters.add_to(status);
+        self.counters.note(&Totals::of(status, uplink, answers));
+    }
+
+    /// Restarts the uplink's counters: the port has another one.
+    pub(in crate::port) fn forget_uplink_counters(&mut self) {
+        self.counters.forget_uplink();
+    }
+}

@@ -1,0 +1,44 @@
+//! Notes on the software of a port: what outlives its card. One function's configuration is noted apart from the rest. Left
+//! out: the memory of the notes (`journal`).
+
+use crate::config::PortConfig;
+use crate::port::clients::journal::{FunctionJournal, Journal};
+use crate::port::engine::family::Family;
+use crate::state::{self, StateError};
+use iovm::FunctionState;
+use pcie::{Function, VfIndex};
+
+/// Notes the configuration of one function for a successor, or all of the port's software if that is the only note of it.
+pub(super) fn note_function(
+    journal: &Journal,
+    notes: &FunctionJournal,
+    function: Function,
+    card: &mut dyn Family,
+) {
+    let bytes = card.configuration(function).and_then(|state| state::write(&state).ok());
+    if !bytes.is_some_and(|bytes| notes.note_configuration(&bytes)) {
+        note_software(journal, card);
+    }
+}
+
+/// Reads the configuration of each function that was noted after the port's software. Of one that cannot be read, the
+/// software's counts.
+pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfIndex, FunctionState)> {
+    let noted = |vf: VfIndex| {
+        let bytes = journal.configuration(vf.function())?;
+        let read = state::read(&bytes).map(|state| (vf, state));
+        let older = |error: &StateError| {
+            tracing::error!(port = config.name, %error, "the latest configuration of {vf} cannot be read; an older one is used");
+        };
+        read.inspect_err(older).ok()
+    };
+    VfIndex::first(config.vfs.len()).filter_map(noted).collect()
+}
+
+/// Notes a port's software for a successor.
+pub(super) fn note_software(journal: &Journal, card: &mut dyn Family) {
+    let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
+    if !noted {
+        tracing::error!("the policy cannot be noted for a successor");
+    }
+}

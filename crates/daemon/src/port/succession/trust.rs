@@ -1,0 +1,75 @@
+//! How much of a predecessor's notes is used: a successor that dies of them must not be followed by others for ever.
+
+use crate::config::PortConfig;
+use crate::config::file::Family;
+use crate::port::clients::journal::{Journal, JournalError};
+use crate::state::{self, AvfState, SoftwareState};
+use crate::vault::PortVault;
+use std::os::fd::AsFd;
+
+/// Name of the journal in the vault.
+const JOURNAL: &str = "journal";
+/// Successors that may begin with what was noted of a port at rest, and with the notes at all, before one gets going: if they
+/// die of it, the next does without.
+const TRUST_REST: u64 = 2;
+const TRUST_NOTES: u64 = 4;
+
+/// How much of what a predecessor has noted is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::port) enum Trust {
+    /// There is no predecessor.
+    Nothing,
+    Everything,
+    Notes,
+    /// Only who the clients are, to let them go.
+    Clients,
+}
+
+impl Trust {
+    /// Returns whether the predecessor's clients are served on.
+    pub(in crate::port) fn has_clients(self) -> bool {
+        matches!(self, Self::Everything | Self::Notes)
+    }
+}
+
+/// Opens a predecessor's notes, or new ones.
+pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), JournalError> {
+    let mut trust = Trust::Nothing;
+    if let Some(fd) = vault.copy_named(JOURNAL) {
+        let adopted =
+            Journal::adopt(fd).and_then(|journal| journal.check_room(config.vfs.len()).map(|()| journal));
+        match adopted {
+            Ok(journal) => {
+                let attempt = journal.attempt();
+                let trust = match attempt {
+                    _ if !is_of_family(config, &journal.software()) => Trust::Clients,
+                    attempt if attempt <= TRUST_REST => Trust::Everything,
+                    attempt if attempt <= TRUST_NOTES => Trust::Notes,
+                    _ => Trust::Clients,
+                };
+                tracing::info!(port = config.name, attempt, "going on with what a predecessor has left");
+                if trust.has_clients() {
+                    return Ok((journal, trust));
+                }
+                tracing::error!(
+                    port = config.name,
+                    "its notes are not used: others died of them, or it has another family now"
+                );
+            }
+            Err(error) => tracing::error!(port = config.name, %error, "clients cannot be served on"),
+        }
+        trust = Trust::Clients;
+    }
+    let journal = Journal::new(config.family.limits().vfs)?;
+    vault.keep_named(JOURNAL, journal.as_fd());
+    Ok((journal, trust))
+}
+
+/// Returns whether a predecessor's notes, if there are some, are those of a card of the port's family.
+fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
+    software.is_empty()
+        || match config.family {
+            Family::I82576 => state::is_kind::<SoftwareState>(software),
+            Family::Avf => state::is_kind::<AvfState>(software),
+        }
+}

@@ -1,0 +1,245 @@
+//! The envelope around a state: what is in it, in which version and how much of it, with a checksum over all.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const MAGIC: [u8; 8] = *b"SoftIOV\n";
+/// Bytes of the envelope before the body.
+const HEADER: usize = 28;
+/// Bytes of it that the checksum covers.
+const CHECKED: usize = 24;
+/// No state is this long, bytes; what claims to be is not looked at.
+const MOST: usize = 64 << 20;
+
+/// What can be written into an envelope.
+pub trait Saved: Serialize + DeserializeOwned {
+    /// What it is, in four letters.
+    const KIND: [u8; 4];
+    /// The version of its encoding: one more whenever the encoding changes.
+    const VERSION: u32;
+
+    /// A body that an earlier version wrote, as today's. There is none by default.
+    ///
+    /// # Errors
+    /// [`StateError::Version`], or [`StateError::Body`] if the body is not that version's.
+    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
+        let _ = body;
+        Err(StateError::Version { found: version, newest: Self::VERSION })
+    }
+}
+
+/// Bytes that are no state to go on from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    /// Something else.
+    #[error("this is not a state of softiov: it does not begin as one")]
+    NotAState,
+    /// The state of something else.
+    #[error("this is the state of a {}, not of a {}", letters(.found), letters(.expected))]
+    Kind {
+        /// The kind in the envelope.
+        found: [u8; 4],
+        /// The kind that was asked for.
+        expected: [u8; 4],
+    },
+    /// Written by a version that this one knows nothing of.
+    #[error(
+        "this state has version {found} and this program reads versions 1 to {newest}: use the program that wrote it, or a newer one"
+    )]
+    Version {
+        /// The version in the envelope.
+        found: u32,
+        /// The newest version known here.
+        newest: u32,
+    },
+    /// Cut off, or with something behind it.
+    #[error("this state is damaged: it should have {said} bytes and has {there}; start the port anew")]
+    Length {
+        /// Bytes by the envelope's own account.
+        said: u64,
+        /// Bytes that there are.
+        there: u64,
+    },
+    /// Bits have changed since it was written.
+    #[error("this state is damaged: its checksum is wrong; start the port anew")]
+    Checksum,
+    /// The checksum is right and the contents make no sense.
+    #[error("this state is damaged: its contents are not those of its version; start the port anew")]
+    Body,
+    /// A state that has no encoding.
+    #[error("this state cannot be written; the port goes on as it is")]
+    Unwritable,
+}
+
+/// The letters of a kind; what is no letter is shown as a question mark.
+fn letters(kind: &[u8; 4]) -> String {
+    kind.iter().map(|byte| if byte.is_ascii_alphanumeric() { char::from(*byte) } else { '?' }).collect()
+}
+
+/// A state in its envelope.
+///
+/// # Errors
+/// [`StateError::Unwritable`] if the value cannot be encoded, or has no end.
+pub fn write<T: Saved>(state: &T) -> Result<Vec<u8>, StateError> {
+    let body = postcard::to_allocvec(state).map_err(|_| StateError::Unwritable)?;
+    if body.len() > MOST {
+        return Err(StateError::Unwritable);
+    }
+    let mut bytes = Vec::with_capacity(HEADER + body.len());
+    bytes.extend(MAGIC);
+    bytes.extend(T::KIND);
+    bytes.extend(T::VERSION.to_le_bytes());
+    bytes.extend((body.len() as u64).to_le_bytes());
+    let checksum = checksum(&bytes, &body);
+    bytes.extend(checksum.to_le_bytes());
+    bytes.extend(body);
+    Ok(bytes)
+}
+
+/// The state in an envelope, of whatever version. It fits its own type; whether anything can be in that state is for
+/// whoever restores it to say.
+///
+/// # Errors
+/// [`StateError`]: bytes that are damaged, or not this kind of state.
+pub fn read<T: Saved>(bytes: &[u8]) -> Result<T, StateError> {
+    let (header, body) = bytes.split_first_chunk::<HEADER>().ok_or(StateError::NotAState)?;
+    let [magic @ .., _] = header.as_chunks::<4>().0 else { return Err(StateError::NotAState) };
+    let [m0, m1, kind, version, low, high] = *magic else { return Err(StateError::NotAState) };
+    if [m0, m1].as_flattened() != MAGIC {
+        return Err(StateError::NotAState);
+    }
+    let said = u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << 32;
+    let there = body.len() as u64;
+    if said != there || body.len() > MOST {
+        return Err(StateError::Length { said, there });
+    }
+    let (checked, written) = header.split_at(CHECKED);
+    if checksum(checked, body).to_le_bytes() != written {
+        return Err(StateError::Checksum);
+    }
+    if kind != T::KIND {
+        return Err(StateError::Kind { found: kind, expected: T::KIND });
+    }
+    match u32::from_le_bytes(version) {
+        version if version == T::VERSION => decode(body),
+        version if (1..T::VERSION).contains(&version) => T::from_earlier(version, body),
+        found => Err(StateError::Version { found, newest: T::VERSION }),
+    }
+}
+
+/// A body, to the last byte: for [`Saved::from_earlier`].
+///
+/// # Errors
+/// [`StateError::Body`].
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, StateError> {
+    match postcard::take_from_bytes(body) {
+        Ok((value, [])) => Ok(value),
+        Ok(_) | Err(_) => Err(StateError::Body),
+    }
+}
+
+/// Whether bytes begin as an envelope of this kind of state.
+#[must_use]
+pub fn is_kind<T: Saved>(bytes: &[u8]) -> bool {
+    bytes.get(..MAGIC.len()) == Some(&MAGIC) && bytes.get(MAGIC.len()..MAGIC.len() + 4) == Some(&T::KIND)
+}
+
+fn checksum(header: &[u8], body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(header);
+    hasher.update(body);
+    hasher.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEADER, Saved, StateError, decode, read, write};
+    use serde::{Deserialize, Serialize};
+
+    /// A state of today: once there was no name.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Today {
+        count: u32,
+        name: String,
+    }
+
+    impl Saved for Today {
+        const KIND: [u8; 4] = *b"test";
+        const VERSION: u32 = 2;
+
+        fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
+            match version {
+                1 => Ok(Self { count: decode(body)?, name: "nobody".into() }),
+                found => Err(StateError::Version { found, newest: Self::VERSION }),
+            }
+        }
+    }
+
+    /// The same as it was, or will be, or is elsewhere.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Number<const KIND: u8, const VERSION: u32>(u32);
+
+    impl<const KIND: u8, const V: u32> Saved for Number<KIND, V> {
+        const KIND: [u8; 4] = [KIND, b'e', b's', b't'];
+        const VERSION: u32 = V;
+    }
+
+    fn today() -> Today {
+        Today { count: 7, name: "somebody".into() }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(read(&write(&today()).unwrap()), Ok(today()));
+    }
+
+    #[test]
+    fn earlier_versions_are_read_and_later_ones_refused() {
+        let earlier = write(&Number::<b't', 1>(5)).unwrap();
+        assert_eq!(read(&earlier), Ok(Today { count: 5, name: "nobody".into() }));
+        for (bytes, found) in [(write(&Number::<b't', 3>(5)), 3), (write(&Number::<b't', 0>(5)), 0)] {
+            let refused = read::<Today>(&bytes.unwrap()).unwrap_err();
+            assert_eq!(refused, StateError::Version { found, newest: 2 });
+        }
+        let text = StateError::Version { found: 3, newest: 2 }.to_string();
+        assert!(text.contains("version 3") && text.contains("1 to 2"), "{text}");
+    }
+
+    #[test]
+    fn another_kind_is_refused_by_name() {
+        let refused = read::<Today>(&write(&Number::<b'b', 2>(5)).unwrap()).unwrap_err();
+        assert_eq!(refused.to_string(), "this is the state of a best, not of a test");
+    }
+
+    #[test]
+    fn any_bit_that_changes_is_noticed() {
+        let bytes = write(&today()).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(read::<Today>(&damaged).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn any_other_length_is_noticed() {
+        let bytes = write(&today()).unwrap();
+        for length in 0..bytes.len() {
+            let expected = if length < HEADER {
+                StateError::NotAState
+            } else {
+                read::<Today>(&bytes[..length]).unwrap_err()
+            };
+            assert_eq!(read::<Today>(&bytes[..length]), Err(expected));
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        let said = (bytes.len() - HEADER) as u64;
+        assert_eq!(read::<Today>(&longer), Err(StateError::Length { said, there: said + 1 }));
+    }
+
+    #[test]
+    fn a_body_that_is_too_long_for_its_type_is_refused() {
+        assert_eq!(decode::<u8>(&[1]), Ok(1));
+        assert_eq!(decode::<u8>(&[1, 2]), Err(StateError::Body));
+    }
+}
