@@ -1,4 +1,4 @@
-//! Runs the points that targets need with other constants, several at a time. Left out: which constants.
+//! Runs the points that targets need with given constants, several at a time.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,18 +14,19 @@ use crate::runner::{self, LabError, Options};
 /// Constants by name.
 pub(super) type Constants = Vec<(&'static str, u64)>;
 
-/// The adaptive policy samples once a second: after one sample a datagram receiver's rate stays as it is.
+/// Warm-up time. The adaptive policy samples once a second, and a datagram receiver's rate is stable after
+/// one sample.
 const WARM_UP: (&str, u64) = ("warm_up_ms", 1_050);
 
-/// The seed of `softiov lab run`, unless it is given another.
+/// Default seed of `softiov lab run`.
 const SEED: u64 = 1;
 
 pub(super) struct Bench {
     catalogue: Catalogue,
     targets: Vec<&'static Target>,
-    /// Each once, though several targets may need it.
+    /// Points of all targets, each once.
     points: Vec<&'static At>,
-    /// In every run.
+    /// Settings of every run.
     set: Vec<Assignment>,
     jobs: NonZeroUsize,
 }
@@ -42,7 +43,7 @@ impl Bench {
         Self { catalogue: experiments::catalogue(), targets, points, set, jobs }
     }
 
-    /// The same with more settings for every run; the last of a name counts.
+    /// Adds settings to every run; the last of a name counts.
     pub(super) fn with(mut self, set: &[Assignment]) -> Self {
         self.set.extend_from_slice(set);
         self
@@ -56,7 +57,7 @@ impl Bench {
         &self.points
     }
 
-    /// What the model makes of each target, with each set of constants.
+    /// Returns each target's value for each set of constants.
     pub(super) fn run(&self, sets: &[Constants]) -> Result<Vec<Vec<f64>>, LabError> {
         let tasks: Vec<_> =
             sets.iter().flat_map(|set| self.points.iter().map(move |point| (set, *point))).collect();
@@ -64,7 +65,7 @@ impl Bench {
         Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
     }
 
-    /// What points find, each with constants of its own.
+    /// Returns the metrics of points, each with its own constants.
     pub(super) fn find(&self, tasks: &[(&Constants, &At)]) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -89,12 +90,12 @@ impl Bench {
         Ok(metrics)
     }
 
-    /// The relative residuals, weighted.
+    /// Returns the weighted relative residuals.
     pub(super) fn misfits<'a>(&'a self, found: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.targets.iter().zip(found).map(|(target, found)| target.weight * (found / target.value().0 - 1.0))
     }
 
-    /// What each target is, from what all points found.
+    /// Computes each target's value from the metrics of all points.
     pub(super) fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
         let of = |point: &At| {
             let at = self.points.iter().position(|known| *known == point);

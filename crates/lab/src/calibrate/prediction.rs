@@ -1,5 +1,5 @@
-//! What the model predicts, in a number or two for each figure: what a reader would look up first. Left out: what it
-//! was calibrated on ([`super::target`]), and what the numbers should be.
+//! Predictions of the model: one or two key numbers per figure. The calibration targets are in
+//! [`super::target`].
 
 use super::target::{At, CPU, Formula, Target, reported};
 use crate::catalogue::Catalogue;
@@ -58,7 +58,7 @@ const ALL: &[Target] = &[
     metric("fig17: throughput, 60 guests, 8 threads", &[PVM_PV_ALL], GBPS),
 ];
 
-/// Those of experiments that there are.
+/// Returns the predictions whose experiments are in the catalogue.
 #[must_use]
 pub fn predictions(catalogue: &Catalogue) -> Vec<&'static Target> {
     let is_there = |at: &At| catalogue.experiment(at.experiment).is_some();

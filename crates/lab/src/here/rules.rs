@@ -1,11 +1,11 @@
-//! Which constant each measurement is. Left out: constants that no measurement from user space comes near, such as
-//! those of a guest's network stack.
+//! Rules that compute constants from measurements. Constants that cannot be measured from user space, such as
+//! those of a guest's network stack, have none.
 
 use hypervisor::cost::{Cost, CostTable};
 
 use super::Reading;
 
-/// A constant: a reading less others, in cycles of the measured clock.
+/// Rule for a constant: a reading minus others, in cycles of the measured clock.
 struct Rule {
     cost: Cost,
     is: &'static str,
@@ -48,7 +48,8 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// Puts what was measured into the table. What was not, or comes out as nothing, stays as it is.
+/// Applies readings to a table. Constants without a reading, or with a result of zero or less, stay
+/// unchanged.
 pub(super) fn apply(table: &mut CostTable, readings: &[Reading]) {
     let reading = |name: &str| readings.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     if let Some(hertz) = reading(CLOCK) {
@@ -63,7 +64,7 @@ pub(super) fn apply(table: &mut CostTable, readings: &[Reading]) {
     }
 }
 
-/// A value that cannot be meant is none.
+/// Sets a constant, unless the value is below half a cycle and so cannot be right.
 fn measure(table: &mut CostTable, cost: Cost, value: f64, source: &'static str) {
     if value >= 0.5 {
         let _ = table.measure(cost, value.round() as u64, source);

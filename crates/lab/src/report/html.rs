@@ -1,5 +1,5 @@
-//! The page: figures, tables, parameters, residuals, and how to find it all again. Left out: scripts, and
-//! anything that would have to be fetched.
+//! Renders the page: figures, tables, parameters, residuals, and commands to reproduce the rows. It has no
+//! scripts and loads nothing.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -10,7 +10,7 @@ use crate::row::Row;
 use crate::value::Value;
 
 const STYLE: &str = include_str!("style.css");
-/// The browser fetches nothing and runs nothing, whatever a name in a row may hold.
+/// Content security policy: the browser loads and runs nothing, whatever a row's names contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 pub(super) fn page(report: &Report) -> String {
@@ -150,7 +150,7 @@ fn reproduce(report: &Report) -> Markup {
     }
 }
 
-/// As in the rows, without a decimal point where none is needed.
+/// Formats a number as in the rows, without a needless decimal point.
 pub(super) fn number(value: f64) -> String {
     Value::Real(value).to_string().replace('-', "\u{2212}")
 }

@@ -1,5 +1,4 @@
-//! The page's tables about the model: how far it is from what it was calibrated on, what its predictions hang on, and
-//! what it was given. Left out: what it found.
+//! Renders the page's tables about the model: calibration residuals, sensitivity of predictions, parameters.
 
 use maud::{Markup, html};
 
@@ -7,9 +6,9 @@ use super::Report;
 use super::html::number;
 use crate::catalogue::{Parameter, Residual};
 
-/// A residual beyond this is marked.
+/// Relative residual above which a row is marked.
 const FAR: f64 = 0.10;
-/// So many constants of each prediction are shown; the JSON has all.
+/// Constants shown per prediction; the JSON has all.
 const SHOWN: usize = 5;
 
 pub(super) fn residuals(residuals: &[Residual]) -> Markup {
@@ -49,7 +48,8 @@ fn difference(residual: &Residual) -> Markup {
     html! { td.number.far[far] { (text) } }
 }
 
-/// What each prediction hangs on. Found beforehand, so it may be of another version than the rows.
+/// Renders the sensitivity of predictions. It is computed beforehand, so its version may differ from the
+/// rows'.
 pub(super) fn sensitivity(report: &Report) -> Markup {
     let sensitivity = &report.sensitivity;
     html! {

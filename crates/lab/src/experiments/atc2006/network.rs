@@ -1,5 +1,5 @@
-//! What each step of the optimisations makes of four ports: a guest transmits (smart-vnic-tx), a guest or the driver domain
-//! receives (smart-vnic-rx), and several guests transmit (smart-vnic-scaling).
+//! Effect of each optimisation on four ports: a guest transmits (smart-vnic-tx), a guest or the driver domain
+//! receives (smart-vnic-rx), several guests transmit (smart-vnic-scaling).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -29,7 +29,7 @@ const LEFT: Scale = Scale { title: "Throughput", unit: "Mb/s", series: &[("throu
 const RIGHT: Option<Scale> =
     Some(Scale { title: "Cycles", unit: "cycles", series: &[("cycles_per_packet", "cycles for a segment")] });
 
-/// Bars for each step, one for each value of the axis `split`.
+/// Creates bars for each step, one for each value of the axis `split`.
 const fn by_step(split: &'static str) -> Figure {
     Figure {
         title: "Throughput, and cycles for a segment",
@@ -116,7 +116,7 @@ pub(super) const SCALING: Experiment = Experiment {
     run: scaling,
 };
 
-/// A step, each with those before.
+/// Returns the channel of a step, which includes all earlier steps.
 fn channel(step: &str, card_offloads: bool) -> Channel {
     let up_to = |last: &[&str]| last.contains(&step);
     Channel {

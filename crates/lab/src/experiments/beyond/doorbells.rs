@@ -1,5 +1,5 @@
-//! Beyond the papers: a card of the second family, whose doorbells can be pages mapped into the guest, and whose VF has
-//! several queue pairs. Left out: what the card itself takes, and more flows than queues.
+//! Beyond the papers: an adaptive virtual function, whose doorbells can be mapped into the guest and which
+//! has several queue pairs. The card's own processing time is not modelled, and there is one flow per queue.
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -17,7 +17,7 @@ const LOAD: Axis = Axis {
     labels: &["a stream in", "datagrams out", "requests"],
 };
 
-/// Loads that more processors can share.
+/// Loads that several processors can share.
 const BULK: Axis = Axis {
     values: Values::List(&[Value::name("stream"), Value::name("datagrams")]),
     labels: &["a stream in", "datagrams out"],

@@ -1,5 +1,5 @@
-//! Beyond the paper, which measures bulk traffic only: what coalescing costs a program that answers requests. Left
-//! out: several requests under way, and a client's own processor.
+//! Beyond the paper, which measures bulk traffic only: the effect of coalescing on a responder's latency.
+//! There is one outstanding request, and the client takes no time.
 
 use crate::experiment::{Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale};
 use crate::experiments::hpca2010::coalescing::{POLICY, policy};

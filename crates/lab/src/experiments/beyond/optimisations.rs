@@ -1,5 +1,5 @@
-//! Beyond the paper: the ten ports of fig11 on a current machine, whose processor does by itself part of what the
-//! optimisations are for. Left out: what else has changed since, such as kernels and cards.
+//! Beyond the paper: the ten ports of fig11 on a current machine, whose processor includes part of the
+//! optimisations. Kernels and cards are those of the paper.
 
 use crate::experiment::{Axis, Experiment, Figure, Kind, Points, Values};
 use crate::experiments::hpca2010::scaling::{FIG11, RIGHT};
@@ -53,6 +53,6 @@ pub(crate) const BEYOND: Experiment = Experiment {
         left: CPU,
         right: RIGHT,
     }],
-    // The setting that the first axis varies is all the difference.
+    // The setting varied by the first axis is the only difference.
     ..FIG11
 };

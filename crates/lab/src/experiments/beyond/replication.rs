@@ -1,5 +1,6 @@
-//! Beyond the paper: what frames for everybody cost. The card copies a frame for a group into a buffer of each guest of the
-//! port, so each guest has the whole wire's work. Left out: what copies cost the card and the bus.
+//! Beyond the paper: cost of broadcast frames. The card copies a group frame into a buffer of each guest of
+//! the port, so each guest processes the whole wire's traffic. The card's and bus's own costs are not
+//! modelled.
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,

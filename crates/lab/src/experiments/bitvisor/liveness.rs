@@ -1,4 +1,4 @@
-//! How long requests of VFs wait for the PF driver that takes no interrupt (bitvisor-liveness).
+//! Waiting time of VF requests for a PF driver without interrupts (bitvisor-liveness).
 
 use super::traffic::quantile;
 use crate::experiment::{
@@ -65,7 +65,7 @@ pub(super) const LIVENESS: Experiment = Experiment {
     run: liveness,
 };
 
-/// Long enough for the rarest exits.
+/// Measured time, long enough for the rarest exits.
 const SPAN: Span = Span::from_secs(10);
 
 fn liveness(at: &Point, context: &Context) -> Result<Outcome, RunError> {

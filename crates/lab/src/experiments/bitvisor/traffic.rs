@@ -1,4 +1,5 @@
-//! What a guest gets of its VF, idle and busy: a stream (bitvisor-throughput), and requests (bitvisor-latency).
+//! Performance of a guest's VF, with an idle and a busy guest: a stream (bitvisor-throughput) and requests
+//! (bitvisor-latency).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -110,7 +111,7 @@ fn latency(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(Outcome { metrics, ..outcome })
 }
 
-/// What so many percent of values in order of size do not exceed; 0 if there are none.
+/// Returns the given percentile of sorted values, or 0 if there are none.
 pub(super) fn quantile(all: &[f64], percent: usize) -> f64 {
     let at = (all.len() * percent).div_ceil(100).saturating_sub(1);
     all.get(at).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a guest can do to others through a context of its own (cdna-hostile).
+//! Attacks of a guest on others through its own context (cdna-hostile).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,

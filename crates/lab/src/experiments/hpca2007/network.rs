@@ -1,4 +1,5 @@
-//! What one guest gets of two ports and who works for it (cdna-throughput), and what many get (cdna-scaling).
+//! Throughput and processor use of one guest on two ports (cdna-throughput), and throughput of many
+//! (cdna-scaling).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,

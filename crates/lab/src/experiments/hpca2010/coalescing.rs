@@ -1,4 +1,5 @@
-//! How often to interrupt: fixed rates against the adaptive one, for datagrams (fig08) and a stream (fig09).
+//! Interrupt coalescing: fixed rates compared with the adaptive policy, for datagrams (fig08) and a stream
+//! (fig09).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -61,7 +62,7 @@ pub(crate) const FIG09: Experiment = Experiment {
     run: |at, context| coalesce(at, context, Load::Tcp),
 };
 
-/// The policy of that name.
+/// Returns the policy called `name`.
 pub(crate) fn policy(name: &str, context: &Context) -> Result<Policy, RunError> {
     Ok(match name {
         "20k" => Policy::Fixed(interval_us(20_000)),
@@ -75,7 +76,7 @@ pub(crate) fn policy(name: &str, context: &Context) -> Result<Policy, RunError> 
 fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunError> {
     let mut setup = point::setup(context, policy(at.axes.text("policy")?, context)?)?;
     setup.spec = Spec::linux_2_6_28(load);
-    // The paper's optimisations come one upon the other, and this one is the last.
+    // The paper's optimisations are cumulative, and this is the last one.
     setup.eoi = settings::fast_eoi(context, &setup.table)?;
     if load == Load::Tcp {
         let window = settings::window(context)?;

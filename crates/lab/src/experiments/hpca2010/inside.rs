@@ -1,5 +1,6 @@
-//! Traffic inside the server, faster than a card's wire. Over the card: from the service domain to a guest at different
-//! interrupt rates (fig10), and from guest to guest by message size (fig12); and over the split driver's bridge (fig13).
+//! Traffic inside the server, faster than a card's wire. Through the card: from the service domain to a guest
+//! by interrupt rate (fig10), and from guest to guest by message size (fig12). Through the split driver's
+//! bridge: from guest to guest (fig13).
 
 use super::coalescing::{self, POLICY};
 use crate::experiment::{
@@ -51,8 +52,8 @@ const MESSAGE_BYTES: Axis = Axis {
     labels: &[],
 };
 
-/// Bytes of the longest IP packet that a card takes.
-const LONGEST: u16 = 9_000;
+/// Bytes of the longest IP packet of a card.
+const MAX_MTU: u16 = 9_000;
 const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that the receiver has read");
 const PER_CPU: Metric = metric("gbps_per_cpu", "Gb/s", "throughput for each 100 % of a thread in use");
 
@@ -90,7 +91,7 @@ pub(crate) const FIG13: Experiment = Experiment {
     ..FIG12
 };
 
-/// A machine with traffic inside it and a silent wire.
+/// Creates a machine with traffic inside it and a silent wire.
 fn setup(context: &Context, moderation: Policy, inside: Inside) -> Result<Setup, RunError> {
     let setup = point::setup(context, moderation)?;
     let eoi = settings::fast_eoi(context, &setup.table)?;
@@ -126,7 +127,7 @@ fn fig12(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     receive(Setup { loopback, ..setup }, context)
 }
 
-/// No card has part in it.
+/// Runs two guests over the split driver; no card is involved.
 fn fig13(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let setup = setup(context, Policy::Fixed(0), between_guests(at, context)?)?;
     receive(Setup { network: Network::Split { workers: 1 }, ..setup }, context)
@@ -139,13 +140,13 @@ fn between_guests(at: &Point, context: &Context) -> Result<Inside, RunError> {
         .filter(|bytes| (1..=60_000).contains(bytes))
         .ok_or_else(|| RunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000")))?;
     let load = settings::load(context)?;
-    // A stream's segments are no longer for it.
-    let mtu = if load == Load::Udp { settings::mtu(context)? } else { LONGEST };
+    // Segments of a stream do not depend on the MTU setting.
+    let mtu = if load == Load::Udp { settings::mtu(context)? } else { MAX_MTU };
     let message_bytes = message_bytes.into();
     Ok(Inside { from: Origin::Guest, load, message_bytes, mtu, transmit_interval_us: 0 })
 }
 
-/// The last of two guests sends to the first.
+/// Runs two guests, the last of which sends to the first.
 fn receive(mut setup: Setup, context: &Context) -> Result<Outcome, RunError> {
     setup.guests = 2;
     if let Some(inside) = setup.inside {

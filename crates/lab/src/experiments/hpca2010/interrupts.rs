@@ -1,4 +1,4 @@
-//! What an interrupt's trappings cost: mask bits of the MSI-X table (fig06), end-of-interrupt writes (fig07).
+//! Cost of interrupt handling: MSI-X masking (fig06) and end-of-interrupt writes (fig07).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,

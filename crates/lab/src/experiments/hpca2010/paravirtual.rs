@@ -1,4 +1,4 @@
-//! The split driver in place of VFs: what more guests, and more back-end threads, do to it (fig16, fig17).
+//! The split driver instead of VFs, by number of guests and back-end threads (fig16, fig17).
 
 use super::scaling::{METRICS, PORTS, RIGHT, VMS, metrics};
 use crate::experiment::{Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Values};
@@ -9,7 +9,7 @@ use crate::value::Value;
 use guest::{Load, Spec};
 use hypervisor::domain::DomainKind;
 
-/// One, as the stock driver has it, and one on each virtual CPU of the service domain.
+/// Threads of the back end: one in the stock driver, or one on each virtual CPU of the service domain.
 const THREADS: Axis = Axis {
     name: "backend_threads",
     what: "threads of the back end, one to a virtual CPU of the service domain",

@@ -1,5 +1,5 @@
-//! Ten ports: what each optimisation saves at ten gigabits (fig11), and what another guest costs at the same
-//! throughput (fig14).
+//! Ten ports: savings of each optimisation at ten gigabits (fig11), and cost of further guests at the same
+//! throughput (fig14, fig15).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -149,7 +149,8 @@ fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunErr
     Ok(outcome)
 }
 
-/// Throughput, and processor use by domain and in all: by whose code ran, and dom0's as the hypervisor accounts for it.
+/// Adds throughput, and processor use by domain and in total. Use by domain is counted by whose code ran;
+/// dom0's also as the hypervisor accounts for it.
 pub(crate) fn metrics(metrics: Metrics, measured: &Measured) -> Metrics {
     let metrics = metrics.with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0);
     let metrics = point::total(point::cpu(metrics, measured), measured);

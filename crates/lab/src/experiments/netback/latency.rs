@@ -1,4 +1,4 @@
-//! How long a request takes while others load the back end (netback-latency), and what thresholds do to it
+//! Latency of a request while other guests load the back end (netback-latency), and the effect of thresholds
 //! (netback-thresholds).
 
 use super::{DISPATCHER, policy, setup, thresholds};
@@ -125,7 +125,7 @@ fn sensitivity(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(outcome)
 }
 
-/// One client asks, others load the wires.
+/// Runs one client with requests while others load the wires.
 fn run(at: &Point, dispatch: Policy, context: &Context) -> Result<(Measured, Outcome), RunError> {
     let permille = amount(at, "load_pct", 100)? as u16 * 10;
     let mut setup = setup(context, TASKLETS, dispatch)?;

@@ -1,4 +1,5 @@
-//! The next steps that the source names: fewer events to guests, and front ends that merge segments (netfront-lro).
+//! The next steps named by the authors: fewer events to guests, and front ends that merge segments
+//! (netfront-lro).
 
 use super::{policy, setup};
 use crate::experiment::{
@@ -68,7 +69,7 @@ fn run(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
     setup.spec.load = Load::Tcp;
     setup.netback.merge = at.axes.bool("lro")?;
-    setup.netback.tell_every = count(at, "notify_batch")?.into();
+    setup.netback.notify_every = count(at, "notify_batch")?.into();
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = outcome
         .metrics

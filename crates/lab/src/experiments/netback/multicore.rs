@@ -1,4 +1,4 @@
-//! What tasklets and a dispatcher of events do for throughput (netback-multicore).
+//! Effect of tasklets and an event dispatcher on throughput (netback-multicore).
 
 use super::{DISPATCHER, policy, setup};
 use crate::experiment::{

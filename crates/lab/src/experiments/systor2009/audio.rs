@@ -1,4 +1,4 @@
-//! How often audio stops in a guest beside a busy service domain (rt-audio).
+//! Audio underruns of a guest beside a busy service domain (rt-audio).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -55,7 +55,7 @@ pub(super) const AUDIO: Experiment = Experiment {
     run: audio,
 };
 
-/// Runs with phases and crystals of their own, and how long each is.
+/// Runs with different phases and crystals, and their duration.
 const RUNS: u64 = 32;
 const SPAN: Span = Span::from_secs(60);
 /// Student's t for 95 % and 31 degrees of freedom.

@@ -1,4 +1,4 @@
-//! A device for the guest itself against one that it shares: a wire (direct-net) and a disk (direct-disk).
+//! An assigned device compared with a shared one: network (direct-net) and disk (direct-disk).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,

@@ -1,4 +1,4 @@
-//! Registers that tell a driver where its device really is (driver-holes).
+//! Device registers that reveal a device's physical location (driver-holes).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,

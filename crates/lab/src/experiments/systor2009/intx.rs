@@ -1,4 +1,4 @@
-//! A guest's interrupt line from a device that sends messages (intx-emulation).
+//! Emulation of a guest's interrupt line from a device's messages (intx-emulation).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -54,7 +54,7 @@ pub(super) const INTX: Experiment = Experiment {
     run: intx,
 };
 
-/// How long devices send.
+/// Time during which devices send.
 const SPAN: Span = Span::from_millis(500);
 
 fn intx(at: &Point, context: &Context) -> Result<Outcome, RunError> {

@@ -1,4 +1,4 @@
-//! What a guest's MTRR and PAT come to under the host's (memory-types).
+//! Effective memory types of a guest's MTRR and PAT under the host's (memory-types).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,

@@ -1,4 +1,4 @@
-//! How devices are reset before they change their owner (reset-ladder).
+//! Reset of devices before they change owners (reset-ladder).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -58,7 +58,7 @@ fn reset(at: &Point, _: &Context) -> Result<Outcome, RunError> {
     let device = match at.axes.text("device")? {
         "flr" => Device { flr: true, power: Some(true), bus: Some(false) },
         "d3hot" => Device { flr: false, power: Some(false), bus: Some(false) },
-        // It keeps its state through D3hot, but is alone below its bridge.
+        // The device keeps its state through D3hot, but is alone below its bridge.
         "no-soft-reset" => Device { flr: false, power: Some(true), bus: Some(true) },
         "shared-bus" => Device { flr: false, power: Some(true), bus: Some(false) },
         _ => Device { flr: false, power: None, bus: None },

@@ -1,4 +1,4 @@
-//! The machine as a whole, and what it was calibrated on.
+//! Tests of the machine: its calibration targets, isolation, and relations between the systems.
 
 use super::{Attack, Channel, Direction, Drive, Found, Plan, Single, attack};
 use hypervisor::cost::CostTable;
@@ -10,7 +10,7 @@ fn found(drive: Drive, direction: Direction, guests: u8) -> Found {
 }
 
 #[test]
-fn the_two_values_that_it_was_calibrated_on_come_out() {
+fn cdna_values_match_their_calibration() {
     let xen = found(Drive::Xen, Direction::Transmit, 1);
     assert!((xen.throughput_mbps / 1_602.0 - 1.0).abs() < 0.03, "{xen:?}");
     let cdna = found(Drive::Cdna, Direction::Transmit, 1);
@@ -18,7 +18,7 @@ fn the_two_values_that_it_was_calibrated_on_come_out() {
 }
 
 #[test]
-fn contexts_fill_both_wires_and_need_no_driver_domain() {
+fn contexts_fill_both_wires_without_a_driver_domain() {
     for direction in [Direction::Transmit, Direction::Receive] {
         let [safe, bare] = [Drive::Cdna, Drive::Unprotected].map(|drive| found(drive, direction, 2));
         for it in [safe, bare] {
@@ -32,13 +32,13 @@ fn contexts_fill_both_wires_and_need_no_driver_domain() {
 }
 
 #[test]
-fn sixteen_guests_keep_the_wires_full_over_contexts_and_not_over_a_driver_domain() {
+fn sixteen_guests_fill_the_wires_only_with_contexts() {
     let of = |drive| found(drive, Direction::Transmit, 16).throughput_mbps;
     assert!(of(Drive::Cdna) > 1_870.0 && of(Drive::Xen) < 1_700.0, "{} {}", of(Drive::Cdna), of(Drive::Xen));
 }
 
 #[test]
-fn every_attack_is_contained_and_disturbs_nobody() {
+fn every_attack_is_contained() {
     for what in [
         Attack::ForgedProducer,
         Attack::DuplicateSequence,
@@ -62,7 +62,7 @@ fn menon(drive: Drive, direction: Direction, channel: Channel) -> Found {
 }
 
 #[test]
-fn the_three_values_that_the_smart_nic_was_calibrated_on_come_out() {
+fn smart_nic_values_match_their_calibration() {
     let sends = menon(Drive::Native, Direction::Transmit, SMART);
     let receives = menon(Drive::Native, Direction::Receive, SMART);
     let guest = menon(Drive::Xen, Direction::Transmit, Channel::XEN);
@@ -73,7 +73,7 @@ fn the_three_values_that_the_smart_nic_was_calibrated_on_come_out() {
 }
 
 #[test]
-fn each_step_lets_a_guest_transmit_more() {
+fn each_optimisation_raises_guest_transmit() {
     let mut step = Channel::XEN;
     let mut rates = vec![menon(Drive::Xen, Direction::Transmit, step).throughput_mbps];
     for change in [
@@ -90,7 +90,7 @@ fn each_step_lets_a_guest_transmit_more() {
 }
 
 #[test]
-fn copying_beats_exchanging_pages_and_the_driver_domain_is_between_guest_and_kernel() {
+fn copying_beats_page_exchange_on_receive() {
     let receives = |drive, channel| menon(drive, Direction::Receive, channel).throughput_mbps;
     let exchanged = receives(Drive::Xen, SMART);
     let copied = receives(Drive::Xen, Channel { by_address: true, ..SMART });

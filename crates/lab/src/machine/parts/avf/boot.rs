@@ -1,5 +1,5 @@
-//! Drivers while they start: registers and memory of either function, and nothing is charged. The PF driver answers at
-//! once. Left out: what both cost, which happens before anybody measures.
+//! Driver start: registers and memory of either function, without charges, as nothing is measured then. The
+//! PF driver responds at once.
 
 use super::{Port, PortBus};
 use crate::machine::chipset::Chipset;
@@ -11,7 +11,7 @@ use i82576::Time;
 use pcie::Function;
 use std::time::Duration;
 
-/// What a driver of a function sees.
+/// A driver's view of its function.
 pub(super) struct Side<'a> {
     pub(super) port: &'a mut Port,
     pub(super) chipset: &'a mut Chipset,
@@ -85,7 +85,7 @@ impl Control for Side<'_> {
     }
 }
 
-/// A wire with one frame.
+/// Wire with one frame.
 pub(super) struct One<'a>(pub(super) Option<&'a [u8]>);
 
 impl plane::Wire for One<'_> {

@@ -1,11 +1,11 @@
-//! A card of the second family (`avf_nic`) with its PF driver, one VF of several queue pairs, and the wire that feeds it.
-//! Frames reach the card when somebody might notice, as at a port of the first family ([`super::card`]). Left out: further
-//! VFs, and what a VF asks its PF for after the start.
+//! An adaptive-VF card (`avf_nic`) with its PF driver, one VF with several queue pairs, and its wire. As in
+//! [`super::card`], frames reach the card only when their effect could be observed. There is one VF, and it
+//! sends no PF request after the start.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `boot` | drivers while they start: nothing is charged |
-//! | `pair` | a queue pair as a kernel's network device, and its doorbells |
+//! | `boot` | driver start, without charges |
+//! | `pair` | queue pair as a kernel's network device, and its doorbells |
 
 mod boot;
 pub(crate) mod pair;
@@ -35,33 +35,33 @@ use plane::{Plane, PortCounters};
 use policy::VfPolicy;
 use sim::Instant;
 
-/// The VF.
+/// Index of the VF.
 pub(crate) const VF: u8 = 0;
-/// The VF's address.
+/// MAC address of the VF.
 pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
-/// The link, Mb/s.
+/// Link speed, Mb/s.
 const LINK: u32 = 100_000;
-/// Descriptors of each ring: what a guest's memory has room for in four pairs of rings.
+/// Descriptors per ring; four pairs of rings fit a guest's memory.
 const RING: u16 = 256;
-/// Buffers that are given back with one doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
+/// Buffers returned per doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
 const BATCH: u16 = 32;
-/// Frames between two looks at other queues.
+/// Frames per queue before the next queue is served.
 const BUDGET: usize = 64;
-/// Clients that flows are looked for among.
+/// Clients tried in the search for flows.
 const CANDIDATES: u8 = 255;
 
-/// Where functions reach memory, and what they have sent.
+/// DMA paths of the functions, and interrupts sent.
 #[derive(Debug)]
 pub(crate) struct Functions {
     pf: Path,
     vf: Path,
-    /// Each interrupt that was not taken on yet: who sent what.
+    /// Interrupts not yet delivered: sender and message.
     pub(crate) sent: Vec<(Rid, Message)>,
-    /// DMA requests to a function that the card does not have, or refused by the IOMMU.
+    /// DMA requests of functions that do not exist, or blocked by the IOMMU.
     faults: u64,
 }
 
-/// The port.
+/// Port with its card.
 pub(crate) struct Port {
     pub(crate) card: Card,
     plane: Box<Plane<MAX_VFS>>,
@@ -70,7 +70,7 @@ pub(crate) struct Port {
     pub(crate) functions: Functions,
     pairs: u16,
     staging: Staging,
-    /// Frames with which `flows` has asked the card.
+    /// Frames sent by `flows` to find a client's queue.
     probes: u64,
 }
 
@@ -80,7 +80,7 @@ impl std::fmt::Debug for Port {
     }
 }
 
-/// The functions' bus for a while.
+/// Bus of the functions during a call.
 struct PortBus<'a> {
     functions: &'a mut Functions,
     chipset: &'a mut Chipset,
@@ -134,8 +134,8 @@ impl Bus for PortBus<'_> {
 }
 
 impl Port {
-    /// Makes a port with a VF of `pairs` queue pairs and starts its drivers. A vector interrupts at most once in
-    /// `interval_us`. Errors: what a driver refuses, or fewer pairs than asked for.
+    /// Creates a port with a VF of `pairs` queue pairs and starts its drivers. A vector interrupts at most
+    /// once per `interval_us`. Fails if a driver fails or fewer pairs are available.
     pub(crate) fn new(
         (pf, vf): (Path, Path),
         (pairs, interval_us): (u16, u16),
@@ -172,7 +172,7 @@ impl Port {
         Side { port: self, chipset, function, now: Time::ZERO }
     }
 
-    /// A client for each queue pair, whose frames the card puts into that queue: found by asking the card.
+    /// Finds a client for each queue pair whose frames the card places in that queue, by trying the card.
     pub(crate) fn flows(
         &mut self,
         driver: &mut Vf,
@@ -191,7 +191,7 @@ impl Port {
         Err("a queue gets no flow of any client".to_owned())
     }
 
-    /// The queue that a client's frames go into.
+    /// Returns the queue of a client's frames.
     fn queue_of(
         &mut self,
         client: MacAddress,
@@ -215,7 +215,7 @@ impl Port {
         (0..pairs).find(|queue| driver.receive(&mut hal, *queue, &mut into).is_some())
     }
 
-    /// One round while drivers start: messages, and the PF driver's visit.
+    /// Processes messages and visits the PF driver, during driver start.
     fn round(&mut self, now: Time, chipset: &mut Chipset) {
         self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
         if let Some(mut pf) = self.pf.take() {
@@ -226,8 +226,8 @@ impl Port {
         self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
     }
 
-    /// Lets everything happen that happens up to `now`; answers when to come again at the latest. Interrupts are in
-    /// `functions` afterwards.
+    /// Advances the port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
+    /// afterwards.
     pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
         self.line.advance(now);
         let Self { card, plane, line, functions, staging, .. } = self;
@@ -242,9 +242,9 @@ impl Port {
         [arrival, deadline].into_iter().flatten().min()
     }
 
-    /// Every frame is somewhere, and no function left its memory.
+    /// Checks that all frames are accounted for and no function left its memory.
     pub(crate) fn owes(&self, books: &mut Books) {
-        // A real card's PF reads them from registers, so asking may change a card: a copy is asked.
+        // A real card's statistics are registers whose reading may change the card, so a copy is read.
         let statistics = self.card.clone().statistics(VF);
         let received = statistics.rx_unicast + statistics.rx_discards;
         books.balance("frames of a wire", self.line.frames + self.probes, received);

@@ -1,6 +1,6 @@
-//! What a front end needs of the machine: its rings, its pages, its grant table, an event to the back end. Grants are
-//! written to memory that is shared with the hypervisor and cost no call; an event is a hypercall. Left out: what a
-//! packet costs.
+//! The machine interface of a front end: its rings, pages, grant table and events. Grants are written to
+//! memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per packet are
+//! charged by the device.
 
 use super::{Split, Wires};
 use crate::machine::parts::platform::Env;
@@ -12,7 +12,7 @@ use hypervisor::grant::{Access, Reference, Table};
 use split::Rings;
 use split::front::Hal;
 
-/// A guest's side of the split driver.
+/// A guest's view of the split driver.
 pub(crate) struct Side<'a> {
     wires: &'a mut Wires,
     guest: usize,
@@ -44,7 +44,7 @@ impl Side<'_> {
 }
 
 impl Split {
-    /// A guest's side.
+    /// Returns a guest's view.
     pub(crate) fn side(&mut self, guest: usize) -> Side<'_> {
         Side { wires: &mut self.wires, guest, service: self.domain }
     }
