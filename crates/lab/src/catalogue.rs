@@ -208,11 +208,11 @@ impl Catalogue {
                 problems.push(format!("axis {} has no values, or of several kinds", axis.name));
             }
             if !axis.labels.is_empty() && axis.labels.len() != values.len() {
-                problems.push(format!("axis {} has another number of labels than of values", axis.name));
+                problems.push(format!("axis {} has different numbers of labels and values", axis.name));
             }
             let setting = self.settings.iter().find(|setting| setting.name == axis.name);
             if setting.is_some_and(|setting| !values.iter().all(|value| setting.takes(value))) {
-                problems.push(format!("axis {} has values that the setting cannot have", axis.name));
+                problems.push(format!("axis {} has values the setting does not permit", axis.name));
             }
         }
         if let Points::Listed(points) = experiment.points {
@@ -243,7 +243,7 @@ fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
         }
     }
     if drawn.len() != experiment.axes.len() {
-        problems.push(format!("figure {:?} shows what is not an axis", figure.title));
+        problems.push(format!("figure {:?} shows an undeclared axis", figure.title));
     }
     if figure.kind == Kind::Lines && figure.x.len() != 1 {
         problems.push(format!("figure {:?} has lines over more than one axis", figure.title));
@@ -251,7 +251,7 @@ fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
     let scales = std::iter::once(&figure.left).chain(&figure.right);
     for (metric, _) in scales.flat_map(|scale| scale.series) {
         if !experiment.metrics.iter().any(|known| known.name == *metric) {
-            problems.push(format!("figure {:?} shows {metric}, which is not measured", figure.title));
+            problems.push(format!("figure {:?} shows undeclared metric {metric}", figure.title));
         }
     }
     problems
@@ -277,7 +277,7 @@ mod tests {
         let problems = Catalogue { experiments, ..Catalogue::default() }.problems();
         assert_eq!(
             problems,
-            [r#"queue: figure "Load and loss" shows throughput_mbps, which is not measured"#]
+            [r#"queue: figure "Load and loss" shows undeclared metric throughput_mbps"#]
         );
     }
 }

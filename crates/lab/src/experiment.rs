@@ -19,7 +19,7 @@ pub struct Experiment {
     pub name: &'static str,
     /// Heading.
     pub title: &'static str,
-    /// One or two sentences: the set-up, and the effect to look for.
+    /// Description in one or two sentences: the set-up, and the effect to look for.
     pub shows: &'static str,
     /// Varied parameters, the slowest first.
     pub axes: &'static [Axis],

@@ -101,7 +101,7 @@ const LADDER: Experiment = Experiment {
     run,
 };
 
-/// One integer axis; lines, and bars side by side.
+/// Single integer axis; lines, and bars side by side.
 const SIZES: Experiment = Experiment {
     name: "sizes",
     title: "Message sizes",

@@ -38,7 +38,7 @@ impl Label {
     }
 }
 
-/// One traced event.
+/// Traced event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Time of the event.

@@ -8,7 +8,7 @@ use crate::domain::DomainId;
 /// Cycles since the start of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// One row of [`Category::COUNT`] sums per domain.
+    /// Sums per domain and category.
     spent: Vec<[u64; Category::COUNT]>,
     /// Idle cycles per thread.
     idle: Vec<u64>,

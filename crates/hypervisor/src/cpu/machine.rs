@@ -29,8 +29,7 @@ pub struct Config {
     pub switch: u64,
     /// Cycles a switched virtual CPU takes to refill its caches and TLB.
     pub refill: u64,
-    /// Cycles of others on the thread after which the whole refill is due, and a part after fewer. 0: always
-    /// the whole.
+    /// Cycles of others on the thread after which the whole refill is due, a part after fewer. 0: always whole.
     pub displacement: u64,
     /// Thousandths of a cycle per refill cycle under nested paging; at least 1,000.
     pub nested_permille: u64,
@@ -115,8 +114,7 @@ impl Machine {
         Machine::with_scheduler(config, Policy::RoundRobin(RoundRobin::new(slice)))
     }
 
-    /// Gives one virtual CPU precedence over all others of its thread under round robin. Ignored by
-    /// schedulers with shares.
+    /// Gives a virtual CPU precedence on its thread under round robin. Schedulers with shares ignore it.
     pub fn favour(&mut self, vcpu: VcpuId) {
         if let Policy::RoundRobin(scheduler) = &mut self.scheduler {
             scheduler.favour(vcpu);
@@ -149,7 +147,6 @@ impl<S: Scheduler> Machine<S> {
     /// Adds a virtual CPU to `domain`, pinned to `home` and blocked.
     ///
     /// # Panics
-    ///
     /// If the machine has no such thread or domain.
     pub fn add_vcpu(&mut self, domain: DomainId, home: ThreadId) -> VcpuId {
         self.add_vcpu_with(domain, home, Share::default())
@@ -158,7 +155,6 @@ impl<S: Scheduler> Machine<S> {
     /// Adds a virtual CPU with a scheduling share to `domain`, blocked; `home` is its first thread.
     ///
     /// # Panics
-    ///
     /// If the machine has no such thread or domain.
     pub fn add_vcpu_with(&mut self, domain: DomainId, home: ThreadId, share: Share) -> VcpuId {
         assert!(home.index() < self.threads.len(), "no thread {}", home.index());
@@ -169,8 +165,7 @@ impl<S: Scheduler> Machine<S> {
         vcpu
     }
 
-    /// Makes `vcpu` ready, or keeps it from blocking after its current step. Returns a visit if none is
-    /// outstanding.
+    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a visit if none is outstanding.
     #[must_use]
     pub fn wake(&mut self, vcpu: VcpuId, now: Instant) -> Option<Visit> {
         let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
@@ -371,8 +366,7 @@ impl<S: Scheduler> Machine<S> {
         }
     }
 
-    /// Returns the contention factor in thousandths if a sibling of `thread` is busy in `cycle` or about to
-    /// be.
+    /// Returns the contention factor (permille) if a sibling of `thread` is busy in `cycle` or about to be.
     #[inline]
     fn contention(&self, thread: ThreadId, cycle: u64) -> Option<u64> {
         let siblings = self.config.threads_per_core;

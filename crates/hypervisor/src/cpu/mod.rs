@@ -16,11 +16,11 @@
 //!
 //! 1. [`Machine::wake`] makes a virtual CPU ready, and returns a visit unless one is outstanding.
 //! 2. [`Machine::visit`] returns [`ThreadAction::Run`] with a [`Step`]: execute it, then call
-//!   [`Machine::finish`]. It returns [`ThreadAction::Later`] with another visit if interrupts prolonged the
-//!   step, or [`ThreadAction::Idle`].
-//! 3. [`Machine::finish`] is told whether the virtual CPU continues or blocks, and returns a visit.
+//!    [`Machine::finish`]. It returns [`ThreadAction::Later`] with another visit if interrupts prolonged the
+//!    step, or [`ThreadAction::Idle`].
+//! 3. [`Machine::finish`] ends the step, after which the virtual CPU continues or blocks, and returns a visit.
 //! 4. [`Machine::steal`] may be called in between: the hypervisor takes an interrupt on a thread, whatever
-//!   runs there.
+//!    runs there.
 //!
 //! A virtual CPU woken while its step runs does not block at the end of the step, so no wake-up is lost.
 //!

@@ -96,7 +96,7 @@ fn rebind_does_not_strand_a_pending_event() {
     machine.send(back, own).unwrap();
     machine.domain(front).unwrap().bind_vcpu(theirs, 1).unwrap();
     assert_eq!((upcall(&mut machine, front, 0), upcall(&mut machine, front, 1)), (std::vec![], std::vec![]));
-    assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced), "nobody will ever look");
+    assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced), "no vCPU will check the port");
     assert_eq!(machine.domain(front).unwrap().stranded_events(), 1);
     assert_eq!(machine.rebind(front, theirs, 1), Ok(Some(EventDelivery::Upcall(1))));
     assert_eq!(machine.domain(front).unwrap().stranded_events(), 0);

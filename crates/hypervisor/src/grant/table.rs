@@ -1,4 +1,4 @@
-//! One domain's pages and grant table, as the domain itself uses them.
+//! Pages and grant table of a domain, as the domain itself uses them.
 
 use super::{Error, Reference};
 use crate::domain::DomainId;

@@ -59,7 +59,7 @@ const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff
 pub enum WriteEffect {
     /// The register was written. After TPR or SVR, call [`Lapic::deliverable`].
     Stored,
-    /// Nothing changed: the register is read-only or reserved, or the value was rejected.
+    /// No change: the register is read-only or reserved, or the value was rejected.
     Ignored,
     /// An interrupt ended.
     Eoi(Eoi),

@@ -338,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn periodic_timer_neither_drifts_nor_skips(
+    fn periodic_timer_never_drifts_or_skips(
         count in 1u32..1000, divide in 0u32..16, steps in prop::collection::vec(0u64..100_000_000, 1..50),
     ) {
         let mut timer = super::Timer::new(BUS_TICK);

@@ -54,7 +54,7 @@ pub fn sensitivity(
     let bench = Bench::new(targets, jobs).with(&constants.set);
     let brief =
         Bench::new(bench.targets().to_vec(), jobs).with(&constants.set).with(&BRIEF.map(Assignment::from));
-    tell("as it is");
+    tell("unchanged constants");
     let nothing = bench::Constants::new();
     let base = bench.find(&every(&bench, &nothing))?;
     let brief_base = brief.find(&every(&brief, &nothing))?;

@@ -70,7 +70,7 @@ fn modern_table_is_not_fitted() {
     assert_eq!(fitted(CostTable::modern()), Ok(CostTable::modern()));
 }
 
-/// One port only: ten ports take too long in a debug build.
+/// Single port only: ten ports take too long in a debug build.
 #[test]
 fn one_port_residuals_match_the_file() {
     let targets: Vec<_> = TARGETS

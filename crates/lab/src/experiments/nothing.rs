@@ -12,7 +12,7 @@ pub fn why_nothing(row: &Row) -> Option<&'static str> {
     }
     let is = |name: &str, value: Value| row.params.get(name) == Some(&value);
     if row.params.get("message_bytes").is_some() {
-        Some("a datagram has more fragments than the receiver holds at once, so that none ever becomes whole")
+        Some("a datagram has more fragments than the receiver buffers, so none is ever reassembled")
     } else if is("msi_accel", Value::Bool(false)) || is("opts", Value::name("none")) {
         Some(
             "livelock: the next interrupt comes before the device model has handled the mask bits of the last",

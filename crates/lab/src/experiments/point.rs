@@ -24,7 +24,8 @@ pub(crate) const DOM0_ATTRIBUTED: Metric = metric(
 );
 pub(crate) const XEN: Metric = metric("cpu_xen_pct", "%", "the hypervisor, in percent of a thread");
 pub(crate) const GUEST: Metric = metric("cpu_guest_pct", "%", "the guests, in percent of a thread");
-pub(crate) const TOTAL: Metric = metric("cpu_total_pct", "%", "all of them, in percent of a thread");
+pub(crate) const TOTAL: Metric =
+    metric("cpu_total_pct", "%", "service domain, hypervisor and guests, in percent of a thread");
 
 /// Scale of processor use by domain.
 pub(crate) const CPU: Scale = Scale {

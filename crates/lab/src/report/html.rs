@@ -46,14 +46,14 @@ fn head(report: &Report) -> Markup {
         header {
             h1 { "SoftIOV lab report" }
             p.lead {
-                "An SR-IOV card and its drivers on a modelled machine, in virtual time. "
+                "An SR-IOV card and its drivers in a modelled machine, in virtual time. "
                 "Every number below follows from the seed and the parameters; none is measured on the machine that made this page."
             }
             dl.facts {
                 div { dt { "Version" } dd { code { (report.version) } } }
                 div { dt { "Seed" } dd {
                     code { (report.seed) }
-                    @if report.seeds > 1 { " and " (report.seeds - 1) " more: means, and half of their intervals of 95 %" }
+                    @if report.seeds > 1 { " and " (report.seeds - 1) " more: means, and half of their 95 % intervals" }
                 } }
                 div { dt { "Rows" } dd { (rows) } }
             }
@@ -67,7 +67,7 @@ fn head(report: &Report) -> Markup {
                     }
                     @if !report.residuals.is_empty() { li { a href="#residuals" { "Calibration residuals" } } }
                     @if !report.sensitivity.values.is_empty() {
-                        li { a href="#sensitivity" { "What predictions hang on" } }
+                        li { a href="#sensitivity" { "Sensitivity of predictions" } }
                     }
                     @if !report.parameters.is_empty() { li { a href="#parameters" { "Parameters" } } }
                     li { a href="#reproduce" { "How to reproduce" } }
@@ -140,7 +140,7 @@ fn reproduce(report: &Report) -> Markup {
     html! {
         section #reproduce {
             h2 { "How to reproduce" }
-            p { "With the version above, on any machine, these run the sweeps again and make this page of them:" }
+            p { "With the version above, on any machine, these commands run the sweeps and create this page:" }
             pre { code {
                 @for command in report.commands() { (command) " --out results\n" }
                 "softiov lab report --in results --out report.html"

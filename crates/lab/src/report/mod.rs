@@ -73,7 +73,7 @@ pub enum ReportError {
     Versions(String),
     /// A row's experiment is unknown.
     #[error(
-        "there are rows of `{0}`, which this version does not know; remove them, or report them with theirs"
+        "rows of `{0}`, an experiment unknown to this version: remove them, or use the version that made them"
     )]
     UnknownExperiment(String),
     /// The page would be overwritten by the CSV or JSON file.

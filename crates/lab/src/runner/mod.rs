@@ -220,7 +220,7 @@ fn run_one(planned: &Planned, unaffected: bool) -> Result<Outcome, RunError> {
     let declared = planned.experiment.metrics.iter().map(|metric| metric.name);
     if !outcome.metrics.names().eq(declared) {
         let names: Vec<_> = outcome.metrics.names().collect();
-        return Err(RunError::Invariant(format!("the metrics are not those declared, but {names:?}")));
+        return Err(RunError::Invariant(format!("the metrics differ from those declared: {names:?}")));
     }
     if let Some((name, value)) = outcome.metrics.iter().find(|(_, value)| !value.is_finite()) {
         return Err(RunError::Invariant(format!("{name} is {value}")));

@@ -168,8 +168,8 @@ mod tests {
             two
         };
         for (what, at, to) in [
-            ("to whom", 0, 9),
-            ("from whom", 6, 9),
+            ("destination address", 0, 9),
+            ("source address", 6, 9),
             ("kind of service, congestion", IP + 1, 3),
             ("a fragment", IP + 6, 0x20),
             ("time to live", IP + 8, 7),

@@ -28,7 +28,7 @@ pub(super) struct Bench {
     fronts: Vec<Front>,
 }
 
-/// One guest's view of the shared state.
+/// A guest's view of the shared state.
 struct GuestSide<'a> {
     shared: &'a mut SharedState,
     vif: Vif,

@@ -67,7 +67,7 @@ fn equal_priorities_alternate_by_slice() {
     assert_eq!(credit.pick(FIRST, 0), Some(ids[0]));
     for now in [10, 20, 30] {
         credit.advance(now * MS, |_| Some(ids[0]));
-        assert!(!credit.preempts(FIRST, ids[0]), "nobody waits");
+        assert!(!credit.preempts(FIRST, ids[0]), "no virtual CPU is waiting");
     }
     let (mut credit, ids) = self::credit(1, &[share(1), share(1)]);
     ids.iter().for_each(|vcpu| credit.woken(FIRST, *vcpu));

@@ -24,13 +24,13 @@ const TRANSMIT_INTERVAL_US: u32 = 100;
 pub(crate) const ISOLATION: Experiment = Experiment {
     name: "isolation",
     title: "Hostile traffic, with and without policy",
-    shows: "A storm on the wire costs every guest of the port, and a guest that floods its neighbour costs it a processor's \
-            share and its packets. With storm control and a transmit rate the card drops what is too much before anybody \
-            is interrupted.",
+    shows: "A storm on the wire costs every guest of the port, and a guest that floods its neighbour costs it \
+            processor time and packets. With storm control and a transmit rate limit the card drops the excess \
+            before it interrupts a guest.",
     axes: &[
         Axis {
             name: "attack",
-            what: "broadcasts as many as the wire takes; or a guest that sends to its neighbour all that it can",
+            what: "broadcasts at line rate; or a guest that sends to its neighbour as fast as it can",
             values: Values::List(&[Value::name("storm"), Value::name("neighbour")]),
             labels: &["broadcast storm", "flood from a neighbour"],
         },
@@ -44,13 +44,13 @@ pub(crate) const ISOLATION: Experiment = Experiment {
     points: Points::All,
     metrics: &[
         metric("interrupts_per_s", "1/s", "receive interrupts of all guests"),
-        metric("unasked_mbps", "Mb/s", "payload of the attack that programs have read"),
+        metric("unasked_mbps", "Mb/s", "attack payload read by programs"),
         DOM0,
         XEN,
         GUEST,
     ],
     figures: &[Figure {
-        title: "CPU by domain, and what of the attack gets through",
+        title: "CPU by domain, and attack traffic received",
         kind: Kind::StackedBars,
         x: &["policy"],
         x_title: "Policy",

@@ -17,9 +17,9 @@ const NONE: Value = Value::name("none");
 pub(crate) const BEYOND: Experiment = Experiment {
     name: "beyond",
     title: "Each optimisation on a current machine",
-    shows: "As fig11, on the paper's processor and on one with APIC virtualization, posted interrupts and x2APIC. \
-            There an end of interrupt does not exit, so its short cut saves nothing; masking still exits; fewer \
-            interrupts still save the guest's own work.",
+    shows: "As fig11, on the paper's processor and on one with APIC virtualization, posted interrupts and \
+            x2APIC. There an end of interrupt does not exit, so its fast path saves nothing; masking still \
+            exits; fewer interrupts still save the guest's own work.",
     axes: &[
         Axis {
             name: TABLE,

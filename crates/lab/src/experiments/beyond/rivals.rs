@@ -40,9 +40,10 @@ const INTERRUPTS: Metric = metric("interrupts_per_s", "1/s", "receive interrupts
 pub(crate) const RIVALS: Experiment = Experiment {
     name: "coalescing-rivals",
     title: "Adaptive coalescing and its rivals",
-    shows: "NAPI alone interrupts whenever the kernel has caught up, so it answers soonest and costs most. net_dim prefers \
-            fewer interrupts of equal rates, and its longest interval is 256 us. The paper's policy interrupts least, and \
-            a responder pays for that. A hybrid answers as soon as NAPI until a quick responder reaches its threshold.",
+    shows: "NAPI alone interrupts whenever the kernel has caught up, so it answers soonest and costs most. \
+            net_dim prefers fewer interrupts at equal rates, and its longest interval is 256 us. The paper's \
+            policy interrupts least, which costs a responder latency. A hybrid answers as soon as NAPI until a \
+            fast responder reaches its threshold.",
     axes: &[LOAD, POLICY],
     points: Points::All,
     metrics: &[
@@ -76,8 +77,8 @@ const RATES: (u16, u16) = (123, 1_000);
 pub(crate) const STEP_OF_RATE: Experiment = Experiment {
     name: "coalescing-step",
     title: "The seconds after a step of the rate",
-    shows: "A policy that samples once a second learns of a step late: until then the socket overflows between two \
-            interrupts. What measures 64 interrupts or 10 ms loses next to nothing.",
+    shows: "A policy that samples once a second reacts late to a step: until then the socket overflows between \
+            two interrupts. Policies that measure 64 interrupts or 10 ms lose almost nothing.",
     axes: &[POLICY],
     points: Points::All,
     metrics: &[

@@ -13,7 +13,7 @@ use hypervisor::cost::CostTable;
 const AXES: &[Axis] = &[
     Axis {
         name: "pf",
-        what: "how the hypervisor's PF driver hears of requests",
+        what: "notification of the hypervisor's PF driver about requests",
         values: Values::List(&[
             Value::name("classical"),
             Value::name("interruptless"),
@@ -23,7 +23,7 @@ const AXES: &[Axis] = &[
     },
     Axis {
         name: "guest",
-        what: "whether a program keeps the guest's processor busy",
+        what: "load of the guest's processor besides networking",
         values: Values::List(&[Value::name("idle"), Value::name("loaded")]),
         labels: &["idle guest", "busy guest"],
     },
@@ -62,9 +62,9 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
 pub(super) const LATENCY: Experiment = Experiment {
     name: "bitvisor-latency",
     title: "A PF driver without interrupts: latency",
-    shows: "Claimed: answers come sooner without the exits of interrupts. A client asks for 64 bytes, one request at a \
-            time; the guest answers. Calibrated: nothing here. Predicted: all, with the exit that \
-            bitvisor-throughput was calibrated on. Not modelled: sleep states of the processor, the client's own \
+    shows: "Claimed: answers come sooner without interrupt exits. A client sends requests of 64 bytes, one at \
+            a time, and the guest answers. Calibrated: nothing here. Predicted: all, with the exit cost \
+            calibrated for bitvisor-throughput. Not modelled: sleep states of the processor, the client's \
             jitter.",
     axes: AXES,
     points: Points::All,

@@ -16,8 +16,9 @@ use guest::packet::UDP_PAYLOAD;
 pub(crate) const FIG10: Experiment = Experiment {
     name: "fig10",
     title: "Coalescing against a sender faster than the wire",
-    shows: "The service domain sends datagrams through the card to a guest. What is sent does not depend on the guest's \
-            interrupts, what is received does: buffers that lasted at the wire's rate overflow between two of them.",
+    shows: "The service domain sends datagrams through the card to a guest. The rate sent does not depend on \
+            the guest's interrupts, but the rate received does: buffers large enough for the wire's rate \
+            overflow between two of them.",
     axes: &[POLICY],
     points: Points::All,
     metrics: &[
@@ -84,9 +85,9 @@ pub(crate) const FIG12: Experiment = Experiment {
 pub(crate) const FIG13: Experiment = Experiment {
     name: "fig13",
     title: "From guest to guest through the split driver",
-    shows: "The same guests as in fig12 with front ends instead of VFs: front end, back end, bridge, back end, front end. \
-            Every byte is copied by a processor, and the back end has one thread: longer messages carry more with the same \
-            processor use, and from 3,500 bytes on more than the card does.",
+    shows: "The guests of fig12 with front ends instead of VFs: front end, back end, bridge, back end, front \
+            end. Every byte is copied by a processor, and the back end has one thread: longer messages carry \
+            more at the same processor use, and from 3,500 bytes more than the card.",
     run: fig13,
     ..FIG12
 };

@@ -34,7 +34,7 @@ const LOW: u64 = HIGH / 2;
 
 const DISPATCHER: Axis = Axis {
     name: "dispatcher",
-    what: "which of dom0's virtual CPUs hear events",
+    what: "virtual CPUs of dom0 that receive events",
     values: Values::List(&[Value::name("vcpu0"), Value::name("spread"), Value::name("balanced")]),
     labels: &["the first", "spread", "balanced"],
 };

@@ -201,7 +201,7 @@ impl Storage {
 impl Host {
     /// Sends the disk a command at `now`.
     fn submit(&mut self, command: Command, now: Instant, core: &mut Core) {
-        self.disk.submit(command, now).expect("commands of drivers are those that a disk takes");
+        self.disk.submit(command, now).expect("drivers submit valid commands");
         self.event = core.replace(self.event, self.disk.due(), Event::Done);
     }
 
@@ -269,7 +269,7 @@ impl Host {
         }
     }
 
-    /// Submits requests for the rest of the block through the front end, as far as there is room.
+    /// Submits requests for the rest of the block through the front end, until the ring is full.
     fn request(&mut self, step: &mut Step, table: &CostTable) {
         while self.unasked > 0 {
             let sectors = self.unasked.min(u32::from(SEGMENTS) * u32::from(PER_PAGE));
@@ -359,8 +359,11 @@ impl Actor for Host {
     fn owes(&self, books: &mut Books) {
         let Host { disk, back, .. } = self;
         let counters = back.counters();
-        books.never("commands that went wrong", self.failed + counters.refused);
-        books.never("sectors that came unasked", u64::from(self.unasked.saturating_sub(self.missing)));
+        books.never("failed disk commands", self.failed + counters.refused);
+        books.never(
+            "sectors received without a request",
+            u64::from(self.unasked.saturating_sub(self.missing)),
+        );
         if self.domains.path != Path::Direct {
             books.balance("requests of the disk", counters.taken, disk.taken);
             books.balance("requests answered", counters.done + self.ended.len() as u64, disk.done);

@@ -35,14 +35,14 @@ impl Path {
 
     /// Reads memory the driver allocated.
     pub(crate) fn read(&self, chipset: &Chipset, iova: u64, into: &mut [u8]) {
-        let host = self.assigned.region.at(iova, into.len()).expect("the driver reads what it set aside");
-        chipset.memory.read(host, into).expect("a guest's memory is the host's");
+        let host = self.assigned.region.at(iova, into.len()).expect("the driver reads memory it allocated");
+        chipset.memory.read(host, into).expect("guest memory is part of host memory");
     }
 
     /// Writes memory the driver allocated.
     pub(crate) fn write(&self, chipset: &mut Chipset, iova: u64, from: &[u8]) {
-        let host = self.assigned.region.at(iova, from.len()).expect("the driver writes what it set aside");
-        chipset.memory.write(host, from).expect("a guest's memory is the host's");
+        let host = self.assigned.region.at(iova, from.len()).expect("the driver writes memory it allocated");
+        chipset.memory.write(host, from).expect("guest memory is part of host memory");
     }
 }
 

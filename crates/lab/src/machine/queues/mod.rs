@@ -42,7 +42,7 @@ pub enum Load {
     Stream,
     /// Datagrams from each processor, as fast as possible.
     Datagrams,
-    /// One-byte requests to the first processor, one at a time.
+    /// Requests of one byte to the first processor, one at a time.
     Requests,
 }
 
@@ -70,7 +70,7 @@ pub enum Event {
     Timer(usize),
     /// A processor's accesses are ready to be carried out.
     Forwarded(usize),
-    /// One of a processor's accesses is complete.
+    /// An access of a processor is complete.
     Answered(usize),
 }
 

@@ -137,7 +137,7 @@ impl Server {
         let port = &self.ports[at];
         let pools = port.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
         let (sent, taken) = (pools.tx_packets, port.line.taken + pools.tx_unclaimed);
-        books.never("frames of a wire that nobody sent", taken.saturating_sub(sent));
+        books.never("frames on a wire without a sender", taken.saturating_sub(sent));
         let inside = sent.saturating_sub(taken);
         let found = pools.rx_packets + pools.rx_no_descriptors + pools.rx_disabled + pools.rx_storm;
         books.balance("frames for functions of a card", port.line.frames + inside, found);
@@ -153,10 +153,10 @@ impl Server {
             given += counters.sent_frames + counters.acknowledgements + counters.responses;
             waiting += kernel.device().tx_pending() as u64;
         }
-        books.never("frames of a card that no kernel gave it", sent.saturating_sub(given));
+        books.never("frames sent by a card without a kernel's request", sent.saturating_sub(given));
         // A 2 KB buffer is part of at most two segments.
         let lost = given.saturating_sub(sent).saturating_sub(2 * waiting);
-        books.never("frames that a kernel gave to a card and that are nowhere", lost);
+        books.never("frames given to a card and lost", lost);
     }
 }
 

@@ -70,7 +70,7 @@ pub struct Server {
     pub(crate) ports: Vec<Port>,
     port_events: Vec<Option<EventKey>>,
     pub(crate) vms: Vec<Vm>,
-    /// Guest of each domain, if it is one.
+    /// Index of each domain's guest; `None` for other domains.
     guests: Vec<Option<usize>>,
     timers: Vec<Option<EventKey>>,
     pub(crate) service: Vec<ServiceCpu>,

@@ -180,7 +180,7 @@ impl Turn<'_> {
         count
     }
 
-    /// Sends over a stream as far as there is room, acknowledgements first.
+    /// Sends over a stream until the ring is full, acknowledgements first.
     fn transmit(&mut self, stream: &mut Stream, window: u32, room: u32) -> Sent {
         let acks = stream.acks.min(room);
         let mut sent = Sent { acks, slots: acks, ..Sent::default() };
@@ -249,7 +249,7 @@ impl Network {
         let (card, owner) = (&mut self.ports[port].card, guest as Domain);
         let consumed = card.consumed(guest, direction);
         let index = stream.rings[direction].enqueue(owner, &batch, consumed, &mut self.pages);
-        let index = index.expect("a guest's own pages, and no more than there is room for");
+        let index = index.expect("the batch has the guest's own pages and fits the ring");
         card.mailbox(owner, guest, direction, index);
     }
 

@@ -1,4 +1,4 @@
-//! One processor under Xen 2, gigabit ports, and guests with a stream over each: the servers of Willmann et
+//! A single processor under Xen 2, gigabit ports, and guests with a stream over each: the servers of Willmann et
 //! al., *Concurrent Direct Network Access*, HPCA 2007, and of Menon et al., *Optimizing Network
 //! Virtualization in Xen*, ATC 2006. With CDNA each guest drives a context of each card. With Xen a driver
 //! domain drives the cards and bridges, over the original channel or the one of Menon et al.
@@ -184,7 +184,7 @@ impl Actor for Network {
             self.ports.iter().map(|port| port.segments).collect(),
         );
         books.balance("segments of guests", given.iter().sum(), left.iter().sum::<u64>() + waiting);
-        books.never("requests of guests that were refused, or cut amiss", self.driver.refused);
+        books.never("requests of guests that were refused or wrongly segmented", self.driver.refused);
         books.never("packets from a page that is not their guest's", self.driver.stray_reads);
     }
 }

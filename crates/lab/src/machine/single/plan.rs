@@ -28,7 +28,7 @@ pub enum Direction {
 
 /// Offloads of a kernel, and the way packets reach the cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a mechanism of its own, there or not")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent mechanism")]
 pub struct Channel {
     /// The guest's network device offers segmentation, scatter-gather and checksums: a packet has up to 64
     /// KB, and a program's pages are sent in place.

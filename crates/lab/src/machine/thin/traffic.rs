@@ -11,7 +11,7 @@ const INTERVAL: Span = Span::from_micros(20);
 /// Frames in flight or unread, at most: 2 MB.
 const WINDOW: u64 = 1_448;
 const BITS_PER_SECOND: u64 = 10_000_000_000;
-/// One-way time of a 64-byte request: wire, card and the client's machine.
+/// Time one way of a 64-byte request: wire, card and the client's machine.
 const ONE_WAY: Span = Span::from_nanos(8_000);
 /// Least time between an answer and the client's next request; at most twice that.
 const PAUSE: Span = Span::from_micros(100);

@@ -22,7 +22,7 @@ pub(super) struct Side<'a> {
 impl Side<'_> {
     fn path(&self) -> &Path {
         let Port { functions, .. } = &*self.port;
-        functions.path(self.function).expect("a driver is of a function that there is")
+        functions.path(self.function).expect("a driver's function exists")
     }
 
     fn path_mut(&mut self) -> &mut Path {
@@ -70,7 +70,7 @@ impl DmaHal for Side<'_> {
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
         let Port { functions, .. } = &*self.port;
-        let path = functions.path(self.function).expect("a driver is of a function that there is");
+        let path = functions.path(self.function).expect("a driver's function exists");
         path.write(self.chipset, iova, from);
     }
 }

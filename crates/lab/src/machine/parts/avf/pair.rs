@@ -51,7 +51,7 @@ pub(crate) struct PairView<'a> {
 
 impl<'a> Env<'_, PairView<'a>> {
     fn drive<T>(&mut self, act: impl FnOnce(&mut Vf, &mut Self) -> T) -> T {
-        let driver = self.device.driver.take().expect("the driver is at nothing else");
+        let driver = self.device.driver.take().expect("the driver is not in use");
         let answer = act(driver, self);
         self.device.driver = Some(driver);
         answer

@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     Sequence(u32),
 }
 
-/// One direction of a context.
+/// Direction of a context.
 #[derive(Debug, Default)]
 struct Queue {
     produced: u32,

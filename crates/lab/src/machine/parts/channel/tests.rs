@@ -61,7 +61,7 @@ fn page_is_pinned_until_the_packet_is_released() {
     let mut pages = pages();
     let packet = accepted(&request(8_192, None), &mut pages);
     assert_eq!(pages.references(), 2);
-    assert!(pages.free(1, 0) && !pages.give(1, 1), "freed, and nobody else's yet");
+    assert!(pages.free(1, 0) && !pages.give(1, 1), "freed, but not reassigned yet");
     assert_eq!(packet.pieces().len(), 2);
     assert!(packet.pieces().iter().all(|piece| pages.reaches(*piece, 0)));
     packet.release(&mut pages);

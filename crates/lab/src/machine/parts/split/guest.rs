@@ -30,7 +30,7 @@ impl Side<'_> {
     }
 
     pub(crate) fn page(&mut self, page: u32) -> &mut [u8] {
-        self.own().page_mut(page).expect("a front end uses pages that it has")
+        self.own().page_mut(page).expect("a front end uses its own pages")
     }
 
     pub(crate) fn grant(&mut self, page: u32, writable: bool) -> Option<u32> {
