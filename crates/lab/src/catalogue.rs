@@ -275,9 +275,6 @@ mod tests {
         experiment.metrics = &experiment.metrics[1..];
         let experiments = Box::leak(Box::new([experiment]));
         let problems = Catalogue { experiments, ..Catalogue::default() }.problems();
-        assert_eq!(
-            problems,
-            [r#"queue: figure "Load and loss" shows undeclared metric throughput_mbps"#]
-        );
+        assert_eq!(problems, [r#"queue: figure "Load and loss" shows undeclared metric throughput_mbps"#]);
     }
 }

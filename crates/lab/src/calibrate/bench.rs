@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
-use super::target::{At, Target};
+use super::target::{PointRef, Target};
 use crate::catalogue::Catalogue;
 use crate::experiments;
 use crate::named::Metrics;
@@ -25,7 +25,7 @@ pub(super) struct Bench {
     catalogue: Catalogue,
     targets: Vec<&'static Target>,
     /// Points of all targets, each once.
-    points: Vec<&'static At>,
+    points: Vec<&'static PointRef>,
     /// Settings of every run.
     set: Vec<Assignment>,
     jobs: NonZeroUsize,
@@ -33,7 +33,7 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(targets: Vec<&'static Target>, jobs: NonZeroUsize) -> Self {
-        let mut points: Vec<&'static At> = Vec::new();
+        let mut points: Vec<&'static PointRef> = Vec::new();
         for point in targets.iter().flat_map(|target| target.points) {
             if !points.contains(&point) {
                 points.push(point);
@@ -53,7 +53,7 @@ impl Bench {
         &self.targets
     }
 
-    pub(super) fn points(&self) -> &[&'static At] {
+    pub(super) fn points(&self) -> &[&'static PointRef] {
         &self.points
     }
 
@@ -66,7 +66,7 @@ impl Bench {
     }
 
     /// Returns the metrics of points, each with its own constants.
-    pub(super) fn find(&self, tasks: &[(&Constants, &At)]) -> Result<Vec<Metrics>, LabError> {
+    pub(super) fn find(&self, tasks: &[(&Constants, &PointRef)]) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut found = Vec::new();
@@ -97,7 +97,7 @@ impl Bench {
 
     /// Computes each target's value from the metrics of all points.
     pub(super) fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
-        let of = |point: &At| {
+        let of = |point: &PointRef| {
             let at = self.points.iter().position(|known| *known == point);
             at.map(|at| &metrics[at])
         };
@@ -108,7 +108,7 @@ impl Bench {
         self.targets.iter().map(value).collect()
     }
 
-    fn find_one(&self, constants: &Constants, point: &At) -> Result<Metrics, LabError> {
+    fn find_one(&self, constants: &Constants, point: &PointRef) -> Result<Metrics, LabError> {
         let axes = point.axes.iter().copied().map(Assignment::from);
         let constants =
             constants.iter().map(|(name, value)| Assignment::from((format!("cost.{name}"), value)));

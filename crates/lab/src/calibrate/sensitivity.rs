@@ -7,7 +7,7 @@ use hypervisor::cost::{Cost, CostTable, Row};
 
 use super::bench::{self, Bench};
 use super::stored;
-use super::target::{At, Target};
+use super::target::{PointRef, Target};
 use crate::catalogue::{Dependence, Effect};
 use crate::named::Metrics;
 use crate::row::rounded;
@@ -91,7 +91,10 @@ fn moved(row: &Row, fifths: u64) -> bench::Constants {
     vec![(row.name, row.value * fifths / 5)]
 }
 
-fn every<'a>(bench: &Bench, constants: &'a bench::Constants) -> Vec<(&'a bench::Constants, &'static At)> {
+fn every<'a>(
+    bench: &Bench,
+    constants: &'a bench::Constants,
+) -> Vec<(&'a bench::Constants, &'static PointRef)> {
     bench.points().iter().map(|point| (constants, *point)).collect()
 }
 

@@ -15,7 +15,7 @@ pub struct Target {
     /// Name of the observation.
     pub name: &'static str,
     /// Points, in the order the formula uses them.
-    pub points: &'static [At],
+    pub points: &'static [PointRef],
     /// Formula from the points' metrics to the value.
     pub formula: Formula,
     /// Weight of the relative residual; 0 for values that are only reported.
@@ -24,7 +24,7 @@ pub struct Target {
 
 /// Point of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct PointRef {
     /// Name of the experiment.
     pub experiment: &'static str,
     /// Value for each axis, followed by settings.
@@ -32,7 +32,7 @@ pub struct At {
 }
 
 /// Formats as `fig14 vms=10`.
-impl fmt::Display for At {
+impl fmt::Display for PointRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.experiment)?;
         self.axes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
@@ -71,19 +71,19 @@ impl Formula {
 }
 
 pub(super) const CPU: &[&str] = &["cpu_dom0_pct", "cpu_xen_pct", "cpu_guest_pct"];
-const MSI_OFF: At = At { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
-const MSI_ON: At = At { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "true")] };
-const EOI_OFF: At = At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] };
-const UDP_20K: At = At { experiment: "fig08", axes: &[("policy", "20k")] };
-const UDP_2K: At = At { experiment: "fig08", axes: &[("policy", "2k")] };
-const TCP_20K: At = At { experiment: "fig09", axes: &[("policy", "20k")] };
-const OLD_NONE: At = At { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "none")] };
-const OLD_MSI: At = At { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
-const NEW_ALL: At = At { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
-const PV_TEN: At = At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
+const MSI_OFF: PointRef = PointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
+const MSI_ON: PointRef = PointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "true")] };
+const EOI_OFF: PointRef = PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] };
+const UDP_20K: PointRef = PointRef { experiment: "fig08", axes: &[("policy", "20k")] };
+const UDP_2K: PointRef = PointRef { experiment: "fig08", axes: &[("policy", "2k")] };
+const TCP_20K: PointRef = PointRef { experiment: "fig09", axes: &[("policy", "20k")] };
+const OLD_NONE: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "none")] };
+const OLD_MSI: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
+const NEW_ALL: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
+const PV_TEN: PointRef = PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
 /// Sixty guests. The adaptive policy with six guests per port starts at its lowest rate and stays there, so a
 /// short warm-up suffices.
-const SIXTY: At = At { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
+const SIXTY: PointRef = PointRef { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
 
 /// All targets; every fitted one has the same weight.
 pub const TARGETS: &[Target] = &[
@@ -103,12 +103,12 @@ pub const TARGETS: &[Target] = &[
     reported("ten_vms_throughput", &[NEW_ALL], Formula::Metric("throughput_gbps", 1_000.0)),
 ];
 
-const fn fitted(name: &'static str, points: &'static [At], formula: Formula) -> Target {
+const fn fitted(name: &'static str, points: &'static [PointRef], formula: Formula) -> Target {
     Target { name, points, formula, weight: 1.0 }
 }
 
 /// Creates a value that nothing is fitted to.
-pub(crate) const fn reported(name: &'static str, points: &'static [At], formula: Formula) -> Target {
+pub(crate) const fn reported(name: &'static str, points: &'static [PointRef], formula: Formula) -> Target {
     Target { name, points, formula, weight: 0.0 }
 }
 

@@ -10,7 +10,7 @@ use super::knob::{KNOBS, degrees_of_freedom};
 use super::prediction::predictions;
 use super::sensitivity::{self as hang, Constants};
 use super::stored::{fitted, sensitivity, stored};
-use super::target::{At, Formula, TARGETS, Target, reported};
+use super::target::{Formula, PointRef, TARGETS, Target, reported};
 use super::{fit, residuals};
 use crate::catalogue::Effect;
 use crate::experiments;
@@ -120,8 +120,10 @@ fn every_prediction_has_valid_points_and_metrics() {
 /// elsewhere.
 #[test]
 fn constant_affects_only_the_points_that_use_it() {
-    const EMULATED: &[At] = &[At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
-    const FAST: &[At] = &[At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
+    const EMULATED: &[PointRef] =
+        &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
+    const FAST: &[PointRef] =
+        &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
     static VALUES: [Target; 2] = [
         reported("emulated", EMULATED, Formula::Metric("eoi_mcycles", 1.0)),
         reported("fast", FAST, Formula::Metric("eoi_mcycles", 1.0)),

@@ -35,7 +35,7 @@ pub(super) fn chart(chart: &Chart) -> String {
     svg.text("text", &[("class", &"heading"), ("x", &Px(layout.left)), ("y", &Px(24.0))], &chart.title);
     draw_legend(&mut svg, chart, &layout);
     scales(&mut svg, chart, &layout);
-    below(&mut svg, chart, &layout);
+    x_labels(&mut svg, chart, &layout);
     bars(&mut svg, chart, &layout);
     lines(&mut svg, chart, &layout);
     stated(&mut svg, chart, &layout);
@@ -125,10 +125,10 @@ fn scales(svg: &mut Svg, chart: &Chart, layout: &Layout) {
         svg.empty("path", &[("class", &class), ("d", &across)]);
     }
     numbers(svg, layout, &layout.left_ticks, layout.left - 8.0, "end");
-    upright(svg, layout, 18.0, &format!("{} ({})", chart.left.title, chart.left.unit));
+    vertical_title(svg, layout, 18.0, &format!("{} ({})", chart.left.title, chart.left.unit));
     if let (Some(ticks), Some(right)) = (&layout.right_ticks, &chart.right) {
         numbers(svg, layout, ticks, layout.right + 8.0, "start");
-        upright(svg, layout, WIDTH - 10.0, &format!("{} ({})", right.title, right.unit));
+        vertical_title(svg, layout, WIDTH - 10.0, &format!("{} ({})", right.title, right.unit));
     }
 }
 
@@ -139,13 +139,13 @@ fn numbers(svg: &mut Svg, layout: &Layout, ticks: &Ticks, x: f64, class: &str) {
     }
 }
 
-fn upright(svg: &mut Svg, layout: &Layout, x: f64, title: &str) {
+fn vertical_title(svg: &mut Svg, layout: &Layout, x: f64, title: &str) {
     let turn = format!("translate({} {})rotate(-90)", Px(x), Px((layout.top + layout.bottom) / 2.0));
     svg.text("text", &[("class", &"middle"), ("transform", &turn)], title);
 }
 
 /// Draws the labels and title of the x axis.
-fn below(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+fn x_labels(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     let first = layout.bottom + LINE;
     match &chart.x {
         X::Numbers(numbers) => {

@@ -9,34 +9,34 @@ use crate::value::Value;
 use std::fmt;
 
 /// Creates every figure of an experiment. The rows must be of this experiment and differ only on its axes;
-/// points without a row leave gaps. `id` is the prefix of the charts' identifiers, and `beside` has stated
+/// points without a row leave gaps. `id` is the prefix of the charts' identifiers, and `annotations` has stated
 /// values and intervals.
 #[must_use]
-pub fn charts(experiment: &Experiment, rows: &[&Row], id: &str, beside: &Beside<'_>) -> Vec<Chart> {
+pub fn charts(experiment: &Experiment, rows: &[&Row], id: &str, annotations: &Annotations<'_>) -> Vec<Chart> {
     let draw = |(at, figure): (usize, &Figure)| {
-        let source = Source { experiment, figure, rows, beside };
+        let source = Source { experiment, figure, rows, annotations };
         source.chart(format!("{id}-{}", at + 1))
     };
     experiment.figures.iter().enumerate().map(draw).collect()
 }
 
 /// Annotations drawn beside the rows' values.
-pub struct Beside<'a> {
+pub struct Annotations<'a> {
     /// Values stated by papers.
     pub stated: &'a [catalogue::Stated],
     /// Returns half the interval of a row's metric, if there are several seeds.
     pub spread: &'a dyn Fn(&Row, &str) -> Option<f64>,
 }
 
-impl fmt::Debug for Beside<'_> {
+impl fmt::Debug for Annotations<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Beside").field("stated", &self.stated).finish_non_exhaustive()
     }
 }
 
-impl Beside<'static> {
+impl Annotations<'static> {
     /// No annotations.
-    pub const NOTHING: Self = Self { stated: &[], spread: &|_, _| None };
+    pub const NONE: Self = Self { stated: &[], spread: &|_, _| None };
 }
 
 /// Metric that is the sum of a stack of domains.
@@ -50,7 +50,7 @@ struct Source<'a> {
     experiment: &'a Experiment,
     figure: &'a Figure,
     rows: &'a [&'a Row],
-    beside: &'a Beside<'a>,
+    annotations: &'a Annotations<'a>,
 }
 
 impl Source<'_> {
@@ -58,7 +58,7 @@ impl Source<'_> {
         let figure = self.figure;
         let places = self.places();
         let series = self.series(&places);
-        let own = self.beside.stated.iter().filter(|stated| stated.experiment == self.experiment.name);
+        let own = self.annotations.stated.iter().filter(|stated| stated.experiment == self.experiment.name);
         let stated = own.filter_map(|stated| self.stated(stated, &places, &series)).collect();
         let scale = |scale: &experiment::Scale| Scale { title: scale.title.into(), unit: scale.unit.into() };
         Chart {
@@ -164,7 +164,7 @@ impl Source<'_> {
                     mark,
                     right: *right,
                     values: row_by_row(&|row| row.metrics.get(metric).copied()),
-                    spreads: row_by_row(&|row| (self.beside.spread)(row, metric)),
+                    spreads: row_by_row(&|row| (self.annotations.spread)(row, metric)),
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use super::from_rows::{Beside, charts};
+use super::from_rows::{Annotations, charts};
 use super::{Chart, Mark, X};
 use crate::row::Row;
 use crate::runner::plan::Selection;
@@ -21,8 +21,8 @@ fn drawn(experiment: &str) -> Vec<Chart> {
     let selection = Selection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
     let rows: Vec<&Row> = run.records.iter().map(|record| &record.row).collect();
-    let beside = Beside { stated: &catalogue().stated, ..Beside::NOTHING };
-    charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &beside)
+    let annotations = Annotations { stated: &catalogue().stated, ..Annotations::NONE };
+    charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &annotations)
 }
 
 /// Compares with a golden file. Set `BLESS` to write it anew, and inspect it before committing.
@@ -65,8 +65,10 @@ fn domain_has_one_colour_in_all_figures() {
     let two = [drawn("queue"), drawn("sizes")].concat();
     assert_eq!(two.iter().map(colour).collect::<Vec<_>>(), [Some(2); 3]);
     let catalogue = crate::experiments::catalogue();
-    let all =
-        catalogue.experiments.iter().flat_map(|experiment| charts(experiment, &[], "all", &Beside::NOTHING));
+    let all = catalogue
+        .experiments
+        .iter()
+        .flat_map(|experiment| charts(experiment, &[], "all", &Annotations::NONE));
     for series in all.flat_map(|chart| chart.series) {
         let of = ["guests", "hypervisor", "dom0"].iter().position(|domain| *domain == series.label);
         assert!(of.is_none_or(|of| series.colour == of), "{}", series.label);
@@ -91,7 +93,7 @@ fn missing_rows_leave_gaps() {
     let line = svg.lines().filter(|line| line.contains("class=\"line c3\"")).nth(1).unwrap();
     assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 1), "{line}");
     let experiment = catalogue().experiment("ladder").unwrap();
-    for chart in charts(experiment, &[], "none", &Beside::NOTHING) {
+    for chart in charts(experiment, &[], "none", &Annotations::NONE) {
         assert!(!chart.to_svg().contains("NaN"), "{}", chart.to_svg());
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::constants;
 use crate::calibrate::sensitivity::sensitivity;
-use crate::calibrate::target::{At, Formula, Target, reported};
+use crate::calibrate::target::{Formula, PointRef, Target, reported};
 use crate::catalogue::{Dependence, Effect};
 use crate::experiments;
 use crate::runner::LabError;
@@ -16,9 +16,11 @@ use crate::runner::LabError;
 const THROUGHPUT: Formula = Formula::Metric("throughput_gbps", 1.0);
 const CPU: Formula = Formula::Metric("cpu_total_pct", 1.0);
 
-const SR_IOV: &[At] = &[At { experiment: "fig14", axes: &[("vms", "10")] }];
-const ONE_THREAD: &[At] = &[At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] }];
-const THREADS: &[At] = &[At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
+const SR_IOV: &[PointRef] = &[PointRef { experiment: "fig14", axes: &[("vms", "10")] }];
+const ONE_THREAD: &[PointRef] =
+    &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] }];
+const THREADS: &[PointRef] =
+    &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
 
 /// Throughput and processor use of each set-up.
 static COMPARED: [[Target; 2]; 3] = [

@@ -23,7 +23,7 @@ pub trait Actor: Sized {
     fn execute(&mut self, step: Step, core: &mut Core<Self::Event>);
 
     /// Checks equations that hold at any time, such as frames sent and frames found.
-    fn owes(&self, books: &mut Books);
+    fn check_books(&self, books: &mut Books);
 }
 
 /// Event of the engine.
@@ -192,7 +192,7 @@ impl<A: Actor> Engine<A> {
         let after = self.core.processors.snapshot(end);
         after.check()?;
         let mut books = Books::default();
-        self.system.owes(&mut books);
+        self.system.check_books(&mut books);
         books.close()?;
         let usage = after.since(&before);
         usage.check()?;

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Report, Section, model};
 use crate::experiments::why_nothing;
-use crate::figure::from_rows::{Beside, charts};
+use crate::figure::from_rows::{Annotations, charts};
 use crate::row::Row;
 use crate::value::Value;
 
@@ -80,7 +80,7 @@ fn head(report: &Report) -> Markup {
 fn experiment(report: &Report, section: &Section) -> Markup {
     let id = section.id();
     let spread = |row: &Row, metric: &str| report.half(row, metric);
-    let beside = Beside { stated: report.stated_of(section), spread: &spread };
+    let annotations = Annotations { stated: report.stated_of(section), spread: &spread };
     html! {
         section id=(id) {
             h2 { span.name { (section.experiment.name) } " " (section.experiment.title) }
@@ -94,7 +94,7 @@ fn experiment(report: &Report, section: &Section) -> Markup {
             @for row in &section.rows {
                 @if let Some(why) = why_nothing(row) { p.warning { code { (row.params.to_string()) } ": nothing; " (why) "." } }
             }
-            @for chart in charts(section.experiment, &section.rows(), &id, &beside) {
+            @for chart in charts(section.experiment, &section.rows(), &id, &annotations) {
                 figure { (PreEscaped(chart.to_svg())) }
             }
             details {

@@ -54,11 +54,11 @@ fn field(text: &str) -> String {
 }
 
 #[derive(Serialize)]
-struct All<'a> {
+struct ReportData<'a> {
     version: &'a str,
     seed: u64,
     seeds: usize,
-    experiments: Vec<About<'a>>,
+    experiments: Vec<ExperimentInfo<'a>>,
     rows: Vec<&'a Row>,
     /// Half of each metric's 95 % interval, per row; empty with one seed.
     intervals: Vec<&'a Metrics>,
@@ -68,7 +68,7 @@ struct All<'a> {
 }
 
 #[derive(Serialize)]
-struct About<'a> {
+struct ExperimentInfo<'a> {
     experiment: &'a str,
     title: &'a str,
     shows: &'a str,
@@ -79,7 +79,7 @@ struct About<'a> {
 
 pub(super) fn json(report: &Report) -> String {
     let rows = || report.sections.iter().flat_map(|section| &section.rows);
-    let about = report.sections.iter().map(|section| About {
+    let about = report.sections.iter().map(|section| ExperimentInfo {
         experiment: section.experiment.name,
         title: section.experiment.title,
         shows: section.experiment.shows,
@@ -92,7 +92,7 @@ pub(super) fn json(report: &Report) -> String {
         commands: section.commands(report.seeds()),
         missing_points: section.missing,
     });
-    let all = All {
+    let all = ReportData {
         version: &report.version,
         seed: report.seed,
         seeds: report.seeds,

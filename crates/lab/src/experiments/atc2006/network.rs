@@ -6,7 +6,7 @@ use crate::experiment::{
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::single::{Channel, Direction, Drive, Found, Plan, Single};
+use crate::machine::single::{CardDriver, Channel, Direction, Plan, Results, Single};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
 
@@ -130,12 +130,12 @@ fn channel(step: &str, card_offloads: bool) -> Channel {
 
 fn transmit(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let channel = channel(at.axes.text(STEP.name)?, at.axes.text("nic")? == "smart");
-    let (found, outcome) = run(Drive::Xen, (Direction::Transmit, channel), 1, context)?;
+    let (found, outcome) = run(CardDriver::Xen, (Direction::Transmit, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
 }
 
 fn receive(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let drive = if at.axes.text("where")? == "guest" { Drive::Xen } else { Drive::Own };
+    let drive = if at.axes.text("where")? == "guest" { CardDriver::Xen } else { CardDriver::Own };
     let channel = channel(at.axes.text(STEP.name)?, true);
     let (found, outcome) = run(drive, (Direction::Receive, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
@@ -147,22 +147,22 @@ fn scaling(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         return Err(RunError::Refused(format!("vms is {guests}; it must be from 1 to 32")));
     }
     let channel = channel(at.axes.text(STEP.name)?, true);
-    let (found, outcome) = run(Drive::Xen, (Direction::Transmit, channel), guests, context)?;
+    let (found, outcome) = run(CardDriver::Xen, (Direction::Transmit, channel), guests, context)?;
     Ok(Outcome { metrics: outcome.metrics.with(MBPS.name, found.throughput_mbps), ..outcome })
 }
 
-fn with_cycles(found: &Found, outcome: Outcome) -> Outcome {
+fn with_cycles(found: &Results, outcome: Outcome) -> Outcome {
     let metrics =
         outcome.metrics.with(MBPS.name, found.throughput_mbps).with(CYCLES.name, found.cycles_per_packet);
     Outcome { metrics, ..outcome }
 }
 
 fn run(
-    drive: Drive,
+    drive: CardDriver,
     (direction, channel): (Direction, Channel),
     guests: u8,
     context: &Context,
-) -> Result<(Found, Outcome), RunError> {
+) -> Result<(Results, Outcome), RunError> {
     let table = settings::table_or(context, CostTable::prestonia)?;
     let plan = Plan { channel, seed: context.seed, ..Plan::menon(table, drive, direction, guests) };
     let mut machine = Single::new(&plan);

@@ -6,7 +6,7 @@ use crate::experiment::{
 };
 use crate::experiments::point::{metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::thin::{Found, Load, PfDriver, Plan, Thin};
+use crate::machine::thin::{Load, PfDriver, Plan, Results, Thin};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
 
@@ -101,7 +101,7 @@ fn throughput(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 }
 
 fn latency(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let (Found { latencies_us: all, .. }, outcome) = run(at, Load::Requests, context)?;
+    let (Results { latencies_us: all, .. }, outcome) = run(at, Load::Requests, context)?;
     let mean = if all.is_empty() { 0.0 } else { all.iter().sum::<f64>() / all.len() as f64 };
     let metrics = outcome
         .metrics
@@ -117,7 +117,7 @@ pub(super) fn quantile(all: &[f64], percent: usize) -> f64 {
     all.get(at).copied().unwrap_or_default()
 }
 
-fn run(at: &Point, load: Load, context: &Context) -> Result<(Found, Outcome), RunError> {
+fn run(at: &Point, load: Load, context: &Context) -> Result<(Results, Outcome), RunError> {
     let pf = match at.axes.text("pf")? {
         "classical" => PfDriver::Classical,
         "interruptless" => PfDriver::Interruptless,

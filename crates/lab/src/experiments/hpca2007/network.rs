@@ -6,7 +6,7 @@ use crate::experiment::{
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::single::{Direction, Drive, Found, Plan, Single};
+use crate::machine::single::{CardDriver, Direction, Plan, Results, Single};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
 
@@ -137,11 +137,11 @@ fn scaling(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(Outcome { metrics: outcome.metrics.with(MBPS.name, found.throughput_mbps), ..outcome })
 }
 
-fn run(at: &Point, guests: u8, context: &Context) -> Result<(Found, Outcome), RunError> {
+fn run(at: &Point, guests: u8, context: &Context) -> Result<(Results, Outcome), RunError> {
     let drive = match at.axes.text("system")? {
-        "xen" => Drive::Xen,
-        "cdna" => Drive::Cdna,
-        _ => Drive::Unprotected,
+        "xen" => CardDriver::Xen,
+        "cdna" => CardDriver::Cdna,
+        _ => CardDriver::Unprotected,
     };
     let direction = if at.axes.text("direction")? == "tx" { Direction::Transmit } else { Direction::Receive };
     let table = settings::table_or(context, CostTable::opteron)?;

@@ -67,7 +67,7 @@ struct Guest {
     /// Acknowledgements made, and those waiting for the service domain.
     acknowledged: u64,
     acks: u64,
-    owes: u64,
+    unacknowledged: u64,
     buffers: BufferRing,
 }
 
@@ -97,7 +97,7 @@ pub type Net = Engine<Host>;
 
 /// Results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Payload read by the guest's program, Gb/s.
     pub throughput_gbps: f64,
     /// Use of both processors, in percent of one.
@@ -119,7 +119,7 @@ impl Net {
             read: 0,
             acknowledged: 0,
             acks: 0,
-            owes: 0,
+            unacknowledged: 0,
             buffers: BufferRing::new(window(plan.path)),
         };
         let begin = Generator::named(plan.seed, "stream begins").below(INTERVAL.picos());
@@ -142,11 +142,11 @@ impl Net {
     ///
     /// # Errors
     /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let (before, usage) = self.observe((warm_up, span), |host: &Host| host.guest.read)?;
         let bits = (self.system.guest.read - before) as f64 * TCP_PAYLOAD as f64 * 8.0;
         let service = self.system.domains.service_id;
-        Ok(Found {
+        Ok(Results {
             throughput_gbps: bits / span.as_secs_f64() / 1e9,
             cpu_total_pct: usage.percent(usage.busy()),
             service_pct: usage.percent(usage.own(service) + usage.hypervisor_for(service)),
@@ -314,9 +314,9 @@ impl Host {
         let (guest, table) = (&mut self.guest, &core.table);
         step.charge(Category::Kernel, frames * (table[Cost::RxSkb] + table[Cost::RxTcp]));
         guest.unread += frames;
-        guest.owes += frames;
-        let acks = guest.owes / PER_ACK;
-        guest.owes %= PER_ACK;
+        guest.unacknowledged += frames;
+        let acks = guest.unacknowledged / PER_ACK;
+        guest.unacknowledged %= PER_ACK;
         guest.acknowledged += acks;
         step.charge(Category::Kernel, acks * table[Cost::RxAck]);
         let sending = if is_direct { Cost::TxDriver } else { Cost::Frontend };
@@ -367,7 +367,7 @@ impl Actor for Host {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         let Host { bulk, service, guest, .. } = self;
         let inside = service.queued + guest.inbox + guest.unread;
         books.balance("frames that were polled", self.polled, inside + guest.read);
@@ -375,7 +375,7 @@ impl Actor for Host {
         books.balance("acknowledgements", guest.acknowledged, self.left + guest.acks);
         books.balance(
             "segments acknowledged",
-            guest.acknowledged * PER_ACK + guest.owes,
+            guest.acknowledged * PER_ACK + guest.unacknowledged,
             guest.unread + guest.read,
         );
     }

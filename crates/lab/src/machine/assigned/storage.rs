@@ -137,7 +137,7 @@ pub type Storage = Engine<Host>;
 
 /// Results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Data read by the program, Mb/s.
     pub throughput_mbps: f64,
     /// Use of both processors, in percent of one.
@@ -188,10 +188,10 @@ impl Storage {
     ///
     /// # Errors
     /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let (before, usage) = self.observe((warm_up, span), |host: &Host| host.read)?;
         let bits = (self.system.read - before) as f64 * 8.0;
-        Ok(Found {
+        Ok(Results {
             throughput_mbps: bits / span.as_secs_f64() / 1e6,
             cpu_total_pct: usage.percent(usage.busy()),
         })
@@ -356,7 +356,7 @@ impl Actor for Host {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         let Host { disk, back, .. } = self;
         let counters = back.counters();
         books.never("failed disk commands", self.failed + counters.refused);

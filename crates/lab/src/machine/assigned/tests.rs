@@ -6,12 +6,12 @@ use super::storage::{self, Storage};
 use hypervisor::cost::CostTable;
 use sim::Span;
 
-fn stream(path: Path) -> net::Found {
+fn stream(path: Path) -> net::Results {
     let plan = net::Plan { table: CostTable::server_2009(), path, seed: 1 };
     Net::new(&plan).measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
 }
 
-fn disk(path: Path, block_kb: u32) -> storage::Found {
+fn disk(path: Path, block_kb: u32) -> storage::Results {
     let plan = storage::Plan { table: CostTable::server_2009(), path, block: block_kb * 1_024, seed: 1 };
     Storage::new(&plan).measure(Span::from_millis(20), Span::from_millis(400)).unwrap()
 }

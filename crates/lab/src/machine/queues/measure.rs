@@ -8,7 +8,7 @@ use sim::Span;
 
 /// Results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Payload read by programs or sent, Gb/s.
     pub throughput_gbps: f64,
     /// Doorbells per 1,000 frames received or sent.
@@ -40,7 +40,7 @@ impl Queues {
     ///
     /// # Errors
     /// [`Defect`] of the model.
-    pub fn measure(&mut self, load: Load, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    pub fn measure(&mut self, load: Load, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let counts = |host: &Host| host.counts(load);
         let (before, usage) = self.observe((warm_up, span), counts)?;
         let after = counts(&self.system);
@@ -50,7 +50,7 @@ impl Queues {
         let (stores, exits) = (after.stores - before.stores, after.exits - before.exits);
         let trips = &self.system.port.line.round_trips[before.answered..];
         let waited: f64 = trips.iter().map(|trip| trip.as_secs_f64() * 1e6).sum();
-        Ok(Found {
+        Ok(Results {
             throughput_gbps: (after.bytes - before.bytes) as f64 * 8.0 / span.as_secs_f64() / 1e9,
             doorbells: (stores + exits) as f64 / frames,
             exits: exits as f64 / frames,

@@ -18,7 +18,7 @@ mod tests;
 mod turns;
 
 pub use super::parts::avf::pair::Doorbell;
-pub use measure::Found;
+pub use measure::Results;
 
 use super::books::Books;
 use super::chipset::Chipset;
@@ -145,8 +145,8 @@ impl Actor for Host {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
-        self.port.owes(books);
+    fn check_books(&self, books: &mut Books) {
+        self.port.check_books(books);
         let broken = self.processors.iter().find_map(|it| it.hardware.broken).or(self.chipset.broken);
         if let Some(broken) = broken {
             books.never(&broken.to_string(), 1);

@@ -1,6 +1,6 @@
 //! Tests of doorbells and queue pairs by a machine's results.
 
-use super::{Doorbell, Found, Load, Plan, Queues};
+use super::{Doorbell, Load, Plan, Queues, Results};
 use hypervisor::cost::CostTable;
 use sim::Span;
 
@@ -11,7 +11,7 @@ fn plan(pairs: u8, doorbell: Doorbell, load: Load) -> Plan {
     Plan { table: CostTable::modern(), pairs, doorbell, load, seed: 1 }
 }
 
-fn found(pairs: u8, doorbell: Doorbell, load: Load) -> Found {
+fn found(pairs: u8, doorbell: Doorbell, load: Load) -> Results {
     let mut machine = Queues::new(&plan(pairs, doorbell, load)).unwrap();
     machine.measure(load, Span::from_millis(5), Span::from_millis(20)).unwrap()
 }
@@ -20,7 +20,7 @@ fn found(pairs: u8, doorbell: Doorbell, load: Load) -> Found {
 fn only_unmapped_doorbells_exit() {
     for load in LOADS {
         for doorbell in DOORBELLS {
-            let Found { doorbells, exits, .. } = found(1, doorbell, load);
+            let Results { doorbells, exits, .. } = found(1, doorbell, load);
             assert!(doorbells > 300.0, "{load:?} {doorbell:?}: {doorbells}");
             let expected = if doorbell == Doorbell::Memory { 0.0 } else { doorbells };
             assert_eq!(exits.to_bits(), expected.to_bits(), "{load:?} {doorbell:?}");
@@ -65,7 +65,7 @@ fn courier_limits_all_pairs() {
 fn number_of_pairs_out_of_range_is_rejected() {
     for pairs in [0, 5] {
         let error = Queues::new(&plan(pairs, Doorbell::Memory, Load::Stream)).unwrap_err();
-        assert_eq!(error, format!("{pairs} queue pairs: there is room for 1 to 4"));
+        assert_eq!(error, format!("{pairs} queue pairs are out of range (1-4)"));
     }
 }
 

@@ -122,7 +122,7 @@ impl Actor for Server {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         self.balance(books);
     }
 }

@@ -3,9 +3,9 @@
 
 use super::driver::Outgoing;
 use super::wire::{self, Frame, Inbound};
-use super::{Core, Drive, Event, Network};
+use super::{CardDriver, Core, Event, Network};
 use crate::machine::books::Books;
-use crate::machine::parts::cdna::bits::Bits;
+use crate::machine::parts::cdna::bits::InterruptBits;
 use crate::machine::parts::cdna::card::{Card, RECEIVE, TRANSMIT};
 use crate::machine::parts::cdna::{Buffer, Domain};
 use hypervisor::account::Category;
@@ -22,7 +22,7 @@ pub(super) struct Port {
     pub(super) inbound: Inbound,
     /// CDNA card; a guest's context has the guest's number.
     pub(super) card: Card,
-    bits: Bits,
+    bits: InterruptBits,
     /// Bit mask of contexts to notify.
     pending: u128,
     interrupt: Option<EventKey>,
@@ -39,7 +39,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn owes(&self, books: &mut Books) {
+    pub(super) fn check_books(&self, books: &mut Books) {
         let line = &self.inbound;
         books.balance("frames of clients", line.sent, line.arrived + line.in_flight());
         books.balance("frames that arrived", line.arrived, self.received + self.dropped);
@@ -62,7 +62,7 @@ impl Network {
 
     /// Takes the next frame to send.
     fn next_frame(&mut self, at: usize) -> Option<Outgoing> {
-        if self.drive == Drive::Xen {
+        if self.drive == CardDriver::Xen {
             return self.driver.to_card[at].pop_front();
         }
         let port = &mut self.ports[at];
@@ -85,7 +85,7 @@ impl Network {
             self.driver.stray_reads += u64::from(!packet.pieces().iter().all(reaches));
             packet.release(&mut self.pages);
         }
-        if self.drive == Drive::Xen {
+        if self.drive == CardDriver::Xen {
             self.driver.done.push_back(guest);
         }
         self.raise(port, guest, now, core);
@@ -98,7 +98,7 @@ impl Network {
         let port = &mut self.ports[at];
         let stream = &mut self.guests[guest].streams[at];
         let has_room = match self.drive {
-            Drive::Xen => self.driver.takes(at, guest, frame),
+            CardDriver::Xen => self.driver.takes(at, guest, frame),
             _ => port.card.take(guest, RECEIVE, &stream.rings[RECEIVE]).is_some(),
         };
         if !has_room {
@@ -106,7 +106,7 @@ impl Network {
             return;
         }
         port.received += 1;
-        if self.drive != Drive::Xen {
+        if self.drive != CardDriver::Xen {
             stream.inbox.push_back(frame);
         }
         self.raise(at, guest, now, core);
@@ -129,14 +129,14 @@ impl Network {
         port.bits.push(core::mem::take(&mut port.pending));
         let notified: Vec<usize> = port.bits.take().collect();
         let receiver =
-            if self.drive == Drive::Xen { self.driver.vcpu } else { self.guests[notified[0]].vcpu };
+            if self.drive == CardDriver::Xen { self.driver.vcpu } else { self.guests[notified[0]].vcpu };
         let (thread, domain) = (core.processors.home(receiver), core.processors.domain_of(receiver));
-        if self.drive != Drive::Native {
+        if self.drive != CardDriver::Native {
             let cycles = core.table[Cost::InterruptEntry];
             core.processors.steal(thread, domain, Category::ExternalInterrupt, cycles, now);
         }
         let sending = core.table[Cost::EventSend];
-        if self.drive == Drive::Xen {
+        if self.drive == CardDriver::Xen {
             self.driver.interrupts[at] = true;
             if !core::mem::replace(&mut self.driver.event_pending, true) {
                 core.tell(receiver, DomainKind::Dom0, sending, now);
@@ -146,7 +146,7 @@ impl Network {
         for guest in notified {
             let guest = &mut self.guests[guest];
             if !core::mem::replace(&mut guest.event_pending, true) {
-                let is_native = self.drive == Drive::Native;
+                let is_native = self.drive == CardDriver::Native;
                 let kind = if is_native { DomainKind::Native } else { DomainKind::Pvm };
                 core.tell(guest.vcpu, kind, sending, now);
             }

@@ -2,7 +2,7 @@
 //! or requests to the driver domain.
 
 use super::wire::{Frame, PER_ACK};
-use super::{Core, Direction, Drive, Event, Network};
+use super::{CardDriver, Core, Direction, Event, Network};
 use crate::machine::parts::cdna::card::{RECEIVE, TRANSMIT};
 use crate::machine::parts::cdna::guard::Guard;
 use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING};
@@ -50,10 +50,10 @@ pub(super) struct Stream {
     /// Segments not acknowledged.
     in_flight: u32,
     /// Segments received since the last acknowledgement, and acknowledgements to send.
-    owes: u32,
+    unacknowledged: u32,
     acks: u32,
     /// Segments the client received since its last acknowledgement.
-    pub(super) client_owes: u32,
+    pub(super) client_unacknowledged: u32,
     /// Slots of requests to the driver domain without a response.
     pub(super) requested: u32,
     /// Next buffers of both rings.
@@ -67,9 +67,9 @@ impl Stream {
             described: VecDeque::new(),
             rings: [Guard::new(owner), Guard::new(owner)],
             in_flight: 0,
-            owes: 0,
+            unacknowledged: 0,
             acks: 0,
-            client_owes: 0,
+            client_unacknowledged: 0,
             requested: 0,
             buffers: [0; 2],
         }
@@ -98,7 +98,7 @@ impl Guest {
 struct Turn<'a> {
     step: &'a mut Step,
     table: &'a CostTable,
-    drive: Drive,
+    drive: CardDriver,
     /// The network device offers segmentation, scatter-gather and checksums.
     offloads: bool,
     /// Waking a program flushes the TLB.
@@ -138,9 +138,9 @@ impl Turn<'_> {
     /// Charges a frame in the guest's driver: the card's, or a front end. The driver domain's own programs
     /// use its bridge.
     fn driver(&mut self, own: Cost, times: u32) {
-        let cost = if self.drive == Drive::Xen { Cost::Frontend } else { own };
+        let cost = if self.drive == CardDriver::Xen { Cost::Frontend } else { own };
         self.charge(Category::Driver, cost, times);
-        if self.drive == Drive::Own {
+        if self.drive == CardDriver::Own {
             self.charge(Category::Bridge, Cost::Bridge, times);
         }
     }
@@ -148,7 +148,7 @@ impl Turn<'_> {
     /// Charges describing buffers: the hypervisor fills the ring and the guest notifies the card; without
     /// protection, the guest does both.
     fn describe(&mut self, count: u32) {
-        if self.drive == Drive::Cdna {
+        if self.drive == CardDriver::Cdna {
             self.charge(Category::Hypercall, Cost::HypercallPv, 1);
             self.charge(Category::Hypercall, Cost::EnqueueCheck, count);
         }
@@ -171,9 +171,9 @@ impl Turn<'_> {
             self.wake(Cost::RxWake, 1);
             self.copy(segments);
         }
-        stream.owes += segments;
-        let acks = stream.owes / PER_ACK;
-        stream.owes %= PER_ACK;
+        stream.unacknowledged += segments;
+        let acks = stream.unacknowledged / PER_ACK;
+        stream.unacknowledged %= PER_ACK;
         self.charge(Category::Kernel, Cost::RxAck, acks);
         stream.acks += acks;
         stream.in_flight -= (count - segments) * PER_ACK;
@@ -221,7 +221,7 @@ impl Network {
         self.guests.push(Guest { vcpu, event_pending: false, streams, payload: 0, given: 0 });
         for port in 0..ports {
             self.ports[port].card.assign(domain);
-            if self.drive != Drive::Xen {
+            if self.drive != CardDriver::Xen {
                 self.describe(at, port, RECEIVE, RING);
             }
         }
@@ -254,7 +254,7 @@ impl Network {
     }
 
     pub(super) fn execute_guest(&mut self, at: usize, mut step: Step, core: &mut Core) {
-        let is_native = self.drive == Drive::Native;
+        let is_native = self.drive == CardDriver::Native;
         let flushes = !is_native && !self.channel.large_pages;
         let (offloads, most) = (self.channel.offloads, self.turn);
         let mut turn =
@@ -270,8 +270,8 @@ impl Network {
         }
         for (port, kicked) in kicked.iter_mut().enumerate() {
             let sent = self.exchange(at, port, &mut turn);
-            *kicked = sent && self.drive != Drive::Xen;
-            asks |= sent && self.drive == Drive::Xen;
+            *kicked = sent && self.drive != CardDriver::Xen;
+            asks |= sent && self.drive == CardDriver::Xen;
         }
         let notifies = asks && !core::mem::replace(&mut self.driver.event_pending, true);
         if notifies {
@@ -298,11 +298,11 @@ impl Network {
     /// Receives over a port and sends what the window allows. Returns `true` if anything was sent.
     fn exchange(&mut self, at: usize, port: usize, turn: &mut Turn) -> bool {
         let stream = &mut self.guests[at].streams[port];
-        let exchanges = self.drive == Drive::Xen && !self.channel.by_address;
+        let exchanges = self.drive == CardDriver::Xen && !self.channel.by_address;
         let received = turn.receive(stream, exchanges);
         let window = if self.direction == Direction::Transmit { self.window } else { 0 };
         let room = match self.drive {
-            Drive::Xen => RING - stream.requested,
+            CardDriver::Xen => RING - stream.requested,
             _ => {
                 let consumed = self.ports[port].card.consumed(at, TRANSMIT);
                 stream.rings[TRANSMIT].release(consumed, &mut self.pages);
@@ -314,7 +314,7 @@ impl Network {
         self.guests[at].payload += Frame::Data(payload).payload();
         self.guests[at].given += u64::from(sent.segments);
         let packets = sent.acks + sent.packets.len() as u32;
-        if self.drive == Drive::Xen {
+        if self.drive == CardDriver::Xen {
             self.guests[at].streams[port].requested += sent.slots;
         } else {
             for (direction, count) in [(TRANSMIT, packets), (RECEIVE, received)] {
@@ -333,7 +333,7 @@ impl Network {
         let largest = if self.channel.offloads { MAX_SEGMENTS } else { 1 };
         self.guests[at].streams.iter().any(|stream| {
             let room = match self.drive {
-                Drive::Xen => RING - stream.requested,
+                CardDriver::Xen => RING - stream.requested,
                 _ => stream.rings[TRANSMIT].room(),
             };
             let sends = stream.next_packet((window, largest), room).is_some();

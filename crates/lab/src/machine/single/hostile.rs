@@ -1,7 +1,7 @@
 //! Attacks of a guest on a shared CDNA card. Each must affect only memory of the attacker and disturb no
 //! other guest.
 
-use crate::machine::parts::cdna::bits::{Bits, VECTORS};
+use crate::machine::parts::cdna::bits::{InterruptBits, VECTORS};
 use crate::machine::parts::cdna::card::{CONTEXTS, Card, TRANSMIT};
 use crate::machine::parts::cdna::guard::Guard;
 use crate::machine::parts::cdna::pages::Pages;
@@ -120,7 +120,7 @@ pub fn attack(attack: Attack) -> (bool, u32) {
             written == 0 && bench.card.stray_writes as usize == CONTEXTS - 1
         }
         Attack::InterruptRingFull => {
-            let mut bits = Bits::default();
+            let mut bits = InterruptBits::default();
             (0..4 * VECTORS).for_each(|_| bits.push(1));
             bits.push((1 << GUESTS) - 1);
             let event_pending: Vec<usize> = bits.take().collect();

@@ -25,7 +25,7 @@ mod tests;
 mod wire;
 
 pub use hostile::{Attack, attack};
-pub use plan::{Channel, Direction, Drive, Plan};
+pub use plan::{CardDriver, Channel, Direction, Plan};
 
 use super::books::Books;
 use super::engine::{Actor, Defect, Engine};
@@ -59,7 +59,7 @@ type Core = super::engine::Core<Event>;
 /// Parts of the machine.
 #[derive(Debug)]
 pub struct Network {
-    drive: Drive,
+    drive: CardDriver,
     channel: Channel,
     direction: Direction,
     /// Window of a stream, in segments.
@@ -77,7 +77,7 @@ pub type Single = Engine<Network>;
 
 /// Results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Payload, Mb/s.
     pub throughput_mbps: f64,
     /// Processor cycles per segment of payload.
@@ -120,7 +120,7 @@ impl Single {
         };
         let mut phases = Generator::named(plan.seed, "streams begin");
         for n in 0..plan.guests {
-            let kind = if plan.drive == Drive::Native { DomainKind::Native } else { DomainKind::Pvm };
+            let kind = if plan.drive == CardDriver::Native { DomainKind::Native } else { DomainKind::Pvm };
             let domain = core.processors.add_domain(kind, format!("guest{n}"));
             let vcpu = core.processors.add_vcpu(domain, home);
             system.add_guest(vcpu);
@@ -134,13 +134,13 @@ impl Single {
     ///
     /// # Errors
     /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let (before, usage) = self.observe((warm_up, span), Network::payload)?;
         let domains = self.core.processors.domains();
         let own = |kind: DomainKind| usage.percent(usage.own_of(domains, |found| found == kind));
         let payload = (self.system.payload() - before) as f64;
         let segments = payload / TCP_PAYLOAD as f64;
-        Ok(Found {
+        Ok(Results {
             throughput_mbps: payload * 8.0 / span.as_secs_f64() / 1e6,
             cycles_per_packet: if segments > 0.0 { usage.busy() as f64 / segments } else { 0.0 },
             hypervisor_pct: usage.percent(usage.hypervisor()),
@@ -172,9 +172,9 @@ impl Actor for Network {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         for port in &self.ports {
-            port.owes(books);
+            port.check_books(books);
         }
         let described: u64 = self.guests.iter().map(Guest::described).sum();
         let (held, waiting) = self.in_flight();

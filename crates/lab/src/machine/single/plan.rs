@@ -4,7 +4,7 @@ use hypervisor::cost::CostTable;
 
 /// Driver of the cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drive {
+pub enum CardDriver {
     /// Driver domain, over a split driver.
     Xen,
     /// A context per guest, with the hypervisor between it and the card's rings.
@@ -55,7 +55,7 @@ pub struct Plan {
     /// Cost table.
     pub table: CostTable,
     /// Driver of the cards.
-    pub drive: Drive,
+    pub drive: CardDriver,
     /// Channel between guests and cards.
     pub channel: Channel,
     /// Direction of the payload.
@@ -76,7 +76,7 @@ pub struct Plan {
 impl Plan {
     /// Returns the machine of Willmann et al.: two ports.
     #[must_use]
-    pub fn willmann(table: CostTable, drive: Drive, direction: Direction, guests: u8) -> Self {
+    pub fn willmann(table: CostTable, drive: CardDriver, direction: Direction, guests: u8) -> Self {
         let channel = Channel::XEN;
         Self { table, drive, channel, direction, guests, ports: 2, window: 44, turn: 16, seed: 1 }
     }
@@ -84,13 +84,13 @@ impl Plan {
     /// Returns the machine of Menon et al.: four ports, and sockets large enough for long packets. A packet
     /// costs more there, so fewer are processed between two interrupts of a card, 320 K cycles.
     #[must_use]
-    pub fn menon(table: CostTable, drive: Drive, direction: Direction, guests: u8) -> Self {
+    pub fn menon(table: CostTable, drive: CardDriver, direction: Direction, guests: u8) -> Self {
         let window = if direction == Direction::Transmit { 132 } else { 44 };
         Self { ports: 4, window, turn: 4, ..Self::willmann(table, drive, direction, guests) }
     }
 
     /// Returns `true` if a switch flushes the kernel's TLB entries.
     pub(super) fn flushes(&self) -> bool {
-        self.drive != Drive::Native && !self.channel.large_pages
+        self.drive != CardDriver::Native && !self.channel.large_pages
     }
 }

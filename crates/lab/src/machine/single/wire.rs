@@ -1,7 +1,7 @@
 //! Both directions of a port's wire, and its clients, which acknowledge every second segment and send within
 //! their windows.
 
-use super::{Core, Direction, Drive, Event, Network, Plan};
+use super::{CardDriver, Core, Direction, Event, Network, Plan};
 use crate::machine::parts::cdna::RING;
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use sim::{EventKey, Instant, Span};
@@ -45,7 +45,7 @@ const TURNAROUND: Span = Span::from_micros(50);
 pub(super) fn window(plan: &Plan) -> u32 {
     let share = (RING / u32::from(plan.guests).max(1)) & !1;
     match (plan.drive, plan.direction) {
-        (Drive::Xen, Direction::Receive) => plan.window.min(share).max(PER_ACK),
+        (CardDriver::Xen, Direction::Receive) => plan.window.min(share).max(PER_ACK),
         _ => plan.window,
     }
 }
@@ -121,9 +121,9 @@ impl Network {
         let answer = match frame {
             Frame::Ack => (Frame::Data(1), PER_ACK),
             Frame::Data(segments) => {
-                let owes = stream.client_owes + segments;
-                stream.client_owes = owes % PER_ACK;
-                (Frame::Ack, owes / PER_ACK)
+                let unacknowledged = stream.client_unacknowledged + segments;
+                stream.client_unacknowledged = unacknowledged % PER_ACK;
+                (Frame::Ack, unacknowledged / PER_ACK)
             }
         };
         self.client_sends(port, guest, answer, now + TURNAROUND, core);

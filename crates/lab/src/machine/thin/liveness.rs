@@ -25,7 +25,7 @@ pub struct Plan {
 
 /// Results of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Times from request to answer, shortest first.
     pub delays: Vec<Span>,
     /// Requests not answered: refused by a full queue, or waiting at the end.
@@ -46,7 +46,7 @@ const BETWEEN: Span = Span::from_millis(50);
 
 /// Runs a card, its queue and the monitor thread.
 #[must_use]
-pub fn run(plan: &Plan) -> Found {
+pub fn run(plan: &Plan) -> Results {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
     let mut monitor = Monitor::new(inbox(&mut ring));
     let mut card = Firmware::new(SLOTS);
@@ -63,7 +63,7 @@ pub fn run(plan: &Plan) -> Found {
     }
     let mut preemption = plan.preempt.map(|after| queue.schedule(Instant::ZERO + after, Event::Preempt));
     let mut waiting: VecDeque<Instant> = VecDeque::new();
-    let mut found = Found { delays: Vec::new(), lost: 0, visits: 0 };
+    let mut found = Results { delays: Vec::new(), lost: 0, visits: 0 };
     while let Some((now, event)) = queue.pop_before(end) {
         match event {
             Event::Burst => {
@@ -98,10 +98,10 @@ pub fn run(plan: &Plan) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Plan, run};
+    use super::{Plan, Results, run};
     use sim::Span;
 
-    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> Found {
+    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> Results {
         let preempt = (preempt_ms > 0).then(|| Span::from_millis(preempt_ms));
         run(&Plan { exits_per_s, preempt, burst, seed: 1, span: Span::from_secs(2) })
     }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn preemption_timer_bounds_the_waiting_time() {
-        let longest = |found: &Found| *found.delays.last().unwrap();
+        let longest = |found: &Results| *found.delays.last().unwrap();
         let (open, bound) = (found(20, 0, 1), found(20, 10, 1));
         assert!(longest(&open) > Span::from_millis(20) && longest(&bound) <= Span::from_millis(10));
         assert!(longest(&found(10_000, 10, 1)) < Span::from_micros(160));

@@ -124,7 +124,7 @@ pub type Thin = Engine<Host>;
 
 /// Results of a measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Payload read by the guest's program, Gb/s.
     pub throughput_gbps: f64,
     /// Use by the guest without its busy program, in percent of the processor.
@@ -178,7 +178,7 @@ impl Thin {
     ///
     /// # Errors
     /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let counts = |host: &Host| {
             let Host { guest, interrupt_exits, other_exits, wire, .. } = host;
             ([guest.read, *interrupt_exits, *other_exits], wire.answered.len())
@@ -194,7 +194,7 @@ impl Thin {
         let mut latencies_us: Vec<f64> =
             self.system.wire.answered[answered..].iter().map(|took| took.as_secs_f64() * 1e6).collect();
         latencies_us.sort_by(f64::total_cmp);
-        Ok(Found {
+        Ok(Results {
             throughput_gbps: per_second(0) * 8.0 / 1e9,
             guest_pct: usage.percent(networking),
             interrupt_exits_per_s: per_second(1),
@@ -292,11 +292,11 @@ impl Actor for Host {
         self.execute_guest(step, core);
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         let waiting = self.card.written - self.served;
         books.never("requests of VFs served twice", self.served.saturating_sub(self.card.written));
         books.never("requests of VFs that no visit served", waiting.saturating_sub(u64::from(SLOTS)));
         books.never("requests of VFs refused", self.card.refused);
-        self.wire.owes(&self.guest, books);
+        self.wire.check_books(&self.guest, books);
     }
 }

@@ -1,10 +1,10 @@
 //! Tests of the machine: its calibration target, and relations between the PF drivers.
 
-use super::{Found, Load, PfDriver, Plan, Thin};
+use super::{Load, PfDriver, Plan, Results, Thin};
 use hypervisor::cost::CostTable;
 use sim::Span;
 
-fn found(pf: PfDriver, busy: bool, load: Load) -> Found {
+fn found(pf: PfDriver, busy: bool, load: Load) -> Results {
     let plan = Plan { table: CostTable::skylake(), pf, busy, load, seed: 1 };
     Thin::new(&plan).measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
 }

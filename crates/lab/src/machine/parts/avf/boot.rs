@@ -12,14 +12,14 @@ use pcie::Function;
 use std::time::Duration;
 
 /// A driver's view of its function.
-pub(super) struct Side<'a> {
+pub(super) struct FunctionView<'a> {
     pub(super) port: &'a mut Port,
     pub(super) chipset: &'a mut Chipset,
     pub(super) function: Function,
     pub(super) now: Time,
 }
 
-impl Side<'_> {
+impl FunctionView<'_> {
     fn path(&self) -> &Path {
         let Port { functions, .. } = &*self.port;
         functions.path(self.function).expect("a driver's function exists")
@@ -33,7 +33,7 @@ impl Side<'_> {
     }
 }
 
-impl Hal for Side<'_> {
+impl Hal for FunctionView<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         match self.function {
             Function::Pf => self.port.card.pf_read(offset),
@@ -59,7 +59,7 @@ impl Hal for Side<'_> {
     }
 }
 
-impl DmaHal for Side<'_> {
+impl DmaHal for FunctionView<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
         self.path_mut().allocate(length, align)
     }
@@ -75,7 +75,7 @@ impl DmaHal for Side<'_> {
     }
 }
 
-impl Control for Side<'_> {
+impl Control for FunctionView<'_> {
     fn order(&mut self, vf: u8, order: Order<'_>) {
         self.port.card.order(vf, order);
     }

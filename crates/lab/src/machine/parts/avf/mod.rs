@@ -21,7 +21,7 @@ use avf::ids::{MAX_PAIRS, MAX_VFS};
 use avf::register as r;
 use avf_nic::Card;
 use avf_nic::staging::Staging;
-use boot::{One, Side};
+use boot::{FunctionView, One};
 use driver::avf::pf::Pf;
 use driver::avf::vf::{Vf, Wishes};
 use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
@@ -168,8 +168,8 @@ impl Port {
         if driver.pairs() == pairs { Ok((port, driver)) } else { Err(format!("{} pairs", driver.pairs())) }
     }
 
-    fn side<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> Side<'a> {
-        Side { port: self, chipset, function, now: Time::ZERO }
+    fn side<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> FunctionView<'a> {
+        FunctionView { port: self, chipset, function, now: Time::ZERO }
     }
 
     /// Finds a client for each queue pair whose frames the card places in that queue, by trying the card.
@@ -244,7 +244,7 @@ impl Port {
     }
 
     /// Checks that all frames are accounted for and no function left its memory.
-    pub(crate) fn owes(&self, books: &mut Books) {
+    pub(crate) fn check_books(&self, books: &mut Books) {
         // A real card's statistics are registers whose reading may change the card, so a copy is read.
         let statistics = self.card.clone().statistics(VF);
         let received = statistics.rx_unicast + statistics.rx_discards;

@@ -1,6 +1,6 @@
 //! Tests of the rules that protect guests from each other.
 
-use super::bits::{Bits, VECTORS};
+use super::bits::{InterruptBits, VECTORS};
 use super::card::{Card, Fault, TRANSMIT};
 use super::guard::{EnqueueError, Guard};
 use super::pages::Pages;
@@ -117,7 +117,7 @@ fn torn_down_context_keeps_pages_until_quiesced() {
 
 #[test]
 fn full_vector_buffer_loses_no_context() {
-    let mut bits = Bits::default();
+    let mut bits = InterruptBits::default();
     (0..VECTORS + 40).for_each(|n| bits.push(1 << n));
     assert_eq!(bits.take().count(), VECTORS + 40);
     assert_eq!(bits.take().count(), 0);

@@ -102,7 +102,7 @@ impl Actor for Audio {
         core.finish(step, then);
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         books.never("periods beyond the buffer", u64::from(self.filled.saturating_sub(PERIODS)));
     }
 }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn overfull_buffer_violates_the_books() {
-        let owes = |filled| {
+        let violates = |filled| {
             let mut engine = build(&Plan {
                 real_time: false,
                 tick_ms: 10,
@@ -186,10 +186,10 @@ mod tests {
             });
             engine.system.filled = filled;
             let mut books = Books::default();
-            engine.system.owes(&mut books);
+            engine.system.check_books(&mut books);
             books.close().is_err()
         };
-        assert_eq!([0, PERIODS, PERIODS + 1].map(owes), [false, false, true]);
+        assert_eq!([0, PERIODS, PERIODS + 1].map(violates), [false, false, true]);
     }
 
     fn rate(real_time: bool, tick_ms: u16, weights: (u16, u16)) -> f64 {

@@ -74,7 +74,7 @@ pub struct Plan {
 
 /// Results of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct Results {
     /// Messages whose work no handler found.
     pub lost: u64,
     /// Interrupts taken by the guest.
@@ -98,7 +98,7 @@ const ENTRY: Span = Span::from_micros(1);
 /// Runs devices that send, and a guest whose handlers check every device of the line and then end the
 /// interrupt.
 #[must_use]
-pub fn run(plan: &Plan) -> Found {
+pub fn run(plan: &Plan) -> Results {
     let mut line = Line::new(plan.sharers);
     let mut chance = Generator::named(plan.seed, "messages");
     let mut queue = EventQueue::new();
@@ -107,7 +107,7 @@ pub fn run(plan: &Plan) -> Found {
         queue.schedule(Instant::ZERO + Span::from_picos(chance.below(every)), Event::Message(device));
     }
     let end = Instant::ZERO + plan.span;
-    let mut found = Found { lost: 0, injected: 0, spurious: 0, messages: 0 };
+    let mut found = Results { lost: 0, injected: 0, spurious: 0, messages: 0 };
     let mut work = 0;
     // A handler cannot end its interrupt before it has checked its devices.
     let delay = plan.eoi_delay.max(ENTRY);
@@ -141,7 +141,7 @@ pub fn run(plan: &Plan) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Line, Plan, run};
+    use super::{Line, Plan, Results, run};
     use sim::Span;
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
                 for sharers in [1, 4] {
                     let span = Span::from_millis(200);
                     let eoi_delay = Span::from_micros(micros);
-                    let Found { lost, injected, messages, spurious } =
+                    let Results { lost, injected, messages, spurious } =
                         run(&Plan { rate_hz, eoi_delay, sharers, seed: 3, span });
                     assert_eq!(lost, 0, "{rate_hz} {micros} {sharers}");
                     assert!(injected > 0 && injected <= messages && spurious <= injected);

@@ -5,7 +5,7 @@ use sim::{Instant, Span};
 
 /// Results of a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct Results {
     /// Reset method used.
     pub rung: Option<Rung>,
     /// Writes that arrived in pages after they had a new owner.
@@ -26,7 +26,7 @@ const ACCESS: Span = Span::from_micros(2);
 
 /// Performs `actions` in order on a device that, if `busy`, writes to memory all the time.
 #[must_use]
-pub fn run(actions: &[Action], busy: bool) -> Found {
+pub fn run(actions: &[Action], busy: bool) -> Results {
     let begin = Instant::ZERO + LATENCY.times(2);
     let mut now = begin;
     let (mut stops, mut unmapped, mut handed_over, mut rung) = (None, None, None, None);
@@ -60,7 +60,7 @@ pub fn run(actions: &[Action], busy: bool) -> Found {
         };
     }
     let last = stops.unwrap_or(now + LATENCY.times(2));
-    let mut found = Found { rung, late_writes: 0, stopped: 0, took: now.since(begin) };
+    let mut found = Results { rung, late_writes: 0, stopped: 0, took: now.since(begin) };
     let mut at = if busy { Instant::ZERO } else { last };
     // Writes issued before the device was stopped are still in flight.
     at = at.max(Instant::ZERO + last.since(Instant::ZERO + LATENCY.times(2)));

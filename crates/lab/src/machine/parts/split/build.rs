@@ -2,7 +2,7 @@
 //! does not run yet.
 
 use super::dispatch::Placement;
-use super::{Card, Counts, Duty, Interface, Side, Source, Split, Wires};
+use super::{Card, Counts, Duty, FrontEndView, Interface, Source, Split, Wires};
 use crate::machine::server::setup::Netback;
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
@@ -100,7 +100,7 @@ impl Split {
 
 /// Machine of a front end while it starts. Events are dropped: the back end checks the rings before it
 /// sleeps.
-struct Boot<'a>(Side<'a>);
+struct Boot<'a>(FrontEndView<'a>);
 
 impl Hal for Boot<'_> {
     fn rings(&mut self) -> &mut Rings {

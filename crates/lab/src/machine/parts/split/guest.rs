@@ -13,13 +13,13 @@ use split::Rings;
 use split::front::Hal;
 
 /// A guest's view of the split driver.
-pub(crate) struct Side<'a> {
+pub(crate) struct FrontEndView<'a> {
     wires: &'a mut Wires,
     guest: usize,
     service: DomainId,
 }
 
-impl Side<'_> {
+impl FrontEndView<'_> {
     fn own(&mut self) -> &mut Table {
         let domain = self.wires.interfaces[self.guest].domain;
         self.wires.grants.domain(domain).expect("a guest with a front end has a grant table")
@@ -45,12 +45,12 @@ impl Side<'_> {
 
 impl Split {
     /// Returns a guest's view.
-    pub(crate) fn side(&mut self, guest: usize) -> Side<'_> {
-        Side { wires: &mut self.wires, guest, service: self.domain }
+    pub(crate) fn side(&mut self, guest: usize) -> FrontEndView<'_> {
+        FrontEndView { wires: &mut self.wires, guest, service: self.domain }
     }
 }
 
-impl Hal for Env<'_, Side<'_>> {
+impl Hal for Env<'_, FrontEndView<'_>> {
     fn rings(&mut self) -> &mut Rings {
         self.device.rings()
     }

@@ -19,7 +19,7 @@ mod host;
 mod service;
 
 pub(crate) use dispatch::Movable;
-pub(crate) use guest::Side;
+pub(crate) use guest::FrontEndView;
 pub(crate) use service::ServiceCpuView;
 
 use crate::machine::books::Books;
