@@ -1,11 +1,11 @@
-//! Hashes the sources, and the data, of everything that decides what an experiment finds, so that rows stored by one build
-//! are not taken for those of another. Left out: figures, reports, comments and tests, which find nothing; the compiler and
-//! the dependencies from crates.io, neither of which may change a result in integers.
+//! Hashes all sources and data that determine experiments' results, so that rows stored by one build are not
+//! reused by another. Figures, reports, comments and tests are excluded, as they do not affect results; so
+//! are the compiler and external crates, which cannot change integer results.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// The crates under the lab, and the lab itself. Those that do not exist yet count from the day they do.
+/// Crates below the lab, and the lab itself. Missing crates are skipped.
 const CRATES: [&str; 13] = [
     "units",
     "pcie",
@@ -22,8 +22,8 @@ const CRATES: [&str; 13] = [
     "lab",
 ];
 
-/// What only draws rows, or is shown beside them, by the paths under which `main` finds them. Of these the sensitivity
-/// names the version that it was found with, and cannot have a part in it.
+/// Paths that only draw rows or are shown beside them, relative to the folders of `main`. The sensitivity
+/// file names the version it was computed with, so it cannot be part of the version.
 const SHOWN: [&str; 4] =
     ["../lab/src/figure", "../lab/src/report", "../lab/src/experiments/stated.rs", "data/sensitivity.toml"];
 
@@ -63,20 +63,20 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file is of tests alone.
+/// Returns `true` if a file contains only tests.
 fn is_test(file: &Path) -> bool {
     let of_tests = |name: &str| name == "tests" || name.ends_with("tests.rs") || name == "synthetic.rs";
     file.iter().filter_map(|part| part.to_str()).any(of_tests)
 }
 
-/// What a file says without lines that are comments, and without the tests at its end.
+/// Returns a file's text without comment lines and the tests at its end.
 fn code(text: &str) -> String {
     let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// FNV-1a; the length keeps neighbours apart.
+/// Folds bytes into FNV-1a; including the length separates neighbouring inputs.
 fn fold(hash: u64, bytes: &[u8]) -> u64 {
     let length = (bytes.len() as u64).to_le_bytes();
     let all = length.iter().chain(bytes);

@@ -1,12 +1,13 @@
-//! Guest kernels, modelled: interrupts, NAPI, sockets and programs, with the drivers as they are.
+//! Models of guest kernels: interrupts, NAPI, sockets and programs, around the unchanged drivers.
 //!
-//! - [`platform`]: what a kernel needs of the machine below it; the lab's machine implements it and charges;
-//! - [`device`]: what a kernel asks of its network device's driver, be it the VF's or another;
+//! - [`platform`]: the machine interface a kernel needs; the lab's machine implements it and charges its
+//!   costs;
+//! - [`device`]: the driver interface a kernel needs of its network device, a VF or another;
 //! - [`kernel`]: the kernel as a sequence of steps, each short enough to be one turn on a processor;
 //! - [`socket`]: a receive buffer that can overflow;
 //! - [`packet`]: the few header fields that a receiver looks at.
 //!
-//! Left out: everything a kernel does that costs no time on a frame's way.
+//! Kernel work that costs no time on the path of a frame is not modelled.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,6 +19,6 @@ pub mod packet;
 pub mod platform;
 pub mod socket;
 
-pub use device::{Device, Heard};
-pub use kernel::{Kernel, Load, Sending, Spec, Tick};
+pub use device::{Device, DeviceEvents};
+pub use kernel::{Kernel, Load, SenderConfig, Spec, Tick};
 pub use platform::{Access, Interrupt, Platform};

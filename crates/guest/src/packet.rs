@@ -1,89 +1,89 @@
-//! The few fields of a frame that the modelled stack looks at, and how the lab's senders fill them in. Left out:
-//! options, IPv6, and every field that nobody reads.
+//! Parses and fills the frame fields that the modelled stack reads. IP options and IPv6 are not supported.
 
 use i82576::MacAddress;
 
-/// Ethernet and IPv4 headers.
+/// Bytes of Ethernet and IPv4 headers.
 pub const IP_HEADERS: usize = 14 + 20;
-/// Ethernet, IPv4 and TCP headers.
+/// Bytes of Ethernet, IPv4 and TCP headers (TCP with the 12-byte timestamp option).
 pub const TCP_HEADERS: usize = IP_HEADERS + 32;
-/// An IPv4 header.
+/// Bytes of an IPv4 header.
 pub const IP_HEADER: usize = 20;
-/// A UDP header.
+/// Bytes of a UDP header.
 pub const UDP_HEADER: usize = 8;
-/// Ethernet, IPv4 and UDP headers.
+/// Bytes of Ethernet, IPv4 and UDP headers.
 pub const UDP_HEADERS: usize = IP_HEADERS + UDP_HEADER;
-/// Payload of a datagram and of a segment that fill a frame.
+/// Payload bytes of a datagram that fills a frame.
 pub const UDP_PAYLOAD: usize = FRAGMENT - UDP_HEADER;
-/// As above, of a segment.
+/// Payload bytes of a TCP segment that fills a frame.
 pub const TCP_PAYLOAD: usize = 1_448;
-/// Bytes of the shortest frame, without its check sequence: what has fewer is padded.
+/// Bytes of the shortest frame, without its check sequence; shorter frames are padded.
 pub const SHORTEST: usize = 60;
-/// Payload of an IPv4 packet that fills a frame.
+/// Payload bytes of an IPv4 packet that fills a frame.
 pub const FRAGMENT: usize = 1_480;
 
 const ID_AT: usize = 18;
 const FRAGMENT_AT: usize = 20;
-/// Of the field there: more fragments follow; where this one begins, in eights of bytes.
+/// Bits of the fragment field (RFC 791): "more fragments", and the fragment's offset in units of 8 bytes.
 const MORE: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
 const PROTOCOL_AT: usize = 23;
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
-/// Sequence number of a segment, acknowledgement number of an acknowledgement.
+/// Offset of a segment's sequence number.
 const SEQUENCE_AT: usize = 38;
 const ACKNOWLEDGEMENT_AT: usize = 42;
 const WINDOW_AT: usize = 48;
 
-/// Bytes of the number at the beginning of a datagram's payload.
+/// Bytes of the sequence number at the start of a datagram's payload.
 const NUMBER: usize = 4;
 
-/// The number of a datagram, which tells its place among those of its sender; `None` if there is no room for one.
+/// Returns a datagram's sequence number among those of its sender. Returns `None` if the payload is too
+/// short.
 #[must_use]
 pub fn number(datagram: &[u8], payload: usize) -> Option<u32> {
     let bytes = datagram.get(UDP_HEADERS..)?.first_chunk().filter(|_| payload >= NUMBER)?;
     Some(u32::from_be_bytes(*bytes))
 }
 
-/// Writes a datagram's number, if there is room for one.
+/// Writes a datagram's sequence number, if the datagram is long enough.
 pub fn set_number(datagram: &mut [u8], number: u32) {
     if let Some(bytes) = datagram.get_mut(UDP_HEADERS..UDP_HEADERS + NUMBER) {
         bytes.copy_from_slice(&number.to_be_bytes());
     }
 }
 
-/// What a frame is to the receiver.
+/// Kind of a received frame, with the fields the receiver needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet {
-    /// A datagram with so much payload.
+    /// Datagram, with its payload bytes.
     Udp(usize),
-    /// A segment: its first byte's number, and so much payload.
+    /// TCP segment.
     Tcp {
-        /// Number of the first byte, modulo 2^32.
+        /// Sequence number of the first byte, modulo 2^32.
         sequence: u32,
-        /// Number of the next byte that the sender of this expects.
+        /// Sequence number of the next byte the segment's sender expects.
         acknowledgement: u32,
-        /// Packets that the sender of this has room for beyond that byte.
+        /// Packets that the segment's sender can receive beyond that byte.
         window: u16,
         /// Payload bytes.
         payload: usize,
     },
-    /// A part of a datagram.
+    /// Fragment of a datagram.
     Fragment {
-        /// Which datagram's.
+        /// IPv4 identification of the datagram.
         id: u16,
-        /// Where it begins among the bytes after the IPv4 header, a multiple of 8.
+        /// Offset of the fragment in the IPv4 payload, in bytes, a multiple of 8.
         offset: u16,
-        /// Others follow.
+        /// More fragments follow.
         more: bool,
-        /// Bytes after the IPv4 header, the UDP header among them.
+        /// Bytes after the IPv4 header, including the UDP header in the first fragment.
         payload: usize,
     },
-    /// Anything else.
+    /// Any other frame.
     Other,
 }
 
-/// Reads a frame.
+/// Parses a frame.
 #[must_use]
 pub fn parse(frame: &[u8]) -> Packet {
     let word = |at: usize| frame.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b));
@@ -109,9 +109,10 @@ pub fn parse(frame: &[u8]) -> Packet {
     }
 }
 
-/// Writes the headers of a frame from `from` to `to` into `frame`, whose length is the frame's. The IPv4 addresses are
-/// 10.0 and the second and last byte of the Ethernet ones, so different stations are different flows. The IPv4 checksum
-/// is right; a UDP checksum of zero says that there is none, and a TCP checksum is not filled in.
+/// Writes the headers of a frame from `from` to `to` into `frame`, which has the frame's length. The IPv4
+/// addresses are 10.0 followed by the second and last byte of the MAC address, so different stations are
+/// different flows. The IPv4 checksum is correct, the UDP checksum is 0 (none), and the TCP checksum is not
+/// filled in.
 pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) {
     let length = frame.len();
     if length < UDP_HEADERS {
@@ -157,7 +158,7 @@ mod tests {
     use i82576::MacAddress;
 
     #[test]
-    fn what_is_filled_in_is_read_back() {
+    fn parse_returns_the_filled_packet() {
         let (from, to) = (MacAddress([2; 6]), MacAddress([4; 6]));
         let mut frame = [0; UDP_HEADERS + 1_472];
         fill(&mut frame, from, to, Packet::Udp(1_472));
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ip_addresses_follow_the_ethernet_ones() {
+    fn ip_addresses_are_derived_from_mac_addresses() {
         let mut frame = [0; UDP_HEADERS];
         fill(
             &mut frame,
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_says_where_it_belongs() {
+    fn fragment_carries_its_offset() {
         let mut frame = [0; IP_HEADERS + FRAGMENT];
         for (offset, more) in [(0, true), (1_480, true), (2_960, false)] {
             let fragment = Packet::Fragment { id: 0xfffe, offset, more, payload: FRAGMENT };
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_not_payload() {
+    fn padding_is_not_counted_as_payload() {
         let mut frame = [0; TCP_HEADERS];
         fill(
             &mut frame,
@@ -211,7 +212,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn the_header_checksum_is_right() {
+    fn ipv4_header_checksum_is_correct() {
         let mut frame = [0; 60];
         fill(&mut frame, MacAddress([2; 6]), MacAddress([4; 6]), Packet::Udp(18));
         let words: Vec<u32> =

@@ -1,60 +1,60 @@
-//! What a kernel needs of the machine it runs on: interrupts, a timer, and somewhere to charge its work to. What
-//! its device's driver needs beyond that is the device's affair ([`crate::device`]).
+//! The machine interface a kernel needs: interrupts, a timer, and accounts to charge work to. A device's
+//! driver may need more ([`crate::device`]).
 //!
-//! Left out: what each of these costs. Whoever implements it charges that: nothing on bare metal, an exit on
-//! hardware virtualization, a hypercall under paravirtualization.
+//! The implementer charges the cost of each call: nothing on bare metal, an exit under hardware
+//! virtualization, a hypercall under paravirtualization.
 
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 use sim::Instant;
 
-/// An interrupt as the kernel's entry code finds it.
+/// Source of an interrupt, as seen by the kernel's entry code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
-    /// The local timer.
+    /// Local timer.
     Timer,
-    /// A vector of the network device; of a VF, transmit, receive or mailbox.
+    /// Vector of the network device; of a VF: transmit, receive or mailbox.
     Device(u16),
 }
 
-/// Whether an access to an emulated device is done.
+/// Outcome of an access to an emulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It is.
+    /// The access is complete.
     Done,
-    /// Somebody else is at it; the kernel stands still until it is woken.
-    Waits,
+    /// Another actor completes the access; the kernel stays blocked until it is woken.
+    Blocked,
 }
 
-/// The machine below a kernel.
+/// Machine below a kernel.
 pub trait Platform {
-    /// Charges work of the kernel, its driver or its program.
+    /// Charges work of the kernel, its driver or its program, in cycles.
     fn charge(&mut self, category: Category, cycles: u64);
 
-    /// A constant of the machine's cost table.
+    /// Returns a constant of the machine's cost table.
     fn cost(&self, cost: Cost) -> u64;
 
-    /// The moment now, on the machine's clock.
+    /// Returns the current time of the machine's clock.
     fn instant(&self) -> Instant;
 
-    /// Takes the next interrupt, if one is to be taken.
+    /// Takes the next pending interrupt, or returns `None`.
     fn take_interrupt(&mut self) -> Option<Interrupt>;
 
-    /// Ends the interrupt that was taken last.
+    /// Ends the interrupt taken last.
     fn end_of_interrupt(&mut self);
 
-    /// Masks or unmasks a vector in the device's MSI-X table, if it has one.
+    /// Masks or unmasks a vector in the device's MSI-X table, if there is a table.
     fn mask(&mut self, vector: u16, masked: bool) -> Access;
 
     /// Programs the local timer; `None` stops it.
     fn set_timer(&mut self, at: Option<Instant>);
 
-    /// The program's copy of a received packet's payload, out of the driver's buffers in turn.
+    /// Charges the copy of a received payload from the driver's buffers to the program.
     fn copy_to_program(&mut self, bytes: u64);
 
-    /// A program enters its kernel and leaves it, beyond what a bare machine charges for that.
+    /// Charges a system call: entering and leaving the kernel, beyond the cost on bare metal.
     fn system_call(&mut self);
 
-    /// Nothing is left to do until the next interrupt.
+    /// Halts the virtual CPU until the next interrupt.
     fn halt(&mut self);
 }

@@ -1,22 +1,22 @@
-//! A socket's receive buffer: it holds so many packets, and drops the next; a datagram that came in pieces takes the
-//! room of each. Left out: the bytes; a buffer of the kernel's accounting (1,888 bytes for a full frame) is what runs
-//! out.
+//! Receive buffer of a socket, limited in kernel buffers. A full socket drops packets; a reassembled datagram
+//! occupies one buffer per fragment. The limit is the kernel's accounting (1,888 bytes per full frame);
+//! payload bytes are not stored.
 
-/// A receive buffer.
+/// Receive buffer of a socket.
 #[derive(Debug, Clone)]
 pub struct Socket {
     room: u32,
-    /// Packets inside, the buffers that they are in, and their payload.
+    /// Packets stored, the kernel buffers they occupy, and their payload bytes.
     packets: u32,
     buffers: u32,
     bytes: u64,
-    /// What was put in since the beginning.
+    /// Packets accepted since creation.
     pub accepted: Count,
-    /// What found no room since the beginning.
+    /// Packets dropped since creation because the buffer was full.
     pub dropped: Count,
 }
 
-/// Packets and their payload.
+/// Number of packets and their payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     /// Packets.
@@ -33,14 +33,14 @@ impl Count {
 }
 
 impl Socket {
-    /// A buffer for `room` packets of a piece each.
+    /// Creates a receive buffer of `room` kernel buffers.
     #[must_use]
     pub fn new(room: u32) -> Self {
         let (accepted, dropped) = (Count::default(), Count::default());
         Self { room, packets: 0, buffers: 0, bytes: 0, accepted, dropped }
     }
 
-    /// Puts a packet of so many pieces in; `false` if it was dropped.
+    /// Stores a packet that occupies `pieces` kernel buffers. Returns `false` if it was dropped.
     pub fn push(&mut self, bytes: u64, pieces: u32) -> bool {
         if self.room() < pieces {
             self.dropped.add(bytes);
@@ -53,7 +53,7 @@ impl Socket {
         true
     }
 
-    /// Takes one packet out: its bytes and its pieces; `None` if there is none.
+    /// Removes one packet. Returns its payload bytes and kernel buffers, or `None` if the socket is empty.
     pub fn pop(&mut self) -> Option<(u64, u32)> {
         let bytes = self.bytes.checked_div(u64::from(self.packets))?;
         let pieces = self.buffers / self.packets;
@@ -63,19 +63,19 @@ impl Socket {
         Some((bytes, pieces))
     }
 
-    /// Packets of a piece each that it still has room for.
+    /// Returns the free kernel buffers.
     #[must_use]
     pub fn room(&self) -> u32 {
         self.room - self.buffers
     }
 
-    /// Packets that it holds when it is full.
+    /// Returns the number of kernel buffers in a full socket.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.room
     }
 
-    /// Nothing is inside.
+    /// Returns `true` if no packet is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets == 0
@@ -87,21 +87,21 @@ mod tests {
     use super::Socket;
 
     #[test]
-    fn the_65th_packet_of_a_64_packet_buffer_is_dropped() {
+    fn packet_65_of_a_64_packet_buffer_is_dropped() {
         let mut socket = Socket::new(64);
         assert_eq!((0..81).filter(|_| socket.push(1_472, 1)).count(), 64);
         assert_eq!((socket.accepted.packets, socket.dropped.packets), (64, 17));
     }
 
     #[test]
-    fn a_datagram_takes_the_room_of_its_pieces_and_gives_it_back() {
+    fn datagram_occupies_and_frees_a_buffer_per_piece() {
         let mut socket = Socket::new(8);
         assert!(socket.push(4_000, 3) && socket.push(4_000, 3) && !socket.push(4_000, 3));
         assert_eq!((socket.room(), socket.pop(), socket.room()), (2, Some((4_000, 3)), 5));
     }
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn all_accepted_bytes_are_read() {
         let mut socket = Socket::new(8);
         [100, 200, 300].iter().for_each(|bytes| assert!(socket.push(*bytes, 1)));
         let out: u64 = core::iter::from_fn(|| socket.pop()).map(|(bytes, _)| bytes).sum();

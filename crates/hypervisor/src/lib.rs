@@ -1,10 +1,9 @@
-//! The modelled machine: processors with sibling threads, domains, virtual processors, what an operation costs
-//! and who paid for it.
+//! The modelled machine: processors with sibling threads, domains, virtual CPUs, cost tables and accounting.
 //!
-//! Everything runs in virtual time ([`sim`]) and nothing here has a clock. Work is run to completion by whoever
-//! assembles a world; this crate says for how long it kept a thread busy and accounts for every cycle.
+//! Everything runs in virtual time ([`sim`]) without a clock. The caller runs work to completion; this crate
+//! computes how long it occupied a thread and accounts for every cycle.
 //!
-//! Left out: guests (what runs on the processors), the card, and the experiments.
+//! Guests, cards and experiments are in other crates.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,36 +1,36 @@
-//! The host's memory: bytes from address 0 on, all zero at first. Left out: who may use which of them, which is
-//! the IOMMU's and the page tables' to say, and what reaching them costs.
+//! Host physical memory from address 0, initially zero. Access rights are enforced by the IOMMU and page
+//! tables, and costs are charged by the caller.
 //!
-//! Frames in a model are headers and then zeros. So of each chunk of memory only what comes before its last zeros
-//! is kept, and all that is kept lies close together: to readers and writers there is no difference, but sixty
-//! guests' buffers fit the caches of whoever runs the model.
+//! Frames in a model are headers followed by zeros. Each chunk of memory therefore stores only the bytes
+//! before its trailing zeros, close to those of other chunks. Reads and writes are unaffected, but the
+//! buffers of sixty guests fit the caches of the computer that runs the model.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Bytes of a chunk: a receive buffer of a usual driver.
+/// Bytes of a chunk: the size of a driver's usual receive buffer.
 const CHUNK: usize = 2048;
-/// What is kept of a chunk is a power of two of these: a cache line.
+/// Allocation unit of stored bytes: a cache line. A chunk stores a power of two of these.
 const BLOCK: usize = 64;
-/// Nothing kept, then 1 to 32 blocks.
+/// Sizes of a chunk's storage: none, or 1 to 32 blocks in powers of two.
 const SIZES: usize = 7;
 
-/// Memory from address 0 on.
+/// Memory from address 0.
 #[derive(Debug, Clone, Default)]
 pub struct HostMemory {
     bytes: usize,
     chunks: Vec<Chunk>,
     kept: Vec<u8>,
-    /// Places in `kept` that were given up, by size.
+    /// Freed storage in `kept`, by size.
     free: [Vec<u32>; SIZES],
 }
 
-/// What is kept of a chunk; everything behind it is zero.
+/// Stored part of a chunk; all bytes behind it are zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct Chunk {
-    /// Where, in blocks.
+    /// Start in `kept`, in blocks.
     at: u32,
-    /// How much: see [`Chunk::length`].
+    /// Size class ([`Chunk::length`]).
     size: u8,
 }
 
@@ -45,24 +45,24 @@ impl Chunk {
         self.at as usize * BLOCK
     }
 
-    /// The size that keeps so many bytes.
+    /// Returns the size class that stores `bytes` bytes.
     fn size_for(bytes: usize) -> u8 {
         bytes.div_ceil(BLOCK).next_power_of_two().ilog2() as u8 + 1
     }
 }
 
-/// There is no memory there.
+/// The address range exceeds the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no memory of {length} bytes at {address:#x}")]
-pub struct Absent {
-    /// Where.
+#[error("address range {address:#x} + {length} exceeds the memory")]
+pub struct OutOfMemoryRange {
+    /// Start of the range.
     pub address: u64,
-    /// How much was asked for.
+    /// Length of the range in bytes.
     pub length: usize,
 }
 
 impl HostMemory {
-    /// Memory of so many bytes.
+    /// Creates memory of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { bytes, chunks: vec![Chunk::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
@@ -71,8 +71,8 @@ impl HostMemory {
     /// Reads bytes.
     ///
     /// # Errors
-    /// [`Absent`]; nothing was read then.
-    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Absent> {
+    /// [`OutOfMemoryRange`], with nothing read.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), OutOfMemoryRange> {
         let (mut at, mut rest) = (self.first(address, into.len())?, into);
         while !rest.is_empty() {
             let (chunk, inside) = (self.chunks[at / CHUNK], at % CHUNK);
@@ -92,8 +92,8 @@ impl HostMemory {
     /// Writes bytes.
     ///
     /// # Errors
-    /// [`Absent`]; nothing was written then.
-    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), Absent> {
+    /// [`OutOfMemoryRange`], with nothing written.
+    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), OutOfMemoryRange> {
         let (mut at, mut rest) = (self.first(address, from.len())?, from);
         while !rest.is_empty() {
             let (index, inside) = (at / CHUNK, at % CHUNK);
@@ -114,7 +114,7 @@ impl HostMemory {
         Ok(())
     }
 
-    /// Keeps so many bytes of a chunk, which are more than now.
+    /// Enlarges a chunk's storage to `bytes` bytes.
     fn grow(&mut self, index: usize, bytes: usize) {
         let (old, size) = (self.chunks[index], Chunk::size_for(bytes));
         let at = self.free[usize::from(size)].pop().unwrap_or((self.kept.len() / BLOCK) as u32);
@@ -128,14 +128,15 @@ impl HostMemory {
         self.chunks[index] = new;
     }
 
-    fn first(&self, address: u64, length: usize) -> Result<usize, Absent> {
+    fn first(&self, address: u64, length: usize) -> Result<usize, OutOfMemoryRange> {
         let first = usize::try_from(address).ok();
         let fits = |first: &usize| first.checked_add(length).is_some_and(|end| end <= self.bytes);
-        first.filter(fits).ok_or(Absent { address, length })
+        first.filter(fits).ok_or(OutOfMemoryRange { address, length })
     }
 }
 
-/// The length of bytes up to the block that ends with their last one that is not zero, counted from their end.
+/// Returns the length up to the block with the last nonzero byte. Blocks are counted from the end of the
+/// slice.
 #[inline]
 fn without_zeros(bytes: &[u8]) -> usize {
     let (first, blocks) = bytes.as_rchunks::<BLOCK>();
@@ -154,7 +155,7 @@ fn is_zero(block: &[u8; BLOCK]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Absent, CHUNK, HostMemory};
+    use super::{CHUNK, HostMemory, OutOfMemoryRange};
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::prelude::{any, prop, proptest};
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_zero_and_then_what_was_written() {
+    fn memory_is_zero_until_written() {
         let mut memory = HostMemory::new(4096);
         assert_eq!(read(&memory, 60, 100), [0; 100]);
         memory.write(60, &[1; 10]).unwrap();
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_over_something_are_zeros_and_nothing_old_comes_back() {
+    fn overwriting_with_zeros_clears_old_bytes() {
         let mut memory = HostMemory::new(256);
         memory.write(0, &[7; 256]).unwrap();
         memory.write(64, &[0; 64]).unwrap();
@@ -184,23 +185,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_grows_and_places_are_used_again() {
+    fn freed_storage_is_reused() {
         let mut memory = HostMemory::new(4 * CHUNK);
         memory.write(0, &[1; 64]).unwrap();
         memory.write(CHUNK as u64, &[2; 64]).unwrap();
         memory.write(70, &[3; 300]).unwrap();
         assert_eq!(read(&memory, 62, 10), [1, 1, 0, 0, 0, 0, 0, 0, 3, 3]);
-        // The first place is free and is taken.
+        // The first storage is free and gets reused.
         let kept = memory.kept.len();
         memory.write(2 * CHUNK as u64, &[4; 10]).unwrap();
         assert_eq!((memory.kept.len(), read(&memory, 2 * CHUNK as u64 + 8, 4)), (kept, vec![4, 4, 0, 0]));
     }
 
     #[test]
-    fn beyond_the_end_there_is_nothing() {
+    fn access_beyond_the_end_is_rejected() {
         let mut memory = HostMemory::new(128);
-        assert_eq!(memory.write(120, &[1; 9]), Err(Absent { address: 120, length: 9 }));
-        assert_eq!(memory.read(u64::MAX, &mut [0; 2]), Err(Absent { address: u64::MAX, length: 2 }));
+        assert_eq!(memory.write(120, &[1; 9]), Err(OutOfMemoryRange { address: 120, length: 9 }));
+        assert_eq!(
+            memory.read(u64::MAX, &mut [0; 2]),
+            Err(OutOfMemoryRange { address: u64::MAX, length: 2 })
+        );
         assert_eq!(read(&memory, 120, 8), [0; 8]);
         assert_eq!(memory.write(128, &[]), Ok(()));
     }
@@ -209,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_no_different_from_bytes_in_a_row(
+        fn memory_behaves_like_a_byte_array(
             writes in prop::collection::vec((0..SIZE, 0..SIZE / 2, any::<bool>(), any::<u8>()), 0..40),
         ) {
             let (mut memory, mut plain) = (HostMemory::new(SIZE), vec![0; SIZE]);

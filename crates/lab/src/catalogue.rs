@@ -1,5 +1,5 @@
-//! All that is known of a model from outside: its experiments, settings and constants, and whether what they say
-//! of each other holds together. Left out: which ones someone wants ([`crate::runner::plan`]).
+//! The catalogue: a model's experiments, settings and constants, and the check that they are consistent.
+//! [`crate::runner::plan`] selects from it.
 
 use std::collections::BTreeSet;
 
@@ -9,80 +9,80 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{Experiment, Figure, Kind, Points};
 use crate::value::Value;
 
-/// What can be changed with `--set` in every experiment: the cost table, a constant in it, a length.
+/// Setting that `--set` changes in every experiment: the cost table, a constant in it, or a duration.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Its name, dotted where it belongs to a group: `cost.eoi_fast`.
+    /// Name, with a prefix for its group: `cost.eoi_fast`.
     pub name: String,
-    /// What it is if nobody says otherwise; also its kind.
+    /// Default value, which also defines the kind.
     pub default: Value,
-    /// Its unit, as shown; empty for names and switches.
+    /// Unit as shown; empty for names and switches.
     pub unit: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub what: String,
-    /// What a name may be; empty for anything of the default's kind.
+    /// Permitted names; empty if every value of the default's kind is permitted.
     pub choices: &'static [&'static str],
 }
 
 impl Setting {
-    /// Whether the setting can have that value.
+    /// Returns `true` if the value is permitted.
     pub(crate) fn takes(&self, value: &Value) -> bool {
         let chosen = || self.choices.iter().any(|&choice| *value == Value::name(choice));
         value.kind() == self.default.kind() && (self.choices.is_empty() || chosen())
     }
 }
 
-/// The experiments and settings there are.
+/// Experiments, settings and reference data of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// The experiments, in the order of rows and reports.
+    /// Experiments, in the order of rows and reports.
     pub experiments: &'static [Experiment],
-    /// The settings, in the order of rows.
+    /// Settings, in the order of rows.
     pub settings: Vec<Setting>,
-    /// What papers state, for figures.
+    /// Values stated by papers, for figures.
     pub stated: Vec<Stated>,
-    /// The constants of the model, for the report.
+    /// Constants of the model, for the report.
     pub parameters: Vec<Parameter>,
-    /// How far the calibrated model is from what it was calibrated on, for the report.
+    /// Residuals of the calibration, for the report.
     pub residuals: Vec<Residual>,
-    /// Which constants predictions hang on, for the report.
+    /// Sensitivity of predictions to constants, for the report.
     pub sensitivity: Sensitivity,
 }
 
-/// What a paper states of a point.
+/// Value that a paper states for a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stated {
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: &'static str,
-    /// A value for each axis.
+    /// Value for each axis.
     pub axes: &'static [(&'static str, &'static str)],
-    /// Which metric.
+    /// Name of the metric.
     pub metric: &'static str,
-    /// What the paper states.
+    /// Stated value, in the metric's unit.
     pub value: f64,
-    /// The model was calibrated on it. Otherwise the row is a prediction of it.
+    /// The model was calibrated on this value. Otherwise it is compared with a prediction.
     pub is_calibrated: bool,
 }
 
-/// One constant of the model, and how far it is to be trusted.
+/// Constant of the model, with its kind and source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameter {
-    /// The table it is in, such as that of one processor.
+    /// Cost table that has the constant, such as one processor's.
     pub table: String,
-    /// Its name there.
+    /// Name in the table.
     pub name: String,
-    /// Its value.
+    /// Value, in `unit`.
     pub value: f64,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: String,
-    /// Published, stated, derived, estimate, fitted or measured.
+    /// Kind: published, stated, derived, estimate, fitted or measured.
     pub kind: String,
-    /// Where it is from.
+    /// Source of the value.
     pub source: String,
 }
 
 impl Parameter {
-    /// A row of a cost table of that name.
+    /// Creates the parameter of a row of the cost table `table`.
     pub(crate) fn of(table: &str, row: &Row) -> Self {
         Self {
             table: table.to_owned(),
@@ -91,76 +91,76 @@ impl Parameter {
             unit: row.unit.name().to_owned(),
             kind: row.kind.name().to_owned(),
             source: match row.cost.uncharged() {
-                Some(why) => format!("{}; nothing is charged it: {why}", row.source),
+                Some(why) => format!("{}; never charged: {why}", row.source),
                 None => row.source.to_owned(),
             },
         }
     }
 }
 
-/// One value that the model was calibrated on, and what the model makes of it.
+/// Calibration target with the model's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
-    /// What was measured, and in which set-up.
+    /// Measured quantity and set-up.
     pub what: String,
-    /// The unit of both values.
+    /// Unit of both values.
     pub unit: String,
-    /// What the source says.
+    /// Published value.
     pub target: f64,
-    /// What the model says.
+    /// Value computed by the model.
     pub model: f64,
-    /// Where the target is from.
+    /// Source of the published value.
     pub source: String,
 }
 
 impl Residual {
-    /// The difference as a part of the target, if that is not zero.
+    /// Returns the relative difference to the target, or `None` if the target is zero.
     #[must_use]
     pub fn relative(&self) -> Option<f64> {
         (self.target != 0.0).then(|| (self.model - self.target) / self.target)
     }
 }
 
-/// Which constants values hang on.
+/// Sensitivity of the model's values to its constants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sensitivity {
-    /// The version of the model that found it ([`crate::VERSION`]); another may find something else.
+    /// Version of the model that computed it ([`crate::VERSION`]); other versions may differ.
     pub version: String,
-    /// The values.
+    /// Values and their dependences.
     #[serde(default, rename = "value")]
     pub values: Vec<Dependence>,
 }
 
-/// A value of the model and the constants that it hangs on.
+/// Value of the model, with the constants that affect it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dependence {
-    /// What it is, and in which set-up.
+    /// Quantity and set-up.
     pub what: String,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: String,
-    /// The value with the constants as they are.
+    /// Value with unchanged constants.
     pub value: f64,
-    /// What constants do to it, the greatest effect first.
+    /// Effects of constants, the largest first.
     #[serde(default, rename = "effect")]
     pub effects: Vec<Effect>,
 }
 
-/// What a constant does to a value.
+/// Effect of a constant on a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
-    /// The constant's name.
+    /// Name of the constant.
     pub constant: String,
-    /// By how many percent the value changes with a fifth less.
+    /// Change of the value in percent when the constant is reduced by a fifth.
     pub less_pct: f64,
-    /// By how many percent the value changes with a fifth more.
+    /// Change of the value in percent when the constant is increased by a fifth.
     pub more_pct: f64,
 }
 
 impl Effect {
-    /// The greater of the two, without its sign.
+    /// Returns the larger of the two absolute changes.
     #[must_use]
     pub fn size(&self) -> f64 {
         self.less_pct.abs().max(self.more_pct.abs())
@@ -168,14 +168,14 @@ impl Effect {
 }
 
 impl Catalogue {
-    /// The experiment of that name.
+    /// Returns the experiment called `name`.
     #[must_use]
     pub fn experiment(&self, name: &str) -> Option<&'static Experiment> {
         self.experiments.iter().find(|experiment| experiment.name == name)
     }
 
-    /// What does not hold together, for a test to see that there is nothing: names used twice, figures of what
-    /// is not measured, points that miss an axis.
+    /// Returns inconsistencies of the catalogue: names used twice, figures of undeclared metrics, points off
+    /// their axes. A test asserts that there are none.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = repeated("experiment", self.experiments.iter().map(|experiment| experiment.name));
@@ -188,14 +188,15 @@ impl Catalogue {
         problems
     }
 
-    /// What is stated of no point or metric that there is.
+    /// Returns a problem if a stated value matches no point or metric.
     fn nowhere(&self, stated: &Stated) -> Option<String> {
         let found = self.experiment(stated.experiment).is_some_and(|experiment| {
             let names = experiment.axes.iter().map(|axis| axis.name);
             names.eq(stated.axes.iter().map(|(name, _)| *name))
                 && experiment.metrics.iter().any(|metric| metric.name == stated.metric)
         });
-        (!found).then(|| format!("{} is stated of no point of {}", stated.metric, stated.experiment))
+        (!found)
+            .then(|| format!("stated value of {} matches no point of {}", stated.metric, stated.experiment))
     }
 
     fn problems_of(&self, experiment: &Experiment) -> Vec<String> {
@@ -207,11 +208,11 @@ impl Catalogue {
                 problems.push(format!("axis {} has no values, or of several kinds", axis.name));
             }
             if !axis.labels.is_empty() && axis.labels.len() != values.len() {
-                problems.push(format!("axis {} has another number of labels than of values", axis.name));
+                problems.push(format!("axis {} has different numbers of labels and values", axis.name));
             }
             let setting = self.settings.iter().find(|setting| setting.name == axis.name);
             if setting.is_some_and(|setting| !values.iter().all(|value| setting.takes(value))) {
-                problems.push(format!("axis {} has values that the setting cannot have", axis.name));
+                problems.push(format!("axis {} has values the setting does not permit", axis.name));
             }
         }
         if let Points::Listed(points) = experiment.points {
@@ -224,7 +225,7 @@ impl Catalogue {
 
 fn repeated<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    names.filter(|name| !seen.insert(*name)).map(|name| format!("{what} {name} is there twice")).collect()
+    names.filter(|name| !seen.insert(*name)).map(|name| format!("{what} {name} is declared twice")).collect()
 }
 
 fn misplaced(experiment: &Experiment, point: &[Value]) -> Option<String> {
@@ -242,7 +243,7 @@ fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
         }
     }
     if drawn.len() != experiment.axes.len() {
-        problems.push(format!("figure {:?} shows what is not an axis", figure.title));
+        problems.push(format!("figure {:?} shows an undeclared axis", figure.title));
     }
     if figure.kind == Kind::Lines && figure.x.len() != 1 {
         problems.push(format!("figure {:?} has lines over more than one axis", figure.title));
@@ -250,7 +251,7 @@ fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
     let scales = std::iter::once(&figure.left).chain(&figure.right);
     for (metric, _) in scales.flat_map(|scale| scale.series) {
         if !experiment.metrics.iter().any(|known| known.name == *metric) {
-            problems.push(format!("figure {:?} shows {metric}, which is not measured", figure.title));
+            problems.push(format!("figure {:?} shows undeclared metric {metric}", figure.title));
         }
     }
     problems
@@ -262,21 +263,18 @@ mod tests {
     use crate::{experiments, synthetic};
 
     #[test]
-    fn the_experiments_there_are_hold_together() {
+    fn all_catalogues_are_consistent() {
         for catalogue in [experiments::catalogue(), synthetic::catalogue()] {
             assert_eq!(catalogue.problems(), Vec::<String>::new());
         }
     }
 
     #[test]
-    fn a_figure_of_what_is_not_measured_is_a_problem() {
+    fn figure_of_an_undeclared_metric_is_a_problem() {
         let mut experiment = synthetic::catalogue().experiments[0];
         experiment.metrics = &experiment.metrics[1..];
         let experiments = Box::leak(Box::new([experiment]));
         let problems = Catalogue { experiments, ..Catalogue::default() }.problems();
-        assert_eq!(
-            problems,
-            [r#"queue: figure "Load and loss" shows throughput_mbps, which is not measured"#]
-        );
+        assert_eq!(problems, [r#"queue: figure "Load and loss" shows undeclared metric throughput_mbps"#]);
     }
 }

@@ -1,5 +1,5 @@
-//! An experiment as data: what is varied, what is measured, how it is shown. Only running one point is code.
-//! Left out: running a sweep ([`crate::runner`]) and drawing ([`crate::figure`]).
+//! Declares an experiment as data: axes, metrics and figures. Only running one point is code.
+//! [`crate::runner`] runs sweeps, [`crate::figure`] draws.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,42 +12,42 @@ use hypervisor::cost::CostTable;
 use crate::named::{Metrics, NoSuchValue, Params};
 use crate::value::Value;
 
-/// One experiment.
+/// Experiment of the lab.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// What it is called on the command line and in rows, such as `fig06`.
+    /// Name on the command line and in rows, such as `fig06`.
     pub name: &'static str,
-    /// A heading.
+    /// Heading.
     pub title: &'static str,
-    /// A sentence or two: the set-up, and what one should look at.
+    /// Description in one or two sentences: the set-up, and the effect to look for.
     pub shows: &'static str,
-    /// What is varied, the slowest first.
+    /// Varied parameters, the slowest first.
     pub axes: &'static [Axis],
-    /// Which combinations of the axes' values are run.
+    /// Combinations of axis values that are run.
     pub points: Points,
-    /// What every point measures, in the order of a row.
+    /// Metrics of every point, in the order of a row.
     pub metrics: &'static [Metric],
-    /// How the rows are shown.
+    /// Figures drawn from the rows.
     pub figures: &'static [Figure],
-    /// Runs one point: the same point and context give the same outcome, to the last bit.
+    /// Runs one point. Equal points and contexts give bit-identical outcomes.
     pub run: fn(&Point, &Context) -> Result<Outcome, RunError>,
 }
 
-/// One parameter that is varied.
+/// Varied parameter of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// Its name in rows and for `--set`; that of a setting varies the setting.
+    /// Name in rows and for `--set`; an axis named like a setting varies the setting.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub what: &'static str,
-    /// Its values, in the order of the rows.
+    /// Values, in the order of the rows.
     pub values: Values,
-    /// What figures call each value; empty for the values themselves.
+    /// Labels of the values in figures; empty to show the values themselves.
     pub labels: &'static [&'static str],
 }
 
 impl Axis {
-    /// What figures call a value.
+    /// Returns the label of a value in figures.
     #[must_use]
     pub fn label(&self, value: &Value) -> String {
         let at = self.values.list().iter().position(|known| known == value);
@@ -55,24 +55,24 @@ impl Axis {
     }
 }
 
-/// The values of an axis: at least one, all of one kind.
+/// Values of an axis: at least one, all of one kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
-    /// Integers from the first to at most the last.
+    /// Integers from `first` up to `last`.
     Range {
-        /// The first value.
+        /// First value.
         first: i64,
-        /// No value is beyond this.
+        /// Upper bound of the values.
         last: i64,
-        /// From one value to the next, at least 1.
+        /// Difference of consecutive values, at least 1.
         step: i64,
     },
-    /// These.
+    /// Listed values.
     List(&'static [Value]),
 }
 
 impl Values {
-    /// The values themselves.
+    /// Returns the values.
     #[must_use]
     pub fn list(&self) -> Vec<Value> {
         match *self {
@@ -85,80 +85,80 @@ impl Values {
     }
 }
 
-/// Which combinations of the axes' values are points.
+/// Combinations of axis values that are points.
 #[derive(Clone, Copy, Debug)]
 pub enum Points {
-    /// All, the last axis varying fastest.
+    /// All combinations, the last axis varying fastest.
     All,
-    /// These, each with a value for every axis.
+    /// Listed combinations, each with a value for every axis.
     Listed(&'static [&'static [Value]]),
 }
 
-/// One number that every point finds.
+/// Number that every point reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its name in rows.
+    /// Name in rows.
     pub name: &'static str,
-    /// Its unit, as shown: `Mb/s`, `%`.
+    /// Unit as shown: `Mb/s`, `%`.
     pub unit: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub what: &'static str,
 }
 
-/// How rows become a figure.
+/// Figure drawn from an experiment's rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// A heading of its own.
+    /// Heading of the figure.
     pub title: &'static str,
-    /// How the left scale's series are drawn.
+    /// Drawing style of the left scale's series.
     pub kind: Kind,
-    /// The axes along x, the outermost first. Lines need one axis of integers to be true to distance.
+    /// Axes along x, the outermost first. Lines are true to scale only with a single integer axis.
     pub x: &'static [&'static str],
-    /// What stands below x.
+    /// Title of the x axis.
     pub x_title: &'static str,
-    /// The axis whose values are drawn beside each other: a line or a bar for each.
+    /// Axis whose values are drawn side by side, with one line or bar each.
     pub split: Option<&'static str>,
-    /// The scale to the left.
+    /// Left scale.
     pub left: Scale,
-    /// A second scale to the right; its series are lines whatever the kind.
+    /// Right scale; its series are always lines.
     pub right: Option<Scale>,
 }
 
-/// How series are drawn.
+/// Drawing style of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A line with a marker at each point.
+    /// Line with a marker at each point.
     Lines,
-    /// Bars on top of each other, which makes sense for parts of a whole.
+    /// Bars on top of each other, for parts of a whole.
     StackedBars,
-    /// Bars beside each other.
+    /// Bars side by side.
     GroupedBars,
 }
 
-/// A vertical scale and what is drawn on it.
+/// Vertical scale and its series.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// What it measures.
+    /// Measured quantity.
     pub title: &'static str,
-    /// In which unit.
+    /// Unit of the scale.
     pub unit: &'static str,
-    /// Metrics and what figures call them, the lowest of a stack first.
+    /// Metrics and their labels, the lowest of a stack first.
     pub series: &'static [(&'static str, &'static str)],
 }
 
-/// One combination of values of one experiment.
+/// Point of an experiment: one combination of axis values, with changed settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: &'static str,
-    /// A value for each axis.
+    /// Value for each axis.
     pub axes: Params,
-    /// The settings that are not at their default.
+    /// Settings that differ from their defaults.
     pub changed: Params,
 }
 
 impl Point {
-    /// What a row calls the point: its place on the axes, and what was changed.
+    /// Returns the parameters of the point's row: axis values, then changed settings.
     #[must_use]
     pub fn params(&self) -> Params {
         let all = self.axes.iter().chain(self.changed.iter());
@@ -172,65 +172,66 @@ impl fmt::Display for Point {
     }
 }
 
-/// What a run of one point is given besides the point.
+/// Context of a run, besides the point.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// For every named generator of the run. Follows from the run's seed, the experiment and the axes, not from
-    /// settings: runs that differ in a setting are compared on the same random numbers.
+    /// Seed of every named generator of the run. It depends on the run's seed, the experiment and the axes
+    /// but not on settings, so that runs with different settings use the same random numbers.
     pub seed: u64,
-    /// Every setting, changed or not; one that an axis varies has its value there.
+    /// All settings, changed or not. A setting varied by an axis has the axis value.
     pub settings: Settings,
 }
 
-/// What names of settings begin with that are constants of the cost table.
+/// Prefix of the settings that are constants of the cost table.
 pub(crate) const CONSTANT: &str = "cost.";
 
-/// Settings that remember which of them were looked at: what a run does not look at has no effect on it.
+/// Settings that record which of them a run has read. A setting that is not read has no effect on the run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     values: Params,
     read: Arc<Mutex<BTreeSet<String>>>,
-    /// Cost tables that runs were given.
+    /// Cost tables handed out to runs.
     tables: Arc<Mutex<Vec<CostTable>>>,
 }
 
 impl Settings {
-    /// Settings that no run has looked at yet.
+    /// Creates settings that no run has read.
     #[must_use]
     pub fn new(values: Params) -> Self {
         Self { values, read: Arc::default(), tables: Arc::default() }
     }
 
-    /// The integer of that name.
+    /// Returns the integer setting called `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// [`NoSuchValue`] if there is no such integer.
     pub fn int(&self, name: &str) -> Result<i64, NoSuchValue> {
         self.look(name).int(name)
     }
 
-    /// The number of that name.
+    /// Returns the numeric setting called `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// [`NoSuchValue`] if there is no such number.
     pub fn real(&self, name: &str) -> Result<f64, NoSuchValue> {
         self.look(name).real(name)
     }
 
-    /// The text of that name.
+    /// Returns the text setting called `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// [`NoSuchValue`] if there is no such text.
     pub fn text(&self, name: &str) -> Result<&str, NoSuchValue> {
         self.look(name).text(name)
     }
 
-    /// Makes a table one of those whose constants count as read only when a run has looked them up.
+    /// Registers a table handed out to a run: its constants count as read once the run looks them up.
     pub(crate) fn hand_out(&self, table: &CostTable) {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table.clone());
     }
 
-    /// Whether a run has looked at the setting; if it is a constant of a table that was handed out, in the table.
+    /// Returns `true` if a run has read the setting, or, for a constant of a registered table, looked it up
+    /// there.
     pub(crate) fn was_read(&self, name: &str) -> bool {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let constant = name.strip_prefix(CONSTANT).unwrap_or_default();
@@ -250,32 +251,32 @@ impl Settings {
     }
 }
 
-/// What a run of one point gives back.
+/// Result of running one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// All metrics of the experiment, in its order, finite.
     pub metrics: Metrics,
-    /// The hash over everything that happened: what two runs of the same are compared by.
+    /// Hash of all traced events, for comparing two runs.
     pub trace: u64,
-    /// How much virtual time passed, picoseconds.
+    /// Virtual time simulated, in picoseconds.
     pub simulated_ps: u64,
-    /// How many events were handled.
+    /// Number of events handled.
     pub events: u64,
 }
 
-/// A point cannot be run, or what ran is not to be believed.
+/// Error of running a point: it cannot be run, or its result is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RunError {
-    /// The experiment asked for what is not declared.
+    /// The experiment read an undeclared value.
     #[error(transparent)]
     Value(#[from] NoSuchValue),
-    /// The values do not describe a machine that there is.
+    /// The values do not describe a valid machine.
     #[error("{0}")]
     Refused(String),
-    /// Settings that were changed, and that the run has not looked at.
-    #[error("{0}: without effect here; leave it out, or ask for such rows too with --unaffected")]
+    /// Changed settings that the run did not read.
+    #[error("{0}: no effect on this point; remove the setting, or keep such rows with --unaffected")]
     NoEffect(String),
-    /// Cycles, packets or the like were not conserved: the model is wrong.
+    /// Cycles or packets were not conserved: the model has a defect.
     #[error("invariant violated: {0}")]
     Invariant(String),
 }

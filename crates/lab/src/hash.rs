@@ -1,7 +1,7 @@
-//! A hash that is the same on every machine and in every version: it names files and derives seeds.
-//! Left out: resistance to anyone who wants a collision; files say in full what they hold.
+//! Hash that is equal on every machine and in every version, for file names and seeds. It does not resist
+//! deliberate collisions; files therefore store their full inputs.
 
-/// FNV-1a, mixed once more (the finaliser of `SplitMix64`) so that similar texts give unlike values.
+/// Computes FNV-1a, mixed with the finaliser of `SplitMix64` so that similar texts give unlike values.
 pub(crate) fn stable(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325;
     let folded =
@@ -16,7 +16,7 @@ mod tests {
     use super::stable;
 
     #[test]
-    fn it_never_changes() {
+    fn hash_of_a_text_never_changes() {
         assert_eq!(stable(b""), 0xf52a_15e9_a9b5_e89b);
         assert_eq!(stable(b"fig06"), stable(b"fig06"));
         assert_ne!(stable(b"fig06"), stable(b"fig07"));

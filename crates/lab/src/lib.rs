@@ -1,19 +1,19 @@
-//! Experiments in virtual time: a sweep of points, a row of metrics for each, figures and one report of it all.
+//! Experiments in virtual time: sweeps of points, a row of metrics per point, figures, and one report.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | [`experiment`] | an experiment as data: axes, metrics, figures, and the function that runs one point |
-//! | [`catalogue`] | experiments and settings together |
-//! | [`experiments`] | the experiments there are |
-//! | [`calibrate`] | constants fitted to published values, and how far off they leave the model |
-//! | [`here`] | constants measured on the machine at hand, and what they predict |
-//! | [`row`], [`named`], [`value`] | what a point is called and what it found |
-//! | [`runner`] | points in parallel, rows in order, rows kept and found again |
-//! | [`figure`] | charts, and the SVG that shows them |
-//! | [`report`] | one HTML file, CSV and JSON beside it |
+//! | [`catalogue`] | experiments and settings |
+//! | [`experiments`] | all experiments |
+//! | [`calibrate`] | constants fitted to published values, with residuals |
+//! | [`here`] | constants measured on this machine, with predictions from them |
+//! | [`row`], [`named`], [`value`] | parameters and metrics of a point |
+//! | [`runner`] | running points in parallel, ordering rows, storing and reusing them |
+//! | [`figure`] | charts and their SVG |
+//! | [`report`] | one HTML file, with CSV and JSON beside it |
 //!
-//! The same seed gives the same rows, byte for byte, however many jobs run them and however they are divided.
-//! Left out: real time. What a run took is said on standard error and is in no row.
+//! The same seed gives byte-identical rows, for any number of jobs and any division into parts. Real time is
+//! only reported on standard error and is in no row.
 #![forbid(unsafe_code)]
 
 pub mod calibrate;
@@ -32,6 +32,6 @@ pub mod runner;
 mod synthetic;
 pub mod value;
 
-/// The version of whoever finds rows: the release, and a hash of the sources that decide what is found, without their
+/// Version of the model: the release, and a hash of the sources that determine results, without their
 /// comments and tests.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("LAB_SOURCES"));

@@ -1,5 +1,4 @@
-//! Values by name, in the order they were given: what JSON objects are to their writer. Left out: fast look-up;
-//! there are a dozen entries.
+//! Named values in insertion order, like JSON objects. Look-up is linear, as there are about a dozen entries.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,33 +9,33 @@ use thiserror::Error;
 
 use crate::value::Value;
 
-/// Values by name, in order.
+/// Named values in insertion order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<T>(Vec<(String, T)>);
 
-/// What a point is called.
+/// Parameters of a point.
 pub type Params = Named<Value>;
-/// What a point found.
+/// Metrics of a point.
 pub type Metrics = Named<f64>;
 
-/// A value was asked for that is not there, or not of that kind.
+/// Error: no value of this name and kind exists.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("there is no `{name}` that is {kind}")]
+#[error("no value `{name}` that is {kind}")]
 pub struct NoSuchValue {
-    /// The name asked for.
+    /// Requested name.
     pub name: String,
-    /// The kind asked for.
+    /// Requested kind.
     pub kind: &'static str,
 }
 
 impl<T> Named<T> {
-    /// No values.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Adds a value at the end, or replaces the one of that name where it is.
+    /// Appends a value, or replaces the value of that name in place.
     pub fn set(&mut self, name: impl Into<String>, value: T) {
         let name = name.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -45,30 +44,30 @@ impl<T> Named<T> {
         }
     }
 
-    /// As [`Self::set`], for building in one expression.
+    /// Sets a value like [`Self::set`], for building in one expression.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: T) -> Self {
         self.set(name, value);
         self
     }
 
-    /// The value of that name.
+    /// Returns the value called `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&T> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// All names and values, in order.
+    /// Returns all names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// All names, in order.
+    /// Returns all names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|(name, _)| name)
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -76,18 +75,18 @@ impl<T> Named<T> {
 }
 
 impl Named<Value> {
-    /// The integer of that name.
+    /// Returns the integer called `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// [`NoSuchValue`] if there is no such integer.
     pub fn int(&self, name: &str) -> Result<i64, NoSuchValue> {
         self.as_kind(name, "an integer", |value| if let Value::Int(int) = value { Some(*int) } else { None })
     }
 
-    /// The yes or no of that name.
+    /// Returns the boolean called `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// [`NoSuchValue`] if there is no such boolean.
     pub fn bool(&self, name: &str) -> Result<bool, NoSuchValue> {
         self.as_kind(
             name,
@@ -96,10 +95,10 @@ impl Named<Value> {
         )
     }
 
-    /// The number of that name.
+    /// Returns the number called `name`, which may be an integer.
     ///
     /// # Errors
-    /// There is none.
+    /// [`NoSuchValue`] if there is no such number.
     pub fn real(&self, name: &str) -> Result<f64, NoSuchValue> {
         self.as_kind(name, "a number", |value| match value {
             Value::Real(real) => Some(*real),
@@ -108,10 +107,10 @@ impl Named<Value> {
         })
     }
 
-    /// The text of that name.
+    /// Returns the text called `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// [`NoSuchValue`] if there is no such text.
     pub fn text(&self, name: &str) -> Result<&str, NoSuchValue> {
         self.as_kind(
             name,
@@ -144,7 +143,7 @@ impl<T> FromIterator<(String, T)> for Named<T> {
     }
 }
 
-/// `vms=1 msi_accel=false`.
+/// Formats as `vms=1 msi_accel=false`.
 impl<T: fmt::Display> fmt::Display for Named<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.iter().enumerate() {
@@ -179,7 +178,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
         let mut named = Named::new();
         while let Some((name, value)) = map.next_entry::<String, T>()? {
             if named.get(&name).is_some() {
-                return Err(A::Error::custom(format!("`{name}` is there twice")));
+                return Err(A::Error::custom(format!("duplicate key `{name}`")));
             }
             named.set(name, value);
         }
@@ -193,7 +192,7 @@ mod tests {
     use crate::value::Value;
 
     #[test]
-    fn order_survives_json() {
+    fn order_round_trips_through_json() {
         let json = r#"{"vms":1,"accel":false,"alpha":"x"}"#;
         let params: Params = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&params).unwrap(), json);
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_kind_is_not_there() {
+    fn value_of_another_kind_is_an_error() {
         let params = Named::new().with("vms", Value::Int(7)).with("policy", Value::name("aic"));
         assert_eq!((params.int("vms"), params.real("vms")), (Ok(7), Ok(7.0)));
         assert_eq!(params.text("policy"), Ok("aic"));

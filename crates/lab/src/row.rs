@@ -1,33 +1,33 @@
-//! A row: what one point is called and what it found. Left out: seed and version, which [`crate::runner::store`]
-//! keeps beside it.
+//! A row: parameters and metrics of one point. [`crate::runner::store`] stores the seed and version beside
+//! it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::named::{Metrics, Params};
 
-/// One point and its metrics, written as one JSON object with the fields in this order.
+/// Point and its metrics, written as one JSON object with the fields in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The name of the experiment, such as `fig06`.
+    /// Name of the experiment, such as `fig06`.
     pub experiment: String,
-    /// The values on the axes, in the experiment's order, then the settings that were changed.
+    /// Axis values in the experiment's order, then changed settings.
     pub params: Params,
-    /// What was found, in the experiment's order, rounded by [`rounded`].
+    /// Metrics in the experiment's order, rounded by [`rounded`].
     pub metrics: Metrics,
 }
 
 impl Row {
-    /// The row as one line of JSON, without the end of the line.
+    /// Returns the row as one line of JSON, without a line end.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Names, finite numbers and texts: nothing in a row can fail to be JSON.
+        // Serializing cannot fail: a row has only names, finite numbers and texts.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// Six significant digits: more than any model is good for, and few enough that the last bits of a sum do not
-/// show. Decimal, so that what is printed is what is kept; never minus zero.
+/// Rounds to six significant decimal digits: more than a model's accuracy, and few enough to hide the last
+/// bits of a sum. Printed and stored values are therefore equal. Never returns minus zero.
 #[must_use]
 pub fn rounded(value: f64) -> f64 {
     let rounded = format!("{value:.5e}").parse().unwrap_or(value);
@@ -41,7 +41,7 @@ mod tests {
     use crate::value::Value;
 
     #[test]
-    fn a_row_is_one_object_with_its_fields_in_order() {
+    fn row_is_one_json_object_in_field_order() {
         let row = Row {
             experiment: "fig06".into(),
             params: Named::new().with("vms", Value::Int(1)).with("msi_accel", Value::Bool(false)),
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn six_digits_are_kept() {
+    fn six_significant_digits_are_kept() {
         assert_eq!(rounded(957.123_456), 957.123);
         assert_eq!(rounded(154_012_345.6), 154_012_000.0);
         assert_eq!(rounded(0.1 + 0.2), 0.3);

@@ -1,4 +1,4 @@
-//! Experiments for tests: a queue of arithmetic, cheap and plausible. Left out: any claim about a machine.
+//! Synthetic experiments for tests: a queue computed by arithmetic, cheap and plausible.
 
 use crate::catalogue::{Catalogue, Dependence, Effect, Parameter, Residual, Sensitivity, Setting, Stated};
 use crate::experiment::{
@@ -62,7 +62,7 @@ const QUEUE: Experiment = Experiment {
     run,
 };
 
-/// Points that are listed, over two axes of names.
+/// Listed points over two axes of names.
 const LADDER: Experiment = Experiment {
     name: "ladder",
     title: "One improvement after the other",
@@ -101,7 +101,7 @@ const LADDER: Experiment = Experiment {
     run,
 };
 
-/// One axis of integers; lines, and bars beside each other.
+/// Single integer axis; lines, and bars side by side.
 const SIZES: Experiment = Experiment {
     name: "sizes",
     title: "Message sizes",
@@ -137,7 +137,7 @@ const SIZES: Experiment = Experiment {
     run,
 };
 
-/// Three experiments and three settings.
+/// Returns a catalogue of three experiments and three settings.
 pub(crate) fn catalogue() -> Catalogue {
     let setting = |name: &str, default, unit, choices| Setting {
         name: name.to_owned(),
@@ -209,7 +209,7 @@ fn run(point: &Point, context: &Context) -> Result<Outcome, RunError> {
     let bytes = point.axes.int("message_bytes").map(|bytes| bytes / 1000);
     let vms = point.axes.int("vms").or(bytes).unwrap_or(10);
     if !(0..=60).contains(&vms) {
-        return Err(RunError::Refused(format!("{vms} virtual machines do not fit on the port")));
+        return Err(RunError::Refused(format!("vms is {vms}; the port takes 0 to 60")));
     }
     let eoi = context.settings.int("cost.eoi_full")?;
     if eoi < 0 {

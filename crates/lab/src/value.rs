@@ -1,32 +1,32 @@
-//! The value of a parameter. Left out: metrics, which are always numbers.
+//! Values of parameters. Metrics are always numbers.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a parameter is set to. Written to JSON as itself: `3`, `false`, `1.25`, `"2k"`.
+/// Value of a parameter, written to JSON as itself: `3`, `false`, `1.25`, `"2k"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Yes or no.
+    /// Boolean.
     Bool(bool),
-    /// A count or an amount in whole units.
+    /// Count or whole amount.
     Int(i64),
-    /// A factor or a fraction; for settings, an axis has none.
+    /// Factor or fraction; settings only, never an axis.
     Real(f64),
-    /// A name.
+    /// Name.
     Text(Cow<'static, str>),
 }
 
 impl Value {
-    /// A name known at compile time.
+    /// Creates a name known at compile time.
     #[must_use]
     pub const fn name(text: &'static str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// Reads a value of the same kind as this one.
+    /// Parses a value of the same kind as this one.
     #[must_use]
     pub fn parse_alike(&self, text: &str) -> Option<Self> {
         match self {
@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// What this kind of value is called in messages.
+    /// Returns the name of this kind of value, for messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ mod tests {
     use super::Value;
 
     #[test]
-    fn json_has_the_value_itself_and_gives_it_back() {
+    fn value_round_trips_through_json() {
         for (value, json) in [
             (Value::Int(3), "3"),
             (Value::Bool(false), "false"),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_the_kind_it_replaces() {
+    fn value_is_parsed_as_the_kind_it_replaces() {
         assert_eq!(Value::Int(1).parse_alike("7"), Some(Value::Int(7)));
         assert_eq!(Value::Int(1).parse_alike("7.5"), None);
         assert_eq!(Value::Bool(true).parse_alike("yes"), None);

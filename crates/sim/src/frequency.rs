@@ -1,13 +1,12 @@
-//! The clock of a processor: which cycle it is at an instant, and at which instant a cycle begins. Left out:
-//! frequencies that change.
+//! Converts between virtual time and the cycles of a clock of constant frequency.
 //!
-//! Both ways are functions of absolute time, not of differences, so nothing drifts: a cycle of 2.8 GHz is
-//! 357.142857... ps, and its n-th begins at the first picosecond not before n times that. For every cycle `c`
+//! Both conversions are functions of absolute time, not of differences, so nothing drifts. A cycle of 2.8 GHz
+//! is 357.142857... ps; cycle n begins at the first picosecond not before n times that. For every cycle `c`
 //! of a clock below 1 THz, `cycle_at(start_of(c)) == c`.
 
 use crate::time::{Instant, PICOS_PER_SECOND};
 
-/// A frequency, kept as the reduced fraction cycles / picoseconds.
+/// Clock frequency, stored as the reduced fraction cycles / picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frequency {
     cycles: u64,
@@ -15,8 +14,8 @@ pub struct Frequency {
 }
 
 impl Frequency {
-    /// A clock of `hertz`; those of less than 1 Hz and of 1 THz or more, which no processor has, become the
-    /// nearest that can be told in picoseconds.
+    /// Creates a clock of `hertz`, clamped to at least 1 Hz and below 1 THz, the range that picoseconds can
+    /// express.
     pub const fn from_hertz(hertz: u64) -> Frequency {
         let hertz = match hertz {
             0 => 1,
@@ -27,12 +26,12 @@ impl Frequency {
         Frequency { cycles: hertz / common, picos: PICOS_PER_SECOND / common }
     }
 
-    /// Cycles a second.
+    /// Returns the frequency in cycles per second.
     pub const fn hertz(self) -> u64 {
         PICOS_PER_SECOND / self.picos * self.cycles
     }
 
-    /// The cycle the clock is in at `instant`: the number of cycles completed since the beginning.
+    /// Returns the number of cycles completed between time zero and `instant`.
     #[inline]
     pub const fn cycle_at(self, instant: Instant) -> u64 {
         match instant.picos().checked_mul(self.cycles) {
@@ -42,7 +41,7 @@ impl Frequency {
         }
     }
 
-    /// When cycle `cycle` begins: the first picosecond that is in it.
+    /// Returns the first picosecond of cycle `cycle`, or [`Instant::NEVER`] if it is beyond the end of time.
     #[inline]
     pub const fn start_of(self, cycle: u64) -> Instant {
         match cycle.checked_mul(self.picos) {
@@ -71,14 +70,14 @@ mod tests {
     const NEHALEM: Frequency = Frequency::from_hertz(2_800_000_000);
 
     #[test]
-    fn a_second_has_exactly_its_cycles() {
+    fn second_has_exactly_its_hertz_in_cycles() {
         assert_eq!(NEHALEM.cycle_at(Instant::from_picos(PICOS_PER_SECOND)), 2_800_000_000);
         assert_eq!(NEHALEM.cycle_at(Instant::from_picos(PICOS_PER_SECOND - 1)), 2_799_999_999);
         assert_eq!(NEHALEM.hertz(), 2_800_000_000);
     }
 
     #[test]
-    fn cycles_one_by_one_do_not_drift() {
+    fn stepping_cycle_by_cycle_does_not_drift() {
         let mut cycle = 0;
         for _ in 0..10_000 {
             cycle = NEHALEM.cycle_at(NEHALEM.start_of(cycle)) + 1;
@@ -88,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cycle_begins_in_itself(hertz in 1..PICOS_PER_SECOND, cycle in any::<u32>()) {
+        fn cycle_at_the_start_of_a_cycle_is_that_cycle(hertz in 1..PICOS_PER_SECOND, cycle in any::<u32>()) {
             let clock = Frequency::from_hertz(hertz);
             let start = clock.start_of(u64::from(cycle));
             if start != Instant::NEVER {
@@ -99,7 +98,7 @@ mod tests {
         }
 
         #[test]
-        fn no_instant_is_too_late(hertz in any::<u64>(), picos in any::<u64>()) {
+        fn cycle_of_any_instant_starts_no_later_than_it(hertz in any::<u64>(), picos in any::<u64>()) {
             let clock = Frequency::from_hertz(hertz);
             assert!(clock.start_of(clock.cycle_at(Instant::from_picos(picos))).picos() <= picos);
         }

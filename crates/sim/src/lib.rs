@@ -1,10 +1,10 @@
-//! Virtual time: instants in picoseconds, an event queue in a stable order, named deterministic generators,
-//! and a trace with a rolling hash.
+//! Virtual time: instants in picoseconds, an event queue with a stable order, named deterministic random
+//! generators, and a trace with a rolling hash.
 //!
-//! The same seed gives the same events in the same order and therefore the same hash; every experiment is run
-//! twice to see that it does.
+//! The same seed gives the same events in the same order and therefore the same hash. The lab runs every
+//! experiment twice to check this.
 //!
-//! Left out: what the events are. This crate knows nothing of machines, cards or drivers.
+//! The events themselves belong to the caller: this crate has no machines, cards or drivers.
 #![no_std]
 #![forbid(unsafe_code)]
 

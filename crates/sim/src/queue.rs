@@ -1,9 +1,8 @@
-//! Events to come, in the order of their time, and for the same time in the order they were scheduled. Left
-//! out: what events are, and running them.
+//! Event queue ordered by time. Events with equal times keep the order in which they were scheduled.
 //!
-//! A four-way heap whose entries know their slot and whose slots know their entry, so that an event can be
-//! cancelled or moved at once: a timer that is set anew for every packet leaves nothing behind. In steady state
-//! nothing is allocated.
+//! A four-way heap whose entries and slots refer to each other, so that an event can be cancelled or moved
+//! without a search. A timer rescheduled for every packet leaves no stale entries. A queue that has reached
+//! its largest size allocates nothing.
 
 use alloc::vec::Vec;
 
@@ -12,11 +11,11 @@ use crate::time::Instant;
 #[cfg(test)]
 mod tests;
 
-/// Children of an entry of the heap: four keep siblings in one or two cache lines.
-const WAYS: usize = 4;
+/// Children per heap entry. Four siblings share one or two cache lines.
+const CHILDREN: usize = 4;
 
-/// An event that is to come, for cancelling or moving it. The key of an event that has happened or was
-/// cancelled fits nothing.
+/// Key of a pending event, for cancelling or moving it. Once the event has been popped or cancelled, the key
+/// matches no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventKey {
     slot: u32,
@@ -34,11 +33,11 @@ struct Entry {
 struct Slot<E> {
     event: Option<E>,
     generation: u32,
-    /// Where in the heap, while there is an event.
-    place: u32,
+    /// Index in the heap; meaningful only while the slot holds an event.
+    position: u32,
 }
 
-/// Events to come, and the time it is.
+/// Pending events and the current virtual time.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     heap: Vec<Entry>,
@@ -55,33 +54,33 @@ impl<E> Default for EventQueue<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// An empty queue at the beginning of time.
+    /// Creates an empty queue at time zero.
     pub fn new() -> EventQueue<E> {
         EventQueue { heap: Vec::new(), slots: Vec::new(), free: Vec::new(), sequence: 0, now: Instant::ZERO }
     }
 
-    /// The time it is: that of the latest event taken.
+    /// Returns the current time: that of the last event popped.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// How many events are to come.
+    /// Returns the number of pending events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether nothing is to come.
+    /// Returns `true` if no event is pending.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
 
-    /// When the next event happens.
+    /// Returns the time of the next event.
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.first().map(|entry| entry.at)
     }
 
-    /// Lets `event` happen at `at`, after everything already scheduled for then. What would have happened in
-    /// the past happens now.
+    /// Schedules `event` for `at`, after everything already scheduled for that time. A time in the past is
+    /// replaced by the current time.
     pub fn schedule(&mut self, at: Instant, event: E) -> EventKey {
         let slot = self.take_slot(event);
         let entry = self.entry(at, slot);
@@ -90,24 +89,24 @@ impl<E> EventQueue<E> {
         EventKey { slot, generation: self.slots[slot as usize].generation }
     }
 
-    /// Takes an event out again; `None` if it has happened or was cancelled.
+    /// Removes and returns a pending event. Returns `None` if it was popped or cancelled before.
     pub fn cancel(&mut self, key: EventKey) -> Option<E> {
-        let place = self.place_of(key)?;
-        Some(self.remove(place))
+        let position = self.position_of(key)?;
+        Some(self.remove(position))
     }
 
-    /// Moves an event to another time, as if it were scheduled now; `false` if it has happened or was
-    /// cancelled.
+    /// Moves a pending event to another time, behind everything already scheduled for it. Returns `false` if
+    /// the event was popped or cancelled before.
     pub fn reschedule(&mut self, key: EventKey, at: Instant) -> bool {
-        let Some(place) = self.place_of(key) else { return false };
-        self.heap[place] = self.entry(at, key.slot);
-        let place = self.rise(place);
-        self.sink(place);
+        let Some(position) = self.position_of(key) else { return false };
+        self.heap[position] = self.entry(at, key.slot);
+        let position = self.rise(position);
+        self.sink(position);
         true
     }
 
-    /// Puts an event in the place of another, whose time has come or has not: scheduled now for `at`, or not at
-    /// all. If that is when the other was to happen, this one takes its turn.
+    /// Replaces event `old`, pending or not, by `event` at time `at`, or by nothing if `at` is `None`. If
+    /// `old` is pending at that same time, `event` keeps its position in the order.
     pub fn replace(&mut self, old: Option<EventKey>, at: Option<Instant>, event: E) -> Option<EventKey> {
         match (old, at) {
             (Some(key), Some(at)) if self.is_at(key, at) || self.reschedule(key, at) => {
@@ -123,17 +122,18 @@ impl<E> EventQueue<E> {
     }
 
     fn is_at(&self, key: EventKey, at: Instant) -> bool {
-        self.place_of(key).is_some_and(|place| self.heap[place].at == at)
+        self.position_of(key).is_some_and(|position| self.heap[position].at == at)
     }
 
-    /// Takes the next event, and the time becomes its time.
+    /// Removes and returns the next event, and advances the current time to its time.
     pub fn pop(&mut self) -> Option<(Instant, E)> {
         let at = self.next_at()?;
         self.now = at;
         Some((at, self.remove(0)))
     }
 
-    /// Takes the next event if it happens before `end`; otherwise the time becomes `end`, if it is not later.
+    /// Removes and returns the next event if it is before `end`; otherwise advances the current time to
+    /// `end`.
     pub fn pop_before(&mut self, end: Instant) -> Option<(Instant, E)> {
         match self.next_at() {
             Some(at) if at < end => self.pop(),
@@ -154,20 +154,20 @@ impl<E> EventQueue<E> {
             self.slots[slot as usize].event = Some(event);
             return slot;
         }
-        self.slots.push(Slot { event: Some(event), generation: 0, place: 0 });
+        self.slots.push(Slot { event: Some(event), generation: 0, position: 0 });
         self.slots.len() as u32 - 1
     }
 
-    fn place_of(&self, key: EventKey) -> Option<usize> {
+    fn position_of(&self, key: EventKey) -> Option<usize> {
         let slot = self.slots.get(key.slot as usize)?;
-        (slot.generation == key.generation && slot.event.is_some()).then_some(slot.place as usize)
+        (slot.generation == key.generation && slot.event.is_some()).then_some(slot.position as usize)
     }
 
-    fn remove(&mut self, place: usize) -> E {
-        let entry = self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            let place = self.rise(place);
-            self.sink(place);
+    fn remove(&mut self, position: usize) -> E {
+        let entry = self.heap.swap_remove(position);
+        if position < self.heap.len() {
+            let position = self.rise(position);
+            self.sink(position);
         }
         let slot = &mut self.slots[entry.slot as usize];
         slot.generation = slot.generation.wrapping_add(1);
@@ -175,44 +175,44 @@ impl<E> EventQueue<E> {
         slot.event.take().expect("an entry's slot has its event")
     }
 
-    /// Moves the entry at `place` towards the front until it is not before its parent; answers where it is.
-    fn rise(&mut self, mut place: usize) -> usize {
-        let entry = self.heap[place];
-        while place > 0 {
-            let parent = (place - 1) / WAYS;
+    /// Moves an entry towards the front until it is not before its parent. Returns its new position.
+    fn rise(&mut self, mut position: usize) -> usize {
+        let entry = self.heap[position];
+        while position > 0 {
+            let parent = (position - 1) / CHILDREN;
             if !entry.is_before(&self.heap[parent]) {
                 break;
             }
-            self.put(place, self.heap[parent]);
-            place = parent;
+            self.put(position, self.heap[parent]);
+            position = parent;
         }
-        self.put(place, entry);
-        place
+        self.put(position, entry);
+        position
     }
 
-    /// Moves the entry at `place` towards the back until none of its children is before it.
-    fn sink(&mut self, mut place: usize) {
-        let entry = self.heap[place];
-        while let Some(child) = self.first_child(place) {
+    /// Moves an entry towards the back until none of its children is before it.
+    fn sink(&mut self, mut position: usize) {
+        let entry = self.heap[position];
+        while let Some(child) = self.first_child(position) {
             if !self.heap[child].is_before(&entry) {
                 break;
             }
-            self.put(place, self.heap[child]);
-            place = child;
+            self.put(position, self.heap[child]);
+            position = child;
         }
-        self.put(place, entry);
+        self.put(position, entry);
     }
 
-    fn first_child(&self, place: usize) -> Option<usize> {
-        let from = place * WAYS + 1;
-        let to = (from + WAYS).min(self.heap.len());
+    fn first_child(&self, position: usize) -> Option<usize> {
+        let from = position * CHILDREN + 1;
+        let to = (from + CHILDREN).min(self.heap.len());
         (from..to)
             .reduce(|first, other| if self.heap[other].is_before(&self.heap[first]) { other } else { first })
     }
 
-    fn put(&mut self, place: usize, entry: Entry) {
-        self.heap[place] = entry;
-        self.slots[entry.slot as usize].place = place as u32;
+    fn put(&mut self, position: usize, entry: Entry) {
+        self.heap[position] = entry;
+        self.slots[entry.slot as usize].position = position as u32;
     }
 }
 

@@ -1,5 +1,5 @@
-//! Named deterministic generators: each user of chance has a stream of its own, so that a new user changes
-//! nobody else's. Left out: entropy, and distributions that need fractions.
+//! Named deterministic random generators. Each consumer has its own stream, so a new consumer changes no
+//! existing one. Not a source of entropy.
 
 use core::ops::Range;
 
@@ -8,38 +8,38 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::trace::Label;
 
-/// A stream of chance: xoshiro256++ (Blackman and Vigna), whose output is fixed by its definition.
+/// Random stream: xoshiro256++ (Blackman and Vigna), whose output is fixed by its definition.
 #[derive(Clone, Debug)]
 pub struct Generator(Xoshiro256PlusPlus);
 
 impl Generator {
-    /// The stream called `name` of the experiment with this `seed`.
+    /// Creates the stream called `name` of the experiment with this `seed`.
     pub fn named(seed: u64, name: &str) -> Generator {
         Generator(Xoshiro256PlusPlus::seed_from_u64(seed ^ Label::hash(name)))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number below `bound`; 0 if there is none.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     ///
-    /// The high half of a 64 by 64 bit product: a bound of a million million is off uniform by one part in ten
-    /// million, and no draw takes a second try.
+    /// Returns the high half of a 64 by 64 bit product. A bound of 10^12 deviates from uniform by one part in
+    /// 10^7, and no draw is repeated.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number of `range`; its start if it is empty.
+    /// Returns a number in `range`, or its start if the range is empty.
     #[inline]
     pub fn within(&mut self, range: Range<u64>) -> u64 {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
 
-    /// True `permille` times of a thousand.
+    /// Returns `true` with probability `permille` / 1,000.
     #[inline]
     pub fn chance(&mut self, permille: u64) -> bool {
         self.below(1_000) < permille
@@ -58,20 +58,20 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_and_name_give_the_same_stream_for_ever() {
+    fn output_of_a_seed_and_name_never_changes() {
         let mut generator = Generator::named(1, "wire");
         assert_eq!(generator.bits(), 16_275_446_676_195_158_174);
     }
 
     #[test]
-    fn another_seed_or_another_name_gives_another_stream() {
+    fn streams_differ_by_seed_and_by_name() {
         assert_eq!(first(1, "wire"), first(1, "wire"));
         assert_ne!(first(1, "wire"), first(2, "wire"));
         assert_ne!(first(1, "wire"), first(1, "client"));
     }
 
     #[test]
-    fn draws_stay_within_their_bounds_and_reach_both_ends() {
+    fn draws_stay_in_range_and_reach_both_ends() {
         let mut generator = Generator::named(7, "bounds");
         let draws: Vec<u64> = (0..1_000).map(|_| generator.within(10..14)).collect();
         assert_eq!((draws.iter().min(), draws.iter().max()), (Some(&10), Some(&13)));

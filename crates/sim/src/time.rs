@@ -1,8 +1,6 @@
-//! Virtual time in whole picoseconds: points of it and lengths of it. Left out: clocks (nothing here ticks) and
-//! cycles, which [`crate::Frequency`] converts.
+//! Virtual time in whole picoseconds: instants and spans. [`crate::Frequency`] converts instants to cycles.
 //!
-//! A `u64` of picoseconds lasts for 213 days. Sums stop at the end of time rather than wrap round to its
-//! beginning.
+//! A `u64` of picoseconds lasts for 213 days. Sums saturate at the end of time instead of wrapping.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -13,76 +11,76 @@ const PICOS_PER_MILLI: u64 = 1_000_000_000;
 /// Picoseconds in a second.
 pub const PICOS_PER_SECOND: u64 = 1_000_000_000_000;
 
-/// A point of virtual time, in picoseconds since the beginning.
+/// Point in virtual time, in picoseconds since time zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
-/// A length of virtual time, in picoseconds.
+/// Length of virtual time, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
 impl Instant {
-    /// The beginning.
+    /// Time zero.
     pub const ZERO: Instant = Instant(0);
-    /// The end of time: later than everything that happens.
+    /// End of time: later than every event.
     pub const NEVER: Instant = Instant(u64::MAX);
 
-    /// `picos` picoseconds after the beginning.
+    /// Creates the instant `picos` picoseconds after time zero.
     pub const fn from_picos(picos: u64) -> Instant {
         Instant(picos)
     }
 
-    /// `nanos` nanoseconds after the beginning.
+    /// Creates the instant `nanos` nanoseconds after time zero.
     pub const fn from_nanos(nanos: u64) -> Instant {
         Instant(nanos.saturating_mul(PICOS_PER_NANO))
     }
 
-    /// Picoseconds since the beginning.
+    /// Returns the picoseconds since time zero.
     pub const fn picos(self) -> u64 {
         self.0
     }
 
-    /// Whole nanoseconds since the beginning.
+    /// Returns the whole nanoseconds since time zero.
     pub const fn nanos(self) -> u64 {
         self.0 / PICOS_PER_NANO
     }
 
-    /// How long after `earlier`; nothing if it is not after it.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     pub const fn since(self, earlier: Instant) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero length.
     pub const ZERO: Span = Span(0);
 
-    /// `picos` picoseconds.
+    /// Creates a span of picoseconds.
     pub const fn from_picos(picos: u64) -> Span {
         Span(picos)
     }
 
-    /// `nanos` nanoseconds.
+    /// Creates a span of nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Span {
         Span(nanos.saturating_mul(PICOS_PER_NANO))
     }
 
-    /// `micros` microseconds.
+    /// Creates a span of microseconds.
     pub const fn from_micros(micros: u64) -> Span {
         Span(micros.saturating_mul(PICOS_PER_MICRO))
     }
 
-    /// `millis` milliseconds.
+    /// Creates a span of milliseconds.
     pub const fn from_millis(millis: u64) -> Span {
         Span(millis.saturating_mul(PICOS_PER_MILLI))
     }
 
-    /// `secs` seconds.
+    /// Creates a span of seconds.
     pub const fn from_secs(secs: u64) -> Span {
         Span(secs.saturating_mul(PICOS_PER_SECOND))
     }
 
-    /// The period of something that happens `hertz` times a second, rounded down; for ever if it never does.
+    /// Returns the period of a frequency in hertz, rounded down; the longest span for 0 Hz.
     pub const fn period(hertz: u64) -> Span {
         match PICOS_PER_SECOND.checked_div(hertz) {
             Some(picos) => Span(picos),
@@ -90,10 +88,10 @@ impl Span {
         }
     }
 
-    /// How long `bits` take at `bits_per_second`, rounded up; for ever at no speed.
+    /// Returns the time to send `bits` at `bits_per_second`, rounded up; the longest span for a speed of 0.
     ///
-    /// A picosecond too much a frame is 10 parts in a million million at a gigabit: whoever sends back to back
-    /// and cares keeps the total.
+    /// Rounding adds less than a picosecond per frame, one part in 10^7 of a full gigabit frame. A sender of
+    /// back-to-back frames that needs more sums the bits before it converts them.
     pub const fn of_bits(bits: u64, bits_per_second: u64) -> Span {
         if bits_per_second == 0 {
             return Span(u64::MAX);
@@ -107,22 +105,22 @@ impl Span {
         }
     }
 
-    /// Picoseconds.
+    /// Returns the length in picoseconds.
     pub const fn picos(self) -> u64 {
         self.0
     }
 
-    /// Whole nanoseconds.
+    /// Returns the length in whole nanoseconds.
     pub const fn nanos(self) -> u64 {
         self.0 / PICOS_PER_NANO
     }
 
-    /// Seconds, for reports only: nothing that decides an order may depend on it.
+    /// Returns the length in seconds, for reports only: floating point must not decide the order of events.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PICOS_PER_SECOND as f64
     }
 
-    /// This span `times` times.
+    /// Multiplies the span, saturating at the end of time.
     pub const fn times(self, times: u64) -> Span {
         Span(self.0.saturating_mul(times))
     }
@@ -177,20 +175,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_frame_takes_12304_nanoseconds_of_a_gigabit_wire() {
+    fn full_frame_takes_12304_ns_at_a_gigabit() {
         assert_eq!(Span::of_bits(1_538 * 8, 1_000_000_000), Span::from_nanos(12_304));
         assert_eq!(Span::from_secs(1).picos() / Span::of_bits(1_538 * 8, 1_000_000_000).picos(), 81_274);
     }
 
     #[test]
-    fn many_bits_and_no_speed_are_answered() {
+    fn overflow_and_zero_speed_give_the_longest_span() {
         assert_eq!(Span::of_bits(u64::MAX, u64::MAX), Span::from_secs(1));
         assert_eq!(Span::of_bits(1, 0), Span::from_picos(u64::MAX));
         assert_eq!(Span::period(0), Span::from_picos(u64::MAX));
     }
 
     #[test]
-    fn time_ends_and_does_not_wrap() {
+    fn time_saturates_at_both_ends() {
         assert_eq!(Instant::NEVER + Span::from_secs(1), Instant::NEVER);
         assert_eq!(Instant::ZERO - Instant::from_nanos(1), Span::ZERO);
     }

@@ -1,14 +1,13 @@
-//! What happened, as one rolling 64-bit hash, and on request as a list. Left out: printing, and hashing that
-//! resists an adversary.
+//! Event trace: a rolling 64-bit hash and, on request, the first records. The hash is not cryptographic.
 //!
-//! The hash is how two runs are compared: the same events with the same values in the same order have the same
-//! hash, and a difference anywhere is very unlikely to.
+//! The hash compares two runs: equal events with equal values in equal order have the same hash, and
+//! different ones almost never do.
 
 use alloc::vec::Vec;
 
 use crate::time::Instant;
 
-/// The name of a source or of an event, hashed when the program is compiled.
+/// Name of a source or event, hashed at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     name: &'static str,
@@ -16,17 +15,17 @@ pub struct Label {
 }
 
 impl Label {
-    /// A label called `name`; meant for constants.
+    /// Creates a label called `name`; meant for constants.
     pub const fn new(name: &'static str) -> Label {
         Label { name, hash: Label::hash(name) }
     }
 
-    /// The name.
+    /// Returns the label's name.
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// FNV-1a of `name`, 64 bits.
+    /// Computes FNV-1a of `name`, 64 bits.
     pub(crate) const fn hash(name: &str) -> u64 {
         let bytes = name.as_bytes();
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -39,20 +38,20 @@ impl Label {
     }
 }
 
-/// One thing that happened.
+/// Traced event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When.
+    /// Time of the event.
     pub at: Instant,
-    /// Where.
+    /// Component that reported the event.
     pub source: &'static str,
-    /// What.
-    pub what: &'static str,
-    /// Numbers that belong to it.
+    /// Name of the event.
+    pub event: &'static str,
+    /// Values reported with the event.
     pub values: Vec<u64>,
 }
 
-/// What happened so far.
+/// Hash and count of all events so far, and the first records.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     hash: u64,
@@ -62,48 +61,49 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace that only hashes, and never allocates.
+    /// Creates a trace that only hashes, and never allocates.
     pub fn new() -> Trace {
         Trace::default()
     }
 
-    /// A trace that also keeps the first `limit` records.
+    /// Creates a trace that also stores the first `limit` records.
     pub fn recording(limit: usize) -> Trace {
         Trace { limit, ..Trace::default() }
     }
 
-    /// Takes down that `what` happened in `source` at `at`, with these numbers.
+    /// Adds an event of component `source` to the hash, the count and, below the limit, the records.
     #[inline]
-    pub fn note(&mut self, at: Instant, source: Label, what: Label, values: &[u64]) {
+    pub fn note(&mut self, at: Instant, source: Label, event: Label, values: &[u64]) {
         let mut hash = mix(self.hash, at.picos());
-        hash = mix(hash, source.hash ^ what.hash.rotate_left(1));
+        hash = mix(hash, source.hash ^ event.hash.rotate_left(1));
         for value in values {
             hash = mix(hash, *value);
         }
         self.hash = mix(hash, values.len() as u64);
         self.events += 1;
         if self.records.len() < self.limit {
-            self.records.push(Record { at, source: source.name, what: what.name, values: values.to_vec() });
+            self.records.push(Record { at, source: source.name, event: event.name, values: values.to_vec() });
         }
     }
 
-    /// The hash of everything so far.
+    /// Returns the hash of all events so far.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// How much happened.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// What was kept, in order.
+    /// Returns the stored records, in order.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 }
 
-/// Both halves of a full product, folded: every bit of the input reaches every bit of the result.
+/// Mixes a value into the hash: folds both halves of a full product, so every input bit reaches every output
+/// bit.
 #[inline]
 fn mix(hash: u64, value: u64) -> u64 {
     let product = u128::from(hash ^ value ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn time_source_event_values_and_order_all_count() {
+    fn hash_depends_on_time_source_event_values_and_order() {
         let usual = hash(&[(1, WIRE, FRAME, &[1, 2]), (2, CARD, FRAME, &[])]);
         assert_eq!(usual, hash(&[(1, WIRE, FRAME, &[1, 2]), (2, CARD, FRAME, &[])]));
         for other in [
@@ -143,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn records_are_kept_up_to_the_limit_and_counted_beyond() {
+    fn events_beyond_the_record_limit_are_only_counted() {
         let mut trace = Trace::recording(1);
         trace.note(Instant::from_picos(5), WIRE, FRAME, &[60]);
         trace.note(Instant::from_picos(6), WIRE, FRAME, &[61]);
         let [record] = trace.records() else { panic!("one record") };
-        assert_eq!((record.source, record.what, record.values.as_slice()), ("wire", "frame", &[60][..]));
+        assert_eq!((record.source, record.event, record.values.as_slice()), ("wire", "frame", &[60][..]));
         assert_eq!(trace.events(), 2);
     }
 }

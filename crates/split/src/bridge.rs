@@ -1,42 +1,42 @@
-//! A switch in software: it learns who is behind which port and asks nobody. Its table has so many places and no
-//! more; an address that finds its places taken has the one forgotten that was heard of longest ago.
+//! A learning software switch with a table of fixed size. A new address whose set is full replaces the one
+//! seen least recently.
 //!
-//! Left out: time (addresses do not age), spanning tree, VLANs.
+//! Addresses do not age; spanning tree and VLANs are not supported.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use i82576::MacAddress;
 
-/// A port of the bridge.
+/// Index of a bridge port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u16);
 
-/// Where a frame goes.
+/// Forwarding decision for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// To this port.
+    /// Forward to this port.
     To(Port),
-    /// To every port but the one it came from: a group address, or one not heard of.
+    /// Forward to all ports except the ingress: the destination is a group address or unknown.
     Flood,
-    /// Nowhere: it came from where it would go, or is no frame.
+    /// Drop: the destination is behind the ingress port, or the frame is too short.
     Filter,
 }
 
-/// Places that an address can be in.
+/// Entries of a set of the table.
 const WAYS: usize = 4;
 const SETS: usize = 128;
 
-/// Addresses that a bridge can know.
+/// Addresses a bridge can store.
 pub const CAPACITY: usize = WAYS * SETS;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     mac: MacAddress,
     port: Port,
-    heard: u64,
+    last_seen: u64,
 }
 
-/// A learning bridge.
+/// Learning bridge.
 #[derive(Debug)]
 pub struct Bridge {
     sets: Vec<[Option<Entry>; WAYS]>,
@@ -50,13 +50,13 @@ impl Default for Bridge {
 }
 
 impl Bridge {
-    /// A bridge that knows nobody.
+    /// Creates a bridge with an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self { sets: vec![[None; WAYS]; SETS], frames: 0 }
     }
 
-    /// A frame comes in at a port: learns where its sender is, and says where it goes.
+    /// Learns the sender of a frame from port `from`, and returns the frame's forwarding decision.
     pub fn forward(&mut self, from: Port, frame: &[u8]) -> Decision {
         let address = |at: usize| frame.get(at..).and_then(MacAddress::from_slice);
         let (Some(to), Some(sender)) = (address(0), address(6)) else { return Decision::Filter };
@@ -69,18 +69,18 @@ impl Bridge {
         }
     }
 
-    /// Notes that an address is behind a port. Group addresses are nobody's.
+    /// Records that an address is behind a port. Group addresses are ignored.
     pub fn learn(&mut self, mac: MacAddress, port: Port) {
         if !mac.is_valid_unicast() {
             return;
         }
-        let heard = self.frames;
+        let last_seen = self.frames;
         let set = &mut self.sets[index(mac)];
-        let known = set.iter().position(|place| place.is_some_and(|entry| entry.mac == mac));
+        let known = set.iter().position(|entry| entry.is_some_and(|entry| entry.mac == mac));
         let at = known.or_else(|| set.iter().position(Option::is_none));
-        let oldest = || (0..WAYS).min_by_key(|at| set[*at].map(|entry| entry.heard));
+        let oldest = || (0..WAYS).min_by_key(|at| set[*at].map(|entry| entry.last_seen));
         if let Some(at) = at.or_else(oldest) {
-            set[at] = Some(Entry { mac, port, heard });
+            set[at] = Some(Entry { mac, port, last_seen });
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_asked_for_everywhere_and_found_once_it_has_spoken() {
+    fn unknown_address_is_flooded_until_learned() {
         let mut bridge = Bridge::new();
         assert_eq!(bridge.forward(Port(1), &frame(B, A)), Decision::Flood);
         assert_eq!(bridge.forward(Port(2), &frame(A, B)), Decision::To(Port(1)));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_does_not_go_back_where_it_came_from() {
+    fn frame_is_not_returned_to_its_ingress_port() {
         let mut bridge = Bridge::new();
         bridge.learn(MacAddress(B), Port(1));
         assert_eq!(bridge.forward(Port(1), &frame(B, A)), Decision::Filter);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moves_is_found_at_the_new_port() {
+    fn address_that_moves_is_learned_at_its_new_port() {
         let mut bridge = Bridge::new();
         bridge.learn(MacAddress(B), Port(1));
         bridge.learn(MacAddress(B), Port(3));
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn group_addresses_go_everywhere_and_are_nobodys() {
+    fn group_addresses_are_flooded_and_not_learned() {
         let mut bridge = Bridge::new();
         assert_eq!(bridge.forward(Port(1), &frame([0xff; 6], [0xff; 6])), Decision::Flood);
         assert_eq!(bridge.forward(Port(2), &frame([0xff; 6], A)), Decision::Flood);
     }
 
     #[test]
-    fn a_flood_of_senders_does_not_grow_the_table_nor_push_out_who_keeps_speaking() {
+    fn sender_flood_does_not_evict_an_active_address() {
         let mut bridge = Bridge::new();
         for n in 0..10 * CAPACITY as u32 {
             let [a, b, c, d] = n.to_be_bytes();

@@ -1,12 +1,12 @@
-//! Which of the service domain's virtual CPUs hears what, and which worker has which interface. With little to do, one
-//! virtual CPU hears all events and has its cache warm; with much, every one has its share. Left out: measuring what
-//! there is to do, and moving ([`crate::back::Backend::move_to`]).
+//! Decides which virtual CPU of the service domain receives which events, and which worker has which
+//! interface. At low load one virtual CPU receives all events and keeps its cache warm; at high load they are
+//! spread. The caller measures load and moves interfaces ([`crate::back::Backend::start_move`]).
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Frames of a sample that mean much, and that mean little. What lies between changes nothing, so that a load near one
-/// of them does not move everything to and fro.
+/// Load thresholds in frames per sample. A load between them changes nothing, so that a load near one
+/// threshold does not move interfaces back and forth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
     low: u64,
@@ -14,25 +14,25 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// `None` if less than `low` would be more than `high`.
+    /// Creates thresholds. Returns `None` if `low` exceeds `high`.
     #[must_use]
     pub fn new(low: u64, high: u64) -> Option<Self> {
         (low <= high).then_some(Self { low, high })
     }
 }
 
-/// Who hears events.
+/// Distribution of events over virtual CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The first virtual CPU all of them.
+    /// All events to the first virtual CPU.
     First,
-    /// Each its share.
+    /// Events spread over all virtual CPUs.
     Spread,
-    /// The first while there is little to do, each its share while there is much.
+    /// Like `First` at low load, like `Spread` at high load.
     Balanced(Thresholds),
 }
 
-/// Who hears events now.
+/// Event dispatcher: a policy and its current state.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     policy: Policy,
@@ -40,13 +40,13 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// A dispatcher that has not seen a load.
+    /// Creates a dispatcher in the state for low load.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self { policy, is_spread: policy == Policy::Spread }
     }
 
-    /// So many frames went through since the last sample: whether that changes who hears events.
+    /// Evaluates the frames since the last sample. Returns `true` if the distribution changed.
     pub fn sample(&mut self, frames: u64) -> bool {
         let Policy::Balanced(Thresholds { low, high }) = self.policy else { return false };
         let was = self.is_spread;
@@ -54,14 +54,14 @@ impl Dispatcher {
         was != self.is_spread
     }
 
-    /// The virtual CPU for worker or card `n`.
+    /// Returns the virtual CPU for worker or card `n`.
     #[must_use]
     pub fn cpu(&self, n: usize, cpus: usize) -> usize {
         if self.is_spread { n % cpus.max(1) } else { 0 }
     }
 
-    /// The worker for each interface, by what each had to do. Where the policy does not look at loads they go to the
-    /// workers in turn; where it does, to the first while there is little to do, and else to who has the least.
+    /// Returns the worker of each interface, given the load of each. `First` and `Spread` assign workers in
+    /// turn. `Balanced` assigns the first worker at low load, and the least loaded one at high load.
     #[must_use]
     pub fn workers(&self, loads: &[u64], workers: usize) -> Vec<usize> {
         match self.policy {
@@ -72,7 +72,7 @@ impl Dispatcher {
     }
 }
 
-/// The worker for each of these loads: the greatest first, each to the worker that has the least.
+/// Returns the worker of each load: the largest load first, each to the worker with the smallest sum.
 fn least_loaded(loads: &[u64], workers: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|at| core::cmp::Reverse(loads[*at]));
@@ -80,7 +80,7 @@ fn least_loaded(loads: &[u64], workers: usize) -> Vec<usize> {
     let mut found = vec![0; loads.len()];
     for at in order {
         let least = (0..sums.len()).min_by_key(|worker| sums[*worker]).unwrap_or_default();
-        // One that had nothing to do takes a place all the same.
+        // An idle interface counts as a load of 1, so that idle ones are spread too.
         sums[least] = sums[least].saturating_add(loads[at].max(1));
         found[at] = least;
     }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_between_the_thresholds_changes_nothing() {
+    fn load_between_the_thresholds_changes_nothing() {
         let mut dispatcher = balanced(100, 200);
         let changes: Vec<bool> = [150, 200, 201, 150, 100, 99, 150, 0, 300]
             .into_iter()
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn one_threshold_for_both_ways_is_allowed_and_thresholds_that_cross_are_not() {
+    fn thresholds_may_be_equal_but_not_cross() {
         let mut dispatcher = balanced(100, 100);
         assert!(!dispatcher.sample(100) && dispatcher.sample(101) && dispatcher.sample(99));
         assert_eq!(Thresholds::new(101, 100), None);
     }
 
     #[test]
-    fn only_the_balanced_one_looks_at_the_load() {
+    fn only_the_balanced_policy_depends_on_load() {
         for policy in [Policy::First, Policy::Spread] {
             let mut dispatcher = Dispatcher::new(policy);
             assert!(!dispatcher.sample(0) && !dispatcher.sample(u64::MAX));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn little_to_do_is_the_first_workers_and_much_is_shared() {
+    fn low_load_uses_the_first_worker_and_high_load_all() {
         let mut dispatcher = balanced(10, 20);
         assert_eq!(dispatcher.workers(&[5, 1, 1, 5], 2), [0, 0, 0, 0]);
         assert!(dispatcher.sample(21));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_loads_go_to_workers_of_their_own() {
+    fn largest_loads_get_separate_workers() {
         assert_eq!(least_loaded(&[10, 10, 10, 10], 4), [0, 1, 2, 3]);
         assert_eq!(least_loaded(&[1, 9, 1, 9], 2), [0, 0, 1, 1]);
         assert_eq!(least_loaded(&[0, 0, 0], 2), [0, 1, 0]);

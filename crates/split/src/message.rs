@@ -1,89 +1,89 @@
-//! What is said on the rings (`xen/io/netif.h`): requests to send, buffers to receive into, what became of each.
-//! Left out: extra information other than on segments.
+//! Messages on the network rings (`xen/io/netif.h`): transmit requests, receive buffers and their responses.
+//! The only extra information supported is segmentation.
 
 use crate::ring::{SLOT, Slot};
 
-/// Flags of a request to send.
+/// Flags of a transmit request.
 pub mod tx_flag {
     /// The checksum is not filled in.
-    pub const BLANK: u16 = 1;
-    /// The checksum need not be looked at.
-    pub const VALIDATED: u16 = 2;
-    /// The frame goes on in the next request.
+    pub const CSUM_BLANK: u16 = 1;
+    /// The checksum was validated.
+    pub const DATA_VALIDATED: u16 = 2;
+    /// The frame continues in the next request.
     pub const MORE: u16 = 4;
     /// The next slot holds extra information.
     pub const EXTRA: u16 = 8;
 }
 
-/// Flags of a received piece.
+/// Flags of a receive response.
 pub mod rx_flag {
-    /// The checksum need not be looked at.
-    pub const VALIDATED: u16 = 1;
+    /// The checksum was validated.
+    pub const DATA_VALIDATED: u16 = 1;
     /// The checksum is not filled in.
-    pub const BLANK: u16 = 2;
-    /// The frame goes on in the next response.
+    pub const CSUM_BLANK: u16 = 2;
+    /// The frame continues in the next response.
     pub const MORE: u16 = 4;
     /// The next slot holds extra information.
     pub const EXTRA: u16 = 8;
 }
 
-/// What became of a request.
+/// Status of a response.
 pub mod status {
-    /// Done.
+    /// Success.
     pub const OKAY: i16 = 0;
-    /// The slot held extra information, and is free again.
+    /// The slot held extra information and is free.
     pub const NULL: i16 = 1;
-    /// It was not what it should be.
+    /// The request was invalid or failed.
     pub const ERROR: i16 = -1;
 }
 
-/// A piece of a frame to send. The first piece's `size` is the whole frame's.
+/// Piece of a frame to send. In the first piece, `size` is the length of the whole frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxRequest {
-    /// The grant of its page.
+    /// Grant reference of the page.
     pub reference: u32,
-    /// Where in the page it begins.
+    /// Offset in the page, in bytes.
     pub offset: u16,
-    /// See [`tx_flag`].
+    /// Flags ([`tx_flag`]).
     pub flags: u16,
-    /// Comes back with the response.
+    /// Id, returned in the response.
     pub id: u16,
-    /// Bytes.
+    /// Length in bytes.
     pub size: u16,
 }
 
-/// What became of a piece to send.
+/// Response to a transmit request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxResponse {
-    /// The request's.
+    /// Id of the request.
     pub id: u16,
-    /// See [`status`].
+    /// Status ([`status`]).
     pub status: i16,
 }
 
-/// A page to receive into.
+/// Page to receive into.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RxRequest {
-    /// Comes back with the response.
+    /// Id, returned in the response.
     pub id: u16,
-    /// The grant of the page.
+    /// Grant reference of the page.
     pub reference: u32,
 }
 
-/// A piece of a frame received.
+/// Received piece of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RxResponse {
-    /// The request's.
+    /// Id of the request.
     pub id: u16,
-    /// Where in the page it begins.
+    /// Offset in the page, in bytes.
     pub offset: u16,
-    /// See [`rx_flag`].
+    /// Flags ([`rx_flag`]).
     pub flags: u16,
-    /// Bytes, or a [`status`] below zero.
+    /// Length in bytes, or a negative [`status`].
     pub status: i16,
 }
 
-/// The kind of extra information that tells of segments, and their kind: TCP over IPv4.
+/// Type of extra information for segmentation, and its protocol TCP over IPv4.
 const SEGMENTS: u8 = 1;
 const TCP: u8 = 1;
 
@@ -96,7 +96,7 @@ fn word(slot: &Slot, at: usize) -> u32 {
 }
 
 impl TxRequest {
-    /// As it stands in a slot.
+    /// Encodes the request as a slot.
     #[must_use]
     pub fn emit(&self) -> Slot {
         let mut slot = [0; SLOT];
@@ -107,7 +107,7 @@ impl TxRequest {
         slot
     }
 
-    /// What a slot says.
+    /// Decodes a slot.
     #[must_use]
     pub fn parse(slot: &Slot) -> Self {
         let [offset, flags, id, size] = [4, 6, 8, 10].map(|at| half(slot, at));
@@ -116,7 +116,7 @@ impl TxRequest {
 }
 
 impl TxResponse {
-    /// As it stands in a slot.
+    /// Encodes the response as a slot.
     #[must_use]
     pub fn emit(&self) -> Slot {
         let mut slot = [0; SLOT];
@@ -125,7 +125,7 @@ impl TxResponse {
         slot
     }
 
-    /// What a slot says.
+    /// Decodes a slot.
     #[must_use]
     pub fn parse(slot: &Slot) -> Self {
         Self { id: half(slot, 0), status: half(slot, 2).cast_signed() }
@@ -133,7 +133,7 @@ impl TxResponse {
 }
 
 impl RxRequest {
-    /// As it stands in a slot.
+    /// Encodes the request as a slot.
     #[must_use]
     pub fn emit(&self) -> Slot {
         let mut slot = [0; SLOT];
@@ -142,7 +142,7 @@ impl RxRequest {
         slot
     }
 
-    /// What a slot says.
+    /// Decodes a slot.
     #[must_use]
     pub fn parse(slot: &Slot) -> Self {
         Self { id: half(slot, 0), reference: word(slot, 4) }
@@ -150,7 +150,7 @@ impl RxRequest {
 }
 
 impl RxResponse {
-    /// As it stands in a slot.
+    /// Encodes the response as a slot.
     #[must_use]
     pub fn emit(&self) -> Slot {
         let mut slot = [0; SLOT];
@@ -161,7 +161,7 @@ impl RxResponse {
         slot
     }
 
-    /// What a slot says.
+    /// Decodes a slot.
     #[must_use]
     pub fn parse(slot: &Slot) -> Self {
         let [id, offset, flags, status] = [0, 2, 4, 6].map(|at| half(slot, at));
@@ -169,7 +169,7 @@ impl RxResponse {
     }
 }
 
-/// Extra information: segments of so many bytes.
+/// Encodes extra information: segmentation into `size` bytes of payload.
 #[must_use]
 pub fn emit_segments(size: u16) -> Slot {
     let mut slot = [0; SLOT];
@@ -179,7 +179,8 @@ pub fn emit_segments(size: u16) -> Slot {
     slot
 }
 
-/// The size of segments that extra information tells; `None` if it is of another kind, or there is more of it.
+/// Returns the segment size of extra information. Returns `None` for another type, or if more extra
+/// information follows.
 #[must_use]
 pub fn parse_segments(slot: &Slot) -> Option<u16> {
     let size = half(slot, 2);
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_a_slot_is_read_back() {
+    fn slot_encodings_round_trip() {
         let request = TxRequest { reference: 0x0102_0304, offset: 5, flags: 6, id: 7, size: 0xfedc };
         assert_eq!(TxRequest::parse(&request.emit()), request);
         let response = TxResponse { id: 0xfffe, status: status::ERROR };

@@ -1,12 +1,12 @@
-//! The front end of a split driver as a kernel's network device. Left out: VLAN tags.
+//! Adapts the front end of a split driver to a kernel's network device. VLAN tags are not supported.
 
-use super::{Device, Heard};
+use super::{Device, DeviceEvents};
 use crate::platform::Platform;
 use driver::vf::{TxError, TxOffload};
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 use i82576::MacAddress;
-use split::front::{Hal, Refused};
+use split::front::{Hal, TransmitError};
 use split::{Front, Offload};
 
 impl<P: Platform + Hal> Device<P> for Front {
@@ -14,9 +14,9 @@ impl<P: Platform + Hal> Device<P> for Front {
         Front::mac(self)
     }
 
-    fn interrupt(&mut self, platform: &mut P, _: u16) -> Heard {
+    fn interrupt(&mut self, platform: &mut P, _: u16) -> DeviceEvents {
         let transmitted = self.clean(platform) > 0;
-        Heard { received: self.has_received(platform), transmitted }
+        DeviceEvents { received: self.has_received(platform), transmitted }
     }
 
     fn receive(&mut self, platform: &mut P, into: &mut [u8]) -> Option<usize> {
@@ -33,10 +33,11 @@ impl<P: Platform + Hal> Device<P> for Front {
 
     fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError> {
         platform.charge(Category::Driver, platform.cost(Cost::Frontend));
-        let offload = Offload { blank: offload.l4_checksum || offload.tso.is_some(), segment: offload.tso };
+        let offload =
+            Offload { csum_blank: offload.l4_checksum || offload.tso.is_some(), segment: offload.tso };
         Front::transmit(self, platform, frame, offload).map_err(|refused| match refused {
-            Refused::Full => TxError::Full,
-            Refused::Length(length) => TxError::Length(length),
+            TransmitError::Full => TxError::Full,
+            TransmitError::Length(length) => TxError::Length(length),
         })
     }
 

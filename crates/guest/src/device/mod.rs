@@ -1,6 +1,6 @@
-//! The seam between a kernel and its network device: a VF's driver, or the front end of a split driver. What a
-//! device's driver costs is charged here, what the stack above costs in the kernel. Left out: the drivers
-//! themselves, which know nothing of prices.
+//! The interface between a kernel and its network device, a VF driver or the front end of a split driver.
+//! Implementations charge the driver's cost, the kernel charges the stack's; the drivers themselves know no
+//! costs.
 
 mod front;
 mod vf;
@@ -8,39 +8,41 @@ mod vf;
 use driver::vf::{TxError, TxOffload};
 use i82576::MacAddress;
 
-/// What a device's interrupt was about.
+/// Events that a device interrupt reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// Frames may be there: poll until there is none.
+pub struct DeviceEvents {
+    /// Frames may have been received: poll until none is left.
     pub received: bool,
-    /// Frames have left: there is room to send again.
+    /// Frames were sent, so there is room to send again.
     pub transmitted: bool,
 }
 
-/// A network device of a kernel on a platform `P`.
+/// Network device of a kernel on a platform `P`.
 pub trait Device<P> {
-    /// Its address.
+    /// Returns the device's MAC address.
     fn mac(&self) -> MacAddress;
 
-    /// Its interrupt handler for a vector. It leaves the receive interrupt off until [`Device::receive_done`].
-    fn interrupt(&mut self, platform: &mut P, vector: u16) -> Heard;
+    /// Handles an interrupt of a vector. The receive interrupt stays disabled until [`Device::receive_done`].
+    fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents;
 
-    /// Takes the next frame, copied to the front of `into`: its length.
+    /// Copies the next received frame to the front of `into`. Returns its length, or `None` if no frame is
+    /// pending.
     fn receive(&mut self, platform: &mut P, into: &mut [u8]) -> Option<usize>;
 
-    /// Every frame was taken: the next may interrupt. `true` if one came just before that, and is to be taken
-    /// by another poll.
+    /// Enables the receive interrupt after all frames were taken. Returns `true` if a frame arrived just
+    /// before and needs another poll.
     fn receive_done(&mut self, platform: &mut P) -> bool;
 
-    /// Takes a frame to send.
+    /// Queues a frame to send.
     ///
     /// # Errors
-    /// [`TxError`]: [`TxError::Full`] until an interrupt says that frames have left.
+    /// [`TxError`]: [`TxError::Full`] until an interrupt reports that frames were sent.
     fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError>;
 
-    /// Buffers of frames that it took and has not heard of as sent: a frame each, or 2 KB or more of a large one.
+    /// Returns the buffers of frames accepted and not reported as sent: one per frame, more for a frame over
+    /// 2 KB.
     fn unsent(&self) -> usize;
 
-    /// Lets the other side know of frames to send that it has not heard of.
+    /// Notifies the device of queued frames it has not been notified of.
     fn flush(&mut self, platform: &mut P);
 }

@@ -1,6 +1,6 @@
-//! The VF's driver as a kernel's network device. Left out: link changes.
+//! Adapts the VF driver to a kernel's network device. Link changes are ignored.
 
-use super::{Device, Heard};
+use super::{Device, DeviceEvents};
 use crate::platform::Platform;
 use driver::DmaHal;
 use driver::vf::{Event, TxError, TxOffload, Vf};
@@ -13,11 +13,11 @@ impl<P: Platform + DmaHal> Device<P> for Vf {
         Vf::mac(self)
     }
 
-    fn interrupt(&mut self, platform: &mut P, vector: u16) -> Heard {
+    fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents {
         match self.handle_interrupt(platform, vector) {
-            Event::Received => Heard { received: true, transmitted: false },
-            Event::Transmitted(_) => Heard { received: false, transmitted: true },
-            Event::Mailbox | Event::Unknown => Heard::default(),
+            Event::Received => DeviceEvents { received: true, transmitted: false },
+            Event::Transmitted(_) => DeviceEvents { received: false, transmitted: true },
+            Event::Mailbox | Event::Unknown => DeviceEvents::default(),
         }
     }
 
@@ -28,7 +28,7 @@ impl<P: Platform + DmaHal> Device<P> for Vf {
     }
 
     fn receive_done(&mut self, platform: &mut P) -> bool {
-        // The card interrupts again for what came since the last look.
+        // No frame can be missed: the card interrupts again for frames that arrived since the last poll.
         Vf::receive_done(self, platform);
         false
     }

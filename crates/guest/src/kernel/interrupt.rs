@@ -1,33 +1,33 @@
-//! Hard interrupts and the timer. A 2.6.18 kernel masks the vector first and unmasks it last, and stands still
-//! while somebody else does that for it.
+//! Hard interrupts and the timer. A 2.6.18 kernel masks the vector first and unmasks it last, and blocks
+//! while the device model does that.
 
 use super::{Kernel, Tick};
 use crate::device::Device;
 use crate::platform::{Access, Interrupt, Platform};
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
-use hypervisor::cpu::Then;
+use hypervisor::cpu::AfterStep;
 use sim::Instant;
 
-/// Where a hard interrupt stands.
+/// Progress of a hard interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The vector is being masked; its handler is next.
+    /// The mask access of the vector is in progress; the handler runs next.
     Masked(u16),
-    /// The vector is being unmasked, or need not be; nothing is left.
-    Over,
+    /// The handler has run; at most the unmask access is in progress.
+    Done,
 }
 
-/// What a tickless kernel does to its tick.
+/// Change of a tickless kernel's tick.
 #[derive(Debug, Clone, Copy)]
-enum Change {
+enum TickChange {
     Start,
     Stop,
 }
 
 impl<D> Kernel<D> {
-    /// Takes one hard interrupt, or goes on with one. `None` if there is none.
-    pub(super) fn interrupt<P: Platform>(&mut self, platform: &mut P) -> Option<Then>
+    /// Takes one hard interrupt, or resumes a blocked one. Returns `None` if none is pending.
+    pub(super) fn interrupt<P: Platform>(&mut self, platform: &mut P) -> Option<AfterStep>
     where
         D: Device<P>,
     {
@@ -36,13 +36,13 @@ impl<D> Kernel<D> {
             None => match platform.take_interrupt()? {
                 Interrupt::Timer => {
                     self.timer_interrupt(platform);
-                    Phase::Over
+                    Phase::Done
                 }
                 Interrupt::Device(vector) => {
                     platform.charge(Category::Kernel, platform.cost(Cost::InterruptEntry));
-                    if self.spec.masks && platform.mask(vector, true) == Access::Waits {
+                    if self.spec.masks && platform.mask(vector, true) == Access::Blocked {
                         self.phase = Some(Phase::Masked(vector));
-                        return Some(Then::Block);
+                        return Some(AfterStep::Block);
                     }
                     Phase::Masked(vector)
                 }
@@ -51,29 +51,29 @@ impl<D> Kernel<D> {
         if let Phase::Masked(vector) = phase {
             self.handle(platform, vector);
             platform.end_of_interrupt();
-            if self.spec.masks && platform.mask(vector, false) == Access::Waits {
-                self.phase = Some(Phase::Over);
-                return Some(Then::Block);
+            if self.spec.masks && platform.mask(vector, false) == Access::Blocked {
+                self.phase = Some(Phase::Done);
+                return Some(AfterStep::Block);
             }
         }
         self.idle = false;
-        Some(Then::Continue)
+        Some(AfterStep::Continue)
     }
 
-    /// The driver's handler: it schedules a poll, or deals with the event at once.
+    /// Runs the driver's handler, which schedules a poll or handles the event at once.
     fn handle<P: Platform>(&mut self, platform: &mut P, vector: u16)
     where
         D: Device<P>,
     {
         platform.charge(Category::Driver, platform.cost(Cost::InterruptHandler));
-        let heard = self.device.interrupt(platform, vector);
-        if heard.received {
+        let events = self.device.interrupt(platform, vector);
+        if events.received {
             self.counters.receive_interrupts += 1;
             self.poll = true;
         }
-        if heard.transmitted {
-            self.push_again(platform);
-            self.room_again(platform);
+        if events.transmitted {
+            self.resume_sending(platform);
+            self.wake_sender(platform);
         }
     }
 
@@ -84,35 +84,36 @@ impl<D> Kernel<D> {
         platform.end_of_interrupt();
         self.timer = None;
         match self.spec.tick {
-            // The timer repeats by itself.
+            // A periodic timer needs no reprogramming.
             Tick::Periodic(_) => {}
             Tick::Tickless(_) if self.idle => {}
             Tick::Tickless(_) => self.start_tick(platform),
         }
     }
 
-    /// The program was woken from idle: a tickless kernel starts its tick again.
+    /// Restarts a tickless kernel's tick, because the program was woken from idle.
     pub(super) fn start_tick<P: Platform>(&mut self, platform: &mut P) {
         let Tick::Tickless(period) = self.spec.tick else { return };
         let period = period.picos().max(1);
         let next = Instant::ZERO + sim::Span::from_picos((platform.instant().picos() / period + 1) * period);
-        self.program(platform, Change::Start, Some(next));
+        self.program(platform, TickChange::Start, Some(next));
     }
 
-    /// Nothing runs: a tickless kernel stops its tick.
+    /// Stops a tickless kernel's tick, because nothing is runnable.
     pub(super) fn stop_tick<P: Platform>(&mut self, platform: &mut P) {
         if let Tick::Tickless(_) = self.spec.tick {
-            self.program(platform, Change::Stop, None);
+            self.program(platform, TickChange::Stop, None);
         }
     }
 
-    /// Not every change of mind reaches the timer: a tick that is due at once is left alone, and a stopped one may
-    /// be started for what it was set for before. How many do is a constant of the table.
-    fn program<P: Platform>(&mut self, platform: &mut P, change: Change, at: Option<Instant>) {
+    /// Reprograms the timer for a share of the changes, a constant of the cost table. The kernel leaves a
+    /// tick alone that is due at once, and may restart a stopped one for the time it was already set to.
+    fn program<P: Platform>(&mut self, platform: &mut P, change: TickChange, at: Option<Instant>) {
         if self.timer == at {
             return;
         }
-        // Starts and stops are counted apart: they alternate, and one count for both would fall into step.
+        // Starts and stops have separate debts: they alternate, and a shared debt would always fall due on
+        // the same one.
         let debt = &mut self.timer_debts[change as usize];
         *debt += platform.cost(Cost::TimerWrites);
         if *debt >= 1_000 {

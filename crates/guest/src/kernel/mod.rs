@@ -1,8 +1,8 @@
-//! A kernel with one network device and one program, as a sequence of steps: hard interrupts first, then the
-//! poll of the receive ring, then the program, then nothing.
+//! A kernel with one network device and one program, as a sequence of steps. Hard interrupts come first, then
+//! the poll of the receive ring, then the program.
 //!
-//! Each step charges what it does and is short: one interrupt, one poll of at most 64 packets, a few
-//! reads or writes of the program. Left out: other processes, paging.
+//! Each step charges its own cost and is short: one interrupt, one poll of at most 64 packets, or a few reads
+//! or writes of the program. Other processes and paging are not modelled.
 
 mod interrupt;
 mod poll;
@@ -14,87 +14,87 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use send::Sending;
+pub use send::SenderConfig;
 pub use spec::{Load, Spec, Tick};
 
 use crate::device::Device;
 use crate::platform::Platform;
 use crate::socket::Socket;
 use alloc::boxed::Box;
-use hypervisor::cpu::Then;
+use hypervisor::cpu::AfterStep;
 use i82576::MacAddress;
 use interrupt::Phase;
 use sim::Instant;
 
-/// Longest frame that a device hands over: a front end's may still be uncut.
-const FRAME: usize = split::LONGEST;
+/// Bytes of the longest frame a device delivers; a front end's may still be unsegmented.
+const FRAME: usize = split::MAX_FRAME;
 
-/// A kernel, its network device `D`, its socket and its program.
+/// Kernel with its network device `D`, its socket and its program.
 #[derive(Debug)]
 pub struct Kernel<D> {
     spec: Spec,
     device: D,
     socket: Socket,
-    /// Where a hard interrupt stands that had to wait.
+    /// Progress of a hard interrupt that blocked.
     phase: Option<Phase>,
     /// The receive ring is to be polled.
     poll: bool,
-    /// The program has something to read and was woken.
+    /// The program was woken and has something to read.
     runnable: bool,
-    /// Nothing was left to do at the end of the last step.
+    /// The last step found nothing to do.
     idle: bool,
-    /// When the timer is set for, as far as the kernel knows.
+    /// Time the kernel last programmed the timer for.
     timer: Option<Instant>,
-    /// Thousandths of a timer write still owed for starting the tick, and for stopping it.
+    /// Thousandths of a timer write owed for starting and for stopping the tick.
     timer_debts: [u64; 2],
     stream: poll::Stream,
-    /// Who sent what the program has heard of last.
+    /// Sender of the last frame delivered to the program.
     peer: MacAddress,
-    /// The greatest number of a datagram so far.
+    /// Highest datagram sequence number received.
     newest: Option<u32>,
-    /// Responses of the program that the device is still to be given.
+    /// Responses of the program not yet given to the device.
     due: u64,
-    /// The datagram that is being put together.
+    /// Datagram being reassembled.
     reassembly: reassembly::Reassembly,
-    /// The program that sends, if there is one.
+    /// SenderConfig program, if there is one.
     sender: Option<send::Sender>,
     counters: Counters,
     buffer: Box<[u8]>,
 }
 
-/// What a kernel has counted since it was made.
+/// Counters of a kernel since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Interrupts that found frames received.
+    /// Interrupts that reported received frames.
     pub receive_interrupts: u64,
-    /// Interrupts of the timer.
+    /// Timer interrupts.
     pub timer_interrupts: u64,
     /// Polls of the receive ring.
     pub polls: u64,
     /// Frames taken from the ring.
     pub frames: u64,
-    /// Datagrams that came after one with a greater number.
+    /// Datagrams received after one with a higher sequence number.
     pub reordered: u64,
     /// Acknowledgements sent.
     pub acknowledgements: u64,
     /// Responses sent.
     pub responses: u64,
-    /// Payload bytes that the program has read.
+    /// Payload bytes read by the program.
     pub read_bytes: u64,
-    /// Packets that the program has read.
+    /// Packets read by the program.
     pub read_packets: u64,
-    /// Payload bytes that the program has written, responses apart.
+    /// Payload bytes written by the sending program, without responses.
     pub written_bytes: u64,
-    /// Messages that they came in.
+    /// Messages written by the sending program.
     pub written_messages: u64,
-    /// Frames that the device took for that, segments counted.
+    /// Frames the device accepted from the sending program, counted in segments.
     pub sent_frames: u64,
-    /// Frames that it had no room for.
+    /// Frames dropped because the device had no room.
     pub send_drops: u64,
 }
 
 impl<D> Kernel<D> {
-    /// A kernel that drives a device which has been started.
+    /// Creates a kernel for a started device.
     #[must_use]
     pub fn new(spec: Spec, device: D) -> Self {
         Self {
@@ -118,15 +118,15 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Whether the next step may look for what the network device has done even if no interrupt is to be taken.
-    /// A program that only reads does not; if it has the device send something, that begins then.
+    /// Returns `true` if the next step may poll the network device even without a pending interrupt. A
+    /// program that only reads does not poll; its responses are given to the device in a step of their own.
     #[must_use]
-    pub fn looks(&self) -> bool {
+    pub fn polls_device(&self) -> bool {
         self.poll || self.phase.is_some() || self.sender.as_ref().is_some_and(|sender| sender.runnable)
     }
 
-    /// One step; answers whether there is more to do.
-    pub fn step<P: Platform>(&mut self, platform: &mut P) -> Then
+    /// Performs one step. Returns whether the kernel continues or blocks.
+    pub fn step<P: Platform>(&mut self, platform: &mut P) -> AfterStep
     where
         D: Device<P>,
     {
@@ -135,40 +135,40 @@ impl<D> Kernel<D> {
         }
         if self.poll {
             self.poll(platform);
-            return Then::Continue;
+            return AfterStep::Continue;
         }
         if self.due > 0 {
             self.send_responses(platform);
-            return Then::Continue;
+            return AfterStep::Continue;
         }
         if self.runnable {
             self.run(platform);
-            return Then::Continue;
+            return AfterStep::Continue;
         }
         if self.sender.as_ref().is_some_and(|sender| sender.runnable) {
             self.send(platform);
-            return Then::Continue;
+            return AfterStep::Continue;
         }
         if !core::mem::replace(&mut self.idle, true) {
             self.stop_tick(platform);
             platform.halt();
         }
-        Then::Block
+        AfterStep::Block
     }
 
-    /// Its network device.
+    /// Returns the kernel's network device.
     #[must_use]
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// The program's receive buffer.
+    /// Returns the program's receive buffer.
     #[must_use]
     pub fn socket(&self) -> &Socket {
         &self.socket
     }
 
-    /// What it has counted.
+    /// Returns the kernel's counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters

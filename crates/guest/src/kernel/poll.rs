@@ -1,4 +1,4 @@
-//! The poll of the receive ring (NAPI) and the protocol above it, as far as the socket.
+//! Polls the receive ring (NAPI) and runs the protocols up to the socket.
 
 use super::Kernel;
 use super::spec::Load;
@@ -10,23 +10,23 @@ use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 use i82576::MacAddress;
 
-/// The receiving end of the stream.
+/// Receiving end of a TCP stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stream {
-    /// Number of the next byte.
+    /// Sequence number of the next byte.
     expected: u32,
-    /// Segments since the last acknowledgement.
+    /// Segments received since the last acknowledgement.
     unacknowledged: u32,
-    /// Packets of room that the last acknowledgement told of.
+    /// Window of the last acknowledgement, in packets.
     pub(super) window: u32,
 }
 
-/// A buffer of the driver; a socket accounts for each that a frame fills.
+/// Bytes of a driver's buffer; a socket accounts for each buffer a frame occupies.
 const BUFFER: usize = 2_048;
 
 impl<D> Kernel<D> {
-    /// One poll: as many packets as there are, up to the budget. If none is left afterwards the next may
-    /// interrupt, else the next step polls again.
+    /// Polls once, up to the budget of packets. If the ring is then empty, the receive interrupt is enabled;
+    /// otherwise the next step polls again.
     pub(super) fn poll<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,
@@ -56,7 +56,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// A frame goes up the stack.
+    /// Passes a frame up the stack.
     fn take<P: Platform>(&mut self, platform: &mut P, frame: &[u8])
     where
         D: Device<P>,
@@ -64,13 +64,13 @@ impl<D> Kernel<D> {
         platform.charge(Category::Kernel, platform.cost(Cost::RxSkb));
         match (packet::parse(frame), self.spec.load) {
             (Packet::Udp(payload), Load::Udp | Load::RequestResponse) => {
-                self.hear_from(frame);
+                self.record_peer(frame);
                 self.note_order(frame, payload);
                 let accounting = if self.spec.accounts { platform.cost(Cost::RxUdpAccounting) } else { 0 };
                 platform.charge(Category::Kernel, platform.cost(Cost::RxUdp) + accounting);
                 self.socket.push(payload as u64, frame.len().div_ceil(BUFFER) as u32);
             }
-            // A fragment costs what a datagram does: looking for its datagram takes the place of looking for a socket.
+            // A fragment costs as much as a datagram: finding its datagram replaces finding a socket.
             (Packet::Fragment { id, offset, more, payload }, Load::Udp) => {
                 platform.charge(Category::Kernel, platform.cost(Cost::RxUdp));
                 if let Some((bytes, pieces)) = self.reassembly.add(id, offset, more, payload) {
@@ -83,14 +83,14 @@ impl<D> Kernel<D> {
             }
             (Packet::Tcp { sequence, payload, .. }, Load::Tcp) => {
                 platform.charge(Category::Kernel, platform.cost(Cost::RxTcp));
-                self.hear_from(frame);
-                self.segment(platform, sequence, payload);
+                self.record_peer(frame);
+                self.receive_segment(platform, sequence, payload);
             }
             _ => {}
         }
     }
 
-    /// Counts a datagram that was overtaken. Numbers are modulo 2^32.
+    /// Counts a datagram that arrived after a later one. Sequence numbers are modulo 2^32.
     fn note_order(&mut self, datagram: &[u8], payload: usize) {
         let Some(number) = packet::number(datagram, payload) else { return };
         let ahead = self.newest.map_or(0, |newest| number.wrapping_sub(newest));
@@ -101,17 +101,17 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Whoever sent this gets the answers.
-    fn hear_from(&mut self, frame: &[u8]) {
+    /// Records the sender of a frame, to which acknowledgements and responses are addressed.
+    fn record_peer(&mut self, frame: &[u8]) {
         self.peer = frame.get(6..).and_then(MacAddress::from_slice).unwrap_or_default();
     }
 
-    /// A segment in order is taken if there is room for it; anything else is answered with what is expected.
-    fn segment<P: Platform>(&mut self, platform: &mut P, sequence: u32, payload: usize)
+    /// Accepts an in-order segment if there is room; acknowledges the expected byte otherwise.
+    fn receive_segment<P: Platform>(&mut self, platform: &mut P, sequence: u32, payload: usize)
     where
         D: Device<P>,
     {
-        // A front end hands over what was never cut: it takes the room of its segments, and counts as so many.
+        // A front end may deliver an unsegmented packet, which occupies and counts as all its segments.
         let segments = payload.div_ceil(TCP_PAYLOAD).max(1) as u32;
         if sequence == self.stream.expected && self.socket.push(payload as u64, segments) {
             self.stream.expected = sequence.wrapping_add(payload as u32);
@@ -122,7 +122,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Sends an acknowledgement; one that the ring has no room for is made up for by the next.
+    /// Sends an acknowledgement. If the ring has no room it is dropped; the next one supersedes it.
     pub(super) fn acknowledge<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,

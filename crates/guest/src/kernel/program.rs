@@ -1,4 +1,5 @@
-//! The program: it reads what its socket holds. A few reads are one step, so that interrupts come in between.
+//! The receiving program: reads its socket. A step is a few reads, so that interrupts are taken between
+//! steps.
 
 use super::Kernel;
 use super::spec::Load;
@@ -7,22 +8,22 @@ use crate::platform::Platform;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 
-/// Packets that one step of the program reads.
-const READS: u32 = 8;
+/// Packets read per step of the program.
+const READS_PER_STEP: u32 = 8;
 
 impl<D> Kernel<D> {
-    /// Reads a few packets; the program sleeps when there are none left.
+    /// Reads a few packets. The program sleeps when none is left.
     pub(super) fn run<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,
     {
         let per_call = platform.cost(Cost::RxWake);
         let mut calls = 0;
-        for _ in 0..READS {
+        for _ in 0..READS_PER_STEP {
             let Some((bytes, pieces)) = self.socket.pop() else { break };
             self.counters.read_bytes += bytes;
             self.counters.read_packets += 1;
-            // Each piece is in a buffer of its own.
+            // Each piece is in its own buffer, so each is copied separately.
             for piece in 0..u64::from(pieces) {
                 let before = bytes * piece / u64::from(pieces);
                 platform.copy_to_program(bytes * (piece + 1) / u64::from(pieces) - before);
@@ -31,7 +32,7 @@ impl<D> Kernel<D> {
         }
         let calls = match self.spec.load {
             Load::Udp | Load::RequestResponse => calls,
-            // A stream's reader takes all that is there.
+            // A stream's reader gets all pending bytes with one system call.
             Load::Tcp => 1,
         };
         platform.charge(Category::User, calls * per_call);
@@ -43,7 +44,7 @@ impl<D> Kernel<D> {
         }
         if self.socket.is_empty() && self.due == 0 {
             self.runnable = false;
-            // A sender that was told of little room must hear that there is more.
+            // The last acknowledgement announced a small window, so the sender must learn of the free room.
             if self.spec.load == Load::Tcp && self.stream.window < self.socket.capacity() / 2 {
                 self.acknowledge(platform);
             }

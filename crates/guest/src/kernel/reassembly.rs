@@ -1,19 +1,19 @@
-//! Putting fragments of a datagram together. They come in order, from one sender; one that is missing costs the
-//! datagram. Left out: several datagrams at once, and giving up after a time.
+//! Reassembles fragmented datagrams of one sender. Fragments must arrive in order: a missing one drops its
+//! datagram. One datagram at a time, without a timeout.
 
 use crate::packet::UDP_HEADER;
 
-/// The datagram of which the first pieces have come.
+/// Datagram whose first fragments have arrived.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reassembly {
     id: u16,
-    /// Bytes that are there; 0 if none is begun.
+    /// Bytes received; 0 if no datagram has begun.
     bytes: usize,
     pieces: u32,
 }
 
 impl Reassembly {
-    /// A fragment has come; the payload of its datagram and its pieces if that is complete.
+    /// Adds a fragment. Returns the datagram's payload bytes and pieces once it is complete.
     pub(super) fn add(&mut self, id: u16, offset: u16, more: bool, payload: usize) -> Option<(usize, u32)> {
         let before = core::mem::take(self);
         let begun = if offset == 0 { Self { id, ..Self::default() } } else { before };
@@ -34,7 +34,7 @@ mod tests {
     use super::Reassembly;
 
     #[test]
-    fn a_datagram_is_there_with_its_last_piece() {
+    fn last_fragment_completes_the_datagram() {
         let mut datagram = Reassembly::default();
         assert_eq!(datagram.add(7, 0, true, 1_480), None);
         assert_eq!(datagram.add(7, 1_480, true, 1_480), None);
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_is_missing_costs_the_datagram_and_not_the_next() {
+    fn missing_fragment_drops_only_its_datagram() {
         let mut datagram = Reassembly::default();
         assert_eq!(datagram.add(7, 0, true, 1_480), None);
         assert_eq!(datagram.add(7, 2_960, false, 48), None);

@@ -1,6 +1,5 @@
-//! The program that answers: for each request that it has read it sends a datagram of one byte. Left out: more than
-//! one client at a time, since answers go to whoever has asked last; and what the device has no room for, which is
-//! lost.
+//! The responding program: sends a datagram of one byte for each request it has read. It serves one client at
+//! a time: responses go to the sender of the last request. A response the device has no room for is dropped.
 
 use super::Kernel;
 use crate::device::Device;
@@ -10,12 +9,13 @@ use driver::vf::TxOffload;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 
-/// Bytes of a response.
+/// Payload bytes of a response.
 const RESPONSE: usize = 1;
 
 impl<D> Kernel<D> {
-    /// The system calls that answer so many requests, down to the driver. What a step does at the device happens as
-    /// the step begins, so the driver's part is the next step's: no response leaves before it was made.
+    /// Charges the system calls that answer `requests` requests. The device gets the responses in the next
+    /// step: device accesses take effect as a step begins, so sending them here would let a response leave
+    /// before it was made.
     pub(super) fn respond<P: Platform>(&mut self, platform: &mut P, requests: u64) {
         let copied = (RESPONSE as u64 * platform.cost(Cost::CopyWarm)).div_ceil(1_000);
         for _ in 0..requests {
@@ -26,7 +26,7 @@ impl<D> Kernel<D> {
         self.due += requests;
     }
 
-    /// The device gets the responses that are due.
+    /// Gives the pending responses to the device.
     pub(super) fn send_responses<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,

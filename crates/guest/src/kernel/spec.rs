@@ -1,48 +1,50 @@
-//! What sort of kernel it is. Left out: prices, which are the machine's.
+//! Kernel configuration: version-dependent behaviour and the program's load. Costs belong to the machine.
 
 use sim::Span;
 
-/// A kernel.
+/// Configuration of a kernel and its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
-    /// It masks a vector's MSI-X entry at the start of each interrupt and unmasks it at the end (Linux 2.6.18).
+    /// The kernel masks a vector's MSI-X entry at the start of each interrupt and unmasks it at the end
+    /// (Linux 2.6.18).
     pub masks: bool,
-    /// It accounts for the memory of each datagram under the socket's lock (Linux 2.6.25 and later).
+    /// The kernel accounts for each datagram's memory under the socket lock (Linux 2.6.25 and later).
     pub accounts: bool,
-    /// Its timer interrupt.
+    /// Timer interrupt of the kernel.
     pub tick: Tick,
-    /// Packets that the program's socket holds: 120,832 bytes at 1,888 a full frame.
+    /// Packets the program's socket holds: 120,832 bytes at 1,888 per full frame.
     pub socket_packets: u32,
-    /// Segments of a stream that it holds: TCP promises bytes, not buffers, so these are 120,832 of payload.
+    /// TCP segments the socket holds: 120,832 bytes of payload, since TCP announces bytes, not buffers.
     pub stream_segments: u32,
-    /// Packets that a poll of the receive ring takes at most.
+    /// Packets per poll of the receive ring, at most.
     pub budget: u32,
-    /// What the program does.
+    /// Work of the program.
     pub load: Load,
 }
 
-/// A kernel's timer interrupt.
+/// Timer interrupt of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tick {
-    /// At every period, whatever happens.
+    /// Interrupts at every period, also when idle.
     Periodic(Span),
-    /// At every period while something runs; programmed anew when the kernel goes idle and when it wakes.
+    /// Interrupts at every period while something is runnable; the timer is reprogrammed on going idle and on
+    /// waking.
     Tickless(Span),
 }
 
-/// What the program does.
+/// Work of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// Reads datagrams, each with a system call.
+    /// Reads datagrams, one per system call.
     Udp,
-    /// Reads a stream, all that is there with a system call; the kernel acknowledges every second segment.
+    /// Reads a stream, all pending bytes per system call; the kernel acknowledges every second segment.
     Tcp,
-    /// Answers datagrams, each with one of a byte (netperf's UDP_RR): a system call to read, another to send.
+    /// Answers each datagram with one of a byte (netperf UDP_RR): one system call to read, one to send.
     RequestResponse,
 }
 
 impl Spec {
-    /// Packets that its program's socket holds, of what the program reads.
+    /// Returns the socket's capacity in packets of this load.
     #[must_use]
     pub fn buffers(&self) -> u32 {
         match self.load {
@@ -51,21 +53,21 @@ impl Spec {
         }
     }
 
-    /// Linux 2.6.18 as RHEL 5 has it: masks at run time, ticks at 1,000 Hz.
+    /// Returns Linux 2.6.18 as in RHEL 5: masks at run time, ticks at 1,000 Hz.
     #[must_use]
     pub fn linux_2_6_18(load: Load) -> Self {
         let tick = Tick::Periodic(Span::from_millis(1));
         Self { masks: true, accounts: false, tick, socket_packets: 64, stream_segments: 83, budget: 64, load }
     }
 
-    /// Linux 2.6.18 as a paravirtualized guest: ticks at 250 Hz unless idle; its masks are the event channels',
-    /// in memory that it shares with the hypervisor.
+    /// Returns Linux 2.6.18 as a paravirtualized guest. It ticks at 250 Hz unless idle, and masks event
+    /// channels in memory shared with the hypervisor.
     #[must_use]
     pub fn xenlinux_2_6_18(load: Load) -> Self {
         Self { tick: Tick::Tickless(Span::from_millis(4)), ..Self::linux_2_6_18(load) }
     }
 
-    /// Linux 2.6.28: does not mask at run time, is tickless at 1,000 Hz.
+    /// Returns Linux 2.6.28: does not mask at run time, ticks at 1,000 Hz unless idle.
     #[must_use]
     pub fn linux_2_6_28(load: Load) -> Self {
         Self {

@@ -1,9 +1,9 @@
-//! The kernel's parts that need no card: the specs of the paper's two kernels.
+//! Tests of the kernel configurations of the paper's two kernels.
 
 use super::spec::{Load, Spec, Tick};
 
 #[test]
-fn a_2_6_18_kernel_masks_and_ticks_and_a_2_6_28_kernel_does_neither_when_idle() {
+fn linux_2_6_18_masks_and_ticks_and_2_6_28_does_neither() {
     let (old, new) = (Spec::linux_2_6_18(Load::Udp), Spec::linux_2_6_28(Load::Udp));
     assert!(old.masks && matches!(old.tick, Tick::Periodic(_)));
     assert!(!new.masks && matches!(new.tick, Tick::Tickless(_)));

@@ -1,64 +1,64 @@
-//! What cycles are spent on, and a sink for them. Left out: idleness, which is what remains and which nobody
-//! can charge.
+//! Categories of cycles, and the interface to charge them. Idle cycles are not charged: the ledger derives
+//! them.
 
-/// What cycles are spent on.
+/// Category of charged cycles.
 ///
-/// The work of a domain itself comes first; from [`Category::ExternalInterrupt`] on it is the hypervisor's work
-/// for that domain.
+/// The domain's own work comes first; from [`Category::ExternalInterrupt`] on it is the hypervisor's work for
+/// that domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Category {
-    /// A kernel: interrupts, softirq, stack, scheduler.
+    /// Kernel: interrupts, softirq, stack, scheduler.
     Kernel,
-    /// A network driver: VF driver, front end, and the service domain's own for its cards.
+    /// Network driver: VF driver, front end, and the service domain's driver of its cards.
     Driver,
-    /// A program, with its system calls.
+    /// Program, including its system calls.
     User,
-    /// A device model serving a guest's access, in the service domain.
+    /// Device model in the service domain, serving a guest's access.
     DeviceModel,
-    /// A back end of a split driver, in the service domain.
+    /// Back end of a split driver, in the service domain.
     Backend,
-    /// The software bridge of the service domain.
+    /// Software bridge of the service domain.
     Bridge,
-    /// Caches and TLB filled again after another virtual CPU ran.
+    /// Refilling caches and TLB after another virtual CPU ran.
     Refill,
-    /// A physical interrupt taken while a guest ran.
+    /// Physical interrupt taken while a guest ran.
     ExternalInterrupt,
-    /// A guest's end-of-interrupt write to the APIC page.
+    /// Guest's end-of-interrupt write to the APIC page.
     ApicEoi,
     /// Any other access to the APIC page.
     ApicOther,
-    /// An access to a guest's MSI-X table.
+    /// Access to a guest's MSI-X table.
     MsixMmio,
-    /// An access to other emulated memory.
+    /// Access to other emulated memory.
     OtherMmio,
-    /// A hypercall, other than those below.
+    /// Hypercall without a category of its own.
     Hypercall,
-    /// A guest going idle, and being woken again.
+    /// Guest going idle and being woken.
     Hlt,
-    /// A guest that has become able to take an interrupt.
+    /// Exit for a guest that can take a pending interrupt.
     InterruptWindow,
-    /// An access to a model-specific register, x2APIC among them.
+    /// Access to a model-specific register, including x2APIC.
     Msr,
-    /// An exit of any other kind.
+    /// Exit of any other kind.
     OtherExit,
-    /// Putting an interrupt into a virtual APIC, and into the guest at entry.
+    /// Requesting an interrupt in a virtual APIC and injecting it at entry.
     Injection,
-    /// Sending and delivering an event channel's event.
+    /// Sending and delivering an event-channel event.
     EventChannel,
-    /// Grants: mapping, unmapping, copying, transferring.
+    /// Grant operations: map, unmap, copy, transfer.
     Grant,
-    /// Putting another virtual CPU on a thread.
+    /// Switching a thread to another virtual CPU.
     Switch,
-    /// The hypervisor's own timers.
+    /// Timers of the hypervisor.
     Timer,
 }
 
 impl Category {
-    /// How many there are.
+    /// Number of categories.
     pub const COUNT: usize = Category::ALL.len();
 
-    /// All, in order.
+    /// All categories, in index order.
     pub const ALL: [Category; 22] = [
         Category::Kernel,
         Category::Driver,
@@ -84,18 +84,18 @@ impl Category {
         Category::Timer,
     ];
 
-    /// Its place in [`Category::ALL`].
+    /// Returns the index in [`Category::ALL`].
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Whether the hypervisor did it (for the domain it is charged to), not the domain.
+    /// Returns `true` for work of the hypervisor on behalf of the domain.
     pub const fn is_hypervisor(self) -> bool {
         self.index() >= Category::ExternalInterrupt.index()
     }
 
-    /// What reports call it.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Category::Kernel => "kernel",
@@ -124,20 +124,20 @@ impl Category {
     }
 }
 
-/// Somewhere to charge cycles to: a step of the machine, or a list in a test.
+/// Sink for charged cycles: a step of the machine, or a list in a test.
 pub trait Charge {
-    /// Charges `cycles` of work, as they would be with the core to oneself.
+    /// Charges `cycles` of work, as measured without a busy sibling thread.
     fn charge(&mut self, category: Category, cycles: u64);
 }
 
-/// Cycles by category. Only the touched ones are ever looked at.
+/// Cycles by category. Only touched categories are visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charges {
     cycles: [u64; Category::COUNT],
     touched: u32,
 }
 
-// A bit for each category.
+// `touched` has one bit per category.
 const _: () = assert!(Category::COUNT <= 32);
 
 impl Default for Charges {
@@ -147,22 +147,22 @@ impl Default for Charges {
 }
 
 impl Charges {
-    /// What was charged to `category`.
+    /// Returns the cycles charged to `category`.
     pub fn of(&self, category: Category) -> u64 {
         self.cycles[category.index()]
     }
 
-    /// The sum.
+    /// Returns the sum of all categories.
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, cycles)| cycles).sum()
     }
 
-    /// Whether nothing was charged, or only zeroes.
+    /// Returns `true` if the sum is zero.
     pub fn is_empty(&self) -> bool {
         self.iter().all(|(_, cycles)| cycles == 0)
     }
 
-    /// Those charged at all, in order.
+    /// Returns the touched categories with their cycles, in index order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (Category, u64)> + '_ {
         let mut left = self.touched;
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_in_the_order_of_the_indices() {
+    fn categories_are_listed_in_index_order() {
         let indices: Vec<usize> = Category::ALL.iter().map(|category| category.index()).collect();
         assert_eq!(indices, (0..Category::COUNT).collect::<Vec<_>>());
     }

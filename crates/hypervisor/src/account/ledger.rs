@@ -1,21 +1,21 @@
-//! The books: cycles by domain and category, and the idle ones by thread. Left out: when they are written.
+//! Ledger of cycles by domain and category, and of idle cycles by thread.
 
 use alloc::vec::Vec;
 
 use super::Category;
 use crate::domain::DomainId;
 
-/// Cycles since the beginning.
+/// Cycles since the start of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// A row of [`Category::COUNT`] for each domain.
+    /// Sums per domain and category.
     spent: Vec<[u64; Category::COUNT]>,
-    /// By thread.
+    /// Idle cycles per thread.
     idle: Vec<u64>,
 }
 
 impl Ledger {
-    /// Empty books for `threads` threads and no domain yet.
+    /// Creates a ledger for `threads` threads and no domain.
     pub(crate) fn new(threads: usize) -> Ledger {
         Ledger { spent: Vec::new(), idle: alloc::vec![0; threads] }
     }
@@ -34,33 +34,33 @@ impl Ledger {
         self.idle[thread] += cycles;
     }
 
-    /// Cycles spent for `domain` on `category`; 0 for a domain it does not know.
+    /// Returns the cycles of `domain` in `category`, or 0 for an unknown domain.
     pub fn spent(&self, domain: DomainId, category: Category) -> u64 {
         self.spent.get(domain.index()).map_or(0, |row| row[category.index()])
     }
 
-    /// Cycles that thread number `thread` was idle for.
+    /// Returns the idle cycles of thread `thread`.
     pub fn idle(&self, thread: usize) -> u64 {
         self.idle.get(thread).copied().unwrap_or(0)
     }
 
-    /// How many domains there are.
+    /// Returns the number of domains.
     pub fn domains(&self) -> usize {
         self.spent.len()
     }
 
-    /// How many threads there are.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.idle.len()
     }
 
-    /// Everything: spent and idle.
+    /// Returns the sum of spent and idle cycles.
     pub fn total(&self) -> u64 {
         let spent: u64 = self.spent.iter().flatten().sum();
         spent + self.idle.iter().sum::<u64>()
     }
 
-    /// What was added since `earlier`, which must be an earlier state of the same books.
+    /// Returns the cycles added since `earlier`, a previous state of the same ledger.
     pub(crate) fn since(&self, earlier: &Ledger) -> Ledger {
         let mut difference = self.clone();
         for (row, before) in difference.spent.iter_mut().zip(&earlier.spent) {

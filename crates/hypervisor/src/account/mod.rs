@@ -1,9 +1,8 @@
-//! Where the cycles went: by the domain they were spent for and by what was done. Left out: deciding what is
-//! spent (guests and exits) and when ([`crate::cpu`]).
+//! Accounting of cycles by domain and category. Guests and exits charge cycles; [`crate::cpu`] determines
+//! their time.
 //!
-//! The books close to the cycle: whatever was charged, together with what the threads were idle for, is the
-//! number of threads times the cycles that passed, in integers. [`Snapshot::check`] and [`Usage::check`] say
-//! whether they do, and every experiment asks.
+//! The accounts balance to the cycle: charged plus idle cycles equal the number of threads times the elapsed
+//! cycles, in integers. [`Snapshot::check`] and [`Usage::check`] verify this in every experiment.
 
 pub mod category;
 pub mod ledger;

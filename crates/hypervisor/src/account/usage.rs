@@ -1,33 +1,33 @@
-//! The books at an instant, and between two: what experiments measure. Left out: figures and tables.
+//! Ledger snapshots and the usage between two of them, from which experiments take their metrics.
 //!
-//! A step is charged when it begins, so the books may be a step ahead of the clock on each thread. How far is
-//! part of the snapshot, and the sum is exact with it.
+//! A step is charged at its start, so a thread's account can be ahead of the clock. A snapshot stores these
+//! cycles, which makes the balance exact.
 
 use super::{Category, Ledger};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// The books do not close.
+/// The accounts do not balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{accounted} cycles are accounted for, {passed} passed")]
+#[error("accounts do not balance: {accounted} cycles accounted for, {passed} elapsed")]
 pub struct ConservationError {
-    /// Spent and idle.
+    /// Spent and idle cycles.
     pub accounted: u64,
-    /// Threads times elapsed cycles, and what was begun but is not over.
+    /// Threads times elapsed cycles, plus cycles charged ahead of the clock.
     pub passed: u64,
 }
 
-/// The books at an instant.
+/// Ledger at an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub(crate) ledger: Ledger,
-    /// The cycle the clock is in.
+    /// Current cycle of the clock.
     pub(crate) cycle: u64,
-    /// Cycles already charged that lie ahead of the clock, over all threads.
+    /// Cycles charged ahead of the clock, over all threads.
     pub(crate) ahead: u64,
     pub(crate) hertz: u64,
 }
 
-/// What happened between two snapshots.
+/// Usage between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     ledger: Ledger,
@@ -38,12 +38,12 @@ pub struct Usage {
 }
 
 impl Snapshot {
-    /// The books.
+    /// Returns the ledger.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// What happened since `earlier`, a snapshot of the same machine.
+    /// Returns the usage since `earlier`, a snapshot of the same machine.
     pub fn since(&self, earlier: &Snapshot) -> Usage {
         Usage {
             ledger: self.ledger.since(&earlier.ledger),
@@ -54,85 +54,85 @@ impl Snapshot {
         }
     }
 
-    /// Everything accounted for, since the beginning, is everything that passed.
+    /// Checks that all cycles since the start are accounted for.
     ///
     /// # Errors
     ///
-    /// If it is not, to the cycle.
+    /// [`ConservationError`] if a single cycle is missing or counted twice.
     pub fn check(&self) -> Result<(), ConservationError> {
         let passed = self.cycle * self.ledger.threads() as u64 + self.ahead;
-        close(self.ledger.total(), passed)
+        check_balance(self.ledger.total(), passed)
     }
 }
 
 impl Usage {
-    /// The books of this interval.
+    /// Returns the ledger of this interval.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Cycles of the clock that passed.
+    /// Returns the elapsed cycles of the clock.
     pub fn elapsed(&self) -> u64 {
         self.elapsed
     }
 
-    /// Everything accounted for in the interval is everything that passed in it.
+    /// Checks that all cycles of the interval are accounted for.
     ///
     /// # Errors
     ///
-    /// If it is not, to the cycle.
+    /// [`ConservationError`] if a single cycle is missing or counted twice.
     pub fn check(&self) -> Result<(), ConservationError> {
         let passed = self.elapsed * self.ledger.threads() as u64 + self.ahead_after;
-        close(self.ledger.total() + self.ahead_before, passed)
+        check_balance(self.ledger.total() + self.ahead_before, passed)
     }
 
-    /// Cycles spent for `domain` on `category`.
+    /// Returns the cycles of `domain` in `category`.
     pub fn cycles(&self, domain: DomainId, category: Category) -> u64 {
         self.ledger.spent(domain, category)
     }
 
-    /// Cycles on `category` over all domains.
+    /// Returns the cycles in `category` over all domains.
     pub fn category(&self, category: Category) -> u64 {
         self.ids().map(|domain| self.cycles(domain, category)).sum()
     }
 
-    /// Cycles that `domain` itself worked.
+    /// Returns the cycles of `domain`'s own work.
     pub fn own(&self, domain: DomainId) -> u64 {
         self.sum(domain, false)
     }
 
-    /// Cycles that the hypervisor worked for `domain`.
+    /// Returns the cycles of the hypervisor's work for `domain`.
     pub fn hypervisor_for(&self, domain: DomainId) -> u64 {
         self.sum(domain, true)
     }
 
-    /// Cycles that the hypervisor worked, for whomever.
+    /// Returns the cycles of the hypervisor's work for all domains.
     pub fn hypervisor(&self) -> u64 {
         self.ids().map(|domain| self.hypervisor_for(domain)).sum()
     }
 
-    /// Cycles that the domains of a kind worked themselves; `domains` are the machine's.
+    /// Returns the cycles of own work of all `domains` of the wanted kinds. `domains` are the machine's.
     pub fn own_of(&self, domains: &[Domain], wanted: impl Fn(DomainKind) -> bool) -> u64 {
         let ids = self.ids().zip(domains).filter(|(_, domain)| wanted(domain.kind));
         ids.map(|(id, _)| self.own(id)).sum()
     }
 
-    /// Cycles that were not idle.
+    /// Returns the cycles that were not idle.
     pub fn busy(&self) -> u64 {
         self.ledger.total() - self.idle()
     }
 
-    /// Cycles that were idle.
+    /// Returns the idle cycles of all threads.
     pub fn idle(&self) -> u64 {
         (0..self.ledger.threads()).map(|thread| self.ledger.idle(thread)).sum()
     }
 
-    /// `cycles` in percent of one hardware thread, for reports.
+    /// Converts cycles to percent of one hardware thread, for reports.
     pub fn percent(&self, cycles: u64) -> f64 {
         if self.elapsed == 0 { 0.0 } else { 100.0 * cycles as f64 / self.elapsed as f64 }
     }
 
-    /// `cycles` as cycles a second, for reports.
+    /// Converts cycles to cycles per second, for reports.
     pub fn per_second(&self, cycles: u64) -> f64 {
         if self.elapsed == 0 { 0.0 } else { cycles as f64 * self.hertz as f64 / self.elapsed as f64 }
     }
@@ -147,6 +147,6 @@ impl Usage {
     }
 }
 
-fn close(accounted: u64, passed: u64) -> Result<(), ConservationError> {
+fn check_balance(accounted: u64, passed: u64) -> Result<(), ConservationError> {
     if accounted == passed { Ok(()) } else { Err(ConservationError { accounted, passed }) }
 }

@@ -1,4 +1,5 @@
-//! Which constants of a table were looked up: what no run looks up moves none of its numbers. Left out: how often.
+//! Tracks which constants of a table were read. A constant that a run does not read cannot change its
+//! results.
 
 use super::Cost;
 use alloc::sync::Arc;
@@ -6,26 +7,26 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 const WORDS: usize = Cost::COUNT.div_ceil(64);
 
-/// A set of constants that a table and its copies share. It is no part of what two tables are compared by.
+/// Set of constants read, shared by a table and its copies. Tables are compared without it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LookedUp(Arc<[AtomicU64; WORDS]>);
 
 impl LookedUp {
     #[inline]
     pub(super) fn insert(&self, cost: Cost) {
-        let (word, bit) = place(cost);
+        let (word, bit) = word_and_bit(cost);
         if self.0[word].load(Ordering::Relaxed) & bit == 0 {
             self.0[word].fetch_or(bit, Ordering::Relaxed);
         }
     }
 
     pub(super) fn contains(&self, cost: Cost) -> bool {
-        let (word, bit) = place(cost);
+        let (word, bit) = word_and_bit(cost);
         self.0[word].load(Ordering::Relaxed) & bit != 0
     }
 }
 
-fn place(cost: Cost) -> (usize, u64) {
+fn word_and_bit(cost: Cost) -> (usize, u64) {
     (cost as usize / 64, 1 << (cost as usize % 64))
 }
 

@@ -1,9 +1,9 @@
-//! What things cost: a table for each CPU model, each constant with its unit, the range it may lie in, its kind
-//! and its source. Left out: fitting (the lab's), which gives constants other values by name.
+//! Cost tables, one per CPU model. Each constant has a unit, a plausible range, a kind and a source. The
+//! lab's calibration sets other values by name.
 //!
-//! Looking a constant up is an array access, `table[Cost::EoiFast]`; names are for files and command lines. One
-//! table is never another one scaled by the clock. No exit costs less than the processor's own transition. Two rows are
-//! charged to nobody; [`Cost::uncharged`] says why.
+//! Reading a constant is an array access, `table[Cost::EoiFast]`; names are for files and command lines. No
+//! table is another one scaled by its clock. No exit costs less than the processor's own transition. Two
+//! constants are never charged; [`Cost::uncharged`] gives the reasons.
 
 use core::ops::Index;
 
@@ -22,7 +22,7 @@ mod tests;
 pub use observed::{OBSERVATIONS, Observation};
 pub use row::{Cost, Kind, Row, SetError, Unit};
 
-/// What things cost on one CPU model. It remembers which of its constants were looked up; its copies share that memory.
+/// Costs on one CPU model. A table and its copies share a record of the constants that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostTable {
     name: &'static str,
@@ -32,12 +32,12 @@ pub struct CostTable {
 }
 
 impl CostTable {
-    /// The Xeon 5500 of the paper, under Xen 3.4.
+    /// Returns the table of the Xeon 5500 (Nehalem-EP) under Xen 3.4 (Dong et al., HPCA 2010).
     pub fn nehalem() -> CostTable {
         CostTable::new("nehalem", nehalem::FEATURES, nehalem::ROWS)
     }
 
-    /// A current server processor (of the Sapphire Rapids kind), under KVM.
+    /// Returns the table of a Sapphire Rapids server processor under KVM.
     pub fn modern() -> CostTable {
         CostTable::new("modern", modern::FEATURES, modern::ROWS)
     }
@@ -46,32 +46,34 @@ impl CostTable {
         CostTable { name, features, rows, looked_up: LookedUp::default() }
     }
 
-    /// The Opteron 250 of CDNA's paper, under Xen 2.0.6.
+    /// Returns the table of the Opteron 250 under Xen 2.0.6 (Willmann et al., HPCA 2007).
     pub fn opteron() -> CostTable {
-        CostTable::nehalem().moved("opteron", others::OPTERON)
+        CostTable::nehalem().derived("opteron", others::OPTERON)
     }
 
-    /// A Skylake-class machine with a 10 Gb/s card, under a thin hypervisor.
+    /// Returns the table of a Skylake-class machine with a 10 Gb/s card under a lightweight hypervisor (Iida
+    /// et al.).
     pub fn skylake() -> CostTable {
-        CostTable::modern().moved("skylake", others::SKYLAKE)
+        CostTable::modern().derived("skylake", others::SKYLAKE)
     }
 
-    /// The Xeon E5405 of multi-core netback's paper, under a Xen of its time.
+    /// Returns the table of the Xeon E5405 under Xen (Zhang et al.).
     pub fn harpertown() -> CostTable {
-        CostTable::nehalem().moved("harpertown", others::HARPERTOWN)
+        CostTable::nehalem().derived("harpertown", others::HARPERTOWN)
     }
 
-    /// The Xeon at 2.4 GHz of the smart virtual NIC's paper, under Xen 2.0.6.
+    /// Returns the table of a 2.4 GHz Xeon under Xen 2.0.6 (Menon et al., ATC 2006).
     pub fn prestonia() -> CostTable {
-        CostTable::nehalem().moved("prestonia", others::PRESTONIA)
+        CostTable::nehalem().derived("prestonia", others::PRESTONIA)
     }
 
-    /// A server of 2009 with an IOMMU and a 10 Gb/s card, under Xen 3.
+    /// Returns the table of a 2009 server with an IOMMU and a 10 Gb/s card under Xen 3 (Dong et al., SYSTOR
+    /// 2009).
     pub fn server_2009() -> CostTable {
-        CostTable::nehalem().moved("server-2009", others::SERVER_2009)
+        CostTable::nehalem().derived("server-2009", others::SERVER_2009)
     }
 
-    /// All tables.
+    /// Returns all tables.
     pub fn all() -> [CostTable; 7] {
         [
             CostTable::nehalem(),
@@ -84,13 +86,14 @@ impl CostTable {
         ]
     }
 
-    /// The table called `name`.
+    /// Returns the table called `name`.
     pub fn named(name: &str) -> Option<CostTable> {
         CostTable::all().into_iter().find(|table| table.name == name)
     }
 
-    /// Another processor's table: its own values, and for what its experiments charge nothing those that there are.
-    fn moved(mut self, name: &'static str, values: &[others::Value]) -> CostTable {
+    /// Derives another processor's table. Rows without a value of their own keep the base table's; no
+    /// experiment on that processor charges them.
+    fn derived(mut self, name: &'static str, values: &[others::Value]) -> CostTable {
         self.name = name;
         for (cost, value, range, kind, source) in values {
             let row = &mut self.rows[*cost as usize];
@@ -99,68 +102,70 @@ impl CostTable {
         self
     }
 
-    /// What it is called.
+    /// Returns the table's name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What the processor spares its guests.
+    /// Returns the processor's virtualization features.
     pub fn features(&self) -> Features {
         self.features
     }
 
-    /// The same costs on a processor with other features.
+    /// Returns the table with other virtualization features.
     #[must_use]
     pub fn with_features(self, features: Features) -> CostTable {
         CostTable { features, ..self }
     }
 
-    /// All constants, in order.
+    /// Returns all constants, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }
 
-    /// A constant with all that is known of it.
+    /// Returns a constant with its unit, range, kind and source.
     pub fn row(&self, cost: Cost) -> &Row {
         &self.rows[cost as usize]
     }
 
-    /// Gives the constant called `name` another value.
+    /// Sets the constant called `name`, marking it as given by the user.
     ///
     /// # Errors
     ///
-    /// If there is none of that name, or the value is out of all proportion.
+    /// [`SetError`] if the name is unknown or the value is out of range.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), SetError> {
         self.replace(name, value, Kind::Given)
     }
 
-    /// Gives the constant called `name` the value that a calibration found.
+    /// Sets the constant called `name` to a calibrated value.
     ///
     /// # Errors
     ///
-    /// As [`CostTable::set`].
+    /// [`SetError`] if the name is unknown or the value is out of range.
     pub fn fit(&mut self, name: &str, value: u64) -> Result<(), SetError> {
         self.replace(name, value, Kind::Fitted)
     }
 
-    /// Gives a constant the value that was measured on the machine at hand; `source` says how.
+    /// Sets a constant to a value measured on this machine; `source` describes the measurement.
     ///
     /// # Errors
     ///
-    /// As [`CostTable::set`].
+    /// [`SetError`] if the value is out of range.
     pub fn measure(&mut self, cost: Cost, value: u64, source: &'static str) -> Result<(), SetError> {
         self.replace(self.row(cost).name, value, Kind::Measured)?;
         self.rows[cost as usize].source = source;
         Ok(())
     }
 
-    /// Whether the table or a copy of it was asked for the value of the constant called `name`; `None` if there is none.
+    /// Returns whether the constant called `name` was read in this table or a copy of it. Returns `None` for
+    /// an unknown name.
     pub fn was_looked_up(&self, name: &str) -> Option<bool> {
         let row = self.rows.iter().find(|row| row.name == name)?;
         Some(self.looked_up.contains(row.cost))
     }
 
-    /// What copying `bytes` costs, in cycles, rounded up; `rate` is one of the rows in cycles per 1,000 bytes.
+    /// Returns the cost of copying `bytes`, in cycles, rounded up. `rate` is a constant in cycles per 1,000
+    /// bytes.
     #[inline]
     pub fn bytes(&self, rate: Cost, bytes: u64) -> u64 {
         (bytes * self[rate]).div_ceil(1_000)

@@ -1,15 +1,15 @@
-//! A current server processor of the Sapphire Rapids kind under KVM, with current kernels. Left out: tagging by
-//! a certain stepping, kernel version or mitigation: most values are estimates near published ones of other
-//! processors, and say so.
+//! Costs of a Sapphire Rapids server processor under KVM with current kernels. Most values are estimates near
+//! published ones of other processors, as their sources say; no stepping, kernel version or mitigation is
+//! modelled.
 
 use super::row::{Cost, Kind, Row, Unit};
 use crate::exit::Features;
 
-/// All: an interrupt of an assigned device needs no exit, nor does its end.
+/// Virtualization features: interrupts of an assigned device and their end need no exit.
 pub(super) const FEATURES: Features =
     Features { apic_virtualization: true, posted_interrupts: true, x2apic: true };
 
-/// In the order of [`Cost`].
+/// Constants in the order of [`Cost`].
 pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ClockHertz,
@@ -348,7 +348,7 @@ const fn row(
     Row { cost, name, value, unit, range, kind, source }
 }
 
-/// An estimate of so many cycles that no publication stands behind.
+/// Creates an estimate in cycles without a publication behind it.
 const fn seed(cost: Cost, name: &'static str, value: u64, range: (u64, u64)) -> Row {
     row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering seed")
 }

@@ -1,16 +1,16 @@
-//! The Xeon 5500 (Nehalem-EP) at 2.8 GHz under Xen 3.4, with kernels of its time. Left out: everything later
-//! processors do for their guests by themselves.
+//! Costs of the Xeon 5500 (Nehalem-EP) at 2.8 GHz under Xen 3.4 with kernels of its time.
 //!
-//! "engineering seed" is an estimate that no publication stands behind; calibration may move it within its range.
+//! The source "engineering seed" marks an estimate without a publication behind it; calibration may move it
+//! within its range.
 
 use super::row::{Cost, Kind, Row, Unit};
 use crate::exit::Features;
 
-/// None: APIC accesses, interrupts and table writes all exit.
+/// Virtualization features: none, so APIC accesses, interrupts and MSI-X table writes all exit.
 pub(super) const FEATURES: Features =
     Features { apic_virtualization: false, posted_interrupts: false, x2apic: false };
 
-/// In the order of [`Cost`].
+/// Constants in the order of [`Cost`].
 pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ClockHertz,
@@ -381,7 +381,7 @@ const fn row(
     Row { cost, name, value, unit, range, kind, source }
 }
 
-/// An estimate of so many cycles that no publication stands behind.
+/// Creates an estimate in cycles without a publication behind it.
 const fn seed(cost: Cost, name: &'static str, value: u64, range: (u64, u64)) -> Row {
     row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering seed")
 }

@@ -1,24 +1,24 @@
-//! What others observed: values to calibrate on and to compare with, none of which is a cost the model may use.
-//! Left out: published results that the model has to predict.
+//! Published observations to calibrate on and compare with. The model may not use them as costs. Results that
+//! the model has to predict are not here.
 
 use super::row::{Kind, Unit};
 
-/// A published observation.
+/// Published observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// Its name.
+    /// Name of the observation.
     pub name: &'static str,
-    /// Its value.
+    /// Observed value.
     pub value: u64,
-    /// What the value is counted in; thousandths are of one hardware thread unless the name says otherwise.
+    /// Unit of the value; permille are of one hardware thread unless the name says otherwise.
     pub unit: Unit,
-    /// Published or stated.
+    /// Published, or stated in the reproduced paper.
     pub kind: Kind,
-    /// What exactly was observed, and by whom.
+    /// Circumstances of the observation and its source.
     pub source: &'static str,
 }
 
-/// All of them.
+/// All observations.
 pub const OBSERVATIONS: &[Observation] = &[
     stated(
         "msi_dom0_before",
@@ -81,7 +81,7 @@ pub const OBSERVATIONS: &[Observation] = &[
 const AGESEN: &str = "Agesen et al., ATC 2012: VM exit and entry, hardware only";
 const DALL: &str = "Dall et al., ISCA 2016 and ATC 2017: KVM on Sandy Bridge";
 
-/// From Dong et al., HPCA 2010.
+/// Creates an observation stated by Dong et al., HPCA 2010.
 const fn stated(name: &'static str, value: u64, unit: Unit, source: &'static str) -> Observation {
     Observation { name, value, unit, kind: Kind::Stated, source }
 }

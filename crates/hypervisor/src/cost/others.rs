@@ -1,15 +1,15 @@
-//! Processors of other papers: a line for each value of their own. Left out: rows that no experiment on them charges,
-//! which stay those of the table that they began from.
+//! Costs of the processors of the other papers: each lists the values that differ from its base table. Rows
+//! that no experiment on the processor charges keep the base table's values.
 
 use super::row::{Cost, Kind};
 
-/// A constant, its value, where it is believed to lie, its kind, its source.
+/// Constant, value, plausible range, kind and source.
 pub(super) type Value = (Cost, u64, (u64, u64), Kind, &'static str);
 
 const SEED: &str = "engineering seed";
 const RECEIVE: &str = "a part of the 11 K cycles a segment that 2,508 Mb/s take on a Pentium 4 (Menon et al., ATC 2006), at half of its cycles";
 
-/// One core without siblings, a cache of a megabyte, memory at the processor.
+/// Opteron 250: one core without SMT, 1 MB of cache, an on-chip memory controller.
 pub(super) const OPTERON: &[Value] = &[
     (
         Cost::ClockHertz,
@@ -72,12 +72,12 @@ pub(super) const OPTERON: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "what its paper's values were fitted with: all is filled again at each switch",
+        "its paper's values were fitted with a full refill at each switch",
     ),
 ];
 
-/// One processor's share of a machine of its time. Its values are those of the current machine but for the exit of an
-/// interrupt, which the thin hypervisor of the paper handles in its own way.
+/// Skylake-class machine. All values but one are the modern table's: the paper's lightweight hypervisor
+/// handles the exit of an interrupt in its own way.
 pub(super) const SKYLAKE: &[Value] = &[
     (
         Cost::ClockHertz,
@@ -98,7 +98,7 @@ pub(super) const SKYLAKE: &[Value] = &[
 const CORE: &str = "engineering seed: a Core microarchitecture's cycles are near those of its successor";
 const BUS: &str = "engineering seed: memory is behind a front-side bus and a hub, at a clock of 2.0 GHz";
 
-/// Two pairs of cores, each with a cache of its own; memory and devices are behind a hub.
+/// Xeon E5405: two pairs of cores, each with its own cache; memory and devices behind a chipset hub.
 pub(super) const HARPERTOWN: &[Value] = &[
     (
         Cost::ClockHertz,
@@ -156,7 +156,7 @@ pub(super) const HARPERTOWN: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "what its paper's values were fitted with: all is filled again at each switch",
+        "its paper's values were fitted with a full refill at each switch",
     ),
 ];
 
@@ -165,7 +165,7 @@ const NETBURST: &str =
 const RECEIVED: &str =
     "a part of the 11 K cycles a segment that 2,508 Mb/s take natively (Menon et al., ATC 2006)";
 
-/// One core without siblings in use, a small cache, a front-side bus.
+/// Xeon at 2.4 GHz: one core without SMT in use, a small cache, a front-side bus.
 pub(super) const PRESTONIA: &[Value] = &[
     (
         Cost::ClockHertz,
@@ -252,12 +252,12 @@ pub(super) const PRESTONIA: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "what its paper's values were fitted with: all is filled again at each switch",
+        "its paper's values were fitted with a full refill at each switch",
     ),
 ];
 
-/// The server of the paper on quality of direct I/O, which has an IOMMU and a 10 Gb/s card. What we have of the paper does
-/// not name the processor: the values are those of the Xeon 5500, of the same year, but for the back end's.
+/// Server of 2009. Our excerpt of the paper does not name the processor. The values are those of the Xeon
+/// 5500, of the same year, except the back end's.
 pub(super) const SERVER_2009: &[Value] = &[
     (
         Cost::Backend,
@@ -271,9 +271,9 @@ pub(super) const SERVER_2009: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "what its paper's values were fitted with: all is filled again at each switch",
+        "its paper's values were fitted with a full refill at each switch",
     ),
     (Cost::ExitHlt, 4_000, (2_500, 6_000), Kind::Estimate, SEED),
-    (Cost::NestedPaging, 0, (0, 0), Kind::Estimate, "in the prices of its guest's own work"),
-    (Cost::ExitPollution, 0, (0, 0), Kind::Estimate, "in the prices of its guest's own work"),
+    (Cost::NestedPaging, 0, (0, 0), Kind::Estimate, "included in the costs of the guest's own work"),
+    (Cost::ExitPollution, 0, (0, 0), Kind::Estimate, "included in the costs of the guest's own work"),
 ];

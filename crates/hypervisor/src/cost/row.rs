@@ -1,26 +1,26 @@
-//! A constant: what it is, what its value is, where that comes from. Left out: the values.
+//! Constants of a cost table: name, value, unit, range, kind and source.
 
 use core::ops::RangeInclusive;
 
-/// What a value is counted in.
+/// Unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Cycles, each time.
+    /// Cycles per operation.
     Cycles,
-    /// Cycles for 1,000 bytes.
+    /// Cycles per 1,000 bytes.
     CyclesPerKilobyte,
     /// Thousandths.
     Permille,
-    /// A second.
+    /// Events per second.
     Hertz,
-    /// Bits a second.
+    /// Bits per second.
     BitsPerSecond,
-    /// 1,024 bytes.
+    /// Units of 1,024 bytes.
     Kibibytes,
 }
 
 impl Unit {
-    /// What reports call it.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Unit::Cycles => "cycles",
@@ -32,7 +32,8 @@ impl Unit {
         }
     }
 
-    /// Values that can be meant: a clock is from 1 MHz to 100 GHz, nothing takes a thousand million cycles.
+    /// Returns the plausible values: a clock has 1 MHz to 100 GHz, and no operation takes more than 10^9
+    /// cycles.
     pub(crate) const fn range(self) -> RangeInclusive<u64> {
         match self {
             Unit::Cycles => 0..=1_000_000_000,
@@ -44,27 +45,27 @@ impl Unit {
     }
 }
 
-/// How good a value is.
+/// Kind of evidence for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Measured and published by someone else, for this processor or a near one.
+    /// Measured and published by others, for this processor or a similar one.
     Published,
-    /// Stated by the paper that is reproduced.
+    /// Stated by the reproduced paper.
     Stated,
-    /// Follows from published or stated values; the source says how.
+    /// Computed from published or stated values; the source says how.
     Derived,
-    /// An engineer's guess: the source says from what.
+    /// Engineering estimate; the source gives its basis.
     Estimate,
-    /// Found by the lab's calibration.
+    /// Fitted by the lab's calibration.
     Fitted,
-    /// Measured on the machine at hand; the source says how.
+    /// Measured on this machine; the source says how.
     Measured,
     /// Given by the user.
     Given,
 }
 
 impl Kind {
-    /// What reports call it.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Published => "published",
@@ -78,27 +79,28 @@ impl Kind {
     }
 }
 
-/// A constant of a table.
+/// Constant of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Which.
+    /// Constant this row defines.
     pub cost: Cost,
-    /// Its name in files and on command lines.
+    /// Name in files and on command lines.
     pub name: &'static str,
-    /// Its value.
+    /// Value, in `unit`.
     pub value: u64,
-    /// What the value is counted in.
+    /// Unit of the value.
     pub unit: Unit,
-    /// Where it is believed to lie, for calibration and sensitivity; both ends included.
+    /// Plausible range for calibration and sensitivity, both ends included.
     pub range: (u64, u64),
-    /// How good the value is.
+    /// Kind of evidence.
     pub kind: Kind,
-    /// Where it comes from.
+    /// Source of the value.
     pub source: &'static str,
 }
 
 impl Row {
-    /// Values that can be meant: those of its unit, and no thread is faster for a busy sibling.
+    /// Returns the permitted values: those of its unit; SMT contention is at least 1,000, as a busy sibling
+    /// never makes a thread faster.
     pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {
         let range = self.unit.range();
         match self.cost {
@@ -108,85 +110,85 @@ impl Row {
     }
 }
 
-/// A constant that cannot be given that value.
+/// Error of setting a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// No constant has that name.
-    #[error("there is no such constant")]
+    #[error("unknown constant")]
     Unknown,
-    /// The value cannot be meant.
-    #[error("it must be from {least} to {most} {name}", name = unit.name())]
+    /// The value is out of range.
+    #[error("must be from {least} to {most} {name}", name = unit.name())]
     OutOfRange {
-        /// What it is counted in.
+        /// Unit of the bounds.
         unit: Unit,
-        /// The least.
+        /// Smallest permitted value.
         least: u64,
-        /// The most.
+        /// Largest permitted value.
         most: u64,
     },
-    /// An exit would cost less than the processor alone takes for it.
-    #[error("no exit costs less than vm_transition, {least} cycles here")]
+    /// The exit would cost less than the processor's own transition.
+    #[error("below vm_transition ({least} cycles), the least cost of an exit")]
     BelowTransition {
-        /// What the processor takes.
+        /// Cycles of the processor's transition.
         least: u64,
     },
 }
 
-/// Everything that has a price, and the few numbers that go with prices.
+/// Constants of the model: costs of operations, and parameters that go with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Cost {
-    /// The clock.
+    /// Clock frequency.
     ClockHertz,
-    /// Thousandths of a cycle that a cycle of work takes while the sibling thread is busy.
+    /// Thousandths of a cycle per cycle of work while the sibling thread is busy.
     SmtContention,
-    /// The last-level cache of a socket.
+    /// Size of a socket's last-level cache.
     LastLevelCache,
-    /// VM exit and entry, the processor alone.
+    /// VM exit and entry, hardware only.
     VmTransition,
-    /// A physical interrupt while a guest runs: exit, acknowledge, find the owner, entry.
+    /// Physical interrupt while a guest runs: exit, acknowledge, owner lookup, entry.
     ExitExternalInterrupt,
-    /// A write to the EOI register, fetched, decoded and emulated.
+    /// EOI write, with the instruction fetched, decoded and emulated.
     EoiEmulated,
-    /// A write to the EOI register, believed from the exit qualification.
+    /// EOI write, handled by the exit qualification alone.
     EoiFast,
-    /// Fetching and decoding the instruction in addition to the fast path.
+    /// Fetching and decoding the instruction, in addition to [`Cost::EoiFast`].
     EoiFetch,
-    /// Another access to the APIC page, fetched, decoded and emulated.
+    /// Other access to the APIC page, with the instruction fetched, decoded and emulated.
     ExitApicOther,
-    /// A write to an MSI-X table, handled in the hypervisor.
+    /// Write to an MSI-X table, handled in the hypervisor.
     ExitMsixMmio,
-    /// An access to emulated memory that goes to a device model: the hypervisor's part.
+    /// Access to emulated memory forwarded to a device model: the hypervisor's part.
     ExitOtherMmio,
-    /// A device model serving one access, in the service domain's kernel and user space.
+    /// Device model serving one access, in the service domain's kernel and user space.
     DeviceModel,
-    /// A hypercall of a guest on hardware virtualization.
+    /// Hypercall of a hardware-virtualized guest.
     HypercallHvm,
-    /// A guest going idle, and the way back in when it is woken.
+    /// Guest going idle, and its return when woken.
     ExitHlt,
-    /// An exit to inject an interrupt that had to wait.
+    /// Exit to inject an interrupt that had to wait.
     ExitInterruptWindow,
-    /// An access to an intercepted model-specific register.
+    /// Access to an intercepted model-specific register.
     ExitMsr,
-    /// An exit of any other kind.
+    /// Exit of any other kind.
     ExitOther,
-    /// Setting a request in a virtual APIC and injecting it at entry.
+    /// Requesting an interrupt in a virtual APIC and injecting it at entry.
     Injection,
-    /// A timer interrupt of the hypervisor, scheduler included.
+    /// Timer interrupt of the hypervisor, including its scheduler.
     HypervisorTick,
-    /// Putting another virtual CPU on a thread.
+    /// Switching a thread to another virtual CPU.
     SwitchDirect,
-    /// Caches and TLB filled again after that.
+    /// Refilling caches and TLB after a switch.
     SwitchIndirect,
-    /// A hypercall of a paravirtualized guest.
+    /// Hypercall of a paravirtualized guest.
     HypercallPv,
-    /// Sending on an event channel.
+    /// Sending an event on an event channel.
     EventSend,
-    /// In addition, if the receiver's virtual CPU runs on another thread.
+    /// Addition to [`Cost::EventSend`] if the receiver's virtual CPU runs on another thread.
     EventRemote,
-    /// In addition, if the receiver's virtual CPU was blocked.
+    /// Addition to [`Cost::EventSend`] if the receiver's virtual CPU was blocked.
     EventBlocked,
-    /// Entering a paravirtualized guest's event handler, and leaving it.
+    /// Entering and leaving a paravirtualized guest's event handler.
     EventUpcall,
     /// Mapping and unmapping a granted page.
     GrantMapUnmap,
@@ -198,85 +200,87 @@ pub enum Cost {
     CopyWarm,
     /// Copying bytes that are not in the cache.
     CopyCold,
-    /// A packet through the software bridge.
+    /// Forwarding a packet in the software bridge.
     Bridge,
     /// Raising and running a softirq.
     Softirq,
-    /// A packet in a split driver's back end, without copy, bridge, softirq and the physical driver.
+    /// Packet in a split driver's back end, without copy, bridge, softirq and physical driver.
     Backend,
-    /// A packet in a split driver's front end, buffer granting included.
+    /// Packet in a split driver's front end, including grants.
     Frontend,
-    /// In addition to a system call of a 64-bit paravirtualized guest.
+    /// Addition to a system call of a 64-bit paravirtualized guest.
     PvSyscall,
     /// Reading a device register.
     MmioRead,
-    /// Writing a device register; posted.
+    /// Writing a device register (posted).
     MmioWrite,
     /// Taking and leaving an interrupt in a kernel, without its handler.
     InterruptEntry,
-    /// An interrupt handler of a network driver: it schedules a poll.
+    /// Interrupt handler of a network driver, which schedules a poll.
     InterruptHandler,
-    /// A periodic timer interrupt in a kernel.
+    /// Periodic timer interrupt in a kernel.
     GuestTick,
-    /// The service domain's daemons and timers, for each tick.
+    /// Daemons and timers of the service domain, per tick.
     ServiceTick,
     /// Beginning and ending a poll of the receive ring.
     NapiEntry,
-    /// A received packet in the driver.
+    /// Received packet in the driver.
     RxDriver,
-    /// A socket buffer for it.
+    /// Socket buffer of a received packet.
     RxSkb,
-    /// IP and TCP.
+    /// IP and TCP receive processing of a packet.
     RxTcp,
-    /// IP and UDP.
+    /// IP and UDP receive processing of a packet.
     RxUdp,
-    /// In addition, in a kernel that accounts for the memory of datagrams under the socket's lock.
+    /// Addition to [`Cost::RxUdp`] in a kernel that accounts for datagram memory under the socket lock.
     RxUdpAccounting,
-    /// Waking the receiver and its system call.
+    /// Waking the receiver, and its system call.
     RxWake,
-    /// Copying the payload to the program; [`Cost::CopyCold`] if its buffer has left the last-level cache.
+    /// Copying the payload to the program; [`Cost::CopyCold`] applies if the buffer has left the last-level
+    /// cache.
     RxCopy,
     /// Sending a TCP acknowledgement.
     RxAck,
-    /// A program's send, without copy and protocol.
+    /// System call to send, without copy and protocol.
     TxSyscall,
-    /// A buffer handed down through protocol and queue, segmented or not.
+    /// Passing a buffer through protocol and queue, segmented or not.
     TxStack,
-    /// Describing a buffer to the card, and its completion later.
+    /// Describing a buffer to the card, and its later completion.
     TxDriver,
-    /// Changing from one process to another.
+    /// Switching between processes.
     ContextSwitch,
-    /// A request through a kernel's block layer and its driver, and its completion later.
+    /// Request through a kernel's block layer and driver, and its later completion.
     BlockRequest,
-    /// Of 1,000 times that a tickless kernel goes idle or wakes, how often it writes its timer.
+    /// Timer writes per 1,000 times a tickless kernel goes idle or wakes.
     TimerWrites,
-    /// A descriptor that a hypervisor checks and puts on a card's ring for a guest (CDNA).
+    /// Descriptor that the hypervisor checks and enqueues for a guest (CDNA).
     EnqueueCheck,
-    /// A received segment that a front end looks at to merge it with those before it.
+    /// Segment inspected by a front end for merging.
     MergeSegment,
-    /// Finding the machine address of a granted page and holding the page there, without mapping it.
+    /// Looking up and pinning a granted page's machine address without mapping it.
     GrantAddress,
-    /// A segment that software cuts off a long packet: its headers and its buffer.
+    /// Software segmentation, per segment: headers and buffer.
     CutSegment,
-    /// The kernel's TLB entries filled again after a switch that flushed them.
+    /// Refilling the kernel's TLB entries after a switch that flushed them.
     TlbKernel,
-    /// IP and TCP for an acknowledgement without payload.
+    /// IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck,
-    /// Cycles of others on a thread after which a virtual CPU finds nothing of what it left in the core's caches and TLB.
+    /// Cycles of others on a thread after which nothing of a virtual CPU's state is left in the core's caches
+    /// and TLB.
     SwitchDisplacement,
-    /// Thousandths by which a guest's own work takes longer under nested paging.
+    /// Thousandths by which nested paging prolongs a guest's own work.
     NestedPaging,
-    /// What a guest finds gone from the nearest cache and the TLB after an exit.
+    /// Refilling the first-level caches and TLB after an exit.
     ExitPollution,
-    /// Turning an event into an interrupt of a platform device, for a guest on hardware virtualization.
+    /// Converting an event to an interrupt of a platform device, for a hardware-virtualized guest.
     EventConvert,
 }
 
 impl Cost {
-    /// How many there are.
+    /// Number of constants.
     pub const COUNT: usize = Cost::EventConvert as usize + 1;
 
-    /// Prices of whole exits: the processor's transition and what the hypervisor does in between.
+    /// Costs of whole exits: the processor's transition plus the hypervisor's work.
     pub const EXITS: [Cost; 11] = [
         Cost::ExitExternalInterrupt,
         Cost::EoiEmulated,
@@ -291,13 +295,13 @@ impl Cost {
         Cost::ExitOther,
     ];
 
-    /// Why nothing is charged this price, if nothing is: moving it moves no row of any experiment.
+    /// Returns the reason a constant is never charged. Returns `None` if experiments charge it.
     pub const fn uncharged(self) -> Option<&'static str> {
         match self {
-            Cost::VmTransition => Some("no exit may cost less; the price of an exit has it in it"),
-            Cost::ExitInterruptWindow => Some(
-                "it waits for interrupts that come while a handler runs; those of the experiments do not",
-            ),
+            Cost::VmTransition => Some("only a lower bound: the cost of every exit includes it"),
+            Cost::ExitInterruptWindow => {
+                Some("charged for interrupts during a handler, which the experiments do not have")
+            }
             _ => None,
         }
     }

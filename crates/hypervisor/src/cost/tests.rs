@@ -1,11 +1,11 @@
-//! Tables are complete, say where they come from, and can be given other values.
+//! Tests of the cost tables: completeness, sources, and setting values.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
 #[test]
-fn rows_are_in_the_order_of_the_constants_and_names_are_unique() {
+fn rows_are_in_constant_order_with_unique_names() {
     for table in CostTable::all() {
         for (at, row) in table.iter().enumerate() {
             assert_eq!(row.cost as usize, at, "{}", row.name);
@@ -27,7 +27,7 @@ fn every_value_has_a_source_and_lies_in_its_range() {
 }
 
 #[test]
-fn what_the_paper_states_is_not_a_range() {
+fn stated_values_have_a_range_of_one_value() {
     let stated = CostTable::nehalem();
     for row in stated.iter().filter(|row| row.kind == Kind::Stated) {
         assert_eq!((row.value, row.value), row.range, "{}", row.name);
@@ -35,7 +35,7 @@ fn what_the_paper_states_is_not_a_range() {
 }
 
 #[test]
-fn both_tables_name_the_same_constants_in_the_same_units() {
+fn tables_agree_on_names_and_units() {
     let (old, new) = (CostTable::nehalem(), CostTable::modern());
     for (old, new) in old.iter().zip(new.iter()) {
         assert_eq!((old.name, old.unit), (new.name, new.unit));
@@ -43,7 +43,7 @@ fn both_tables_name_the_same_constants_in_the_same_units() {
 }
 
 #[test]
-fn a_constant_is_given_another_value_by_name() {
+fn constant_is_set_by_name() {
     let mut table = CostTable::nehalem();
     table.set("eoi_fast", 3_000).expect("known");
     assert_eq!((table[Cost::EoiFast], table.row(Cost::EoiFast).kind), (3_000, Kind::Given));
@@ -52,7 +52,7 @@ fn a_constant_is_given_another_value_by_name() {
 }
 
 #[test]
-fn a_measured_constant_says_how_it_was_measured() {
+fn measured_constant_records_its_source() {
     let mut table = CostTable::modern();
     table.measure(Cost::CopyWarm, 45, "a stopwatch").expect("in proportion");
     let Row { value, kind, source, .. } = *table.row(Cost::CopyWarm);
@@ -61,7 +61,7 @@ fn a_measured_constant_says_how_it_was_measured() {
 }
 
 #[test]
-fn an_unknown_name_and_an_absurd_value_are_refused() {
+fn unknown_name_or_out_of_range_value_is_rejected() {
     let mut table = CostTable::nehalem();
     assert_eq!(table.set("eoi_slow", 1), Err(SetError::Unknown));
     let refused = table.set("clock_hertz", 0);
@@ -70,7 +70,7 @@ fn an_unknown_name_and_an_absurd_value_are_refused() {
 }
 
 #[test]
-fn a_thread_is_not_faster_for_a_busy_sibling() {
+fn smt_contention_below_1000_is_rejected() {
     let mut table = CostTable::nehalem();
     let refused = table.set("smt_contention", 999);
     assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Permille, least: 1_000, .. })));
@@ -79,7 +79,7 @@ fn a_thread_is_not_faster_for_a_busy_sibling() {
 }
 
 #[test]
-fn no_exit_costs_less_than_the_processors_transition() {
+fn exit_cost_below_the_transition_is_rejected() {
     for mut table in CostTable::all() {
         for cost in Cost::EXITS {
             assert!(table[cost] >= table[Cost::VmTransition], "{} {}", table.name(), table.row(cost).name);
@@ -98,12 +98,12 @@ fn tables_are_found_by_name() {
 }
 
 #[test]
-fn a_cold_copy_of_a_full_frame_costs_1742_cycles() {
+fn cold_copy_of_a_full_frame_costs_1742_cycles() {
     assert_eq!(CostTable::nehalem().bytes(Cost::CopyCold, 1_514), 1_742);
 }
 
 #[test]
-fn a_stock_back_end_packet_adds_up_to_nine_thousand_cycles() {
+fn stock_back_end_packet_costs_9000_cycles() {
     let table = CostTable::nehalem();
     let fixed = [Cost::Backend, Cost::GrantCopy, Cost::Bridge, Cost::Softirq, Cost::RxDriver, Cost::RxSkb];
     let sum: u64 = fixed.iter().map(|cost| table[*cost]).sum();
@@ -112,7 +112,7 @@ fn a_stock_back_end_packet_adds_up_to_nine_thousand_cycles() {
 }
 
 #[test]
-fn a_table_remembers_what_it_and_its_copies_were_asked_for() {
+fn table_and_copies_record_the_constants_read() {
     let mut table = CostTable::nehalem();
     let copy = table.clone();
     table.set("eoi_fast", 3_000).unwrap();

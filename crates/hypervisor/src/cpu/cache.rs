@@ -1,7 +1,7 @@
-//! The last-level cache of a socket, by reuse distance: what was touched is still there if no more than the cache
-//! holds was touched since. Left out: associativity, what devices put there, and the caches of a core.
+//! Model of a socket's last-level cache by reuse distance: a buffer is cached if no more than the cache size
+//! was touched since its last use. Associativity, device writes and a core's own caches are not modelled.
 
-/// A last-level cache, as far as streams of packet buffers go.
+/// Last-level cache, as seen by streams of packet buffers.
 #[derive(Clone, Debug)]
 pub struct LastLevelCache {
     bytes: u64,
@@ -9,33 +9,33 @@ pub struct LastLevelCache {
 }
 
 impl LastLevelCache {
-    /// An empty cache of so many bytes.
+    /// Creates an empty cache of `bytes` bytes.
     pub const fn new(bytes: u64) -> LastLevelCache {
         LastLevelCache { bytes, touched: 0 }
     }
 }
 
-/// How often along a ring the cache is looked at.
+/// Points of a ring at which the touched bytes are sampled.
 const MARKS: usize = 16;
 
-/// A ring of buffers that are touched in turn, again and again.
+/// Ring of buffers touched in turn.
 #[derive(Clone, Debug)]
 pub struct BufferRing {
-    /// Bytes the socket had touched when each part of the ring was touched last.
+    /// Bytes the socket had touched at the last visit of each part of the ring.
     marks: [u64; MARKS],
     slots: u64,
     next: u64,
-    /// What the socket touched between the last two times that the present part was reached.
+    /// Bytes the socket touched between the last two visits of the current part.
     distance: u64,
 }
 
 impl BufferRing {
-    /// A ring of so many buffers (at least one), touched just now.
+    /// Creates a ring of `slots` buffers (at least one), all just touched.
     pub fn new(slots: u32) -> BufferRing {
         BufferRing { marks: [0; MARKS], slots: u64::from(slots).max(1), next: 0, distance: 0 }
     }
 
-    /// Touches the next buffer, which takes `bytes` of the cache: whether it was still there.
+    /// Touches the next buffer, of `bytes` bytes. Returns `true` if it was cached.
     pub fn touch(&mut self, cache: &mut LastLevelCache, bytes: u64) -> bool {
         cache.touched += bytes;
         let part = (self.next * MARKS as u64 / self.slots) as usize;
@@ -56,7 +56,7 @@ mod tests {
 
     const KILOBYTE: u64 = 1_024;
 
-    /// Goes around some rings in turn, and says how often a buffer of the last round was there.
+    /// Touches all rings in turn, and returns the cache hits of the last round.
     fn hits(rings: usize, slots: u32, cache: u64) -> usize {
         let mut cache = LastLevelCache::new(cache);
         let mut rings = std::vec![BufferRing::new(slots); rings];
@@ -73,18 +73,18 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_fits_is_found_again() {
+    fn ring_that_fits_is_cached() {
         assert_eq!(hits(1, 1_024, 8_192 * KILOBYTE), 1_024);
         assert_eq!(hits(4, 1_024, 8_192 * KILOBYTE), 4 * 1_024);
     }
 
     #[test]
-    fn rings_that_do_not_fit_together_push_each_other_out() {
+    fn rings_beyond_the_cache_size_evict_each_other() {
         assert_eq!(hits(5, 1_024, 8_192 * KILOBYTE), 0);
     }
 
     #[test]
-    fn nothing_is_found_in_a_cache_of_nothing() {
+    fn empty_cache_never_hits() {
         assert_eq!(hits(1, 8, 0), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! The machine: the conversation of [`super`] about threads, virtual CPUs and cycles. Left out: the order of
-//! virtual CPUs, which is the scheduler's, and what time does to it (`preemption`).
+//! The machine: threads, virtual CPUs and cycles, driven by the protocol of [`super`]. The scheduler orders
+//! virtual CPUs; `preemption` handles time.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,38 +7,38 @@ use alloc::vec::Vec;
 use sim::{Frequency, Instant, Span};
 
 use super::scheduler::{Policy, RoundRobin, Scheduler, Share};
-use super::step::{Step, Then};
-use super::thread::{Current, Rest, Thread};
+use super::step::{AfterStep, Step};
+use super::thread::{Current, PreemptedStep, Thread};
 use super::{ThreadId, VcpuId};
 use crate::account::{Category, Charge, Ledger, Snapshot};
 use crate::cost::{Cost, CostTable};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// What a machine is made of.
+/// Configuration of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Physical cores.
     pub cores: u16,
-    /// Sibling threads of a core; at least 1.
+    /// Sibling threads per core; at least 1.
     pub threads_per_core: u16,
-    /// The clock of all cores.
+    /// Clock of all cores.
     pub clock: Frequency,
-    /// Thousandths of a cycle that a cycle of work takes while a sibling is busy; at least 1,000.
+    /// Thousandths of a cycle per cycle of work while a sibling is busy; at least 1,000.
     pub contention_permille: u64,
-    /// Cycles to put another virtual CPU on a thread: the hypervisor's work.
+    /// Cycles to switch a thread to another virtual CPU: the hypervisor's work.
     pub switch: u64,
-    /// Cycles it then takes that virtual CPU to find its caches and TLB filled again.
+    /// Cycles a switched virtual CPU takes to refill its caches and TLB.
     pub refill: u64,
-    /// Cycles of others on the thread after which all of that is to be filled again; after fewer, a part. 0: always all.
+    /// Cycles of others on the thread after which the whole refill is due, a part after fewer. 0: always whole.
     pub displacement: u64,
-    /// Thousandths of a cycle that filling takes under nested paging; at least 1,000.
+    /// Thousandths of a cycle per refill cycle under nested paging; at least 1,000.
     pub nested_permille: u64,
-    /// How long a virtual CPU may run while others wait for the thread.
+    /// Longest time a virtual CPU runs while others wait for the thread.
     pub slice: Span,
 }
 
 impl Config {
-    /// Cores as `table` describes them, and turns of 30 ms (Xen's credit scheduler).
+    /// Creates the configuration of a cost table, with slices of 30 ms (Xen's credit scheduler).
     pub fn from_table(table: &CostTable, cores: u16, threads_per_core: u16) -> Config {
         Config {
             cores,
@@ -54,26 +54,26 @@ impl Config {
     }
 }
 
-/// A request to call [`Machine::visit`] for `thread` at `at`.
+/// Request to call [`Machine::visit`] for `thread` at `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Visit {
-    /// Which thread.
+    /// Thread to visit.
     pub thread: ThreadId,
-    /// When.
+    /// Time of the visit.
     pub at: Instant,
 }
 
-/// What a thread does next.
+/// Action of a visited thread.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box for each step would be an allocation")]
 #[must_use]
-pub enum Next {
-    /// Execute this, and give it to [`Machine::finish`].
+pub enum ThreadAction {
+    /// Execute this step and pass it to [`Machine::finish`].
     Run(Step),
-    /// It is still busy.
+    /// The thread is busy; visit it again.
     Later(Visit),
-    /// Nothing until a virtual CPU of it is woken.
+    /// The thread is idle until a virtual CPU of it is woken.
     Idle,
 }
 
@@ -81,7 +81,7 @@ pub enum Next {
 enum State {
     Blocked,
     Ready,
-    /// On its thread; `true` if it was woken since its step began.
+    /// Running on its thread; `true` if it was woken since its step began.
     Running(bool),
 }
 
@@ -90,13 +90,13 @@ pub(super) struct Vcpu {
     domain: DomainId,
     home: ThreadId,
     state: State,
-    /// What is left of a step that was cut.
-    pub(super) rest: Option<Rest>,
-    /// Where it ran last, and how far that thread had come.
-    left: Option<(ThreadId, u64)>,
+    /// Remainder of a preempted step.
+    pub(super) unfinished: Option<PreemptedStep>,
+    /// Thread of its last run, and the cycles worked on that thread by then.
+    last_run: Option<(ThreadId, u64)>,
 }
 
-/// Processors, and what they were spent on.
+/// Processors, and the ledger of their cycles.
 #[derive(Debug)]
 pub struct Machine<S: Scheduler = Policy> {
     pub(super) config: Config,
@@ -108,13 +108,13 @@ pub struct Machine<S: Scheduler = Policy> {
 }
 
 impl Machine {
-    /// A machine with nobody on it but the hypervisor, scheduled round robin.
+    /// Creates a machine with only the hypervisor's domain, scheduled round robin.
     pub fn new(config: Config) -> Machine {
         let slice = config.clock.cycle_at(Instant::ZERO + config.slice);
         Machine::with_scheduler(config, Policy::RoundRobin(RoundRobin::new(slice)))
     }
 
-    /// Lets one virtual CPU go before all others of its thread, if turns are in order; where they are not, its share says.
+    /// Gives a virtual CPU precedence on its thread under round robin. Schedulers with shares ignore it.
     pub fn favour(&mut self, vcpu: VcpuId) {
         if let Policy::RoundRobin(scheduler) = &mut self.scheduler {
             scheduler.favour(vcpu);
@@ -123,7 +123,7 @@ impl Machine {
 }
 
 impl<S: Scheduler> Machine<S> {
-    /// A machine with nobody on it but the hypervisor.
+    /// Creates a machine with only the hypervisor's domain.
     pub fn with_scheduler(mut config: Config, mut scheduler: S) -> Machine<S> {
         config.threads_per_core = config.threads_per_core.max(1);
         config.contention_permille = config.contention_permille.max(super::step::ALONE);
@@ -144,36 +144,34 @@ impl<S: Scheduler> Machine<S> {
         DomainId::new(self.domains.len() as u16 - 1)
     }
 
-    /// Gives `domain` a virtual CPU, pinned to `home`; it is blocked until it is woken.
+    /// Adds a virtual CPU to `domain`, pinned to `home` and blocked.
     ///
     /// # Panics
-    ///
     /// If the machine has no such thread or domain.
     pub fn add_vcpu(&mut self, domain: DomainId, home: ThreadId) -> VcpuId {
         self.add_vcpu_with(domain, home, Share::default())
     }
 
-    /// As [`Machine::add_vcpu`], with a share of its own; `home` is where it begins.
+    /// Adds a virtual CPU with a scheduling share to `domain`, blocked; `home` is its first thread.
     ///
     /// # Panics
-    ///
     /// If the machine has no such thread or domain.
     pub fn add_vcpu_with(&mut self, domain: DomainId, home: ThreadId, share: Share) -> VcpuId {
         assert!(home.index() < self.threads.len(), "no thread {}", home.index());
         assert!(domain.index() < self.domains.len(), "no domain {}", domain.index());
         let vcpu = VcpuId(self.vcpus.len() as u16);
-        self.vcpus.push(Vcpu { domain, home, state: State::Blocked, rest: None, left: None });
+        self.vcpus.push(Vcpu { domain, home, state: State::Blocked, unfinished: None, last_run: None });
         self.scheduler.add_vcpu(home, vcpu, share);
         vcpu
     }
 
-    /// Makes `vcpu` ready, or lets it go on after the step it is in. It may take the thread at once.
+    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a visit if none is outstanding.
     #[must_use]
     pub fn wake(&mut self, vcpu: VcpuId, now: Instant) -> Option<Visit> {
-        let Vcpu { home, state, rest, .. } = &mut self.vcpus[vcpu.index()];
+        let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
         match state {
             State::Ready => {
-                rest.iter_mut().for_each(|rest| rest.then = Then::Continue);
+                unfinished.iter_mut().for_each(|unfinished| unfinished.then = AfterStep::Continue);
                 return None;
             }
             State::Running(woken) => {
@@ -182,65 +180,66 @@ impl<S: Scheduler> Machine<S> {
             }
             State::Blocked => *state = State::Ready,
         }
-        let thread = self.scheduler.place(*home, vcpu, |thread| self.threads[thread.index()].is_idle());
+        let thread =
+            self.scheduler.choose_thread(*home, vcpu, |thread| self.threads[thread.index()].is_idle());
         *home = thread;
         self.scheduler.woken(thread, vcpu);
         let found = &mut self.threads[thread.index()];
-        if matches!(found.current, Some(Current { took: OPEN, .. })) {
+        if matches!(found.current, Some(Current { took: EXECUTING, .. })) {
             return None;
         }
-        if found.expects.is_some() {
-            return self.cut(thread, now);
+        if found.visit_cycle.is_some() {
+            return self.preempt(thread, now);
         }
         let at = self.config.clock.start_of(found.position).max(now);
-        found.expects = Some(self.config.clock.cycle_at(at));
+        found.visit_cycle = Some(self.config.clock.cycle_at(at));
         Some(Visit { thread, at })
     }
 
-    /// What `thread` does at `now`, which is when it asked to be visited.
-    pub fn visit(&mut self, thread: ThreadId, now: Instant) -> Next {
+    /// Returns the action of `thread` at `now`, the time of an outstanding visit.
+    pub fn visit(&mut self, thread: ThreadId, now: Instant) -> ThreadAction {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
-        if self.threads[index].expects != Some(cycle) {
-            return Next::Idle;
+        if self.threads[index].visit_cycle != Some(cycle) {
+            return ThreadAction::Idle;
         }
         if self.threads[index].position > cycle {
-            return Next::Later(self.visit_when_free(thread));
+            return ThreadAction::Later(self.visit_when_free(thread));
         }
-        self.threads[index].expects = None;
+        self.threads[index].visit_cycle = None;
         self.retire(thread);
-        let Some(vcpu) = self.scheduler.pick(thread, cycle) else { return Next::Idle };
+        let Some(vcpu) = self.scheduler.pick(thread, cycle) else { return ThreadAction::Idle };
         self.catch_up(thread, cycle);
         let contended = self.contention(thread, cycle);
-        let Vcpu { domain, state, home, rest, .. } = &mut self.vcpus[vcpu.index()];
+        let Vcpu { domain, state, home, unfinished, .. } = &mut self.vcpus[vcpu.index()];
         (*state, *home) = (State::Running(false), thread);
-        let (domain, rest) = (*domain, rest.take());
+        let (domain, unfinished) = (*domain, unfinished.take());
         let found = &mut self.threads[index];
-        found.current = Some(Current { vcpu, then: Then::Continue, took: OPEN });
+        found.current = Some(Current { vcpu, then: AfterStep::Continue, took: EXECUTING });
         let stretch = found.stretch(contended);
         let mut step = Step::new((thread, vcpu, domain), found.position, stretch, self.config.clock);
-        if found.holds.replace(vcpu) != Some(vcpu) {
+        if found.loaded.replace(vcpu) != Some(vcpu) {
             step.charge(Category::Switch, self.config.switch);
             step.charge(Category::Refill, self.refill(vcpu, thread));
         }
-        match rest {
-            Some(rest) => Next::Later(self.resume(step, rest)),
-            None => Next::Run(step),
+        match unfinished {
+            Some(unfinished) => ThreadAction::Later(self.resume(step, unfinished)),
+            None => ThreadAction::Run(step),
         }
     }
 
-    /// Ends the execution of `step`: the thread is busy for what it charged, and is to be visited after that.
+    /// Ends the execution of `step`: the thread is busy for the charged cycles. Returns the visit after that.
     ///
-    /// A step that charges nothing takes one cycle of kernel time, so that time goes on whatever guests do.
-    pub fn finish(&mut self, mut step: Step, then: Then) -> Visit {
+    /// A step that charges nothing takes one cycle of kernel time, so that time advances whatever guests do.
+    pub fn finish(&mut self, mut step: Step, then: AfterStep) -> Visit {
         if step.charges.is_empty() {
             step.charge(Category::Kernel, 1);
         }
         self.take(step, then, 0)
     }
 
-    /// The thread is busy for what a step charged, and for `more` that was paid for before.
-    pub(super) fn take(&mut self, step: Step, then: Then, more: u64) -> Visit {
+    /// Occupies the thread for a step's charged cycles and `more` cycles charged earlier.
+    pub(super) fn take(&mut self, step: Step, then: AfterStep, more: u64) -> Visit {
         let Step { thread, vcpu, domain, charges, mut stretch, .. } = step;
         stretch.remainder = self.threads[thread.index()].remainder;
         let mut took = more;
@@ -253,15 +252,15 @@ impl<S: Scheduler> Machine<S> {
         found.remainder = stretch.remainder;
         found.position += took;
         (found.worked, found.current) = (found.worked + took, Some(Current { vcpu, then, took }));
-        self.vcpus[vcpu.index()].left = Some((thread, found.worked));
+        self.vcpus[vcpu.index()].last_run = Some((thread, found.worked));
         self.visit_when_free(thread)
     }
 
-    /// What it takes to find caches and TLB filled again on a thread: the more, the longer others ran there since.
+    /// Returns the cycles to refill caches and TLB on a thread, in proportion to what others ran there since.
     fn refill(&self, vcpu: VcpuId, thread: ThreadId) -> u64 {
         let Config { refill, displacement, nested_permille, .. } = self.config;
-        let Vcpu { left, domain, .. } = &self.vcpus[vcpu.index()];
-        let others = left
+        let Vcpu { last_run, domain, .. } = &self.vcpus[vcpu.index()];
+        let others = last_run
             .filter(|(last, _)| *last == thread && displacement > 0)
             .map(|(_, worked)| self.threads[thread.index()].worked.saturating_sub(worked));
         let part = others.map_or(refill, |others| refill * others.min(displacement) / displacement);
@@ -269,10 +268,10 @@ impl<S: Scheduler> Machine<S> {
         if is_nested { part * nested_permille / 1_000 } else { part }
     }
 
-    /// The hypervisor takes `cycles` of `thread` for `domain` at `now`, whatever runs there: a step in progress
-    /// ends that much later, an idle thread is busy that long. Answers when the thread is free.
+    /// Takes `cycles` of `thread` at `now` for the hypervisor's work on behalf of `domain`. A running step
+    /// ends that much later; an idle thread is busy that long. Returns the time the thread is free.
     ///
-    /// No visit is needed: whoever is to run will be woken, or is visited already.
+    /// Needs no visit: a virtual CPU that is to run has one outstanding or is woken.
     pub fn steal(
         &mut self,
         thread: ThreadId,
@@ -294,61 +293,61 @@ impl<S: Scheduler> Machine<S> {
         self.config.clock.start_of(self.threads[thread.index()].position)
     }
 
-    /// The books at `now`, every thread accounted for up to it.
+    /// Returns the accounts at `now`, with every thread accounted for up to it.
     pub fn snapshot(&mut self, now: Instant) -> Snapshot {
         let cycle = self.config.clock.cycle_at(now);
         let threads = 0..self.threads.len() as u16;
         threads.for_each(|thread| self.catch_up(ThreadId(thread), cycle));
-        let rests = self.vcpus.iter().filter_map(|vcpu| vcpu.rest).map(|rest| rest.cycles);
+        let rests = self.vcpus.iter().filter_map(|vcpu| vcpu.unfinished).map(|unfinished| unfinished.cycles);
         let ahead = self.threads.iter().map(|thread| thread.position - cycle).chain(rests).sum();
         Snapshot { ledger: self.ledger.clone(), cycle, ahead, hertz: self.config.clock.hertz() }
     }
 
-    /// Whose step `thread` is in at `now`, if it is in one.
+    /// Returns the virtual CPU whose step runs on `thread` at `now`, if any.
     pub fn running(&self, thread: ThreadId, now: Instant) -> Option<VcpuId> {
         let found = &self.threads[thread.index()];
         let current = found.current.as_ref()?;
-        let over = current.took != OPEN && found.position <= self.config.clock.cycle_at(now);
+        let over = current.took != EXECUTING && found.position <= self.config.clock.cycle_at(now);
         (!over).then_some(current.vcpu)
     }
 
-    /// Whether `vcpu` sleeps: it neither runs nor waits for its turn.
+    /// Returns `true` if `vcpu` neither runs nor is ready.
     ///
-    /// During the step after which it blocks it does not sleep yet.
+    /// A virtual CPU is not blocked yet during the step after which it blocks.
     pub fn is_blocked(&self, vcpu: VcpuId) -> bool {
         self.vcpus[vcpu.index()].state == State::Blocked
     }
 
-    /// The thread `vcpu` runs on, or waits or sleeps on.
+    /// Returns the thread on which `vcpu` runs, waits or sleeps.
     pub fn home(&self, vcpu: VcpuId) -> ThreadId {
         self.vcpus[vcpu.index()].home
     }
 
-    /// The domain of `vcpu`.
+    /// Returns the domain of `vcpu`.
     pub fn domain_of(&self, vcpu: VcpuId) -> DomainId {
         self.vcpus[vcpu.index()].domain
     }
 
-    /// The domains, the hypervisor first; [`DomainId::index`] is the place.
+    /// Returns the domains in the order of [`DomainId::index`]; the hypervisor is first.
     pub fn domains(&self) -> &[Domain] {
         &self.domains
     }
 
-    /// What it is made of.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// How many threads it has.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// Takes the current step off the thread, now that it is over.
+    /// Takes a completed step off the thread.
     fn retire(&mut self, thread: ThreadId) {
         let Some(Current { vcpu, then, took }) = self.threads[thread.index()].current.take() else { return };
         let state = &mut self.vcpus[vcpu.index()].state;
-        if then == Then::Continue || *state == State::Running(true) {
+        if then == AfterStep::Continue || *state == State::Running(true) {
             *state = State::Ready;
             self.scheduler.continues(thread, vcpu, took, false);
         } else {
@@ -367,14 +366,14 @@ impl<S: Scheduler> Machine<S> {
         }
     }
 
-    /// The factor, in thousandths, if a sibling of `thread` is busy in `cycle` or about to be.
+    /// Returns the contention factor (permille) if a sibling of `thread` is busy in `cycle` or about to be.
     #[inline]
     fn contention(&self, thread: ThreadId, cycle: u64) -> Option<u64> {
         let siblings = self.config.threads_per_core;
         let first = thread.0 / siblings * siblings;
         let busy = |sibling: u16| {
             let found = &self.threads[usize::from(sibling)];
-            found.position > cycle || found.goes_on() || self.scheduler.has_ready(ThreadId(sibling))
+            found.position > cycle || found.is_continuing() || self.scheduler.has_ready(ThreadId(sibling))
         };
         let contended = (first..first + siblings).any(|sibling| sibling != thread.0 && busy(sibling));
         contended.then_some(self.config.contention_permille)
@@ -382,19 +381,19 @@ impl<S: Scheduler> Machine<S> {
 
     pub(super) fn visit_when_free(&mut self, thread: ThreadId) -> Visit {
         let found = &mut self.threads[thread.index()];
-        found.expects = Some(found.position);
+        found.visit_cycle = Some(found.position);
         Visit { thread, at: self.config.clock.start_of(found.position) }
     }
 
-    /// Puts who ran back to who waits, in the middle of a step.
-    pub(super) fn put_back(&mut self, thread: ThreadId, vcpu: VcpuId, rest: Rest, ran: u64) {
+    /// Returns a preempted virtual CPU to the scheduler with the remainder of its step.
+    pub(super) fn requeue(&mut self, thread: ThreadId, vcpu: VcpuId, unfinished: PreemptedStep, ran: u64) {
         let found = &mut self.vcpus[vcpu.index()];
         let was_woken = found.state == State::Running(true);
-        let then = if was_woken { Then::Continue } else { rest.then };
-        (found.state, found.rest) = (State::Ready, Some(Rest { then, ..rest }));
+        let then = if was_woken { AfterStep::Continue } else { unfinished.then };
+        (found.state, found.unfinished) = (State::Ready, Some(PreemptedStep { then, ..unfinished }));
         self.scheduler.continues(thread, vcpu, ran, true);
     }
 }
 
-/// In place of what a step took, while it is being executed.
-pub(super) const OPEN: u64 = u64::MAX;
+/// Value of [`Current::took`] while the step is being executed.
+pub(super) const EXECUTING: u64 = u64::MAX;

@@ -1,46 +1,48 @@
-//! The processors: cores of sibling threads, virtual CPUs on threads, and who runs for how long. Left out: what runs, and
-//! frequency changes.
+//! The processors: cores with sibling threads, virtual CPUs on threads, and scheduling. Frequency changes are
+//! not modelled.
 //!
 //! # Run to completion
 //!
-//! A thread runs one step of one virtual CPU at a time. The world that owns the machine executes the step at
-//! its beginning and charges cycles while it does; the thread is then busy for that long. So a step's effects
-//! are seen from its beginning on ([`Step::now`] says how far into it one is, for whoever must be exact), and
-//! steps should be short: a poll, an interrupt handler, a system call.
+//! A thread runs one step of one virtual CPU at a time. The caller executes the step at its beginning and
+//! charges cycles; the thread is then busy for that long. A step's effects are therefore visible from its
+//! beginning ([`Step::now`] gives the exact time within it), and steps should be short: a poll, an interrupt
+//! handler, a system call.
 //!
-//! # The conversation
+//! # Protocol
 //!
-//! The machine has no clock and no events. It asks its world to come by: a [`Visit`] is a thread and an instant,
-//! and the world must call [`Machine::visit`] for that thread at that instant. A thread never has more than one
-//! visit outstanding.
+//! The machine has no clock and no event queue. It asks its caller for visits: a [`Visit`] names a thread and
+//! an instant, and the caller must call [`Machine::visit`] for that thread at that instant. A thread has at
+//! most one outstanding visit.
 //!
-//! 1. [`Machine::wake`] makes a virtual CPU ready; it answers with a visit unless one is outstanding.
-//! 2. [`Machine::visit`] answers [`Next::Run`] with a [`Step`]: execute it, then call [`Machine::finish`]; or
-//!    [`Next::Later`] with another visit: interrupts made the step longer; or [`Next::Idle`].
-//! 3. [`Machine::finish`] says whether the virtual CPU goes on or blocks, and answers with a visit.
-//! 4. [`Machine::steal`] is what happens in between: the hypervisor takes an interrupt on a thread, whatever
+//! 1. [`Machine::wake`] makes a virtual CPU ready, and returns a visit unless one is outstanding.
+//! 2. [`Machine::visit`] returns [`ThreadAction::Run`] with a [`Step`]: execute it, then call
+//!    [`Machine::finish`]. It returns [`ThreadAction::Later`] with another visit if interrupts prolonged the
+//!    step, or [`ThreadAction::Idle`].
+//! 3. [`Machine::finish`] ends the step, after which the virtual CPU continues or blocks, and returns a visit.
+//! 4. [`Machine::steal`] may be called in between: the hypervisor takes an interrupt on a thread, whatever
 //!    runs there.
 //!
-//! A virtual CPU that is woken while its step runs does not block at the end of it: no wake-up is lost.
+//! A virtual CPU woken while its step runs does not block at the end of the step, so no wake-up is lost.
 //!
 //! # Time and preemption
 //!
-//! A scheduler that measures time says when it wants to be told of it ([`Machine::due`]), and the world calls
-//! [`Machine::time`] then. It may have a step cut: the virtual CPU waits its turn and does the rest of the step later. Its
-//! domain has paid for all of it, so the rest counts as ahead of the clock until it is done. What the step did, it did at
-//! its beginning; a program that must know when its work is over looks at the beginning of its next step.
+//! A scheduler that measures time returns its next deadline ([`Machine::due`]), at which the caller calls
+//! [`Machine::run_scheduler`]. The scheduler may preempt a step: the virtual CPU waits and runs the rest of
+//! the step later. Its domain is charged for the whole step at the start, so the rest counts as ahead of the
+//! clock. The step's effects also happened at its start: a program that needs the completion time reads it in
+//! its next step.
 //!
 //! # Contention
 //!
-//! If, when a step (or stolen work) begins, a sibling thread is busy or has something ready, every cycle of
-//! work takes `contention_permille` thousandths of a cycle. The state at the beginning counts for all of it:
-//! when steps of the two threads begin independently of each other that is right on average, and it makes no
-//! step depend on later ones. Remainders are carried by the thread, so nothing is lost.
+//! If a sibling thread is busy or has a ready virtual CPU when a step or stolen work begins, every cycle of
+//! work takes `contention_permille` thousandths of a cycle. The state at the beginning counts for the whole
+//! step. That is right on average if the threads' steps begin independently, and it keeps a step independent
+//! of later ones. Each thread carries the remainder, so no cycle is lost.
 //!
-//! # Time
+//! # Clock
 //!
-//! Threads count in cycles of one clock since the beginning, and instants are converted at the seam, so
-//! accounting is exact; see [`sim::Frequency`].
+//! Threads count cycles of one clock from zero, and instants are converted at the interface, so accounting is
+//! exact ([`sim::Frequency`]).
 
 pub mod cache;
 pub mod machine;
@@ -52,32 +54,32 @@ mod tests;
 mod thread;
 
 pub use cache::{BufferRing, LastLevelCache};
-pub use machine::{Config, Machine, Next, Visit};
+pub use machine::{Config, Machine, ThreadAction, Visit};
 pub use scheduler::{Clocks, Credit, Policy, Priority, RoundRobin, Scheduler, Share};
-pub use step::{Step, Then};
+pub use step::{AfterStep, Step};
 
-/// A hardware thread: thread `s` of core `c` has the number `c * threads_per_core + s`.
+/// Hardware thread; thread `s` of core `c` has the index `c * threads_per_core + s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(u16);
 
-/// A virtual CPU, in the order they were added to the machine.
+/// Virtual CPU, by order of addition to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VcpuId(u16);
 
 impl ThreadId {
-    /// Thread number `index`; the machine may have fewer.
+    /// Creates the id of thread `index`, which the machine may not have.
     pub const fn new(index: u16) -> ThreadId {
         ThreadId(index)
     }
 
-    /// Its number.
+    /// Returns the index.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl VcpuId {
-    /// Its number.
+    /// Returns the index.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

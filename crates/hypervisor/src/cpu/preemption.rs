@@ -1,68 +1,73 @@
-//! Time, and steps that are cut for somebody who goes first. Left out: who goes first, which is the scheduler's.
+//! Scheduler time, and steps preempted by the scheduler.
 
 use alloc::vec::Vec;
 
 use sim::Instant;
 
 use super::ThreadId;
-use super::machine::{Machine, OPEN, Visit};
+use super::machine::{EXECUTING, Machine, Visit};
 use super::scheduler::Scheduler;
 use super::step::Step;
-use super::thread::{Current, Rest};
+use super::thread::{Current, PreemptedStep};
 
 impl<S: Scheduler> Machine<S> {
-    /// When [`Machine::time`] is to be called next; never, if the scheduler measures no time.
+    /// Returns the time of the next [`Machine::run_scheduler`] call. Returns `None` if the scheduler measures
+    /// no time.
     #[inline]
     pub fn due(&self) -> Option<Instant> {
         self.scheduler.due().map(|cycle| self.config.clock.start_of(cycle))
     }
 
-    /// It is `now`: the scheduler's clocks go on. Which threads are to be visited for it.
+    /// Advances the scheduler's clocks to `now`. Returns visits of the threads whose schedule changed.
     #[must_use]
-    pub fn time(&mut self, now: Instant) -> Vec<Visit> {
+    pub fn run_scheduler(&mut self, now: Instant) -> Vec<Visit> {
         let cycle = self.config.clock.cycle_at(now);
         let (threads, scheduler) = (&self.threads, &mut self.scheduler);
-        scheduler.time(cycle, |thread| {
+        scheduler.advance(cycle, |thread| {
             let found = &threads[thread.index()];
-            found.current.filter(|current| current.took == OPEN || found.position > cycle).map(|it| it.vcpu)
+            found
+                .current
+                .filter(|current| current.took == EXECUTING || found.position > cycle)
+                .map(|it| it.vcpu)
         });
         let all = (0..self.threads.len() as u16).map(ThreadId);
-        all.filter_map(|thread| self.look(thread, now)).collect()
+        all.filter_map(|thread| self.reschedule(thread, now)).collect()
     }
 
-    /// A thread that has something better to do than before.
-    fn look(&mut self, thread: ThreadId, now: Instant) -> Option<Visit> {
+    /// Returns a visit if the thread has to run something else: preempts its step, or wakes it to take work
+    /// from another thread.
+    fn reschedule(&mut self, thread: ThreadId, now: Instant) -> Option<Visit> {
         if !self.threads[thread.index()].is_idle() {
-            return self.cut(thread, now);
+            return self.preempt(thread, now);
         }
         if !self.scheduler.could_steal(thread) {
             return None;
         }
         let found = &mut self.threads[thread.index()];
         let at = self.config.clock.start_of(found.position).max(now);
-        found.expects = Some(self.config.clock.cycle_at(at));
+        found.visit_cycle = Some(self.config.clock.cycle_at(at));
         Some(Visit { thread, at })
     }
 
-    /// Cuts the step that runs on a thread, if somebody else is to run: when the thread is to be visited for that. What
-    /// was stolen from the thread is done first.
-    pub(super) fn cut(&mut self, thread: ThreadId, now: Instant) -> Option<Visit> {
+    /// Preempts the step running on a thread if the scheduler demands it. Returns the visit at which the next
+    /// one runs, after work stolen from the thread.
+    pub(super) fn preempt(&mut self, thread: ThreadId, now: Instant) -> Option<Visit> {
         let cycle = self.config.clock.cycle_at(now);
         let found = &mut self.threads[thread.index()];
-        let Current { vcpu, then, took } = found.current.filter(|current| current.took != OPEN)?;
+        let Current { vcpu, then, took } = found.current.filter(|current| current.took != EXECUTING)?;
         let left = found.position.checked_sub(cycle).filter(|left| *left > 0)?.min(took);
-        if !self.scheduler.cuts(thread, vcpu) {
+        if !self.scheduler.preempts(thread, vcpu) {
             return None;
         }
         found.position -= left;
         found.current = None;
-        self.put_back(thread, vcpu, Rest { cycles: left, then }, took - left);
+        self.requeue(thread, vcpu, PreemptedStep { cycles: left, then }, took - left);
         let visit = self.visit_when_free(thread);
         Some(Visit { at: visit.at.max(now), ..visit })
     }
 
-    /// Goes on with what is left of a step; `step` has what it takes to get there.
-    pub(super) fn resume(&mut self, step: Step, rest: Rest) -> Visit {
-        self.take(step, rest.then, rest.cycles)
+    /// Resumes the rest of a preempted step; `step` has the cycles of the switch.
+    pub(super) fn resume(&mut self, step: Step, unfinished: PreemptedStep) -> Visit {
+        self.take(step, unfinished.then, unfinished.cycles)
     }
 }

@@ -1,5 +1,5 @@
-//! A step: one virtual CPU's turn on a thread, and the sink for what it costs. Left out: how long that keeps the
-//! thread, which the machine works out at the end.
+//! A step: one virtual CPU's turn on a thread, and the sink for its charges. The machine computes its
+//! duration at the end.
 
 use sim::{Frequency, Instant};
 
@@ -7,16 +7,16 @@ use super::{ThreadId, VcpuId};
 use crate::account::{Category, Charge, Charges};
 use crate::domain::DomainId;
 
-/// What a virtual CPU does after a step.
+/// State of a virtual CPU after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// It has more to do.
+pub enum AfterStep {
+    /// Ready: it has more to do.
     Continue,
-    /// It sleeps until it is woken.
+    /// Blocked until it is woken.
     Block,
 }
 
-/// A step in execution. Give it back with [`super::Machine::finish`].
+/// Step being executed. Return it with [`super::Machine::finish`].
 #[derive(Debug)]
 #[must_use]
 pub struct Step {
@@ -25,7 +25,7 @@ pub struct Step {
     pub(super) domain: DomainId,
     pub(super) charges: Charges,
     pub(super) stretch: Stretch,
-    /// The cycle it began in.
+    /// Cycle in which the step began.
     start: u64,
     clock: Frequency,
 }
@@ -40,38 +40,38 @@ impl Step {
         Step { thread, vcpu, domain, charges: Charges::default(), stretch, start, clock }
     }
 
-    /// Where it runs.
+    /// Returns the thread of the step.
     pub fn thread(&self) -> ThreadId {
         self.thread
     }
 
-    /// Who runs.
+    /// Returns the virtual CPU that runs.
     pub fn vcpu(&self) -> VcpuId {
         self.vcpu
     }
 
-    /// Whose virtual CPU it is, and who pays.
+    /// Returns the virtual CPU's domain, which is charged.
     pub fn domain(&self) -> DomainId {
         self.domain
     }
 
-    /// What was charged so far: work, before contention.
+    /// Returns the work charged so far, before contention.
     pub fn charges(&self) -> &Charges {
         &self.charges
     }
 
-    /// When it began.
+    /// Returns the time the step began.
     pub fn began(&self) -> Instant {
         self.clock.start_of(self.start)
     }
 
-    /// How far it has come: its beginning, and what was charged since, with contention.
+    /// Returns the current time within the step: its beginning plus the charged work with contention.
     pub fn now(&self) -> Instant {
         let mut stretch = self.stretch;
         self.clock.start_of(self.start.saturating_add(stretch.apply(self.charges.total())))
     }
 
-    /// Whether the core is shared: a sibling thread was busy when it began.
+    /// Returns `true` if a sibling thread was busy when the step began.
     pub fn is_contended(&self) -> bool {
         self.stretch.permille > ALONE
     }
@@ -84,19 +84,20 @@ impl Charge for Step {
     }
 }
 
-/// The factor of a thread that has its core to itself.
+/// Contention factor of a thread without a busy sibling, in thousandths.
 pub(super) const ALONE: u64 = 1_000;
 
-/// Work to time, in thousandths, with the remainder kept: the parts of a step take exactly as long as the whole.
+/// Conversion of work to time in thousandths, with the remainder kept, so that the parts of a step take as
+/// long as the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) permille: u64,
-    /// Below a thousand.
+    /// Remainder in thousandths of a cycle, below 1,000.
     pub(super) remainder: u64,
 }
 
 impl Stretch {
-    /// Cycles that `work` takes.
+    /// Returns the cycles that `work` takes.
     #[inline]
     pub(super) fn apply(&mut self, work: u64) -> u64 {
         if self.permille == ALONE {

@@ -1,17 +1,18 @@
-//! Arithmetic and logic with flags (SDM volume 1, appendix A). Left out: shifts, multiplication, division.
+//! Arithmetic and logic operations with flags (SDM volume 1, appendix A). Shifts, multiplication and division
+//! are not emulated.
 
 use super::cpu::{AF, CF, OF, PF, SF, ZF, mask};
 use iced_x86::Mnemonic;
 
-/// All flags that are computed here.
+/// Flags computed here.
 pub const FLAGS: u64 = CF | PF | AF | ZF | SF | OF;
 
-/// An operation on two values.
+/// Operation on two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     kind: Kind,
-    /// The result is written; comparisons leave it.
-    pub keeps: bool,
+    /// The result is written; comparisons discard it.
+    pub writes_result: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +25,10 @@ enum Kind {
 }
 
 impl Operation {
-    /// The operation of an instruction with two operands.
+    /// Returns the operation of an instruction with two operands.
     #[must_use]
     pub fn of(mnemonic: Mnemonic) -> Option<Self> {
-        let (kind, keeps) = match mnemonic {
+        let (kind, writes_result) = match mnemonic {
             Mnemonic::Add => (Kind::Add { carry: false }, true),
             Mnemonic::Adc => (Kind::Add { carry: true }, true),
             Mnemonic::Sub => (Kind::Subtract { borrow: false }, true),
@@ -39,10 +40,10 @@ impl Operation {
             Mnemonic::Xor => (Kind::Xor, true),
             _ => return None,
         };
-        Some(Self { kind, keeps })
+        Some(Self { kind, writes_result })
     }
 
-    /// The result of `bytes` bytes, and the flags after `flags`.
+    /// Returns the result of an operation on `bytes` bytes, and the flags after `flags`.
     #[must_use]
     pub fn apply(self, a: u64, b: u64, bytes: usize, flags: u64) -> (u64, u64) {
         let (a, b, all) = (a & mask(bytes), b & mask(bytes), u128::from(mask(bytes)));
@@ -79,11 +80,11 @@ impl Operation {
     }
 }
 
-/// An operation on one value: the result, and the flags after `flags`.
+/// Performs an operation on one value. Returns the result and the flags after `flags`.
 #[must_use]
 pub fn unary(mnemonic: Mnemonic, value: u64, bytes: usize, flags: u64) -> Option<(u64, u64)> {
-    let apply = |kind, a, b| Operation { kind, keeps: true }.apply(a, b, bytes, flags);
-    // INC and DEC leave the carry flag.
+    let apply = |kind, a, b| Operation { kind, writes_result: true }.apply(a, b, bytes, flags);
+    // INC and DEC do not change the carry flag.
     let keep_carry = |(result, after): (u64, u64)| (result, after & !CF | flags & CF);
     match mnemonic {
         Mnemonic::Not => Some((!value & mask(bytes), flags)),

@@ -1,150 +1,150 @@
-//! The exit for an access to the APIC's page, and three ways to handle it (opt. 2 of "High Performance Network
-//! Virtualization with SR-IOV", HPCA 2010). Left out: the exit itself and its price.
+//! Handles APIC-access exits by one of three policies (optimisation 2 of "High Performance Network
+//! Virtualization with SR-IOV", HPCA 2010).
 
 use super::execute::Execution;
 use super::fetch::fetch;
 use super::memory::GuestMemory;
-use super::{Cpu, Trap, Work};
-use crate::lapic::{Lapic, Write, registers::EOI};
+use super::{Cpu, EmulationWork, Trap};
+use crate::lapic::{Lapic, WriteEffect, registers::EOI};
 use iced_x86::{Mnemonic, OpKind};
 use sim::Instant;
 
-/// How an end of interrupt is handled.
+/// Policy for end-of-interrupt writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
-    /// Believe the exit: a write at the EOI register is an EOI, and RIP moves on by the instruction's length.
-    /// What else the instruction does is lost: RDI, RSI and RCX of a string instruction.
+pub enum EoiPolicy {
+    /// Trust the exit: a write at the EOI register is an EOI, and RIP advances by the instruction's length.
+    /// Other effects of the instruction are lost: RDI, RSI and RCX of a string instruction.
     Fast,
-    /// Fetch the instruction and take the short way if it is a plain move.
+    /// Fetch the instruction, and take the fast path if it is a plain move.
     FastChecked,
-    /// Fetch, decode and carry out every instruction.
+    /// Fetch, decode and emulate every instruction.
     Emulate,
 }
 
-/// What the access was (SDM volume 3, exit qualification for APIC-access exits).
+/// Access type (SDM volume 3, exit qualification for APIC-access exits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// A linear read by an instruction.
+pub enum AccessKind {
+    /// Linear read by an instruction.
     Read,
-    /// A linear write by an instruction.
+    /// Linear write by an instruction.
     Write,
-    /// An instruction fetch.
+    /// Instruction fetch.
     Fetch,
-    /// The delivery of an event, or a guest-physical access: no instruction's own data.
+    /// Event delivery or guest-physical access; not an instruction's own data access.
     Other,
 }
 
-/// An APIC-access exit.
+/// APIC-access exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApicAccess {
-    /// Where in the page, 0 to FFFh.
+    /// Offset in the page, 0 to FFFh.
     pub offset: u16,
-    /// What for.
-    pub access: Access,
-    /// Bytes of the instruction, from the exit's VM-exit instruction length.
+    /// Access type.
+    pub access: AccessKind,
+    /// Bytes of the instruction, from the VM-exit instruction length.
     pub length: u8,
 }
 
 impl ApicAccess {
-    /// Reads the exit qualification: offset in bits 11:0, access type in bits 15:12.
+    /// Decodes the exit qualification: offset in bits 11:0, access type in bits 15:12.
     #[must_use]
     pub fn new(qualification: u64, length: u8) -> Self {
         let access = match qualification >> 12 & 15 {
-            0 => Access::Read,
-            1 => Access::Write,
-            2 => Access::Fetch,
-            _ => Access::Other,
+            0 => AccessKind::Read,
+            1 => AccessKind::Write,
+            2 => AccessKind::Fetch,
+            _ => AccessKind::Other,
         };
         Self { offset: (qualification & 0xfff) as u16, access, length }
     }
 
-    /// Whether it is a linear write at the EOI register.
+    /// Returns `true` for a linear write at the EOI register.
     #[must_use]
     pub fn is_eoi(self) -> bool {
-        self.access == Access::Write && self.offset == EOI
+        self.access == AccessKind::Write && self.offset == EOI
     }
 }
 
-/// What an instruction may touch.
+/// Guest state an instruction may access.
 #[derive(Debug)]
-pub struct Guest<'a, M> {
-    /// The guest's memory.
+pub struct GuestContext<'a, M> {
+    /// Guest physical memory.
     pub memory: &'a mut M,
-    /// The vCPU's APIC.
+    /// APIC of the vCPU.
     pub lapic: &'a mut Lapic,
-    /// The physical address of the APIC's page.
+    /// Physical address of the APIC page.
     pub apic_page: u64,
-    /// The time.
+    /// Current time.
     pub now: Instant,
 }
 
-impl<M> Guest<'_, M> {
-    /// The offset of an address in the APIC's page.
+impl<M> GuestContext<'_, M> {
+    /// Returns the offset of an address in the APIC page.
     pub(super) fn apic_offset(&self, address: u64) -> Option<u16> {
         (address >> 12 == self.apic_page >> 12).then_some((address & 0xfff) as u16)
     }
 }
 
-/// Which way was taken.
+/// Path by which an exit was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// EOI from the exit's own words.
+pub enum HandlingPath {
+    /// EOI by the exit qualification alone.
     Fast,
-    /// EOI after a look at the instruction.
+    /// EOI after checking the instruction.
     Checked,
-    /// The instruction was carried out, or trapped.
+    /// The instruction was emulated, or trapped.
     Emulated,
 }
 
-/// What the APIC saw.
+/// Effect of an instruction on the APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// Nothing: the instruction did not touch it after all.
+pub enum ApicEffect {
+    /// No access: the instruction did not touch the APIC page.
     None,
-    /// Reads only.
+    /// Only reads.
     Read,
-    /// A write, and what it did.
-    Write(Write),
+    /// Write with this effect.
+    Write(WriteEffect),
 }
 
-/// How an exit was handled.
+/// Outcome of an exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handled {
-    /// Which way.
-    pub how: How,
-    /// What it took.
-    pub work: Work,
-    /// What it did, or what is injected into the guest.
-    pub result: Result<Effect, Trap>,
+pub struct ExitOutcome {
+    /// Path taken.
+    pub how: HandlingPath,
+    /// Work of fetching and emulating.
+    pub work: EmulationWork,
+    /// Effect on the APIC, or the trap to inject.
+    pub result: Result<ApicEffect, Trap>,
 }
 
-/// Handles an APIC-access exit. RIP and registers are changed unless the result is a trap; a repeated string
-/// instruction does one element and exits again for the next.
+/// Handles an APIC-access exit. Advances RIP and changes registers unless the result is a trap. A repeated
+/// string instruction executes one element and exits again for the next.
 pub fn apic_access<M: GuestMemory>(
-    policy: Policy,
+    policy: EoiPolicy,
     exit: ApicAccess,
     cpu: &mut Cpu,
-    guest: Guest<'_, M>,
-) -> Handled {
-    let mut work = Work::default();
-    if policy == Policy::Fast && exit.is_eoi() {
+    guest: GuestContext<'_, M>,
+) -> ExitOutcome {
+    let mut work = EmulationWork::default();
+    if policy == EoiPolicy::Fast && exit.is_eoi() {
         cpu.rip = cpu.rip.wrapping_add(exit.length.into());
-        return Handled { how: How::Fast, work, result: Ok(end(guest.lapic, guest.now)) };
+        return ExitOutcome { how: HandlingPath::Fast, work, result: Ok(end(guest.lapic, guest.now)) };
     }
     let instruction = match fetch(guest.memory, cpu, &mut work) {
         Ok(instruction) => instruction,
-        Err(trap) => return Handled { how: How::Emulated, work, result: Err(trap) },
+        Err(trap) => return ExitOutcome { how: HandlingPath::Emulated, work, result: Err(trap) },
     };
     let plain = instruction.mnemonic() == Mnemonic::Mov && instruction.op0_kind() == OpKind::Memory;
-    if policy == Policy::FastChecked && exit.is_eoi() && plain {
+    if policy == EoiPolicy::FastChecked && exit.is_eoi() && plain {
         cpu.rip = instruction.next_ip();
-        return Handled { how: How::Checked, work, result: Ok(end(guest.lapic, guest.now)) };
+        return ExitOutcome { how: HandlingPath::Checked, work, result: Ok(end(guest.lapic, guest.now)) };
     }
-    let execution = Execution { guest, cpu, instruction, work: &mut work, effect: Effect::None };
+    let execution = Execution { guest, cpu, instruction, work: &mut work, effect: ApicEffect::None };
     let result = execution.run();
-    Handled { how: How::Emulated, work, result }
+    ExitOutcome { how: HandlingPath::Emulated, work, result }
 }
 
-fn end(lapic: &mut Lapic, now: Instant) -> Effect {
-    Effect::Write(lapic.write(now, EOI, 0))
+fn end(lapic: &mut Lapic, now: Instant) -> ApicEffect {
+    ApicEffect::Write(lapic.write(now, EOI, 0))
 }

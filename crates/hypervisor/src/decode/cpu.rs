@@ -1,5 +1,5 @@
-//! The registers of a vCPU that an emulated instruction reads and writes. Left out: vector registers, segments
-//! other than the bases of FS and GS.
+//! Registers of a vCPU that emulated instructions read and write. Vector registers and segment bases other
+//! than FS and GS are not supported.
 
 use super::Trap;
 use iced_x86::Register;
@@ -19,29 +19,29 @@ pub const DF: u64 = 1 << 10;
 /// Overflow flag.
 pub const OF: u64 = 1 << 11;
 
-/// RAX's place among the registers.
+/// Index of RAX in [`Cpu::registers`].
 pub const RAX: usize = 0;
-/// RCX's place.
+/// Index of RCX in [`Cpu::registers`].
 pub const RCX: usize = 1;
-/// RSI's place.
+/// Index of RSI in [`Cpu::registers`].
 pub const RSI: usize = 6;
-/// RDI's place.
+/// Index of RDI in [`Cpu::registers`].
 pub const RDI: usize = 7;
 
-/// A vCPU in 64-bit mode.
+/// Registers of a vCPU in 64-bit mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cpu {
     /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
     pub registers: [u64; 16],
-    /// The next instruction.
+    /// Address of the next instruction.
     pub rip: u64,
-    /// The flags.
+    /// RFLAGS.
     pub flags: u64,
-    /// Where FS and GS begin.
+    /// Base addresses of FS and GS.
     pub bases: [u64; 2],
-    /// The page tables.
+    /// CR3: address of the page tables.
     pub cr3: u64,
-    /// User code runs (CPL 3).
+    /// User code is running (CPL 3).
     pub user: bool,
 }
 
@@ -51,7 +51,7 @@ impl Cpu {
     /// # Errors
     /// [`Trap::Undefined`] for other registers.
     pub(super) fn get(&self, register: Register) -> Result<u64, Trap> {
-        let value = self.registers[place(register)?];
+        let value = self.registers[register_index(register)?];
         let shifted = if is_high_byte(register) { value >> 8 } else { value };
         Ok(shifted & mask(register.size()))
     }
@@ -61,14 +61,14 @@ impl Cpu {
     /// # Errors
     /// [`Trap::Undefined`] for other registers.
     pub(super) fn set(&mut self, register: Register, value: u64) -> Result<(), Trap> {
-        let whole = &mut self.registers[place(register)?];
+        let whole = &mut self.registers[register_index(register)?];
         let shift = if is_high_byte(register) { 8 } else { 0 };
         let kept = if register.size() >= 4 { 0 } else { !(mask(register.size()) << shift) };
         *whole = *whole & kept | (value & mask(register.size())) << shift;
         Ok(())
     }
 
-    /// Where a segment begins, or what a register of an address holds.
+    /// Returns a segment's base, or the value of a register in an address.
     pub(super) fn address_part(&self, register: Register) -> Option<u64> {
         match register {
             Register::FS => Some(self.bases[0]),
@@ -79,12 +79,12 @@ impl Cpu {
     }
 }
 
-/// The bits of a value of 1 to 8 bytes.
+/// Returns the mask of a value of 1 to 8 bytes.
 pub(super) fn mask(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
 }
 
-fn place(register: Register) -> Result<usize, Trap> {
+fn register_index(register: Register) -> Result<usize, Trap> {
     if register.is_gpr() { Ok(register.full_register().number() % 16) } else { Err(Trap::Undefined) }
 }
 

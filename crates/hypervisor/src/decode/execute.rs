@@ -1,29 +1,29 @@
-//! Carries out an instruction that may touch the APIC's page. Data moves, exchanges, string moves, logic and
-//! addition: what compilers and kernels use on device memory. Left out: everything else, which traps.
+//! Emulates instructions that access the APIC page: data moves, exchanges, string moves, logic and addition,
+//! which compilers and kernels use on device memory. Every other instruction traps.
 
 use super::alu::{Operation, unary};
-use super::apic_access::{Effect, Guest};
+use super::apic_access::{ApicEffect, GuestContext};
 use super::cpu::{DF, RCX, RDI, RSI, mask};
 use super::memory::GuestMemory;
 use super::paging::{Intent, is_canonical, walk};
-use super::{Cpu, Trap, Work};
+use super::{Cpu, EmulationWork, Trap};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// An instruction being carried out.
+/// Instruction being emulated.
 pub(super) struct Execution<'a, M> {
-    pub(super) guest: Guest<'a, M>,
+    pub(super) guest: GuestContext<'a, M>,
     pub(super) cpu: &'a mut Cpu,
     pub(super) instruction: Instruction,
-    pub(super) work: &'a mut Work,
-    pub(super) effect: Effect,
+    pub(super) work: &'a mut EmulationWork,
+    pub(super) effect: ApicEffect,
 }
 
 impl<M: GuestMemory> Execution<'_, M> {
-    /// Carries it out, one element of it if it repeats, and moves RIP on when it is done.
-    pub(super) fn run(mut self) -> Result<Effect, Trap> {
+    /// Emulates the instruction, or one element of it if it repeats, and advances RIP when it is complete.
+    pub(super) fn run(mut self) -> Result<ApicEffect, Trap> {
         let done = if self.instruction.is_string_instruction() {
             self.string()?
         } else {
@@ -50,7 +50,7 @@ impl<M: GuestMemory> Execution<'_, M> {
             }
             Mnemonic::Xchg => {
                 let values = [self.operand(0)?, self.operand(1)?];
-                // Memory first: it may fault. It is operand 0 where there is any.
+                // Memory first, as it may fault: a memory operand is operand 0.
                 self.set_operand(0, values[1])?;
                 self.set_operand(1, values[0])
             }
@@ -69,15 +69,15 @@ impl<M: GuestMemory> Execution<'_, M> {
             Some(operation) => operation.apply(value, self.operand(1)?, bytes, self.cpu.flags),
             None => unary(mnemonic, value, bytes, self.cpu.flags).ok_or(Trap::Undefined)?,
         };
-        if operation.is_none_or(|operation| operation.keeps) {
+        if operation.is_none_or(|operation| operation.writes_result) {
             self.set_operand(0, result)?;
         }
         self.cpu.flags = flags;
         Ok(())
     }
 
-    /// One element of STOS, MOVS or LODS: whether the instruction is done. The next element of a repeated one
-    /// is another run, so that no guest can keep the hypervisor busy.
+    /// Emulates one element of STOS, MOVS or LODS. Returns `true` if the instruction is complete. Each
+    /// element of a repeated one is a run of its own, so that a guest cannot occupy the hypervisor.
     fn string(&mut self) -> Result<bool, Trap> {
         let repeats = self.instruction.has_rep_prefix() || self.instruction.has_repne_prefix();
         if repeats && self.cpu.registers[RCX] == 0 {
@@ -105,7 +105,7 @@ impl<M: GuestMemory> Execution<'_, M> {
         self.instruction.op_kind(0) == OpKind::Register
     }
 
-    /// The size of an operand.
+    /// Returns the size of an operand in bytes.
     fn bytes(&self, operand: u32) -> usize {
         match self.instruction.op_kind(operand) {
             OpKind::Register => self.instruction.op_register(operand).size(),
@@ -175,31 +175,31 @@ impl<M: GuestMemory> Execution<'_, M> {
         Ok(walk.result?)
     }
 
-    /// Registers have 4 bytes (SDM volume 3, 10.4.1). Parts of them are read and written too, as systems do
-    /// that rely on it; accesses of 8 bytes or across registers have no meaning.
+    /// APIC registers have 4 bytes (SDM volume 3, 10.4.1). Accesses to parts of them are allowed, as
+    /// operating systems rely on it; accesses of 8 bytes or across registers trap.
     fn apic_read(&mut self, offset: u16, bytes: usize) -> Result<u64, Trap> {
-        let (register, lane) = split(offset, bytes)?;
+        let (register, lane) = register_and_lane(offset, bytes)?;
         let value = self.guest.lapic.read(self.guest.now, register);
-        if self.effect == Effect::None {
-            self.effect = Effect::Read;
+        if self.effect == ApicEffect::None {
+            self.effect = ApicEffect::Read;
         }
         Ok(u64::from(value) >> lane & mask(bytes))
     }
 
     fn apic_write(&mut self, offset: u16, bytes: usize, value: u64) -> Result<(), Trap> {
-        let (register, lane) = split(offset, bytes)?;
+        let (register, lane) = register_and_lane(offset, bytes)?;
         let mut whole = value as u32;
         if bytes < 4 {
             let part = (mask(bytes) as u32) << lane;
             whole = self.guest.lapic.read(self.guest.now, register) & !part | whole << lane & part;
         }
-        self.effect = Effect::Write(self.guest.lapic.write(self.guest.now, register, whole));
+        self.effect = ApicEffect::Write(self.guest.lapic.write(self.guest.now, register, whole));
         Ok(())
     }
 }
 
-/// The register and the first bit of an access to it.
-fn split(offset: u16, bytes: usize) -> Result<(u16, u32), Trap> {
+/// Returns the register and the first bit of an access.
+fn register_and_lane(offset: u16, bytes: usize) -> Result<(u16, u32), Trap> {
     let inside = usize::from(offset % 4);
     if inside + bytes > 4 { Err(Trap::Undefined) } else { Ok((offset - inside as u16, 8 * inside as u32)) }
 }

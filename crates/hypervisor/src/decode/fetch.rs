@@ -1,27 +1,27 @@
-//! From RIP to an instruction: walk, fetch, decode. Left out: code segments with a base.
+//! Fetches the instruction at RIP: page walk, fetch, decode. Code segments with a base are not supported.
 
 use super::memory::GuestMemory;
 use super::paging::{Intent, is_canonical, walk};
-use super::{Cpu, Trap, Work};
+use super::{Cpu, EmulationWork, Trap};
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction};
 
-/// No instruction is longer (SDM volume 2, 2.3.11).
-const LONGEST: usize = 15;
+/// Longest instruction in bytes (SDM volume 2, 2.3.11).
+const MAX_LENGTH: usize = 15;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// Fetches and decodes the instruction at RIP. The following page is walked only if the instruction goes on
-/// there.
+/// Fetches and decodes the instruction at RIP. Walks the following page only if the instruction extends into
+/// it.
 ///
 /// # Errors
-/// [`Trap`]: a page of it cannot be fetched, or it is illegal.
-pub fn fetch(memory: &impl GuestMemory, cpu: &Cpu, work: &mut Work) -> Result<Instruction, Trap> {
-    let mut bytes = [0; LONGEST];
-    let here = ((PAGE - cpu.rip % PAGE) as usize).min(LONGEST);
+/// [`Trap`] if a page cannot be fetched or the instruction is illegal.
+pub fn fetch(memory: &impl GuestMemory, cpu: &Cpu, work: &mut EmulationWork) -> Result<Instruction, Trap> {
+    let mut bytes = [0; MAX_LENGTH];
+    let here = ((PAGE - cpu.rip % PAGE) as usize).min(MAX_LENGTH);
     fetch_bytes(memory, cpu, cpu.rip, &mut bytes[..here], work)?;
     work.decoded += 1;
     match decode(&bytes[..here], cpu.rip) {
-        Err(DecoderError::NoMoreBytes) if here < LONGEST => {
+        Err(DecoderError::NoMoreBytes) if here < MAX_LENGTH => {
             let next = cpu.rip.wrapping_add(here as u64);
             fetch_bytes(memory, cpu, next, &mut bytes[here..], work)?;
             decode(&bytes, cpu.rip).map_err(|_| Trap::Undefined)
@@ -39,13 +39,13 @@ fn decode(bytes: &[u8], rip: u64) -> Result<Instruction, DecoderError> {
     }
 }
 
-/// Reads code that is inside one page.
+/// Reads code within one page.
 fn fetch_bytes(
     memory: &impl GuestMemory,
     cpu: &Cpu,
     linear: u64,
     into: &mut [u8],
-    work: &mut Work,
+    work: &mut EmulationWork,
 ) -> Result<(), Trap> {
     if !is_canonical(linear) {
         return Err(Trap::GeneralProtection);

@@ -1,22 +1,22 @@
-//! A guest's physical memory as the hypervisor reads it. Left out: ballooning, sharing, devices in between.
+//! Guest physical memory as the hypervisor accesses it.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A guest's physical memory.
+/// Guest physical memory.
 pub trait GuestMemory {
-    /// Reads bytes: false, and nothing read, if there is no memory for all of them.
+    /// Reads bytes. Returns `false`, with nothing read, if memory is missing for any of them.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
-    /// Writes bytes: false, and nothing written, if there is no memory for all of them.
+    /// Writes bytes. Returns `false`, with nothing written, if memory is missing for any of them.
     fn write(&mut self, address: u64, from: &[u8]) -> bool;
 }
 
-/// Memory from address 0 on.
+/// Contiguous memory from address 0.
 #[derive(Debug, Clone)]
 pub struct FlatMemory(Vec<u8>);
 
 impl FlatMemory {
-    /// So many bytes, all zero.
+    /// Creates `bytes` bytes of zeroed memory.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self(vec![0; bytes])

@@ -1,13 +1,13 @@
-//! What a hypervisor does when a guest touches its APIC's page: it can trust the exit's own words, or read and
-//! carry out the guest's instruction, for which it must walk the guest's page tables first.
+//! Handles a guest's access to its APIC page. The hypervisor trusts the exit qualification, or fetches and
+//! emulates the guest's instruction, which needs a walk of the guest's page tables.
 //!
-//! - [`mod@apic_access`]: the exit, the three policies, and what was done;
+//! - [`mod@apic_access`]: the exit, the three policies, and the outcome;
 //! - [`memory`], [`paging`]: a guest's memory and page tables as the hypervisor reads them;
-//! - [`fetch`]: from RIP to an instruction;
+//! - [`fetch`]: fetching and decoding the instruction at RIP;
 //! - [`execute`], [`alu`], [`cpu`]: the instruction's effect on registers, memory and APIC.
 //!
-//! Instructions are decoded by `iced-x86` and carried out here. Left out: code that is not 64-bit, accesses
-//! across a page boundary, breakpoints, atomicity against other CPUs, and what all this costs.
+//! `iced-x86` decodes instructions. 64-bit code only; accesses across a page boundary, breakpoints and
+//! atomicity against other CPUs are not supported. The caller charges the cost.
 
 pub mod alu;
 pub mod apic_access;
@@ -19,29 +19,31 @@ pub mod paging;
 #[cfg(test)]
 mod tests;
 
-pub use apic_access::{Access, ApicAccess, Effect, Guest, Handled, How, Policy, apic_access};
+pub use apic_access::{
+    AccessKind, ApicAccess, ApicEffect, EoiPolicy, ExitOutcome, GuestContext, HandlingPath, apic_access,
+};
 pub use cpu::Cpu;
 pub use memory::{FlatMemory, GuestMemory};
 pub use paging::{GuestTables, PageFault};
 
-/// What is injected into the guest instead of an effect. RIP and registers are as before the instruction.
+/// Exception to inject into the guest. RIP and registers are as before the instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Trap {
-    /// Its page tables do not allow the access.
+    /// The guest's page tables forbid the access.
     #[error(transparent)]
     Page(#[from] PageFault),
     /// The address is not canonical.
     #[error("address is not canonical")]
     GeneralProtection,
-    /// The instruction is illegal, or not among those that are emulated.
+    /// The instruction is illegal or not emulated.
     #[error("instruction is not emulated")]
     Undefined,
 }
 
-/// What was done to get at the instruction and its operands: what the caller charges for.
+/// Work of an emulation, for which the caller charges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Page-table entries loaded from the guest's memory.
+pub struct EmulationWork {
+    /// Page-table entries loaded from guest memory.
     pub table_loads: u32,
     /// Bytes of code fetched.
     pub fetched: u32,

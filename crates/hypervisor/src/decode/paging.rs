@@ -1,61 +1,61 @@
-//! A guest's page tables: walked as its CPU would (SDM volume 3, 4.5 to 4.7), and built for a modelled guest.
-//! Four levels, pages of 4 KiB, 2 MiB and 1 GiB, no-execute and write-protect on. Left out: accessed and dirty
-//! bits, protection keys, SMEP and SMAP.
+//! Walks a guest's page tables as its CPU would (SDM volume 3, 4.5 to 4.7), and builds them for a modelled
+//! guest. Four levels, pages of 4 KiB, 2 MiB and 1 GiB, no-execute and write-protect enabled. Accessed and
+//! dirty bits, protection keys, SMEP and SMAP are not modelled.
 
 use super::memory::GuestMemory;
 
-/// Entry: present.
+/// Entry bit: present.
 const PRESENT: u64 = 1;
-/// Entry: writing is allowed.
+/// Entry bit: writable.
 pub const WRITE: u64 = 1 << 1;
-/// Entry: user code may access.
+/// Entry bit: accessible to user code.
 pub const USER: u64 = 1 << 2;
-/// Entry: a page of 2 MiB or 1 GiB rather than a table.
+/// Entry bit: a page of 2 MiB or 1 GiB instead of a table.
 const LARGE: u64 = 1 << 7;
-/// Entry: code may not be fetched.
+/// Entry bit: not executable.
 pub const NO_EXECUTE: u64 = 1 << 63;
-/// Entry: the address.
+/// Entry bits of the physical address.
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-/// Error code: the entry had a reserved bit set.
+/// Error-code bit: the entry had a reserved bit set.
 const RESERVED: u32 = 1 << 3;
 
-/// What an access is for.
+/// Purpose of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// Reading data.
+    /// Data read.
     Read,
-    /// Writing data.
+    /// Data write.
     Write,
-    /// Fetching code.
+    /// Instruction fetch.
     Fetch,
 }
 
-/// A page fault.
+/// Page fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("page fault at {linear:#x}, error code {code:#x}")]
 pub struct PageFault {
-    /// The linear address, for CR2.
+    /// Linear address, for CR2.
     pub linear: u64,
-    /// The error code: present, write, user, reserved bit, fetch.
+    /// Error code: present, write, user, reserved bit, fetch.
     pub code: u32,
 }
 
-/// A walk.
+/// Result of a page walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walk {
-    /// The physical address, or the fault.
+    /// Physical address, or the fault.
     pub result: Result<u64, PageFault>,
     /// Entries loaded.
     pub loads: u32,
 }
 
-/// Whether bits 63:47 are all alike, as an address of 48 bits must have them.
+/// Returns `true` if bits 63:47 are equal, as in every canonical 48-bit address.
 #[must_use]
 pub fn is_canonical(linear: u64) -> bool {
     matches!(linear >> 47, 0 | 0x1_ffff)
 }
 
-/// Walks from CR3. A table where there is no memory reads as not present.
+/// Walks the page tables at `cr3`. A table outside memory reads as not present.
 pub fn walk(memory: &impl GuestMemory, cr3: u64, linear: u64, intent: Intent, user: bool) -> Walk {
     let mut loads = 0;
     let result = descend(memory, cr3, linear, &mut loads).and_then(|(address, rights)| {
@@ -75,7 +75,7 @@ pub fn walk(memory: &impl GuestMemory, cr3: u64, linear: u64, intent: Intent, us
     Walk { result: result.map_err(|code| PageFault { linear, code: code | asked | user }), loads }
 }
 
-/// The physical address, and what all levels allow together; else the low bits of an error code.
+/// Returns the physical address and the rights granted by all levels, or the low bits of the error code.
 fn descend(memory: &impl GuestMemory, cr3: u64, linear: u64, loads: &mut u32) -> Result<(u64, u64), u32> {
     let mut table = cr3 & ADDRESS;
     let mut rights = WRITE | USER;
@@ -102,14 +102,14 @@ fn descend(memory: &impl GuestMemory, cr3: u64, linear: u64, loads: &mut u32) ->
     Err(0)
 }
 
-/// Builds page tables in a guest's memory, taking pages for tables from a range.
+/// Builds page tables in guest memory, with pages for tables from a range.
 #[derive(Debug, Clone)]
 pub struct GuestTables {
     root: u64,
     next: u64,
 }
 
-/// The levels of leaves: what a page's size is called here.
+/// Page sizes, each with the level of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageSize {
     /// 4 KiB.
@@ -121,20 +121,21 @@ pub enum PageSize {
 }
 
 impl GuestTables {
-    /// Tables whose root is the page at `first`; further ones follow it.
+    /// Creates tables whose root is the page at `first`; further tables follow it.
     #[must_use]
     pub fn new(first: u64) -> Self {
         let root = first & ADDRESS;
         Self { root, next: root + 0x1000 }
     }
 
-    /// The value for CR3.
+    /// Returns the value for CR3.
     #[must_use]
     pub fn cr3(&self) -> u64 {
         self.root
     }
 
-    /// Maps a page with [`WRITE`], [`USER`], [`NO_EXECUTE`] or none. False if memory for a table is missing.
+    /// Maps a page with any of [`WRITE`], [`USER`] and [`NO_EXECUTE`]. Returns `false` if memory for a table
+    /// is missing.
     pub fn map(
         &mut self,
         to: &mut impl GuestMemory,

@@ -1,37 +1,37 @@
-//! A guest's instructions at its APIC's page, by policy, and what the short way loses.
+//! Tests of guest instructions at the APIC page under each policy, and of the effects the fast path loses.
 
 use super::alu::{FLAGS, Operation, unary};
 use super::cpu::{AF, CF, DF, OF, PF, RAX, RCX, RDI, RSI, SF, ZF};
 use super::paging::{Intent, NO_EXECUTE, PageSize, USER, WRITE, walk};
 use super::{
-    ApicAccess, Cpu, Effect, FlatMemory, Guest, GuestMemory, GuestTables, Handled, How, PageFault, Policy,
-    Trap, Work, apic_access,
+    ApicAccess, ApicEffect, Cpu, EmulationWork, EoiPolicy, ExitOutcome, FlatMemory, GuestContext,
+    GuestMemory, GuestTables, HandlingPath, PageFault, Trap, apic_access,
 };
-use crate::lapic::{Eoi, Lapic, Write, registers};
+use crate::lapic::{Eoi, Lapic, WriteEffect, registers};
 use iced_x86::Mnemonic;
 use proptest::prelude::*;
 use sim::{Instant, Span};
 
-/// The APIC's page, where Linux maps it, and where the test's code and data are.
+/// Physical address of the APIC page, its address in Linux, and those of the test's code and data.
 const APIC_PAGE: u64 = 0xfee0_0000;
 const APIC: u64 = 0xffff_ffff_ff5f_d000;
 const CODE: u64 = 0xffff_ffff_8020_0000;
 const DATA: u64 = 0xffff_8800_0000_5000;
-/// Physical: two pages of code, a page of data; the tables follow.
+/// Physical pages of the test: two of code, one of data; the tables follow.
 const CODE_PAGE: u64 = 0x3000;
 const DATA_PAGE: u64 = 0x5000;
 const TABLES: u64 = 0x1_0000;
-/// Exit qualifications.
+/// Exit qualification of a write at the EOI register.
 const WRITES_EOI: u64 = 0x10b0;
 
-struct World {
+struct Vcpu {
     memory: FlatMemory,
     cpu: Cpu,
     lapic: Lapic,
 }
 
-impl World {
-    /// A kernel at `rip` with this code, vector 41h in service and 31h requested.
+impl Vcpu {
+    /// Creates a kernel at `rip` with this code, vector 41h in service and 31h requested.
     fn at(rip: u64, code: &[u8]) -> Self {
         let mut memory = FlatMemory::new(0x2_0000);
         let mut tables = GuestTables::new(TABLES);
@@ -61,22 +61,22 @@ impl World {
         self
     }
 
-    fn exit(&mut self, policy: Policy, qualification: u64, length: u8) -> Handled {
-        let World { memory, cpu, lapic } = self;
-        let guest = Guest { memory, lapic, apic_page: APIC_PAGE, now: Instant::ZERO };
+    fn exit(&mut self, policy: EoiPolicy, qualification: u64, length: u8) -> ExitOutcome {
+        let Vcpu { memory, cpu, lapic } = self;
+        let guest = GuestContext { memory, lapic, apic_page: APIC_PAGE, now: Instant::ZERO };
         apic_access(policy, ApicAccess::new(qualification, length), cpu, guest)
     }
 
-    fn emulate(&mut self) -> Result<Effect, Trap> {
-        self.exit(Policy::Emulate, WRITES_EOI, 0).result
+    fn emulate(&mut self) -> Result<ApicEffect, Trap> {
+        self.exit(EoiPolicy::Emulate, WRITES_EOI, 0).result
     }
 }
 
-fn ended() -> Effect {
-    Effect::Write(Write::Eoi(Eoi { ended: Some(0x41), level: false, next: Some(0x31) }))
+fn ended() -> ApicEffect {
+    ApicEffect::Write(WriteEffect::Eoi(Eoi { ended: Some(0x41), level: false, next: Some(0x31) }))
 }
 
-/// `mov dword [APIC + b0h], 0`: what Linux 2.6.28 ends an interrupt with.
+/// `mov dword [APIC + b0h], 0`: the EOI write of Linux 2.6.28.
 const MOV_IMMEDIATE: [u8; 11] = [0xc7, 0x04, 0x25, 0xb0, 0xd0, 0x5f, 0xff, 0, 0, 0, 0];
 /// `stosd`.
 const STOS: [u8; 1] = [0xab];
@@ -86,13 +86,13 @@ const REP_STOS: [u8; 2] = [0xf3, 0xab];
 const MOVS: [u8; 1] = [0xa5];
 
 #[test]
-fn each_policy_ends_the_interrupt_and_says_what_it_took() {
+fn each_policy_ends_the_interrupt_and_reports_its_work() {
     for (policy, how, table_loads, accesses) in [
-        (Policy::Fast, How::Fast, 0, 0),
-        (Policy::FastChecked, How::Checked, 4, 0),
-        (Policy::Emulate, How::Emulated, 8, 1),
+        (EoiPolicy::Fast, HandlingPath::Fast, 0, 0),
+        (EoiPolicy::FastChecked, HandlingPath::Checked, 4, 0),
+        (EoiPolicy::Emulate, HandlingPath::Emulated, 8, 1),
     ] {
-        let mut world = World::running(&MOV_IMMEDIATE);
+        let mut world = Vcpu::running(&MOV_IMMEDIATE);
         let handled = world.exit(policy, WRITES_EOI, 11);
         assert_eq!((handled.how, handled.result), (how, Ok(ended())));
         assert_eq!((handled.work.table_loads, handled.work.accesses), (table_loads, accesses));
@@ -101,16 +101,16 @@ fn each_policy_ends_the_interrupt_and_says_what_it_took() {
 }
 
 #[test]
-fn only_a_linear_write_at_the_eoi_register_is_short() {
+fn only_a_linear_eoi_write_takes_the_fast_path() {
     // Access types: 0 read, 1 write, 2 fetch, 3 event delivery; offset b0h and 80h.
     for qualification in [0x00b0, 0x20b0, 0x30b0, 0xf0b0, 0x1080, 0x10b4] {
-        let mut world = World::running(&MOV_IMMEDIATE);
-        assert_eq!(world.exit(Policy::Fast, qualification, 11).how, How::Emulated);
+        let mut world = Vcpu::running(&MOV_IMMEDIATE);
+        assert_eq!(world.exit(EoiPolicy::Fast, qualification, 11).how, HandlingPath::Emulated);
     }
 }
 
 #[test]
-fn all_ways_to_move_end_the_interrupt() {
+fn every_form_of_mov_ends_the_interrupt() {
     let codes: [&[u8]; 8] = [
         &[0x89, 0x07],                                           // mov [rdi], eax
         &[0x89, 0x47, 0x00],                                     // mov [rdi+0], eax
@@ -122,22 +122,22 @@ fn all_ways_to_move_end_the_interrupt() {
         &[0xc6, 0x07, 0x00],                                     // mov byte [rdi], 0
     ];
     for code in codes {
-        let mut world = World::running(code).with(RDI, APIC + 0xb0);
+        let mut world = Vcpu::running(code).with(RDI, APIC + 0xb0);
         assert_eq!(world.emulate(), Ok(ended()), "{code:x?}");
         assert_eq!(world.cpu.rip, CODE + code.len() as u64);
     }
 }
 
 #[test]
-fn a_segment_and_an_index_are_part_of_the_address() {
+fn address_includes_segment_base_and_index() {
     // mov gs:[rdi + 4*rcx + 10h], eax
-    let mut world = World::running(&[0x65, 0x89, 0x44, 0x8f, 0x10]).with(RDI, 0x50).with(RCX, 0x10);
+    let mut world = Vcpu::running(&[0x65, 0x89, 0x44, 0x8f, 0x10]).with(RDI, 0x50).with(RCX, 0x10);
     world.cpu.bases[1] = APIC + 0x10;
     assert_eq!(world.emulate(), Ok(ended()));
 }
 
 #[test]
-fn reads_come_back_in_the_register_that_is_meant() {
+fn reads_extend_into_the_destination_register() {
     // mov eax, [rdi]; movzx eax, byte [rdi]; mov ah, [rdi]; movsx rax, byte [rdi]; movsxd rax, dword [rdi].
     let codes: [(&[u8], u64); 5] = [
         (&[0x8b, 0x07], 0x8034_56f1),
@@ -147,98 +147,105 @@ fn reads_come_back_in_the_register_that_is_meant() {
         (&[0x48, 0x63, 0x07], 0xffff_ffff_8034_56f1),
     ];
     for (code, expected) in codes {
-        let mut world = World::running(code).with(RDI, DATA).with(RAX, 0x7777_7777_7777_7777);
+        let mut world = Vcpu::running(code).with(RDI, DATA).with(RAX, 0x7777_7777_7777_7777);
         world.memory.write(DATA_PAGE, &0x8034_56f1u32.to_le_bytes());
-        assert_eq!((world.emulate(), world.cpu.registers[RAX]), (Ok(Effect::None), expected), "{code:x?}");
+        assert_eq!(
+            (world.emulate(), world.cpu.registers[RAX]),
+            (Ok(ApicEffect::None), expected),
+            "{code:x?}"
+        );
     }
-    let mut world = World::running(&[0x8b, 0x07]).with(RDI, APIC + 0x30);
-    assert_eq!((world.emulate(), world.cpu.registers[RAX]), (Ok(Effect::Read), 0x5_0014));
+    let mut world = Vcpu::running(&[0x8b, 0x07]).with(RDI, APIC + 0x30);
+    assert_eq!((world.emulate(), world.cpu.registers[RAX]), (Ok(ApicEffect::Read), 0x5_0014));
 }
 
 #[test]
-fn a_register_may_be_changed_in_place() {
+fn read_modify_write_updates_an_apic_register() {
     // TPR: mov [rdi], eax; or dword [rdi], 0fh; and dword [rdi], f0h; xor, add, inc, not byte.
-    let mut world = World::running(&[
+    let mut world = Vcpu::running(&[
         0xc7, 0x07, 0x30, 0, 0, 0, 0x83, 0x0f, 0x0f, 0x81, 0x27, 0xf0, 0, 0, 0, 0x83, 0x37, 0x01, 0x83, 0x07,
         0x02, 0xff, 0x07, 0xf6, 0x17,
     ])
     .with(RDI, APIC + 0x80);
     for expected in [0x30, 0x3f, 0x30, 0x31, 0x33, 0x34, 0xcb] {
-        assert_eq!((world.emulate(), world.lapic.tpr()), (Ok(Effect::Write(Write::Stored)), expected));
+        assert_eq!(
+            (world.emulate(), world.lapic.tpr()),
+            (Ok(ApicEffect::Write(WriteEffect::Stored)), expected)
+        );
     }
     assert_eq!(world.cpu.rip, CODE + 25);
 }
 
 #[test]
-fn a_comparison_writes_nothing() {
+fn comparison_sets_flags_and_writes_nothing() {
     // test dword [rdi], 8: TPR stays, ZF set. cmp dword [rdi], 1: CF and SF.
-    let mut world = World::running(&[0xf7, 0x07, 8, 0, 0, 0, 0x83, 0x3f, 0x01]).with(RDI, APIC + 0x80);
-    assert_eq!((world.emulate(), world.cpu.flags), (Ok(Effect::Read), ZF | PF));
-    assert_eq!((world.emulate(), world.cpu.flags), (Ok(Effect::Read), CF | PF | AF | SF));
+    let mut world = Vcpu::running(&[0xf7, 0x07, 8, 0, 0, 0, 0x83, 0x3f, 0x01]).with(RDI, APIC + 0x80);
+    assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicEffect::Read), ZF | PF));
+    assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicEffect::Read), CF | PF | AF | SF));
 }
 
 #[test]
-fn the_short_way_loses_what_stos_does_to_rdi() {
+fn fast_path_loses_the_rdi_update_of_stos() {
     let rdi = |policy| {
-        let mut world = World::running(&STOS).with(RDI, APIC + 0xb0);
+        let mut world = Vcpu::running(&STOS).with(RDI, APIC + 0xb0);
         assert_eq!(world.exit(policy, WRITES_EOI, 1).result, Ok(ended()));
         world.cpu.registers[RDI] - APIC
     };
-    assert_eq!((rdi(Policy::Emulate), rdi(Policy::FastChecked)), (0xb4, 0xb4));
-    assert_eq!(rdi(Policy::Fast), 0xb0, "the divergence that is accepted");
+    assert_eq!((rdi(EoiPolicy::Emulate), rdi(EoiPolicy::FastChecked)), (0xb4, 0xb4));
+    assert_eq!(rdi(EoiPolicy::Fast), 0xb0, "the divergence that is accepted");
 }
 
 #[test]
-fn the_short_way_loses_what_movs_does_to_rsi_and_rdi() {
+fn fast_path_loses_the_rsi_and_rdi_updates_of_movs() {
     let moved = |policy, flags| {
-        let mut world = World::running(&MOVS).with(RDI, APIC + 0xb0).with(RSI, DATA);
+        let mut world = Vcpu::running(&MOVS).with(RDI, APIC + 0xb0).with(RSI, DATA);
         world.cpu.flags = flags;
         assert_eq!(world.exit(policy, WRITES_EOI, 1).result, Ok(ended()));
         [world.cpu.registers[RDI].wrapping_sub(APIC + 0xb0), world.cpu.registers[RSI].wrapping_sub(DATA)]
     };
-    assert_eq!(moved(Policy::Emulate, 0), [4, 4]);
-    assert_eq!(moved(Policy::FastChecked, DF), [4u64.wrapping_neg(); 2]);
-    assert_eq!(moved(Policy::Fast, 0), [0, 0]);
+    assert_eq!(moved(EoiPolicy::Emulate, 0), [4, 4]);
+    assert_eq!(moved(EoiPolicy::FastChecked, DF), [4u64.wrapping_neg(); 2]);
+    assert_eq!(moved(EoiPolicy::Fast, 0), [0, 0]);
 }
 
 #[test]
-fn a_repeated_stos_exits_once_an_element_and_the_short_way_ends_after_one() {
-    let mut world = World::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
+fn repeated_stos_exits_per_element_and_fast_path_ends_it() {
+    let mut world = Vcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
     for (effect, left, rip) in [
         (ended(), 2, CODE),
-        (Effect::Write(Write::Ignored), 1, CODE),
-        (Effect::Write(Write::Ignored), 0, CODE + 2),
+        (ApicEffect::Write(WriteEffect::Ignored), 1, CODE),
+        (ApicEffect::Write(WriteEffect::Ignored), 0, CODE + 2),
     ] {
         assert_eq!(world.emulate(), Ok(effect));
         assert_eq!((world.cpu.registers[RCX], world.cpu.rip), (left, rip));
     }
-    let mut world = World::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
-    assert_eq!(world.exit(Policy::Fast, WRITES_EOI, 2).result, Ok(ended()));
+    let mut world = Vcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
+    assert_eq!(world.exit(EoiPolicy::Fast, WRITES_EOI, 2).result, Ok(ended()));
     assert_eq!((world.cpu.registers[RCX], world.cpu.rip), (3, CODE + 2));
 }
 
 #[test]
-fn code_may_cross_a_page_and_only_then_is_the_next_walked() {
+fn next_page_is_walked_only_if_code_crosses_into_it() {
     let rip = CODE + 0x1000 - 5;
-    let mut world = World::at(rip, &MOV_IMMEDIATE);
-    let handled = world.exit(Policy::Emulate, WRITES_EOI, 11);
+    let mut world = Vcpu::at(rip, &MOV_IMMEDIATE);
+    let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 11);
     assert_eq!(handled.result, Ok(ended()));
-    assert_eq!(handled.work, Work { table_loads: 12, fetched: 15, decoded: 1, accesses: 1 });
-    let mut world = World::at(CODE + 0x1000 - 2, &[0x89, 0x07]).with(RDI, APIC + 0xb0);
-    let handled = world.exit(Policy::Emulate, WRITES_EOI, 2);
-    assert_eq!(handled.work, Work { table_loads: 8, fetched: 2, decoded: 1, accesses: 1 });
-    let mut world = World::at(CODE + 0x2000 - 5, &MOV_IMMEDIATE[..5]);
+    assert_eq!(handled.work, EmulationWork { table_loads: 12, fetched: 15, decoded: 1, accesses: 1 });
+    let mut world = Vcpu::at(CODE + 0x1000 - 2, &[0x89, 0x07]).with(RDI, APIC + 0xb0);
+    let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 2);
+    assert_eq!(handled.work, EmulationWork { table_loads: 8, fetched: 2, decoded: 1, accesses: 1 });
+    let mut world = Vcpu::at(CODE + 0x2000 - 5, &MOV_IMMEDIATE[..5]);
     let fault = PageFault { linear: CODE + 0x2000, code: 1 << 4 };
     assert_eq!((world.emulate(), world.cpu.rip), (Err(Trap::Page(fault)), CODE + 0x2000 - 5));
 }
 
 #[test]
-fn a_fault_leaves_the_guest_as_it_was() {
-    // movsd from a page that is not there; stosd to one that cannot be written.
+fn fault_leaves_the_guest_unchanged() {
+    // movsd from a page that is not present; stosd to pages that are not writable or not present.
     let codes: [(&[u8], u64, u64, u32); 3] =
         [(&MOVS, APIC + 0xb0, 0x1000, 0), (&STOS, CODE, 0, 3), (&STOS, 0x1000, 0, 2)];
     for (code, rdi, rsi, error) in codes {
-        let mut world = World::running(code).with(RDI, rdi).with(RSI, rsi);
+        let mut world = Vcpu::running(code).with(RDI, rdi).with(RSI, rsi);
         let (before, in_service) = (world.cpu.clone(), *world.lapic.in_service());
         let linear = if code == MOVS { rsi } else { rdi };
         assert_eq!(world.emulate(), Err(Trap::Page(PageFault { linear, code: error })));
@@ -247,7 +254,7 @@ fn a_fault_leaves_the_guest_as_it_was() {
 }
 
 #[test]
-fn what_is_not_emulated_traps() {
+fn unsupported_instruction_traps() {
     let codes: [&[u8]; 6] = [
         &[0x0f, 0x0b],       // ud2
         &[0x0f, 0x11, 0x07], // movups [rdi], xmm0
@@ -257,17 +264,17 @@ fn what_is_not_emulated_traps() {
         &[0x8c, 0x1f],       // mov [rdi], ds
     ];
     for code in codes {
-        let mut world = World::running(code).with(RDI, APIC + 0xb0);
+        let mut world = Vcpu::running(code).with(RDI, APIC + 0xb0);
         assert_eq!((world.emulate(), world.cpu.rip), (Err(Trap::Undefined), CODE), "{code:x?}");
     }
-    let mut world = World::running(&[0x89, 0x07]).with(RDI, 1 << 50);
+    let mut world = Vcpu::running(&[0x89, 0x07]).with(RDI, 1 << 50);
     assert_eq!(world.emulate(), Err(Trap::GeneralProtection));
-    let mut world = World::running(&[0x89, 0x07]).with(RDI, APIC + 0xffe);
+    let mut world = Vcpu::running(&[0x89, 0x07]).with(RDI, APIC + 0xffe);
     assert_eq!(world.emulate(), Err(Trap::Undefined), "across pages");
 }
 
 #[test]
-fn a_walk_loads_an_entry_a_level_and_obeys_each() {
+fn page_walk_loads_one_entry_per_level_and_obeys_each() {
     // SDM volume 3, 4.5.4, 4.6.1, 4.7.
     let mut memory = FlatMemory::new(0x1_0000);
     let mut tables = GuestTables::new(0x1000);
@@ -298,11 +305,11 @@ fn a_walk_loads_an_entry_a_level_and_obeys_each() {
 }
 
 #[test]
-fn an_exit_allocates_nothing_once_the_decoder_has_its_tables() {
-    let mut world = World::running(&MOV_IMMEDIATE);
+fn exit_does_not_allocate_after_the_first() {
+    let mut world = Vcpu::running(&MOV_IMMEDIATE);
     world.emulate().unwrap();
     let allocated = allocation_counter::measure(|| {
-        for policy in [Policy::Fast, Policy::FastChecked, Policy::Emulate] {
+        for policy in [EoiPolicy::Fast, EoiPolicy::FastChecked, EoiPolicy::Emulate] {
             world.cpu.rip = CODE;
             assert!(world.exit(policy, WRITES_EOI, 11).result.is_ok());
         }
@@ -311,7 +318,7 @@ fn an_exit_allocates_nothing_once_the_decoder_has_its_tables() {
 }
 
 #[test]
-fn increments_leave_the_carry_and_negation_sets_it() {
+fn increment_keeps_carry_and_negation_sets_it() {
     assert_eq!(unary(Mnemonic::Inc, 0xff, 1, CF), Some((0, CF | PF | AF | ZF)));
     assert_eq!(unary(Mnemonic::Dec, 0x80, 1, 0), Some((0x7f, OF | AF)));
     assert_eq!(unary(Mnemonic::Neg, 1, 4, 0), Some((0xffff_ffff, CF | PF | AF | SF)));
@@ -320,7 +327,7 @@ fn increments_leave_the_carry_and_negation_sets_it() {
 
 proptest! {
     #[test]
-    fn addition_and_subtraction_agree_with_the_languages_own(a: u32, b: u32, carry: bool) {
+    fn addition_and_subtraction_agree_with_rust(a: u32, b: u32, carry: bool) {
         let flags = if carry { CF } else { 0 };
         let add = Operation::of(Mnemonic::Adc).unwrap().apply(a.into(), b.into(), 4, flags);
         let sum = i64::from(a as i32) + i64::from(b as i32) + i64::from(carry);
@@ -342,8 +349,8 @@ proptest! {
         registers in prop::array::uniform16(prop_oneof![Just(APIC + 0xb0), Just(DATA), Just(2), any::<u64>()]),
         qualification: u64,
     ) {
-        for policy in [Policy::Fast, Policy::FastChecked, Policy::Emulate] {
-            let mut world = World::running(&code);
+        for policy in [EoiPolicy::Fast, EoiPolicy::FastChecked, EoiPolicy::Emulate] {
+            let mut world = Vcpu::running(&code);
             world.cpu.registers = registers;
             let before = world.cpu.clone();
             let handled = world.exit(policy, qualification, 3);

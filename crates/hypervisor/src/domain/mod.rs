@@ -1,52 +1,52 @@
-//! Domains: whoever time is accounted to. Left out: what runs in them.
+//! Domains: the parties that cycles are accounted to.
 
 use alloc::string::String;
 
-/// A domain of a [`crate::cpu::Machine`]; [`DomainId::HYPERVISOR`] is always there.
+/// Domain of a [`crate::cpu::Machine`]; [`DomainId::HYPERVISOR`] always exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainId(u16);
 
 impl DomainId {
-    /// The hypervisor itself: for work that is on behalf of no domain.
+    /// The hypervisor, for work on behalf of no domain.
     pub const HYPERVISOR: DomainId = DomainId(0);
 
     pub(crate) const fn new(index: u16) -> DomainId {
         DomainId(index)
     }
 
-    /// Its place among the machine's domains, in the order they were added.
+    /// Returns the index in the order of addition to the machine.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a domain is to the hypervisor.
+/// Kind of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DomainKind {
-    /// The hypervisor.
+    /// Hypervisor.
     Hypervisor,
-    /// The service domain: PF driver, device models, back ends.
+    /// Service domain: PF driver, device models, back ends.
     Dom0,
-    /// A guest on hardware virtualization: virtual LAPIC, exits.
+    /// Hardware-virtualized guest: virtual LAPIC, exits.
     Hvm,
-    /// A paravirtualized guest: event channels, hypercalls.
+    /// Paravirtualized guest: event channels, hypercalls.
     Pvm,
-    /// An operating system without a hypervisor.
+    /// Operating system without a hypervisor.
     Native,
 }
 
 impl DomainKind {
-    /// Whether it is a guest, for sums over guests; a native system stands in the place of one.
+    /// Returns `true` for guests. A native system counts as one, so that sums over guests include it.
     pub const fn is_guest(self) -> bool {
         matches!(self, DomainKind::Hvm | DomainKind::Pvm | DomainKind::Native)
     }
 }
 
-/// A domain.
+/// Domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// What it is.
+    /// Kind of the domain.
     pub kind: DomainKind,
-    /// What reports call it.
+    /// Name used in reports.
     pub name: String,
 }

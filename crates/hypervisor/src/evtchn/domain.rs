@@ -1,33 +1,33 @@
-//! One domain's ports as memory shared with the hypervisor, and what each side does to it. Left out: other
-//! domains.
+//! Event-channel ports of one domain: the memory shared with the hypervisor, and the operations of both
+//! sides.
 
-use super::{Binding, Error, Notified};
+use super::{Binding, Error, EventDelivery};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Ports of a domain: 64 words of 64 bits.
+/// Ports per domain: 64 words of 64 bits.
 pub const PORTS: u16 = 4096;
 /// Words of pending bits.
 const WORDS: usize = 64;
 
-/// A port.
+/// Event-channel port.
 #[derive(Debug, Clone, Copy)]
 struct Port {
     binding: Option<Binding>,
     vcpu: u16,
 }
 
-/// What a vCPU shares with the hypervisor.
+/// Per-vCPU part of the shared memory.
 #[derive(Debug, Clone, Copy, Default)]
 struct Vcpu {
-    /// Words of pending bits to look at.
+    /// Words of pending bits to scan.
     selector: u64,
     upcall_pending: bool,
-    /// As an interrupt flag that is clear: no upcall now.
+    /// No upcalls, like a cleared interrupt flag.
     upcall_masked: bool,
 }
 
-/// The ports of a domain.
+/// Ports of a domain.
 #[derive(Debug, Clone)]
 pub struct DomainPorts {
     ports: Vec<Port>,
@@ -48,41 +48,41 @@ impl DomainPorts {
         }
     }
 
-    /// What a port is bound to.
+    /// Returns the binding of a port.
     ///
     /// # Errors
-    /// [`Error::Port`].
+    /// [`Error::Port`] if the port is not in use.
     pub fn binding(&self, port: u16) -> Result<Binding, Error> {
         self.ports.get(usize::from(port)).and_then(|port| port.binding).ok_or(Error::Port)
     }
 
-    /// Whether an event is pending at a port.
+    /// Returns `true` if an event is pending at a port.
     #[must_use]
     pub fn is_pending(&self, port: u16) -> bool {
-        let (word, bit) = place(port);
+        let (word, bit) = word_and_bit(port);
         self.pending[word] & bit != 0
     }
 
-    /// Masks a port: whether it was masked.
+    /// Masks a port. Returns `true` if it was masked before.
     pub fn mask(&mut self, port: u16) -> bool {
-        let (word, bit) = place(port);
+        let (word, bit) = word_and_bit(port);
         let was = self.masked[word] & bit != 0;
         self.masked[word] |= bit;
         was
     }
 
-    /// Unmasks a port: if an event is pending there it is notified now, once more if need be, so that none is
-    /// lost.
-    pub fn unmask(&mut self, port: u16) -> Option<Notified> {
-        let (word, bit) = place(port);
+    /// Unmasks a port. An event pending there is notified now, possibly a second time, so that none is lost.
+    pub fn unmask(&mut self, port: u16) -> Option<EventDelivery> {
+        let (word, bit) = word_and_bit(port);
         self.masked[word] &= !bit;
         self.is_pending(port).then(|| self.notify(port))
     }
 
-    /// Says which vCPU a port notifies. Notifies nobody: use [`super::Channels::rebind`] for a port in use.
+    /// Binds a port to the vCPU it notifies. Sends no notification: use [`super::Channels::rebind`] for a
+    /// port in use.
     ///
     /// # Errors
-    /// [`Error::Port`], [`Error::Vcpu`].
+    /// [`Error::Port`] or [`Error::Vcpu`] for an invalid port or vCPU.
     pub fn bind_vcpu(&mut self, port: u16, vcpu: u16) -> Result<(), Error> {
         self.binding(port)?;
         self.check_vcpu(vcpu)?;
@@ -90,7 +90,7 @@ impl DomainPorts {
         Ok(())
     }
 
-    /// Allows or forbids upcalls to a vCPU, as the interrupt flag does: whether one is to be taken now.
+    /// Masks or unmasks upcalls of a vCPU, like the interrupt flag. Returns `true` if an upcall is due now.
     pub fn set_upcall_mask(&mut self, vcpu: u16, masked: bool) -> bool {
         if let Some(vcpu) = self.vcpus.get_mut(usize::from(vcpu)) {
             vcpu.upcall_masked = masked;
@@ -98,12 +98,12 @@ impl DomainPorts {
         self.upcall_due(vcpu)
     }
 
-    /// Ports with an event that nobody will take: not masked, and their vCPU does not look at their word, or has no
-    /// upcall pending and is in none.
+    /// Returns the number of stranded events: pending and unmasked, but their vCPU has not selected their
+    /// word, or is neither in an upcall nor has one pending.
     #[must_use]
-    pub fn overlooked(&self) -> usize {
+    pub fn stranded_events(&self) -> usize {
         let is_overlooked = |port: &u16| {
-            let (word, bit) = place(*port);
+            let (word, bit) = word_and_bit(*port);
             let vcpu = &self.vcpus[usize::from(self.ports[usize::from(*port)].vcpu)];
             let looks = vcpu.selector >> word & 1 == 1 && (vcpu.upcall_pending || vcpu.upcall_masked);
             self.pending[word] & !self.masked[word] & bit != 0 && !looks
@@ -111,14 +111,14 @@ impl DomainPorts {
         (0..PORTS).filter(is_overlooked).count()
     }
 
-    /// Whether the vCPU is to take an upcall when it runs next.
+    /// Returns `true` if the vCPU takes an upcall when it runs next.
     #[must_use]
     pub fn upcall_due(&self, vcpu: u16) -> bool {
         self.vcpus.get(usize::from(vcpu)).is_some_and(|vcpu| vcpu.upcall_pending && !vcpu.upcall_masked)
     }
 
-    /// The guest enters its upcall: forbids others and takes the pending flag down. False if none was due.
-    /// Then take ports by [`DomainPorts::next`] until None, and leave.
+    /// Enters an upcall: masks further ones and clears the pending flag. Returns `false` if none was due. The
+    /// guest then takes ports with [`DomainPorts::next`] until `None`, and leaves.
     pub fn enter_upcall(&mut self, vcpu: u16) -> bool {
         let due = self.upcall_due(vcpu);
         if let Some(vcpu) = self.vcpus.get_mut(usize::from(vcpu)).filter(|_| due) {
@@ -128,8 +128,8 @@ impl DomainPorts {
         due
     }
 
-    /// The next event for this vCPU, taken: lowest selected word, lowest port. Ports that are masked or
-    /// another vCPU's are passed over and stay pending.
+    /// Takes the next event of this vCPU: lowest selected word, lowest port. Masked ports and those of other
+    /// vCPUs are skipped and stay pending.
     pub fn next(&mut self, vcpu: u16) -> Option<u16> {
         loop {
             let selector = self.vcpus.get(usize::from(vcpu))?.selector;
@@ -144,7 +144,7 @@ impl DomainPorts {
         }
     }
 
-    /// The guest leaves its upcall: whether another is due at once, for events that came meanwhile.
+    /// Leaves an upcall. Returns `true` if another is due at once for events that arrived meanwhile.
     pub fn leave_upcall(&mut self, vcpu: u16) -> bool {
         self.set_upcall_mask(vcpu, false)
     }
@@ -166,34 +166,34 @@ impl DomainPorts {
         self.ports[usize::from(port)].binding = Some(binding);
     }
 
-    /// Frees a port with all that pended there.
+    /// Frees a port and clears its pending event.
     pub(super) fn free(&mut self, port: u16) {
-        let (word, bit) = place(port);
+        let (word, bit) = word_and_bit(port);
         self.pending[word] &= !bit;
         self.masked[word] &= !bit;
         self.ports[usize::from(port)].binding = None;
         self.lowest_free = self.lowest_free.min(port);
     }
 
-    pub(super) fn set_pending(&mut self, port: u16) -> Notified {
-        let (word, bit) = place(port);
+    pub(super) fn set_pending(&mut self, port: u16) -> EventDelivery {
+        let (word, bit) = word_and_bit(port);
         if self.pending[word] & bit != 0 {
-            return Notified::Coalesced;
+            return EventDelivery::Coalesced;
         }
         self.pending[word] |= bit;
-        if self.masked[word] & bit != 0 { Notified::Masked } else { self.notify(port) }
+        if self.masked[word] & bit != 0 { EventDelivery::Masked } else { self.notify(port) }
     }
 
-    /// Marks the port's word at its vCPU and asks for an upcall.
-    fn notify(&mut self, port: u16) -> Notified {
+    /// Selects the port's word at its vCPU and requests an upcall.
+    fn notify(&mut self, port: u16) -> EventDelivery {
         let at = self.ports[usize::from(port % PORTS)].vcpu;
         let vcpu = &mut self.vcpus[usize::from(at)];
-        vcpu.selector |= 1 << place(port).0;
+        vcpu.selector |= 1 << word_and_bit(port).0;
         let asked = core::mem::replace(&mut vcpu.upcall_pending, true);
-        if asked || vcpu.upcall_masked { Notified::Joined } else { Notified::Upcall(at) }
+        if asked || vcpu.upcall_masked { EventDelivery::UpcallPending } else { EventDelivery::Upcall(at) }
     }
 
-    /// Takes the lowest event of a word that is this vCPU's.
+    /// Takes the lowest event of a word that belongs to this vCPU.
     fn take(&mut self, word: usize, vcpu: u16) -> Option<u16> {
         let mut ready = self.pending[word] & !self.masked[word];
         while ready != 0 {
@@ -208,7 +208,8 @@ impl DomainPorts {
     }
 }
 
-/// The word and the bit of a port. Beyond the last port it starts anew: a guest's nonsense hits its own bits.
-fn place(port: u16) -> (usize, u64) {
+/// Returns the word and bit of a port. Numbers beyond the last port wrap, so that an invalid one affects only
+/// the domain's own bits.
+fn word_and_bit(port: u16) -> (usize, u64) {
     (usize::from(port % PORTS) / 64, 1 << (port % 64))
 }

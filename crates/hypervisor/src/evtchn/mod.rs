@@ -1,13 +1,13 @@
-//! Event channels: the interrupts of a paravirtual domain (Xen's two-level form). A port's pending bit, its
-//! mask, a selector word per vCPU that says which words of pending bits to look at, and the vCPU's upcall
-//! flags are memory shared by domain and hypervisor.
+//! Event channels: the interrupts of a paravirtualized domain, in Xen's two-level form. Domain and hypervisor
+//! share memory: each port's pending and mask bits, and per vCPU a selector of pending words and its upcall
+//! flags.
 //!
-//! - [`domain`]: that shared memory, and the guest's side of it;
-//! - here: ports bound to each other across domains, and sending.
+//! - [`domain`]: the shared memory and the guest's operations;
+//! - here: bindings between domains, and sending.
 //!
-//! A port belongs to the vCPU that it is bound to: like Linux, a vCPU skips the ports of others that it finds.
-//! That is why [`Channels::rebind`] has a fixed order. Left out: what hypercalls and upcalls cost, PIRQ's
-//! end-of-interrupt, the FIFO form.
+//! A port belongs to the vCPU it is bound to: as in Linux, a vCPU skips the ports of others. That is why
+//! [`Channels::rebind`] has a fixed order. The caller charges hypercalls and upcalls; PIRQ end-of-interrupt
+//! and the FIFO form are not supported.
 
 pub mod domain;
 #[cfg(test)]
@@ -18,71 +18,71 @@ pub use domain::{DomainPorts, PORTS};
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 
-/// What a port is bound to.
+/// Binding of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
-    /// Waits for a domain to bind to it.
+    /// Unbound; the named domain may bind to it.
     Unbound(DomainId),
-    /// The other end is a port of a domain.
+    /// Bound to a port of another domain.
     Interdomain(DomainId, u16),
-    /// A physical interrupt.
+    /// Bound to a physical interrupt.
     Pirq(u16),
-    /// A virtual interrupt: timer, console and the like.
+    /// Bound to a virtual interrupt, such as timer or console.
     Virq(u8),
-    /// From a vCPU of the domain to another.
+    /// Sends from one vCPU of the domain to another.
     Ipi,
 }
 
-/// What sending an event did.
+/// Outcome of sending an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notified {
-    /// It was pending already: two became one.
+pub enum EventDelivery {
+    /// The event was pending already; both are one.
     Coalesced,
-    /// It pends behind the port's mask.
+    /// The event is pending at a masked port.
     Masked,
-    /// It pends; the vCPU has an upcall pending already, or will look before it leaves the one it is in.
-    Joined,
-    /// It pends and the vCPU must be made to take an upcall: woken if blocked, kicked if running.
+    /// The event is pending; the vCPU has an upcall pending or checks again before it leaves its current one.
+    UpcallPending,
+    /// The event is pending, and this vCPU must take an upcall: wake it if blocked, interrupt it if running.
     Upcall(u16),
 }
 
-/// Why a call was refused.
+/// Error of an event-channel operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The domain has no event channels.
     #[error("domain has no event channels")]
     Domain,
-    /// No such port, or it is free.
+    /// The port number is invalid or the port is free.
     #[error("port is not in use")]
     Port,
-    /// No such vCPU.
-    #[error("no such vCPU")]
+    /// The vCPU does not exist.
+    #[error("vCPU does not exist")]
     Vcpu,
-    /// The other end does not wait for this domain.
-    #[error("port does not wait for this domain")]
+    /// The remote port is not unbound for this domain.
+    #[error("remote port is not unbound for this domain")]
     NotWaiting,
-    /// The port cannot be sent on.
-    #[error("port has no other end")]
+    /// The port's binding does not permit sending.
+    #[error("port is not bound to a port or IPI")]
     NoOtherEnd,
-    /// Every port is in use.
+    /// All ports are in use.
     #[error("no free port")]
     Full,
 }
 
-/// The event channels of a machine.
+/// Event channels of a machine.
 #[derive(Debug, Clone, Default)]
 pub struct Channels {
     domains: Vec<Option<DomainPorts>>,
 }
 
 impl Channels {
-    /// A machine without domains.
+    /// Creates event channels without domains.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives a domain event channels for so many vCPUs (at least one), none bound. Port 0 is never used.
+    /// Adds a domain with event channels for `vcpus` vCPUs (at least one). Port 0 is never used.
     pub fn add_domain(&mut self, domain: DomainId, vcpus: u16) {
         let at = domain.index();
         if self.domains.len() <= at {
@@ -91,21 +91,21 @@ impl Channels {
         self.domains[at] = Some(DomainPorts::new(vcpus));
     }
 
-    /// A domain's shared memory.
+    /// Returns a domain's shared memory.
     ///
     /// # Errors
-    /// [`Error::Domain`].
+    /// [`Error::Domain`] if it has no event channels.
     pub fn domain(&mut self, domain: DomainId) -> Result<&mut DomainPorts, Error> {
         self.domains.get_mut(domain.index()).and_then(Option::as_mut).ok_or(Error::Domain)
     }
 
-    /// Events of all domains that nobody will take.
+    /// Returns the number of stranded events of all domains.
     #[must_use]
-    pub fn overlooked(&self) -> usize {
-        self.domains.iter().flatten().map(DomainPorts::overlooked).sum()
+    pub fn stranded_events(&self) -> usize {
+        self.domains.iter().flatten().map(DomainPorts::stranded_events).sum()
     }
 
-    /// A new port that waits for `remote` to bind to it. Notifies vCPU 0 until bound elsewhere.
+    /// Allocates a port that `remote` may bind to. It notifies vCPU 0 until bound elsewhere.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Full`].
@@ -114,7 +114,7 @@ impl Channels {
         self.domain(domain)?.allocate(Binding::Unbound(remote))
     }
 
-    /// A new port bound to a port that waits for this domain. Both are then each other's other end.
+    /// Allocates a port and binds it to an unbound remote port. The two ports are then connected.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`], [`Error::NotWaiting`], [`Error::Full`].
@@ -127,7 +127,7 @@ impl Channels {
         Ok(own)
     }
 
-    /// A new port for an interrupt: [`Binding::Pirq`], [`Binding::Virq`] or [`Binding::Ipi`].
+    /// Allocates a port for an interrupt: [`Binding::Pirq`], [`Binding::Virq`] or [`Binding::Ipi`].
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Vcpu`], [`Error::Full`]; [`Error::NotWaiting`] for the other bindings.
@@ -142,7 +142,7 @@ impl Channels {
         Ok(port)
     }
 
-    /// Frees a port. The other end waits for this domain again.
+    /// Closes a port. A connected remote port becomes unbound for this domain again.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`].
@@ -155,11 +155,11 @@ impl Channels {
         Ok(())
     }
 
-    /// A domain sends on its port: the event is pending at the other end, or at the vCPU of an IPI's port.
+    /// Sends an event on a domain's port: to the connected port, or to the vCPU of an IPI port.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`], [`Error::NoOtherEnd`].
-    pub fn send(&mut self, domain: DomainId, port: u16) -> Result<Notified, Error> {
+    pub fn send(&mut self, domain: DomainId, port: u16) -> Result<EventDelivery, Error> {
         match self.domain(domain)?.binding(port)? {
             Binding::Interdomain(remote, other) => Ok(self.domain(remote)?.set_pending(other)),
             Binding::Ipi => Ok(self.domain(domain)?.set_pending(port)),
@@ -167,22 +167,22 @@ impl Channels {
         }
     }
 
-    /// The hypervisor raises the interrupt that a port is bound to.
+    /// Raises the interrupt a port is bound to, on behalf of the hypervisor.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`].
-    pub fn raise(&mut self, domain: DomainId, port: u16) -> Result<Notified, Error> {
+    pub fn raise(&mut self, domain: DomainId, port: u16) -> Result<EventDelivery, Error> {
         let domain = self.domain(domain)?;
         domain.binding(port)?;
         Ok(domain.set_pending(port))
     }
 
-    /// Moves a port to another vCPU without losing an event: mask, rebind, unmask, which looks again whether
-    /// one is pending. What the unmask notified, if the port was not masked before.
+    /// Moves a port to another vCPU without losing an event: mask, rebind, unmask, which checks for a pending
+    /// event. Returns the notification of the unmask, if the port was not masked before.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`], [`Error::Vcpu`].
-    pub fn rebind(&mut self, domain: DomainId, port: u16, vcpu: u16) -> Result<Option<Notified>, Error> {
+    pub fn rebind(&mut self, domain: DomainId, port: u16, vcpu: u16) -> Result<Option<EventDelivery>, Error> {
         let domain = self.domain(domain)?;
         domain.binding(port)?;
         domain.check_vcpu(vcpu)?;

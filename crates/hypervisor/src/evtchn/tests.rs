@@ -1,12 +1,13 @@
-//! Two domains talk over event channels; then every short history of a port that moves between vCPUs.
+//! Tests of event channels between two domains, including every short history of a port that moves between
+//! vCPUs.
 
-use super::{Binding, Channels, Error, Notified, PORTS};
+use super::{Binding, Channels, Error, EventDelivery, PORTS};
 use crate::domain::DomainId;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// A back end with one vCPU, a front end with two, and a channel between them: (machine, back, its port, front,
-/// its port).
+/// Connects a back end with one vCPU to a front end with two. Returns the channels, back end, its port, front
+/// end, its port.
 fn connected() -> (Channels, DomainId, u16, DomainId, u16) {
     let mut machine = Channels::new();
     let (back, front) = (DomainId::new(1), DomainId::new(2));
@@ -17,7 +18,7 @@ fn connected() -> (Channels, DomainId, u16, DomainId, u16) {
     (machine, back, own, front, offered)
 }
 
-/// Takes an upcall if one is due: the events it found.
+/// Takes an upcall if one is due, and returns the events taken.
 fn upcall(machine: &mut Channels, domain: DomainId, vcpu: u16) -> Vec<u16> {
     let ports = machine.domain(domain).unwrap();
     let mut taken = Vec::new();
@@ -30,46 +31,50 @@ fn upcall(machine: &mut Channels, domain: DomainId, vcpu: u16) -> Vec<u16> {
 }
 
 #[test]
-fn an_event_arrives_at_the_other_end_once() {
+fn event_arrives_once_at_the_connected_port() {
     let (mut machine, back, own, front, theirs) = connected();
-    assert_eq!(machine.send(back, own), Ok(Notified::Upcall(0)));
-    assert_eq!(machine.send(back, own), Ok(Notified::Coalesced));
+    assert_eq!(machine.send(back, own), Ok(EventDelivery::Upcall(0)));
+    assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced));
     assert_eq!(upcall(&mut machine, front, 0), [theirs]);
     assert_eq!(upcall(&mut machine, front, 0), []);
-    assert_eq!(machine.send(front, theirs), Ok(Notified::Upcall(0)), "and back");
+    assert_eq!(machine.send(front, theirs), Ok(EventDelivery::Upcall(0)), "and back");
     assert_eq!(upcall(&mut machine, back, 0), [own]);
 }
 
 #[test]
-fn ports_share_an_upcall() {
+fn events_of_two_ports_share_an_upcall() {
     let (mut machine, _, _, front, theirs) = connected();
     let timer = machine.bind(front, Binding::Virq(0), 0).unwrap();
-    assert_eq!(machine.raise(front, timer), Ok(Notified::Upcall(0)));
-    assert_eq!(machine.raise(front, theirs), Ok(Notified::Joined));
+    assert_eq!(machine.raise(front, timer), Ok(EventDelivery::Upcall(0)));
+    assert_eq!(machine.raise(front, theirs), Ok(EventDelivery::UpcallPending));
     assert_eq!(upcall(&mut machine, front, 0), [theirs, timer]);
 }
 
 #[test]
-fn a_masked_port_pends_until_it_is_unmasked() {
+fn event_at_a_masked_port_pends_until_unmasked() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.domain(front).unwrap().mask(theirs);
-    assert_eq!(machine.send(back, own), Ok(Notified::Masked));
+    assert_eq!(machine.send(back, own), Ok(EventDelivery::Masked));
     assert_eq!(upcall(&mut machine, front, 0), []);
     let ports = machine.domain(front).unwrap();
     assert!(ports.is_pending(theirs));
-    assert_eq!(ports.unmask(theirs), Some(Notified::Upcall(0)));
+    assert_eq!(ports.unmask(theirs), Some(EventDelivery::Upcall(0)));
     assert_eq!(upcall(&mut machine, front, 0), [theirs]);
     assert_eq!(machine.domain(front).unwrap().unmask(theirs), None);
 }
 
 #[test]
-fn an_event_during_an_upcall_is_seen_before_it_is_left() {
+fn event_during_an_upcall_is_taken_before_it_ends() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.send(back, own).unwrap();
     let ports = machine.domain(front).unwrap();
     assert!(ports.enter_upcall(0) && !ports.enter_upcall(0));
     assert_eq!((ports.next(0), ports.next(0)), (Some(theirs), None));
-    assert_eq!(machine.send(back, own), Ok(Notified::Joined), "no second upcall inside the first");
+    assert_eq!(
+        machine.send(back, own),
+        Ok(EventDelivery::UpcallPending),
+        "no second upcall inside the first"
+    );
     let ports = machine.domain(front).unwrap();
     assert!(ports.leave_upcall(0) && ports.enter_upcall(0));
     assert_eq!(ports.next(0), Some(theirs));
@@ -77,29 +82,29 @@ fn an_event_during_an_upcall_is_seen_before_it_is_left() {
 }
 
 #[test]
-fn a_vcpu_with_upcalls_masked_takes_them_when_it_unmasks() {
+fn unmasking_upcalls_delivers_the_pending_one() {
     let (mut machine, back, own, front, _) = connected();
     assert!(!machine.domain(front).unwrap().set_upcall_mask(0, true));
-    assert_eq!(machine.send(back, own), Ok(Notified::Joined));
+    assert_eq!(machine.send(back, own), Ok(EventDelivery::UpcallPending));
     let ports = machine.domain(front).unwrap();
     assert!(!ports.upcall_due(0) && ports.set_upcall_mask(0, false));
 }
 
 #[test]
-fn a_port_moved_carelessly_strands_its_event_and_rebind_does_not() {
+fn rebind_does_not_strand_a_pending_event() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.send(back, own).unwrap();
     machine.domain(front).unwrap().bind_vcpu(theirs, 1).unwrap();
     assert_eq!((upcall(&mut machine, front, 0), upcall(&mut machine, front, 1)), (std::vec![], std::vec![]));
-    assert_eq!(machine.send(back, own), Ok(Notified::Coalesced), "nobody will ever look");
-    assert_eq!(machine.domain(front).unwrap().overlooked(), 1);
-    assert_eq!(machine.rebind(front, theirs, 1), Ok(Some(Notified::Upcall(1))));
-    assert_eq!(machine.domain(front).unwrap().overlooked(), 0);
+    assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced), "no vCPU will check the port");
+    assert_eq!(machine.domain(front).unwrap().stranded_events(), 1);
+    assert_eq!(machine.rebind(front, theirs, 1), Ok(Some(EventDelivery::Upcall(1))));
+    assert_eq!(machine.domain(front).unwrap().stranded_events(), 0);
     assert_eq!(upcall(&mut machine, front, 1), [theirs]);
 }
 
 #[test]
-fn an_event_allocates_nothing() {
+fn event_delivery_does_not_allocate() {
     let (mut machine, back, own, front, theirs) = connected();
     let allocated = allocation_counter::measure(|| {
         machine.send(back, own).unwrap();
@@ -111,7 +116,7 @@ fn an_event_allocates_nothing() {
 }
 
 #[test]
-fn calls_with_nonsense_are_refused() {
+fn invalid_arguments_are_rejected() {
     let (mut machine, back, own, front, theirs) = connected();
     assert_eq!(machine.send(DomainId::new(9), 1), Err(Error::Domain));
     assert_eq!((machine.send(back, 0), machine.send(back, PORTS)), (Err(Error::Port), Err(Error::Port)));
@@ -129,7 +134,7 @@ fn calls_with_nonsense_are_refused() {
 }
 
 #[test]
-fn ports_run_out_and_come_back() {
+fn closed_port_is_available_again() {
     let mut machine = Channels::new();
     let domain = DomainId::new(0);
     machine.add_domain(domain, 1);
@@ -169,7 +174,7 @@ fn no_event_is_lost_in_any_history_of_six_steps() {
 
 proptest! {
     #[test]
-    fn any_guest_is_survived(steps in prop::collection::vec((0u8..12, any::<u16>(), 0u16..6), 0..200)) {
+    fn arbitrary_guest_calls_are_survived(steps in prop::collection::vec((0u8..12, any::<u16>(), 0u16..6), 0..200)) {
         let (mut machine, ..) = connected();
         for (what, wild, tame) in steps {
             let port = if wild % 2 == 0 { tame } else { wild };

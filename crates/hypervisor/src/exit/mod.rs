@@ -1,40 +1,39 @@
-//! VM exits: their kinds, which of them a processor spares its guests, and their price. Left out: when a guest
-//! exits (the guest's model) and what the hypervisor then does (the virtual devices beside this folder).
+//! VM exits: their kinds, the processor features that avoid them, and their costs.
 //!
-//! A price is the whole round trip: the processor's exit and entry, and the hypervisor's software between them.
-//! What that software causes elsewhere (a device model's answer, another virtual CPU woken) is charged where it
-//! happens.
+//! A cost covers the round trip: the processor's exit and entry, and the hypervisor's software between.
+//! Consequences elsewhere, such as a device model's work or waking a virtual CPU, are charged where they
+//! happen.
 
 use crate::account::Category;
 use crate::cost::{Cost, CostTable};
 
-/// Why a guest left for the hypervisor.
+/// Reason of a VM exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitKind {
-    /// A physical interrupt.
+    /// Physical interrupt.
     ExternalInterrupt,
-    /// A write to the EOI register of the APIC page.
+    /// Write to the EOI register of the APIC page.
     ApicEoi,
-    /// Another access to the APIC page.
+    /// Other access to the APIC page.
     ApicOther,
-    /// An access to an MSI-X table.
+    /// Access to an MSI-X table.
     MsixMmio,
-    /// An access to other emulated memory.
+    /// Access to other emulated memory.
     OtherMmio,
-    /// A hypercall.
+    /// Hypercall.
     Hypercall,
     /// `hlt`.
     Hlt,
-    /// An interrupt can be injected now.
+    /// The guest can take a pending interrupt now.
     InterruptWindow,
-    /// A model-specific register, an x2APIC's among them.
+    /// Access to a model-specific register, including x2APIC.
     Msr,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }
 
 impl ExitKind {
-    /// What its cycles are accounted as.
+    /// Returns the category that the exit's cycles are charged to.
     pub const fn category(self) -> Category {
         match self {
             ExitKind::ExternalInterrupt => Category::ExternalInterrupt,
@@ -50,7 +49,7 @@ impl ExitKind {
         }
     }
 
-    /// The row of its price; for the APIC's EOI, that of [`EoiPath::Emulated`].
+    /// Returns the exit's constant in the cost table; for an APIC EOI, that of [`EoiPath::Emulated`].
     pub const fn cost(self) -> Cost {
         match self {
             ExitKind::ExternalInterrupt => Cost::ExitExternalInterrupt,
@@ -66,25 +65,25 @@ impl ExitKind {
         }
     }
 
-    /// What it costs, in cycles.
+    /// Returns the exit's cost in cycles.
     pub fn price(self, table: &CostTable) -> u64 {
         table[self.cost()]
     }
 }
 
-/// How the hypervisor handles a write to the EOI register.
+/// Path by which the hypervisor handles an EOI write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EoiPath {
-    /// Fetches, decodes and emulates the instruction.
+    /// Fetch, decode and emulate the instruction.
     Emulated,
-    /// Believes the exit qualification.
+    /// Trust the exit qualification.
     Fast,
-    /// Believes it only after fetching and decoding the instruction.
+    /// Trust the exit qualification after fetching and decoding the instruction.
     FastChecked,
 }
 
 impl EoiPath {
-    /// What the exit costs, in cycles.
+    /// Returns the exit's cost in cycles.
     pub fn price(self, table: &CostTable) -> u64 {
         match self {
             EoiPath::Emulated => table[Cost::EoiEmulated],
@@ -94,19 +93,19 @@ impl EoiPath {
     }
 }
 
-/// What a processor does for its guests by itself.
+/// Virtualization features of a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Virtual-interrupt delivery: EOI and injection need no exit (SDM volume 3C, 31.1).
     pub apic_virtualization: bool,
-    /// Posted interrupts, of devices too: an interrupt reaches a running guest without an exit (31.6).
+    /// Posted interrupts, including devices': an interrupt reaches a running guest without an exit (31.6).
     pub posted_interrupts: bool,
-    /// The APIC's registers are model-specific registers to the guest.
+    /// The guest accesses APIC registers as model-specific registers.
     pub x2apic: bool,
 }
 
 impl Features {
-    /// The exit for an end of interrupt, if there is one.
+    /// Returns the exit of an end of interrupt, if any.
     pub const fn on_eoi(self) -> Option<ExitKind> {
         match (self.apic_virtualization, self.x2apic) {
             (true, _) => None,
@@ -115,17 +114,17 @@ impl Features {
         }
     }
 
-    /// The exit for a write to any other APIC register: a timer's, an interrupt command.
+    /// Returns the exit of a write to any other APIC register, such as timer or interrupt command.
     pub const fn on_apic_write(self) -> ExitKind {
         if self.x2apic { ExitKind::Msr } else { ExitKind::ApicOther }
     }
 
-    /// The exit for a device's interrupt to a guest that is running, if there is one.
+    /// Returns the exit of a device interrupt to a running guest, if any.
     pub const fn on_device_interrupt(self) -> Option<ExitKind> {
         if self.posted_interrupts { None } else { Some(ExitKind::ExternalInterrupt) }
     }
 
-    /// The exit when a guest becomes able to take a pending interrupt, if there is one.
+    /// Returns the exit of a guest that becomes able to take a pending interrupt, if any.
     pub const fn on_interrupt_window(self) -> Option<ExitKind> {
         if self.apic_virtualization { None } else { Some(ExitKind::InterruptWindow) }
     }
@@ -136,14 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_eoi_costs_8400_emulated_2500_fast_and_4300_fast_and_checked() {
+    fn eoi_costs_8400_emulated_2500_fast_4300_checked() {
         let table = CostTable::nehalem();
         let prices = [EoiPath::Emulated, EoiPath::Fast, EoiPath::FastChecked].map(|path| path.price(&table));
         assert_eq!(prices, [8_400, 2_500, 4_300]);
     }
 
     #[test]
-    fn every_exit_is_the_hypervisors_work_and_costs_more_than_the_transition() {
+    fn every_exit_is_hypervisor_work_above_the_transition() {
         use ExitKind::{
             ApicEoi, ApicOther, ExternalInterrupt, Hlt, Hypercall, InterruptWindow, MsixMmio, Msr, Other,
             OtherMmio,
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn with_apic_virtualization_and_posting_an_interrupt_costs_no_exit() {
+    fn posted_interrupt_with_virtual_apic_needs_no_exit() {
         let modern = CostTable::modern().features();
         assert_eq!(modern.on_eoi(), None);
         assert_eq!(modern.on_device_interrupt(), None);

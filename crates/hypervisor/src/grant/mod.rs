@@ -1,12 +1,12 @@
-//! Grant tables: how a paravirtual domain lets another reach single pages of its memory (Xen's first form). An
-//! entry of a domain's table names a page, the domain that may reach it, and how. The other domain maps the page,
-//! or has the hypervisor copy to or from it.
+//! Grant tables: a paravirtualized domain grants others access to single pages (Xen's version 1). An entry
+//! names a page, a domain and its rights. The other domain maps the page, or the hypervisor copies on its
+//! behalf.
 //!
-//! - [`table`]: a domain's pages and its entries;
-//! - here: using them, which is where everything is checked. A table is its domain's own memory, so what it says
-//!   is believed only then.
+//! - [`table`]: a domain's pages and entries;
+//! - here: use of grants, with all checks. A table is its domain's own memory, so its entries are checked at
+//!   each use.
 //!
-//! Left out: what hypercalls and copies cost, transfer of pages, sub-page grants, transitive grants.
+//! The caller charges hypercalls and copies. Page transfer, sub-page and transitive grants are not supported.
 
 pub mod table;
 #[cfg(test)]
@@ -17,58 +17,58 @@ pub use table::{Access, PAGE, Table};
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 
-/// An entry of a domain's grant table.
+/// Index of an entry in a domain's grant table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference(pub u32);
 
-/// A mapping of a granted page, in the hands of who mapped it.
+/// Handle of a mapped page, held by the domain that mapped it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(u32);
 
-/// A place in a granted page.
+/// Byte address in a granted page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Whose page.
+pub struct GrantAddress {
+    /// Domain that owns the page.
     pub owner: DomainId,
-    /// The entry that grants it.
+    /// Entry that grants it.
     pub reference: Reference,
-    /// Bytes from the page's beginning.
+    /// Bytes from the start of the page.
     pub offset: u16,
 }
 
-/// Why a grant cannot be used, or not be withdrawn.
+/// Error of a grant operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The domain has no grant table.
     #[error("domain has no grant table")]
     Domain,
-    /// No such entry, or it grants nothing.
-    #[error("nothing is granted there")]
+    /// The entry does not exist or grants nothing.
+    #[error("grant entry is unused or out of range")]
     Reference,
-    /// The entry grants to another domain.
+    /// The entry grants access to another domain.
     #[error("page is granted to another domain")]
     NotGranted,
     /// The entry names a page that its domain does not have.
-    #[error("page is not the granting domain's")]
+    #[error("granted page does not exist in the granting domain")]
     Page,
-    /// The entry allows reading only.
+    /// The entry permits reading only.
     #[error("page is granted for reading only")]
     ReadOnly,
-    /// The bytes do not lie in one page.
-    #[error("access crosses the end of a page")]
+    /// The range exceeds the page.
+    #[error("range exceeds the page")]
     Bounds,
-    /// Somebody still maps the page.
+    /// The page is still mapped.
     #[error("page is still mapped")]
     InUse,
-    /// No such mapping, or another domain's.
-    #[error("no such mapping")]
+    /// The mapping does not exist or belongs to another domain.
+    #[error("mapping does not exist")]
     Handle,
-    /// Every entry, or every mapping that a domain may have, is in use.
-    #[error("no room for more")]
+    /// All entries, or all mappings of the machine, are in use.
+    #[error("grant table or mapping table is full")]
     Full,
 }
 
-/// A mapping.
+/// Mapping of a granted page.
 #[derive(Debug, Clone, Copy)]
 struct Mapping {
     by: DomainId,
@@ -78,10 +78,10 @@ struct Mapping {
     access: Access,
 }
 
-/// Mappings that all domains may have together.
+/// Mappings of all domains together, at most.
 const MAPPINGS: usize = 1 << 16;
 
-/// The grant tables of a machine, and the memory they speak of.
+/// Grant tables and page memory of a machine's domains.
 #[derive(Debug, Default)]
 pub struct Grants {
     tables: Vec<Option<Table>>,
@@ -90,13 +90,13 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// A machine without domains.
+    /// Creates grant tables without domains.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives a domain so many pages of memory, zeroed, and a table of so many entries, which grant nothing.
+    /// Adds a domain with `pages` zeroed pages and a table of `entries` unused entries.
     pub fn add_domain(&mut self, domain: DomainId, pages: u32, entries: u32) {
         let at = domain.index();
         if self.tables.len() <= at {
@@ -105,10 +105,10 @@ impl Grants {
         self.tables[at] = Some(Table::new(pages, entries));
     }
 
-    /// A domain's own memory and table.
+    /// Returns a domain's own memory and table.
     ///
     /// # Errors
-    /// [`Error::Domain`].
+    /// [`Error::Domain`] if it has no table.
     pub fn domain(&mut self, domain: DomainId) -> Result<&mut Table, Error> {
         self.tables.get_mut(domain.index()).and_then(Option::as_mut).ok_or(Error::Domain)
     }
@@ -117,7 +117,7 @@ impl Grants {
         self.tables.get(domain.index()).and_then(Option::as_ref).ok_or(Error::Domain)
     }
 
-    /// Maps a granted page. Until it is unmapped, its owner cannot end the grant.
+    /// Maps a granted page. Its owner cannot end the grant until it is unmapped.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Reference`], [`Error::NotGranted`], [`Error::Page`], [`Error::ReadOnly`],
@@ -143,10 +143,10 @@ impl Grants {
         Ok(Handle(at))
     }
 
-    /// Ends a mapping.
+    /// Unmaps a page.
     ///
     /// # Errors
-    /// [`Error::Handle`].
+    /// [`Error::Handle`] if `by` has no such mapping.
     pub fn unmap(&mut self, by: DomainId, handle: Handle) -> Result<(), Error> {
         let Mapping { owner, reference, .. } = *self.mapping(by, handle)?;
         self.mappings[handle.0 as usize] = None;
@@ -155,7 +155,7 @@ impl Grants {
         Ok(())
     }
 
-    /// A mapped page, to be read.
+    /// Returns a mapped page for reading.
     ///
     /// # Errors
     /// [`Error::Handle`], [`Error::Page`].
@@ -164,7 +164,7 @@ impl Grants {
         self.table(mapping.owner)?.page(mapping.page)
     }
 
-    /// A mapped page, to be written.
+    /// Returns a mapped page for writing.
     ///
     /// # Errors
     /// [`Error::Handle`], [`Error::ReadOnly`], [`Error::Page`].
@@ -184,8 +184,8 @@ impl Grants {
     /// Copies bytes of `by` into a granted page.
     ///
     /// # Errors
-    /// All but [`Error::InUse`], [`Error::Handle`] and [`Error::Full`]; nothing is copied then.
-    pub fn copy_to(&mut self, by: DomainId, to: Place, from: &[u8]) -> Result<(), Error> {
+    /// Any but [`Error::InUse`], [`Error::Handle`] and [`Error::Full`], with nothing copied.
+    pub fn copy_to(&mut self, by: DomainId, to: GrantAddress, from: &[u8]) -> Result<(), Error> {
         let range = range(to.offset, from.len())?;
         let page = self.table(to.owner)?.check(to.reference, by, Access::Write)?;
         self.domain(to.owner)?.page_mut(page)?[range].copy_from_slice(from);
@@ -195,8 +195,8 @@ impl Grants {
     /// Copies bytes of a granted page to `by`.
     ///
     /// # Errors
-    /// As [`Grants::copy_to`], without [`Error::ReadOnly`].
-    pub fn copy_from(&self, by: DomainId, from: Place, into: &mut [u8]) -> Result<(), Error> {
+    /// As for [`Grants::copy_to`], without [`Error::ReadOnly`].
+    pub fn copy_from(&self, by: DomainId, from: GrantAddress, into: &mut [u8]) -> Result<(), Error> {
         let range = range(from.offset, into.len())?;
         let table = self.table(from.owner)?;
         let page = table.check(from.reference, by, Access::Read)?;
@@ -207,8 +207,14 @@ impl Grants {
     /// Copies from one granted page to another, both granted to `by`.
     ///
     /// # Errors
-    /// As [`Grants::copy_to`].
-    pub fn copy(&mut self, by: DomainId, from: Place, to: Place, length: usize) -> Result<(), Error> {
+    /// As for [`Grants::copy_to`].
+    pub fn copy(
+        &mut self,
+        by: DomainId,
+        from: GrantAddress,
+        to: GrantAddress,
+        length: usize,
+    ) -> Result<(), Error> {
         let (source, target) = (range(from.offset, length)?, range(to.offset, length)?);
         let from_page = self.table(from.owner)?.check(from.reference, by, Access::Read)?;
         let to_page = self.table(to.owner)?.check(to.reference, by, Access::Write)?;
@@ -223,7 +229,7 @@ impl Grants {
     }
 }
 
-/// Bytes of one page.
+/// Returns a byte range within one page.
 fn range(offset: u16, length: usize) -> Result<core::ops::Range<usize>, Error> {
     let start = usize::from(offset);
     let end = start.checked_add(length).filter(|end| *end <= PAGE).ok_or(Error::Bounds)?;

@@ -1,4 +1,4 @@
-//! One domain's pages and its grant table, as the domain itself uses them. Left out: other domains.
+//! Pages and grant table of a domain, as the domain itself uses them.
 
 use super::{Error, Reference};
 use crate::domain::DomainId;
@@ -8,26 +8,26 @@ use alloc::vec::Vec;
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
 
-/// What is allowed to be done to a page.
+/// Access rights to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Reading.
+    /// Read.
     Read,
-    /// Reading and writing.
+    /// Read and write.
     Write,
 }
 
-/// An entry.
+/// Grant entry.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     to: DomainId,
     page: u32,
     access: Access,
-    /// How often the page is mapped by way of this entry.
+    /// Number of mappings through this entry.
     mapped: u32,
 }
 
-/// A domain's pages and its grant table.
+/// Pages and grant table of a domain.
 #[derive(Debug)]
 pub struct Table {
     memory: Vec<u8>,
@@ -44,38 +44,38 @@ impl Table {
         }
     }
 
-    /// One of the domain's pages.
+    /// Returns one of the domain's pages for reading.
     ///
     /// # Errors
-    /// [`Error::Page`].
+    /// [`Error::Page`] if the domain has no such page.
     pub fn page(&self, page: u32) -> Result<&[u8], Error> {
         let start = page as usize * PAGE;
         self.memory.get(start..start + PAGE).ok_or(Error::Page)
     }
 
-    /// One of the domain's pages, to be written.
+    /// Returns one of the domain's pages for writing.
     ///
     /// # Errors
-    /// [`Error::Page`].
+    /// [`Error::Page`] if the domain has no such page.
     pub fn page_mut(&mut self, page: u32) -> Result<&mut [u8], Error> {
         let start = page as usize * PAGE;
         self.memory.get_mut(start..start + PAGE).ok_or(Error::Page)
     }
 
-    /// Grants a page to a domain. Whether there is such a page turns out when it is used.
+    /// Grants a page to a domain. The page's existence is checked at use.
     ///
     /// # Errors
-    /// [`Error::Full`].
+    /// [`Error::Full`] if all entries are in use.
     pub fn grant(&mut self, to: DomainId, page: u32, access: Access) -> Result<Reference, Error> {
         let at = self.free.pop().ok_or(Error::Full)?;
         self.entries[at as usize] = Some(Entry { to, page, access, mapped: 0 });
         Ok(Reference(at))
     }
 
-    /// Withdraws a grant.
+    /// Ends a grant.
     ///
     /// # Errors
-    /// [`Error::Reference`]; [`Error::InUse`] while the page is mapped.
+    /// [`Error::Reference`] for an unused entry; [`Error::InUse`] while the page is mapped.
     pub fn end_access(&mut self, reference: Reference) -> Result<(), Error> {
         let entry = self.entries.get_mut(reference.0 as usize).ok_or(Error::Reference)?;
         match entry {
@@ -89,7 +89,7 @@ impl Table {
         }
     }
 
-    /// The page behind an entry, if `by` may reach it so.
+    /// Returns the page of an entry if it permits `by` the access.
     pub(super) fn check(&self, reference: Reference, by: DomainId, access: Access) -> Result<u32, Error> {
         let entry =
             self.entries.get(reference.0 as usize).and_then(Option::as_ref).ok_or(Error::Reference)?;
@@ -114,7 +114,7 @@ impl Table {
         }
     }
 
-    /// Copies `length` bytes from a page and an offset in it to another; both were checked.
+    /// Copies `length` bytes between checked pages and offsets.
     pub(super) fn copy_within(&mut self, from: (u32, u16), to: (u32, u16), length: usize) {
         let at = |(page, offset): (u32, u16)| page as usize * PAGE + usize::from(offset);
         self.memory.copy_within(at(from)..at(from) + length, at(to));

@@ -1,51 +1,51 @@
-//! The rules of grants: who may reach what, for how long, and how far.
+//! Tests of the grant rules: permitted domains, lifetimes and bounds.
 
-use super::{Access, Error, Grants, PAGE, Place, Reference};
+use super::{Access, Error, GrantAddress, Grants, PAGE, Reference};
 use crate::domain::DomainId;
 
 const GUEST: DomainId = DomainId::new(1);
 const BACK: DomainId = DomainId::new(2);
 const OTHER: DomainId = DomainId::new(3);
 
-/// Three domains of four pages.
+/// Creates three domains of four pages each.
 fn machine() -> Grants {
     let mut grants = Grants::new();
     [GUEST, BACK, OTHER].iter().for_each(|domain| grants.add_domain(*domain, 4, 8));
     grants
 }
 
-fn grant(grants: &mut Grants, page: u32, access: Access) -> Place {
+fn grant(grants: &mut Grants, page: u32, access: Access) -> GrantAddress {
     let reference = grants.domain(GUEST).unwrap().grant(BACK, page, access).unwrap();
-    Place { owner: GUEST, reference, offset: 0 }
+    GrantAddress { owner: GUEST, reference, offset: 0 }
 }
 
 #[test]
-fn a_granted_page_is_copied_to_and_from_by_the_domain_it_is_granted_to() {
+fn grantee_copies_to_and_from_a_granted_page() {
     let mut grants = machine();
-    let place = Place { offset: 100, ..grant(&mut grants, 2, Access::Write) };
-    grants.copy_to(BACK, place, b"frame").unwrap();
+    let address = GrantAddress { offset: 100, ..grant(&mut grants, 2, Access::Write) };
+    grants.copy_to(BACK, address, b"frame").unwrap();
     assert_eq!(&grants.domain(GUEST).unwrap().page(2).unwrap()[100..105], b"frame");
     let mut read = [0; 5];
-    grants.copy_from(BACK, place, &mut read).unwrap();
+    grants.copy_from(BACK, address, &mut read).unwrap();
     assert_eq!(&read, b"frame");
 }
 
 #[test]
-fn nobody_else_reaches_it_by_copy_or_map() {
+fn other_domain_cannot_copy_or_map_a_granted_page() {
     let mut grants = machine();
-    let place = grant(&mut grants, 2, Access::Write);
-    assert_eq!(grants.copy_to(OTHER, place, b"x"), Err(Error::NotGranted));
-    assert_eq!(grants.map(OTHER, GUEST, place.reference, Access::Read), Err(Error::NotGranted));
-    let handle = grants.map(BACK, GUEST, place.reference, Access::Read).unwrap();
+    let address = grant(&mut grants, 2, Access::Write);
+    assert_eq!(grants.copy_to(OTHER, address, b"x"), Err(Error::NotGranted));
+    assert_eq!(grants.map(OTHER, GUEST, address.reference, Access::Read), Err(Error::NotGranted));
+    let handle = grants.map(BACK, GUEST, address.reference, Access::Read).unwrap();
     assert_eq!(grants.mapped(OTHER, handle).err(), Some(Error::Handle));
     assert_eq!(grants.unmap(OTHER, handle), Err(Error::Handle));
 }
 
 #[test]
-fn an_access_stays_in_its_page() {
+fn access_beyond_the_page_is_rejected() {
     let mut grants = machine();
-    let place = grant(&mut grants, 0, Access::Write);
-    let at = |offset| Place { offset, ..place };
+    let address = grant(&mut grants, 0, Access::Write);
+    let at = |offset| GrantAddress { offset, ..address };
     assert_eq!(grants.copy_to(BACK, at(4_095), b"x"), Ok(()));
     assert_eq!(grants.copy_to(BACK, at(4_095), b"xy"), Err(Error::Bounds));
     assert_eq!(grants.copy_from(BACK, at(u16::MAX), &mut [0]), Err(Error::Bounds));
@@ -53,30 +53,30 @@ fn an_access_stays_in_its_page() {
 }
 
 #[test]
-fn a_page_granted_for_reading_is_not_written() {
+fn read_only_grant_rejects_writes() {
     let mut grants = machine();
-    let place = grant(&mut grants, 1, Access::Read);
-    assert_eq!(grants.copy_to(BACK, place, b"x"), Err(Error::ReadOnly));
-    assert_eq!(grants.map(BACK, GUEST, place.reference, Access::Write), Err(Error::ReadOnly));
-    let handle = grants.map(BACK, GUEST, place.reference, Access::Read).unwrap();
+    let address = grant(&mut grants, 1, Access::Read);
+    assert_eq!(grants.copy_to(BACK, address, b"x"), Err(Error::ReadOnly));
+    assert_eq!(grants.map(BACK, GUEST, address.reference, Access::Write), Err(Error::ReadOnly));
+    let handle = grants.map(BACK, GUEST, address.reference, Access::Read).unwrap();
     assert_eq!(grants.mapped(BACK, handle).map(<[u8]>::len), Ok(PAGE));
     assert_eq!(grants.mapped_mut(BACK, handle).err(), Some(Error::ReadOnly));
 }
 
 #[test]
-fn a_page_that_the_domain_does_not_have_is_found_out_when_it_is_used() {
+fn missing_page_is_detected_at_use() {
     let mut grants = machine();
-    let place = grant(&mut grants, u32::MAX, Access::Write);
-    assert_eq!(grants.copy_to(BACK, place, b"x"), Err(Error::Page));
-    assert_eq!(grants.map(BACK, GUEST, place.reference, Access::Read), Err(Error::Page));
-    let nowhere = Place { reference: Reference(7_000), ..place };
+    let address = grant(&mut grants, u32::MAX, Access::Write);
+    assert_eq!(grants.copy_to(BACK, address, b"x"), Err(Error::Page));
+    assert_eq!(grants.map(BACK, GUEST, address.reference, Access::Read), Err(Error::Page));
+    let nowhere = GrantAddress { reference: Reference(7_000), ..address };
     assert_eq!(grants.copy_to(BACK, nowhere, b"x"), Err(Error::Reference));
 }
 
 #[test]
-fn a_grant_is_not_ended_while_the_page_is_mapped() {
+fn grant_cannot_end_while_the_page_is_mapped() {
     let mut grants = machine();
-    let Place { reference, .. } = grant(&mut grants, 3, Access::Write);
+    let GrantAddress { reference, .. } = grant(&mut grants, 3, Access::Write);
     let maps = [(); 2].map(|()| grants.map(BACK, GUEST, reference, Access::Read).unwrap());
     for handle in maps {
         assert_eq!(grants.domain(GUEST).unwrap().end_access(reference), Err(Error::InUse));
@@ -89,12 +89,12 @@ fn a_grant_is_not_ended_while_the_page_is_mapped() {
 }
 
 #[test]
-fn a_copy_between_granted_pages_needs_both() {
+fn copy_between_pages_needs_both_grants() {
     let mut grants = machine();
     let from = grant(&mut grants, 0, Access::Read);
     grants.domain(GUEST).unwrap().page_mut(0).unwrap()[..4].copy_from_slice(b"from");
     let reference = grants.domain(OTHER).unwrap().grant(BACK, 1, Access::Write).unwrap();
-    let to = Place { owner: OTHER, reference, offset: 8 };
+    let to = GrantAddress { owner: OTHER, reference, offset: 8 };
     assert_eq!(grants.copy(BACK, from, to, 4), Ok(()));
     assert_eq!(&grants.domain(OTHER).unwrap().page(1).unwrap()[8..12], b"from");
     assert_eq!(grants.copy(BACK, to, from, 4), Err(Error::ReadOnly));
@@ -105,7 +105,7 @@ fn a_copy_between_granted_pages_needs_both() {
 }
 
 #[test]
-fn a_table_has_so_many_entries() {
+fn grant_table_fills_up_at_its_size() {
     let mut grants = machine();
     let own = grants.domain(GUEST).unwrap();
     let all: alloc::vec::Vec<_> = (0..8).map(|_| own.grant(BACK, 0, Access::Read).unwrap()).collect();

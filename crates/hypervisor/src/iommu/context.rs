@@ -1,5 +1,5 @@
-//! From a routing id to its domain: a table of buses, each a table of functions (VT-d 3.4). Left out: address
-//! width and type, which are the same for all here.
+//! Context tables: map a routing id to its domain, one table of functions per bus (VT-d 3.4). Address width
+//! and type are the same for all functions.
 
 use crate::domain::DomainId;
 use alloc::boxed::Box;
@@ -8,14 +8,14 @@ use pcie::Rid;
 
 type Bus = [Option<DomainId>; 256];
 
-/// The domain of every function.
+/// Domain of every function.
 #[derive(Debug, Clone, Default)]
 pub struct Contexts {
     buses: Vec<Option<Box<Bus>>>,
 }
 
 impl Contexts {
-    /// The domain of a function; None if it has none.
+    /// Returns the domain of a function, or `None` if it has none.
     #[must_use]
     pub fn get(&self, rid: Rid) -> Option<DomainId> {
         let bus = self.buses.get(usize::from(rid.0 >> 8))?.as_ref()?;

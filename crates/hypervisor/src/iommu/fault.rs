@@ -1,41 +1,41 @@
-//! Blocked requests: the first ones are kept, all are counted, as fault recording registers do (VT-d 7.3).
-//! Left out: the interrupt that tells of them.
+//! Fault log: stores the first blocked requests and counts all, like fault recording registers (VT-d 7.3). No
+//! fault interrupt is modelled.
 
 use super::Access;
 use alloc::vec::Vec;
 use pcie::{Iova, Rid};
 
-/// Faults that are kept until they are taken: a device that floods fills no memory.
-pub const KEPT: usize = 64;
+/// Faults stored until cleared. The bound keeps a flooding device from filling memory.
+pub const MAX_STORED: usize = 64;
 
-/// Why a request was blocked.
+/// Reason a request was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum FaultReason {
     /// The function has no domain.
     UnknownFunction,
-    /// The address has more than 48 bits.
+    /// The address exceeds 48 bits.
     Width,
-    /// Nothing is mapped there.
+    /// No page is mapped at the address.
     Unmapped,
-    /// It may not be read, or written.
+    /// The page forbids the access.
     Rights,
 }
 
-/// A blocked request.
+/// Blocked request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA {access:?} of {rid} at {iova:#x} blocked: {reason:?}")]
 pub struct Fault {
-    /// Who.
+    /// Routing id of the requester.
     pub rid: Rid,
-    /// Where.
+    /// Address of the request.
     pub iova: Iova,
-    /// What for.
+    /// Requested access.
     pub access: Access,
-    /// Why.
-    pub reason: Reason,
+    /// Reason of the block.
+    pub reason: FaultReason,
 }
 
-/// The log of blocked requests.
+/// Log of blocked requests.
 #[derive(Debug, Clone)]
 pub struct FaultLog {
     kept: Vec<Fault>,
@@ -44,32 +44,32 @@ pub struct FaultLog {
 
 impl Default for FaultLog {
     fn default() -> Self {
-        Self { kept: Vec::with_capacity(KEPT), count: 0 }
+        Self { kept: Vec::with_capacity(MAX_STORED), count: 0 }
     }
 }
 
 impl FaultLog {
-    /// All faults so far, kept or not.
+    /// Returns the number of all faults, stored or not.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The faults kept, oldest first.
+    /// Returns the stored faults, oldest first.
     #[must_use]
     pub fn kept(&self) -> &[Fault] {
         &self.kept
     }
 
-    /// Makes room for new ones.
+    /// Clears the stored faults, which makes room for new ones.
     pub fn clear(&mut self) {
         self.kept.clear();
     }
 
-    /// Records a fault, and hands it on.
+    /// Records and returns a fault.
     pub(super) fn record(&mut self, fault: Fault) -> Fault {
         self.count += 1;
-        if self.kept.len() < KEPT {
+        if self.kept.len() < MAX_STORED {
             self.kept.push(fault);
         }
         fault

@@ -1,14 +1,14 @@
-//! The IOMMU: what a function addresses is translated by its domain's page tables, and nothing else is
-//! reached (Intel's VT-d specification, chapters 3, 6 and 7).
+//! The IOMMU: translates a function's addresses by its domain's page tables, and blocks all others (Intel
+//! VT-d specification, chapters 3, 6 and 7).
 //!
-//! - [`context`]: which domain a routing id belongs to;
+//! - [`context`]: the domain of a routing id;
 //! - [`table`]: page tables of four levels, with pages of 4 KiB and 2 MiB;
-//! - [`tlb`]: the IOTLB, which remembers translations until told to forget them;
-//! - [`fault`]: what was blocked, in a log of bounded length.
+//! - [`tlb`]: the IOTLB, which caches translations until they are invalidated;
+//! - [`fault`]: blocked requests, in a bounded log.
 //!
-//! As in hardware, unmapping alone does not stop a device: what the IOTLB remembers goes on working until it
-//! is invalidated. Left out: caches of the walk itself, first-stage tables, page requests, queued invalidation
-//! and what any of this costs.
+//! As in hardware, unmapping alone does not stop a device: a cached translation works until the IOTLB is
+//! invalidated. Paging-structure caches, first-stage tables, page requests and queued invalidation are not
+//! modelled. The caller charges costs.
 
 pub mod context;
 pub mod fault;
@@ -17,47 +17,47 @@ pub mod table;
 mod tests;
 pub mod tlb;
 
-pub use fault::{Fault, FaultLog, Reason};
+pub use fault::{Fault, FaultLog, FaultReason};
 pub use table::{MapError, PageTables, Rights, Size};
-pub use tlb::{Counts, Tlb};
+pub use tlb::{Tlb, TlbCounts};
 
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 use context::Contexts;
 use pcie::{Iova, Rid};
 
-/// What a function wants to do.
+/// Access of a function to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Read memory.
+    /// Memory read.
     Read,
-    /// Write memory.
+    /// Memory write.
     Write,
 }
 
-/// A translation.
+/// Translated address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Translation {
-    /// The host's address.
+    /// Host physical address.
     pub address: u64,
-    /// Bytes from there to the end of the page.
+    /// Bytes from the address to the end of the page.
     pub room: u64,
-    /// Table entries loaded; 0 if the IOTLB knew.
+    /// Table entries loaded; 0 on an IOTLB hit.
     pub loads: u8,
 }
 
-/// What it took to translate a range.
+/// Work of translating a range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Effort {
-    /// Translations.
+pub struct TranslationWork {
+    /// Translations made.
     pub pages: u32,
-    /// Of which the IOTLB did not know.
+    /// IOTLB misses among them.
     pub misses: u32,
-    /// Table entries loaded for those.
+    /// Table entries loaded on misses.
     pub loads: u32,
 }
 
-/// The IOMMU of a machine.
+/// IOMMU of a machine.
 #[derive(Debug, Clone)]
 pub struct Iommu {
     contexts: Contexts,
@@ -67,7 +67,7 @@ pub struct Iommu {
 }
 
 impl Iommu {
-    /// An IOMMU that blocks everything. `tlb` is its IOTLB.
+    /// Creates an IOMMU that blocks every request, with `tlb` as its IOTLB.
     #[must_use]
     pub fn new(tlb: Tlb) -> Self {
         Self { contexts: Contexts::default(), tables: Vec::new(), tlb, faults: FaultLog::default() }
@@ -79,18 +79,18 @@ impl Iommu {
         self.domain(domain);
     }
 
-    /// Takes a function away: all that it does from now on is a fault.
+    /// Detaches a function: its further requests are faults.
     pub fn detach(&mut self, rid: Rid) {
         self.contexts.set(rid, None);
     }
 
-    /// The domain of a function.
+    /// Returns the domain of a function.
     #[must_use]
     pub fn owner(&self, rid: Rid) -> Option<DomainId> {
         self.contexts.get(rid)
     }
 
-    /// The page tables of a domain, empty at first. After unmapping or taking rights away, invalidate.
+    /// Returns the page tables of a domain, initially empty. Invalidate after unmapping or removing rights.
     pub fn domain(&mut self, domain: DomainId) -> &mut PageTables {
         let at = domain.index();
         if self.tables.len() <= at {
@@ -99,22 +99,22 @@ impl Iommu {
         &mut self.tables[at]
     }
 
-    /// The IOTLB, to invalidate and to read its counts.
+    /// Returns the IOTLB, for invalidation and its counters.
     pub fn tlb(&mut self) -> &mut Tlb {
         &mut self.tlb
     }
 
-    /// Unmaps a page and forgets it at once: what is done before memory changes owner.
+    /// Unmaps a page and invalidates it, as required before its memory changes owner.
     ///
     /// # Errors
-    /// [`MapError`].
+    /// [`MapError`] if the page cannot be unmapped.
     pub fn unmap_and_flush(&mut self, domain: DomainId, iova: Iova, size: Size) -> Result<(), MapError> {
         self.domain(domain).unmap(iova, size)?;
         self.tlb.invalidate_page(domain, iova);
         Ok(())
     }
 
-    /// What was blocked.
+    /// Returns the log of blocked requests.
     pub fn faults(&mut self) -> &mut FaultLog {
         &mut self.faults
     }
@@ -122,16 +122,16 @@ impl Iommu {
     /// Translates one access, up to the end of its page.
     ///
     /// # Errors
-    /// [`Fault`]: blocked and recorded.
+    /// [`Fault`] if the request is blocked; it is recorded.
     pub fn translate(&mut self, rid: Rid, iova: Iova, access: Access) -> Result<Translation, Fault> {
         let found = self.find(rid, iova, access);
         found.map_err(|reason| self.faults.record(Fault { rid, iova, access, reason }))
     }
 
-    /// Translates `length` bytes from `iova` on; `visit` is given each piece: host address and bytes.
+    /// Translates `length` bytes from `iova`. Calls `visit` with host address and bytes of each piece.
     ///
     /// # Errors
-    /// [`Fault`]: blocked at that address and recorded; the pieces before it have been visited.
+    /// [`Fault`] if a piece is blocked; it is recorded, and earlier pieces have been visited.
     pub fn translate_range(
         &mut self,
         rid: Rid,
@@ -139,8 +139,8 @@ impl Iommu {
         length: usize,
         access: Access,
         mut visit: impl FnMut(u64, usize),
-    ) -> Result<Effort, Fault> {
-        let mut effort = Effort::default();
+    ) -> Result<TranslationWork, Fault> {
+        let mut effort = TranslationWork::default();
         let mut done = 0;
         while done < length {
             let at = iova.saturating_add(done as u64);
@@ -155,17 +155,17 @@ impl Iommu {
         Ok(effort)
     }
 
-    fn find(&mut self, rid: Rid, iova: Iova, access: Access) -> Result<Translation, Reason> {
-        let domain = self.contexts.get(rid).ok_or(Reason::UnknownFunction)?;
+    fn find(&mut self, rid: Rid, iova: Iova, access: Access) -> Result<Translation, FaultReason> {
+        let domain = self.contexts.get(rid).ok_or(FaultReason::UnknownFunction)?;
         if let Some(page) = self.tlb.lookup(domain, iova).filter(|page| page.rights.allow(access)) {
             self.tlb.count_hit();
             return Ok(page.translation(iova, 0));
         }
         self.tlb.count_miss();
-        let tables = self.tables.get(domain.index()).ok_or(Reason::Unmapped)?;
+        let tables = self.tables.get(domain.index()).ok_or(FaultReason::Unmapped)?;
         let (page, loads) = tables.walk(iova)?;
         if !page.rights.allow(access) {
-            return Err(Reason::Rights);
+            return Err(FaultReason::Rights);
         }
         self.tlb.fill(domain, iova, page);
         Ok(page.translation(iova, loads))

@@ -1,25 +1,25 @@
-//! A domain's page tables: four levels of 512 entries, 48 bits, leaves of 4 KiB and 2 MiB (VT-d 3.7). Left
-//! out: leaves of 1 GiB, memory types, accessed and dirty bits.
+//! Page tables of a domain: four levels of 512 entries, 48 bits, leaves of 4 KiB and 2 MiB (VT-d 3.7). Leaves
+//! of 1 GiB, memory types, accessed and dirty bits are not supported.
 
-use super::{Access, Reason, Translation};
+use super::{Access, FaultReason, Translation};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use pcie::Iova;
 
-/// Bits that the tables translate.
+/// Address bits translated.
 pub(super) const WIDTH: u32 = 48;
-/// Levels: the first entry's index is bits 47:39.
+/// Levels of tables; the first is indexed by bits 47:39.
 const LEVELS: u32 = 4;
-/// Entry: reading allowed.
+/// Entry bit: readable.
 const READ: u64 = 1;
-/// Entry: writing allowed.
+/// Entry bit: writable.
 const WRITE: u64 = 2;
-/// Entry of the third level: a 2 MiB page.
+/// Entry bit of the third level: a 2 MiB page.
 const LARGE: u64 = 1 << 7;
-/// Entry: the address, here also a table's number.
+/// Entry bits of the address, or of a table's index.
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
-/// The size of a page.
+/// Page size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     /// 4 KiB.
@@ -29,7 +29,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// In bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         1 << self.shift()
@@ -43,19 +43,19 @@ impl Size {
     }
 }
 
-/// What a domain's devices may do with a page.
+/// Rights of a domain's devices to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
-    /// Read it.
+    /// Readable.
     pub read: bool,
-    /// Write it.
+    /// Writable.
     pub write: bool,
 }
 
 impl Rights {
-    /// Both.
+    /// Read and write.
     pub const ALL: Self = Self { read: true, write: true };
-    /// Reading only, as for a buffer to transmit.
+    /// Read only, as for a transmit buffer.
     pub const READ: Self = Self { read: true, write: false };
 
     fn bits(self) -> u64 {
@@ -71,14 +71,14 @@ impl Rights {
     }
 }
 
-/// A page, mapped.
+/// Mapped page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// The host's address of its first byte.
+    /// Host address of the first byte.
     pub host: u64,
-    /// Its size.
+    /// Page size.
     pub size: Size,
-    /// What is allowed.
+    /// Permitted accesses.
     pub rights: Rights,
 }
 
@@ -89,29 +89,29 @@ impl Page {
     }
 }
 
-/// Why a mapping was not changed.
+/// Error of changing a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
-    /// An address is not a multiple of the page's size.
+    /// An address is not a multiple of the page size.
     #[error("address is not a multiple of the page's size")]
     Misaligned,
-    /// An address is too wide: 48 bits for the device's, 52 for the host's.
-    #[error("address is too wide")]
+    /// An address is too wide: 48 bits for the device, 52 for the host.
+    #[error("address is too wide (device: 48 bits, host: 52 bits)")]
     Width,
-    /// Something is mapped there.
-    #[error("something is mapped there")]
+    /// The address is mapped already.
+    #[error("address is already mapped")]
     Occupied,
-    /// No page of this size is mapped there.
-    #[error("no page of this size is mapped there")]
+    /// No page of this size is mapped at the address.
+    #[error("no page of this size is mapped at the address")]
     Unmapped,
-    /// A page that allows nothing cannot be told from none.
-    #[error("page allows nothing")]
+    /// The rights are empty, which an entry cannot distinguish from unmapped.
+    #[error("page rights are empty")]
     NoRights,
 }
 
 type Table = [u64; 512];
 
-/// Page tables. Table 0 is the root; a table that becomes empty is used again.
+/// Page tables. Table 0 is the root; an emptied table is reused.
 #[derive(Debug, Clone)]
 pub struct PageTables {
     tables: Vec<Box<Table>>,
@@ -125,10 +125,10 @@ impl Default for PageTables {
 }
 
 impl PageTables {
-    /// Maps a page of the domain to one of the host.
+    /// Maps a page of the domain to a page of the host.
     ///
     /// # Errors
-    /// [`MapError`]; nothing has changed then.
+    /// [`MapError`], with nothing changed.
     pub fn map(&mut self, iova: Iova, host: u64, size: Size, rights: Rights) -> Result<(), MapError> {
         check(iova, host, size)?;
         let bits = rights.bits();
@@ -151,10 +151,10 @@ impl PageTables {
         Ok(())
     }
 
-    /// Unmaps a page. Devices reach it until the IOTLB has been told.
+    /// Unmaps a page. Devices can reach it until the IOTLB is invalidated.
     ///
     /// # Errors
-    /// [`MapError`]; nothing has changed then.
+    /// [`MapError`], with nothing changed.
     pub fn unmap(&mut self, iova: Iova, size: Size) -> Result<(), MapError> {
         check(iova, 0, size)?;
         let mut path = [0; LEVELS as usize];
@@ -174,10 +174,10 @@ impl PageTables {
         Ok(())
     }
 
-    /// Maps a range page by page, with large pages where both addresses and what is left allow it.
+    /// Maps a range, using large pages where both addresses and the remaining length allow.
     ///
     /// # Errors
-    /// [`MapError`]; the pages before the one in error stay mapped.
+    /// [`MapError`]; pages before the failing one stay mapped.
     pub fn map_range(&mut self, iova: Iova, host: u64, length: u64, rights: Rights) -> Result<(), MapError> {
         let mut done = 0;
         while done < length {
@@ -190,29 +190,29 @@ impl PageTables {
         Ok(())
     }
 
-    /// Walks the tables: the page, and how many entries were loaded.
+    /// Walks the tables. Returns the page and the number of entries loaded.
     ///
     /// # Errors
-    /// [`Reason::Width`], [`Reason::Unmapped`].
-    pub fn walk(&self, iova: Iova) -> Result<(Page, u8), Reason> {
+    /// [`FaultReason::Width`], [`FaultReason::Unmapped`].
+    pub fn walk(&self, iova: Iova) -> Result<(Page, u8), FaultReason> {
         if iova >> WIDTH != 0 {
-            return Err(Reason::Width);
+            return Err(FaultReason::Width);
         }
         let mut table = 0;
         for level in 0..LEVELS {
             let entry = self.tables[table][index(iova, level)];
             if entry == 0 {
-                return Err(Reason::Unmapped);
+                return Err(FaultReason::Unmapped);
             }
             if entry & LARGE != 0 || level == LEVELS - 1 {
                 return Ok((page(entry), level as u8 + 1));
             }
             table = number(entry);
         }
-        Err(Reason::Unmapped)
+        Err(FaultReason::Unmapped)
     }
 
-    /// How many tables are in use, the root included.
+    /// Returns the number of tables in use, including the root.
     #[must_use]
     pub fn tables(&self) -> usize {
         self.tables.len() - self.free.len()
@@ -227,7 +227,7 @@ impl PageTables {
         table
     }
 
-    /// Frees the tables of a path that are empty now, from the lowest up; the root stays.
+    /// Frees the emptied tables of a path, lowest first; the root stays.
     fn reclaim(&mut self, path: &[usize], iova: Iova) {
         for level in (1..path.len()).rev() {
             if self.tables[path[level]].iter().any(|&entry| entry != 0) {
@@ -246,7 +246,7 @@ fn check(iova: Iova, host: u64, size: Size) -> Result<(), MapError> {
     ((iova | host) & (size.bytes() - 1) == 0).then_some(()).ok_or(MapError::Misaligned)
 }
 
-/// The level whose entries are leaves of this size.
+/// Returns the level whose entries are leaves of this size.
 fn last(size: Size) -> u32 {
     match size {
         Size::Small => 3,

@@ -1,8 +1,9 @@
-//! What a function reaches, and what it does not: page tables, cache, faults, and random mappings against a
-//! list of pages.
+//! Tests of page tables, IOTLB and faults, including random mappings compared with a list of pages.
 
-use super::fault::KEPT;
-use super::{Access, Counts, Effort, Fault, Iommu, MapError, PageTables, Reason, Rights, Size, Tlb};
+use super::fault::MAX_STORED;
+use super::{
+    Access, Fault, FaultReason, Iommu, MapError, PageTables, Rights, Size, Tlb, TlbCounts, TranslationWork,
+};
 use crate::domain::DomainId;
 use pcie::Rid;
 use proptest::prelude::*;
@@ -14,7 +15,8 @@ const OTHER: Rid = Rid(0x0112);
 const FIRST: DomainId = DomainId::new(1);
 const SECOND: DomainId = DomainId::new(2);
 
-/// VF belongs to the first domain, OTHER to the second; the first has a small page at 1000h and a large one at 200000h.
+/// Assigns `VF` to the first domain and `OTHER` to the second. The first domain has a small page at 1000h and
+/// a large one at 200000h.
 fn machine() -> Iommu {
     let mut iommu = Iommu::new(Tlb::new(16, 4));
     iommu.attach(VF, FIRST);
@@ -24,32 +26,32 @@ fn machine() -> Iommu {
     iommu
 }
 
-fn reached(iommu: &mut Iommu, rid: Rid, iova: u64) -> Result<u64, Reason> {
+fn reached(iommu: &mut Iommu, rid: Rid, iova: u64) -> Result<u64, FaultReason> {
     iommu.translate(rid, iova, Access::Read).map(|t| t.address).map_err(|fault| fault.reason)
 }
 
 #[test]
-fn a_function_reaches_what_its_domain_maps() {
+fn function_reaches_the_pages_of_its_domain() {
     let mut iommu = machine();
     let small = iommu.translate(VF, 0x1234, Access::Write).unwrap();
     assert_eq!((small.address, small.room, small.loads), (0x7000_0234, 0xdcc, 4));
     let large = iommu.translate(VF, 0x21_2345, Access::Read).unwrap();
     assert_eq!((large.address, large.room, large.loads), (0x4001_2345, 0x1e_dcbb, 3));
     assert_eq!((iommu.translate(VF, 0x1000, Access::Read).unwrap().loads, iommu.faults().count()), (0, 0));
-    assert_eq!(iommu.tlb().counts(), Counts { hits: 1, misses: 2 });
+    assert_eq!(iommu.tlb().counts(), TlbCounts { hits: 1, misses: 2 });
 }
 
 #[test]
-fn nothing_else_is_reached() {
+fn unmapped_or_forbidden_access_is_blocked() {
     let mut iommu = machine();
     for (rid, iova, access, reason) in [
-        (VF, 0x2000, Access::Read, Reason::Unmapped),
-        (VF, 0x0fff, Access::Read, Reason::Unmapped),
-        (VF, 0x20_0000, Access::Write, Reason::Rights),
-        (VF, 1 << 48 | 0x1000, Access::Read, Reason::Width),
-        (OTHER, 0x1000, Access::Read, Reason::Unmapped),
-        (Rid(0x0111), 0x1000, Access::Read, Reason::UnknownFunction),
-        (Rid(0xff00), 0x1000, Access::Write, Reason::UnknownFunction),
+        (VF, 0x2000, Access::Read, FaultReason::Unmapped),
+        (VF, 0x0fff, Access::Read, FaultReason::Unmapped),
+        (VF, 0x20_0000, Access::Write, FaultReason::Rights),
+        (VF, 1 << 48 | 0x1000, Access::Read, FaultReason::Width),
+        (OTHER, 0x1000, Access::Read, FaultReason::Unmapped),
+        (Rid(0x0111), 0x1000, Access::Read, FaultReason::UnknownFunction),
+        (Rid(0xff00), 0x1000, Access::Write, FaultReason::UnknownFunction),
     ] {
         let fault = Fault { rid, iova, access, reason };
         assert_eq!(iommu.translate(rid, iova, access), Err(fault));
@@ -58,16 +60,16 @@ fn nothing_else_is_reached() {
 }
 
 #[test]
-fn a_wide_address_is_no_address_that_is_known() {
+fn address_above_48_bits_never_hits_the_iotlb() {
     let mut iommu = machine();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
     for bit in 48..64 {
-        assert_eq!(reached(&mut iommu, VF, 1 << bit | 0x1000), Err(Reason::Width), "bit {bit}");
+        assert_eq!(reached(&mut iommu, VF, 1 << bit | 0x1000), Err(FaultReason::Width), "bit {bit}");
     }
 }
 
 #[test]
-fn two_domains_use_the_same_address() {
+fn domains_translate_equal_addresses_independently() {
     let mut iommu = machine();
     iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
     for _ in 0..2 {
@@ -77,20 +79,20 @@ fn two_domains_use_the_same_address() {
 }
 
 #[test]
-fn a_page_unmapped_is_reached_until_the_iotlb_is_told() {
+fn unmapped_page_is_reached_until_iotlb_invalidation() {
     let mut iommu = machine();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
     iommu.domain(FIRST).unmap(0x1000, Size::Small).unwrap();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000), "stale, as in hardware");
     iommu.tlb().invalidate_page(FIRST, 0x1000);
-    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(Reason::Unmapped));
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(FaultReason::Unmapped));
     assert_eq!(reached(&mut iommu, VF, 0x20_0000), Ok(0x4000_0000));
     iommu.unmap_and_flush(FIRST, 0x20_0000, Size::Large).unwrap();
-    assert_eq!(reached(&mut iommu, VF, 0x20_0000), Err(Reason::Unmapped));
+    assert_eq!(reached(&mut iommu, VF, 0x20_0000), Err(FaultReason::Unmapped));
 }
 
 #[test]
-fn an_invalidation_forgets_its_domain_only() {
+fn invalidation_affects_only_its_domain() {
     let mut iommu = machine();
     iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
     let loads = |iommu: &mut Iommu, rid| iommu.translate(rid, 0x1000, Access::Read).unwrap().loads;
@@ -102,23 +104,26 @@ fn an_invalidation_forgets_its_domain_only() {
 }
 
 #[test]
-fn a_function_taken_away_or_given_to_another_domain_leaves_the_old_one() {
+fn reassigned_function_cannot_reach_its_old_domain() {
     let mut iommu = machine();
     assert!(reached(&mut iommu, VF, 0x1000).is_ok());
     iommu.attach(VF, SECOND);
-    assert_eq!((reached(&mut iommu, VF, 0x1000), iommu.owner(VF)), (Err(Reason::Unmapped), Some(SECOND)));
+    assert_eq!(
+        (reached(&mut iommu, VF, 0x1000), iommu.owner(VF)),
+        (Err(FaultReason::Unmapped), Some(SECOND))
+    );
     iommu.detach(VF);
-    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(Reason::UnknownFunction));
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(FaultReason::UnknownFunction));
 }
 
 #[test]
-fn a_range_is_visited_in_pieces_up_to_the_fault() {
+fn range_is_visited_in_pieces_up_to_the_fault() {
     let mut iommu = machine();
     iommu.domain(FIRST).map(0x2000, 0x5000_0000, Size::Small, Rights::ALL).unwrap();
     let mut pieces = Vec::new();
     let effort =
         iommu.translate_range(VF, 0x1f00, 0x300, Access::Write, |at, length| pieces.push((at, length)));
-    assert_eq!(effort, Ok(Effort { pages: 2, misses: 2, loads: 8 }));
+    assert_eq!(effort, Ok(TranslationWork { pages: 2, misses: 2, loads: 8 }));
     assert_eq!(pieces, [(0x7000_0f00, 0x100), (0x5000_0000, 0x200)]);
     let fault =
         iommu.translate_range(VF, 0x2f00, 0x300, Access::Write, |at, length| pieces.push((at, length)));
@@ -128,22 +133,22 @@ fn a_range_is_visited_in_pieces_up_to_the_fault() {
 }
 
 #[test]
-fn a_flood_of_faults_is_counted_and_not_kept() {
+fn fault_flood_is_counted_but_not_stored() {
     let mut iommu = machine();
     for n in 0..1000 {
         let _ = iommu.translate(VF, 0x5000_0000 + n, Access::Write);
     }
-    assert_eq!((iommu.faults().count(), iommu.faults().kept().len()), (1000, KEPT));
+    assert_eq!((iommu.faults().count(), iommu.faults().kept().len()), (1000, MAX_STORED));
     iommu.faults().clear();
     let _ = iommu.translate(VF, 0x1, Access::Write);
     assert_eq!(iommu.faults().kept().len(), 1);
 }
 
 #[test]
-fn a_translation_and_a_fault_allocate_nothing() {
+fn translations_and_faults_do_not_allocate() {
     let mut iommu = machine();
     let allocated = allocation_counter::measure(|| {
-        for _ in 0..2 * KEPT {
+        for _ in 0..2 * MAX_STORED {
             assert!(reached(&mut iommu, VF, 0x1000).is_ok() && reached(&mut iommu, VF, 0x9000).is_err());
         }
     });
@@ -151,7 +156,7 @@ fn a_translation_and_a_fault_allocate_nothing() {
 }
 
 #[test]
-fn the_least_recently_used_translation_makes_room() {
+fn iotlb_evicts_the_least_recently_used_entry() {
     let mut iommu = Iommu::new(Tlb::new(1, 2));
     iommu.attach(VF, FIRST);
     iommu.domain(FIRST).map_range(0, 0, 0x4000, Rights::ALL).unwrap();
@@ -161,7 +166,7 @@ fn the_least_recently_used_translation_makes_room() {
 }
 
 #[test]
-fn more_rights_need_no_invalidation() {
+fn added_rights_need_no_invalidation() {
     let mut iommu = machine();
     assert!(reached(&mut iommu, VF, 0x20_0000).is_ok());
     iommu.domain(FIRST).unmap(0x20_0000, Size::Large).unwrap();
@@ -170,7 +175,7 @@ fn more_rights_need_no_invalidation() {
 }
 
 #[test]
-fn mappings_that_cannot_be_are_refused() {
+fn invalid_mappings_are_rejected() {
     let mut tables = PageTables::default();
     let map = PageTables::map;
     assert_eq!(map(&mut tables, 0x1800, 0, Size::Small, Rights::ALL), Err(MapError::Misaligned));
@@ -187,7 +192,7 @@ fn mappings_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn tables_that_become_empty_are_used_again() {
+fn emptied_tables_are_reused() {
     let mut tables = PageTables::default();
     for n in 0..1000 {
         tables.map(n << 30, 0, Size::Small, Rights::ALL).unwrap();
@@ -206,7 +211,7 @@ proptest! {
         iommu.attach(VF, FIRST);
         let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
         for (what, page, host) in steps {
-            // Pages near the ends of two large ones.
+            // Pages near the ends of two large pages.
             let (iova, host) = (page << 12, host << 21);
             let size = if what == 1 { Size::Large } else { Size::Small };
             let iova = iova & !(size.bytes() - 1);

@@ -1,5 +1,5 @@
-//! The IOTLB: a cache of translations by domain and page, in sets of a few ways; the least recently used one
-//! makes room (VT-d 6.2.3). Left out: what a miss costs.
+//! The IOTLB: a set-associative cache of translations by domain and page, with least-recently-used
+//! replacement (VT-d 6.2.3).
 
 use super::table::{Page, Rights, Size, WIDTH};
 use crate::domain::DomainId;
@@ -7,16 +7,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 use pcie::Iova;
 
-/// Lookups by outcome.
+/// Lookup counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// The translation was known.
+pub struct TlbCounts {
+    /// Lookups that hit.
     pub hits: u64,
-    /// The tables had to be walked.
+    /// Lookups that walked the tables.
     pub misses: u64,
 }
 
-/// What a slot knows.
+/// Cached translation.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     page: Page,
@@ -26,30 +26,31 @@ struct Slot {
 const EMPTY: Slot =
     Slot { page: Page { host: 0, size: Size::Small, rights: Rights { read: false, write: false } }, used: 0 };
 
-/// Whose page a slot is about, in one word, so that a set is looked through at a glance: the page's number, the
-/// domain, and the size; zero in an empty slot.
+/// Returns the tag of a slot in one word, so that a set is searched quickly: page number, domain and size;
+/// zero marks an empty slot.
 #[inline]
 fn tag(domain: DomainId, iova: Iova, size: Size) -> u64 {
     let kind = if size == Size::Small { 1 } else { 2 };
     iova >> size.shift() << 18 | (domain.index() as u64) << 2 | kind
 }
 
-/// The cache.
+/// IOTLB.
 #[derive(Debug, Clone)]
 pub struct Tlb {
     tags: Vec<u64>,
     slots: Vec<Slot>,
     ways: usize,
-    /// Sets minus one: sets are a power of two.
+    /// Number of sets minus one; the number of sets is a power of two.
     mask: u64,
     clock: u64,
-    /// Sizes of which a page was ever remembered: nobody looks for others.
+    /// Page sizes ever cached; lookups skip the others.
     known: [bool; 2],
-    counts: Counts,
+    counts: TlbCounts,
 }
 
 impl Tlb {
-    /// An empty cache. `sets` is brought up to a power of two of at most 2^16, `ways` into 1 to 64.
+    /// Creates an empty cache. `sets` is rounded up to a power of two of at most 2^16, `ways` clamped to 1 to
+    /// 64.
     #[must_use]
     pub fn new(sets: usize, ways: usize) -> Self {
         let sets = sets.clamp(1, 1 << 16).next_power_of_two();
@@ -62,22 +63,22 @@ impl Tlb {
             mask: sets as u64 - 1,
             clock: 0,
             known: [false; 2],
-            counts: Counts::default(),
+            counts: TlbCounts::default(),
         }
     }
 
-    /// Lookups so far.
+    /// Returns the lookup counters.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> TlbCounts {
         self.counts
     }
 
-    /// Forgets everything.
+    /// Invalidates all entries.
     pub fn invalidate_all(&mut self) {
         (0..self.tags.len()).for_each(|at| self.forget(at));
     }
 
-    /// Forgets a domain.
+    /// Invalidates the entries of a domain.
     pub fn invalidate_domain(&mut self, domain: DomainId) {
         for at in 0..self.tags.len() {
             if self.tags[at] >> 2 & 0xffff == domain.index() as u64 {
@@ -86,7 +87,7 @@ impl Tlb {
         }
     }
 
-    /// Forgets the page of a domain at an address, whichever its size.
+    /// Invalidates the entry of a domain's page at an address, of either size.
     pub fn invalidate_page(&mut self, domain: DomainId, iova: Iova) {
         for size in [Size::Small, Size::Large] {
             if let Some(at) = self.position(domain, iova, size) {
@@ -119,7 +120,7 @@ impl Tlb {
         self.counts.misses += 1;
     }
 
-    /// Remembers a page in place of an old knowledge of it, else of the least recently used one of its set.
+    /// Stores a translation in place of its old entry, or else of the least recently used one of its set.
     pub(super) fn fill(&mut self, domain: DomainId, iova: Iova, page: Page) {
         self.clock += 1;
         self.known[page.size as usize] = true;
@@ -139,7 +140,7 @@ impl Tlb {
         Some(set.start + found)
     }
 
-    /// The slots of a set. The domain is mixed in: guests use the same addresses.
+    /// Returns the slots of a set. The domain is hashed in, since guests use equal addresses.
     #[inline]
     fn set(&self, domain: DomainId, number: u64) -> core::ops::Range<usize> {
         let mixed = number ^ (domain.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;

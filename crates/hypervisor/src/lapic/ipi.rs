@@ -1,42 +1,42 @@
-//! Interrupts from one CPU to others: the interrupt-command register (SDM volume 3, 10.6), and which APIC is
-//! meant. Left out: sending; the caller knows the other APICs.
+//! Interprocessor interrupts: the interrupt-command register (SDM volume 3, 10.6) and destination matching.
+//! The caller delivers to the other APICs.
 
-use super::{Accept, ERROR_SENT, Lapic, registers::Write};
+use super::{ERROR_SENT, Lapic, RequestOutcome, registers::WriteEffect};
 
-/// Delivery mode: the vector, as it is.
+/// Delivery mode fixed: the vector as given.
 const FIXED: u8 = 0;
-/// Delivery mode: the vector, to one of those meant.
+/// Delivery mode lowest priority: the vector, to one of the destinations.
 const LOWEST_PRIORITY: u8 = 1;
 
-/// Who is meant.
+/// Destination of an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// The APIC with this id; all ones mean all.
+    /// APIC with this id; all ones address every APIC.
     Physical(u32),
-    /// Those whose logical destination matches.
+    /// APICs whose logical destination matches.
     Logical(u32),
-    /// Everyone, the sender included.
+    /// All APICs, including the sender.
     All,
-    /// Everyone but the sender.
+    /// All APICs except the sender.
     Others,
 }
 
-/// An interrupt on its way to other CPUs.
+/// Interprocessor interrupt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipi {
-    /// The vector.
+    /// Vector.
     pub vector: u8,
     /// Delivery mode, 0 to 7: fixed, lowest priority, SMI, reserved, NMI, INIT, start-up, reserved.
     pub mode: u8,
-    /// To whom.
+    /// Destination.
     pub to: Destination,
 }
 
 impl Lapic {
-    /// Whether an interrupt for `to` is meant for this APIC, which has not sent it (10.6.2). `wide`: x2APIC
-    /// ids of 32 bits, else xAPIC's of 8.
+    /// Returns `true` if `to` addresses this APIC, which is not the sender (10.6.2). `wide` selects 32-bit
+    /// x2APIC ids instead of 8-bit xAPIC ids.
     #[must_use]
-    pub fn is_meant(&self, to: Destination, wide: bool) -> bool {
+    pub fn is_destination(&self, to: Destination, wide: bool) -> bool {
         match to {
             Destination::All | Destination::Others => true,
             Destination::Physical(id) => id == self.id || id == if wide { u32::MAX } else { 0xff },
@@ -44,12 +44,13 @@ impl Lapic {
                 let own = logical_x2apic(self.id);
                 mask == u32::MAX || mask >> 16 == own >> 16 && mask & own & 0xffff != 0
             }
-            Destination::Logical(mask) => self.is_meant_logically(mask),
+            Destination::Logical(mask) => self.matches_logical(mask),
         }
     }
 
-    /// The flat model compares bits, the cluster model a cluster number and bits (10.6.2.2).
-    fn is_meant_logically(&self, mask: u32) -> bool {
+    /// Matches a logical destination: the flat model by bits, the cluster model by cluster number and bits
+    /// (10.6.2.2).
+    fn matches_logical(&self, mask: u32) -> bool {
         let own = self.logical >> 24;
         match self.format >> 28 {
             0xf => mask & own & 0xff != 0,
@@ -58,13 +59,13 @@ impl Lapic {
         }
     }
 
-    /// Carries out the command that has been written.
-    pub(super) fn send(&mut self, wide: bool) -> Write {
+    /// Executes the command in the interrupt-command register.
+    pub(super) fn send(&mut self, wide: bool) -> WriteEffect {
         let low = self.command as u32;
         let (vector, mode) = (low as u8, (low >> 8) as u8 & 7);
         if mode <= LOWEST_PRIORITY && vector < 16 {
             self.error(ERROR_SENT);
-            return Write::Ignored;
+            return WriteEffect::Ignored;
         }
         let high = (self.command >> 32) as u32;
         let id = if wide { high } else { high >> 24 };
@@ -75,21 +76,22 @@ impl Lapic {
             2 => Destination::All,
             _ => Destination::Others,
         };
-        Write::Ipi(Ipi { vector, mode, to })
+        WriteEffect::Ipi(Ipi { vector, mode, to })
     }
 
-    /// Only fixed interrupts may go to oneself by the shorthand (10.6.1).
-    fn send_to_self(&mut self, vector: u8, mode: u8) -> Write {
-        if mode == FIXED { Write::SelfIpi(self.accept(vector)) } else { Write::Ignored }
+    /// Handles the self shorthand, which permits fixed interrupts only (10.6.1).
+    fn send_to_self(&mut self, vector: u8, mode: u8) -> WriteEffect {
+        if mode == FIXED { WriteEffect::SelfIpi(self.accept(vector)) } else { WriteEffect::Ignored }
     }
 
-    /// Accepts another CPU's interrupt; None for a mode that has no vector.
-    pub fn receive(&mut self, ipi: Ipi) -> Option<Accept> {
+    /// Accepts another CPU's interrupt. Returns `None` for a mode without a vector.
+    pub fn receive(&mut self, ipi: Ipi) -> Option<RequestOutcome> {
         (ipi.mode <= LOWEST_PRIORITY).then(|| self.accept(ipi.vector))
     }
 }
 
-/// The logical id that an x2APIC has by its id: cluster in the upper half, one bit in the lower (10.12.10.2).
+/// Returns the logical id derived from an x2APIC id: cluster in the upper half, one bit in the lower
+/// (10.12.10.2).
 pub(super) fn logical_x2apic(id: u32) -> u32 {
     id >> 4 << 16 | 1 << (id & 15)
 }

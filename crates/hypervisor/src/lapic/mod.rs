@@ -1,13 +1,13 @@
-//! The virtual local APIC of one vCPU: what is requested, what is in service, what may be injected (SDM
-//! volume 3, chapter 10 in older editions, 11 in newer ones; sections are named as in the older).
+//! The virtual local APIC of one vCPU: requested, in-service and deliverable interrupts (SDM volume 3,
+//! chapter 10 in older editions, 11 in newer; section numbers are those of the older).
 //!
 //! - [`vectors`]: the 256-bit registers;
 //! - [`timer`]: the APIC timer;
 //! - [`registers`]: the register page and the x2APIC MSRs;
-//! - [`ipi`]: interrupts from one CPU to others.
+//! - [`ipi`]: interprocessor interrupts.
 //!
-//! Nothing is charged here: an operation says what happened. Left out: NMI, SMI, INIT, the local interrupt
-//! pins, suppression of EOI broadcasts.
+//! Operations charge nothing and return their effect. NMI, SMI, INIT, the local interrupt pins and
+//! EOI-broadcast suppression are not supported.
 
 pub mod ipi;
 pub mod registers;
@@ -17,47 +17,47 @@ pub mod timer;
 pub mod vectors;
 
 pub use ipi::{Destination, Ipi};
-pub use registers::{Gp, Write};
-pub use timer::{Mode, Timer};
+pub use registers::{GeneralProtection, WriteEffect};
+pub use timer::{Timer, TimerMode};
 pub use vectors::Vectors;
 
 use registers::Lvt;
 use sim::{Instant, Span};
 
-/// Spurious-interrupt register: the APIC is enabled by software.
+/// Spurious-interrupt register bit: APIC enabled by software.
 const SVR_ENABLE: u32 = 1 << 8;
-/// Error: an illegal vector was sent.
+/// Error status bit: illegal vector sent.
 const ERROR_SENT: u32 = 1 << 5;
-/// Error: an illegal vector was received.
+/// Error status bit: illegal vector received.
 const ERROR_RECEIVED: u32 = 1 << 6;
-/// Error: a register was accessed that there is not.
+/// Error status bit: access to a nonexistent register.
 const ERROR_REGISTER: u32 = 1 << 7;
 
-/// What became of a request.
+/// Outcome of an interrupt request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accept {
-    /// It waits in the IRR.
+pub enum RequestOutcome {
+    /// The request is in the IRR.
     Requested,
-    /// It was requested already: two became one.
+    /// The vector was requested already; both are one.
     Coalesced,
-    /// Vectors 0 to 15 are illegal (10.5.2): dropped, and noted as an error.
+    /// The vector is illegal (0 to 15, 10.5.2): dropped, with an error recorded.
     Illegal,
     /// The APIC is disabled by software: dropped.
     Disabled,
 }
 
-/// What an end of interrupt did.
+/// Effect of an end of interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Eoi {
-    /// The vector that was taken out of service, if any was in service.
+    /// Vector removed from service, if any.
     pub ended: Option<u8>,
-    /// It came level-triggered: the I/O APIC must hear of its end.
+    /// The interrupt was level-triggered, so the I/O APIC must be notified.
     pub level: bool,
-    /// What may be injected now.
+    /// Vector that may be injected now.
     pub next: Option<u8>,
 }
 
-/// A local APIC.
+/// Local APIC.
 #[derive(Debug, Clone)]
 pub struct Lapic {
     id: u32,
@@ -76,7 +76,7 @@ pub struct Lapic {
 }
 
 impl Lapic {
-    /// An APIC after reset. `bus_tick`: a tick of the clock that drives its timer.
+    /// Creates an APIC in the reset state. `bus_tick` is the period of its timer's clock.
     #[must_use]
     pub fn new(id: u32, bus_tick: Span) -> Self {
         Self {
@@ -96,55 +96,56 @@ impl Lapic {
         }
     }
 
-    /// Back to the state after reset (10.4.7.1): disabled, nothing requested, the timer stopped.
+    /// Restores the reset state (10.4.7.1): disabled, no request, timer stopped.
     pub fn reset(&mut self) {
         let timer = &mut self.timer;
         timer.reset();
         *self = Self { timer: timer.clone(), ..Self::new(self.id, Span::ZERO) };
     }
 
-    /// The APIC id.
+    /// Returns the APIC id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// Whether software has enabled the APIC.
+    /// Returns `true` if software has enabled the APIC.
     #[must_use]
     pub fn enabled(&self) -> bool {
         self.spurious & SVR_ENABLE != 0
     }
 
-    /// The interrupt-request register.
+    /// Returns the interrupt-request register.
     #[must_use]
     pub fn requested(&self) -> &Vectors {
         &self.irr
     }
 
-    /// The in-service register.
+    /// Returns the in-service register.
     #[must_use]
     pub fn in_service(&self) -> &Vectors {
         &self.isr
     }
 
-    /// Accepts an edge-triggered fixed interrupt, as a message-signalled one is (10.8.4).
-    pub fn accept(&mut self, vector: u8) -> Accept {
+    /// Accepts an edge-triggered fixed interrupt, such as an MSI (10.8.4).
+    pub fn accept(&mut self, vector: u8) -> RequestOutcome {
         self.request(vector, false)
     }
 
     /// Accepts a level-triggered fixed interrupt.
-    pub fn accept_level(&mut self, vector: u8) -> Accept {
+    pub fn accept_level(&mut self, vector: u8) -> RequestOutcome {
         self.request(vector, true)
     }
 
-    /// The vector that may be injected now: requested, and its class above the processor's priority (10.8.3).
+    /// Returns the vector that may be injected now: requested, with a class above the processor priority
+    /// (10.8.3).
     #[must_use]
     pub fn deliverable(&self) -> Option<u8> {
         let vector = self.irr.highest().filter(|_| self.enabled())?;
         (class(vector) > class(self.ppr())).then_some(vector)
     }
 
-    /// Injects what is deliverable: it moves from the IRR into service.
+    /// Injects the deliverable vector: moves it from the IRR into service.
     pub fn inject(&mut self) -> Option<u8> {
         let vector = self.deliverable()?;
         self.irr.remove(vector);
@@ -152,13 +153,14 @@ impl Lapic {
         Some(vector)
     }
 
-    /// Answers the CPU's acknowledge: the vector that goes into service, or the spurious vector if the one
-    /// that was offered may not be delivered any more (10.9). That one goes not into service and wants no EOI.
+    /// Acknowledges an interrupt for the CPU. Returns the vector put in service, or the spurious vector if
+    /// the offered one is no longer deliverable (10.9); the spurious vector does not enter service and needs
+    /// no EOI.
     pub fn acknowledge(&mut self) -> u8 {
         self.inject().unwrap_or(self.spurious as u8)
     }
 
-    /// Ends the interrupt of highest priority in service (10.8.5).
+    /// Ends the in-service interrupt of highest priority (10.8.5).
     pub fn eoi(&mut self) -> Eoi {
         let ended = self.isr.highest();
         if let Some(vector) = ended {
@@ -167,59 +169,60 @@ impl Lapic {
         Eoi { ended, level: ended.is_some_and(|v| self.tmr.contains(v)), next: self.deliverable() }
     }
 
-    /// The task priority.
+    /// Returns the task priority.
     #[must_use]
     pub fn tpr(&self) -> u8 {
         self.tpr
     }
 
-    /// Sets the task priority, as a write of the register and of CR8 does. Ask [`Lapic::deliverable`] after.
+    /// Sets the task priority, like a write to TPR or CR8. Call [`Lapic::deliverable`] afterwards.
     pub fn set_tpr(&mut self, tpr: u8) {
         self.tpr = tpr;
     }
 
-    /// The processor priority: the class of what is in service, or the task priority if not below (10.8.3.1).
+    /// Returns the processor priority: the higher of the task priority and the class in service (10.8.3.1).
     #[must_use]
     pub fn ppr(&self) -> u8 {
         let service = self.isr.highest().unwrap_or(0) & 0xf0;
         if class(self.tpr) >= class(service) { self.tpr } else { service }
     }
 
-    /// Lets time pass up to `now`: None if the timer has nothing to say, else what became of its interrupt.
-    /// Periods that passed unseen are one interrupt.
-    pub fn run_timer(&mut self, now: Instant) -> Option<Accept> {
-        let times = self.timer.pass(now);
+    /// Advances the timer to `now`. Returns the outcome of its interrupt, if it expired. Several missed
+    /// periods are one interrupt.
+    pub fn run_timer(&mut self, now: Instant) -> Option<RequestOutcome> {
+        let times = self.timer.advance(now);
         (times > 0 && !self.lvt.timer_masked()).then(|| self.accept(self.lvt.timer_vector()))
     }
 
-    /// When [`Lapic::run_timer`] has something to do: None while the timer is stopped or masked.
+    /// Returns the time at which [`Lapic::run_timer`] is due. Returns `None` while the timer is stopped or
+    /// masked.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.timer.zero_at().filter(|_| !self.lvt.timer_masked())
     }
 
-    /// Writes the TSC deadline, already as a time; None disarms. Ignored in the other modes.
+    /// Sets the TSC deadline as an instant, or disarms it. Ignored in other timer modes.
     pub fn arm_deadline(&mut self, deadline: Option<Instant>) {
         self.timer.arm(deadline);
     }
 
-    fn request(&mut self, vector: u8, level: bool) -> Accept {
+    fn request(&mut self, vector: u8, level: bool) -> RequestOutcome {
         if !self.enabled() {
-            return Accept::Disabled;
+            return RequestOutcome::Disabled;
         }
         if vector < 16 {
             self.error(ERROR_RECEIVED);
-            return Accept::Illegal;
+            return RequestOutcome::Illegal;
         }
         if level {
             self.tmr.insert(vector);
         } else {
             self.tmr.remove(vector);
         }
-        if self.irr.insert(vector) { Accept::Requested } else { Accept::Coalesced }
+        if self.irr.insert(vector) { RequestOutcome::Requested } else { RequestOutcome::Coalesced }
     }
 
-    /// Notes an error; its own interrupt follows if the LVT asks for one with a legal vector (10.5.3).
+    /// Records an error. The LVT's error interrupt is requested if enabled with a legal vector (10.5.3).
     fn error(&mut self, error: u32) {
         self.errors |= error;
         if let Some(vector) = self.lvt.error_vector().filter(|&vector| vector >= 16 && self.enabled()) {
@@ -229,7 +232,7 @@ impl Lapic {
     }
 }
 
-/// The class of a priority or a vector: its upper four bits.
+/// Returns the class of a priority or vector: its upper four bits.
 fn class(priority: u8) -> u8 {
     priority >> 4
 }

@@ -1,7 +1,7 @@
-//! The registers of the APIC by offset in its page (SDM volume 3, table 10-1), and as x2APIC MSRs (10.12.1).
-//! Left out: accesses of other sizes than a register's, which the instruction emulator shapes.
+//! APIC registers by offset in the page (SDM volume 3, table 10-1) and as x2APIC MSRs (10.12.1). The
+//! instruction emulator converts accesses of other sizes.
 
-use super::{ERROR_REGISTER, Eoi, Ipi, Lapic, Mode, SVR_ENABLE, ipi::logical_x2apic};
+use super::{ERROR_REGISTER, Eoi, Ipi, Lapic, SVR_ENABLE, TimerMode, ipi::logical_x2apic};
 use sim::Instant;
 
 /// APIC id, bits 31:24.
@@ -26,13 +26,13 @@ pub const ISR: u16 = 0x100;
 pub const TMR: u16 = 0x180;
 /// Interrupt request, eight registers.
 pub const IRR: u16 = 0x200;
-/// Errors; a write shows what has accumulated.
+/// Error status; a write updates the visible value with accumulated errors.
 pub const ESR: u16 = 0x280;
-/// Interrupt command; the low half sends.
+/// Interrupt command; writing the low half sends.
 pub const ICR: u16 = 0x300;
 /// Interrupt command, high half: the destination.
 pub const ICR_HIGH: u16 = 0x310;
-/// LVT entry of the timer. Those of the thermal sensor, the counters, LINT0, LINT1 and errors follow.
+/// LVT entry of the timer; those of thermal sensor, performance counters, LINT0, LINT1 and errors follow.
 pub const LVT_TIMER: u16 = 0x320;
 /// LVT entry for errors.
 pub const LVT_ERROR: u16 = 0x370;
@@ -42,41 +42,41 @@ pub const TMICT: u16 = 0x380;
 pub const TMCCT: u16 = 0x390;
 /// Timer: divide configuration.
 pub const TDCR: u16 = 0x3e0;
-/// Interrupt to oneself, x2APIC only.
+/// Self IPI, x2APIC only.
 pub const SELF_IPI: u16 = 0x3f0;
-/// The MSR of the register at offset 0; the next is that of offset 10h.
+/// MSR of the register at offset 0; the next MSR is that of offset 10h.
 pub const MSR_BASE: u32 = 0x800;
 
-/// Version 14h, six LVT entries.
+/// Value of the version register: version 14h, six LVT entries.
 const VERSION_VALUE: u32 = 0x0005_0014;
-/// LVT: masked.
+/// LVT bit: masked.
 const MASKED: u32 = 1 << 16;
-/// Bits that software can write, by LVT entry.
+/// Writable bits of each LVT entry.
 const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff, 0x1_00ff];
 
-/// What a write did.
+/// Effect of a register write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Write {
-    /// A register took the value. After TPR or SVR, ask [`Lapic::deliverable`].
+pub enum WriteEffect {
+    /// The register was written. After TPR or SVR, call [`Lapic::deliverable`].
     Stored,
-    /// Nothing changed: read-only, reserved, or refused.
+    /// No change: the register is read-only or reserved, or the value was rejected.
     Ignored,
-    /// An interrupt has ended.
+    /// An interrupt ended.
     Eoi(Eoi),
-    /// An interrupt for other CPUs: the caller sends it.
+    /// An interrupt for other CPUs, which the caller delivers.
     Ipi(Ipi),
     /// An interrupt for this CPU.
-    SelfIpi(super::Accept),
-    /// The timer was set up: ask [`Lapic::deadline`].
+    SelfIpi(super::RequestOutcome),
+    /// The timer was programmed: call [`Lapic::deadline`].
     Timer,
 }
 
-/// A general-protection fault: what an x2APIC answers to an MSR access that it refuses.
+/// General-protection fault of a rejected x2APIC MSR access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("general-protection fault at an x2APIC register")]
-pub struct Gp;
+pub struct GeneralProtection;
 
-/// The local vector table.
+/// Local vector table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lvt([u32; 6]);
 
@@ -101,14 +101,15 @@ impl Lvt {
 }
 
 impl Lapic {
-    /// Reads the 32-bit register at `offset`, a multiple of 16. A reserved one is zero and noted as an error.
+    /// Reads the 32-bit register at `offset`, a multiple of 16. A reserved one reads as zero and records an
+    /// error.
     pub fn read(&mut self, now: Instant, offset: u16) -> u32 {
         match aligned(offset) {
             ID => self.id << 24,
             VERSION => VERSION_VALUE,
             TPR => self.tpr.into(),
             PPR => self.ppr().into(),
-            // Write only.
+            // EOI is write-only.
             EOI => 0,
             LDR => self.logical,
             DFR => self.format,
@@ -134,10 +135,10 @@ impl Lapic {
     }
 
     /// Writes the 32-bit register at `offset`, a multiple of 16.
-    pub fn write(&mut self, now: Instant, offset: u16, value: u32) -> Write {
+    pub fn write(&mut self, now: Instant, offset: u16, value: u32) -> WriteEffect {
         self.run_timer(now);
         match aligned(offset) {
-            EOI => return Write::Eoi(self.eoi()),
+            EOI => return WriteEffect::Eoi(self.eoi()),
             ICR => {
                 self.command = self.command & !0xffff_ffff | u64::from(value & 0x000c_cfff);
                 return self.send(false);
@@ -150,25 +151,25 @@ impl Lapic {
             ESR => self.errors_shown = core::mem::take(&mut self.errors),
             LVT_TIMER..=LVT_ERROR => return self.write_lvt(offset, value),
             TMICT | TDCR => return self.write_timer(now, offset, value),
-            ID | VERSION | PPR | 0x100..=0x270 | TMCCT => return Write::Ignored,
+            ID | VERSION | PPR | 0x100..=0x270 | TMCCT => return WriteEffect::Ignored,
             _ => {
                 self.error(ERROR_REGISTER);
-                return Write::Ignored;
+                return WriteEffect::Ignored;
             }
         }
-        Write::Stored
+        WriteEffect::Stored
     }
 
     /// Reads an x2APIC register.
     ///
     /// # Errors
-    /// [`Gp`] if there is no such register, or it is write-only.
-    pub fn read_msr(&mut self, now: Instant, msr: u32) -> Result<u64, Gp> {
+    /// [`GeneralProtection`] if the register does not exist or is write-only.
+    pub fn read_msr(&mut self, now: Instant, msr: u32) -> Result<u64, GeneralProtection> {
         match x2apic_offset(msr)? {
             ID => Ok(self.id.into()),
             LDR => Ok(logical_x2apic(self.id).into()),
             ICR => Ok(self.command),
-            EOI | SELF_IPI => Err(Gp),
+            EOI | SELF_IPI => Err(GeneralProtection),
             offset => Ok(self.read(now, offset).into()),
         }
     }
@@ -176,18 +177,24 @@ impl Lapic {
     /// Writes an x2APIC register.
     ///
     /// # Errors
-    /// [`Gp`] if there is no such register, it is read-only, or a reserved bit is set: for EOI that is any.
-    pub fn write_msr(&mut self, now: Instant, msr: u32, value: u64) -> Result<Write, Gp> {
+    /// [`GeneralProtection`] if the register does not exist or is read-only, or a reserved bit is set; all
+    /// bits of EOI are reserved.
+    pub fn write_msr(
+        &mut self,
+        now: Instant,
+        msr: u32,
+        value: u64,
+    ) -> Result<WriteEffect, GeneralProtection> {
         let offset = x2apic_offset(msr)?;
         let reserved = match offset {
             ICR => 0xfff3_3000,
             EOI | ESR => u64::MAX,
             TPR | SELF_IPI => !0xff,
-            ID | VERSION | PPR | LDR | 0x100..=0x270 | TMCCT => return Err(Gp),
+            ID | VERSION | PPR | LDR | 0x100..=0x270 | TMCCT => return Err(GeneralProtection),
             _ => !0xffff_ffff,
         };
         if value & reserved != 0 {
-            return Err(Gp);
+            return Err(GeneralProtection);
         }
         self.run_timer(now);
         Ok(match offset {
@@ -203,7 +210,8 @@ impl Lapic {
         })
     }
 
-    /// Disabling masks every LVT entry; what is requested and in service is held (10.4.7.2).
+    /// Writes the spurious-interrupt register. Disabling masks every LVT entry and keeps requested and
+    /// in-service interrupts (10.4.7.2).
     fn write_spurious(&mut self, value: u32) {
         self.spurious = value & 0x3ff;
         if self.spurious & SVR_ENABLE == 0 {
@@ -213,44 +221,44 @@ impl Lapic {
         }
     }
 
-    fn write_lvt(&mut self, offset: u16, value: u32) -> Write {
+    fn write_lvt(&mut self, offset: u16, value: u32) -> WriteEffect {
         let at = usize::from(offset - LVT_TIMER) / 16;
         let forced = if self.enabled() { 0 } else { MASKED };
-        let Some(entry) = self.lvt.0.get_mut(at) else { return Write::Ignored };
+        let Some(entry) = self.lvt.0.get_mut(at) else { return WriteEffect::Ignored };
         *entry = value & LVT_WRITABLE[at] | forced;
         if at > 0 {
-            return Write::Stored;
+            return WriteEffect::Stored;
         }
         self.timer.set_mode(match value >> 17 & 3 {
-            1 => Mode::Periodic,
-            2 => Mode::TscDeadline,
-            _ => Mode::OneShot,
+            1 => TimerMode::Periodic,
+            2 => TimerMode::TscDeadline,
+            _ => TimerMode::OneShot,
         });
-        Write::Timer
+        WriteEffect::Timer
     }
 
-    fn write_timer(&mut self, now: Instant, offset: u16, value: u32) -> Write {
+    fn write_timer(&mut self, now: Instant, offset: u16, value: u32) -> WriteEffect {
         if offset == TMICT {
             self.timer.start(now, value);
         } else {
             self.timer.set_divide(now, value);
         }
-        Write::Timer
+        WriteEffect::Timer
     }
 }
 
-/// The offset; what is no multiple of 16 becomes 0, where there is no register.
+/// Returns the offset, or 0, which is no register, if it is not a multiple of 16.
 fn aligned(offset: u16) -> u16 {
     if offset.is_multiple_of(16) { offset } else { 0 }
 }
 
-/// The offset of an MSR's register, if an x2APIC has it.
-fn x2apic_offset(msr: u32) -> Result<u16, Gp> {
-    let offset = msr.checked_sub(MSR_BASE).filter(|&n| n < 0x40).ok_or(Gp)? as u16 * 16;
+/// Returns the offset of an MSR's register if it exists in x2APIC mode.
+fn x2apic_offset(msr: u32) -> Result<u16, GeneralProtection> {
+    let offset = msr.checked_sub(MSR_BASE).filter(|&n| n < 0x40).ok_or(GeneralProtection)? as u16 * 16;
     match offset {
         ID | VERSION | TPR | PPR..=EOI | LDR | SVR..=ESR | ICR | LVT_TIMER..=TMCCT | TDCR | SELF_IPI => {
             Ok(offset)
         }
-        _ => Err(Gp),
+        _ => Err(GeneralProtection),
     }
 }

@@ -1,23 +1,22 @@
-//! The rules of the SDM, volume 3, each by its section, and random conversations against a naive reading of
-//! them.
+//! Tests of the rules of SDM volume 3, by section, and property tests against a naive model.
 
 use super::registers::{
     DFR, EOI, ESR, ICR, ICR_HIGH, ID, IRR, ISR, LDR, LVT_ERROR, LVT_TIMER, MSR_BASE, PPR, SELF_IPI, SVR,
     TDCR, TMCCT, TMICT, TMR, TPR, VERSION,
 };
-use super::{Accept, Destination, Eoi, Gp, Ipi, Lapic, Write};
+use super::{Destination, Eoi, GeneralProtection, Ipi, Lapic, RequestOutcome, WriteEffect};
 use proptest::prelude::*;
 use sim::{Instant, Span};
 use std::vec::Vec;
 
-/// A bus clock of 100 MHz, as Xen's.
+/// Bus clock of 100 MHz, as in Xen.
 const BUS_TICK: Span = Span::from_picos(10_000);
-/// Divide configuration: by 1.
+/// Divide configuration: divide by 1.
 const BY_1: u32 = 0b1011;
 
 const T0: Instant = Instant::ZERO;
 
-/// So many picoseconds after the beginning.
+/// Returns the instant `picos` picoseconds after time zero.
 fn at(picos: u64) -> Instant {
     Instant::from_picos(picos)
 }
@@ -33,17 +32,17 @@ fn msr(offset: u16) -> u32 {
 }
 
 #[test]
-fn after_reset_it_is_disabled_and_every_lvt_entry_is_masked() {
+fn reset_disables_the_apic_and_masks_every_lvt_entry() {
     // 10.4.7.1.
     let mut lapic = Lapic::new(3, BUS_TICK);
     assert_eq!((lapic.read(T0, ID), lapic.read(T0, VERSION)), (3 << 24, 0x50014));
     assert_eq!((lapic.read(T0, SVR), lapic.read(T0, DFR), lapic.read(T0, TPR)), (0xff, u32::MAX, 0));
     assert!((LVT_TIMER..=LVT_ERROR).step_by(16).all(|lvt| lapic.read(T0, lvt) == 0x1_0000));
-    assert_eq!((lapic.accept(0x40), lapic.deliverable()), (Accept::Disabled, None));
+    assert_eq!((lapic.accept(0x40), lapic.deliverable()), (RequestOutcome::Disabled, None));
 }
 
 #[test]
-fn disabling_holds_what_is_pending_and_masks_the_lvt() {
+fn disabling_keeps_requests_and_masks_the_lvt() {
     // 10.4.7.2.
     let mut lapic = enabled();
     lapic.accept(0x40);
@@ -57,11 +56,11 @@ fn disabling_holds_what_is_pending_and_masks_the_lvt() {
 }
 
 #[test]
-fn vectors_below_16_are_illegal_and_noted() {
-    // 10.5.2, 10.5.3: the error register shows what has accumulated when it is written.
+fn vectors_below_16_are_dropped_and_recorded_as_errors() {
+    // 10.5.2, 10.5.3: a write to the error register makes accumulated errors visible.
     let mut lapic = enabled();
     lapic.write(T0, LVT_ERROR, 0xfe);
-    assert_eq!(lapic.accept(15), Accept::Illegal);
+    assert_eq!(lapic.accept(15), RequestOutcome::Illegal);
     assert_eq!(lapic.read(T0, ESR), 0);
     lapic.write(T0, ESR, 0);
     assert_eq!(lapic.read(T0, ESR), 1 << 6);
@@ -73,20 +72,26 @@ fn vectors_below_16_are_illegal_and_noted() {
 }
 
 #[test]
-fn the_irr_holds_one_of_a_kind_beside_the_one_in_service() {
-    // 10.8.4: two of a vector are queued, one in each register; more become one.
+fn irr_holds_one_request_beside_the_one_in_service() {
+    // 10.8.4: two requests of a vector are queued, one in each register; further ones coalesce.
     let mut lapic = enabled();
-    assert_eq!((lapic.accept(0x41), lapic.accept(0x41)), (Accept::Requested, Accept::Coalesced));
+    assert_eq!(
+        (lapic.accept(0x41), lapic.accept(0x41)),
+        (RequestOutcome::Requested, RequestOutcome::Coalesced)
+    );
     assert_eq!(lapic.inject(), Some(0x41));
-    assert_eq!((lapic.accept(0x41), lapic.accept(0x41)), (Accept::Requested, Accept::Coalesced));
+    assert_eq!(
+        (lapic.accept(0x41), lapic.accept(0x41)),
+        (RequestOutcome::Requested, RequestOutcome::Coalesced)
+    );
     assert_eq!((lapic.read(T0, ISR + 0x20), lapic.read(T0, IRR + 0x20)), (2, 2));
     assert_eq!(lapic.inject(), None, "its own class is in service");
     assert_eq!(lapic.eoi(), Eoi { ended: Some(0x41), level: false, next: Some(0x41) });
 }
 
 #[test]
-fn the_trigger_mode_is_that_of_the_last_request() {
-    // 10.8.4, 10.8.5: the I/O APIC hears of the end of a level-triggered interrupt.
+fn trigger_mode_is_that_of_the_last_request() {
+    // 10.8.4, 10.8.5: the I/O APIC is notified of the end of a level-triggered interrupt.
     let mut lapic = enabled();
     lapic.accept_level(0x60);
     assert_eq!(lapic.read(T0, TMR + 0x30), 1);
@@ -97,7 +102,7 @@ fn the_trigger_mode_is_that_of_the_last_request() {
 }
 
 #[test]
-fn a_higher_class_nests_and_eoi_pops_the_highest_one_bit() {
+fn higher_class_nests_and_eoi_ends_the_highest() {
     // 10.8.3, 10.8.5.
     let mut lapic = enabled();
     lapic.accept(0x31);
@@ -114,7 +119,7 @@ fn a_higher_class_nests_and_eoi_pops_the_highest_one_bit() {
 }
 
 #[test]
-fn the_processor_priority_is_the_higher_of_task_and_service() {
+fn processor_priority_is_the_higher_of_task_and_service() {
     // 10.8.3.1, figure 10-18.
     let mut lapic = enabled();
     lapic.accept(0x54);
@@ -126,7 +131,7 @@ fn the_processor_priority_is_the_higher_of_task_and_service() {
 }
 
 #[test]
-fn the_task_priority_holds_its_class_and_below() {
+fn task_priority_blocks_its_class_and_below() {
     let mut lapic = enabled();
     lapic.accept(0x4f);
     lapic.set_tpr(0x40);
@@ -136,8 +141,8 @@ fn the_task_priority_holds_its_class_and_below() {
 }
 
 #[test]
-fn what_was_masked_after_it_was_offered_becomes_spurious() {
-    // 10.9: the spurious vector does not go into service; the request stays.
+fn vector_masked_before_acknowledge_becomes_spurious() {
+    // 10.9: the spurious vector does not enter service; the request stays.
     let mut lapic = enabled();
     lapic.accept(0x4f);
     lapic.write(T0, TPR, 0x40);
@@ -147,34 +152,34 @@ fn what_was_masked_after_it_was_offered_becomes_spurious() {
 }
 
 #[test]
-fn a_one_shot_timer_fires_once() {
+fn one_shot_timer_fires_once() {
     // 10.5.4: divided by 16, 100 counts of 160 ns.
     let mut lapic = enabled();
     lapic.write(T0, TDCR, 0b0011);
     lapic.write(T0, LVT_TIMER, 0x50);
-    assert_eq!(lapic.write(T0, TMICT, 100), Write::Timer);
+    assert_eq!(lapic.write(T0, TMICT, 100), WriteEffect::Timer);
     assert_eq!(lapic.deadline(), Some(at(16_000_000)));
     assert_eq!((lapic.read(at(15_900_000), TMCCT), lapic.run_timer(at(15_999_999))), (1, None));
-    assert_eq!(lapic.run_timer(at(16_000_000)), Some(Accept::Requested));
+    assert_eq!(lapic.run_timer(at(16_000_000)), Some(RequestOutcome::Requested));
     assert_eq!((lapic.deadline(), lapic.read(at(17_000_000), TMCCT)), (None, 0));
 }
 
 #[test]
-fn a_periodic_timer_goes_on_and_missed_periods_are_one_interrupt() {
+fn missed_timer_periods_are_one_interrupt() {
     let mut lapic = enabled();
     lapic.write(T0, TDCR, BY_1);
     lapic.write(T0, LVT_TIMER, 0x2_0050);
     lapic.write(T0, TMICT, 10);
-    assert_eq!(lapic.run_timer(at(100_000)), Some(Accept::Requested));
+    assert_eq!(lapic.run_timer(at(100_000)), Some(RequestOutcome::Requested));
     assert_eq!(lapic.deadline(), Some(at(200_000)));
-    assert_eq!(lapic.run_timer(at(555_000)), Some(Accept::Coalesced));
+    assert_eq!(lapic.run_timer(at(555_000)), Some(RequestOutcome::Coalesced));
     assert_eq!((lapic.deadline(), lapic.read(at(555_000), TMCCT)), (Some(at(600_000)), 5));
     lapic.write(at(555_000), TMICT, 0);
     assert_eq!(lapic.deadline(), None, "an initial count of zero stops it");
 }
 
 #[test]
-fn a_masked_timer_counts_silently() {
+fn masked_timer_counts_without_interrupts() {
     let mut lapic = enabled();
     lapic.write(T0, TDCR, BY_1);
     lapic.write(T0, TMICT, 10);
@@ -184,7 +189,7 @@ fn a_masked_timer_counts_silently() {
 }
 
 #[test]
-fn a_deadline_timer_has_no_count_and_is_disarmed_by_a_change_of_mode() {
+fn mode_change_disarms_the_tsc_deadline() {
     // 10.5.4.1.
     let mut lapic = enabled();
     lapic.write(T0, LVT_TIMER, 0x4_0050);
@@ -195,68 +200,71 @@ fn a_deadline_timer_has_no_count_and_is_disarmed_by_a_change_of_mode() {
     assert_eq!(lapic.deadline(), None);
     lapic.write(T0, LVT_TIMER, 0x4_0050);
     lapic.arm_deadline(Some(at(777)));
-    assert_eq!((lapic.run_timer(at(777)), lapic.deadline()), (Some(Accept::Requested), None));
+    assert_eq!((lapic.run_timer(at(777)), lapic.deadline()), (Some(RequestOutcome::Requested), None));
 }
 
 #[test]
-fn the_command_register_sends_when_its_low_half_is_written() {
+fn write_to_the_low_command_half_sends() {
     // 10.6.1.
     let mut lapic = enabled();
-    assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), Write::Stored);
+    assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), WriteEffect::Stored);
     let ipi = Ipi { vector: 0xfd, mode: 0, to: Destination::Physical(7) };
-    assert_eq!(lapic.write(T0, ICR, 0xfd), Write::Ipi(ipi));
+    assert_eq!(lapic.write(T0, ICR, 0xfd), WriteEffect::Ipi(ipi));
     assert_eq!(
         lapic.write(T0, ICR, 0x000c_08fd),
-        Write::Ipi(Ipi { vector: 0xfd, mode: 0, to: Destination::Others })
+        WriteEffect::Ipi(Ipi { vector: 0xfd, mode: 0, to: Destination::Others })
     );
-    assert_eq!(lapic.write(T0, ICR, 0x0004_00f0), Write::SelfIpi(Accept::Requested));
+    assert_eq!(lapic.write(T0, ICR, 0x0004_00f0), WriteEffect::SelfIpi(RequestOutcome::Requested));
     let mut other = Lapic::new(7, BUS_TICK);
     other.write(T0, SVR, 0x1ff);
-    assert!(other.is_meant(ipi.to, false) && !lapic.is_meant(ipi.to, false));
-    assert_eq!((other.receive(ipi), other.inject()), (Some(Accept::Requested), Some(0xfd)));
+    assert!(other.is_destination(ipi.to, false) && !lapic.is_destination(ipi.to, false));
+    assert_eq!((other.receive(ipi), other.inject()), (Some(RequestOutcome::Requested), Some(0xfd)));
     assert_eq!(other.receive(Ipi { mode: 4, ..ipi }), None, "an NMI has no vector");
 }
 
 #[test]
-fn logical_destinations_are_flat_or_clusters() {
+fn logical_destinations_match_flat_or_by_cluster() {
     // 10.6.2.2; x2APIC: 10.12.10.2.
     let mut lapic = enabled();
     lapic.write(T0, LDR, 0x2400_0000);
     assert!(
-        lapic.is_meant(Destination::Logical(0x04), false)
-            && lapic.is_meant(Destination::Logical(0x20), false)
+        lapic.is_destination(Destination::Logical(0x04), false)
+            && lapic.is_destination(Destination::Logical(0x20), false)
     );
     lapic.write(T0, DFR, 0);
     assert!(
-        lapic.is_meant(Destination::Logical(0x24), false)
-            && lapic.is_meant(Destination::Logical(0xf4), false)
+        lapic.is_destination(Destination::Logical(0x24), false)
+            && lapic.is_destination(Destination::Logical(0xf4), false)
     );
     assert!(
-        !lapic.is_meant(Destination::Logical(0x14), false)
-            && !lapic.is_meant(Destination::Logical(0x21), false)
+        !lapic.is_destination(Destination::Logical(0x14), false)
+            && !lapic.is_destination(Destination::Logical(0x21), false)
     );
-    assert!(lapic.is_meant(Destination::Logical(0x0000_0008), true));
-    assert!(!lapic.is_meant(Destination::Logical(0x0001_0008), true));
+    assert!(lapic.is_destination(Destination::Logical(0x0000_0008), true));
+    assert!(!lapic.is_destination(Destination::Logical(0x0001_0008), true));
 }
 
 #[test]
-fn the_x2apic_takes_only_a_zero_for_an_eoi() {
+fn x2apic_eoi_write_must_be_zero() {
     // 10.12.1.2, 10.12.1.3, table 10-6.
     let mut lapic = enabled();
     lapic.accept(0x40);
     lapic.inject();
-    assert_eq!(lapic.write_msr(T0, msr(EOI), 1), Err(Gp));
+    assert_eq!(lapic.write_msr(T0, msr(EOI), 1), Err(GeneralProtection));
     let ended = Eoi { ended: Some(0x40), level: false, next: None };
-    assert_eq!(lapic.write_msr(T0, msr(EOI), 0), Ok(Write::Eoi(ended)));
-    assert_eq!(lapic.read_msr(T0, msr(EOI)), Err(Gp));
+    assert_eq!(lapic.write_msr(T0, msr(EOI), 0), Ok(WriteEffect::Eoi(ended)));
+    assert_eq!(lapic.read_msr(T0, msr(EOI)), Err(GeneralProtection));
     assert_eq!((lapic.read_msr(T0, msr(ID)), lapic.read_msr(T0, msr(LDR))), (Ok(3), Ok(8)));
-    assert_eq!((lapic.read_msr(T0, msr(DFR)), lapic.read_msr(T0, msr(ICR_HIGH))), (Err(Gp), Err(Gp)));
-    assert_eq!(lapic.write_msr(T0, msr(SELF_IPI), 0x44), Ok(Write::SelfIpi(Accept::Requested)));
+    assert_eq!(
+        (lapic.read_msr(T0, msr(DFR)), lapic.read_msr(T0, msr(ICR_HIGH))),
+        (Err(GeneralProtection), Err(GeneralProtection))
+    );
+    assert_eq!(lapic.write_msr(T0, msr(SELF_IPI), 0x44), Ok(WriteEffect::SelfIpi(RequestOutcome::Requested)));
     let ipi = Ipi { vector: 0x44, mode: 0, to: Destination::Physical(0x1234) };
-    assert_eq!(lapic.write_msr(T0, msr(ICR), 0x1234 << 32 | 0x44), Ok(Write::Ipi(ipi)));
+    assert_eq!(lapic.write_msr(T0, msr(ICR), 0x1234 << 32 | 0x44), Ok(WriteEffect::Ipi(ipi)));
 }
 
-/// The three registers as plain lists, searched from end to end.
+/// Naive model: the three registers as lists, searched linearly.
 #[derive(Default)]
 struct Naive {
     requested: Vec<u8>,
@@ -286,7 +294,7 @@ impl Naive {
 
 proptest! {
     #[test]
-    fn it_agrees_with_a_naive_reading(steps in prop::collection::vec((0u8..4, any::<u8>()), 0..200)) {
+    fn apic_agrees_with_a_naive_model(steps in prop::collection::vec((0u8..4, any::<u8>()), 0..200)) {
         let (mut lapic, mut naive) = (enabled(), Naive::default());
         for (what, value) in steps {
             match what {
@@ -312,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn any_access_is_survived(steps in prop::collection::vec((any::<bool>(), 0u16..0x400, any::<u32>()), 0..100)) {
+    fn arbitrary_register_accesses_are_survived(steps in prop::collection::vec((any::<bool>(), 0u16..0x400, any::<u32>()), 0..100)) {
         let mut lapic = enabled();
         let mut now = T0;
         for (reads, offset, value) in steps {
@@ -330,18 +338,18 @@ proptest! {
     }
 
     #[test]
-    fn a_periodic_timer_neither_drifts_nor_skips(
+    fn periodic_timer_never_drifts_or_skips(
         count in 1u32..1000, divide in 0u32..16, steps in prop::collection::vec(0u64..100_000_000, 1..50),
     ) {
         let mut timer = super::Timer::new(BUS_TICK);
-        timer.set_mode(super::Mode::Periodic);
+        timer.set_mode(super::TimerMode::Periodic);
         timer.set_divide(T0, divide);
         timer.start(T0, count);
         let period = timer.zero_at().unwrap().picos();
         let (mut now, mut fired) = (0, 0);
         for step in steps {
             now += step;
-            fired += timer.pass(at(now));
+            fired += timer.advance(at(now));
             prop_assert_eq!(fired, now / period);
         }
     }

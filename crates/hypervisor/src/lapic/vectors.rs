@@ -1,43 +1,42 @@
-//! A set of interrupt vectors, as the APIC's 256-bit registers are (SDM volume 3, 10.8.4). Left out: what
-//! being in a set means.
+//! Set of interrupt vectors, in the layout of the APIC's 256-bit registers (SDM volume 3, 10.8.4).
 
-/// A set of vectors 0 to 255, ordered by priority: the higher number comes first.
+/// Set of vectors 0 to 255; higher numbers have higher priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Vectors([u64; 4]);
 
 impl Vectors {
-    /// Adds a vector: whether it is new.
+    /// Adds a vector. Returns `true` if it was not in the set.
     pub const fn insert(&mut self, vector: u8) -> bool {
         let new = !self.contains(vector);
         self.0[vector as usize / 64] |= 1 << (vector % 64);
         new
     }
 
-    /// Takes a vector out.
+    /// Removes a vector.
     pub const fn remove(&mut self, vector: u8) {
         self.0[vector as usize / 64] &= !(1 << (vector % 64));
     }
 
-    /// Whether the vector is in the set.
+    /// Returns `true` if the vector is in the set.
     #[must_use]
     pub const fn contains(&self, vector: u8) -> bool {
         self.0[vector as usize / 64] >> (vector % 64) & 1 != 0
     }
 
-    /// The vector of highest priority.
+    /// Returns the vector of highest priority.
     #[must_use]
     pub fn highest(&self) -> Option<u8> {
         let word = (0..4).rev().find(|&word| self.0[word] != 0)?;
         Some((64 * word as u32 + self.0[word].ilog2()) as u8)
     }
 
-    /// How many vectors are in the set.
+    /// Returns the number of vectors in the set.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Vectors 32n to 32n+31 as the register that shows them; zero from 8 on.
+    /// Returns the register of vectors 32n to 32n+31; zero for n of 8 and above.
     #[must_use]
     pub fn dword(&self, n: usize) -> u32 {
         self.0.get(n / 2).map_or(0, |word| (word >> (32 * (n % 2))) as u32)

@@ -1,9 +1,9 @@
-//! The virtual MSI-X table that a guest sees of its device, and who handles the guest's accesses to it: the
-//! device model in another domain, or the hypervisor itself (opt. 1 of "High Performance Network
+//! The virtual MSI-X table of an assigned device, and the handling of the guest's accesses: by the device
+//! model in another domain, or by the hypervisor itself (optimisation 1 of "High Performance Network
 //! Virtualization with SR-IOV", HPCA 2010).
 //!
-//! The table is the page that a guest's masking writes trap on; masked vectors keep their pending bits. Left
-//! out: what a message of the table becomes on the host ([`crate::remap`]), and what handling costs.
+//! A guest's writes to the table trap; masked vectors keep their pending bits. [`crate::remap`] translates
+//! the table's messages for the host. The caller charges costs.
 
 #[cfg(test)]
 mod tests;
@@ -12,120 +12,120 @@ use alloc::vec;
 use alloc::vec::Vec;
 use pcie::msix::{Control, ENTRY, Message, Table};
 
-/// Offset of vector control in an entry.
+/// Offset of the vector control word in an entry.
 const CONTROL: u64 = 12;
-/// Vector control: masked.
+/// Bit of vector control: masked.
 const MASKED: u8 = 1;
 
-/// Who handles accesses to the table.
+/// Handler of accesses to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
-    /// Every access is forwarded: two switches between domains.
+    /// Every access is forwarded, which takes two domain switches.
     DeviceModel,
-    /// Masking and reading stay in the hypervisor; what changes a message is forwarded.
+    /// The hypervisor handles reads and masking; changes of a message are forwarded.
     Hypervisor,
 }
 
-/// Who handled an access.
+/// Actual handler of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The hypervisor, at the exit.
+pub enum HandledBy {
+    /// Hypervisor, at the exit.
     Hypervisor,
-    /// The device model, and why.
-    DeviceModel(Why),
+    /// Device model, for this reason.
+    DeviceModel(ForwardReason),
 }
 
-/// Why an access was forwarded.
+/// Reason an access was forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// Everything is.
+pub enum ForwardReason {
+    /// The policy forwards every access.
     Policy,
-    /// It is not of 4 or 8 bytes at a multiple of its size.
+    /// The access is not an aligned one of 4 or 8 bytes.
     Shape,
-    /// It is not inside the table: the hypervisor does not know what is there.
+    /// The access is outside the table, where the hypervisor does not know the layout.
     NotTable,
-    /// It changes an address or data: the device model must know the message.
+    /// The access changes an address or data, which the device model must see.
     Message,
-    /// It unmasks a vector whose address or data has changed since it was unmasked last.
+    /// The access unmasks a vector whose address or data changed since its last unmask.
     Changed,
 }
 
-/// What a write did, and who did it.
+/// Outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
-    /// Who handled it.
-    pub by: By,
-    /// The vector whose mask bit changed, and its new value; not said of a write across entries.
+pub struct WriteOutcome {
+    /// Handler of the write.
+    pub by: HandledBy,
+    /// Vector whose mask bit changed, and its new value; `None` for a write across entries.
     pub mask: Option<(u16, bool)>,
 }
 
-/// Accesses by who handled them.
+/// Access counters by handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Handled at the exit.
+pub struct AccessCounts {
+    /// Accesses handled at the exit.
     pub hypervisor: u64,
-    /// Forwarded.
+    /// Accesses forwarded.
     pub device_model: u64,
 }
 
-/// The table of one assigned function.
+/// Virtual MSI-X table of one assigned function.
 #[derive(Debug, Clone)]
 pub struct VirtualTable {
     table: Table,
     changed: Vec<bool>,
     handler: Handler,
-    counts: Counts,
+    counts: AccessCounts,
 }
 
 impl VirtualTable {
-    /// A table after reset; `vectors` is brought into 1 to 2048.
+    /// Creates a table in the reset state; `vectors` is clamped to 1 to 2048.
     #[must_use]
     pub fn new(vectors: u16, handler: Handler) -> Self {
         let table = Table::new(vectors);
         let changed = vec![false; table.vectors().into()];
-        Self { table, changed, handler, counts: Counts::default() }
+        Self { table, changed, handler, counts: AccessCounts::default() }
     }
 
-    /// Accesses so far.
+    /// Returns the access counters.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> AccessCounts {
         self.counts
     }
 
-    /// The table itself, to look at.
+    /// Returns the table.
     #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// The guest reads bytes, counted from the table's first.
-    pub fn read(&mut self, offset: u64, into: &mut [u8]) -> By {
+    /// Handles a guest's read at an offset in the table.
+    pub fn read(&mut self, offset: u64, into: &mut [u8]) -> HandledBy {
         self.table.read(offset, into);
-        self.count(self.outside(offset, into.len()))
+        self.count(self.forward_reason(offset, into.len()))
     }
 
-    /// The guest writes bytes, counted from the table's first. Ask [`VirtualTable::release`] afterwards.
-    pub fn write(&mut self, offset: u64, from: &[u8]) -> Written {
-        let why = self.outside(offset, from.len());
+    /// Handles a guest's write at an offset in the table. Call [`VirtualTable::release`] afterwards.
+    pub fn write(&mut self, offset: u64, from: &[u8]) -> WriteOutcome {
+        let reason = self.forward_reason(offset, from.len());
         let within = (offset % ENTRY as u64).saturating_add(from.len() as u64) <= ENTRY as u64;
         let Some(entry) = self.entry(offset).filter(|_| within) else {
             self.write_across(offset, from);
-            return Written { by: self.count(why), mask: None };
+            return WriteOutcome { by: self.count(reason), mask: None };
         };
         let was = self.is_masked(entry);
-        let altered = self.put(entry, offset, from);
+        let altered = self.write_entry(entry, offset, from);
         let is = self.is_masked(entry);
         let unmasks = reaches_control(offset, from.len()) && !is;
         let changed = &mut self.changed[usize::from(entry)];
         *changed |= altered;
-        let why = why
-            .or((unmasks && *changed).then_some(Why::Changed))
-            .or((altered && !unmasks).then_some(Why::Message));
+        let reason = reason
+            .or((unmasks && *changed).then_some(ForwardReason::Changed))
+            .or((altered && !unmasks).then_some(ForwardReason::Message));
         *changed &= !unmasks;
-        Written { by: self.count(why), mask: (was != is).then_some((entry, is)) }
+        WriteOutcome { by: self.count(reason), mask: (was != is).then_some((entry, is)) }
     }
 
-    /// A write that is not inside one entry: every entry that it touches counts as changed.
+    /// Handles a write that is not within one entry: every entry it touches counts as changed.
     fn write_across(&mut self, offset: u64, from: &[u8]) {
         self.table.write(offset, from);
         let entry = |at: u64| usize::try_from(at / ENTRY as u64).unwrap_or(usize::MAX);
@@ -136,35 +136,38 @@ impl VirtualTable {
         }
     }
 
-    /// The device signals a vector: the guest's message, or None if it pends or there is no such vector.
+    /// Signals a vector for the device. Returns the guest's message, or `None` if it is now pending or the
+    /// vector does not exist.
     pub fn signal(&mut self, vector: u16) -> Option<Message> {
         self.table.signal(vector)
     }
 
-    /// The next message that pends no longer; call until None.
+    /// Returns the next message that is no longer pending; call until `None`.
     pub fn release(&mut self) -> Option<(u16, Message)> {
         self.table.release()
     }
 
-    /// Follows the control word of the virtual configuration space. Ask [`VirtualTable::release`] afterwards.
+    /// Applies the control word of the virtual configuration space. Call [`VirtualTable::release`]
+    /// afterwards.
     pub fn set_control(&mut self, control: Control) {
         self.table.set_control(control);
     }
 
-    /// A reset of the function: every vector masked, nothing pending, no message known to the device model.
+    /// Resets the table with its function: every vector masked, none pending, no message known to the device
+    /// model.
     pub fn reset(&mut self) {
         self.table.reset();
         self.changed.fill(false);
     }
 
-    /// Why an access cannot be handled in the hypervisor, whatever it does.
-    fn outside(&self, offset: u64, size: usize) -> Option<Why> {
+    /// Returns the reason the hypervisor cannot handle an access, whatever its effect.
+    fn forward_reason(&self, offset: u64, size: usize) -> Option<ForwardReason> {
         if self.handler == Handler::DeviceModel {
-            Some(Why::Policy)
+            Some(ForwardReason::Policy)
         } else if !matches!(size, 4 | 8) || !offset.is_multiple_of(size as u64) {
-            Some(Why::Shape)
+            Some(ForwardReason::Shape)
         } else if self.entry(offset).is_none() {
-            Some(Why::NotTable)
+            Some(ForwardReason::NotTable)
         } else {
             None
         }
@@ -180,8 +183,8 @@ impl VirtualTable {
         control[0] & MASKED != 0
     }
 
-    /// Writes inside an entry: whether its address or data is another now.
-    fn put(&mut self, entry: u16, offset: u64, from: &[u8]) -> bool {
+    /// Writes within an entry. Returns `true` if its address or data changed.
+    fn write_entry(&mut self, entry: u16, offset: u64, from: &[u8]) -> bool {
         if offset % ENTRY as u64 >= CONTROL {
             self.table.write(offset, from);
             return false;
@@ -193,17 +196,17 @@ impl VirtualTable {
         before != after
     }
 
-    fn count(&mut self, why: Option<Why>) -> By {
-        if let Some(why) = why {
+    fn count(&mut self, reason: Option<ForwardReason>) -> HandledBy {
+        if let Some(reason) = reason {
             self.counts.device_model += 1;
-            return By::DeviceModel(why);
+            return HandledBy::DeviceModel(reason);
         }
         self.counts.hypervisor += 1;
-        By::Hypervisor
+        HandledBy::Hypervisor
     }
 }
 
-/// Whether an access covers the first byte of vector control, where the mask bit is.
+/// Returns `true` if an access covers the first byte of vector control, which has the mask bit.
 fn reaches_control(offset: u64, size: usize) -> bool {
     let first = offset % ENTRY as u64;
     (first..first + size as u64).contains(&CONTROL)

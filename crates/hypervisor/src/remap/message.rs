@@ -1,20 +1,20 @@
-//! What an interrupt message says: to which CPU and with which vector (SDM volume 3, 10.11), or, remappable,
-//! which entry of the table to look at (VT-d specification, 5.1.2). Left out: redirection hints of a
-//! compatibility message; sub-handles, as every vector has an entry of its own.
+//! Interrupt messages: destination and vector (SDM volume 3, 10.11), or in remappable format the index of a
+//! table entry (VT-d specification, 5.1.2). Redirection hints are ignored. Sub-handles are not used, as every
+//! vector has its own entry.
 
 use pcie::msix::Message;
 
-/// Where interrupt messages are written: bits 31:20 of the address.
+/// Bits 31:20 of the address of every interrupt message.
 const WINDOW: u64 = 0xfee;
-/// Address of a remappable message.
+/// Address bit of a remappable message.
 const REMAPPABLE: u64 = 1 << 4;
-/// Data: delivery mode, of which only fixed (0) and lowest priority (1) have a vector.
+/// Position of the delivery mode in the data; only fixed (0) and lowest priority (1) have a vector.
 const MODE_SHIFT: u32 = 8;
 
-/// An interrupt as a guest programs it.
+/// Interrupt as programmed by a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// The vector, 16 or above.
+    /// Vector, 16 or above.
     pub vector: u8,
     /// Destination id.
     pub destination: u8,
@@ -23,7 +23,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// What a compatibility message asks for; None if it is no interrupt or has no legal vector.
+    /// Parses a compatibility message. Returns `None` if it is no interrupt or has no legal vector.
     #[must_use]
     pub fn from_message(message: Message) -> Option<Self> {
         let Message { address, data } = message;
@@ -36,22 +36,22 @@ impl Request {
     }
 }
 
-/// A remappable message.
+/// Remappable message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remappable {
-    /// The entry.
+    /// Index of the table entry.
     pub handle: u16,
 }
 
 impl Remappable {
-    /// The message: handle bits 14:0 in address bits 19:5, bit 15 in bit 2; no data.
+    /// Encodes the message: handle bits 14:0 in address bits 19:5, bit 15 in bit 2; no data.
     #[must_use]
     pub fn message(self) -> Message {
         let handle = u64::from(self.handle);
         Message { address: WINDOW << 20 | (handle & 0x7fff) << 5 | REMAPPABLE | handle >> 15 << 2, data: 0 }
     }
 
-    /// Reads a message; None if it is not remappable.
+    /// Parses a message. Returns `None` if it is not remappable.
     #[must_use]
     pub fn from_message(message: Message) -> Option<Self> {
         let Message { address, .. } = message;

@@ -1,12 +1,12 @@
-//! Interrupt remapping: a guest programs a message of its own into its device; the device sends another one,
-//! which names an entry of the hypervisor's table and leads to a physical vector that no other domain has.
-//! So a vector says who owns the interrupt.
+//! Interrupt remapping. A guest programs its message into its device, but the device sends another one, which
+//! names an entry of the hypervisor's table. The entry leads to a physical vector that no other domain
+//! shares, so a vector identifies its owner.
 //!
-//! - [`message`]: what a message says, in the compatibility and the remappable format;
+//! - [`message`]: messages in the compatibility and the remappable format;
 //! - [`vectors`]: physical vectors and their owners;
-//! - here: the table, after Intel's VT-d specification, chapter 5.
+//! - here: the table (Intel VT-d specification, chapter 5).
 //!
-//! Left out: posted interrupts, interrupts of an I/O APIC, migration of a vector to another CPU.
+//! Posted interrupts, I/O APIC interrupts and migration of a vector to another CPU are not supported.
 
 pub mod message;
 #[cfg(test)]
@@ -21,56 +21,56 @@ use alloc::vec::Vec;
 use pcie::Rid;
 use pcie::msix::Message;
 
-/// Entries at most: a handle has 16 bits.
-const MOST_ENTRIES: usize = 1 << 16;
+/// Table entries, at most: a handle has 16 bits.
+const MAX_ENTRIES: usize = 1 << 16;
 
-/// Whose a physical vector is.
+/// Owner of a physical vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// The domain.
+    /// Domain of the owner.
     pub domain: DomainId,
-    /// The function that sends.
+    /// Routing id of the sending function.
     pub rid: Rid,
-    /// The vector's number in the function's MSI-X table.
+    /// Index of the vector in the function's MSI-X table.
     pub entry: u16,
 }
 
-/// An interrupt that has arrived.
+/// Interrupt that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupt {
-    /// The physical vector that the CPU sees.
+    /// Physical vector seen by the CPU.
     pub vector: PhysicalVector,
-    /// Whose it is.
+    /// Owner of the vector.
     pub owner: Owner,
-    /// What the guest had programmed: its own vector and its own CPU's id.
+    /// Vector and destination programmed by the guest.
     pub guest: Request,
 }
 
-/// Why a guest's message is not taken.
+/// Error of programming a guest's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// The message is no interrupt that a device may ask for.
+pub enum RemapError {
+    /// The message is not an interrupt that a device may request.
     #[error("message is not an interrupt with a vector")]
     Message,
-    /// No physical vector is left.
+    /// No physical vector is free.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
-    /// The table entry is another domain's.
+    /// The table entry belongs to another domain.
     #[error("the function belongs to another domain")]
     Owner,
-    /// No table entry is left.
+    /// The table is full.
     #[error("no remapping entry left")]
     Full,
 }
 
-/// Why an interrupt was blocked (VT-d 5.1.4).
+/// Reason an interrupt was blocked (VT-d 5.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocked {
-    /// A message in the compatibility format: a device made up its own.
+    /// The message has the compatibility format, so the device forged it.
     Compatibility,
-    /// The entry is not there.
+    /// The entry does not exist.
     NoEntry,
-    /// Another function than the entry's sent it.
+    /// The sender is not the entry's function.
     Source,
 }
 
@@ -81,7 +81,7 @@ struct Entry {
     guest: Request,
 }
 
-/// The remapping table and the physical vectors.
+/// Remapping table and physical vectors.
 #[derive(Debug, Clone)]
 pub struct Remapper {
     entries: Vec<Option<Entry>>,
@@ -90,39 +90,39 @@ pub struct Remapper {
 }
 
 impl Remapper {
-    /// An empty table over these vectors.
+    /// Creates an empty table over these vectors.
     #[must_use]
     pub fn new(vectors: VectorSpace) -> Self {
         Self { entries: Vec::new(), vectors, blocked: 0 }
     }
 
-    /// The physical vectors.
+    /// Returns the physical vectors.
     #[must_use]
     pub fn vectors(&self) -> &VectorSpace {
         &self.vectors
     }
 
-    /// Interrupts blocked so far.
+    /// Returns the number of blocked interrupts.
     #[must_use]
     pub fn blocked(&self) -> u64 {
         self.blocked
     }
 
-    /// A guest has programmed `message` into a vector of its function: the message that the device is to send
-    /// instead. Programmed again, the vector keeps its entry and its physical vector.
+    /// Programs a guest's message for a vector of its function. Returns the message that the device sends
+    /// instead. A vector programmed again keeps its entry and physical vector.
     ///
     /// # Errors
-    /// [`Refused`]; nothing has changed then.
-    pub fn program(&mut self, owner: Owner, message: Message) -> Result<Message, Refused> {
-        let guest = Request::from_message(message).ok_or(Refused::Message)?;
+    /// [`RemapError`], with nothing changed.
+    pub fn program(&mut self, owner: Owner, message: Message) -> Result<Message, RemapError> {
+        let guest = Request::from_message(message).ok_or(RemapError::Message)?;
         if let Some(handle) = self.handle(owner.rid, owner.entry) {
             let entry = self.entries[handle].as_mut().filter(|entry| entry.owner.domain == owner.domain);
-            entry.ok_or(Refused::Owner)?.guest = guest;
+            entry.ok_or(RemapError::Owner)?.guest = guest;
             return Ok(Remappable { handle: handle as u16 }.message());
         }
         let handle = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
-        if handle >= MOST_ENTRIES {
-            return Err(Refused::Full);
+        if handle >= MAX_ENTRIES {
+            return Err(RemapError::Full);
         }
         let vector = self.vectors.allocate(owner)?;
         let entry = Some(Entry { owner, vector, guest });
@@ -133,7 +133,7 @@ impl Remapper {
         Ok(Remappable { handle: handle as u16 }.message())
     }
 
-    /// Takes every vector of a function back, as when it is unassigned.
+    /// Releases all vectors of a function, as when it is unassigned.
     pub fn release(&mut self, rid: Rid) {
         for slot in &mut self.entries {
             if let Some(entry) = slot.take_if(|entry| entry.owner.rid == rid) {
@@ -142,11 +142,11 @@ impl Remapper {
         }
     }
 
-    /// A message of a function arrives from the bus.
+    /// Translates a function's message from the bus.
     ///
     /// # Errors
-    /// [`Blocked`]; the interrupt goes nowhere and is counted.
-    pub fn arrive(&mut self, rid: Rid, message: Message) -> Result<Interrupt, Blocked> {
+    /// [`Blocked`]; the interrupt is dropped and counted.
+    pub fn deliver(&mut self, rid: Rid, message: Message) -> Result<Interrupt, Blocked> {
         let found = self.find(rid, message);
         self.blocked += u64::from(found.is_err());
         found

@@ -1,7 +1,7 @@
-//! Guests program messages; devices send theirs, and others'.
+//! Tests of programmed messages, and of devices that send their own and others' messages.
 
 use super::message::{Remappable, Request};
-use super::{Blocked, Exhausted, Owner, Refused, Remapper, VectorSpace};
+use super::{Blocked, Exhausted, Owner, RemapError, Remapper, VectorSpace};
 use crate::domain::DomainId;
 use pcie::Rid;
 use pcie::msix::Message;
@@ -13,75 +13,75 @@ fn owner(domain: u16, rid: u16, entry: u16) -> Owner {
     Owner { domain: DomainId::new(domain), rid: Rid(rid), entry }
 }
 
-/// Vector `vector` at CPU 2, as Linux programs it.
+/// Returns the message for `vector` at CPU 2, as Linux programs it.
 fn programmed(vector: u8) -> Message {
     Message { address: 0xfee0_2000, data: 0x4000 | u32::from(vector) }
 }
 
 #[test]
-fn a_guests_message_becomes_one_that_leads_back_to_it() {
+fn remapped_message_leads_back_to_the_guests_vector() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let sent = remapper.program(owner(7, 0x110, 0), programmed(0x41)).unwrap();
-    let interrupt = remapper.arrive(Rid(0x110), sent).unwrap();
+    let interrupt = remapper.deliver(Rid(0x110), sent).unwrap();
     assert_eq!(interrupt.owner, owner(7, 0x110, 0));
     assert_eq!(interrupt.guest, Request { vector: 0x41, destination: 2, logical: false });
     assert_eq!(remapper.vectors().owner(interrupt.vector), Some(owner(7, 0x110, 0)));
 }
 
 #[test]
-fn the_same_guest_vector_in_two_domains_is_two_physical_ones() {
+fn equal_vectors_of_two_domains_are_distinct_physically() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let sent = [(1, 0x110), (2, 0x112)].map(|(domain, rid)| {
         let message = remapper.program(owner(domain, rid, 0), programmed(0x41)).unwrap();
-        remapper.arrive(Rid(rid), message).unwrap()
+        remapper.deliver(Rid(rid), message).unwrap()
     });
     assert_ne!(sent[0].vector, sent[1].vector);
     assert_eq!(sent.map(|interrupt| interrupt.owner.domain.index()), [1, 2]);
 }
 
 #[test]
-fn programmed_again_a_vector_keeps_its_place() {
+fn reprogrammed_vector_keeps_its_entry() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let first = remapper.program(owner(1, 0x110, 0), programmed(0x41)).unwrap();
     let free = remapper.vectors().free_vectors();
     assert_eq!(remapper.program(owner(1, 0x110, 0), programmed(0x99)), Ok(first));
-    assert_eq!(remapper.arrive(Rid(0x110), first).unwrap().guest.vector, 0x99);
+    assert_eq!(remapper.deliver(Rid(0x110), first).unwrap().guest.vector, 0x99);
     assert_eq!(remapper.vectors().free_vectors(), free);
-    assert_eq!(remapper.program(owner(2, 0x110, 0), programmed(0x41)), Err(Refused::Owner));
+    assert_eq!(remapper.program(owner(2, 0x110, 0), programmed(0x41)), Err(RemapError::Owner));
 }
 
 #[test]
-fn a_device_cannot_send_for_another_nor_make_up_a_message() {
+fn device_cannot_send_foreign_or_forged_messages() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let sent = remapper.program(owner(1, 0x110, 0), programmed(0x41)).unwrap();
-    assert_eq!(remapper.arrive(Rid(0x112), sent), Err(Blocked::Source));
-    assert_eq!(remapper.arrive(Rid(0x110), programmed(0x80)), Err(Blocked::Compatibility));
-    assert_eq!(remapper.arrive(Rid(0x110), Remappable { handle: 9 }.message()), Err(Blocked::NoEntry));
+    assert_eq!(remapper.deliver(Rid(0x112), sent), Err(Blocked::Source));
+    assert_eq!(remapper.deliver(Rid(0x110), programmed(0x80)), Err(Blocked::Compatibility));
+    assert_eq!(remapper.deliver(Rid(0x110), Remappable { handle: 9 }.message()), Err(Blocked::NoEntry));
     assert_eq!(
-        remapper.arrive(Rid(0x110), Message { address: 0x1000, data: 0 }),
+        remapper.deliver(Rid(0x110), Message { address: 0x1000, data: 0 }),
         Err(Blocked::Compatibility)
     );
     assert_eq!(remapper.blocked(), 4);
 }
 
 #[test]
-fn messages_without_a_legal_vector_are_refused() {
+fn message_without_a_legal_vector_is_rejected() {
     // SDM 10.11.2: delivery modes SMI, NMI, INIT, ExtINT; vectors below 16; addresses elsewhere.
     let mut remapper = Remapper::new(VectorSpace::shared());
     let odd = [(0xfee0_0000, 0x0200), (0xfee0_0000, 0x0441), (0xfee0_0000, 0x0f), (0xfed0_0000, 0x41)];
     for (address, data) in odd.into_iter().chain([(0x1_fee0_0000, 0x41), (0xfee0_0010, 0x41)]) {
-        assert_eq!(remapper.program(owner(1, 0x110, 0), Message { address, data }), Err(Refused::Message));
+        assert_eq!(remapper.program(owner(1, 0x110, 0), Message { address, data }), Err(RemapError::Message));
     }
     assert_eq!(remapper.vectors().free_vectors(), 191);
 }
 
 #[test]
-fn vectors_run_out_rather_than_be_shared() {
+fn exhausted_vectors_are_not_shared() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     for n in 0..191 {
         remapper.program(owner(n, n, 0), programmed(0x41)).unwrap();
     }
-    assert_eq!(remapper.program(owner(999, 999, 0), programmed(0x41)), Err(Refused::Exhausted(Exhausted)));
+    assert_eq!(remapper.program(owner(999, 999, 0), programmed(0x41)), Err(RemapError::Exhausted(Exhausted)));
     remapper.release(Rid(5));
     assert!(remapper.program(owner(999, 999, 0), programmed(0x41)).is_ok());
     let mut per_cpu = Remapper::new(VectorSpace::per_cpu(2));
@@ -89,17 +89,17 @@ fn vectors_run_out_rather_than_be_shared() {
 }
 
 #[test]
-fn a_released_function_interrupts_no_more() {
+fn released_function_cannot_interrupt() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let sent = remapper.program(owner(1, 0x110, 0), programmed(0x41)).unwrap();
-    let vector = remapper.arrive(Rid(0x110), sent).unwrap().vector;
+    let vector = remapper.deliver(Rid(0x110), sent).unwrap().vector;
     remapper.release(Rid(0x110));
-    assert_eq!(remapper.arrive(Rid(0x110), sent), Err(Blocked::NoEntry));
+    assert_eq!(remapper.deliver(Rid(0x110), sent), Err(Blocked::NoEntry));
     assert_eq!(remapper.vectors().owner(vector), None);
 }
 
 #[test]
-fn every_handle_survives_its_message() {
+fn every_handle_round_trips_through_its_message() {
     for handle in 0..=u16::MAX {
         assert_eq!(Remappable::from_message(Remappable { handle }.message()), Some(Remappable { handle }));
     }
@@ -107,7 +107,7 @@ fn every_handle_survives_its_message() {
 
 proptest! {
     #[test]
-    fn a_vector_never_has_two_domains(
+    fn vector_never_belongs_to_two_domains(
         cpus in 1u16..4,
         steps in prop::collection::vec((0u16..20, 0u16..3, prop::bool::weighted(0.1)), 0..300),
     ) {
@@ -120,7 +120,7 @@ proptest! {
             } else if let Ok(message) = remapper.program(owner(function, function, entry), programmed(0x41)) {
                 sent.insert((function, entry), message);
             }
-            let arrivals = sent.iter().map(|(&(rid, _), &message)| remapper.arrive(Rid(rid), message).unwrap());
+            let arrivals = sent.iter().map(|(&(rid, _), &message)| remapper.deliver(Rid(rid), message).unwrap());
             let mut vectors: Vec<_> = arrivals.map(|i| i.vector).collect();
             vectors.sort_unstable();
             vectors.dedup();

@@ -1,48 +1,48 @@
-//! Physical vectors: each has at most one owner. Left out: which CPU an interrupt is best sent to.
+//! Allocates physical vectors, each with at most one owner.
 
 use super::Owner;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Vectors below are exceptions; from here on the hypervisor hands out.
+/// First dynamic vector; lower ones are exceptions.
 pub const FIRST: u8 = 0x20;
-/// Vectors above are the hypervisor's own: timers, kicks, spurious.
+/// Last dynamic vector; higher ones are the hypervisor's own: timers, kicks, spurious.
 pub const LAST: u8 = 0xdf;
 
-/// No physical vector is left: one more device would have to share, and does not.
+/// All physical vectors are in use; vectors are never shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no physical vector left")]
 pub struct Exhausted;
 
-/// A physical vector: which interrupt table, and which of its entries.
+/// Physical vector: an interrupt table and an entry of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PhysicalVector {
-    /// The table: 0, or the CPU's number where every CPU has its own.
+    /// Table: 0, or the CPU's number where every CPU has its own.
     pub table: u16,
-    /// The entry.
+    /// Entry of the table.
     pub vector: u8,
 }
 
-/// All physical vectors. Lookup by vector is one step; allocation looks for a free one.
+/// All physical vectors. Lookup by vector is a single access; allocation searches for a free one.
 #[derive(Debug, Clone)]
 pub struct VectorSpace {
     tables: Vec<[Option<Owner>; 256]>,
 }
 
 impl VectorSpace {
-    /// One interrupt table that all CPUs share, as in Xen 3.4: 191 vectors for the whole machine.
+    /// Creates one interrupt table shared by all CPUs, as in Xen 3.4: 191 vectors for the machine.
     #[must_use]
     pub fn shared() -> Self {
         Self::per_cpu(1)
     }
 
-    /// An interrupt table for each of so many CPUs (at least one).
+    /// Creates an interrupt table for each of `cpus` CPUs (at least one).
     #[must_use]
     pub fn per_cpu(cpus: u16) -> Self {
         Self { tables: vec![[None; 256]; cpus.max(1).into()] }
     }
 
-    /// How many more vectors can be allocated.
+    /// Returns the number of free vectors.
     #[must_use]
     pub fn free_vectors(&self) -> usize {
         let free =
@@ -50,16 +50,16 @@ impl VectorSpace {
         self.tables.iter().map(free).sum()
     }
 
-    /// Whose a vector is.
+    /// Returns the owner of a vector.
     #[must_use]
     pub fn owner(&self, at: PhysicalVector) -> Option<Owner> {
         self.tables.get(usize::from(at.table))?[usize::from(at.vector)]
     }
 
-    /// A vector for an owner, in the table with the most room.
+    /// Allocates a vector in the table with the most free ones.
     ///
     /// # Errors
-    /// [`Exhausted`].
+    /// [`Exhausted`] if none is free.
     pub fn allocate(&mut self, owner: Owner) -> Result<PhysicalVector, Exhausted> {
         let used = |table: &[Option<Owner>; 256]| table.iter().flatten().count();
         let emptiest =
@@ -70,7 +70,7 @@ impl VectorSpace {
         Ok(PhysicalVector { table: emptiest as u16, vector })
     }
 
-    /// Gives a vector back.
+    /// Frees a vector.
     pub fn free(&mut self, at: PhysicalVector) {
         if let Some(table) = self.tables.get_mut(usize::from(at.table)) {
             table[usize::from(at.vector)] = None;
@@ -78,7 +78,7 @@ impl VectorSpace {
     }
 }
 
-/// The vectors that are handed out. Linux's system call, 80h, is a guest's, not a device's.
+/// Returns the dynamic vectors. 80h is excluded: a guest's Linux uses it for system calls.
 fn dynamic() -> impl Iterator<Item = u8> {
     (FIRST..=LAST).filter(|&vector| vector != 0x80)
 }

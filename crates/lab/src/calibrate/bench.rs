@@ -1,10 +1,10 @@
-//! Runs the points that targets need with other constants, several at a time. Left out: which constants.
+//! Runs the points that targets need with given constants, several at a time.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
-use super::target::{At, Target};
+use super::target::{PointRef, Target};
 use crate::catalogue::Catalogue;
 use crate::experiments;
 use crate::named::Metrics;
@@ -14,25 +14,26 @@ use crate::runner::{self, LabError, Options};
 /// Constants by name.
 pub(super) type Constants = Vec<(&'static str, u64)>;
 
-/// The adaptive policy samples once a second: after one sample a datagram receiver's rate stays as it is.
+/// Warm-up time. The adaptive policy samples once a second, and a datagram receiver's rate is stable after
+/// one sample.
 const WARM_UP: (&str, u64) = ("warm_up_ms", 1_050);
 
-/// The seed of `softiov lab run`, unless it is given another.
+/// Default seed of `softiov lab run`.
 const SEED: u64 = 1;
 
 pub(super) struct Bench {
     catalogue: Catalogue,
     targets: Vec<&'static Target>,
-    /// Each once, though several targets may need it.
-    points: Vec<&'static At>,
-    /// In every run.
+    /// Points of all targets, each once.
+    points: Vec<&'static PointRef>,
+    /// Settings of every run.
     set: Vec<Assignment>,
     jobs: NonZeroUsize,
 }
 
 impl Bench {
     pub(super) fn new(targets: Vec<&'static Target>, jobs: NonZeroUsize) -> Self {
-        let mut points: Vec<&'static At> = Vec::new();
+        let mut points: Vec<&'static PointRef> = Vec::new();
         for point in targets.iter().flat_map(|target| target.points) {
             if !points.contains(&point) {
                 points.push(point);
@@ -42,7 +43,7 @@ impl Bench {
         Self { catalogue: experiments::catalogue(), targets, points, set, jobs }
     }
 
-    /// The same with more settings for every run; the last of a name counts.
+    /// Adds settings to every run; the last of a name counts.
     pub(super) fn with(mut self, set: &[Assignment]) -> Self {
         self.set.extend_from_slice(set);
         self
@@ -52,11 +53,11 @@ impl Bench {
         &self.targets
     }
 
-    pub(super) fn points(&self) -> &[&'static At] {
+    pub(super) fn points(&self) -> &[&'static PointRef] {
         &self.points
     }
 
-    /// What the model makes of each target, with each set of constants.
+    /// Returns each target's value for each set of constants.
     pub(super) fn run(&self, sets: &[Constants]) -> Result<Vec<Vec<f64>>, LabError> {
         let tasks: Vec<_> =
             sets.iter().flat_map(|set| self.points.iter().map(move |point| (set, *point))).collect();
@@ -64,8 +65,8 @@ impl Bench {
         Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
     }
 
-    /// What points find, each with constants of its own.
-    pub(super) fn find(&self, tasks: &[(&Constants, &At)]) -> Result<Vec<Metrics>, LabError> {
+    /// Returns the metrics of points, each with its own constants.
+    pub(super) fn find(&self, tasks: &[(&Constants, &PointRef)]) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut found = Vec::new();
@@ -89,14 +90,14 @@ impl Bench {
         Ok(metrics)
     }
 
-    /// The relative residuals, weighted.
+    /// Returns the weighted relative residuals.
     pub(super) fn misfits<'a>(&'a self, found: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.targets.iter().zip(found).map(|(target, found)| target.weight * (found / target.value().0 - 1.0))
     }
 
-    /// What each target is, from what all points found.
+    /// Computes each target's value from the metrics of all points.
     pub(super) fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
-        let of = |point: &At| {
+        let of = |point: &PointRef| {
             let at = self.points.iter().position(|known| *known == point);
             at.map(|at| &metrics[at])
         };
@@ -107,7 +108,7 @@ impl Bench {
         self.targets.iter().map(value).collect()
     }
 
-    fn find_one(&self, constants: &Constants, point: &At) -> Result<Metrics, LabError> {
+    fn find_one(&self, constants: &Constants, point: &PointRef) -> Result<Metrics, LabError> {
         let axes = point.axes.iter().copied().map(Assignment::from);
         let constants =
             constants.iter().map(|(name, value)| Assignment::from((format!("cost.{name}"), value)));

@@ -1,17 +1,17 @@
-//! Least squares in the unit cube: damped Gauss-Newton steps, with derivatives from finite differences. Left out:
-//! what the sides of the cube mean, and any claim to a global minimum.
+//! Least squares in the unit cube: damped Gauss-Newton steps with finite differences. It may find a local
+//! minimum only.
 
-/// Steps at most.
+/// Steps, at most.
 const STEPS: usize = 5;
-/// How far a derivative looks: far enough that integers and the phases of interrupts do not matter.
+/// Step of finite differences: large enough to exceed rounding to integers and the phases of interrupts.
 const PROBE: f64 = 0.1;
-/// How strongly a step is held back. All are tried, whole and half, and the best is taken, be it a probe.
+/// Damping factors. All are tried, whole and halved, and the best point is used, including the probes.
 const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
-/// A step that lowers the sum of squares by a smaller part is the last.
+/// Relative reduction of the sum of squares below which the search stops.
 const ENOUGH: f64 = 0.005;
 
-/// The place whose misfits have the least sum of squares that was found from `at`; `misfits` answers for several
-/// places at once, so that it may look at them side by side.
+/// Minimises the sum of squares of the misfits, starting at `at`. `misfits` evaluates several points at once,
+/// so that it can run them in parallel.
 pub(super) fn minimise<E>(
     mut at: Vec<f64>,
     misfits: impl Fn(&[Vec<f64>]) -> Result<Vec<Vec<f64>>, E>,
@@ -45,25 +45,25 @@ fn squares(misfits: &[f64]) -> f64 {
     misfits.iter().map(|misfit| misfit * misfit).sum()
 }
 
-/// A place a little further along one side, or back where the cube ends.
+/// Returns a point a probe further along one dimension, or back at the edge of the cube.
 fn probe(at: &[f64], side: usize) -> Vec<f64> {
     let mut place = at.to_vec();
     place[side] += if at[side] + PROBE <= 1.0 { PROBE } else { -PROBE };
     place
 }
 
-/// How misfits change along a side.
+/// Returns the derivatives of the misfits along a dimension.
 fn slope(here: &[f64], probed: &[f64], moved: f64) -> Vec<f64> {
     probed.iter().zip(here).map(|(there, here)| (there - here) / moved).collect()
 }
 
-/// Half-way.
+/// Returns the midpoint.
 fn middle(from: &[f64], to: &[f64]) -> Vec<f64> {
     from.iter().zip(to).map(|(from, to)| f64::midpoint(*from, *to)).collect()
 }
 
-/// The least sum of squares in the cube if misfits were straight, found side by side in turn; damping is the price
-/// of a whole side.
+/// Minimises the linearised sum of squares in the cube by coordinate descent; `damping` weighs the distance
+/// from `at`.
 fn advance(at: &[f64], here: &[f64], slopes: &[Vec<f64>], damping: f64) -> Vec<f64> {
     const ROUNDS: usize = 2_000;
     let (mut place, mut misfits) = (at.to_vec(), here.to_vec());

@@ -1,21 +1,21 @@
-//! What the calibration may move: single constants, and paths whose constants move together because no target
-//! tells them apart. Left out: constants that are published or stated.
+//! Degrees of freedom of the calibration: single constants, and groups that no target can distinguish.
+//! Published and stated constants stay fixed.
 
 use super::target::TARGETS;
 use hypervisor::cost::{Cost, CostTable};
 
-/// Constants that are moved together.
+/// Constants scaled together.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
-    /// What they are.
+    /// Description of the group.
     pub name: &'static str,
-    /// Which: all are multiplied by one factor, and each stays in its own range.
+    /// Constants of the group: all are multiplied by one factor, each within its own range.
     pub members: &'static [Cost],
-    /// The only value that feels it, if there is only one. That value is no test of the model then.
+    /// Name of the only target this knob affects, if there is just one. That target does not test the model.
     pub alone: Option<&'static str>,
 }
 
-/// All of them.
+/// All knobs.
 pub const KNOBS: &[Knob] = &[
     Knob { name: "device model", members: &[Cost::DeviceModel], alone: None },
     Knob { name: "timer writes", members: &[Cost::TimerWrites], alone: None },
@@ -49,14 +49,14 @@ pub const KNOBS: &[Knob] = &[
     },
 ];
 
-/// How many more values are fitted to than there are knobs.
+/// Returns the number of fitted targets in excess of the knobs.
 #[must_use]
 pub fn degrees_of_freedom() -> usize {
     TARGETS.iter().filter(|target| target.weight > 0.0).count().saturating_sub(KNOBS.len())
 }
 
 impl Knob {
-    /// The factors at which the first and the last member reach the end of their ranges.
+    /// Returns the factors at which all members have reached the lower and the upper end of their ranges.
     fn factors(&self, seeds: &CostTable) -> (f64, f64) {
         let rows = self.members.iter().map(|&cost| seeds.row(cost));
         rows.fold((1.0, 1.0), |(least, most): (f64, f64), row| {
@@ -65,13 +65,13 @@ impl Knob {
         })
     }
 
-    /// The place of the seeds: 0 is where all members are least, 1 where all are most.
+    /// Returns the position of the seeds: at 0 all members are at their least, at 1 at their greatest.
     pub(super) fn start(&self, seeds: &CostTable) -> f64 {
         let (least, most) = self.factors(seeds);
         (1.0 - least) / (most - least)
     }
 
-    /// The members at a place from 0 to 1, as integers.
+    /// Returns the members' values at a position from 0 to 1, as integers.
     pub(super) fn constants(&self, seeds: &CostTable, place: f64) -> Vec<(&'static str, u64)> {
         let (least, most) = self.factors(seeds);
         let factor = least + (most - least) * place;

@@ -1,17 +1,17 @@
-//! Calibration: a few constants are moved, each within the range that its row states, until the model comes close
-//! to the published values there are. What is left over is published with it.
+//! Calibration: moves a few constants within their plausible ranges until the model is close to the published
+//! values. The residuals are published too.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`target`] | the values to come close to, and how the experiments find them |
-//! | [`knob`] | the constants that may be moved, some of them together |
-//! | [`prediction`] | values that nothing is fitted to, for each figure |
-//! | `bench` | experiments run with other constants, several at a time |
+//! | [`target`] | published values, and the points and formulas that compute them |
+//! | [`knob`] | constants that may be moved, singly or in groups |
+//! | [`prediction`] | values per figure that nothing is fitted to |
+//! | `bench` | runs experiments with given constants, several at a time |
 //! | `fit` | least squares in a box |
-//! | [`sensitivity`] | which constants targets and predictions hang on |
-//! | [`stored`] | the results as data |
+//! | [`sensitivity`] | effects of constants on targets and predictions |
+//! | [`stored`] | results as data files |
 //!
-//! Left out: weights that favour a figure, and constants that only one figure would feel.
+//! All targets have equal weight, and no constant is fitted that only one figure depends on.
 
 mod bench;
 mod fit;
@@ -37,40 +37,40 @@ use knob::KNOBS;
 use stored::Stored;
 use target::{TARGETS, Target};
 
-/// The pull of the seeds: a constant at the end of its range weighs as much as a target missed by 2 %. What no
-/// target asks for stays where it was.
+/// Weight of the seeds: a constant at the end of its range counts like a target missed by 2 %. Constants that
+/// no target depends on stay at their seeds.
 const PULL: f64 = 0.02;
 
-/// What a calibration found.
+/// Result of a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// Every constant that may be moved.
     pub constants: Vec<Fitted>,
-    /// Every target, those that nothing is fitted to included.
+    /// Every target, including those nothing is fitted to.
     pub residuals: Vec<Residual>,
 }
 
-/// A constant before and after.
+/// Constant before and after a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fitted {
-    /// Its name in the table.
+    /// Name in the table.
     pub name: &'static str,
-    /// Which constants move together with it.
+    /// Knob that moves the constant.
     pub knob: &'static str,
-    /// Before.
+    /// Value before the calibration.
     pub seed: u64,
-    /// After.
+    /// Value after the calibration.
     pub value: u64,
-    /// Where it is believed to lie.
+    /// Plausible range.
     pub range: (u64, u64),
-    /// Its unit.
+    /// Unit of the values.
     pub unit: &'static str,
-    /// Its kind in the calibrated table.
+    /// Kind in the calibrated table.
     pub kind: &'static str,
 }
 
 impl Calibration {
-    /// As it is kept.
+    /// Returns the calibration in the form it is stored in.
     #[must_use]
     pub fn stored(&self) -> Stored {
         let constants: BTreeMap<_, _> =
@@ -79,11 +79,11 @@ impl Calibration {
     }
 }
 
-/// Fits the constants of the nehalem table, from its seeds; what was fitted before has no say. The same on every
-/// machine, whatever the number of jobs; `tell` hears how far it is.
+/// Fits the constants of the nehalem table, starting from its seeds and ignoring earlier fits. The result is
+/// the same on every machine for any number of jobs; `tell` is called with progress messages.
 ///
 /// # Errors
-/// A point cannot be run.
+/// [`LabError`] if a point cannot be run.
 pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Calibration, LabError> {
     let seeds = CostTable::nehalem();
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
@@ -106,12 +106,12 @@ pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Calibration,
     Ok(Calibration { constants: fitted(&seeds, &constants), residuals })
 }
 
-/// The constants with every knob in its place.
+/// Returns the constants for the positions of all knobs.
 fn constants(seeds: &CostTable, places: &[f64]) -> Constants {
     KNOBS.iter().zip(places).flat_map(|(knob, &place)| knob.constants(seeds, place)).collect()
 }
 
-/// What the model makes of targets with these constants.
+/// Returns the residuals of targets with these constants.
 fn residuals(
     targets: Vec<&'static Target>,
     constants: &Constants,

@@ -1,14 +1,14 @@
-//! What the model predicts, in a number or two for each figure: what a reader would look up first. Left out: what it
-//! was calibrated on ([`super::target`]), and what the numbers should be.
+//! Predictions of the model: one or two key numbers per figure. The calibration targets are in
+//! [`super::target`].
 
-use super::target::{At, CPU, Formula, Target, reported};
+use super::target::{CPU, Formula, PointRef, Target, reported};
 use crate::catalogue::Catalogue;
 
-const fn at(experiment: &'static str, axes: &'static [(&'static str, &'static str)]) -> At {
-    At { experiment, axes }
+const fn at(experiment: &'static str, axes: &'static [(&'static str, &'static str)]) -> PointRef {
+    PointRef { experiment, axes }
 }
 
-const fn metric(name: &'static str, point: &'static [At], metric: &'static str) -> Target {
+const fn metric(name: &'static str, point: &'static [PointRef], metric: &'static str) -> Target {
     reported(name, point, Formula::Metric(metric, 1.0))
 }
 
@@ -17,14 +17,14 @@ const TOTAL: &str = "cpu_total_pct";
 const MBPS: &str = "throughput_mbps";
 const GBPS: &str = "throughput_gbps";
 
-const SEVEN_EMULATED: At = at("fig07", &[("vms", "7"), ("eoi_accel", "false")]);
-const SEVEN_FAST: At = at("fig07", &[("vms", "7"), ("eoi_accel", "true")]);
-const HVM: At = at("fig14", &[("vms", "60")]);
-const PVM: At = at("fig15", &[("vms", "60")]);
-const PV_ONE: At = at("fig16", &[("vms", "60"), ("backend_threads", "1")]);
-const PV_ALL: At = at("fig16", &[("vms", "60"), ("backend_threads", "8")]);
-const PVM_PV_ONE: At = at("fig17", &[("vms", "60"), ("backend_threads", "1")]);
-const PVM_PV_ALL: At = at("fig17", &[("vms", "60"), ("backend_threads", "8")]);
+const SEVEN_EMULATED: PointRef = at("fig07", &[("vms", "7"), ("eoi_accel", "false")]);
+const SEVEN_FAST: PointRef = at("fig07", &[("vms", "7"), ("eoi_accel", "true")]);
+const HVM: PointRef = at("fig14", &[("vms", "60")]);
+const PVM: PointRef = at("fig15", &[("vms", "60")]);
+const PV_ONE: PointRef = at("fig16", &[("vms", "60"), ("backend_threads", "1")]);
+const PV_ALL: PointRef = at("fig16", &[("vms", "60"), ("backend_threads", "8")]);
+const PVM_PV_ONE: PointRef = at("fig17", &[("vms", "60"), ("backend_threads", "1")]);
+const PVM_PV_ALL: PointRef = at("fig17", &[("vms", "60"), ("backend_threads", "8")]);
 
 const ALL: &[Target] = &[
     metric(
@@ -58,9 +58,9 @@ const ALL: &[Target] = &[
     metric("fig17: throughput, 60 guests, 8 threads", &[PVM_PV_ALL], GBPS),
 ];
 
-/// Those of experiments that there are.
+/// Returns the predictions whose experiments are in the catalogue.
 #[must_use]
 pub fn predictions(catalogue: &Catalogue) -> Vec<&'static Target> {
-    let is_there = |at: &At| catalogue.experiment(at.experiment).is_some();
+    let is_there = |at: &PointRef| catalogue.experiment(at.experiment).is_some();
     ALL.iter().filter(|target| target.points.iter().all(is_there)).collect()
 }

@@ -1,5 +1,5 @@
-//! Which constants values hang on: every constant a fifth less and a fifth more, one at a time, in or out of its
-//! range. Left out: constants together.
+//! Sensitivity of values to constants: each constant is reduced and increased by a fifth, one at a time, even
+//! beyond its range.
 
 use std::num::NonZeroUsize;
 
@@ -7,43 +7,44 @@ use hypervisor::cost::{Cost, CostTable, Row};
 
 use super::bench::{self, Bench};
 use super::stored;
-use super::target::{At, Target};
+use super::target::{PointRef, Target};
 use crate::catalogue::{Dependence, Effect};
 use crate::named::Metrics;
 use crate::row::rounded;
 use crate::runner::LabError;
 use crate::runner::plan::Assignment;
 
-/// Smaller effects, in percent, are not worth telling.
+/// Effects below this percentage are omitted.
 const WORTH: f64 = 0.5;
 
-/// Long enough for a constant to be felt if it is used at all; most are not, in most experiments.
+/// Settings of a short run, long enough to detect whether a constant is used; most are not, in most
+/// experiments.
 const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
 
-/// Constants, and the settings that give a run these constants.
+/// Constants, with the settings that produce them.
 #[derive(Clone, Debug)]
 pub struct Constants {
-    /// The constants.
+    /// Cost table with the constants.
     pub table: CostTable,
-    /// The settings.
+    /// Settings of a run.
     pub set: Vec<Assignment>,
 }
 
 impl Constants {
-    /// Those of a run in which nothing is set.
+    /// Returns the constants of a run without settings.
     #[must_use]
     pub fn calibrated() -> Self {
-        // A table that does not take its fit is refused when something is run.
+        // A table that rejects its fit is reported when a point is run.
         let seeds = CostTable::nehalem();
         Self { table: stored::fitted(seeds.clone()).unwrap_or(seeds), set: Vec::new() }
     }
 }
 
-/// Each value with the constants that are worth telling, the greatest effect first. The clock is left alone: it is
-/// known.
+/// Computes each value's significant dependences on constants, the largest effect first. The clock is not
+/// varied, as it is known.
 ///
 /// # Errors
-/// A point cannot be run.
+/// [`LabError`] if a point cannot be run.
 pub fn sensitivity(
     targets: Vec<&'static Target>,
     constants: &Constants,
@@ -53,7 +54,7 @@ pub fn sensitivity(
     let bench = Bench::new(targets, jobs).with(&constants.set);
     let brief =
         Bench::new(bench.targets().to_vec(), jobs).with(&constants.set).with(&BRIEF.map(Assignment::from));
-    tell("as it is");
+    tell("unchanged constants");
     let nothing = bench::Constants::new();
     let base = bench.find(&every(&bench, &nothing))?;
     let brief_base = brief.find(&every(&brief, &nothing))?;
@@ -85,21 +86,24 @@ fn dependence(target: &Target, value: f64) -> Dependence {
     Dependence { what: target.name.to_owned(), unit, value: rounded(value), effects: Vec::new() }
 }
 
-/// So many fifths of a constant.
+/// Returns a constant multiplied by `fifths` / 5.
 fn moved(row: &Row, fifths: u64) -> bench::Constants {
     vec![(row.name, row.value * fifths / 5)]
 }
 
-fn every<'a>(bench: &Bench, constants: &'a bench::Constants) -> Vec<(&'a bench::Constants, &'static At)> {
+fn every<'a>(
+    bench: &Bench,
+    constants: &'a bench::Constants,
+) -> Vec<(&'a bench::Constants, &'static PointRef)> {
     bench.points().iter().map(|point| (constants, *point)).collect()
 }
 
-/// Which points found something else.
+/// Returns the indices of points with different metrics.
 fn differing(base: &[Metrics], found: &[Metrics]) -> Vec<usize> {
     (0..base.len()).filter(|&at| base[at] != found[at]).collect()
 }
 
-/// What all points find with other constants, which only some of them feel.
+/// Returns the metrics of all points with other constants, running only the affected ones.
 fn instead(
     bench: &Bench,
     base: &[Metrics],

@@ -1,5 +1,5 @@
-//! The calibration as data: a file in the sources that every run uses, and one with what predictions hang on, which
-//! only reports use. Left out: making them ([`super::calibrate`], [`super::sensitivity`]).
+//! Stored calibration: a data file that every run uses, and one with sensitivities that only reports use.
+//! [`super::calibrate`] and [`super::sensitivity()`] create them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::catalogue::{Residual, Sensitivity};
 
 const FILE: &str = include_str!("../../data/nehalem.toml");
 
-/// The table that the file is for.
+/// Cost table the file belongs to.
 const TABLE: &str = "nehalem";
 
 const HEADER: &str = "\
@@ -29,32 +29,32 @@ const SENSITIVITY_HEADER: &str = "\
 
 ";
 
-/// What the file holds.
+/// Contents of the calibration file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stored {
     /// Constants by name.
     #[serde(default)]
     pub constants: BTreeMap<String, u64>,
-    /// What is left over.
+    /// Residuals of the targets.
     #[serde(default, rename = "residual")]
     pub residuals: Vec<Residual>,
 }
 
 impl Stored {
-    /// The file's text.
+    /// Returns the file's text.
     ///
     /// # Errors
-    /// A number in it has no TOML.
+    /// If a number has no TOML form.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         Ok(HEADER.to_owned() + &toml::to_string(self)?)
     }
 }
 
-/// What the file holds.
+/// Returns the contents of the calibration file.
 ///
 /// # Errors
-/// It is not what it should be; a test sees to it that it is.
+/// If the file is malformed, which a test excludes.
 pub fn stored() -> Result<&'static Stored, String> {
     static STORED: LazyLock<Result<Stored, String>> =
         LazyLock::new(|| toml::from_str(FILE).map_err(|error| format!("data/nehalem.toml: {error}")));
@@ -62,19 +62,19 @@ pub fn stored() -> Result<&'static Stored, String> {
 }
 
 impl Sensitivity {
-    /// The file's text.
+    /// Returns the file's text.
     ///
     /// # Errors
-    /// A number in it has no TOML.
+    /// If a number has no TOML form.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         Ok(SENSITIVITY_HEADER.to_owned() + &toml::to_string(self)?)
     }
 }
 
-/// What predictions hang on.
+/// Returns the stored sensitivity of predictions.
 ///
 /// # Errors
-/// The file is not what it should be; a test sees to it that it is.
+/// If the file is malformed, which a test excludes.
 pub fn sensitivity() -> Result<&'static Sensitivity, String> {
     static STORED: LazyLock<Result<Sensitivity, String>> = LazyLock::new(|| {
         toml::from_str(SENSITIVITY).map_err(|error| format!("data/sensitivity.toml: {error}"))
@@ -82,7 +82,7 @@ pub fn sensitivity() -> Result<&'static Sensitivity, String> {
     STORED.as_ref().map_err(Clone::clone)
 }
 
-/// The table with the constants that were fitted for it.
+/// Applies the fitted constants to a table.
 pub(crate) fn fitted(mut table: CostTable) -> Result<CostTable, String> {
     if table.name() == TABLE {
         for (name, &value) in &stored()?.constants {

@@ -1,5 +1,5 @@
-//! The values of the calibration: which points find each, by which formula. Left out: the values themselves, which
-//! are [`OBSERVATIONS`].
+//! Calibration targets: the points and formula that compute each published value. The values are in
+//! [`OBSERVATIONS`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,51 +9,51 @@ use hypervisor::cost::{OBSERVATIONS, Observation, Unit};
 use crate::experiments;
 use crate::named::Metrics;
 
-/// A published value, and how the model finds it.
+/// Published value with the model's way to compute it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The observation's name.
+    /// Name of the observation.
     pub name: &'static str,
-    /// The points that it takes, in the order of the formula.
-    pub points: &'static [At],
-    /// From the points' metrics to the value.
+    /// Points, in the order the formula uses them.
+    pub points: &'static [PointRef],
+    /// Formula from the points' metrics to the value.
     pub formula: Formula,
-    /// How much a relative residual counts; 0 for values that are only reported.
+    /// Weight of the relative residual; 0 for values that are only reported.
     pub weight: f64,
 }
 
-/// One point of an experiment.
+/// Point of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At {
-    /// The experiment's name.
+pub struct PointRef {
+    /// Name of the experiment.
     pub experiment: &'static str,
-    /// A value for each axis, and settings after that.
+    /// Value for each axis, followed by settings.
     pub axes: &'static [(&'static str, &'static str)],
 }
 
-/// `fig14 vms=10`.
-impl fmt::Display for At {
+/// Formats as `fig14 vms=10`.
+impl fmt::Display for PointRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.experiment)?;
         self.axes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
 }
 
-/// From metrics to a value.
+/// Formula from metrics to a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Formula {
-    /// A metric of the only point, times a factor between units.
+    /// Metric of the only point, times a unit conversion factor.
     Metric(&'static str, f64),
-    /// The sum of metrics of the only point, all in one unit.
+    /// Sum of metrics of the only point, all in one unit.
     Sum(&'static [&'static str]),
-    /// By how many percent the sum of the metrics is less at the second point.
+    /// Percentage by which the sum of the metrics is lower at the second point.
     Saving(&'static [&'static str]),
-    /// How much a metric grows from the first point to the second, divided by so many steps.
+    /// Increase of a metric from the first point to the second, divided by this number of steps.
     Slope(&'static str, f64),
 }
 
 impl Formula {
-    /// The value. A metric that is missing makes it not a number, which a test would notice.
+    /// Computes the value. A missing metric yields NaN, which a test would detect.
     pub(super) fn value(&self, points: &[&Metrics]) -> f64 {
         let get = |at: usize, name: &str| {
             points.get(at).and_then(|metrics| metrics.get(name)).copied().unwrap_or(f64::NAN)
@@ -71,20 +71,21 @@ impl Formula {
 }
 
 pub(super) const CPU: &[&str] = &["cpu_dom0_pct", "cpu_xen_pct", "cpu_guest_pct"];
-const MSI_OFF: At = At { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
-const MSI_ON: At = At { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "true")] };
-const EOI_OFF: At = At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] };
-const UDP_20K: At = At { experiment: "fig08", axes: &[("policy", "20k")] };
-const UDP_2K: At = At { experiment: "fig08", axes: &[("policy", "2k")] };
-const TCP_20K: At = At { experiment: "fig09", axes: &[("policy", "20k")] };
-const OLD_NONE: At = At { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "none")] };
-const OLD_MSI: At = At { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
-const NEW_ALL: At = At { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
-const PV_TEN: At = At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
-/// The adaptive policy of six guests a port begins at its lowest rate and stays there, so nothing has to settle.
-const SIXTY: At = At { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
+const MSI_OFF: PointRef = PointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
+const MSI_ON: PointRef = PointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "true")] };
+const EOI_OFF: PointRef = PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] };
+const UDP_20K: PointRef = PointRef { experiment: "fig08", axes: &[("policy", "20k")] };
+const UDP_2K: PointRef = PointRef { experiment: "fig08", axes: &[("policy", "2k")] };
+const TCP_20K: PointRef = PointRef { experiment: "fig09", axes: &[("policy", "20k")] };
+const OLD_NONE: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "none")] };
+const OLD_MSI: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
+const NEW_ALL: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
+const PV_TEN: PointRef = PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
+/// Sixty guests. The adaptive policy with six guests per port starts at its lowest rate and stays there, so a
+/// short warm-up suffices.
+const SIXTY: PointRef = PointRef { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
 
-/// All of them; every one that is fitted to counts the same.
+/// All targets; every fitted one has the same weight.
 pub const TARGETS: &[Target] = &[
     fitted("msi_dom0_before", &[MSI_OFF], Formula::Metric("cpu_dom0_pct", 1.0)),
     fitted("msi_dom0_after", &[MSI_ON], Formula::Metric("cpu_dom0_pct", 1.0)),
@@ -102,12 +103,12 @@ pub const TARGETS: &[Target] = &[
     reported("ten_vms_throughput", &[NEW_ALL], Formula::Metric("throughput_gbps", 1_000.0)),
 ];
 
-const fn fitted(name: &'static str, points: &'static [At], formula: Formula) -> Target {
+const fn fitted(name: &'static str, points: &'static [PointRef], formula: Formula) -> Target {
     Target { name, points, formula, weight: 1.0 }
 }
 
-/// A value that nothing is fitted to.
-pub(crate) const fn reported(name: &'static str, points: &'static [At], formula: Formula) -> Target {
+/// Creates a value that nothing is fitted to.
+pub(crate) const fn reported(name: &'static str, points: &'static [PointRef], formula: Formula) -> Target {
     Target { name, points, formula, weight: 0.0 }
 }
 
@@ -116,7 +117,7 @@ impl Target {
         OBSERVATIONS.iter().find(|observation| observation.name == self.name)
     }
 
-    /// The value, in the unit of the formula, and that unit.
+    /// Returns the published value in the formula's unit, and that unit.
     #[must_use]
     pub fn value(&self) -> (f64, &'static str) {
         self.observation().map_or((f64::NAN, ""), |observation| {
@@ -130,7 +131,7 @@ impl Target {
         })
     }
 
-    /// The unit of the formula's value.
+    /// Returns the unit of the formula's value.
     #[must_use]
     pub fn unit(&self) -> &'static str {
         let of_metric = |name: &str| {
@@ -148,14 +149,14 @@ impl Target {
         }
     }
 
-    /// What it is, by name; one that is only reported says so.
+    /// Returns the target's name, with a note if it is not fitted.
     #[must_use]
     pub fn what(&self) -> String {
         let note = if self.weight > 0.0 { "" } else { " (not fitted)" };
         format!("{}{note}", self.name)
     }
 
-    /// What exactly was observed, and by whom.
+    /// Returns the observation's circumstances and source.
     #[must_use]
     pub fn source(&self) -> String {
         let source = self.observation().map_or(Cow::Borrowed(""), |observation| observation.source.into());

@@ -1,4 +1,4 @@
-//! The calibration: the file that it left is what it would leave again, and the search finds what there is.
+//! Tests of the calibration: the stored file is reproducible, and the search finds minima.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -10,14 +10,14 @@ use super::knob::{KNOBS, degrees_of_freedom};
 use super::prediction::predictions;
 use super::sensitivity::{self as hang, Constants};
 use super::stored::{fitted, sensitivity, stored};
-use super::target::{At, Formula, TARGETS, Target, reported};
+use super::target::{Formula, PointRef, TARGETS, Target, reported};
 use super::{fit, residuals};
 use crate::catalogue::Effect;
 use crate::experiments;
 use crate::runner::plan::Assignment;
 
 #[test]
-fn the_file_holds_the_constants_that_may_be_moved_each_in_its_range() {
+fn file_holds_every_movable_constant_in_its_range() {
     let table = fitted(CostTable::nehalem()).unwrap();
     let moved: BTreeSet<_> =
         table.iter().filter(|row| row.kind == Kind::Fitted).map(|row| row.name).collect();
@@ -30,13 +30,13 @@ fn the_file_holds_the_constants_that_may_be_moved_each_in_its_range() {
 }
 
 #[test]
-fn there_are_more_values_than_knobs() {
+fn targets_outnumber_knobs() {
     assert!(degrees_of_freedom() >= 3, "{}", degrees_of_freedom());
 }
 
-/// A knob that one value alone feels takes it away as a test of the model, so it says which.
+/// A knob that affects only one target makes it useless as a test of the model, so the knob must name it.
 #[test]
-fn a_knob_that_one_value_alone_feels_says_so() {
+fn knob_of_a_single_target_names_it() {
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
     let brief = [("measure_ms", 20u64), ("warm_up_ms", 5)].map(Assignment::from);
     let bench = Bench::new(targets.clone(), NonZeroUsize::MIN).with(&brief);
@@ -57,7 +57,7 @@ fn a_knob_that_one_value_alone_feels_says_so() {
 }
 
 #[test]
-fn nothing_published_or_stated_is_moved() {
+fn published_and_stated_constants_are_fixed() {
     let seeds = CostTable::nehalem();
     for cost in KNOBS.iter().flat_map(|knob| knob.members) {
         let row = seeds.row(*cost);
@@ -66,13 +66,13 @@ fn nothing_published_or_stated_is_moved() {
 }
 
 #[test]
-fn the_modern_table_is_not_fitted() {
+fn modern_table_is_not_fitted() {
     assert_eq!(fitted(CostTable::modern()), Ok(CostTable::modern()));
 }
 
-/// One port only: ten take their time in a build for tests.
+/// Single port only: ten ports take too long in a debug build.
 #[test]
-fn the_residuals_of_one_port_are_those_of_the_file() {
+fn one_port_residuals_match_the_file() {
     let targets: Vec<_> = TARGETS
         .iter()
         .filter(|target| {
@@ -90,7 +90,7 @@ fn the_residuals_of_one_port_are_those_of_the_file() {
 }
 
 #[test]
-fn every_target_is_an_observation_of_points_that_there_are() {
+fn every_target_has_an_observation_and_valid_points() {
     for target in TARGETS {
         assert!(target.value().0.is_finite(), "{}", target.name);
         assert_points(target);
@@ -108,7 +108,7 @@ fn assert_points(target: &Target) {
 }
 
 #[test]
-fn every_prediction_is_of_points_and_metrics_that_there_are() {
+fn every_prediction_has_valid_points_and_metrics() {
     for target in predictions(&experiments::catalogue()) {
         assert_points(target);
         assert_ne!(target.unit(), "", "{}", target.name);
@@ -116,11 +116,14 @@ fn every_prediction_is_of_points_and_metrics_that_there_are() {
     assert!(sensitivity().is_ok(), "{:?}", sensitivity());
 }
 
-/// A fifth more of the price of an emulated end of interrupt is felt where it is emulated, and in proportion.
+/// A fifth more of the cost of an emulated EOI has a proportional effect where EOIs are emulated, and none
+/// elsewhere.
 #[test]
-fn a_constant_is_felt_where_it_is_used_and_nowhere_else() {
-    const EMULATED: &[At] = &[At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
-    const FAST: &[At] = &[At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
+fn constant_affects_only_the_points_that_use_it() {
+    const EMULATED: &[PointRef] =
+        &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
+    const FAST: &[PointRef] =
+        &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
     static VALUES: [Target; 2] = [
         reported("emulated", EMULATED, Formula::Metric("eoi_mcycles", 1.0)),
         reported("fast", FAST, Formula::Metric("eoi_mcycles", 1.0)),
@@ -129,7 +132,7 @@ fn a_constant_is_felt_where_it_is_used_and_nowhere_else() {
     let found = hang::sensitivity(VALUES.iter().collect(), &constants, NonZeroUsize::MIN, &|_| ()).unwrap();
     let effect = |at: usize, name| found[at].effects.iter().find(|effect: &&Effect| effect.constant == name);
     let emulated = effect(0, "eoi_emulated").unwrap();
-    // Not to the percent: when each interrupt takes longer there are a few less.
+    // Only about proportional: longer interrupts leave time for fewer of them.
     let about_a_fifth = 15.0..25.0;
     assert!(
         about_a_fifth.contains(&-emulated.less_pct) && about_a_fifth.contains(&emulated.more_pct),
@@ -141,7 +144,7 @@ fn a_constant_is_felt_where_it_is_used_and_nowhere_else() {
 }
 
 #[test]
-fn the_search_finds_the_least_squares_and_stops_at_walls() {
+fn search_finds_the_minimum_within_the_cube() {
     let misfits = |places: &[Vec<f64>]| -> Result<_, ()> {
         let at = |place: &Vec<f64>| vec![place[0] * place[1] - 0.06, place[0] - 0.3, place[2] - 2.0];
         Ok(places.iter().map(at).collect())

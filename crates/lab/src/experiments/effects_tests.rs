@@ -1,4 +1,4 @@
-//! A setting moves a row wherever it is accepted, and is refused where it has no effect.
+//! Tests that every setting affects a row wherever it is accepted, and is rejected where it has no effect.
 
 use super::catalogue;
 use crate::experiment::{Experiment, RunError};
@@ -8,10 +8,11 @@ use crate::runner::{self, LabError, Options, Run};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// Another value for each setting that is no constant, and for some constants. Left out: r and bufs of the adaptive
-/// policy, which move nothing in the first second, and the scheduler, which does after a while; they have tests of their own.
+/// Another value for each setting that is no constant, and for some constants. The adaptive policy's r and
+/// bufs, which have no effect in the first second, and the scheduler, which has one only after a while, have
+/// their own tests.
 const OTHER: &[(&str, &str)] = &[
-    // One of them may be the experiment's own.
+    // An experiment's own table is among the two values.
     ("table", "modern"),
     ("table", "opteron"),
     ("interrupt_hz", "9000"),
@@ -45,13 +46,14 @@ fn without_effect(error: &LabError) -> bool {
     matches!(error, LabError::Failed { failures, .. } if failures.iter().all(|failure| is_so(&failure.error)))
 }
 
-/// Everything but the point: metrics may round a small effect away.
+/// Returns everything a run produced except its point; the trace shows small effects that rounded metrics
+/// hide.
 fn happened(run: &Run) -> (&Metrics, u64, u64) {
     let record = &run.records[0];
     (&record.row.metrics, record.trace, record.simulated_ps)
 }
 
-/// The first and the last point of few guests.
+/// Returns the first and the last point with few guests.
 fn ends(experiment: &'static Experiment) -> Vec<Params> {
     let few = |point: &Params| point.int("vms").is_ok_and(|vms| vms <= 10) || point.get("vms").is_none();
     let mut points: Vec<_> = points(experiment).into_iter().filter(few).collect();
@@ -60,7 +62,7 @@ fn ends(experiment: &'static Experiment) -> Vec<Params> {
 }
 
 #[test]
-fn a_setting_moves_a_row_or_is_refused() {
+fn setting_affects_a_row_or_is_rejected() {
     let mut idle = Vec::new();
     let all = catalogue().experiments.iter();
     for (experiment, point) in
@@ -87,9 +89,9 @@ fn a_setting_moves_a_row_or_is_refused() {
     assert_eq!(idle, Vec::<String>::new());
 }
 
-/// Where each guest has a thread of its own a scheduler has nothing to decide.
+/// Without guests that share a thread, the scheduler has no decision to take.
 #[test]
-fn the_scheduler_is_refused_where_no_guests_share_a_thread() {
+fn scheduler_is_rejected_without_shared_threads() {
     let credit = ("scheduling", "credit");
     let find = |name: &str| catalogue().experiment(name).unwrap();
     let alone = run(find("fig08"), &points(find("fig08"))[0], &[credit, ("measure_ms", "5")]);

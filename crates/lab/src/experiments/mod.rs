@@ -1,5 +1,4 @@
-//! The experiments there are, a folder for each paper, and what can be set in all of them. Left out: how they are run
-//! and shown.
+//! All experiments, one folder per paper, and the settings common to all. [`crate::runner`] runs them.
 //!
 //! | module | experiments |
 //! |---|---|
@@ -9,11 +8,11 @@
 //! | `atc2006` | Menon et al., a smart virtual NIC and its channel: smart-vnic-tx, -rx, -scaling |
 //! | `netback` | Zhang et al., multi-core netback: netback-multicore, -latency, -thresholds, netfront-lro |
 //! | `systor2009` | Dong et al., quality of direct I/O: reset-ladder, intx-emulation, memory-types, driver-holes |
-//! | `beyond` | the optimisations on a current machine, and for a program that answers requests |
-//! | `settings` | what `--set` changes, and the constants that a report lists |
-//! | `nothing` | why a row is 0, where that is the answer |
-//! | `stated` | what papers state of points, for figures |
-//! | `point` | from a point to a machine, and from what happened to metrics |
+//! | `beyond` | the optimisations on a current machine, and under other loads |
+//! | `settings` | the settings of `--set`, and the constants listed in a report |
+//! | `nothing` | the reason of a row that is 0, where 0 is the result |
+//! | `stated` | values stated by papers, for figures |
+//! | `point` | the machine of a point, and metrics from its results |
 
 mod atc2006;
 mod beyond;
@@ -37,13 +36,13 @@ use crate::catalogue::Catalogue;
 use crate::experiment::Experiment;
 use std::sync::LazyLock;
 
-/// Every experiment, in the order of rows and reports.
+/// All experiments, in the order of rows and reports.
 pub static ALL: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
     [hpca2010::ALL, beyond::ALL, hpca2007::ALL, bitvisor::ALL, atc2006::ALL, netback::ALL, systor2009::ALL]
         .concat()
 });
 
-/// The experiments, and what can be set in all of them.
+/// Returns the catalogue of all experiments and common settings.
 #[must_use]
 pub fn catalogue() -> Catalogue {
     Catalogue {

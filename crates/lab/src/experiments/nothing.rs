@@ -1,9 +1,9 @@
-//! Why a row is 0, where that is no defect but the answer. Left out: rows that are near to nothing.
+//! Reasons of rows that are 0, where 0 is the result and not a defect.
 
 use crate::row::Row;
 use crate::value::Value;
 
-/// Why nothing came through, if nothing did.
+/// Returns the reason that a row's throughput is 0. Returns `None` if it is not.
 #[must_use]
 pub fn why_nothing(row: &Row) -> Option<&'static str> {
     let through = row.metrics.iter().find(|(name, _)| name.starts_with("throughput"))?;
@@ -12,7 +12,7 @@ pub fn why_nothing(row: &Row) -> Option<&'static str> {
     }
     let is = |name: &str, value: Value| row.params.get(name) == Some(&value);
     if row.params.get("message_bytes").is_some() {
-        Some("a datagram has more fragments than the receiver holds at once, so that none ever becomes whole")
+        Some("a datagram has more fragments than the receiver buffers, so none is ever reassembled")
     } else if is("msi_accel", Value::Bool(false)) || is("opts", Value::name("none")) {
         Some(
             "livelock: the next interrupt comes before the device model has handled the mask bits of the last",
@@ -28,7 +28,7 @@ mod tests {
     use crate::experiments::tests::found;
 
     #[test]
-    fn a_livelock_and_datagrams_that_never_fit_say_so() {
+    fn livelock_and_oversized_datagrams_have_a_reason() {
         let why =
             |experiment, set: &[&str]| why_nothing(&found(experiment, set).unwrap()).unwrap_or_default();
         let livelock = why("fig06", &["vms=1", "msi_accel=false", "interrupt_hz=100000"]);

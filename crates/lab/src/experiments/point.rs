@@ -1,4 +1,4 @@
-//! From a point to a machine, and from what happened to metrics: what all experiments share.
+//! Machines from points and metrics from results: the code shared by all experiments.
 
 use crate::experiment::{Context, Metric, Outcome, Point, RunError, Scale};
 use crate::experiments::settings;
@@ -11,7 +11,7 @@ use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
 use sim::Span;
 
-/// A metric.
+/// Creates a metric.
 pub(crate) const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
     Metric { name, unit, what }
 }
@@ -24,22 +24,23 @@ pub(crate) const DOM0_ATTRIBUTED: Metric = metric(
 );
 pub(crate) const XEN: Metric = metric("cpu_xen_pct", "%", "the hypervisor, in percent of a thread");
 pub(crate) const GUEST: Metric = metric("cpu_guest_pct", "%", "the guests, in percent of a thread");
-pub(crate) const TOTAL: Metric = metric("cpu_total_pct", "%", "all of them, in percent of a thread");
+pub(crate) const TOTAL: Metric =
+    metric("cpu_total_pct", "%", "service domain, hypervisor and guests, in percent of a thread");
 
-/// The scale of processor use by domain.
+/// Scale of processor use by domain.
 pub(crate) const CPU: Scale = Scale {
     title: "CPU",
     unit: "% of a thread",
     series: &[("cpu_guest_pct", "guests"), ("cpu_xen_pct", "hypervisor"), ("cpu_dom0_pct", "dom0")],
 };
 
-/// How long a machine whose policy is fixed takes to run up.
+/// Warm-up of a machine with a fixed interrupt policy.
 const RUN_UP: Span = Span::from_millis(20);
-/// How long one takes whose policy samples more often than once a second.
+/// Warm-up of a machine whose policy samples more often than once a second.
 const SETTLE: Span = Span::from_millis(500);
 
-/// The machine of the paper with one guest of the newer kernel reading datagrams, nothing accelerated. Nothing is sent
-/// from one function to another.
+/// Creates the paper's machine with one guest of the newer kernel reading datagrams, without accelerations or
+/// traffic between functions.
 pub(crate) fn setup(context: &Context, moderation: Policy) -> Result<Setup, RunError> {
     Ok(Setup {
         table: settings::table(context)?,
@@ -63,8 +64,8 @@ pub(crate) fn setup(context: &Context, moderation: Policy) -> Result<Setup, RunE
     })
 }
 
-/// Runs a machine; answers what happened and the outcome to put metrics into. Guests that share a thread have the
-/// scheduler that is set.
+/// Runs a machine. Returns its measurements, and the outcome to add metrics to. The scheduler setting applies
+/// if guests share a thread.
 pub(crate) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome), RunError> {
     let mut setup = setup.clone();
     if setup.shares_threads() {
@@ -81,22 +82,22 @@ pub(crate) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome
     Ok((measured, timed(world.hash(), world.events(), warm_up + span)))
 }
 
-/// How long a machine whose policy is fixed runs before it is measured, and how long it is measured.
+/// Returns warm-up and measured time of a machine with a fixed policy.
 pub(crate) fn times(context: &Context) -> Result<(Span, Span), RunError> {
     Ok((settings::warm_up(context)?.min(RUN_UP), settings::span(context)?))
 }
 
-/// The outcome of a machine that has run so long, to put metrics into.
+/// Creates the outcome of a machine that ran for `time`.
 pub(crate) fn timed(trace: u64, events: u64, time: Span) -> Outcome {
     Outcome { metrics: Metrics::default(), trace, simulated_ps: time.picos(), events }
 }
 
-/// The outcome of rules: no time passes that anybody would measure.
+/// Creates the outcome of a rule check, which takes no virtual time.
 pub(crate) fn untimed(metrics: Metrics) -> Outcome {
     Outcome { metrics, ..timed(0, 0, Span::ZERO) }
 }
 
-/// Adds what programs have read, and after how many interrupts.
+/// Adds payload read, loss and interrupt rate.
 pub(crate) fn received(metrics: Metrics, measured: &Measured) -> Metrics {
     metrics
         .with("throughput_mbps", measured.throughput_mbps())
@@ -117,7 +118,7 @@ pub(crate) fn total(metrics: Metrics, measured: &Measured) -> Metrics {
     metrics.with(TOTAL.name, measured.cpu_total_pct())
 }
 
-/// An axis of a point as a small count.
+/// Returns an axis value as a small count.
 pub(crate) fn count(at: &Point, axis: &str) -> Result<u8, RunError> {
     let value = at.axes.int(axis)?;
     u8::try_from(value)

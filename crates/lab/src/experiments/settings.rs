@@ -1,5 +1,5 @@
-//! What can be set in every experiment: which processor's cost table, each constant in it, and the few inputs that
-//! the paper leaves open. Left out: values that belong to one experiment; those are its axes.
+//! Settings of every experiment: the cost table, each constant in it, and the few inputs that the papers
+//! leave open. Values specific to one experiment are its axes.
 
 use crate::calibrate::stored;
 use crate::catalogue::{Parameter, Residual, Sensitivity, Setting};
@@ -34,13 +34,13 @@ const SCHEDULING: &str = "scheduling";
 const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 
-/// The table of the machine that an experiment's paper has.
+/// Name of the default table: that of the experiment's paper.
 const OWN_TABLE: &str = "paper";
 
-/// What "as the table has it" is for a constant: no constant is negative.
+/// Value of a constant's setting that leaves the table's value; no constant is negative.
 const FROM_TABLE: i64 = -1;
 
-/// All settings.
+/// Returns all settings.
 pub(crate) fn all() -> Vec<Setting> {
     let mut settings = vec![
         setting(
@@ -50,50 +50,50 @@ pub(crate) fn all() -> Vec<Setting> {
             "the processor's cost table; paper: that of the experiment's paper",
             &[OWN_TABLE, "nehalem", "modern", "opteron", "skylake", "harpertown", "prestonia", "server-2009"],
         ),
-        // 47 % of 139 M cycles/s at 8.4 K an EOI are 7.8 K interrupts/s, timer interrupts among them.
-        setting(INTERRUPT_HZ, Value::Int(7_500), "Hz", "interrupts of a VF where no policy is varied", &[]),
+        // 47 % of 139 M cycles/s at 8.4 K per EOI are 7.8 K interrupts/s, including timer interrupts.
+        setting(
+            INTERRUPT_HZ,
+            Value::Int(7_500),
+            "Hz",
+            "interrupt rate of a VF where no policy is varied",
+            &[],
+        ),
         setting(
             WINDOW,
             Value::Int(120_832),
             "B",
-            "bytes of a stream that its receiver's socket holds, and that may be under way",
+            "receive buffer of a stream's socket, which bounds the bytes in flight",
             &[],
         ),
         setting(
             LOOPBACK,
             Value::Int(2_800),
             "Mb/s",
-            "what a card's functions may send to each other; 0 is no limit",
+            "bandwidth between the functions of a card; 0: unlimited",
             &[],
         ),
-        setting(
-            LOAD,
-            Value::name("datagrams"),
-            "",
-            "what guests send to each other",
-            &["datagrams", "stream"],
-        ),
+        setting(LOAD, Value::name("datagrams"), "", "traffic between guests", &["datagrams", "stream"]),
         setting(
             MTU,
             Value::Int(9_000),
             "B",
-            "longest IP packet between functions; longer datagrams are cut",
+            "longest IP packet between functions; longer datagrams are fragmented",
             &[],
         ),
         setting(
             SCHEDULING,
             Value::name("round-robin"),
             "",
-            "who goes first where guests share a thread",
+            "scheduler of guests that share a thread",
             &["round-robin", "credit"],
         ),
-        setting(MEASURE, Value::Int(200), "ms", "virtual time that is measured", &[]),
-        // The adaptive policy samples once a second, and a stream may take a few samples to speed up.
+        setting(MEASURE, Value::Int(200), "ms", "measured virtual time", &[]),
+        // The adaptive policy samples once a second, and a stream may need a few samples to reach its rate.
         setting(
             WARM_UP,
             Value::Int(5_050),
             "ms",
-            "virtual time before that, at most: all of it for the adaptive policy, 500 ms for net_dim and hybrids, 20 ms else",
+            "longest warm-up before it: used in full by the adaptive policy, 500 ms of it by net_dim and hybrids, 20 ms otherwise",
             &[],
         ),
     ];
@@ -102,29 +102,29 @@ pub(crate) fn all() -> Vec<Setting> {
     settings
 }
 
-/// What decides how often guests are interrupted and what an end of interrupt takes, and what ten ports receive.
+/// Returns the settings of interrupt rates, EOI handling and the load on ten ports.
 fn rates() -> Vec<Setting> {
     vec![
         setting(
             CLIENTS,
             Value::name("datagrams"),
             "",
-            "what clients of ten ports send",
+            "traffic of the clients of ten ports",
             &["datagrams", "stream"],
         ),
-        // EITR 0x7a0, 488 us: what the driver begins with.
+        // EITR 0x7a0, 488 us: the driver's initial value.
         setting(
             DRIVER_HZ,
             Value::Int(2_050),
             "Hz",
-            "interrupts of a VF as the driver begins: the bare machine and the 2.6.28 guests of fig11",
+            "interrupt rate of a VF set by its driver at start: the bare machine and the 2.6.28 guests of fig11",
             &[],
         ),
         setting(
             EOI,
             Value::name("believed"),
             "",
-            "ends of interrupt that are not emulated: believed, or the instruction is fetched and checked",
+            "ends of interrupt that are not emulated: trusted by exit qualification (believed), or with the instruction fetched and checked",
             &["believed", "checked"],
         ),
         setting(AIC_REDUNDANCY, Value::Int(1_200), "permille", "r of the adaptive policy, in tenths", &[]),
@@ -143,50 +143,48 @@ fn setting(
     Setting { name: name.to_owned(), default, unit, what: what.to_owned(), choices }
 }
 
-/// A setting for each constant.
+/// Returns a setting for each constant.
 fn constants() -> Vec<Setting> {
     let constant = |row: &Row| Setting {
         name: format!("{CONSTANT}{}", row.name),
         default: Value::Int(FROM_TABLE),
         unit: row.unit.name(),
-        what: format!("constant of the cost table; {FROM_TABLE}: as the table has it"),
+        what: format!("constant of the cost table; {FROM_TABLE}: the table's value"),
         choices: &[],
     };
     CostTable::nehalem().iter().map(constant).collect()
 }
 
-/// The constants of all tables, for the report.
+/// Returns the constants of all tables, for the report.
 pub(crate) fn parameters() -> Vec<Parameter> {
     let parameters = |seeds: CostTable| {
-        // A table that does not take its fit is refused when something is run.
+        // A table that rejects its fit is reported when a point is run.
         let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
         table.iter().map(|row| Parameter::of(table.name(), row)).collect::<Vec<_>>()
     };
     CostTable::all().into_iter().flat_map(parameters).collect()
 }
 
-/// How far the calibrated table leaves the model from what it was calibrated on, for the report.
+/// Returns the residuals of the calibration, for the report.
 pub(crate) fn residuals() -> Vec<Residual> {
     stored::stored().map(|stored| stored.residuals.clone()).unwrap_or_default()
 }
 
-/// Which constants predictions hang on, for the report.
+/// Returns the sensitivity of predictions, for the report.
 pub(crate) fn sensitivity() -> Sensitivity {
     stored::sensitivity().cloned().unwrap_or_default()
 }
 
-/// The table that a run is to use, if not another that of Dong et al., HPCA 2010.
+/// Returns the cost table of a run, by default that of Dong et al., HPCA 2010.
 pub(crate) fn table(context: &Context) -> Result<CostTable, RunError> {
     table_or(context, CostTable::nehalem)
 }
 
-/// The table that a run is to use, if not another that of its paper's machine.
+/// Returns the cost table of a run, by default `own`, that of the paper's machine.
 pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<CostTable, RunError> {
     let seeds = match context.settings.text(TABLE)? {
         OWN_TABLE => own(),
-        name => {
-            CostTable::named(name).ok_or_else(|| RunError::Refused(format!("there is no table {name}")))?
-        }
+        name => CostTable::named(name).ok_or_else(|| RunError::Refused(format!("unknown table {name}")))?,
     };
     let mut table = stored::fitted(seeds).map_err(RunError::Refused)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
@@ -203,7 +201,7 @@ pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<Cost
     Ok(table)
 }
 
-/// A setting that is a positive amount.
+/// Returns a setting that must be positive.
 pub(crate) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
     let value = context.settings.int(name)?;
     u32::try_from(value)
@@ -212,24 +210,24 @@ pub(crate) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
         .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX)))
 }
 
-/// How often a VF interrupts where no policy is varied.
+/// Returns the interrupt interval of a VF in microseconds, where no policy is varied.
 pub(crate) fn interval(context: &Context) -> Result<u32, RunError> {
     interval_of(context, INTERRUPT_HZ)
 }
 
-/// The same as a policy.
+/// Returns the interrupt interval as a policy.
 pub(crate) fn fixed(context: &Context) -> Result<Policy, RunError> {
     Ok(Policy::Fixed(interval(context)?))
 }
 
-/// How often the driver lets a VF interrupt by itself.
+/// Returns the driver's initial interrupt policy.
 pub(crate) fn of_driver(context: &Context) -> Result<Policy, RunError> {
     Ok(Policy::Fixed(interval_of(context, DRIVER_HZ)?))
 }
 
 fn interval_of(context: &Context, name: &str) -> Result<u32, RunError> {
     let hertz = amount(context, name)?;
-    // The card's register has an interval of 8,191 us at most.
+    // The card's interval register holds at most 8,191 us.
     if !(LEAST_HZ..=MOST_HZ).contains(&hertz) {
         let range = format!("it must be from {LEAST_HZ} to {MOST_HZ}, an interval of 1 to 8191 microseconds");
         return Err(RunError::Refused(format!("{name} is {hertz}; {range}")));
@@ -237,7 +235,7 @@ fn interval_of(context: &Context, name: &str) -> Result<u32, RunError> {
     Ok(interval_us(hertz.into()))
 }
 
-/// A server whose clients send what is asked for.
+/// Applies the load of the clients to a server.
 pub(crate) fn with_clients(mut setup: Setup, context: &Context) -> Result<Setup, RunError> {
     if context.settings.text(CLIENTS)? == "stream" {
         let window = window(context)?;
@@ -247,7 +245,8 @@ pub(crate) fn with_clients(mut setup: Setup, context: &Context) -> Result<Setup,
     Ok(setup)
 }
 
-/// How an end of interrupt is handled that is not emulated. On a processor where it does not exit there is no choice.
+/// Returns the EOI path when EOIs are not emulated. On a processor whose EOI does not exit, the setting has
+/// no effect and is not read.
 pub(crate) fn fast_eoi(context: &Context, table: &CostTable) -> Result<EoiPath, RunError> {
     if table.features().on_eoi().is_none() {
         return Ok(EoiPath::Fast);
@@ -256,7 +255,7 @@ pub(crate) fn fast_eoi(context: &Context, table: &CostTable) -> Result<EoiPath, 
     Ok(if is_checked { EoiPath::FastChecked } else { EoiPath::Fast })
 }
 
-/// The adaptive policy. The driver's r is in tenths.
+/// Returns the adaptive policy; the driver's r is in tenths.
 pub(crate) fn adaptive(context: &Context) -> Result<Policy, RunError> {
     let permille = amount(context, AIC_REDUNDANCY)?;
     if permille % 100 != 0 || permille > 100_000 {
@@ -270,7 +269,7 @@ pub(crate) fn adaptive(context: &Context) -> Result<Policy, RunError> {
     }))
 }
 
-/// A stream's window in whole segments, as far as a segment's window field goes.
+/// Returns a stream's window in whole segments, limited by the segment's window field.
 pub(crate) fn window(context: &Context) -> Result<u16, RunError> {
     let segments = amount(context, WINDOW)? / TCP_PAYLOAD as u32;
     if segments == 0 {
@@ -280,7 +279,7 @@ pub(crate) fn window(context: &Context) -> Result<u16, RunError> {
         .map_err(|_| RunError::Refused(format!("{WINDOW} is more than {} segments", u16::MAX)))
 }
 
-/// The bandwidth inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
+/// Returns the bandwidth inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
 pub(crate) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError> {
     let value = context.settings.int(LOOPBACK)?;
     let refused = |_| RunError::Refused(format!("{LOOPBACK} is {value}; it must be from 0 to {}", u32::MAX));
@@ -288,12 +287,12 @@ pub(crate) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError
     Ok(NonZeroU64::new(u64::from(mbps) * 1_000_000))
 }
 
-/// What guests send to each other.
+/// Returns the load between guests.
 pub(crate) fn load(context: &Context) -> Result<Load, RunError> {
     Ok(if context.settings.text(LOAD)? == "stream" { Load::Tcp } else { Load::Udp })
 }
 
-/// The longest IP packet between functions of a card, or over a bridge.
+/// Returns the longest IP packet between functions of a card or over a bridge.
 pub(crate) fn mtu(context: &Context) -> Result<u16, RunError> {
     let value = context.settings.int(MTU)?;
     u16::try_from(value)
@@ -302,18 +301,18 @@ pub(crate) fn mtu(context: &Context) -> Result<u16, RunError> {
         .ok_or_else(|| RunError::Refused(format!("{MTU} is {value}; it must be from 576 to 9216")))
 }
 
-/// Who goes first where guests share a thread.
+/// Returns the scheduler of guests that share a thread.
 pub(crate) fn scheduling(context: &Context) -> Result<Scheduling, RunError> {
     let is_credit = context.settings.text(SCHEDULING)? == "credit";
     Ok(if is_credit { Scheduling::Credit } else { Scheduling::RoundRobin })
 }
 
-/// How long is measured.
+/// Returns the measured time.
 pub(crate) fn span(context: &Context) -> Result<Span, RunError> {
     Ok(Span::from_millis(amount(context, MEASURE)?.into()))
 }
 
-/// How long an adaptive policy may settle before.
+/// Returns the warm-up time of an adaptive policy.
 pub(crate) fn warm_up(context: &Context) -> Result<Span, RunError> {
     Ok(Span::from_millis(amount(context, WARM_UP)?.into()))
 }

@@ -1,5 +1,5 @@
-//! What papers state of points that experiments have, for figures to show beside the rows. Left out: values that are no
-//! metric of one point.
+//! Values stated by papers for points of experiments, shown in figures beside the rows. Each is a metric of
+//! one point.
 
 use crate::calibrate::target::{Formula, TARGETS};
 use crate::catalogue::Stated;
@@ -13,9 +13,9 @@ const fn stated(
     Stated { experiment, axes, metric, value, is_calibrated }
 }
 
-/// Those that `softiov lab calibrate` is not about.
+/// Stated values that are not calibration observations.
 const OTHERS: &[Stated] = &[
-    // Dong et al., HPCA 2010: the wires stay full from ten guests to sixty.
+    // Dong et al., HPCA 2010: the wires stay full from ten to sixty guests.
     stated("fig14", &[("vms", "10")], ("throughput_gbps", 9.57), false),
     stated("fig14", &[("vms", "60")], ("throughput_gbps", 9.57), false),
     stated("smart-vnic-tx", &[("step", "base"), ("nic", "smart")], ("throughput_mbps", 750.0), true),
@@ -23,7 +23,7 @@ const OTHERS: &[Stated] = &[
     stated("cdna-throughput", &[("system", "cdna"), ("direction", "tx")], ("cpu_hypervisor_pct", 10.2), true),
     stated("direct-net", &[("path", "pv")], ("throughput_gbps", 2.6), true),
     stated("direct-net", &[("path", "vmdq")], ("throughput_gbps", 8.2), false),
-    // 3.6 times the split driver's.
+    // 3.6 times the throughput of the split driver.
     stated("direct-net", &[("path", "direct")], ("throughput_gbps", 9.36), false),
     stated(
         "rt-audio",
@@ -33,7 +33,7 @@ const OTHERS: &[Stated] = &[
     ),
 ];
 
-/// All of them.
+/// Returns all stated values.
 pub(crate) fn all() -> Vec<Stated> {
     let of_targets = TARGETS.iter().filter_map(|target| match (target.points, target.formula) {
         ([at], Formula::Metric(metric, factor)) => {

@@ -1,4 +1,4 @@
-//! The experiments: declared as they run, and the same twice.
+//! Tests of the experiments: consistent declarations and reproducible results.
 
 use super::catalogue;
 use crate::named::Metrics;
@@ -14,9 +14,9 @@ fn every_experiment_is_declared_consistently() {
     assert_eq!(catalogue().problems(), Vec::<String>::new());
 }
 
-/// Every point of every experiment, for a little while: the same bytes twice, by any number of jobs and in parts.
+/// Runs every point of every experiment briefly, twice: with different jobs and shards the bytes are equal.
 #[test]
-fn every_experiment_tells_the_same_story_twice() {
+fn every_experiment_is_reproducible() {
     let set = ["measure_ms=2", "warm_up_ms=5"].map(|text| text.parse().unwrap());
     let run = |jobs, shard: Option<&str>| {
         let (jobs, shard) = (NonZeroUsize::new(jobs).unwrap(), shard.map(|text| text.parse().unwrap()));
@@ -33,18 +33,18 @@ fn every_experiment_tells_the_same_story_twice() {
     assert_eq!(one, dealt);
 }
 
-/// A constant that is charged to nobody says so where it is listed.
+/// The report marks a constant that is never charged.
 #[test]
-fn what_nothing_charges_is_marked_in_the_report() {
+fn uncharged_constants_are_marked_in_the_report() {
     let catalogue = catalogue();
     let source = |name| &catalogue.parameters.iter().find(|parameter| parameter.name == name).unwrap().source;
     for name in ["vm_transition", "exit_interrupt_window"] {
-        assert!(source(name).contains("; nothing is charged it: "), "{}", source(name));
+        assert!(source(name).contains("; never charged: "), "{}", source(name));
     }
-    assert!(!source("injection").contains("nothing is charged it"));
+    assert!(!source("injection").contains("never charged"));
 }
 
-/// One point with these settings, for a little while.
+/// Runs one point briefly with these settings.
 pub(super) fn found(experiment: &str, set: &[&str]) -> Result<Row, LabError> {
     found_with(1, experiment, set)
 }
@@ -58,32 +58,32 @@ fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<Row, LabError
 }
 
 #[test]
-fn a_stream_has_no_more_under_way_than_its_window() {
+fn stream_in_flight_is_limited_by_its_window() {
     let throughput = |window: &str| {
         let row = found("fig09", &["policy=20k", window]).unwrap();
         *row.metrics.get("throughput_mbps").unwrap()
     };
-    // Two segments, and then at least the 30 us of the client and most of an interrupt's 50.
+    // A window of two segments waits at least 30 us for the client and most of an interrupt's 50 us.
     let narrow = throughput("tcp_window=2896");
     assert!((100.0..463.0).contains(&narrow), "{narrow}");
     assert!(throughput("tcp_window=92672") > 900.0);
 }
 
 #[test]
-fn values_that_nothing_can_have_are_refused_by_name() {
+fn out_of_range_values_are_rejected_by_name() {
     for (experiment, set, message) in [
         ("fig06", ["vms=-1", "msi_accel=true"], "vms is -1; it must be from 1 to 255"),
         ("fig16", ["vms=10", "backend_threads=256"], "backend_threads is 256; it must be from 1 to 255"),
         ("fig08", ["policy=2k", "cost.eoi_fast=-7"], "cost.eoi_fast is -7: no constant is negative"),
-        ("fig08", ["policy=2k", "cost.clock_hertz=0"], "cost.clock_hertz is 0: it must be from 1000000 to"),
-        ("fig08", ["policy=2k", "cost.clock_hertz=1"], "cost.clock_hertz is 1: it must be from 1000000 to"),
+        ("fig08", ["policy=2k", "cost.clock_hertz=0"], "cost.clock_hertz is 0: must be from 1000000 to"),
+        ("fig08", ["policy=2k", "cost.clock_hertz=1"], "cost.clock_hertz is 1: must be from 1000000 to"),
         ("fig06", ["vms=1", "interrupt_hz=122"], "interrupt_hz is 122; it must be from 123 to 1000000, an"),
         ("fig06", ["vms=1", "interrupt_hz=1000001"], "interrupt_hz is 1000001; it must be from 123"),
         ("fig09", ["policy=2k", "tcp_window=94896128"], "tcp_window is more than 65535 segments"),
         (
             "fig08",
             ["policy=2k", "cost.smt_contention=999"],
-            "cost.smt_contention is 999: it must be from 1000 to 1000000 permille",
+            "cost.smt_contention is 999: must be from 1000 to 1000000 permille",
         ),
         ("fig12", ["message_bytes=1500", "loopback_mbps=-1"], "loopback_mbps is -1; it must be from 0 to"),
         ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is less than a segment, 1448 bytes"),
@@ -93,15 +93,15 @@ fn values_that_nothing_can_have_are_refused_by_name() {
     }
 }
 
-/// The row that a simulation of the scheduler alone had found, to the last digit.
+/// The expected row was found by a simulation of the scheduler alone, to the last digit.
 #[test]
-fn audio_on_the_composed_machine_stops_as_often_as_beside_it() {
+fn audio_underruns_match_the_scheduler_simulation() {
     let row = found("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
     let metrics: Vec<_> = row.metrics.iter().map(|(_, value)| *value).collect();
     assert_eq!(metrics, [2.62135, 2.39382, 2.84889]);
 }
 
-/// Points that together charge every constant there is.
+/// Points that together charge every constant.
 const CHARGED: &[(&str, &[&str])] = &[
     ("fig06", &["vms=1", "msi_accel=false"]),
     ("fig06", &["vms=1", "msi_accel=true"]),
@@ -128,9 +128,9 @@ const CHARGED: &[(&str, &[&str])] = &[
     ("fig14", &["vms=60", "warm_up_ms=5"]),
 ];
 
-/// A constant that moves no row is not in the table, or says what it waits for.
+/// A constant that affects no row is removed from the table or states the reason.
 #[test]
-fn every_constant_moves_a_row_or_says_what_it_waits_for() {
+fn every_constant_affects_a_row_or_states_a_reason() {
     let brief = |name: &str, set: &[&str]| found(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
     let base: Vec<_> = CHARGED.iter().map(|(name, set)| brief(name, set)).collect();
     for row in CostTable::nehalem().iter() {
@@ -138,16 +138,16 @@ fn every_constant_moves_a_row_or_says_what_it_waits_for() {
             let changed = format!("cost.{}={}", row.name, row.value * 3 / 2);
             brief(name, &[*set, &[changed.as_str()]].concat()) != *base
         };
-        // What moves nothing is looked for in brief: a few points charge all there is of its kind.
+        // For constants without effect a few points suffice that charge everything of their kind.
         let points = if row.cost.uncharged().is_some() { 8 } else { CHARGED.len() };
         let moved = CHARGED.iter().zip(&base).take(points).any(moves);
         assert_eq!(moved, row.cost.uncharged().is_none(), "{}", row.name);
     }
 }
 
-/// What holds whatever the seed: phases of clocks and beginnings of streams decide no order.
+/// Relations that hold for every seed: they do not depend on clock phases and the starts of streams.
 #[test]
-fn orders_hold_on_every_seed() {
+fn orders_hold_for_every_seed() {
     let orders: &[(&str, &str, &[&[&str]])] = &[
         ("direct-net", "throughput_gbps", &[&["path=pv"], &["path=vmdq"], &["path=direct"]]),
         ("direct-disk", "throughput_mbps", &[&["path=pv", "block_kb=4"], &["path=direct", "block_kb=4"]]),

@@ -1,4 +1,4 @@
-//! A chart's parts at their places. Left out: where the places are (`layout`), what the legend says (`legend`).
+//! Draws a chart's parts at the positions of `layout`, with the legend of `legend`.
 
 use super::layout::{LINE, Layout, WIDTH};
 use super::legend::{self, Sample};
@@ -8,7 +8,7 @@ use super::{Chart, Mark, Series, Stated, X, interval};
 
 const STYLE: &str = include_str!("style.css");
 const COLOURS: usize = 8;
-/// Half of the end of an interval's bar.
+/// Half the width of an error bar's caps, in pixels.
 const SPREAD_END: f64 = 3.5;
 const DASHES: [&str; 4] = ["none", "7 4", "2 4", "9 3 2 3"];
 
@@ -35,14 +35,14 @@ pub(super) fn chart(chart: &Chart) -> String {
     svg.text("text", &[("class", &"heading"), ("x", &Px(layout.left)), ("y", &Px(24.0))], &chart.title);
     draw_legend(&mut svg, chart, &layout);
     scales(&mut svg, chart, &layout);
-    below(&mut svg, chart, &layout);
+    x_labels(&mut svg, chart, &layout);
     bars(&mut svg, chart, &layout);
     lines(&mut svg, chart, &layout);
     stated(&mut svg, chart, &layout);
     svg.finish()
 }
 
-/// Hatches over the bars of all variants but the first.
+/// Defines hatch patterns for the bars of all variants but the first.
 fn patterns(svg: &mut Svg, chart: &Chart) {
     let last = chart.series.iter().map(|series| series.variant).max().unwrap_or(0);
     if last == 0 {
@@ -116,7 +116,7 @@ fn sample(svg: &mut Svg, chart: &Chart, sample: Sample, x: f64, y: f64) {
     }
 }
 
-/// Lines across, numbers beside, titles upright.
+/// Draws grid lines, tick labels and vertical titles.
 fn scales(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     for value in layout.left_ticks.values() {
         let y = Px(layout.height_of(&layout.left_ticks, value));
@@ -125,10 +125,10 @@ fn scales(svg: &mut Svg, chart: &Chart, layout: &Layout) {
         svg.empty("path", &[("class", &class), ("d", &across)]);
     }
     numbers(svg, layout, &layout.left_ticks, layout.left - 8.0, "end");
-    upright(svg, layout, 18.0, &format!("{} ({})", chart.left.title, chart.left.unit));
+    vertical_title(svg, layout, 18.0, &format!("{} ({})", chart.left.title, chart.left.unit));
     if let (Some(ticks), Some(right)) = (&layout.right_ticks, &chart.right) {
         numbers(svg, layout, ticks, layout.right + 8.0, "start");
-        upright(svg, layout, WIDTH - 10.0, &format!("{} ({})", right.title, right.unit));
+        vertical_title(svg, layout, WIDTH - 10.0, &format!("{} ({})", right.title, right.unit));
     }
 }
 
@@ -139,13 +139,13 @@ fn numbers(svg: &mut Svg, layout: &Layout, ticks: &Ticks, x: f64, class: &str) {
     }
 }
 
-fn upright(svg: &mut Svg, layout: &Layout, x: f64, title: &str) {
+fn vertical_title(svg: &mut Svg, layout: &Layout, x: f64, title: &str) {
     let turn = format!("translate({} {})rotate(-90)", Px(x), Px((layout.top + layout.bottom) / 2.0));
     svg.text("text", &[("class", &"middle"), ("transform", &turn)], title);
 }
 
-/// What stands below x: names or numbers, then the title.
-fn below(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+/// Draws the labels and title of the x axis.
+fn x_labels(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     let first = layout.bottom + LINE;
     match &chart.x {
         X::Numbers(numbers) => {
@@ -162,7 +162,7 @@ fn below(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     label(svg, (layout.left + layout.right) / 2.0, layout.height - 12.0, &chart.x_title);
 }
 
-/// The innermost level is on top; neighbours that share all outer names share one label.
+/// Draws one level of names, the innermost on top. Neighbours with equal outer names share a label.
 fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &Layout, names: &[Vec<String>], level: usize) {
     let levels = names[0].len();
     let y = layout.bottom + (levels - level) as f64 * LINE;
@@ -186,7 +186,7 @@ fn label(svg: &mut Svg, x: f64, y: f64, text: &str) {
     svg.text("text", &[("class", &"middle"), ("x", &Px(x)), ("y", &Px(y))], text);
 }
 
-/// Bars, each stack from zero up.
+/// Draws the bars, each stack from zero up.
 fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     let mut spreads = Vec::new();
     for at in 0..chart.x.len() {
@@ -202,16 +202,16 @@ fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
             let (x, width) = layout.bar(middle, stack);
             let (y, end) = (layout.y(series, from.max(to)), layout.y(series, from.min(to)));
             let shape = format!("M{} {}h{}V{}h-{}Z", Px(x), Px(y), Px(width), Px(end), Px(width));
-            let said = told(chart, series, at, *value);
-            svg.marked("path", &[("class", &colour("bar", series.colour)), ("d", &shape)], &said);
+            let label = tooltip(chart, series, at, *value);
+            svg.marked("path", &[("class", &colour("bar", series.colour)), ("d", &shape)], &label);
             if series.variant > 0 {
                 let fill = format!("url(#{})", pattern(chart, series.variant));
-                svg.marked("path", &[("fill", &fill), ("d", &shape)], &said);
+                svg.marked("path", &[("fill", &fill), ("d", &shape)], &label);
             }
             spreads.push((series, at, x + width / 2.0, to));
         }
     }
-    // The next bar of a stack would hide the upper half.
+    // Error bars are drawn last, since the next bar of a stack would hide their upper half.
     for (series, at, x, height) in spreads {
         spread(svg, layout, series, at, x, height);
     }
@@ -236,13 +236,13 @@ fn lines(svg: &mut Svg, chart: &Chart, layout: &Layout) {
             let (x, y) = (layout.line_x(chart, series, at), layout.y(series, *value));
             spread(svg, layout, series, at, x, *value);
             let shape = marker_shape(x, y, series.colour + series.variant);
-            let said = told(chart, series, at, *value);
-            svg.marked("path", &[("class", &colour("marker", series.colour)), ("d", &shape)], &said);
+            let label = tooltip(chart, series, at, *value);
+            svg.marked("path", &[("class", &colour("marker", series.colour)), ("d", &shape)], &label);
         }
     }
 }
 
-/// The interval around a value that stands at `height`, as a bar with ends; nothing if it is not known.
+/// Draws the interval around a value at `height` as an error bar, if it is known.
 fn spread(svg: &mut Svg, layout: &Layout, series: &Series, at: usize, x: f64, height: f64) {
     let Some(half) = series.half(at) else { return };
     let (low, high) = interval(height, half);
@@ -257,15 +257,15 @@ fn path(svg: &mut Svg, of: usize, variant: usize, line: &str) {
     svg.empty("path", &[("class", &colour("line", of)), ("stroke-dasharray", &dash), ("d", &line)]);
 }
 
-/// What papers state: full if the model was calibrated on it, hollow if it is predicted.
+/// Draws stated values: filled if the model was calibrated on them, hollow if they are predicted.
 fn stated(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     for one in &chart.stated {
         let Stated { series, at, height, value, is_calibrated } = one;
         let series = &chart.series[*series];
         let (x, y) = (layout.stated_x(chart, one), layout.y(series, *height));
         let how = if *is_calibrated { "stated, calibrated on" } else { "stated, predicted" };
-        let said = format!("{} ({how})", told(chart, series, *at, *value));
-        svg.marked("path", &[("class", &stated_class(*is_calibrated)), ("d", &star(x, y))], &said);
+        let label = format!("{} ({how})", tooltip(chart, series, *at, *value));
+        svg.marked("path", &[("class", &stated_class(*is_calibrated)), ("d", &star(x, y))], &label);
     }
 }
 
@@ -273,7 +273,7 @@ fn stated_class(is_calibrated: bool) -> &'static str {
     if is_calibrated { "stated full" } else { "stated" }
 }
 
-/// A star of four points, which no line has for a marker.
+/// Returns a four-pointed star, which no line uses as a marker.
 fn star(x: f64, y: f64) -> String {
     let at = |dx: f64, dy: f64| format!("{} {}", Px(x + dx), Px(y + dy));
     let points = [
@@ -290,7 +290,7 @@ fn star(x: f64, y: f64) -> String {
     format!("M{}Z", path.join("L"))
 }
 
-/// A circle, square, diamond or triangle, so that lines are told apart without colour.
+/// Returns a circle, square, diamond or triangle, so that lines can be distinguished without colour.
 fn marker_shape(x: f64, y: f64, which: usize) -> String {
     let at = |dx: f64, dy: f64| format!("{} {}", Px(x + dx), Px(y + dy));
     match which % 4 {
@@ -301,8 +301,8 @@ fn marker_shape(x: f64, y: f64, which: usize) -> String {
     }
 }
 
-/// What a mark says when it is pointed at.
-fn told(chart: &Chart, series: &Series, at: usize, value: f64) -> String {
+/// Returns the tooltip of a mark.
+fn tooltip(chart: &Chart, series: &Series, at: usize, value: f64) -> String {
     let place = match &chart.x {
         X::Names(names) => names.get(at).map(|names| names.join(", ")).unwrap_or_default(),
         X::Numbers(numbers) => numbers.get(at).map(f64::to_string).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! An experiment's rows as a chart, in the way the experiment says. Left out: drawing it.
+//! Converts an experiment's rows to the charts it declares.
 
 use super::{Chart, Mark, Scale, Series, Stated, X};
 use crate::catalogue;
@@ -8,40 +8,41 @@ use crate::row::Row;
 use crate::value::Value;
 use std::fmt;
 
-/// Every figure of an experiment. The rows are of this experiment, and differ on its axes only; points without
-/// a row leave gaps. `id` is what the charts' identifiers begin with; `beside` is what is drawn beside the rows.
+/// Creates every figure of an experiment. The rows must be of this experiment and differ only on its axes;
+/// points without a row leave gaps. `id` is the prefix of the charts' identifiers, and `annotations` has stated
+/// values and intervals.
 #[must_use]
-pub fn charts(experiment: &Experiment, rows: &[&Row], id: &str, beside: &Beside<'_>) -> Vec<Chart> {
+pub fn charts(experiment: &Experiment, rows: &[&Row], id: &str, annotations: &Annotations<'_>) -> Vec<Chart> {
     let draw = |(at, figure): (usize, &Figure)| {
-        let source = Source { experiment, figure, rows, beside };
+        let source = Source { experiment, figure, rows, annotations };
         source.chart(format!("{id}-{}", at + 1))
     };
     experiment.figures.iter().enumerate().map(draw).collect()
 }
 
-/// What is drawn beside the rows' values.
-pub struct Beside<'a> {
-    /// What papers state.
+/// Annotations drawn beside the rows' values.
+pub struct Annotations<'a> {
+    /// Values stated by papers.
     pub stated: &'a [catalogue::Stated],
-    /// Half of the interval that a row's metric lies in, if there are several seeds.
+    /// Returns half the interval of a row's metric, if there are several seeds.
     pub spread: &'a dyn Fn(&Row, &str) -> Option<f64>,
 }
 
-impl fmt::Debug for Beside<'_> {
+impl fmt::Debug for Annotations<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Beside").field("stated", &self.stated).finish_non_exhaustive()
     }
 }
 
-impl Beside<'static> {
-    /// Nothing is.
-    pub const NOTHING: Self = Self { stated: &[], spread: &|_, _| None };
+impl Annotations<'static> {
+    /// No annotations.
+    pub const NONE: Self = Self { stated: &[], spread: &|_, _| None };
 }
 
-/// The metric that a stack of domains is in all.
+/// Metric that is the sum of a stack of domains.
 const WHOLE: &str = "cpu_total_pct";
 
-/// What metrics of a domain's processor use begin with, by the domain's colour: guests, hypervisor, service domain.
+/// Prefixes of a domain's processor metrics, by the domain's colour: guests, hypervisor, service domain.
 const DOMAINS: &[&[&str]] =
     &[&["cpu_guest"], &["cpu_xen", "cpu_hypervisor"], &["cpu_dom0", "cpu_driver_domain"]];
 
@@ -49,7 +50,7 @@ struct Source<'a> {
     experiment: &'a Experiment,
     figure: &'a Figure,
     rows: &'a [&'a Row],
-    beside: &'a Beside<'a>,
+    annotations: &'a Annotations<'a>,
 }
 
 impl Source<'_> {
@@ -57,7 +58,7 @@ impl Source<'_> {
         let figure = self.figure;
         let places = self.places();
         let series = self.series(&places);
-        let own = self.beside.stated.iter().filter(|stated| stated.experiment == self.experiment.name);
+        let own = self.annotations.stated.iter().filter(|stated| stated.experiment == self.experiment.name);
         let stated = own.filter_map(|stated| self.stated(stated, &places, &series)).collect();
         let scale = |scale: &experiment::Scale| Scale { title: scale.title.into(), unit: scale.unit.into() };
         Chart {
@@ -82,7 +83,7 @@ impl Source<'_> {
         format!("{}: {}. {}", self.experiment.title, names.join(", "), self.experiment.shows)
     }
 
-    /// The different places along x, in the order of the rows.
+    /// Returns the distinct positions along x, in the order of the rows.
     fn places(&self) -> Vec<Vec<Value>> {
         let mut places = Vec::new();
         for row in self.rows {
@@ -98,7 +99,7 @@ impl Source<'_> {
         self.figure.x.iter().filter_map(|name| params.get(name).cloned()).collect()
     }
 
-    /// Lines over integers are true to distance; everything else has names.
+    /// Returns numbers to scale for lines over integers, and names otherwise.
     fn x(&self, places: &[Vec<Value>]) -> X {
         if self.figure.kind == Kind::Lines {
             let number = |place: &Vec<Value>| match place.as_slice() {
@@ -119,7 +120,7 @@ impl Source<'_> {
         self.experiment.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// The values of the axis that is split, with what they are called; one of nothing if none is.
+    /// Returns the values of the split axis with their labels, or a single unnamed one without such an axis.
     fn variants(&self) -> Vec<(Option<Value>, String)> {
         let Some(axis) = self.figure.split.and_then(|name| self.axis(name)) else {
             return vec![(None, String::new())];
@@ -163,14 +164,15 @@ impl Source<'_> {
                     mark,
                     right: *right,
                     values: row_by_row(&|row| row.metrics.get(metric).copied()),
-                    spreads: row_by_row(&|row| (self.beside.spread)(row, metric)),
+                    spreads: row_by_row(&|row| (self.annotations.spread)(row, metric)),
                 });
             }
         }
         series
     }
 
-    /// A domain has the same colour in every figure there is, any other metric in every figure of its experiment.
+    /// Returns a metric's colour: a domain's is equal in all figures, any other metric's in the figures of
+    /// its experiment.
     fn colour(&self, metric: &str) -> usize {
         let of_domain = |name: &str| {
             let is_its = |of: &&[&str]| of.iter().any(|begin| name.starts_with(begin));
@@ -181,8 +183,8 @@ impl Source<'_> {
             .unwrap_or_else(|| DOMAINS.len() + others().position(|known| known.name == metric).unwrap_or(0))
     }
 
-    /// Where a stated value is drawn: over its series, or over the stack if it is of the whole; nowhere if the figure
-    /// shows neither.
+    /// Returns the position of a stated value: above its series, or above the stack if it is of the total.
+    /// Returns `None` if the figure shows neither.
     fn stated(&self, stated: &catalogue::Stated, places: &[Vec<Value>], series: &[Series]) -> Option<Stated> {
         let said = |axis: &str| stated.axes.iter().find(|(name, _)| *name == axis).map(|(_, value)| *value);
         let is_there = |place: &Vec<Value>| {

@@ -1,21 +1,21 @@
-//! Where everything in a chart is. Left out: drawing it.
+//! Computes the positions of a chart's parts.
 
 use super::legend::{self, Entry};
 use super::ticks::Ticks;
 use super::{Chart, Mark, Series, Stated, X, interval};
 
 pub(super) const WIDTH: f64 = 760.0;
-/// Of the plot alone.
+/// Height of the plot area in pixels.
 const PLOT_HEIGHT: f64 = 270.0;
 const SIDE: f64 = 72.0;
 const BARE_SIDE: f64 = 24.0;
 const HEADING: f64 = 46.0;
 pub(super) const LINE: f64 = 18.0;
-/// Of a category, how much its bars take.
+/// Fraction of a category's width taken by its bars.
 const FILL: f64 = 0.72;
 const WIDEST_BAR: f64 = 54.0;
 
-/// The plot's rectangle, its scales and its surroundings.
+/// Plot rectangle, scales and margins, in pixels.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) left: f64,
@@ -27,7 +27,7 @@ pub(super) struct Layout {
     pub(super) left_ticks: Ticks,
     pub(super) right_ticks: Option<Ticks>,
     stacks: usize,
-    /// Each variant has one stack, and its lines run over it.
+    /// Each variant has one stack, and its lines run above it.
     stack_a_variant: bool,
     numbers: Option<(f64, f64)>,
     places: usize,
@@ -64,7 +64,7 @@ impl Layout {
         }
     }
 
-    /// The middle of the place at this position along x.
+    /// Returns the centre of a position along x.
     pub(super) fn x(&self, chart: &Chart, at: usize) -> f64 {
         match (&chart.x, self.numbers) {
             (X::Numbers(numbers), Some((low, high))) => {
@@ -75,12 +75,12 @@ impl Layout {
         }
     }
 
-    /// How much of x a category has.
+    /// Returns the width of a category.
     pub(super) fn band(&self) -> f64 {
         (self.right - self.left) / self.places.max(1) as f64
     }
 
-    /// Left edge and width of a bar.
+    /// Returns the left edge and width of a bar.
     pub(super) fn bar(&self, middle: f64, stack: usize) -> (f64, f64) {
         let stacks = self.stacks.max(1) as f64;
         let width = (self.band() * FILL / stacks).min(WIDEST_BAR);
@@ -88,7 +88,7 @@ impl Layout {
         (middle + (stack as f64 - stacks / 2.0) * width + gap / 2.0, width - gap)
     }
 
-    /// Where a stated value is along x: over its bar, or at its line's point.
+    /// Returns the x coordinate of a stated value: above its bar, or at its line's point.
     pub(super) fn stated_x(&self, chart: &Chart, stated: &Stated) -> f64 {
         let series = &chart.series[stated.series];
         match stack(series) {
@@ -100,7 +100,7 @@ impl Layout {
         }
     }
 
-    /// Where a line's point is along x: over the bars that it belongs to.
+    /// Returns the x coordinate of a line's point: above the bars it belongs to.
     pub(super) fn line_x(&self, chart: &Chart, series: &Series, at: usize) -> f64 {
         let middle = self.x(chart, at);
         if self.stacks < 2 || !self.stack_a_variant {
@@ -130,7 +130,7 @@ fn stack(series: &Series) -> Option<usize> {
     }
 }
 
-/// What a scale has to reach: every point of a line, the top of every stack.
+/// Returns the values a scale must include: every point of a line, and the top of every stack.
 fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '_ {
     let series = move || chart.series.iter().filter(move |series| series.right == right);
     let lines = series().filter(|series| stack(series).is_none());
@@ -154,7 +154,7 @@ fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '
     points.chain(tops).chain(stated)
 }
 
-/// From the first number to the last with a little room.
+/// Returns the range of the numbers with a small margin.
 fn range(numbers: &[f64]) -> (f64, f64) {
     let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -1,35 +1,35 @@
-//! The legend: what each colour, pattern and marker stands for. Left out: drawing it.
+//! Computes the legend: the meaning of each colour, pattern and marker.
 
 use super::{Chart, Mark, Series};
 
-/// A sample and what it stands for.
+/// Sample with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) sample: Sample,
     pub(super) label: String,
-    /// From the left edge of the plot.
+    /// Distance from the left edge of the plot, in pixels.
     pub(super) x: f64,
 }
 
-/// What is shown before the words.
+/// Sample drawn before a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
-    /// A filled square of a colour.
+    /// Filled square of a colour.
     Bar { colour: usize },
-    /// A square of no colour with a pattern.
+    /// Square with a pattern, without colour.
     Pattern { variant: usize },
-    /// A paper's value.
+    /// Marker of a stated value.
     Stated { is_calibrated: bool },
-    /// A line of a colour and dash with its marker.
+    /// Line of a colour and dash, with its marker.
     Line { colour: usize, variant: usize },
 }
 
-/// How much an estimated character takes at the legend's size.
+/// Estimated width of a character in pixels.
 const CHARACTER: f64 = 6.6;
 const SAMPLE: f64 = 24.0;
 const GAP: f64 = 22.0;
 
-/// The entries, as many in a row as fit.
+/// Arranges the entries in rows that fit the width.
 pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<Entry>> {
     let mut rows: Vec<Vec<Entry>> = Vec::new();
     let mut x = 0.0;
@@ -47,7 +47,7 @@ pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<Entry>> {
     rows
 }
 
-/// Bars by colour and, where there are several of one colour, by pattern; each line by itself.
+/// Returns bars by colour and, if several have one colour, by pattern; each line separately.
 fn entries(chart: &Chart) -> Vec<(Sample, String)> {
     let mut entries: Vec<(Sample, String)> = Vec::new();
     let mut add = |sample, label: String| {
@@ -75,7 +75,7 @@ fn entries(chart: &Chart) -> Vec<(Sample, String)> {
     entries
 }
 
-/// What a series is called where it stands alone.
+/// Returns the name of a series with its variant.
 pub(super) fn name(series: &Series) -> String {
     match series.variant_label.as_str() {
         "" => series.label.clone(),

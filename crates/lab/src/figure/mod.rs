@@ -1,16 +1,15 @@
-//! Charts, and the SVG that shows them: lines, stacked and grouped bars, a second scale.
+//! Charts and their SVG: lines, stacked and grouped bars, a second scale.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`from_rows`](mod@from_rows) | an experiment's rows as a chart |
+//! | [`from_rows`](mod@from_rows) | an experiment's rows as charts |
 //! | `ticks` | round numbers along a scale |
-//! | `layout` | where everything is |
-//! | `draw` | marks, scales and legend at their places |
-//! | `svg` | the markup |
+//! | `layout` | positions |
+//! | `draw` | marks, scales and legend |
+//! | `svg` | markup |
 //!
-//! The same chart gives the same bytes on every machine: no arithmetic beyond the four operations decides a
-//! coordinate, and coordinates are written to a tenth of a pixel. Left out: scripts, logarithmic scales, text
-//! measured by a font (its width is estimated).
+//! A chart gives the same bytes on every machine: coordinates use only the four arithmetic operations and are
+//! rounded to a tenth of a pixel. Text widths are estimated. Scripts and logarithmic scales are not used.
 
 mod draw;
 pub mod from_rows;
@@ -21,50 +20,50 @@ mod svg;
 mod tests;
 mod ticks;
 
-/// What is drawn.
+/// Chart to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// A name that is unique in the document: letters, digits, hyphens.
+    /// Identifier, unique in the document: letters, digits, hyphens.
     pub id: String,
-    /// The heading.
+    /// Heading.
     pub title: String,
-    /// What someone who does not see it should know.
+    /// Text alternative for readers who do not see the chart.
     pub description: String,
-    /// What stands below x.
+    /// Title of the x axis.
     pub x_title: String,
-    /// Along x.
+    /// Positions along x.
     pub x: X,
-    /// The scale to the left.
+    /// Left scale.
     pub left: Scale,
-    /// The scale to the right, if there is one.
+    /// Right scale, if any.
     pub right: Option<Scale>,
-    /// What is drawn, in the order of the legend.
+    /// Series, in the order of the legend.
     pub series: Vec<Series>,
-    /// What a paper states, at its place.
+    /// Values stated by papers.
     pub stated: Vec<Stated>,
 }
 
-/// A value of a paper, beside the model's.
+/// Value stated by a paper, drawn beside the model's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stated {
-    /// Which of the series it is a value of, by its place among them; that on top of a stack if it is of the whole.
+    /// Index of its series; for the total of a stack, that of the topmost series.
     pub series: usize,
-    /// Where along x.
+    /// Index of the position along x.
     pub at: usize,
-    /// How high, with what is below it in a stack.
+    /// Height on the scale, including the lower parts of a stack.
     pub height: f64,
-    /// The value.
+    /// Stated value.
     pub value: f64,
-    /// The model was calibrated on it.
+    /// The model was calibrated on this value.
     pub is_calibrated: bool,
 }
 
-/// What is along x.
+/// Positions along x.
 #[derive(Clone, Debug, PartialEq)]
 pub enum X {
-    /// Names at equal distances; several levels from the outermost in.
+    /// Names at equal distances, with levels from the outermost in.
     Names(Vec<Vec<String>>),
-    /// Numbers, true to distance.
+    /// Numbers, to scale.
     Numbers(Vec<f64>),
 }
 
@@ -77,62 +76,62 @@ impl X {
     }
 }
 
-/// A vertical scale.
+/// Vertical scale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// What it measures.
+    /// Measured quantity.
     pub title: String,
-    /// In which unit.
+    /// Unit of the scale.
     pub unit: String,
 }
 
-/// A value for each place along x.
+/// Values for each position along x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What is drawn.
+    /// Label of the metric.
     pub label: String,
-    /// Of several that show the same, which one: its label, if there are several.
+    /// Label of the variant, empty if there is only one.
     pub variant_label: String,
-    /// Which colour, counted from 0.
+    /// Index of the colour, from 0.
     pub colour: usize,
-    /// Which pattern or dash, counted from 0.
+    /// Index of the pattern or dash, from 0.
     pub variant: usize,
-    /// How it is drawn.
+    /// Drawing style.
     pub mark: Mark,
-    /// Whether it is measured on the right scale.
+    /// The values are on the right scale.
     pub right: bool,
-    /// The values; `None` leaves a gap.
+    /// Values; `None` leaves a gap.
     pub values: Vec<Option<f64>>,
-    /// How sure they are, if that is known: half of the interval around each.
+    /// Half of the interval around each value, if known.
     pub spreads: Vec<Option<f64>>,
 }
 
 impl Series {
-    /// Half of the interval around the value at a place.
+    /// Returns half of the interval around the value at a position.
     fn half(&self, at: usize) -> Option<f64> {
         self.spreads.get(at).copied().flatten()
     }
 }
 
-/// From where to where the interval around a value reaches. It ends at zero: no metric is above zero and below.
+/// Returns the ends of the interval around a value. It is cut at zero, as no metric takes both signs.
 fn interval(value: f64, half: f64) -> (f64, f64) {
     ((value - half).max(value.min(0.0)), value + half)
 }
 
-/// How a series is drawn.
+/// Drawing style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// A line with markers.
+    /// Line with markers.
     Line,
-    /// Bars. Series of one stack stand on top of each other, stacks stand side by side.
+    /// Bars. Series of one stack are on top of each other, stacks side by side.
     Bar {
-        /// Which stack, counted from 0.
+        /// Index of the stack, from 0.
         stack: usize,
     },
 }
 
 impl Chart {
-    /// The chart as SVG: complete as a file of its own, and fit to stand inside HTML.
+    /// Returns the chart as SVG, complete as a file and suitable for inclusion in HTML.
     #[must_use]
     pub fn to_svg(&self) -> String {
         draw::chart(self)

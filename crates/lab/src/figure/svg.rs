@@ -1,9 +1,8 @@
-//! SVG as text: elements, attributes, escapes, and numbers that are short and always the same. Left out: knowing
-//! what is drawn.
+//! Writes SVG as text: elements, attributes, escapes, and numbers in a short canonical form.
 
 use std::fmt::{self, Display, Write};
 
-/// A pixel coordinate, written to a tenth.
+/// Pixel coordinate, written to a tenth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Px(pub(super) f64);
 
@@ -18,7 +17,7 @@ impl Display for Px {
 /// Attributes of an element.
 pub(super) type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
-/// Markup as it grows.
+/// Markup under construction.
 #[derive(Debug, Default)]
 pub(super) struct Svg {
     text: String,
@@ -26,14 +25,14 @@ pub(super) struct Svg {
 }
 
 impl Svg {
-    /// Begins an element that holds others.
+    /// Begins an element with children.
     pub(super) fn open(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.start(name, attributes);
         self.text.push_str(">\n");
         self.open.push(name);
     }
 
-    /// Ends the element begun last.
+    /// Ends the innermost open element.
     pub(super) fn close(&mut self) {
         if let Some(name) = self.open.pop() {
             self.indent();
@@ -41,25 +40,25 @@ impl Svg {
         }
     }
 
-    /// An element that holds nothing.
+    /// Writes an element without children.
     pub(super) fn empty(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.start(name, attributes);
         self.text.push_str("/>\n");
     }
 
-    /// An element that holds text.
+    /// Writes an element with text.
     pub(super) fn text(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
         self.start(name, attributes);
         let _ = writeln!(self.text, ">{}</{name}>", Escaped(text));
     }
 
-    /// An element that says something about itself when it is pointed at.
+    /// Writes an element with a tooltip.
     pub(super) fn marked(&mut self, name: &'static str, attributes: Attributes<'_>, title: &str) {
         self.start(name, attributes);
         let _ = writeln!(self.text, "><title>{}</title></{name}>", Escaped(title));
     }
 
-    /// A style sheet; it is not escaped, so it has no `<`.
+    /// Writes a style sheet. It is not escaped, so it must not contain `<`.
     pub(super) fn style(&mut self, css: &str) {
         self.indent();
         let _ = writeln!(self.text, "<style>\n{}\n</style>", css.trim_end());
@@ -97,7 +96,7 @@ impl Display for Escaped<'_> {
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
-                // XML has no others below the space.
+                // XML permits only tab and line ends among control characters; replace all.
                 character if character.is_control() => f.write_char('\u{fffd}')?,
                 character => f.write_char(character)?,
             }

@@ -1,8 +1,8 @@
-//! Charts as they are drawn: the same bytes every time, and marks where the numbers say.
+//! Tests of drawn charts: stable bytes and correct positions of marks.
 
 use std::num::NonZeroUsize;
 
-use super::from_rows::{Beside, charts};
+use super::from_rows::{Annotations, charts};
 use super::{Chart, Mark, X};
 use crate::row::Row;
 use crate::runner::plan::Selection;
@@ -21,11 +21,11 @@ fn drawn(experiment: &str) -> Vec<Chart> {
     let selection = Selection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
     let rows: Vec<&Row> = run.records.iter().map(|record| &record.row).collect();
-    let beside = Beside { stated: &catalogue().stated, ..Beside::NOTHING };
-    charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &beside)
+    let annotations = Annotations { stated: &catalogue().stated, ..Annotations::NONE };
+    charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &annotations)
 }
 
-/// Set `BLESS` to write the golden anew, and look at it before it is kept.
+/// Compares with a golden file. Set `BLESS` to write it anew, and inspect it before committing.
 fn golden(name: &str, svg: &str) {
     let path = format!("{}/tests/golden/{name}.svg", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("BLESS").is_some() {
@@ -39,7 +39,7 @@ fn golden(name: &str, svg: &str) {
 }
 
 #[test]
-fn figures_are_drawn_as_they_always_were() {
+fn figures_match_their_golden_files() {
     golden("stacked-split-twin", &drawn("queue")[0].to_svg());
     golden("stacked-two-levels", &drawn("ladder")[0].to_svg());
     golden("lines-twin", &drawn("sizes")[0].to_svg());
@@ -47,7 +47,7 @@ fn figures_are_drawn_as_they_always_were() {
 }
 
 #[test]
-fn stacks_stand_beside_each_other_for_each_variant() {
+fn variants_have_stacks_side_by_side() {
     let chart = &drawn("queue")[0];
     assert_eq!(chart.x, X::Names((1..=7).map(|vms| vec![vms.to_string()]).collect()));
     let marks: Vec<_> =
@@ -59,14 +59,16 @@ fn stacks_stand_beside_each_other_for_each_variant() {
 }
 
 #[test]
-fn a_domain_has_one_colour_in_all_figures() {
+fn domain_has_one_colour_in_all_figures() {
     let colour =
         |chart: &Chart| chart.series.iter().find(|series| series.label == "dom0").map(|dom0| dom0.colour);
     let two = [drawn("queue"), drawn("sizes")].concat();
     assert_eq!(two.iter().map(colour).collect::<Vec<_>>(), [Some(2); 3]);
     let catalogue = crate::experiments::catalogue();
-    let all =
-        catalogue.experiments.iter().flat_map(|experiment| charts(experiment, &[], "all", &Beside::NOTHING));
+    let all = catalogue
+        .experiments
+        .iter()
+        .flat_map(|experiment| charts(experiment, &[], "all", &Annotations::NONE));
     for series in all.flat_map(|chart| chart.series) {
         let of = ["guests", "hypervisor", "dom0"].iter().position(|domain| *domain == series.label);
         assert!(of.is_none_or(|of| series.colour == of), "{}", series.label);
@@ -75,7 +77,7 @@ fn a_domain_has_one_colour_in_all_figures() {
 }
 
 #[test]
-fn lines_over_integers_are_true_to_distance() {
+fn lines_over_integers_are_drawn_to_scale() {
     assert_eq!(drawn("sizes")[0].x, X::Numbers(vec![1500.0, 2000.0, 3000.0, 4000.0]));
     assert_eq!(
         drawn("sizes")[1].x,
@@ -84,20 +86,20 @@ fn lines_over_integers_are_true_to_distance() {
 }
 
 #[test]
-fn missing_rows_leave_gaps_and_no_rows_an_empty_plot() {
+fn missing_rows_leave_gaps() {
     let mut chart = drawn("sizes").remove(0);
     chart.series[0].values[1] = None;
     let svg = chart.to_svg();
     let line = svg.lines().filter(|line| line.contains("class=\"line c3\"")).nth(1).unwrap();
     assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 1), "{line}");
     let experiment = catalogue().experiment("ladder").unwrap();
-    for chart in charts(experiment, &[], "none", &Beside::NOTHING) {
+    for chart in charts(experiment, &[], "none", &Annotations::NONE) {
         assert!(!chart.to_svg().contains("NaN"), "{}", chart.to_svg());
     }
 }
 
 #[test]
-fn values_below_zero_and_of_any_size_are_drawn() {
+fn negative_and_extreme_values_are_drawn() {
     let mut chart = drawn("sizes").remove(1);
     chart.series[0].values = vec![Some(-5.0), Some(1e-300), Some(1e300), None];
     let svg = chart.to_svg();
@@ -105,7 +107,7 @@ fn values_below_zero_and_of_any_size_are_drawn() {
 }
 
 #[test]
-fn what_a_paper_states_stands_over_its_part_of_a_stack() {
+fn stated_value_is_drawn_above_its_part_of_a_stack() {
     let chart = &drawn("queue")[0];
     let stated: Vec<_> = chart.stated.iter().map(|it| (it.at, it.value, it.is_calibrated)).collect();
     assert_eq!(stated, [(0, 17.0, true), (6, 957.0, false)]);
@@ -117,9 +119,10 @@ fn what_a_paper_states_stands_over_its_part_of_a_stack() {
     assert!(svg.contains("stated, calibrated on") && svg.contains("stated, predicted"));
 }
 
-/// Several seeds: a value has a bar as long as its interval. The scale has room for it, and it ends at zero.
+/// With several seeds, each value has an error bar of its interval. The scale includes it, and it is cut at
+/// zero.
 #[test]
-fn an_interval_is_drawn_around_the_value_it_belongs_to() {
+fn interval_is_drawn_around_its_value() {
     for (figure, which) in [(0, "a line"), (1, "a bar")] {
         let mut chart = drawn("sizes").remove(figure);
         assert!(!chart.to_svg().contains("class=\"spread\""), "{which}: one seed has none");

@@ -1,17 +1,17 @@
-//! Round numbers along a scale. Left out: dates and logarithms.
+//! Computes round tick values of a linear scale.
 
-/// A scale from its first to its last tick.
+/// Scale from its first to its last tick.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ticks {
     pub(super) step: f64,
-    /// The first tick is this many steps from zero.
+    /// Index of the first tick, in steps from zero.
     first: i64,
-    /// The last one.
+    /// Index of the last tick, in steps from zero.
     last: i64,
 }
 
 impl Ticks {
-    /// About `wanted` intervals that hold all values, and zero.
+    /// Creates a scale of about `wanted` intervals that includes all values and zero.
     pub(super) fn cover(values: impl Iterator<Item = f64> + Clone, wanted: usize) -> Self {
         let low = values.clone().fold(0.0, f64::min);
         let high = values.fold(0.0, f64::max);
@@ -21,7 +21,7 @@ impl Ticks {
         Self { step, first: (low / step).floor() as i64, last: (high / step).ceil() as i64 }
     }
 
-    /// As many intervals as another scale has, so that their lines coincide.
+    /// Creates a scale with as many intervals as `other`, so that their grid lines coincide.
     pub(super) fn cover_in(values: impl Iterator<Item = f64> + Clone, other: &Self) -> Self {
         if other.first != 0 || values.clone().any(|value| value < 0.0) {
             return Self::cover(values, other.intervals());
@@ -35,28 +35,28 @@ impl Ticks {
         usize::try_from(self.last - self.first).unwrap_or(1)
     }
 
-    /// The values of all ticks, from the lowest.
+    /// Returns the values of all ticks, lowest first.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
         let step = self.step;
         (self.first..=self.last).map(move |at| at as f64 * step)
     }
 
-    /// How far up a value is, from 0 at the first tick to 1 at the last.
+    /// Returns the relative height of a value, from 0 at the first tick to 1 at the last.
     pub(super) fn place(&self, value: f64) -> f64 {
         (value / self.step - self.first as f64) / (self.last - self.first) as f64
     }
 
-    /// A tick's value, with as many decimals as the step has.
+    /// Returns a tick's label, with as many decimals as the step has.
     pub(super) fn label(&self, value: f64) -> String {
         let decimals = (0..9).find(|&decimals| is_whole(self.step * power(decimals))).unwrap_or(9);
         grouped(&format!("{value:.decimals$}"))
     }
 }
 
-/// 1, 2, 2.5 or 5 times a power of ten, not less than the value.
+/// Returns the least of 1, 2, 2.5 and 5 times a power of ten that is not below the value.
 fn round_up(value: f64) -> f64 {
     let (mut scale, mut digits) = (1.0, value);
-    // A few hundred rounds at most, as far as the exponent of a finite number goes.
+    // At most a few hundred rounds, the exponent range of finite numbers.
     while digits >= 10.0 {
         (scale, digits) = (scale * 10.0, value / (scale * 10.0));
     }
@@ -75,7 +75,7 @@ fn is_whole(value: f64) -> bool {
     (value - value.round()).abs() < 1e-6
 }
 
-/// Thin spaces between thousands, and a true minus sign.
+/// Formats a number with thin spaces between thousands and a minus sign (U+2212).
 pub(super) fn grouped(number: &str) -> String {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("\u{2212}", rest));
     let (whole, fraction) = number.split_once('.').map_or((number, None), |(a, b)| (a, Some(b)));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_begin_at_zero() {
+    fn ticks_are_round_and_include_zero() {
         assert_eq!(labels(&[957.1, 955.0], 5), ["0", "200", "400", "600", "800", "1000"]);
         assert_eq!(labels(&[9.57], 5), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(labels(&[0.0112], 5), ["0.0000", "0.0025", "0.0050", "0.0075", "0.0100", "0.0125"]);
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn no_values_and_zeros_still_make_a_scale() {
+    fn scale_without_values_is_valid() {
         assert_eq!(labels(&[], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[0.0], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[-3.0], 2).len(), 3);
     }
 
     #[test]
-    fn a_second_scale_has_the_lines_of_the_first() {
+    fn second_scale_shares_the_grid_of_the_first() {
         let left = Ticks::cover([957.1].into_iter(), 5);
         let right = Ticks::cover_in([227.0].into_iter(), &left);
         assert_eq!(right.values().collect::<Vec<_>>(), [0.0, 50.0, 100.0, 150.0, 200.0, 250.0]);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_told_apart() {
+    fn thousands_are_separated() {
         assert_eq!(grouped("1234"), "1234");
         assert_eq!(grouped("-12345.5"), "\u{2212}12\u{2009}345.5");
     }

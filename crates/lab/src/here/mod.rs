@@ -1,12 +1,12 @@
-//! The machine at hand: a cost table of what was measured on it, the rest as on a current machine, and what that
-//! table predicts of SR-IOV and of paravirtualized I/O.
+//! This machine: a cost table with the constants measured on it and the modern table's others, and its
+//! predictions of SR-IOV and paravirtualized I/O.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `rules` | which constant each measurement is |
-//! | `predict` | the set-ups that are compared, and what they hang on |
+//! | `rules` | constants computed from measurements |
+//! | `predict` | compared set-ups and their sensitivities |
 //!
-//! Left out: measuring, which takes a clock; whoever calls brings the readings.
+//! Measuring needs a clock, so the caller provides the readings.
 
 mod predict;
 mod rules;
@@ -21,13 +21,13 @@ use crate::calibrate::sensitivity::Constants;
 use crate::catalogue::Parameter;
 use crate::runner::plan::Assignment;
 
-/// A measured number, by name: nanoseconds, nanoseconds for 1,000 bytes, or a second.
+/// Measured value by name: nanoseconds, nanoseconds per 1,000 bytes, or events per second.
 pub type Reading<'a> = (&'a str, f64);
 
-/// The table that measured constants are put into.
+/// Cost table that supplies the constants not measured.
 const BASE: &str = "modern";
 
-/// The table of the machine at hand.
+/// Creates the cost table of this machine.
 #[must_use]
 pub fn table(readings: &[Reading]) -> CostTable {
     let mut table = CostTable::modern();
@@ -35,7 +35,7 @@ pub fn table(readings: &[Reading]) -> CostTable {
     table
 }
 
-/// The settings that give a run these constants: what was measured, in a table of the rest.
+/// Returns the settings for runs with this table: the base table and every measured constant.
 #[must_use]
 pub fn settings(table: &CostTable) -> Vec<Assignment> {
     let measured = table.iter().filter(|row| row.kind == Kind::Measured);
@@ -43,7 +43,7 @@ pub fn settings(table: &CostTable) -> Vec<Assignment> {
     std::iter::once(Assignment::from(("table", BASE))).chain(constants).collect()
 }
 
-/// The constants, for people.
+/// Returns the constants for display, marking those measured on this machine.
 #[must_use]
 pub fn parameters(table: &CostTable) -> Vec<Parameter> {
     let of = |row: &hypervisor::cost::Row| if row.kind == Kind::Measured { "this machine" } else { BASE };

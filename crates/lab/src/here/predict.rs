@@ -1,5 +1,5 @@
-//! SR-IOV and split drivers side by side on a table: ten guests on ten ports, and what each number hangs on.
-//! Left out: more guests; those are the figures', with the same settings.
+//! Predicts SR-IOV and split drivers with a cost table: ten guests on ten ports, with the sensitivity of each
+//! number. The figures with the same settings have other numbers of guests.
 
 use std::num::NonZeroUsize;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::constants;
 use crate::calibrate::sensitivity::sensitivity;
-use crate::calibrate::target::{At, Formula, Target, reported};
+use crate::calibrate::target::{Formula, PointRef, Target, reported};
 use crate::catalogue::{Dependence, Effect};
 use crate::experiments;
 use crate::runner::LabError;
@@ -16,11 +16,13 @@ use crate::runner::LabError;
 const THROUGHPUT: Formula = Formula::Metric("throughput_gbps", 1.0);
 const CPU: Formula = Formula::Metric("cpu_total_pct", 1.0);
 
-const SR_IOV: &[At] = &[At { experiment: "fig14", axes: &[("vms", "10")] }];
-const ONE_THREAD: &[At] = &[At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] }];
-const THREADS: &[At] = &[At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
+const SR_IOV: &[PointRef] = &[PointRef { experiment: "fig14", axes: &[("vms", "10")] }];
+const ONE_THREAD: &[PointRef] =
+    &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] }];
+const THREADS: &[PointRef] =
+    &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
 
-/// Throughput and processor use of each set-up in turn.
+/// Throughput and processor use of each set-up.
 static COMPARED: [[Target; 2]; 3] = [
     [reported("SR-IOV", SR_IOV, THROUGHPUT), reported("SR-IOV", SR_IOV, CPU)],
     [
@@ -30,29 +32,29 @@ static COMPARED: [[Target; 2]; 3] = [
     [reported("PV, 8 backend threads", THREADS, THROUGHPUT), reported("PV, 8 backend threads", THREADS, CPU)],
 ];
 
-/// What is to be expected of one set-up.
+/// Predicted performance of a set-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// The set-up, of ten guests on ten ports.
+    /// Set-up, of ten guests on ten ports.
     pub what: String,
-    /// The experiment and point that it is.
+    /// Experiment and point.
     pub point: String,
-    /// Payload that programs read.
+    /// Payload read by programs.
     pub throughput_gbps: f64,
-    /// All domains, in percent of a thread.
+    /// Processor use of all domains, in percent of a thread.
     pub cpu_total_pct: f64,
-    /// The latter for each gigabit of the former.
+    /// Processor use per gigabit of throughput.
     pub cpu_pct_per_gbps: f64,
-    /// What constants do to the throughput, the greatest effect first.
+    /// Effects of constants on the throughput, the largest first.
     pub throughput_hangs_on: Vec<Effect>,
-    /// What constants do to the processor use.
+    /// Effects of constants on the processor use, the largest first.
     pub cpu_hangs_on: Vec<Effect>,
 }
 
-/// Runs the set-ups of those experiments that there are; `tell` hears how far it is.
+/// Runs the set-ups whose experiments exist. `tell` is called with progress messages.
 ///
 /// # Errors
-/// A point cannot be run.
+/// [`LabError`] if a point cannot be run.
 pub fn predict(
     table: &CostTable,
     jobs: NonZeroUsize,

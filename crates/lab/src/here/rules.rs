@@ -1,11 +1,11 @@
-//! Which constant each measurement is. Left out: constants that no measurement from user space comes near, such as
-//! those of a guest's network stack.
+//! Rules that compute constants from measurements. Constants that cannot be measured from user space, such as
+//! those of a guest's network stack, have none.
 
 use hypervisor::cost::{Cost, CostTable};
 
 use super::Reading;
 
-/// A constant: a reading less others, in cycles of the measured clock.
+/// Rule for a constant: a reading minus others, in cycles of the measured clock.
 struct Rule {
     cost: Cost,
     is: &'static str,
@@ -27,17 +27,17 @@ const RULES: &[Rule] = &[
         Cost::ContextSwitch,
         "switch",
         &["eventfd_write", "eventfd_read"],
-        "an eventfd from thread to thread on one processor, waking included, less the write and the read",
+        "an eventfd between threads on one processor, including the wake-up, less the write and the read",
     ),
-    rule(Cost::TxSyscall, "eventfd_write", &[], "a system call that looks a descriptor up: an eventfd write"),
+    rule(Cost::TxSyscall, "eventfd_write", &[], "a system call that looks up a descriptor: an eventfd write"),
     rule(
         Cost::EventBlocked,
         "wake_call",
         &["eventfd_write"],
-        "an eventfd write that wakes a thread elsewhere, less one that nobody waits for",
+        "an eventfd write that wakes a thread on another processor, less one without a waiting thread",
     ),
     rule(Cost::ExitOther, "exit_cpuid", &[], "KVM: cpuid"),
-    rule(Cost::HypercallHvm, "exit_hypercall", &[], "KVM: a hypercall that there is not"),
+    rule(Cost::HypercallHvm, "exit_hypercall", &[], "KVM: a nonexistent hypercall"),
     rule(Cost::ExitMsixMmio, "exit_mmio_kernel", &[], "KVM: a write to a device in the kernel"),
     rule(Cost::ExitOtherMmio, "exit_mmio_kernel", &[], "KVM: a write to a device in the kernel"),
     rule(
@@ -48,7 +48,8 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// Puts what was measured into the table. What was not, or comes out as nothing, stays as it is.
+/// Applies readings to a table. Constants without a reading, or with a result of zero or less, stay
+/// unchanged.
 pub(super) fn apply(table: &mut CostTable, readings: &[Reading]) {
     let reading = |name: &str| readings.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     if let Some(hertz) = reading(CLOCK) {
@@ -63,7 +64,7 @@ pub(super) fn apply(table: &mut CostTable, readings: &[Reading]) {
     }
 }
 
-/// A value that cannot be meant is none.
+/// Sets a constant, unless the value is below half a cycle and so cannot be right.
 fn measure(table: &mut CostTable, cost: Cost, value: f64, source: &'static str) {
     if value >= 0.5 {
         let _ = table.measure(cost, value.round() as u64, source);

@@ -1,4 +1,4 @@
-//! Readings become constants, and constants settings. Left out: readings of a machine.
+//! Tests of the conversion from readings to constants and settings.
 
 use std::num::NonZeroUsize;
 
@@ -19,7 +19,7 @@ const READINGS: &[(&str, f64)] = &[
 ];
 
 #[test]
-fn readings_are_cycles_of_the_measured_clock_and_the_rest_is_as_it_was() {
+fn readings_become_cycles_of_the_measured_clock() {
     let table = table(READINGS);
     assert_eq!(table[Cost::ClockHertz], 2_000_000_000);
     assert_eq!(table[Cost::ContextSwitch], 2_000, "1,250 ns less 150 and 100");
@@ -34,13 +34,13 @@ fn readings_are_cycles_of_the_measured_clock_and_the_rest_is_as_it_was() {
 }
 
 #[test]
-fn what_comes_out_as_nothing_is_no_measurement() {
+fn negative_difference_of_readings_is_ignored() {
     let backwards = table(&[("switch", 100.0), ("eventfd_write", 150.0), ("eventfd_read", 100.0)]);
     assert_eq!(backwards.row(Cost::ContextSwitch), CostTable::modern().row(Cost::ContextSwitch));
 }
 
 #[test]
-fn settings_hold_what_was_measured() {
+fn settings_contain_the_measured_constants() {
     let table = table(READINGS);
     let texts: Vec<_> = settings(&table).iter().map(|it| format!("{}={}", it.key, it.value)).collect();
     assert_eq!(texts[..2], ["table=modern", "cost.clock_hertz=2000000000"]);
@@ -49,9 +49,9 @@ fn settings_hold_what_was_measured() {
     assert_eq!(measured.count(), texts.len() - 1);
 }
 
-/// The clock alone: a machine twice as fast is half as busy.
+/// Only the clock differs: a machine twice as fast is half as busy.
 #[test]
-fn a_faster_clock_is_less_busy() {
+fn faster_clock_lowers_processor_use() {
     let busy = |hertz| {
         let mut set = settings(&table(&[("clock", hertz)]));
         set.extend([("vms", 10), ("measure_ms", 20), ("warm_up_ms", 5)].map(Assignment::from));

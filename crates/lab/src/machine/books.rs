@@ -1,40 +1,40 @@
-//! What parts of a system owe: equations that must hold whenever one looks. A run that leaves one open is no
-//! measurement. Left out: cycles, which the processors' own accounts are about.
+//! Conservation checks: equations over counters of a system that must hold at any time. A run that violates
+//! one has no valid results. Cycles are checked by the processors' own accounts.
 
 use thiserror::Error;
 
-/// Two counts that must be the same are not: a defect of the model.
+/// Two counts that must be equal differ: a defect of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{what}: {owed} owed, {found} found")]
+#[error("{what}: expected {owed}, found {found}")]
 pub struct Unbalanced {
-    /// What is counted.
+    /// Counted quantity.
     pub what: String,
-    /// What there must be.
+    /// Expected count.
     pub owed: u64,
-    /// What there is.
+    /// Actual count.
     pub found: u64,
 }
 
-/// Equations, the first of which that does not hold is remembered.
+/// Checked equations; the first violated one is recorded.
 #[derive(Debug, Default)]
 pub struct Books {
     open: Option<Unbalanced>,
 }
 
 impl Books {
-    /// So much is owed, and so much was found.
+    /// Checks that `found` equals `owed`.
     pub fn balance(&mut self, what: &str, owed: u64, found: u64) {
         if owed != found {
             self.open.get_or_insert_with(|| Unbalanced { what: what.to_owned(), owed, found });
         }
     }
 
-    /// It must never have happened.
+    /// Checks that an event never happened.
     pub fn never(&mut self, what: &str, times: u64) {
         self.balance(what, 0, times);
     }
 
-    /// Whether all equations hold.
+    /// Returns the first violated equation as an error.
     pub(crate) fn close(self) -> Result<(), Unbalanced> {
         self.open.map_or(Ok(()), Err)
     }
@@ -45,11 +45,11 @@ mod tests {
     use super::Books;
 
     #[test]
-    fn the_first_equation_that_is_open_is_named() {
+    fn first_violated_equation_is_reported() {
         let mut books = Books::default();
         books.balance("frames", 3, 3);
         books.balance("pages", 2, 1);
         books.never("interrupts lost", 1);
-        assert_eq!(books.close().unwrap_err().to_string(), "pages: 2 owed, 1 found");
+        assert_eq!(books.close().unwrap_err().to_string(), "pages: expected 2, found 1");
     }
 }

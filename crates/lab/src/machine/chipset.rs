@@ -1,9 +1,9 @@
-//! What lies between functions, guests and the machine: memory, the IOMMU that says which of it a function reaches, the
-//! remapping of interrupts, and event channels. Left out: what walking its tables costs.
+//! The chipset between functions, guests and the machine: memory, the IOMMU before it, interrupt remapping,
+//! and event channels. Table walks are not charged.
 //!
-//! Xen 3.4 has one interrupt table for all processors: 191 vectors. Sixty VFs take 180 of them, and the PFs of ten
-//! ports, their service domain's disk and its console do not fit the rest; so every processor has a table of its
-//! own here, as in Xen 4.
+//! Xen 3.4 has one interrupt table for all processors: 191 vectors. Sixty VFs take 180 of them, which leaves
+//! too few for the PFs of ten ports, the service domain's disk and its console. Therefore every processor has
+//! its own table here, as in Xen 4.
 
 use super::invariant::Broken;
 use super::memory::{GUEST_MEMORY, Region};
@@ -18,40 +18,40 @@ use pcie::{Iova, Rid};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Sets and ways of the IOTLB. Its size is not published; nothing that is measured hangs on it or on the size of
-/// pages (2 MiB here, where Xen 3.4 has 4 KiB), since neither a hit nor a walk is charged to anybody.
+/// Sets and ways of the IOTLB. Its real size is not published. No result depends on it or on the page size
+/// (2 MiB here, 4 KiB in Xen 3.4), since neither hits nor walks are charged.
 const IOTLB: (usize, usize) = (64, 4);
 
-/// A function as it is assigned.
+/// Assigned function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Assigned {
-    /// Where it is on the host's bus.
+    /// Routing id on the host's bus.
     pub(crate) rid: Rid,
-    /// The memory of the guest that has it.
+    /// Memory of the guest that owns the function.
     pub(crate) region: Region,
 }
 
-/// A memory request went nowhere.
-pub(crate) struct Refused;
+/// A memory request was blocked.
+pub(crate) struct DmaBlocked;
 
-/// Memory and IOMMU of the machine.
+/// Memory, IOMMU and interrupts of the machine.
 #[derive(Debug)]
 pub(crate) struct Chipset {
     pub(crate) memory: HostMemory,
     pub(crate) iommu: Iommu,
-    /// Requests that the IOMMU let through to memory that is not the function's guest's.
+    /// Requests that the IOMMU allowed outside the guest's memory.
     pub(crate) escaped: u64,
     pub(crate) remapper: Remapper,
-    /// The event channels of all domains that have any.
+    /// Event channels of all domains.
     pub(crate) channels: Channels,
-    /// The domain that each physical vector came for first.
-    came_for: BTreeMap<PhysicalVector, DomainId>,
-    /// The first rule that was broken.
+    /// First domain that received each physical vector.
+    first_owners: BTreeMap<PhysicalVector, DomainId>,
+    /// First violated invariant.
     pub(crate) broken: Option<Broken>,
 }
 
 impl Chipset {
-    /// Memory for so many guests and ports of the service domain, and no function that reaches it.
+    /// Creates memory for `guests` guests and the service domain's ports, and an IOMMU without functions.
     pub(crate) fn new(guests: usize, ports: u8, cpus: u16) -> Self {
         Self {
             memory: HostMemory::new((guests + usize::from(ports)) * GUEST_MEMORY as usize),
@@ -59,14 +59,14 @@ impl Chipset {
             escaped: 0,
             channels: Channels::new(),
             remapper: Remapper::new(VectorSpace::per_cpu(cpus)),
-            came_for: BTreeMap::new(),
+            first_owners: BTreeMap::new(),
             broken: None,
         }
     }
 
-    /// Gives a function to a domain: it reaches this part of the domain's memory, and parts of other functions that the
-    /// domain has, at the addresses that the domain knows, and
-    /// what its first `vectors` vectors send leads to physical vectors that are the domain's alone. Answers those messages.
+    /// Assigns a function to a domain. The function reaches `part` of the domain's memory and the parts of
+    /// the domain's other functions, at the domain's addresses. Messages of its first `vectors` vectors are
+    /// remapped to physical vectors of the domain. Returns these messages.
     pub(crate) fn assign(
         &mut self,
         assigned: Assigned,
@@ -88,59 +88,64 @@ impl Chipset {
         (0..vectors).map(&mut program).collect()
     }
 
-    /// A message of a function arrives: whose physical vector it leads to. A blocked one is counted.
-    pub(crate) fn arrive(&mut self, rid: Rid, message: Message) -> Option<Interrupt> {
-        let interrupt = self.remapper.arrive(rid, message).ok()?;
-        let first = *self.came_for.entry(interrupt.vector).or_insert(interrupt.owner.domain);
+    /// Delivers a function's message. Returns the interrupt with its owner; a blocked one is counted.
+    pub(crate) fn deliver_message(&mut self, rid: Rid, message: Message) -> Option<Interrupt> {
+        let interrupt = self.remapper.deliver(rid, message).ok()?;
+        let first = *self.first_owners.entry(interrupt.vector).or_insert(interrupt.owner.domain);
         if first != interrupt.owner.domain {
             self.broken.get_or_insert(Broken::SharedVector(interrupt.vector));
         }
         Some(interrupt)
     }
 
-    /// A function reads memory.
+    /// Reads memory for a function.
     pub(crate) fn dma_read(
         &mut self,
         function: Assigned,
         iova: Iova,
         into: &mut [u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), DmaBlocked> {
         let (mut at, mut rest) = (iova, into);
         while !rest.is_empty() {
             let (host, room) = self.translate(function, at, rest.len(), Access::Read)?;
             let (part, later) = rest.split_at_mut(room);
-            self.memory.read(host, part).map_err(|_| Refused)?;
+            self.memory.read(host, part).map_err(|_| DmaBlocked)?;
             (at, rest) = (at.wrapping_add(room as u64), later);
         }
         Ok(())
     }
 
-    /// A function writes memory.
-    pub(crate) fn dma_write(&mut self, function: Assigned, iova: Iova, from: &[u8]) -> Result<(), Refused> {
+    /// Writes memory for a function.
+    pub(crate) fn dma_write(
+        &mut self,
+        function: Assigned,
+        iova: Iova,
+        from: &[u8],
+    ) -> Result<(), DmaBlocked> {
         let (mut at, mut rest) = (iova, from);
         while !rest.is_empty() {
             let (host, room) = self.translate(function, at, rest.len(), Access::Write)?;
             let (part, later) = rest.split_at(room);
-            self.memory.write(host, part).map_err(|_| Refused)?;
+            self.memory.write(host, part).map_err(|_| DmaBlocked)?;
             (at, rest) = (at.wrapping_add(room as u64), later);
         }
         Ok(())
     }
 
-    /// Where a request goes, and how many of its bytes go there. That this is the guest's own is looked at
-    /// once more, without the tables.
+    /// Translates a request. Returns the host address and the bytes up to the end of the page. Checks without
+    /// the tables that the result is the guest's own memory.
     fn translate(
         &mut self,
         function: Assigned,
         iova: Iova,
         length: usize,
         access: Access,
-    ) -> Result<(u64, usize), Refused> {
-        let found = self.iommu.translate(function.rid, iova, access).map_err(|_| Refused)?;
+    ) -> Result<(u64, usize), DmaBlocked> {
+        let found = self.iommu.translate(function.rid, iova, access).map_err(|_| DmaBlocked)?;
         let room = found.room.min(length as u64) as usize;
         if !function.region.holds(found.address, room) {
             self.escaped += 1;
-            return Err(Refused);
+            return Err(DmaBlocked);
         }
         Ok((found.address, room))
     }

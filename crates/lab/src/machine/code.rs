@@ -1,31 +1,30 @@
-//! The few instructions of a guest's kernel that a hypervisor may have to look at: those that write registers of
-//! the APIC's page. They lie in the guest's memory, as Linux 2.6 for 64 bits compiles them, behind page tables.
-//! Left out: all other code, which no exit is about.
+//! Guest code that a hypervisor may have to emulate: instructions that write registers of the APIC page, as
+//! 64-bit Linux 2.6 compiles them, in guest memory behind page tables.
 
 use super::invariant::Broken;
 use super::memory::Region;
-use hypervisor::decode::apic_access::{ApicAccess, Effect, Guest, Policy, apic_access};
+use hypervisor::decode::apic_access::{ApicAccess, ApicEffect, EoiPolicy, GuestContext, apic_access};
 use hypervisor::decode::cpu::RAX;
 use hypervisor::decode::paging::{NO_EXECUTE, PageSize, WRITE};
 use hypervisor::decode::{Cpu, GuestMemory, GuestTables};
-use hypervisor::lapic::{Lapic, Write, registers};
+use hypervisor::lapic::{Lapic, WriteEffect, registers};
 use hypervisor::memory::HostMemory;
 use sim::Instant;
 
-/// Where the kernel's text is mapped, with a page of 2 MiB, to physical address 0.
+/// Virtual address of the kernel text, mapped with a 2 MiB page to physical address 0.
 const TEXT: u64 = 0xffff_ffff_8000_0000;
-/// Where the APIC's page is mapped: the fixed map of Linux 2.6.
+/// Virtual address of the APIC page: the fixed map of Linux 2.6.
 const APIC: u64 = 0xffff_ffff_ff5f_c000;
-/// The APIC's page, physical.
+/// Physical address of the APIC page.
 const APIC_PAGE: u64 = 0xfee0_0000;
-/// Physical places: the instructions, and the first page of page tables.
+/// Physical addresses of the instructions and of the first page table.
 const CODE_AT: u64 = 0x1000;
 const TABLES_AT: u64 = 0x2000;
 
-/// An instruction of the guest's that writes a register of its APIC.
+/// Guest instruction that writes an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Store {
-    /// Where, after the first.
+    /// Offset from the first instruction.
     at: u64,
     bytes: &'static [u8],
     pub(crate) register: u16,
@@ -38,7 +37,7 @@ pub(crate) const END: Store =
 pub(crate) const START_TIMER: Store =
     Store { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
 
-/// A guest's processor as far as those instructions go.
+/// Processor state of a guest for these instructions.
 #[derive(Debug)]
 pub(crate) struct Code {
     cpu: Cpu,
@@ -46,7 +45,7 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Puts code and page tables into a guest's memory. `None` if there is no room for them.
+    /// Writes code and page tables into a guest's memory. Returns `None` if there is no room.
     pub(crate) fn load(memory: &mut HostMemory, region: Region) -> Option<Self> {
         let mut view = View { memory, region };
         let mut tables = GuestTables::new(TABLES_AT);
@@ -56,33 +55,32 @@ impl Code {
         mapped.then(|| Self { cpu: Cpu { cr3: tables.cr3(), ..Cpu::default() }, region })
     }
 
-    /// The guest comes to that instruction, and its processor exits: the hypervisor does what it has to by the
-    /// policy for ends of interrupt.
+    /// Executes an instruction that exits, handled by the policy for ends of interrupt.
     pub(crate) fn exit(
         &mut self,
         store: Store,
         value: u32,
-        policy: Policy,
+        policy: EoiPolicy,
         (lapic, memory): (&mut Lapic, &mut HostMemory),
         now: Instant,
-    ) -> Result<Write, Broken> {
+    ) -> Result<WriteEffect, Broken> {
         let rip = TEXT + CODE_AT + store.at;
         self.cpu.rip = rip;
         self.cpu.registers[RAX] = value.into();
         let exit = ApicAccess::new(u64::from(store.register) | LINEAR_WRITE, store.bytes.len() as u8);
         let view = &mut View { memory, region: self.region };
-        let guest = Guest { memory: view, lapic, apic_page: APIC_PAGE, now };
+        let guest = GuestContext { memory: view, lapic, apic_page: APIC_PAGE, now };
         match apic_access(policy, exit, &mut self.cpu, guest).result {
-            Ok(Effect::Write(write)) if self.cpu.rip == rip + store.bytes.len() as u64 => Ok(write),
+            Ok(ApicEffect::Write(write)) if self.cpu.rip == rip + store.bytes.len() as u64 => Ok(write),
             _ => Err(Broken::Instruction(store.register)),
         }
     }
 }
 
-/// Exit qualification: an instruction writes.
+/// Exit qualification of a linear write.
 const LINEAR_WRITE: u64 = 1 << 12;
 
-/// The host's memory as its guest numbers it.
+/// Host memory in guest-physical addresses.
 #[derive(Debug)]
 struct View<'a> {
     memory: &'a mut HostMemory,
@@ -103,10 +101,10 @@ impl GuestMemory for View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Broken, CODE_AT, Code, END, HostMemory, Policy, START_TIMER};
+    use super::{Broken, CODE_AT, Code, END, EoiPolicy, HostMemory, START_TIMER};
     use crate::machine::memory::{GUEST_MEMORY, Region};
     use hypervisor::lapic::registers::{SVR, TMICT};
-    use hypervisor::lapic::{Lapic, Write};
+    use hypervisor::lapic::{Lapic, WriteEffect};
     use sim::{Instant, Span};
 
     fn guest() -> (HostMemory, Code, Lapic) {
@@ -118,32 +116,35 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_ends_the_interrupt_that_is_in_service() {
+    fn every_policy_ends_the_interrupt_in_service() {
         let (mut memory, mut code, mut lapic) = guest();
-        for policy in [Policy::Emulate, Policy::FastChecked, Policy::Fast] {
+        for policy in [EoiPolicy::Emulate, EoiPolicy::FastChecked, EoiPolicy::Fast] {
             lapic.accept(0x41);
             lapic.inject();
             let ended = code.exit(END, 0, policy, (&mut lapic, &mut memory), Instant::ZERO);
-            assert!(matches!(ended, Ok(Write::Eoi(eoi)) if eoi.ended == Some(0x41)), "{policy:?}: {ended:?}");
+            assert!(
+                matches!(ended, Ok(WriteEffect::Eoi(eoi)) if eoi.ended == Some(0x41)),
+                "{policy:?}: {ended:?}"
+            );
         }
     }
 
     #[test]
-    fn the_timers_count_is_what_the_guest_has_in_its_register() {
+    fn timer_count_is_the_value_of_the_guests_register() {
         let (mut memory, mut code, mut lapic) = guest();
-        let set = code.exit(START_TIMER, 6_250, Policy::Fast, (&mut lapic, &mut memory), Instant::ZERO);
-        assert_eq!(set, Ok(Write::Timer));
+        let set = code.exit(START_TIMER, 6_250, EoiPolicy::Fast, (&mut lapic, &mut memory), Instant::ZERO);
+        assert_eq!(set, Ok(WriteEffect::Timer));
         assert_eq!(lapic.read(Instant::ZERO, TMICT), 6_250);
     }
 
-    /// Who believes the exit does not see it; who fetches does.
+    /// A policy that trusts the exit does not notice; one that fetches the instruction does.
     #[test]
-    fn code_that_is_gone_is_noticed_by_whoever_fetches_it() {
+    fn overwritten_code_is_detected_by_fetching_policies() {
         let (mut memory, mut code, mut lapic) = guest();
         memory.write(GUEST_MEMORY + CODE_AT, &[0x0f, 0x0b]).unwrap();
         let mut exit = |policy| code.exit(END, 0, policy, (&mut lapic, &mut memory), Instant::ZERO);
-        assert_eq!(exit(Policy::Emulate), Err(Broken::Instruction(0xb0)));
-        assert_eq!(exit(Policy::FastChecked), Err(Broken::Instruction(0xb0)));
-        assert!(exit(Policy::Fast).is_ok());
+        assert_eq!(exit(EoiPolicy::Emulate), Err(Broken::Instruction(0xb0)));
+        assert_eq!(exit(EoiPolicy::FastChecked), Err(Broken::Instruction(0xb0)));
+        assert!(exit(EoiPolicy::Fast).is_ok());
     }
 }

@@ -1,77 +1,78 @@
-//! How interrupts reach a guest's kernel, its timer's among them: a local APIC, or event channels.
+//! Interrupt controllers of guests, including the timer: a local APIC, or event channels.
 //!
-//! A guest on hardware virtualization that has a front end hears of its events through the interrupt of a platform
-//! device: a vector of its APIC, which its kernel ends as any other, and whose handler looks for pending events.
+//! A hardware-virtualized guest with a front end gets its events through the interrupt of a platform device:
+//! a vector of its APIC, which its kernel ends like any other and whose handler takes pending events.
 //!
-//! Left out: what an exit or a hypercall costs.
+//! Exits and hypercalls are charged by the caller.
 
 use super::code::{Code, END, START_TIMER, Store};
 use super::invariant::Broken;
 use super::vectors::{DEVICE_VECTOR, TIMER_VECTOR};
 use guest::{Interrupt, Tick};
-use hypervisor::decode::apic_access::Policy;
+use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::evtchn::{Binding, Channels};
 use hypervisor::lapic::registers::{LVT_TIMER, MSR_BASE, SVR, TDCR, TMICT};
-use hypervisor::lapic::{Eoi, Lapic, Write};
+use hypervisor::lapic::{Eoi, Lapic, WriteEffect};
 use hypervisor::memory::HostMemory;
 use sim::{Instant, Span};
 
-/// The timer's number among the hypervisor's virtual interrupts.
+/// Number of the timer's virtual interrupt.
 const VIRQ_TIMER: u8 = 0;
 
-/// The APIC's timer counts a bus of 100 MHz (Xen's virtual one; a Nehalem's own has 133), divided by 16 as Linux
-/// has it.
+/// Clock of the APIC timer: a bus of 100 MHz (Xen's virtual one; a real Nehalem has 133), divided by 16 as in
+/// Linux.
 const BUS_TICK: Span = Span::from_nanos(10);
 const DIVIDE_BY_16: u32 = 3;
 const COUNT: Span = BUS_TICK.times(16);
-/// The enabling value of the spurious-interrupt register, and the timer's mode bit for repeating.
+/// Value of the spurious-interrupt register that enables the APIC, and the periodic bit of the timer's LVT
+/// entry.
 const ENABLE: u32 = 0x1ff;
 const PERIODIC: u32 = 1 << 17;
 
-/// A local APIC, virtual or not, and the code of its guest's that writes to it.
+/// Local APIC, virtual or not, with the guest code that writes to it.
 #[derive(Debug)]
 pub(crate) struct Apic {
     pub(crate) lapic: Lapic,
     code: Code,
-    /// Whose event channels the platform device's interrupt is about, if there is such a device.
+    /// Domain of the event channels behind the platform device, if there is one.
     platform: Option<DomainId>,
 }
 
-/// The timer of a paravirtualized guest, as the hypervisor keeps it.
+/// Timer of a paravirtualized guest, kept by the hypervisor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SoftTimer {
     due: Option<Instant>,
     period: Option<Span>,
 }
 
-/// How interrupts reach a guest.
+/// Interrupt controller of a guest.
 #[derive(Debug)]
 pub(crate) enum Controller {
-    /// A local APIC, virtual or not.
+    /// Local APIC, virtual or not.
     Apic(Box<Apic>),
-    /// Event channels: a port for each interrupt of the device, and the timer's.
+    /// Event channels: a port for the timer and for each interrupt of the device.
     Events {
         domain: DomainId,
-        /// Of the timer, then of the device's vectors.
+        /// Ports of the timer, then of the device's vectors.
         ports: Vec<u16>,
         timer: SoftTimer,
     },
 }
 
-/// The way of a write to the APIC.
+/// Path of a write to the APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// The processor's own doing: a bare machine, or APIC virtualization.
+pub(crate) enum ApicWritePath {
+    /// No exit: a bare machine, or APIC virtualization.
     Direct,
-    /// A model-specific register.
+    /// Model-specific register.
     Msr,
-    /// An exit for an access to its page, handled by this policy.
-    Exit(Policy),
+    /// APIC-access exit, handled by this policy.
+    Exit(EoiPolicy),
 }
 
 impl Controller {
-    /// A guest's with a VF, after its kernel has set it up.
+    /// Creates the controller of a guest with a VF, as its kernel has set it up.
     pub(crate) fn direct(
         kind: DomainKind,
         domain: DomainId,
@@ -89,7 +90,7 @@ impl Controller {
         Self::Events { domain, ports, timer: SoftTimer::default() }
     }
 
-    /// A guest's with a front end whose event channel is there.
+    /// Creates the controller of a guest with a front end and its event channel.
     pub(crate) fn split(
         kind: DomainKind,
         (domain, event): (DomainId, u16),
@@ -130,7 +131,7 @@ impl Controller {
         }
     }
 
-    /// The device's interrupt of that vector is requested.
+    /// Requests the device's interrupt of a vector.
     pub(crate) fn request(&mut self, vector: u8, channels: &mut Channels) {
         match self {
             Self::Apic(apic) => {
@@ -140,8 +141,8 @@ impl Controller {
         }
     }
 
-    /// The back end has sent the guest an event. That is all, unless its processor must be told of it by the
-    /// interrupt of a platform device.
+    /// Records that the back end sent an event. Event channels need nothing more; an APIC gets the platform
+    /// device's interrupt.
     pub(crate) fn event(&mut self) {
         if let Self::Apic(apic) = self {
             apic.lapic.accept(DEVICE_VECTOR);
@@ -152,12 +153,12 @@ impl Controller {
         if let Self::Events { domain, ports, .. } = self
             && let Some(port) = ports.get(index)
         {
-            // The port was bound when the guest was made.
+            // The port exists: it was bound when the guest was created.
             let _ = channels.raise(*domain, *port);
         }
     }
 
-    /// When the timer has something to say.
+    /// Returns the time at which the timer expires.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Apic(apic) => apic.lapic.deadline(),
@@ -165,7 +166,7 @@ impl Controller {
         }
     }
 
-    /// Lets the timer come up to `now`.
+    /// Advances the timer to `now`.
     pub(crate) fn run_timer(&mut self, now: Instant, channels: &mut Channels) {
         match self {
             Self::Apic(apic) => {
@@ -179,19 +180,19 @@ impl Controller {
         }
     }
 
-    /// The guest sets its timer for `at`, or stops it: a hypercall, or a write of the APIC's initial count.
+    /// Sets the guest's timer for `at`, or stops it: by hypercall, or by a write of the APIC's initial count.
     pub(crate) fn set_timer(
         &mut self,
         at: Option<Instant>,
-        way: Way,
+        path: ApicWritePath,
         memory: &mut HostMemory,
         now: Instant,
     ) -> Result<(), Broken> {
         match self {
             Self::Apic(apic) => {
-                // A count of zero would stop it.
+                // At least 1: a count of zero would stop the timer.
                 let count = at.map_or(0, |at| counts(at.since(now)).max(1));
-                apic.write(START_TIMER, count, way, memory, now).map(|_| ())
+                apic.write(START_TIMER, count, path, memory, now).map(|_| ())
             }
             Self::Events { timer, .. } => {
                 timer.due = at;
@@ -200,7 +201,7 @@ impl Controller {
         }
     }
 
-    /// An interrupt waits that the kernel could take.
+    /// Returns `true` if an interrupt is pending that the kernel could take.
     pub(crate) fn deliverable(&mut self, channels: &mut Channels) -> bool {
         match self {
             Self::Apic(apic) => apic.lapic.deliverable().is_some(),
@@ -208,13 +209,13 @@ impl Controller {
         }
     }
 
-    /// The next interrupt for the guest's kernel, and whether taking it began an upcall.
+    /// Takes the next interrupt for the guest's kernel. Returns whether taking it began an upcall.
     pub(crate) fn take(&mut self, channels: &mut Channels) -> Option<(Interrupt, bool)> {
         match self {
             Self::Apic(apic) => {
                 let interrupt = interrupt(apic.lapic.inject()?);
                 if let (Interrupt::Device(_), Some(domain)) = (interrupt, apic.platform) {
-                    // The platform device's handler takes what is pending: its only channel.
+                    // The platform device's handler takes the pending event of its only channel.
                     let own = channels.domain(domain).ok()?;
                     own.enter_upcall(0);
                     while own.next(0).is_some() {}
@@ -236,11 +237,16 @@ impl Controller {
         }
     }
 
-    /// The kernel ends the interrupt it took last, which must be the one of highest priority in service.
-    pub(crate) fn end(&mut self, way: Way, memory: &mut HostMemory, now: Instant) -> Result<(), Broken> {
+    /// Ends the interrupt the kernel took last, which must be the one of highest priority in service.
+    pub(crate) fn end(
+        &mut self,
+        path: ApicWritePath,
+        memory: &mut HostMemory,
+        now: Instant,
+    ) -> Result<(), Broken> {
         let Self::Apic(apic) = self else { return Ok(()) };
         let (highest, count) = (apic.lapic.in_service().highest(), apic.lapic.in_service().count());
-        let Write::Eoi(Eoi { ended, next, .. }) = apic.write(END, 0, way, memory, now)? else {
+        let WriteEffect::Eoi(Eoi { ended, next, .. }) = apic.write(END, 0, path, memory, now)? else {
             return Err(Broken::EndOfInterrupt);
         };
         let one = ended.is_some() && ended == highest && apic.lapic.in_service().count() + 1 == count;
@@ -253,23 +259,23 @@ impl Apic {
         &mut self,
         store: Store,
         value: u32,
-        way: Way,
+        path: ApicWritePath,
         memory: &mut HostMemory,
         now: Instant,
-    ) -> Result<Write, Broken> {
+    ) -> Result<WriteEffect, Broken> {
         let Self { lapic, code, .. } = self;
-        match way {
-            Way::Direct => Ok(lapic.write(now, store.register, value)),
-            Way::Msr => {
+        match path {
+            ApicWritePath::Direct => Ok(lapic.write(now, store.register, value)),
+            ApicWritePath::Msr => {
                 let msr = MSR_BASE + u32::from(store.register) / 16;
                 lapic.write_msr(now, msr, value.into()).map_err(|_| Broken::Instruction(store.register))
             }
-            Way::Exit(policy) => code.exit(store, value, policy, (lapic, memory), now),
+            ApicWritePath::Exit(policy) => code.exit(store, value, policy, (lapic, memory), now),
         }
     }
 }
 
-/// So many counts of the timer that `span` is over.
+/// Returns the timer counts until `span` is over.
 fn counts(span: Span) -> u32 {
     u32::try_from(span.picos().div_ceil(COUNT.picos())).unwrap_or(u32::MAX)
 }

@@ -1,68 +1,68 @@
-//! What every system runs on: processors, events in time, what things cost, and a record of it all. A system is an
-//! [`Actor`]: it says what its events are, handles each that comes, and runs the steps of its virtual CPUs. It may be
-//! made of actors itself, whose events its own contain. Left out: what systems there are.
+//! The engine of every system: processors, an event queue, a cost table and a trace. A system is an
+//! [`Actor`]: it defines its events, handles them, and executes the steps of its virtual CPUs. Actors can be
+//! composed, with the inner ones' events wrapped in the outer one's.
 
 use super::books::{Books, Unbalanced};
 use hypervisor::account::{Category, ConservationError, Usage};
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Machine, Next, Step, Then, ThreadId, VcpuId, Visit};
+use hypervisor::cpu::{AfterStep, Machine, Step, ThreadAction, ThreadId, VcpuId, Visit};
 use hypervisor::domain::DomainKind;
 use sim::{EventKey, EventQueue, Instant, Label, Span, Trace};
 use std::fmt::Debug;
 use thiserror::Error;
 
-/// Who acts in time.
+/// System, or part of one, that acts in virtual time.
 pub trait Actor: Sized {
-    /// What happens to it.
+    /// Event of the actor.
     type Event: Copy + Debug;
 
-    /// An event has come.
+    /// Handles an event.
     fn handle(&mut self, event: Self::Event, now: Instant, core: &mut Core<Self::Event>);
 
-    /// It is a virtual CPU's turn: the step is to be executed and given back to the core.
+    /// Executes a step of a virtual CPU, and finishes it with [`Core`].
     fn execute(&mut self, step: Step, core: &mut Core<Self::Event>);
 
-    /// What must be equal at any time, such as what was sent and what can be found.
-    fn owes(&self, books: &mut Books);
+    /// Checks equations that hold at any time, such as frames sent and frames found.
+    fn check_books(&self, books: &mut Books);
 }
 
-/// What happens next, to whom.
+/// Event of the engine.
 #[derive(Debug, Clone, Copy)]
 enum Event<E> {
-    /// A thread wants to be visited.
+    /// A thread is due a visit.
     Visit(ThreadId),
-    /// The scheduler wants to be told of the time.
-    Time,
-    /// The system's.
+    /// The scheduler's clocks are due.
+    Scheduler,
+    /// Event of the system.
     Own(E),
 }
 
-/// What actors act on.
+/// Processors, event queue, cost table and trace, on which actors operate.
 #[derive(Debug)]
 pub struct Core<E> {
     pub(crate) table: CostTable,
     pub(crate) processors: Machine,
     queue: EventQueue<Event<E>>,
-    /// When the scheduler wants to be told of the time, and the event for it.
+    /// Time the scheduler is next due, and the event for it.
     due: Option<Instant>,
     time: Option<EventKey>,
     pub(crate) trace: Trace,
 }
 
-/// A system that runs.
+/// Running system.
 #[derive(Debug)]
 pub struct Engine<A: Actor> {
     pub(crate) core: Core<A::Event>,
     pub(crate) system: A,
 }
 
-/// A run that cannot be believed.
+/// Defect of the model: the run's results are invalid.
 #[derive(Debug, Error)]
 pub enum Defect {
-    /// Cycles.
+    /// Cycles were not conserved.
     #[error(transparent)]
     Cycles(#[from] ConservationError),
-    /// Anything else that is counted.
+    /// Another count was not conserved.
     #[error(transparent)]
     Books(#[from] Unbalanced),
 }
@@ -71,22 +71,22 @@ const WORLD: Label = Label::new("world");
 const STEP: Label = Label::new("step");
 
 impl<E: Copy> Core<E> {
-    /// Processors on which nothing runs yet.
+    /// Creates idle processors without events.
     pub(crate) fn new(table: CostTable, processors: Machine) -> Self {
         Self { table, processors, queue: EventQueue::new(), due: None, time: None, trace: Trace::new() }
     }
 
-    /// The time it is.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> Instant {
         self.queue.now()
     }
 
-    /// Lets an event come.
+    /// Schedules an event.
     pub(crate) fn schedule(&mut self, at: Instant, event: E) -> EventKey {
         self.queue.schedule(at, Event::Own(event))
     }
 
-    /// Lets an event come in place of another, or none.
+    /// Replaces an event by another, or by none.
     pub(crate) fn replace(
         &mut self,
         old: Option<EventKey>,
@@ -96,21 +96,21 @@ impl<E: Copy> Core<E> {
         self.queue.replace(old, at, Event::Own(event))
     }
 
-    /// A virtual CPU has something to do.
+    /// Wakes a virtual CPU.
     pub(crate) fn wake(&mut self, vcpu: VcpuId, now: Instant) {
         let visit = self.processors.wake(vcpu, now);
         self.expect(visit);
     }
 
-    /// A step has been executed.
-    pub(crate) fn finish(&mut self, step: Step, then: Then) {
+    /// Finishes an executed step.
+    pub(crate) fn finish(&mut self, step: Step, then: AfterStep) {
         self.trace.note(step.began(), WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
         let visit = self.processors.finish(step, then);
         self.expect(Some(visit));
     }
 
-    /// What the hypervisor does on a thread to tell a virtual CPU of an event, where `sending` is still to be paid for:
-    /// one on hardware virtualization is made to exit if it runs, another is woken if it sleeps.
+    /// Charges the hypervisor for notifying a virtual CPU of an event, including `sending` cycles. A running
+    /// hardware-virtualized guest is made to exit; another is woken if it sleeps.
     pub(crate) fn tell(&mut self, vcpu: VcpuId, kind: DomainKind, sending: u64, now: Instant) {
         let (thread, domain) = (self.processors.home(vcpu), self.processors.domain_of(vcpu));
         match kind {
@@ -132,21 +132,21 @@ impl<E: Copy> Core<E> {
         }
     }
 
-    /// Has the scheduler told of the time when it wants to be.
+    /// Schedules the scheduler's next wake-up.
     #[inline]
-    fn keep_time(&mut self) {
+    fn schedule_wake_up(&mut self) {
         let due = self.processors.due();
         if due != self.due {
             self.due = due;
             let at = due.map(|at| at.max(self.queue.now()));
-            self.time = self.queue.replace(self.time, at, Event::Time);
+            self.time = self.queue.replace(self.time, at, Event::Scheduler);
         }
     }
 
-    /// It is as late as the scheduler wanted to know.
-    fn tell_time(&mut self, now: Instant) {
+    /// Runs the scheduler at its wake-up.
+    fn run_scheduler(&mut self, now: Instant) {
         (self.due, self.time) = (None, None);
-        for visit in self.processors.time(now) {
+        for visit in self.processors.run_scheduler(now) {
             self.expect(Some(visit));
         }
     }
@@ -159,26 +159,26 @@ impl<E: Copy> Core<E> {
 }
 
 impl<A: Actor> Engine<A> {
-    /// Lets everything happen up to `end`.
+    /// Runs all events before `end`.
     pub fn run(&mut self, end: Instant) {
         let Self { core, system } = self;
-        core.keep_time();
+        core.schedule_wake_up();
         while let Some((now, event)) = core.queue.pop_before(end) {
             match event {
                 Event::Own(event) => system.handle(event, now, core),
-                Event::Time => core.tell_time(now),
+                Event::Scheduler => core.run_scheduler(now),
                 Event::Visit(thread) => match core.processors.visit(thread, now) {
-                    Next::Run(step) => system.execute(step, core),
-                    Next::Later(visit) => core.expect(Some(visit)),
-                    Next::Idle => {}
+                    ThreadAction::Run(step) => system.execute(step, core),
+                    ThreadAction::Later(visit) => core.expect(Some(visit)),
+                    ThreadAction::Idle => {}
                 },
             }
-            core.keep_time();
+            core.schedule_wake_up();
         }
     }
 
-    /// Runs up to `warm_up` from now, remembers what `counts` says, and runs for `span`: what was counted before, and
-    /// who spent which cycles meanwhile. Cycles are conserved and the books are closed, or it is an error.
+    /// Runs for `warm_up`, reads `counts`, and runs for `span`. Returns these counts, and the cycles used in
+    /// `span`. Violated conservation is an error.
     pub(crate) fn observe<C>(
         &mut self,
         (warm_up, span): (Span, Span),
@@ -192,20 +192,20 @@ impl<A: Actor> Engine<A> {
         let after = self.core.processors.snapshot(end);
         after.check()?;
         let mut books = Books::default();
-        self.system.owes(&mut books);
+        self.system.check_books(&mut books);
         books.close()?;
         let usage = after.since(&before);
         usage.check()?;
         Ok((counted, usage))
     }
 
-    /// The hash of everything that has happened.
+    /// Returns the hash of all traced events.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.core.trace.hash()
     }
 
-    /// How many events that hash is over.
+    /// Returns the number of traced events.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.core.trace.events()

@@ -1,24 +1,24 @@
-//! Modelled machines: real cards and real drivers among modelled processors, hypervisor, kernels and clients.
-//! [`World::run`] lets time pass; [`World::measure`] says what happened meanwhile.
+//! Modelled machines: real cards and real drivers with modelled processors, hypervisors, kernels and clients.
+//! [`World::run`] advances time; [`World::measure`] returns the results of an interval.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `topology` | sockets, cores, threads, wires, as data |
-//! | `engine` | processors and events; who acts in time |
-//! | `books` | equations that must hold in every run |
-//! | `memory`, `vectors` | where domains' memory lies; a guest's interrupt vectors |
-//! | `chipset` | memory, the IOMMU before it, the remapping of interrupts, event channels |
-//! | `controller` | a local APIC or event channels, and the timer |
-//! | `code` | the guest's instructions that write to its APIC |
-//! | `invariant` | rules of interrupt virtualization |
-//! | `parts` | what systems are made of |
-//! | `single` | one processor under Xen 2: the servers of Willmann et al. and of Menon et al. |
-//! | `assigned` | the machine of Dong et al. (SYSTOR 2009): a device for the guest itself, or through the service domain |
-//! | `thin` | a thin hypervisor under one guest, with a PF driver that takes no interrupt |
-//! | `queues` | a current server whose guest has several processors, and a VF with a queue pair for each |
-//! | `server` | the server of Dong et al., with VFs or a split driver |
+//! | `topology` | sockets, cores, threads and wires as data |
+//! | `engine` | processors and events, and the actors that use them |
+//! | `books` | conservation equations of every run |
+//! | `memory`, `vectors` | layout of domains' memory; a guest's interrupt vectors |
+//! | `chipset` | memory, IOMMU, interrupt remapping, event channels |
+//! | `controller` | local APIC or event channels, and the timer |
+//! | `code` | guest instructions that write to the APIC |
+//! | `invariant` | invariants of interrupt virtualization |
+//! | `parts` | parts of systems |
+//! | `single` | one processor under Xen 2: the servers of Willmann et al. and Menon et al. |
+//! | `assigned` | the machine of Dong et al. (SYSTOR 2009): a device assigned to the guest, or shared |
+//! | `thin` | a lightweight hypervisor under one guest, with an interrupt-less PF driver |
+//! | `queues` | a current server: a guest with several processors, and a VF queue pair for each |
+//! | `server` | the server of Dong et al. (HPCA 2010), with VFs or a split driver |
 //!
-//! Left out: more than one program a guest.
+//! Each guest runs one program.
 
 pub mod assigned;
 mod books;

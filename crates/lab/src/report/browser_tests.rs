@@ -1,4 +1,4 @@
-//! The report as a browser shows it, by the colours of a screenshot. Left out: whether it is beautiful.
+//! Tests of the report in a browser, by the colours of a screenshot.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,21 +12,21 @@ use super::tests::{records, report};
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 3000;
-/// The first four colours of figures, in light and in dark.
+/// First four colours of figures, in light and dark mode.
 const LIGHT: [u32; 4] = [0x2f_6d_b3, 0xe0_8a_2e, 0x3a_94_67, 0x7d_5f_b0];
 const DARK: [u32; 4] = [0x6a_a5_e8, 0xf0_a9_5c, 0x63_bd_8f, 0xab_8f_dd];
 
 #[test]
-fn a_browser_shows_the_figures_in_light_and_in_dark() {
+fn browser_shows_figures_in_light_and_dark_mode() {
     let Some(browser) = browser() else {
-        // Past the capture of the test harness, which would hide it.
+        // Written to standard error directly, as the test harness would capture it otherwise.
         let _ = io::stderr().write_all(
             b"SKIPPED: the lab's report in a browser: chromium is not installed (Debian package chromium)\n",
         );
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    // A few rows of other settings too, for the looks of it.
+    // Rows with other settings make the page more realistic.
     let page = folder.path().join("report.html");
     report([records(1, &[]), records(1, &["cpu=modern", "vms=2"])].concat()).write(&page).unwrap();
     for (scheme, colours, others) in [(1, LIGHT, DARK), (0, DARK, LIGHT)] {
@@ -50,7 +50,7 @@ fn browser() -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.is_file())
 }
 
-/// `scheme` is Blink's: 0 dark, 1 light.
+/// Takes a screenshot. `scheme` is Blink's: 0 dark, 1 light.
 fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8) {
     let profile = tempfile::tempdir().unwrap();
     let mut command = Command::new(browser);

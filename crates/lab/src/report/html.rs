@@ -1,16 +1,16 @@
-//! The page: figures, tables, parameters, residuals, and how to find it all again. Left out: scripts, and
-//! anything that would have to be fetched.
+//! Renders the page: figures, tables, parameters, residuals, and commands to reproduce the rows. It has no
+//! scripts and loads nothing.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Report, Section, model};
 use crate::experiments::why_nothing;
-use crate::figure::from_rows::{Beside, charts};
+use crate::figure::from_rows::{Annotations, charts};
 use crate::row::Row;
 use crate::value::Value;
 
 const STYLE: &str = include_str!("style.css");
-/// The browser fetches nothing and runs nothing, whatever a name in a row may hold.
+/// Content security policy: the browser loads and runs nothing, whatever a row's names contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 pub(super) fn page(report: &Report) -> String {
@@ -46,14 +46,14 @@ fn head(report: &Report) -> Markup {
         header {
             h1 { "SoftIOV lab report" }
             p.lead {
-                "An SR-IOV card and its drivers on a modelled machine, in virtual time. "
+                "An SR-IOV card and its drivers in a modelled machine, in virtual time. "
                 "Every number below follows from the seed and the parameters; none is measured on the machine that made this page."
             }
             dl.facts {
                 div { dt { "Version" } dd { code { (report.version) } } }
                 div { dt { "Seed" } dd {
                     code { (report.seed) }
-                    @if report.seeds > 1 { " and " (report.seeds - 1) " more: means, and half of their intervals of 95 %" }
+                    @if report.seeds > 1 { " and " (report.seeds - 1) " more: means, and half of their 95 % intervals" }
                 } }
                 div { dt { "Rows" } dd { (rows) } }
             }
@@ -67,7 +67,7 @@ fn head(report: &Report) -> Markup {
                     }
                     @if !report.residuals.is_empty() { li { a href="#residuals" { "Calibration residuals" } } }
                     @if !report.sensitivity.values.is_empty() {
-                        li { a href="#sensitivity" { "What predictions hang on" } }
+                        li { a href="#sensitivity" { "Sensitivity of predictions" } }
                     }
                     @if !report.parameters.is_empty() { li { a href="#parameters" { "Parameters" } } }
                     li { a href="#reproduce" { "How to reproduce" } }
@@ -80,7 +80,7 @@ fn head(report: &Report) -> Markup {
 fn experiment(report: &Report, section: &Section) -> Markup {
     let id = section.id();
     let spread = |row: &Row, metric: &str| report.half(row, metric);
-    let beside = Beside { stated: report.stated_of(section), spread: &spread };
+    let annotations = Annotations { stated: report.stated_of(section), spread: &spread };
     html! {
         section id=(id) {
             h2 { span.name { (section.experiment.name) } " " (section.experiment.title) }
@@ -94,7 +94,7 @@ fn experiment(report: &Report, section: &Section) -> Markup {
             @for row in &section.rows {
                 @if let Some(why) = why_nothing(row) { p.warning { code { (row.params.to_string()) } ": nothing; " (why) "." } }
             }
-            @for chart in charts(section.experiment, &section.rows(), &id, &beside) {
+            @for chart in charts(section.experiment, &section.rows(), &id, &annotations) {
                 figure { (PreEscaped(chart.to_svg())) }
             }
             details {
@@ -140,7 +140,7 @@ fn reproduce(report: &Report) -> Markup {
     html! {
         section #reproduce {
             h2 { "How to reproduce" }
-            p { "With the version above, on any machine, these run the sweeps again and make this page of them:" }
+            p { "With the version above, on any machine, these commands run the sweeps and create this page:" }
             pre { code {
                 @for command in report.commands() { (command) " --out results\n" }
                 "softiov lab report --in results --out report.html"
@@ -150,7 +150,7 @@ fn reproduce(report: &Report) -> Markup {
     }
 }
 
-/// As in the rows, without a decimal point where none is needed.
+/// Formats a number as in the rows, without a needless decimal point.
 pub(super) fn number(value: f64) -> String {
     Value::Real(value).to_string().replace('-', "\u{2212}")
 }

@@ -1,13 +1,13 @@
-//! One HTML file that shows it all and needs nothing else, CSV and JSON beside it.
+//! The report: one self-contained HTML file, with CSV and JSON beside it.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | `html` | the page |
-//! | `model` | the page's tables about the model: residuals, what predictions hang on, parameters |
+//! | `model` | the page's tables about the model: residuals, sensitivity, parameters |
 //! | `plain` | CSV and JSON |
-//! | `seeds` | rows of several seeds as one |
+//! | `seeds` | merges rows of several seeds |
 //!
-//! The same rows give the same bytes: there is no date in a report. Left out: comparing versions.
+//! Equal rows give equal bytes, so a report has no date. Versions are not compared.
 
 #[cfg(test)]
 mod browser_tests;
@@ -32,15 +32,15 @@ use crate::runner::store::Record;
 use crate::value::Value;
 use seeds::Spread;
 
-/// What is reported.
+/// Report of a set of rows.
 #[derive(Clone, Debug)]
 pub struct Report {
     version: String,
-    /// The first seed, and how many there are.
+    /// First seed.
     seed: u64,
     seeds: usize,
     sections: Vec<Section>,
-    /// Of several seeds, how sure each row is.
+    /// Intervals of each row, if there are several seeds.
     spreads: Vec<Spread>,
     stated: Vec<Stated>,
     parameters: Vec<Parameter>,
@@ -48,52 +48,54 @@ pub struct Report {
     sensitivity: Sensitivity,
 }
 
-/// An experiment under one choice of settings.
+/// Experiment with one choice of settings.
 #[derive(Clone, Debug)]
 struct Section {
     experiment: &'static Experiment,
     changed: Params,
-    /// In the order of the points.
+    /// Rows, in the order of the points.
     rows: Vec<Row>,
-    /// Points of the sweep that have no row.
+    /// Number of sweep points without a row.
     missing: usize,
 }
 
-/// There is no report.
+/// Error of creating or writing a report.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// There are no rows.
-    #[error("there are no rows to report; make some with `softiov lab run all --out DIR`")]
+    #[error("no rows to report: run `softiov lab run all --out DIR` first")]
     Empty,
-    /// No row has the seed that was chosen.
-    #[error("there are no rows of seed {0}")]
+    /// No row has the selected seed.
+    #[error("no rows with seed {0}")]
     NoSuchSeed(u64),
-    /// Rows of several versions do not make one figure.
-    #[error("there are rows of the versions {0}; run again with the same --out to renew the old ones")]
+    /// The rows are of different versions, which cannot share a figure.
+    #[error("rows of different versions: {0}; run again with the same --out to replace the old ones")]
     Versions(String),
-    /// A row is of an experiment that is not known.
+    /// A row's experiment is unknown.
     #[error(
-        "there are rows of `{0}`, which this version does not know; remove them, or report them with theirs"
+        "rows of `{0}`, an experiment unknown to this version: remove them, or use the version that made them"
     )]
     UnknownExperiment(String),
-    /// The page would be overwritten by what is written beside it.
-    #[error("{}: CSV and JSON go beside the page under the same name; give it another ending, such as .html", .0.display())]
+    /// The page would be overwritten by the CSV or JSON file.
+    #[error("{}: the page's name must not end in .csv or .json, which are written beside it; use .html", .0.display())]
     Ending(PathBuf),
     /// A file cannot be written.
     #[error("cannot write {}: {error}", .path.display())]
     Write {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         error: io::Error,
     },
 }
 
 impl Report {
-    /// Puts rows in order. Rows of several seeds, if none is chosen, become one of their means.
+    /// Sorts rows into a report. Rows of several seeds are merged to their means, unless one seed is
+    /// selected.
     ///
     /// # Errors
-    /// There are no rows of the seed that is chosen, or rows are not of one version and known experiments.
+    /// [`ReportError`] if there is no row of the selected seed, or rows are of different versions or unknown
+    /// experiments.
     pub fn new(
         catalogue: &Catalogue,
         mut records: Vec<Record>,
@@ -135,25 +137,25 @@ impl Report {
         })
     }
 
-    /// The page.
+    /// Returns the page.
     #[must_use]
     pub fn to_html(&self) -> String {
         html::page(self)
     }
 
-    /// All rows under one heading; what an experiment does not have is left empty.
+    /// Returns all rows as one CSV table; cells without a value are empty.
     #[must_use]
     pub fn to_csv(&self) -> String {
         plain::csv(self)
     }
 
-    /// All rows and all that explains them, as one object.
+    /// Returns all rows with units, commands and the model's tables as one JSON object.
     #[must_use]
     pub fn to_json(&self) -> String {
         plain::json(self)
     }
 
-    /// Half of the interval in which a row's metric lies with 95 %, if there are several seeds.
+    /// Returns half of the 95 % interval of a row's metric, if there are several seeds.
     fn half(&self, row: &Row, metric: &str) -> Option<f64> {
         self.interval(row)?.get(metric).copied().filter(|half| *half > 0.0)
     }
@@ -162,17 +164,18 @@ impl Report {
         self.spreads.iter().find(|spread| spread.is_of(row)).map(|spread| &spread.half)
     }
 
-    /// The seeds, as the command line has them.
+    /// Returns the seeds for the command line.
     fn seeds(&self) -> Seeds {
         Seeds { first: self.seed, count: self.seeds }
     }
 
-    /// What papers state of a section: of their machine, and not of another.
+    /// Returns the stated values of a section. They apply only to unchanged settings.
     fn stated_of(&self, section: &Section) -> &[Stated] {
         if section.changed.is_empty() { &self.stated } else { &[] }
     }
 
-    /// The commands that find all rows again: one for each choice of settings, and those of points beyond sweeps.
+    /// Returns the commands that reproduce all rows: one per choice of settings, and one per point beyond the
+    /// sweeps.
     fn commands(&self) -> Vec<String> {
         let mut choices: Vec<(&Params, Vec<&str>)> = Vec::new();
         for section in self.sections.iter().filter(|section| section.sweeps()) {
@@ -185,10 +188,10 @@ impl Report {
         sweeps.chain(self.sections.iter().flat_map(|section| section.beyond(self.seeds()))).collect()
     }
 
-    /// Where the page, CSV and JSON of a report go.
+    /// Returns the paths of a report's page, CSV and JSON.
     ///
     /// # Errors
-    /// Two of them are one.
+    /// [`ReportError::Ending`] if two of them are equal.
     pub fn places(page: &Path) -> Result<[PathBuf; 3], ReportError> {
         let paths = [page.to_owned(), page.with_extension("csv"), page.with_extension("json")];
         if paths[1..].contains(&paths[0]) {
@@ -197,10 +200,10 @@ impl Report {
         Ok(paths)
     }
 
-    /// Writes the page, and CSV and JSON beside it; answers where.
+    /// Writes the page with CSV and JSON beside it. Returns their paths.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// [`ReportError`] if a file cannot be written.
     pub fn write(&self, page: &Path) -> Result<[PathBuf; 3], ReportError> {
         let paths = Self::places(page)?;
         for (path, text) in paths.iter().zip([self.to_html(), self.to_csv(), self.to_json()]) {
@@ -211,25 +214,25 @@ impl Report {
 }
 
 impl Section {
-    /// What is unique to the section: a place in the page.
+    /// Returns the identifier of the section in the page.
     fn id(&self) -> String {
         let name = format!("{} {}", self.experiment.name, self.changed);
         let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
         name.trim().chars().map(plain).collect()
     }
 
-    /// The commands that find these rows again.
+    /// Returns the commands that reproduce these rows.
     fn commands(&self, seeds: Seeds) -> Vec<String> {
         let sweep = self.sweeps().then(|| command(self.experiment.name, seeds, &self.changed));
         sweep.into_iter().chain(self.beyond(seeds)).collect()
     }
 
-    /// Whether there is a row of the sweep.
+    /// Returns `true` if a row of the sweep exists.
     fn sweeps(&self) -> bool {
         self.missing < plan::points(self.experiment).len()
     }
 
-    /// The commands that find the rows again whose points are beyond the sweep.
+    /// Returns the commands for rows whose points are beyond the sweep.
     fn beyond(&self, seeds: Seeds) -> Vec<String> {
         let points = plan::points(self.experiment);
         let beyond = self.rows.iter().filter(|row| !points.contains(&axes(self.experiment, &row.params)));
@@ -241,14 +244,14 @@ impl Section {
     }
 }
 
-/// The command that runs the experiments of these names.
+/// Returns the command that runs the experiments `names`.
 fn command(names: &str, Seeds { first, count }: Seeds, changed: &Params) -> String {
     let set = changed.iter().map(|(name, value)| format!(" --set {name}={value}")).collect::<String>();
     let several = if count > 1 { format!(" --seeds {count}") } else { String::new() };
     format!("softiov lab run {names} --seed {first}{several}{set}")
 }
 
-/// Seeds one after the other.
+/// Consecutive seeds.
 #[derive(Clone, Copy, Debug)]
 struct Seeds {
     first: u64,
@@ -266,7 +269,7 @@ fn listed<T: ToString>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The rows of an experiment by what was changed, the plain ones first.
+/// Groups the rows of an experiment by changed settings, unchanged ones first.
 fn sections(experiment: &'static Experiment, records: &[Record]) -> Vec<Section> {
     let points = plan::points(experiment);
     let mut sections: Vec<Section> = Vec::new();
@@ -306,7 +309,8 @@ fn changed(experiment: &Experiment, params: &Params) -> Params {
         .collect()
 }
 
-/// Listed points as they are listed; others by their values, also those beyond the sweep.
+/// Returns the sort key of a point: listed points by their position, others by their values, including those
+/// beyond the sweep.
 fn order(experiment: &Experiment, points: &[Params], params: &Params) -> (usize, Vec<i64>) {
     let listed = match experiment.points {
         Points::All => 0,

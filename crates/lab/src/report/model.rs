@@ -1,5 +1,4 @@
-//! The page's tables about the model: how far it is from what it was calibrated on, what its predictions hang on, and
-//! what it was given. Left out: what it found.
+//! Renders the page's tables about the model: calibration residuals, sensitivity of predictions, parameters.
 
 use maud::{Markup, html};
 
@@ -7,9 +6,9 @@ use super::Report;
 use super::html::number;
 use crate::catalogue::{Parameter, Residual};
 
-/// A residual beyond this is marked.
+/// Relative residual above which a row is marked.
 const FAR: f64 = 0.10;
-/// So many constants of each prediction are shown; the JSON has all.
+/// Constants shown per prediction; the JSON has all.
 const SHOWN: usize = 5;
 
 pub(super) fn residuals(residuals: &[Residual]) -> Markup {
@@ -17,7 +16,7 @@ pub(super) fn residuals(residuals: &[Residual]) -> Markup {
         section #residuals {
             h2 { "Calibration residuals" }
             p {
-                "The values that the model was calibrated on, and what it makes of them. "
+                "The values the model was calibrated on, and the model's results. "
                 "Everything else on this page is a prediction."
             }
             div.scroll { table {
@@ -49,23 +48,24 @@ fn difference(residual: &Residual) -> Markup {
     html! { td.number.far[far] { (text) } }
 }
 
-/// What each prediction hangs on. Found beforehand, so it may be of another version than the rows.
+/// Renders the sensitivity of predictions. It is computed beforehand, so its version may differ from the
+/// rows'.
 pub(super) fn sensitivity(report: &Report) -> Markup {
     let sensitivity = &report.sensitivity;
     html! {
         section #sensitivity {
-            h2 { "What predictions hang on" }
+            h2 { "Sensitivity of predictions" }
             p {
-                "How a value changes when one constant is a fifth less and a fifth more; the constants that matter most to it. "
-                "Found with version " code { (sensitivity.version) } "."
+                "Change of a value when one constant is reduced or increased by a fifth, for the constants with the largest effect. "
+                "Computed with version " code { (sensitivity.version) } "."
             }
             @if sensitivity.version != report.version {
-                p.warning { "That is not the version of the rows on this page: these numbers may be out of date." }
+                p.warning { "The rows on this page are of another version: these numbers may be out of date." }
             }
             div.scroll { table {
                 thead { tr {
                     th scope="col" { "prediction" } th.number scope="col" { "model says" } th scope="col" { "unit" }
-                    th scope="col" { "constant: with a fifth less, with a fifth more" }
+                    th scope="col" { "constant: reduced, increased by a fifth" }
                 } }
                 tbody {
                     @for value in &sensitivity.values { tr {
@@ -76,7 +76,7 @@ pub(super) fn sensitivity(report: &Report) -> Markup {
                             @for effect in value.effects.iter().take(SHOWN) {
                                 div { code { (effect.constant) } ": " (signed(effect.less_pct)) ", " (signed(effect.more_pct)) }
                             }
-                            @if value.effects.is_empty() { "none changes it by half a percent" }
+                            @if value.effects.is_empty() { "no constant changes it by half a percent" }
                         }
                     } }
                 }
@@ -90,7 +90,7 @@ pub(super) fn parameters(parameters: &[Parameter]) -> Markup {
         section #parameters {
             h2 { "Parameters" }
             p {
-                "What the model is given. " b { "Published" } " and " b { "stated" } " values are somebody's measurements, "
+                "The inputs of the model. " b { "Published" } " and " b { "stated" } " values are others' measurements, "
                 b { "derived" } " ones follow from them by arithmetic, " b { "fitted" } " ones from the calibration, and "
                 b { "estimates" } " are ours."
             }

@@ -1,4 +1,4 @@
-//! The report for other programs: CSV and JSON. Left out: figures.
+//! Writes the report for other programs: CSV and JSON.
 
 use std::fmt::Write;
 
@@ -44,7 +44,7 @@ fn cells<T: ToString>(text: &mut String, names: &[&str], values: &Named<T>) {
     }
 }
 
-/// RFC 4180, section 2.
+/// Quotes a CSV field (RFC 4180, section 2).
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -54,13 +54,13 @@ fn field(text: &str) -> String {
 }
 
 #[derive(Serialize)]
-struct All<'a> {
+struct ReportData<'a> {
     version: &'a str,
     seed: u64,
     seeds: usize,
-    experiments: Vec<About<'a>>,
+    experiments: Vec<ExperimentInfo<'a>>,
     rows: Vec<&'a Row>,
-    /// For each row, half of each metric's interval of 95 %; empty if there is one seed.
+    /// Half of each metric's 95 % interval, per row; empty with one seed.
     intervals: Vec<&'a Metrics>,
     parameters: &'a [Parameter],
     residuals: &'a [Residual],
@@ -68,7 +68,7 @@ struct All<'a> {
 }
 
 #[derive(Serialize)]
-struct About<'a> {
+struct ExperimentInfo<'a> {
     experiment: &'a str,
     title: &'a str,
     shows: &'a str,
@@ -79,7 +79,7 @@ struct About<'a> {
 
 pub(super) fn json(report: &Report) -> String {
     let rows = || report.sections.iter().flat_map(|section| &section.rows);
-    let about = report.sections.iter().map(|section| About {
+    let about = report.sections.iter().map(|section| ExperimentInfo {
         experiment: section.experiment.name,
         title: section.experiment.title,
         shows: section.experiment.shows,
@@ -92,7 +92,7 @@ pub(super) fn json(report: &Report) -> String {
         commands: section.commands(report.seeds()),
         missing_points: section.missing,
     });
-    let all = All {
+    let all = ReportData {
         version: &report.version,
         seed: report.seed,
         seeds: report.seeds,
@@ -103,6 +103,6 @@ pub(super) fn json(report: &Report) -> String {
         residuals: &report.residuals,
         sensitivity: &report.sensitivity,
     };
-    // Names, numbers and texts: nothing in a report can fail to be JSON.
+    // Serializing cannot fail: a report has only names, numbers and texts.
     serde_json::to_string_pretty(&all).unwrap_or_default() + "\n"
 }

@@ -1,15 +1,15 @@
-//! Rows of several seeds as one: the mean of each metric, and how sure it is. Left out: seeds that differ in their points;
-//! a row is of those seeds that have it.
+//! Merges rows of several seeds: the mean of each metric, with its interval. Seeds may have different points;
+//! a row is merged over the seeds that have it.
 
 use crate::named::{Metrics, Params};
 use crate::row::{Row, rounded};
 use crate::runner::store::Record;
 
-/// Student's t for 95 % on both sides, by degrees of freedom from 1 on; that of the normal distribution beyond.
+/// Student's t, two-sided 95 %, for 1 and more degrees of freedom; the normal distribution's beyond.
 const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
 const NORMAL: f64 = 1.960;
 
-/// Of a row that several seeds have, half of each metric's interval: the mean lies in it with 95 %.
+/// Half of each metric's 95 % interval, for a row of several seeds.
 #[derive(Clone, Debug)]
 pub(super) struct Spread {
     experiment: String,
@@ -18,13 +18,13 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Whether it is that row's.
+    /// Returns `true` if the intervals belong to that row.
     pub(super) fn is_of(&self, row: &Row) -> bool {
         self.experiment == row.experiment && self.params == row.params
     }
 }
 
-/// One record for each point, in the order of the first seed's.
+/// Returns one record per point, in the order of the first seed.
 pub(super) fn merge(records: Vec<Record>) -> (Vec<Record>, Vec<Spread>) {
     let mut points: Vec<Vec<Record>> = Vec::new();
     for record in records {
@@ -57,7 +57,7 @@ fn one(mut all: Vec<Record>) -> (Record, Spread) {
     (record, spread)
 }
 
-/// The mean of values, and half of its interval of 95 %; of one value nothing is known but itself.
+/// Returns the mean of the values and half of its 95 % interval, which is 0 for a single value.
 fn interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -74,7 +74,7 @@ mod tests {
     use super::interval;
 
     #[test]
-    fn an_interval_is_students() {
+    fn interval_uses_students_t() {
         let (mean, half) = interval(&[9.0, 10.0, 11.0]);
         assert!((mean - 10.0).abs() < 1e-12 && (half - 4.303 / 3f64.sqrt()).abs() < 1e-9, "{half}");
         assert_eq!(interval(&[7.0]), (7.0, 0.0));

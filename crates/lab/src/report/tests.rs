@@ -1,4 +1,4 @@
-//! Reports of rows from experiments for tests.
+//! Tests of reports on synthetic experiments.
 
 use std::num::NonZeroUsize;
 
@@ -23,7 +23,7 @@ fn refusal(records: Vec<Record>, seed: Option<u64>) -> ReportError {
 }
 
 #[test]
-fn the_page_needs_nothing_else() {
+fn page_is_self_contained() {
     let page = report(records(1, &[])).to_html();
     let without_namespace = page.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http://", "https://", "src=", "<script", "<link", "@import", "url(h"] {
@@ -33,7 +33,7 @@ fn the_page_needs_nothing_else() {
 }
 
 #[test]
-fn the_page_has_every_figure_table_and_command() {
+fn page_has_every_figure_table_and_command() {
     let records = records(7, &[]);
     let version = records[0].version.clone();
     let page = report(records).to_html();
@@ -54,7 +54,7 @@ fn the_page_has_every_figure_table_and_command() {
 }
 
 #[test]
-fn what_predictions_hang_on_is_said_and_whether_it_is_of_another_version() {
+fn sensitivity_of_another_version_is_marked() {
     let records = records(1, &[]);
     let mut catalogue = catalogue();
     let page = |catalogue: &_| Report::new(catalogue, records.clone(), None).unwrap().to_html();
@@ -65,7 +65,7 @@ fn what_predictions_hang_on_is_said_and_whether_it_is_of_another_version() {
 }
 
 #[test]
-fn the_order_of_records_does_not_matter() {
+fn report_is_independent_of_record_order() {
     let in_order = records(1, &[]);
     let mut reversed = in_order.clone();
     reversed.reverse();
@@ -75,7 +75,7 @@ fn the_order_of_records_does_not_matter() {
 }
 
 #[test]
-fn changed_settings_have_sections_of_their_own_and_points_beyond_the_sweep_do_not() {
+fn changed_settings_have_their_own_sections() {
     let changed = records(1, &["cpu=modern"]);
     let beyond = records(1, &["vms=9"]);
     let report = report([changed, beyond, records(1, &[])].concat());
@@ -106,14 +106,14 @@ fn changed_settings_have_sections_of_their_own_and_points_beyond_the_sweep_do_no
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_points_are_counted() {
     let mut some = records(1, &[]);
     some.truncate(13);
     assert!(report(some).to_html().contains("that have not been run: 1."));
 }
 
 #[test]
-fn csv_has_a_column_for_everything_and_cells_for_what_there_is() {
+fn csv_has_all_columns_and_empty_cells() {
     let csv = report(records(1, &[])).to_csv();
     let mut lines = csv.lines();
     let heading = "experiment,vms,accel,guest,opts,message_bytes,throughput_mbps,cpu_dom0_pct,cpu_xen_pct,cpu_guest_pct";
@@ -123,7 +123,7 @@ fn csv_has_a_column_for_everything_and_cells_for_what_there_is() {
 }
 
 #[test]
-fn json_has_the_rows_as_they_are() {
+fn json_contains_the_rows() {
     let records = records(1, &[]);
     let json: serde_json::Value = serde_json::from_str(&report(records.clone()).to_json()).unwrap();
     assert_eq!(json["rows"][0], serde_json::to_value(&records[0].row).unwrap());
@@ -133,19 +133,19 @@ fn json_has_the_rows_as_they_are() {
 }
 
 #[test]
-fn rows_that_do_not_belong_together_are_refused() {
+fn inconsistent_rows_are_rejected() {
     assert!(matches!(refusal(Vec::new(), None), ReportError::Empty));
-    assert_eq!(refusal(records(1, &[]), Some(3)).to_string(), "there are no rows of seed 3");
+    assert_eq!(refusal(records(1, &[]), Some(3)).to_string(), "no rows with seed 3");
     let mut versions = records(1, &[]);
     versions[3].version = "0.0.9+0".to_owned();
-    assert!(refusal(versions, None).to_string().contains("versions 0.0.9+0, "));
+    assert!(refusal(versions, None).to_string().contains("versions: 0.0.9+0, "));
     let mut unknown = records(1, &[]);
     unknown[0].row.experiment = "fig99".to_owned();
     assert!(refusal(unknown, None).to_string().contains("rows of `fig99`"));
 }
 
 #[test]
-fn a_point_beyond_the_sweep_has_a_command_of_its_own() {
+fn point_beyond_the_sweep_has_its_own_command() {
     let only = |set: &[&str]| {
         let queue = records(1, set).into_iter().filter(|record| record.row.experiment == "queue");
         queue.collect::<Vec<_>>()
@@ -161,7 +161,7 @@ fn a_point_beyond_the_sweep_has_a_command_of_its_own() {
 }
 
 #[test]
-fn rows_of_several_seeds_are_means_with_intervals_unless_one_is_chosen() {
+fn rows_of_several_seeds_become_means_with_intervals() {
     let seeds = [records(1, &[]), records(2, &[]), records(3, &[])];
     let first = |records: &[Record]| *records[0].row.metrics.get("throughput_mbps").unwrap();
     let mean = seeds.iter().map(|records| first(records)).sum::<f64>() / 3.0;

@@ -1,12 +1,12 @@
-//! Runs points on several threads and hands out rows in the order of the points.
+//! Runs points on several threads and returns rows in the order of the points.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`plan`] | which points: selection, overrides, shard, seeds |
-//! | [`store`] | rows kept in a folder, and found again |
-//! | [`progress`] | a bar on standard error |
+//! | [`plan`] | selects points: experiments, overrides, shard, seeds |
+//! | [`store`] | stores rows in a folder and reuses them |
+//! | [`progress`] | progress bar on standard error |
 //!
-//! Left out: running one point over several threads. A point is deterministic because one thread runs it.
+//! One point always runs on one thread, which keeps it deterministic.
 
 pub mod plan;
 pub mod progress;
@@ -29,94 +29,94 @@ use crate::row::{Row, rounded};
 use plan::{Assignment, PlanError, Planned, Selection, Shard};
 use store::{Record, Store, StoreError};
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What every point's seed follows from.
+    /// Seed from which every point's seed is derived.
     pub seed: u64,
-    /// How many threads; the rows do not depend on it.
+    /// Number of threads; the rows do not depend on it.
     pub jobs: NonZeroUsize,
-    /// Which part of the points, if not all.
+    /// Part of the points to run, if not all.
     pub shard: Option<Shard>,
-    /// What to change.
+    /// Axes and settings to set.
     pub set: Vec<Assignment>,
-    /// Whether points have a row at which something that was changed has no effect. Otherwise they are refused.
+    /// Produce rows also at points where a changed setting has no effect. Otherwise such points fail.
     pub unaffected: bool,
-    /// Where rows are kept; what is there already with the same inputs is not run again.
+    /// Folder of stored rows; points with a row of equal inputs are not run again.
     pub out: Option<PathBuf>,
 }
 
-/// What was run.
+/// Result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Every point's row and what it was found with, in the order of the points.
+    /// Record of every point, in the order of the points.
     pub records: Vec<Record>,
-    /// How many of them were found in the folder.
+    /// Number of records reused from the folder.
     pub reused: usize,
-    /// Virtual time of those that were run, picoseconds.
+    /// Virtual time of the points run, in picoseconds.
     pub simulated_ps: u128,
-    /// Events of those that were run.
+    /// Events of the points run.
     pub events: u128,
 }
 
-/// What someone who waits gets to see.
+/// Observer of a run.
 pub trait Watch {
-    /// This many points are about to be run.
+    /// Called before the run with the number of points.
     fn planned(&mut self, points: usize) {
         let _ = points;
     }
-    /// A point is done, in no particular order.
+    /// Called when a point is done, in no particular order.
     fn done(&mut self, point: &Point) {
         let _ = point;
     }
-    /// The next row, in the order of the points.
+    /// Called with each row, in the order of the points.
     ///
     /// # Errors
-    /// Nobody wants rows any more; nothing further is run.
+    /// If rows are no longer wanted; the run then stops.
     fn row(&mut self, row: &Row) -> io::Result<()> {
         let _ = row;
         Ok(())
     }
 }
 
-/// Nobody waits.
+/// Ignores all progress and rows.
 impl Watch for () {}
 
-/// A point failed.
+/// Failed point.
 #[derive(Debug, Error)]
 #[error("{point}: {error}")]
 pub struct Failure {
-    /// Which.
+    /// Point that failed.
     pub point: Point,
-    /// Why.
+    /// Cause of the failure.
     pub error: RunError,
 }
 
-/// A run is not complete.
+/// Error of a run.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// It was not begun.
+    /// The run could not be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Rows cannot be kept.
-    #[error("rows cannot be kept: {0}")]
+    /// Rows cannot be stored.
+    #[error("cannot store rows: {0}")]
     Store(#[from] StoreError),
-    /// Points failed; the others were run, and kept if asked for. In the order of the points.
+    /// Points failed. The others were run, and stored if requested.
     #[error("{} of {points} points failed: {}", .failures.len(), first(.failures))]
     Failed {
-        /// Those that failed.
+        /// Failed points, in the order of the points.
         failures: Vec<Failure>,
-        /// How many were run.
+        /// Number of points run.
         points: usize,
-        /// The others.
+        /// Result of the other points.
         run: Box<Run>,
     },
-    /// Rows cannot be handed over.
+    /// Rows cannot be written.
     #[error("cannot write rows: {0}")]
     Output(io::Error),
 }
 
-/// One line for each experiment and reason, with the first point that failed so; up to a screenful.
+/// Returns one line per experiment and error with the first such point, up to 20 lines.
 fn first(failures: &[Failure]) -> String {
     const SHOWN: usize = 20;
     let mut reasons: Vec<(&Failure, usize)> = Vec::new();
@@ -140,20 +140,20 @@ fn first(failures: &[Failure]) -> String {
     lines.concat()
 }
 
-/// Runs what is selected. The rows depend on the catalogue, the selection, the seed and what is set; not on the
-/// number of jobs, nor on what was kept before.
+/// Runs the selected points. The rows depend on the catalogue, the selection, the seed and the settings, but
+/// not on the number of jobs or on stored rows.
 ///
 /// # Errors
-/// See [`LabError`].
+/// [`LabError`] if the plan is invalid, a point fails, or rows cannot be stored or written.
 pub fn run(
     catalogue: &Catalogue,
     selection: &Selection,
     options: &Options,
-    watch: &mut dyn Watch,
+    observer: &mut dyn Watch,
 ) -> Result<Run, LabError> {
     let points = plan::plan(catalogue, selection, options)?;
     let store = options.out.as_deref().map(Store::open).transpose()?;
-    watch.planned(points.len());
+    observer.planned(points.len());
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
@@ -162,15 +162,15 @@ pub fn run(
             scope.spawn(move || work(points, next, store, options, &sender));
         }
         drop(sender);
-        let run = collect(&points, &receiver, watch);
-        // Whatever ended the run early ends the workers too, each after its point.
+        let run = collect(&points, &receiver, observer);
+        // After an early end the workers stop too, each after its current point.
         next.store(points.len(), Ordering::Relaxed);
         run
     })
 }
 
-/// One point, come back: kept from before, run now, or failed.
-type Found = Result<(Record, Option<Outcome>), PointError>;
+/// Result of a point: its record, with the outcome if it was run now.
+type PointResult = Result<(Record, Option<Outcome>), PointError>;
 
 #[derive(Debug)]
 enum PointError {
@@ -178,13 +178,13 @@ enum PointError {
     Store(StoreError),
 }
 
-/// Takes the next point until there is none.
+/// Runs points until none is left.
 fn work(
     points: &[Planned],
     next: &AtomicUsize,
     store: Option<&Store>,
     options: &Options,
-    done: &Sender<(usize, Found)>,
+    done: &Sender<(usize, PointResult)>,
 ) {
     loop {
         let at = next.fetch_add(1, Ordering::Relaxed);
@@ -195,8 +195,8 @@ fn work(
     }
 }
 
-/// The point's row: from the folder, or from running it.
-fn find(planned: &Planned, store: Option<&Store>, options: &Options) -> Found {
+/// Returns the record of a point, stored or by running it.
+fn find(planned: &Planned, store: Option<&Store>, options: &Options) -> PointResult {
     let seed = options.seed;
     if let Some(record) = store.and_then(|store| store.find(seed, planned)) {
         return Ok((record, None));
@@ -209,7 +209,7 @@ fn find(planned: &Planned, store: Option<&Store>, options: &Options) -> Found {
     Ok((record, Some(outcome)))
 }
 
-/// Runs a point and holds the outcome to what the experiment declares.
+/// Runs a point and checks the outcome against the experiment's declaration.
 fn run_one(planned: &Planned, unaffected: bool) -> Result<Outcome, RunError> {
     let mut outcome = (planned.experiment.run)(&planned.point, &planned.context)?;
     let unread = |name: &&str| !planned.context.settings.was_read(name);
@@ -220,7 +220,7 @@ fn run_one(planned: &Planned, unaffected: bool) -> Result<Outcome, RunError> {
     let declared = planned.experiment.metrics.iter().map(|metric| metric.name);
     if !outcome.metrics.names().eq(declared) {
         let names: Vec<_> = outcome.metrics.names().collect();
-        return Err(RunError::Invariant(format!("the metrics are not those declared, but {names:?}")));
+        return Err(RunError::Invariant(format!("the metrics differ from those declared: {names:?}")));
     }
     if let Some((name, value)) = outcome.metrics.iter().find(|(_, value)| !value.is_finite()) {
         return Err(RunError::Invariant(format!("{name} is {value}")));
@@ -230,18 +230,18 @@ fn run_one(planned: &Planned, unaffected: bool) -> Result<Outcome, RunError> {
     Ok(outcome)
 }
 
-/// Puts what the workers found in order.
+/// Collects the workers' results in the order of the points.
 fn collect(
     points: &[Planned],
-    done: &Receiver<(usize, Found)>,
-    watch: &mut dyn Watch,
+    done: &Receiver<(usize, PointResult)>,
+    observer: &mut dyn Watch,
 ) -> Result<Run, LabError> {
     let mut run = Run::default();
     let mut failures = BTreeMap::new();
     let mut early = BTreeMap::new();
     let mut due = 0;
     for (at, result) in done {
-        watch.done(&points[at].point);
+        observer.done(&points[at].point);
         match result {
             Ok((record, outcome)) => {
                 match outcome {
@@ -258,10 +258,10 @@ fn collect(
                 failures.insert(at, Failure { point: points[at].point.clone(), error });
             }
         }
-        // A point that failed has no row, and does not hold back those of others.
+        // A failed point has no row and does not hold back those of later points.
         loop {
             if let Some(record) = early.remove(&due) {
-                watch.row(&record.row).map_err(LabError::Output)?;
+                observer.row(&record.row).map_err(LabError::Output)?;
                 run.records.push(record);
             } else if !failures.contains_key(&due) {
                 break;

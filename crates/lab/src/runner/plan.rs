@@ -1,5 +1,4 @@
-//! Which points are run: the selected experiments, what is set, the shard, and every point's seed.
-//! Left out: running them.
+//! Selects the points to run: experiments, settings, shard, and every point's seed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,21 +12,21 @@ use crate::hash;
 use crate::named::{Named, Params};
 use crate::value::Value;
 
-/// Which experiments.
+/// Selected experiments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Every one.
+    /// All experiments.
     All,
-    /// These; their order is the catalogue's all the same.
+    /// Experiments by name; they run in catalogue order.
     Names(Vec<String>),
 }
 
-/// `key=value`: an axis held at one value, or a setting changed.
+/// Assignment `key=value`: fixes an axis or changes a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// The axis or setting.
+    /// Name of the axis or setting.
     pub key: String,
-    /// The value, as written.
+    /// Value as written.
     pub value: String,
 }
 
@@ -37,9 +36,9 @@ impl<K: ToString, V: ToString> From<(K, V)> for Assignment {
     }
 }
 
-/// An assignment without its `=`.
+/// Error: an assignment lacks its `=`, key or value.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("write it as key=value")]
+#[error("expected key=value")]
 pub struct NotAnAssignment;
 
 impl FromStr for Assignment {
@@ -52,16 +51,17 @@ impl FromStr for Assignment {
     }
 }
 
-/// One part of several, counted from 1: points are dealt out in turn, so that each part has cheap and dear ones.
+/// Part of several, counted from 1. Points are dealt out in turn, so that each part has cheap and expensive
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     part: usize,
     of: usize,
 }
 
-/// A shard that is none.
+/// Error: a shard is not of the form i/n.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("write it as i/n with i from 1 to n, such as 1/4")]
+#[error("expected i/n with i from 1 to n, such as 1/4")]
 pub struct NotAShard;
 
 impl FromStr for Shard {
@@ -81,44 +81,44 @@ impl fmt::Display for Shard {
     }
 }
 
-/// What was asked for cannot be run.
+/// Error of planning a run.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
-    /// There is no such experiment.
-    #[error("no experiment is called `{name}`; there are: {known}")]
+    /// The experiment does not exist.
+    #[error("unknown experiment `{name}`; known: {known}")]
     UnknownExperiment {
-        /// As written.
+        /// Name as written.
         name: String,
-        /// All of them.
+        /// Names of all experiments.
         known: String,
     },
-    /// There is no such axis or setting.
-    #[error("nothing is called `{key}`{hint}")]
+    /// No axis or setting has this name.
+    #[error("unknown axis or setting `{key}`{hint}")]
     UnknownKey {
-        /// As written.
+        /// Name as written.
         key: String,
-        /// What may have been meant, or what there is.
+        /// Similar names, or examples of existing ones.
         hint: String,
     },
-    /// The value is not one.
-    #[error("{key} cannot be `{value}`: it is {expected}")]
+    /// The value is invalid.
+    #[error("invalid value `{value}` of {key}: expected {expected}")]
     BadValue {
-        /// The axis or setting.
+        /// Name of the axis or setting.
         key: String,
-        /// As written.
+        /// Value as written.
         value: String,
-        /// What it may be.
+        /// Permitted values.
         expected: String,
     },
-    /// What is set leaves nothing of an experiment.
-    #[error("{experiment} has no point with what is set; see its points with `softiov lab list --json`")]
+    /// The assignments exclude every point of an experiment.
+    #[error("{experiment} has no point with these settings; `softiov lab list --json` lists its points")]
     NoPoint {
-        /// Which.
+        /// Name of the experiment.
         experiment: &'static str,
     },
 }
 
-/// A point with all it takes to run it.
+/// Point with everything needed to run it.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) experiment: &'static Experiment,
@@ -126,13 +126,13 @@ pub(crate) struct Planned {
     pub(crate) context: Context,
 }
 
-/// All points of an experiment as it is, in order.
+/// Returns all points of an experiment without assignments, in order.
 #[must_use]
 pub fn points(experiment: &'static Experiment) -> Vec<Params> {
     combinations(experiment, &[]).into_iter().map(|values| name_values(experiment, values)).collect()
 }
 
-/// The points to run, in order.
+/// Returns the points to run, in order.
 pub(super) fn plan(
     catalogue: &Catalogue,
     selection: &Selection,
@@ -177,7 +177,7 @@ fn select(catalogue: &Catalogue, selection: &Selection) -> Result<Vec<&'static E
     Ok(all.filter(|experiment| names.iter().any(|name| name == experiment.name)).collect())
 }
 
-/// Every key is an axis of a selected experiment, or a setting.
+/// Checks that every key is an axis of a selected experiment or a setting.
 fn check_keys(
     catalogue: &Catalogue,
     experiments: &[&'static Experiment],
@@ -196,7 +196,7 @@ fn check_keys(
     }
 }
 
-/// The names most like what was written; if none is, some of what there is.
+/// Returns a hint with the most similar names, or with some existing ones if none is similar.
 fn hint(key: &str, known: &[&str]) -> String {
     const SHOWN: usize = 5;
     let likeness = |name: &str| {
@@ -207,13 +207,13 @@ fn hint(key: &str, known: &[&str]) -> String {
     close.sort_by(|a, b| b.0.total_cmp(&a.0));
     let names: Vec<_> = close.iter().take(SHOWN).map(|(_, name)| *name).collect();
     match names.as_slice() {
-        [] if known.is_empty() => "; there is nothing to set".to_owned(),
-        [] => format!("; what can be set is shown by `softiov lab list`, such as {}", known[0]),
+        [] if known.is_empty() => ": this catalogue has none".to_owned(),
+        [] => format!(": `softiov lab list` shows all, such as {}", known[0]),
         names => format!("; did you mean {}?", names.join(", ")),
     }
 }
 
-/// All settings, and those that are not at their default. The last assignment of a key counts.
+/// Returns all settings, and those that differ from their defaults. The last assignment of a key counts.
 fn apply(settings: &[Setting], set: &[Assignment]) -> Result<(Params, Params), PlanError> {
     let (mut all, mut changed) = (Named::new(), Named::new());
     for setting in settings {
@@ -234,7 +234,7 @@ fn setting_value(setting: &Setting, assignment: &Assignment) -> Result<Value, Pl
     parse(assignment, &setting.default, &choices)
 }
 
-/// The axes that are held at one value.
+/// Returns the axes fixed at one value.
 fn hold(experiment: &Experiment, set: &[Assignment]) -> Result<Vec<(&'static str, Value)>, PlanError> {
     let mut held = Vec::new();
     for axis in experiment.axes {
@@ -245,7 +245,7 @@ fn hold(experiment: &Experiment, set: &[Assignment]) -> Result<Vec<(&'static str
     Ok(held)
 }
 
-/// A count may go beyond the sweep; a name or a switch must be one of it.
+/// Parses a value of an axis. A count may be beyond the sweep; a name or switch must be in it.
 fn axis_value(axis: &Axis, assignment: &Assignment) -> Result<Value, PlanError> {
     let values = axis.values.list();
     match (axis.values, values.first()) {
@@ -266,7 +266,7 @@ fn parse(assignment: &Assignment, like: &Value, choices: &[Value]) -> Result<Val
     Err(bad(format!("one of {}", names.join(", "))))
 }
 
-/// The combinations of values that are points, in order.
+/// Returns the value combinations that are points, in order.
 fn combinations(experiment: &Experiment, held: &[(&'static str, Value)]) -> Vec<Vec<Value>> {
     let held = |axis: &Axis| held.iter().find(|(name, _)| *name == axis.name).map(|(_, value)| value);
     match experiment.points {
@@ -292,20 +292,20 @@ fn name_values(experiment: &Experiment, values: Vec<Value>) -> Params {
     experiment.axes.iter().map(|axis| axis.name.to_owned()).zip(values).collect()
 }
 
-/// All settings and those that are changed, where axes vary settings: such a setting has its value on the axis,
-/// and is not changed beside it.
+/// Applies axes that vary settings: such a setting has its value on the axis and is not listed as changed.
+/// Returns all settings and the changed ones.
 fn vary(axes: &Params, settings: &Params, changed: &Params) -> (Params, Params) {
     let at = |(name, value): (&str, &Value)| (name.to_owned(), axes.get(name).unwrap_or(value).clone());
     (settings.iter().map(at).collect(), without(changed, axes))
 }
 
-/// Those that the others have no value for.
+/// Returns the parameters without a value in `others`.
 fn without(params: &Params, others: &Params) -> Params {
     let kept = params.iter().filter(|(name, _)| others.get(name).is_none());
     kept.map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }
 
-/// A seed of a point's own, so that no point's numbers depend on which others are run.
+/// Returns a point's seed, which is independent of the other points of the run.
 fn seed(seed: u64, experiment: &str, axes: &Params) -> u64 {
     hash::stable(format!("{seed} {experiment} {axes}").as_bytes())
 }

@@ -1,5 +1,5 @@
-//! How far a run is, on standard error: a bar where someone looks, a line for each point where it goes to a file.
-//! Left out: standard output, which is for rows.
+//! Reports a run's progress on standard error: a bar on a terminal, a line per point otherwise. Standard
+//! output has the rows.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Point;
 
-/// The progress of one run.
+/// Progress of one run.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -24,7 +24,7 @@ fn style() -> Result<ProgressStyle, TemplateError> {
 impl Default for Progress {
     fn default() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        // A test sees to it that there is a style.
+        // The template is constant; a test checks it.
         if let Ok(style) = style() {
             bar.set_style(style);
         }
@@ -33,7 +33,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// This many points are about to be run.
+    /// Sets the number of points to run.
     pub fn planned(&self, points: usize) {
         self.bar.set_length(points as u64);
         if self.visible {
@@ -41,24 +41,24 @@ impl Progress {
         }
     }
 
-    /// A point is done.
+    /// Records that a point is done.
     pub fn done(&self, point: &Point) {
         self.bar.inc(1);
         if self.visible {
             self.bar.set_message(point.to_string());
         } else {
-            // Standard error may be closed; then nobody is watching.
+            // Ignore the error: standard error may be closed.
             let (position, length) = (self.bar.position(), self.bar.length().unwrap_or(0));
             let _ = writeln!(io::stderr(), "{position}/{length} {point}");
         }
     }
 
-    /// Does something with standard output while the bar is out of the way.
+    /// Runs `act`, which may write to standard output, while the bar is hidden.
     pub fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         self.bar.suspend(act)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::style;
 
     #[test]
-    fn the_bar_has_a_style() {
+    fn bar_template_is_valid() {
         assert!(style().is_ok());
     }
 }

@@ -1,5 +1,5 @@
-//! Rows in a folder, one a file: a point that is there with the same inputs and version need not be run again,
-//! and the parts of a sharded run meet here. Left out: removing rows; a folder is its owner's.
+//! Stores rows in a folder, one file each. A point with a stored row of equal inputs and version is not run
+//! again, and the parts of a sharded run are combined here. Rows are never removed.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io, process};
@@ -12,26 +12,26 @@ use crate::experiment::Outcome;
 use crate::row::Row;
 use crate::{VERSION, hash};
 
-/// A row with all it follows from.
+/// Row with its inputs and run data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// [`VERSION`] of who found it.
+    /// Version of the model that produced the row ([`VERSION`]).
     pub version: String,
-    /// The seed of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// The row.
+    /// Parameters and metrics.
     pub row: Row,
-    /// The hash over everything that happened.
+    /// Hash of all traced events.
     pub trace: u64,
-    /// How much virtual time passed, picoseconds.
+    /// Virtual time simulated, in picoseconds.
     pub simulated_ps: u64,
-    /// How many events were handled.
+    /// Number of events handled.
     pub events: u64,
 }
 
 impl Record {
-    /// What this version found with this seed.
+    /// Creates the record of a point run by this version with this seed.
     pub(super) fn new(seed: u64, planned: &Planned, outcome: &Outcome) -> Self {
         Self {
             version: VERSION.to_owned(),
@@ -48,43 +48,43 @@ impl Record {
     }
 }
 
-/// The folder cannot be used.
+/// Error of using a folder of rows.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// A file or the folder cannot be read or written.
     #[error("{}: {error}", .path.display())]
     Io {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         error: io::Error,
     },
     /// A file is not a row.
-    #[error("{} is not a row of the lab ({error}); run again with the same --out to renew it, or remove it", .path.display())]
+    #[error("{} is not a row of the lab ({error}); run again with the same --out to replace it, or remove it", .path.display())]
     NotARow {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         error: serde_json::Error,
     },
 }
 
-/// A folder of rows.
+/// Folder of rows.
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
 }
 
 impl Store {
-    /// Makes the folder if there is none.
+    /// Opens a folder, creating it if necessary.
     pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         let folder = folder.join("rows");
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         Ok(Self { folder })
     }
 
-    /// The row of this point, if it was found by this version. A file that is torn or from another version is
-    /// as good as none: it is replaced.
+    /// Returns the stored row of a point if this version produced it. A damaged file or one of another
+    /// version is ignored, and replaced later.
     pub(super) fn find(&self, seed: u64, planned: &Planned) -> Option<Record> {
         let (experiment, params) = (planned.experiment.name, planned.point.params());
         let path = self.path(seed, experiment, &params.to_string());
@@ -93,7 +93,7 @@ impl Store {
         (inputs == (VERSION, seed, experiment) && record.row.params == params).then_some(record)
     }
 
-    /// Keeps a row, whole or not at all: another process may be looking.
+    /// Stores a row atomically, as another process may be reading.
     pub(super) fn keep(&self, record: &Record) -> Result<(), StoreError> {
         let path = self.path(record.seed, &record.row.experiment, &record.row.params.to_string());
         let mut text = serde_json::to_vec(record).map_err(|error| not_a_row(&path, error))?;
@@ -103,17 +103,18 @@ impl Store {
         fs::rename(&partial, &path).map_err(at(&path))
     }
 
-    /// The version is not in the name, so a new one replaces what an old one found.
+    /// Returns the path of a row. It excludes the version, so a new version's row replaces an old one's.
     fn path(&self, seed: u64, experiment: &str, params: &str) -> PathBuf {
         let key = hash::stable(format!("{seed} {experiment} {params}").as_bytes());
         self.folder.join(format!("{experiment}-{key:016x}.json"))
     }
 }
 
-/// All rows in a folder that [`super::run`] kept them in, in no order that means anything, and why files are none.
+/// Reads all rows that [`super::run`] stored in a folder, in no particular order, with an error for each file
+/// that is no row.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// [`StoreError`] if the folder cannot be read.
 pub fn read(folder: &Path) -> Result<(Vec<Record>, Vec<StoreError>), StoreError> {
     let folder = folder.join("rows");
     let entries = fs::read_dir(&folder).map_err(at(&folder))?;

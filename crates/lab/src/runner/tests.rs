@@ -1,4 +1,4 @@
-//! What a run promises: the same rows whoever runs them, each once, and failures that name their point.
+//! Tests of the runner: reproducible and complete rows, and failures that name their points.
 
 use std::num::NonZeroUsize;
 use std::{fs, io};
@@ -44,7 +44,7 @@ fn params(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_traces_and_rows_with_any_number_of_jobs() {
+fn rows_are_equal_for_any_number_of_jobs() {
     let one = go(&Selection::All, &options(1)).unwrap();
     let four = go(&Selection::All, &options(4)).unwrap();
     assert_eq!(one.records, four.records, "rows and traces");
@@ -53,7 +53,7 @@ fn the_same_seed_gives_the_same_traces_and_rows_with_any_number_of_jobs() {
 }
 
 #[test]
-fn rows_come_in_the_order_of_the_points() {
+fn rows_are_in_the_order_of_the_points() {
     let run = go(&names(&["ladder", "queue"]), &options(3)).unwrap();
     let params = params(&run);
     assert_eq!(params[..3], ["vms=1 accel=false", "vms=1 accel=true", "vms=2 accel=false"]);
@@ -63,14 +63,14 @@ fn rows_come_in_the_order_of_the_points() {
 }
 
 #[test]
-fn a_point_does_not_depend_on_which_others_are_run() {
+fn point_is_independent_of_the_other_points() {
     let all = lines(&go(&Selection::All, &options(2)).unwrap());
     let one = lines(&go(&names(&["queue"]), &set(&["vms=3", "accel=true"])).unwrap());
     assert_eq!(one, [all[5].clone()]);
 }
 
 #[test]
-fn an_axis_may_vary_what_is_otherwise_a_setting() {
+fn axis_may_vary_a_setting() {
     const EOI: Axis = Axis {
         name: "cost.eoi_full",
         what: "an end of interrupt",
@@ -94,7 +94,7 @@ fn an_axis_may_vary_what_is_otherwise_a_setting() {
 }
 
 #[test]
-fn shards_together_are_the_whole() {
+fn shards_together_contain_every_point() {
     let whole = lines(&go(&Selection::All, &options(2)).unwrap());
     let mut parts = Vec::new();
     for part in ["1/3", "2/3", "3/3"] {
@@ -109,7 +109,7 @@ fn shards_together_are_the_whole() {
 }
 
 #[test]
-fn an_axis_can_be_held_also_beyond_the_sweep() {
+fn axis_can_be_fixed_beyond_the_sweep() {
     assert_eq!(
         params(&go(&names(&["queue"]), &set(&["vms=9"])).unwrap()),
         ["vms=9 accel=false", "vms=9 accel=true"]
@@ -123,7 +123,7 @@ fn an_axis_can_be_held_also_beyond_the_sweep() {
 }
 
 #[test]
-fn a_changed_setting_is_in_the_row_and_leaves_the_random_numbers_alone() {
+fn changed_setting_is_in_the_row_and_keeps_the_seed() {
     let changed = go(&names(&["queue"]), &set(&["vms=1", "accel=true", "contention=1.5", "cpu=nehalem"]));
     let changed = changed.unwrap();
     assert_eq!(params(&changed), ["vms=1 accel=true contention=1.5"], "cpu is at its default");
@@ -134,14 +134,14 @@ fn a_changed_setting_is_in_the_row_and_leaves_the_random_numbers_alone() {
 }
 
 #[test]
-fn a_setting_without_effect_is_refused_once_for_an_experiment() {
+fn setting_without_effect_is_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path().to_owned());
     let changed = Options { out, ..set(&["cpu=modern", "contention=1.5"]) };
     for _ in 0..2 {
         let error = go(&names(&["queue"]), &changed).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("cpu: without effect here; leave it out"), "{text}");
+        assert!(text.contains("cpu: no effect on this point; remove the setting"), "{text}");
         assert!(text.ends_with("(and 13 more of its points)") && text.lines().count() == 2, "{text}");
         let LabError::Failed { run, .. } = error else { panic!("{error}") };
         assert!(run.records.is_empty(), "such rows are not kept either");
@@ -152,20 +152,24 @@ fn a_setting_without_effect_is_refused_once_for_an_experiment() {
 }
 
 #[test]
-fn what_is_unknown_is_refused_with_what_is_known() {
+fn unknown_names_are_rejected_with_known_ones() {
     for (selection, assignment, message) in [
-        (names(&["quue"]), "vms=1", "no experiment is called `quue`; there are: queue, ladder, sizes"),
-        (Selection::All, "cost.eoi_ful=1", "nothing is called `cost.eoi_ful`; did you mean cost.eoi_full?"),
-        (Selection::All, "eoi=1", "nothing is called `eoi`; did you mean cost.eoi_full?"),
+        (names(&["quue"]), "vms=1", "unknown experiment `quue`; known: queue, ladder, sizes"),
+        (
+            Selection::All,
+            "cost.eoi_ful=1",
+            "unknown axis or setting `cost.eoi_ful`; did you mean cost.eoi_full?",
+        ),
+        (Selection::All, "eoi=1", "unknown axis or setting `eoi`; did you mean cost.eoi_full?"),
         (
             Selection::All,
             "zzz=1",
-            "nothing is called `zzz`; what can be set is shown by `softiov lab list`, such as accel",
+            "unknown axis or setting `zzz`: `softiov lab list` shows all, such as accel",
         ),
-        (names(&["sizes"]), "vms=one", "nothing is called `vms`"),
-        (Selection::All, "vms=one", "vms cannot be `one`: it is an integer"),
-        (Selection::All, "cpu=z80", "cpu cannot be `z80`: it is one of nehalem, modern"),
-        (Selection::All, "guest=dos", "guest cannot be `dos`: it is one of old, new, native"),
+        (names(&["sizes"]), "vms=one", "unknown axis or setting `vms`"),
+        (Selection::All, "vms=one", "invalid value `one` of vms: expected an integer"),
+        (Selection::All, "cpu=z80", "invalid value `z80` of cpu: expected one of nehalem, modern"),
+        (Selection::All, "guest=dos", "invalid value `dos` of guest: expected one of old, new, native"),
     ] {
         let error = go(&selection, &set(&[assignment])).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
@@ -174,7 +178,7 @@ fn what_is_unknown_is_refused_with_what_is_known() {
 }
 
 #[test]
-fn failures_name_their_points_and_do_not_stop_the_others() {
+fn failed_points_are_named_and_others_run() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { out: Some(folder.path().to_owned()), ..set(&["cost.eoi_full=-1", "accel=true"]) };
     let error = go(&names(&["queue"]), &options).unwrap_err();
@@ -190,7 +194,7 @@ fn failures_name_their_points_and_do_not_stop_the_others() {
 }
 
 #[test]
-fn what_is_kept_with_the_same_inputs_is_not_run_again() {
+fn stored_row_with_equal_inputs_is_reused() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { out: Some(folder.path().to_owned()), ..options(2) };
     let first = go(&names(&["queue"]), &options).unwrap();
@@ -204,7 +208,7 @@ fn what_is_kept_with_the_same_inputs_is_not_run_again() {
 }
 
 #[test]
-fn rows_that_are_torn_or_of_another_version_are_replaced() {
+fn damaged_or_outdated_rows_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { out: Some(folder.path().to_owned()), ..options(2) };
     go(&names(&["sizes"]), &options).unwrap();
@@ -224,7 +228,7 @@ fn rows_that_are_torn_or_of_another_version_are_replaced() {
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 4);
 }
 
-/// Takes two rows and then no more.
+/// Accepts two rows and then fails.
 struct Full(Vec<String>);
 
 impl Watch for Full {
@@ -239,7 +243,7 @@ impl Watch for Full {
 }
 
 #[test]
-fn nothing_more_is_run_when_nobody_takes_rows() {
+fn run_stops_when_rows_are_not_accepted() {
     let mut full = Full(Vec::new());
     let error = run(&catalogue(), &names(&["queue"]), &options(2), &mut full).unwrap_err();
     assert!(matches!(error, LabError::Output(_)), "{error}");

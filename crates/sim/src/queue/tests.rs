@@ -1,4 +1,4 @@
-//! The order of events, and the events that never happen.
+//! Tests of event order, cancellation and rescheduling.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -17,7 +17,7 @@ fn drain<E>(queue: &mut EventQueue<E>) -> Vec<E> {
 }
 
 #[test]
-fn events_of_the_same_time_happen_in_the_order_they_were_scheduled() {
+fn simultaneous_events_keep_their_scheduling_order() {
     let mut queue = EventQueue::new();
     for name in ["a", "b", "c", "d", "e", "f"] {
         queue.schedule(at(10), name);
@@ -27,19 +27,19 @@ fn events_of_the_same_time_happen_in_the_order_they_were_scheduled() {
 }
 
 #[test]
-fn a_cancelled_event_does_not_happen_and_its_key_fits_nothing_else() {
+fn key_of_a_cancelled_event_matches_no_later_event() {
     let mut queue = EventQueue::new();
     let timer = queue.schedule(at(10), "timer");
     assert_eq!(queue.cancel(timer), Some("timer"));
-    let other = queue.schedule(at(10), "takes the same place");
+    let other = queue.schedule(at(10), "takes the same slot");
     assert_eq!(queue.cancel(timer), None);
     assert!(!queue.reschedule(timer, at(1)));
-    assert_eq!(queue.pop(), Some((at(10), "takes the same place")));
+    assert_eq!(queue.pop(), Some((at(10), "takes the same slot")));
     assert_eq!(queue.cancel(other), None);
 }
 
 #[test]
-fn a_moved_event_comes_after_those_already_there() {
+fn moved_event_comes_after_those_already_scheduled() {
     let mut queue = EventQueue::new();
     let timer = queue.schedule(at(10), "timer");
     queue.schedule(at(20), "there");
@@ -48,7 +48,7 @@ fn a_moved_event_comes_after_those_already_there() {
 }
 
 #[test]
-fn an_event_put_in_the_place_of_another_keeps_its_turn_only_at_its_time() {
+fn replacement_keeps_its_position_only_at_the_same_time() {
     let mut queue = EventQueue::new();
     let key = queue.replace(None, Some(at(10)), "look");
     queue.schedule(at(20), "there");
@@ -63,7 +63,7 @@ fn an_event_put_in_the_place_of_another_keeps_its_turn_only_at_its_time() {
 }
 
 #[test]
-fn what_is_scheduled_for_the_past_happens_now() {
+fn event_scheduled_in_the_past_happens_now() {
     let mut queue = EventQueue::new();
     queue.schedule(at(10), "present");
     queue.pop();
@@ -72,7 +72,7 @@ fn what_is_scheduled_for_the_past_happens_now() {
 }
 
 #[test]
-fn time_goes_on_to_the_end_asked_for_when_nothing_happens_before_it() {
+fn pop_before_advances_time_to_the_end_when_empty() {
     let mut queue = EventQueue::new();
     queue.schedule(at(10), ());
     assert_eq!(queue.pop_before(at(10)), None);
@@ -81,7 +81,7 @@ fn time_goes_on_to_the_end_asked_for_when_nothing_happens_before_it() {
 }
 
 #[test]
-fn a_timer_set_anew_for_every_packet_leaves_nothing_behind() {
+fn rescheduling_a_timer_does_not_grow_the_queue() {
     let mut queue = EventQueue::new();
     let timer = queue.schedule(at(1_000_000), "timer");
     for packet in 0..10_000 {
@@ -95,61 +95,61 @@ fn a_timer_set_anew_for_every_packet_leaves_nothing_behind() {
 }
 
 #[derive(Clone, Debug)]
-enum Act {
+enum Operation {
     Schedule(u64),
     Cancel(usize),
     Reschedule(usize, u64),
     Pop,
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        4 => (0..50_u64).prop_map(Act::Schedule),
-        1 => any::<usize>().prop_map(Act::Cancel),
-        1 => (any::<usize>(), 0..50_u64).prop_map(|(which, time)| Act::Reschedule(which, time)),
-        2 => proptest::prelude::Just(Act::Pop),
+        4 => (0..50_u64).prop_map(Operation::Schedule),
+        1 => any::<usize>().prop_map(Operation::Cancel),
+        1 => (any::<usize>(), 0..50_u64).prop_map(|(which, time)| Operation::Reschedule(which, time)),
+        2 => proptest::prelude::Just(Operation::Pop),
     ]
 }
 
 proptest! {
-    /// The queue against a sorted map of (time, sequence).
+    /// Compares the queue with a sorted map of (time, sequence).
     #[test]
-    fn any_sequence_of_acts_gives_the_order_of_a_sorted_map(acts in vec(act(), 0..300)) {
+    fn any_operations_give_the_order_of_a_sorted_map(operations in vec(operation(), 0..300)) {
         let mut queue = EventQueue::new();
         let mut model: BTreeMap<(u64, usize), usize> = BTreeMap::new();
         let mut keys: Vec<(EventKey, Option<(u64, usize)>)> = Vec::new();
-        for (sequence, act) in acts.into_iter().enumerate() {
+        for (sequence, act) in operations.into_iter().enumerate() {
             let now = queue.now().picos();
             match act {
-                Act::Schedule(time) => {
+                Operation::Schedule(time) => {
                     let key = queue.schedule(at(time), keys.len());
                     model.insert((time.max(now), sequence), keys.len());
                     keys.push((key, Some((time.max(now), sequence))));
                 }
-                Act::Cancel(which) if !keys.is_empty() => {
+                Operation::Cancel(which) if !keys.is_empty() => {
                     let which = which % keys.len();
-                    let (key, place) = &mut keys[which];
-                    let known = place.take().and_then(|place| model.remove(&place));
+                    let (key, due) = &mut keys[which];
+                    let known = due.take().and_then(|due| model.remove(&due));
                     assert_eq!(queue.cancel(*key), known);
                 }
-                Act::Reschedule(which, time) if !keys.is_empty() => {
+                Operation::Reschedule(which, time) if !keys.is_empty() => {
                     let which = which % keys.len();
-                    let (key, place) = &mut keys[which];
-                    let known = place.and_then(|place| model.remove(&place));
+                    let (key, due) = &mut keys[which];
+                    let known = due.and_then(|due| model.remove(&due));
                     assert_eq!(queue.reschedule(*key, at(time)), known.is_some());
                     if known.is_some() {
-                        *place = Some((time.max(now), sequence));
+                        *due = Some((time.max(now), sequence));
                         model.insert((time.max(now), sequence), which);
                     }
                 }
-                Act::Pop => {
+                Operation::Pop => {
                     let known = model.pop_first();
                     if let Some((_, which)) = known {
                         keys[which].1 = None;
                     }
                     assert_eq!(queue.pop(), known.map(|((time, _), which)| (at(time), which)));
                 }
-                Act::Cancel(_) | Act::Reschedule(..) => {}
+                Operation::Cancel(_) | Operation::Reschedule(..) => {}
             }
             assert_eq!(queue.len(), model.len());
         }

@@ -88,13 +88,13 @@ fn rows_that_were_kept_become_a_report() {
 #[test]
 fn what_is_refused_says_what_to_do() {
     for (arguments, message) in [
-        ("run triple", "no experiment is called `triple`; there are: double"),
-        ("run all --set fctor=3", "nothing is called `fctor`; did you mean factor?"),
+        ("run triple", "unknown experiment `triple`; known: double"),
+        ("run all --set fctor=3", "unknown axis or setting `fctor`; did you mean factor?"),
         ("run all --set vms=2 --set factor=-1", "double vms=2 factor=-1: invariant violated: frames came"),
-        ("run all triple", "no experiment is called `all`; there are: double"),
-        ("run all --out Cargo.toml", "rows cannot be kept: Cargo.toml/rows: "),
+        ("run all triple", "unknown experiment `all`; known: double"),
+        ("run all --out Cargo.toml", "cannot store rows: Cargo.toml/rows: "),
         ("report --out nowhere/page.html", "cannot write nowhere/page.html: No such file or directory"),
-        ("report --out page.json", "page.json: CSV and JSON go beside the page under the same name"),
+        ("report --out page.json", "page.json: the page's name must not end in .csv or .json"),
         ("calibrate --out nowhere/file", "cannot write nowhere/file: No such file or directory"),
         ("host --save nowhere/file", "cannot write nowhere/file: No such file or directory"),
         ("report --in nowhere", "keep some with `softiov lab run all --out DIR`"),
@@ -165,5 +165,5 @@ fn settings_come_from_a_file_and_the_command_line_has_the_last_word() {
     assert_eq!(texts, ["vms=3 factor=5"]);
     std::fs::write(&file, "factor\n").unwrap();
     let error = format!("{:#}", softiov_lab(&format!("run all --settings {settings}")).unwrap_err());
-    assert!(error.ends_with("mine: factor: write it as key=value"), "{error}");
+    assert!(error.ends_with("mine: factor: expected key=value"), "{error}");
 }

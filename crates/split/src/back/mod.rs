@@ -1,16 +1,16 @@
-//! The back end: the service domain's half of the driver. Each interface belongs to one worker, and a worker has
-//! queues of its own, so that workers need not know of each other; with one worker it is the stock driver.
+//! The back end: the service domain's half of the network driver. Each interface belongs to one worker, and
+//! each worker has its own queues, so workers share nothing. One worker is the stock driver.
 //!
-//! - `packet`: frames on their way through the service domain;
-//! - `transmit`: from guests: taking requests, mapping pages, answering when they are released;
-//! - `receive`: to guests: queues, and copying into the pages that guests have posted;
-//! - `moving`: an interface goes to another worker.
+//! - `packet`: frames in the service domain;
+//! - `transmit`: from guests: takes requests, maps pages, and responds when the pages are released;
+//! - `receive`: to guests: queues frames and copies them into the pages that guests have posted;
+//! - `moving`: moves an interface to another worker.
 //!
-//! A turn of a worker is bounded by whoever gives it the turn, and nothing a front end says makes it longer. A
-//! front end whose ring cannot be is heard no more. Frames to a guest that has posted too few pages are dropped
-//! before they are queued: a queue never holds more than its guest has asked for.
+//! The caller bounds each turn of a worker; nothing a front end writes prolongs it. An interface with an
+//! invalid ring is ignored from then on. A frame to a guest with too few posted pages is dropped before it is
+//! queued, so a queue never exceeds the pages posted.
 //!
-//! Left out: threads: a worker is a number that one caller at a time uses.
+//! There are no threads here: a worker is a number, used by one caller at a time.
 
 mod moving;
 mod packet;
@@ -18,7 +18,7 @@ mod receive;
 mod transmit;
 
 pub use packet::{BUFFER, Key};
-pub use transmit::Taken;
+pub use transmit::TransmitOutcome;
 
 use crate::Rings;
 use crate::ring::{BackRing, SLOTS};
@@ -28,47 +28,47 @@ use core::fmt::Debug;
 use packet::Packets;
 use transmit::Pending;
 
-/// An interface: the place in the back end of a guest's network device.
+/// Index of a virtual interface, the back end's counterpart of a guest's network device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Vif(pub u16);
 
-/// A place in a page that a guest has granted.
+/// Byte address in a page that a guest has granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Granted {
-    /// Whose.
+pub struct GrantedAddress {
+    /// Interface of the granting guest.
     pub vif: Vif,
-    /// The grant.
+    /// Grant reference.
     pub reference: u32,
-    /// Bytes from the page's beginning.
+    /// Bytes from the start of the page.
     pub offset: u16,
 }
 
-/// A grant cannot be used so.
+/// The grant does not permit the access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the page is not granted so")]
+#[error("the grant does not permit this access")]
 pub struct NotGranted;
 
-/// What a back end needs of the machine it runs on.
+/// The machine interface a back end needs. Costs are charged by the implementer.
 pub trait Host {
     /// A mapped page.
     type Mapping: Copy + Debug;
 
-    /// The rings of an interface.
+    /// Returns the rings of an interface.
     fn rings(&mut self, vif: Vif) -> &mut Rings;
 
-    /// Maps a page for reading.
+    /// Maps a granted page for reading.
     ///
     /// # Errors
-    /// [`NotGranted`].
+    /// [`NotGranted`] if the grant does not permit it.
     fn map(&mut self, vif: Vif, reference: u32) -> Result<Self::Mapping, NotGranted>;
 
-    /// Ends a mapping.
+    /// Unmaps a page.
     fn unmap(&mut self, vif: Vif, mapping: Self::Mapping);
 
-    /// Reads a mapped page.
+    /// Reads bytes of a mapped page into `into`.
     ///
     /// # Errors
-    /// [`NotGranted`] if the bytes do not lie in it.
+    /// [`NotGranted`] if the range exceeds the page.
     fn read(
         &mut self,
         vif: Vif,
@@ -77,80 +77,85 @@ pub trait Host {
         into: &mut [u8],
     ) -> Result<(), NotGranted>;
 
-    /// Has bytes copied into a granted page.
+    /// Copies bytes into a granted page.
     ///
     /// # Errors
-    /// [`NotGranted`].
-    fn copy_to(&mut self, to: Granted, bytes: &[u8]) -> Result<(), NotGranted>;
+    /// [`NotGranted`] if the grant does not permit it.
+    fn copy_to(&mut self, to: GrantedAddress, bytes: &[u8]) -> Result<(), NotGranted>;
 
-    /// Has bytes copied from one granted page to another.
+    /// Copies bytes from one granted page to another.
     ///
     /// # Errors
-    /// [`NotGranted`].
-    fn copy(&mut self, from: Granted, to: Granted, length: usize) -> Result<(), NotGranted>;
+    /// [`NotGranted`] if a grant does not permit it.
+    fn copy(&mut self, from: GrantedAddress, to: GrantedAddress, length: usize) -> Result<(), NotGranted>;
 
-    /// Sends a front end an event.
+    /// Sends an event to a front end.
     fn notify(&mut self, vif: Vif);
 }
 
-/// What became of an interface's frames.
+/// Frame counters of an interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames taken from the guest.
     pub transmitted: u64,
-    /// Requests of the guest that made no sense.
+    /// Malformed transmit requests of the guest.
     pub malformed: u64,
     /// Frames copied to the guest.
     pub received: u64,
-    /// Frames to it that were dropped because it has too few pages posted.
+    /// Frames to the guest dropped because too few pages were posted.
     pub no_room: u64,
-    /// Frames to it that were dropped because its pages are not what it says.
+    /// Frames to the guest dropped because a posted page could not be written.
     pub unwritable: u64,
 }
 
-/// What the back end knows of an interface.
+/// State of an interface.
 #[derive(Debug)]
 struct Interface {
     worker: usize,
     transmit: BackRing,
     receive: BackRing,
-    /// Slots of the receive ring that queued frames will need.
+    /// Slots of the receive ring reserved for queued frames.
     promised: u32,
-    /// It is in its worker's line.
-    in_line: bool,
-    /// Its receive ring has responses to publish.
+    /// The interface is in its worker's `ready` queue.
+    is_ready: bool,
+    /// The receive ring has unpublished responses.
     to_publish: bool,
-    /// Its guest is to hear of frames, and is on its worker's list for that; how many it was given since it was told.
-    owes_event: bool,
-    is_withheld: bool,
-    untold: u32,
-    /// Frames in its worker's queue, and requests that its worker has not answered.
+    /// The guest requested an event and has not got it.
+    event_due: bool,
+    /// The interface is in its worker's `withheld` list.
+    event_withheld: bool,
+    /// Frames given to the guest since its last event.
+    unnotified: u32,
+    /// Frames in the worker's queue.
     queued: u32,
+    /// Requests without a response.
     unanswered: u32,
-    /// The worker that it goes to, and what has come meanwhile: an event, and frames.
+    /// Worker the interface moves to, during a move.
     target: Option<usize>,
-    heard: bool,
-    held: VecDeque<Key>,
-    /// Its rings made no sense; nothing is heard of it any more.
+    /// An event arrived during the move.
+    event_arrived: bool,
+    /// Frames that arrived during the move.
+    waiting: VecDeque<Key>,
+    /// The ring was invalid; the interface is ignored.
     broken: bool,
     counters: Counters,
 }
 
-/// A worker's queues: nobody else touches them, except to leave what it has to release.
+/// Queues of a worker. Other workers only append to `released`.
 #[derive(Debug)]
 struct Worker<M> {
-    /// Interfaces with frames to send.
-    line: VecDeque<Vif>,
-    /// Frames to be copied to guests.
+    /// Interfaces with frames to send, in the order of service.
+    ready: VecDeque<Vif>,
+    /// Frames to copy to guests.
     queue: VecDeque<Key>,
-    /// Requests without an answer, by slot.
+    /// Requests without a response, by slot.
     pending: Vec<Option<Pending<M>>>,
     free: Vec<u16>,
-    /// Slots whose pages nobody needs any more.
+    /// Slots whose pages are no longer needed.
     released: VecDeque<u16>,
-    /// Interfaces with responses to publish.
+    /// Interfaces with unpublished responses.
     to_publish: Vec<Vif>,
-    /// Interfaces whose guests are to hear of frames later.
+    /// Interfaces whose guests are due an event later.
     withheld: Vec<Vif>,
 }
 
@@ -160,7 +165,7 @@ impl<M> Worker<M> {
         let mut pending = Vec::new();
         pending.resize_with(slots, || None);
         Self {
-            line: VecDeque::new(),
+            ready: VecDeque::new(),
             queue: VecDeque::new(),
             pending,
             free: (0..slots as u16).rev().collect(),
@@ -171,37 +176,37 @@ impl<M> Worker<M> {
     }
 }
 
-/// The back end of all interfaces.
+/// Back end of all interfaces.
 #[derive(Debug)]
 pub struct Backend<M> {
     interfaces: Vec<Interface>,
     workers: Vec<Worker<M>>,
     packets: Packets,
-    /// Frames after which a guest hears of them at once.
+    /// Frames after which a guest gets its event without delay.
     batch: u32,
 }
 
 impl<M: Copy + Debug> Backend<M> {
-    /// A back end with so many workers (at least one) and no interface.
+    /// Creates a back end with `workers` workers (at least one) and no interface.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let workers: Vec<_> = (0..workers.max(1)).map(|_| Worker::new()).collect();
         let mut packets = Packets::default();
-        // What workers may have mapped at once.
+        // Frames the workers may have mapped at once.
         packets.add(workers.len() * SLOTS as usize);
         Self { interfaces: Vec::new(), workers, packets, batch: 1 }
     }
 
-    /// Adds an interface. Interfaces go to the workers in turn.
+    /// Adds an interface. Interfaces are assigned to the workers in turn.
     pub fn connect(&mut self) -> Vif {
         let vif = Vif(self.interfaces.len() as u16);
         let worker = self.interfaces.len() % self.workers.len();
-        // What its guest may have posted at once; nothing needs to grow later.
+        // Reserve all that the guest may post at once, so that no later frame allocates.
         self.packets.add(SLOTS as usize);
         let count = self.interfaces.len() + 1;
         for worker in &mut self.workers {
             worker.queue.reserve(count * SLOTS as usize);
-            worker.line.reserve(count);
+            worker.ready.reserve(count);
             worker.to_publish.reserve(count);
             worker.withheld.reserve(count);
         }
@@ -210,34 +215,35 @@ impl<M: Copy + Debug> Backend<M> {
             transmit: BackRing::default(),
             receive: BackRing::default(),
             promised: 0,
-            in_line: false,
+            is_ready: false,
             to_publish: false,
-            owes_event: false,
-            is_withheld: false,
-            untold: 0,
+            event_due: false,
+            event_withheld: false,
+            unnotified: 0,
             queued: 0,
             unanswered: 0,
             target: None,
-            heard: false,
-            held: VecDeque::with_capacity(SLOTS as usize),
+            event_arrived: false,
+            waiting: VecDeque::with_capacity(SLOTS as usize),
             broken: false,
             counters: Counters::default(),
         });
         vif
     }
 
-    /// Lets a guest hear of frames once it was given so many since it heard last, or when [`Backend::tell`] says so.
-    pub fn tell_every(&mut self, frames: u32) {
+    /// Sends a guest an event once it was given `frames` frames since the last, or on
+    /// [`Backend::notify_withheld`].
+    pub fn notify_every(&mut self, frames: u32) {
         self.batch = frames.max(1);
     }
 
-    /// How many workers there are.
+    /// Returns the number of workers.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Whose interface it is.
+    /// Returns the worker of an interface.
     ///
     /// # Panics
     /// If there is no such interface.
@@ -246,7 +252,7 @@ impl<M: Copy + Debug> Backend<M> {
         self.interfaces[usize::from(vif.0)].worker
     }
 
-    /// What became of an interface's frames.
+    /// Returns the frame counters of an interface.
     ///
     /// # Panics
     /// If there is no such interface.
@@ -255,7 +261,7 @@ impl<M: Copy + Debug> Backend<M> {
         &self.interfaces[usize::from(vif.0)].counters
     }
 
-    /// Whether an interface is heard no more.
+    /// Returns `true` if the interface's ring was invalid and it is ignored.
     ///
     /// # Panics
     /// If there is no such interface.
@@ -264,9 +270,9 @@ impl<M: Copy + Debug> Backend<M> {
         self.interfaces[usize::from(vif.0)].broken
     }
 
-    /// Frames that are on their way through the back end.
+    /// Returns the number of frames in the back end.
     #[must_use]
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.packets.used()
     }
 

@@ -1,27 +1,27 @@
-//! Frames on their way through the service domain, in a store that does not grow: the beginning of each in memory
-//! of the service domain, the rest in pages that a guest has granted. Left out: where they go.
+//! Frames in the service domain, in a store of fixed size. The start of a frame is in the service domain's
+//! memory, the rest in granted pages.
 
 use crate::{Offload, PIECES};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes of a frame that the service domain holds itself: all of a frame from a card.
+/// Bytes of a frame stored in the service domain: all of a frame from a card.
 pub const BUFFER: usize = 2048;
 
-/// A frame in the store.
+/// Handle of a frame in the store.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Key(u32);
 
-/// Bytes in a page that is mapped.
+/// Bytes in a mapped page.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Piece {
-    /// The slot of the worker's that holds the mapping.
+    /// Slot of the worker's `pending` list that holds the mapping.
     pub(super) slot: u16,
     pub(super) offset: u16,
     pub(super) size: u16,
 }
 
-/// A frame.
+/// Stored frame.
 #[derive(Debug)]
 pub(super) struct Packet {
     pub(super) buffer: Box<[u8; BUFFER]>,
@@ -29,10 +29,10 @@ pub(super) struct Packet {
     pub(super) head: usize,
     pub(super) pieces: [Piece; PIECES],
     pub(super) count: usize,
-    /// Whose worker's slots the pieces are in.
+    /// Worker whose slots hold the pieces.
     pub(super) worker: usize,
     pub(super) offload: Offload,
-    /// For whom it is queued.
+    /// Interface the frame is queued for.
     pub(super) to: super::Vif,
 }
 
@@ -49,13 +49,13 @@ impl Packet {
         }
     }
 
-    /// Bytes of the whole frame.
+    /// Returns the bytes of the whole frame.
     pub(super) fn length(&self) -> usize {
         self.head + self.pieces[..self.count].iter().map(|piece| usize::from(piece.size)).sum::<usize>()
     }
 }
 
-/// The store.
+/// Store of frames.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
     packets: Vec<Packet>,
@@ -63,16 +63,16 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Makes room for so many more.
+    /// Adds `count` empty frames.
     pub(super) fn add(&mut self, count: usize) {
         let first = self.packets.len() as u32;
         self.packets.resize_with(self.packets.len() + count, Packet::new);
-        // The lowest are used first, so that few frames stay in the cache.
+        // The lowest numbers are used first, so that few frames stay in the cache.
         self.free.extend(first..first + count as u32);
         self.free.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// An empty frame; `None` if all are under way.
+    /// Allocates a frame. Returns `None` if all are in use.
     pub(super) fn take(&mut self) -> Option<Key> {
         let key = Key(self.free.pop()?);
         let packet = self.at_mut(&key);
@@ -80,7 +80,7 @@ impl Packets {
         Some(key)
     }
 
-    /// Gives a frame back. A key is not copied, so it is given back once.
+    /// Frees a frame. Keys are not copied, so a frame is freed once.
     pub(super) fn put(&mut self, Key(at): Key) {
         self.free.push(at);
     }

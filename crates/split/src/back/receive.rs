@@ -1,31 +1,31 @@
-//! To guests: a frame is queued with the worker of its interface if the guest has posted the pages that it needs,
-//! and a worker's turn copies queued frames into them, in order. Left out: who decides where a frame goes.
+//! The path to guests. A frame is queued at the worker of its interface if the guest has posted the pages it
+//! needs. The worker's turn copies queued frames into those pages, in order.
 
 use super::packet::{BUFFER, Key};
-use super::{Backend, Granted, Host, Interface, Vif};
+use super::{Backend, GrantedAddress, Host, Interface, Vif};
 use crate::message::{RxRequest, RxResponse, emit_segments, rx_flag, status};
 use crate::{Offload, PAGE, slots};
 use core::fmt::Debug;
 
 impl<M: Copy + Debug> Backend<M> {
-    /// An empty frame to be filled; `None` if too many are under way.
-    pub fn vacant(&mut self) -> Option<Key> {
+    /// Allocates an empty frame. Returns `None` if too many are in flight.
+    pub fn allocate(&mut self) -> Option<Key> {
         self.packets.take()
     }
 
-    /// Where an empty frame's bytes go.
+    /// Returns the buffer of an empty frame.
     pub fn buffer(&mut self, key: &Key) -> &mut [u8; BUFFER] {
         &mut self.packets.at_mut(key).buffer
     }
 
-    /// So many bytes were put into its buffer.
-    pub fn filled(&mut self, key: &Key, length: usize, offload: Offload) {
+    /// Sets the length of the frame in its buffer.
+    pub fn set_filled(&mut self, key: &Key, length: usize, offload: Offload) {
         let packet = self.packets.at_mut(key);
         (packet.head, packet.offload) = (length.min(BUFFER), offload);
     }
 
-    /// Queues a frame for a guest; `false` if it was dropped, because the guest has not posted the pages that it
-    /// needs beyond those promised to others, or because there is no such interface.
+    /// Queues a frame for a guest. Returns `false` if it was dropped: the guest has not posted the pages it
+    /// needs beyond those reserved, or the interface does not exist.
     pub fn deliver<H: Host<Mapping = M>>(&mut self, key: Key, to: Vif, host: &mut H) -> bool {
         let packet = self.packets.at_mut(&key);
         packet.to = to;
@@ -42,7 +42,7 @@ impl<M: Copy + Debug> Backend<M> {
         }
         interface.promised += needed;
         if interface.target.is_some() {
-            interface.held.push_back(key);
+            interface.waiting.push_back(key);
         } else {
             interface.queued += 1;
             self.workers[interface.worker].queue.push_back(key);
@@ -50,14 +50,14 @@ impl<M: Copy + Debug> Backend<M> {
         true
     }
 
-    /// Whether a worker has frames to copy.
+    /// Returns `true` if a worker has frames to copy.
     #[must_use]
     pub fn may_receive(&self, worker: usize) -> bool {
         !self.workers[worker].queue.is_empty()
     }
 
-    /// A worker's turn: up to `limit` frames are copied to their guests. Each guest that asked hears of them, once, or
-    /// later if it was given few. How many frames there were.
+    /// Copies up to `limit` frames of a worker to their guests, and returns their number. Each guest that
+    /// requested an event gets one, or gets it later if it was given few frames.
     pub fn receive<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H, limit: usize) -> usize {
         let count = self.workers[worker].queue.len().min(limit);
         for _ in 0..count {
@@ -66,7 +66,7 @@ impl<M: Copy + Debug> Backend<M> {
             let copied = self.copy(&key, host);
             let interface = self.interface(to);
             interface.queued -= 1;
-            interface.untold += 1;
+            interface.unnotified += 1;
             if copied {
                 interface.counters.received += 1;
             } else {
@@ -83,47 +83,48 @@ impl<M: Copy + Debug> Backend<M> {
         count
     }
 
-    /// A guest sees the responses to it. If it asked to hear of them, it does so now or is noted down.
+    /// Publishes responses to a guest. If it requested an event, it gets one now or is put on the withheld
+    /// list.
     fn publish<H: Host<Mapping = M>>(&mut self, worker: usize, vif: Vif, host: &mut H) {
         let batch = self.batch;
         let interface = self.interface(vif);
         interface.to_publish = false;
-        interface.owes_event |= interface.receive.publish(&mut host.rings(vif).receive);
-        if !interface.owes_event {
-            // It looks without being told.
-            interface.untold = 0;
-        } else if interface.untold >= batch {
+        interface.event_due |= interface.receive.publish(&mut host.rings(vif).receive);
+        if !interface.event_due {
+            // The guest polls and needs no event.
+            interface.unnotified = 0;
+        } else if interface.unnotified >= batch {
             Self::notify(interface, vif, host);
-        } else if !core::mem::replace(&mut interface.is_withheld, true) {
+        } else if !core::mem::replace(&mut interface.event_withheld, true) {
             self.workers[worker].withheld.push(vif);
         }
     }
 
     fn notify<H: Host<Mapping = M>>(interface: &mut Interface, vif: Vif, host: &mut H) {
-        (interface.owes_event, interface.untold) = (false, 0);
+        (interface.event_due, interface.unnotified) = (false, 0);
         host.notify(vif);
     }
 
-    /// Whether guests of a worker have frames that they have not heard of.
+    /// Returns `true` if guests of a worker have frames they were not notified of.
     #[must_use]
-    pub fn withholds(&self, worker: usize) -> bool {
+    pub fn has_withheld_events(&self, worker: usize) -> bool {
         !self.workers[worker].withheld.is_empty()
     }
 
-    /// Tells a worker's guests of all frames that they have not heard of.
-    pub fn tell<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
+    /// Notifies the guests of a worker of all frames they were not notified of.
+    pub fn notify_withheld<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
         while let Some(vif) = self.workers[worker].withheld.pop() {
             let interface = self.interface(vif);
-            interface.is_withheld = false;
-            // It may have been given enough since.
-            if interface.owes_event {
+            interface.event_withheld = false;
+            // An event may have become due and been sent since.
+            if interface.event_due {
                 Self::notify(interface, vif, host);
             }
         }
     }
 
-    /// Copies a frame into as many of its guest's pages as it needs. A page that cannot be written is answered
-    /// with an error.
+    /// Copies a frame into posted pages of its guest. A page that cannot be written gets a response with an
+    /// error.
     fn copy<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> bool {
         let packet = self.packets.at(key);
         let (to, offload, length) = (packet.to, packet.offload, packet.length());
@@ -135,19 +136,19 @@ impl<M: Copy + Debug> Backend<M> {
             let first = left == length;
             let size = left.min(PAGE);
             left -= size;
-            let Some(request) = self.posted(to, host) else { return false };
-            let place = Granted { vif: to, reference: request.reference, offset: 0 };
+            let Some(request) = self.take_posted(to, host) else { return false };
+            let place = GrantedAddress { vif: to, reference: request.reference, offset: 0 };
             let copied = self.fill(key, &mut cursor, (place, size), host);
             good &= copied;
             let status = if copied { size as i16 } else { status::ERROR };
             let mut flags = if left > 0 { rx_flag::MORE } else { 0 };
             if first {
-                flags |= if offload.blank { rx_flag::BLANK } else { 0 };
+                flags |= if offload.csum_blank { rx_flag::CSUM_BLANK } else { 0 };
                 flags |= if offload.segment.is_some() { rx_flag::EXTRA } else { 0 };
             }
             self.answer(to, host, &RxResponse { id: request.id, offset: 0, flags, status }.emit());
             if let Some(segment) = offload.segment.filter(|_| first) {
-                if self.posted(to, host).is_none() {
+                if self.take_posted(to, host).is_none() {
                     return false;
                 }
                 self.answer(to, host, &emit_segments(segment));
@@ -156,8 +157,8 @@ impl<M: Copy + Debug> Backend<M> {
         good
     }
 
-    /// The guest's next page. A guest that takes back what it has posted has broken its ring.
-    fn posted<H: Host<Mapping = M>>(&mut self, to: Vif, host: &mut H) -> Option<RxRequest> {
+    /// Takes the guest's next posted page. A guest that withdraws posted pages has an invalid ring.
+    fn take_posted<H: Host<Mapping = M>>(&mut self, to: Vif, host: &mut H) -> Option<RxRequest> {
         let interface = self.interface(to);
         let slot = interface.receive.take(&host.rings(to).receive);
         interface.broken |= slot.is_none();
@@ -168,12 +169,13 @@ impl<M: Copy + Debug> Backend<M> {
         self.interface(to).receive.put(&mut host.rings(to).receive, response);
     }
 
-    /// Copies the next bytes of a frame to a place: first those in the buffer, then those in granted pages.
+    /// Copies the next bytes of a frame to a granted page: first those in the buffer, then those in granted
+    /// pages.
     fn fill<H: Host<Mapping = M>>(
         &self,
         key: &Key,
         cursor: &mut Cursor,
-        (mut to, mut left): (Granted, usize),
+        (mut to, mut left): (GrantedAddress, usize),
         host: &mut H,
     ) -> bool {
         let packet = self.packets.at(key);
@@ -205,7 +207,7 @@ impl<M: Copy + Debug> Backend<M> {
     }
 }
 
-/// How far a frame was copied.
+/// Position of a copy in a frame.
 #[derive(Debug, Default)]
 struct Cursor {
     head: usize,

@@ -1,121 +1,122 @@
-//! From guests: a worker takes the requests of its interfaces in turn, a frame of each, maps the pages and copies
-//! the headers; whoever looks at headers looks at the copy, and the copy is what is delivered. Pages are unmapped
-//! and answered by the worker that has mapped them, when the frame has gone. Left out: limits on a guest's rate.
+//! The path from guests. A worker takes the requests of its interfaces in turn, one frame of each, maps the
+//! pages and copies the headers. Decisions use the copy of the headers, and the copy is delivered, so a guest
+//! cannot change them afterwards. The worker that mapped a page unmaps it and responds once the frame is
+//! sent.
 
 use super::packet::{BUFFER, Key, Piece};
 use super::{Backend, Host, Vif};
 use crate::message::{TxRequest, TxResponse, parse_segments, status, tx_flag};
-use crate::{LONGEST, Offload, PAGE, PIECES};
+use crate::{MAX_FRAME, Offload, PAGE, PIECES};
 use core::fmt::Debug;
 
-/// Bytes of a frame that are copied to be looked at.
+/// Bytes of a frame copied for inspection.
 const HEADERS: usize = 128;
 
-/// A request without an answer.
+/// Transmit request without a response.
 #[derive(Debug)]
 pub(super) struct Pending<M> {
     vif: Vif,
     id: u16,
-    /// Extra information came with it, whose slot is answered too.
+    /// An extra-information slot came with the request and needs a response too.
     extra: bool,
     reference: u32,
-    /// `None` if the page could not be mapped.
+    /// Mapping of the page; `None` if it could not be mapped.
     mapping: Option<M>,
 }
 
-/// What a try to take a frame came to.
+/// Outcome of taking a frame from a guest.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// A frame, and whose it is.
+pub enum TransmitOutcome {
+    /// A frame and its interface.
     Frame(Vif, Key),
-    /// An interface was looked at and had none, or none that makes sense.
+    /// The polled interface had no frame, or a malformed one.
     Nothing,
-    /// No interface of this worker has anything to send, or too many requests are without an answer.
+    /// No interface of this worker has a frame to send, or too many requests have no response.
     Idle,
 }
 
-/// A frame as its requests describe it.
-struct Described {
+/// Requests of one frame, as read from the ring.
+struct FrameRequests {
     requests: [TxRequest; PIECES],
     count: usize,
     segment: Option<u16>,
 }
 
-/// Requests that cannot be told apart any more.
-struct Nonsense;
+/// The requests of a frame could not be delimited, so the ring is unusable.
+struct MalformedFrame;
 
 impl<M: Copy + Debug> Backend<M> {
-    /// A front end's event: it may have frames to send. Its interface goes to the end of its worker's line.
+    /// Handles a front end's event: appends its interface to its worker's ready queue.
     pub fn event(&mut self, vif: Vif) {
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)) else { return };
         if interface.target.is_some() {
-            interface.heard = true;
-        } else if !interface.broken && !core::mem::replace(&mut interface.in_line, true) {
-            self.workers[interface.worker].line.push_back(vif);
+            interface.event_arrived = true;
+        } else if !interface.broken && !core::mem::replace(&mut interface.is_ready, true) {
+            self.workers[interface.worker].ready.push_back(vif);
         }
     }
 
-    /// Whether a worker has frames to take or pages to release.
+    /// Returns `true` if a worker has frames to take or pages to release.
     #[must_use]
     pub fn may_transmit(&self, worker: usize) -> bool {
         let worker = &self.workers[worker];
-        !worker.released.is_empty() || (!worker.line.is_empty() && worker.free.len() >= PIECES)
+        !worker.released.is_empty() || (!worker.ready.is_empty() && worker.free.len() >= PIECES)
     }
 
-    /// Takes the next frame of the first interface in line, which then goes to the end of the line. At most the
-    /// pieces of one frame are looked at.
-    pub fn take<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H) -> Taken {
+    /// Takes the next frame of the first ready interface, which then goes to the end of the queue. Reads at
+    /// most the requests of one frame.
+    pub fn take<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H) -> TransmitOutcome {
         if self.workers[worker].free.len() < PIECES {
-            return Taken::Idle;
+            return TransmitOutcome::Idle;
         }
-        let Some(vif) = self.workers[worker].line.pop_front() else { return Taken::Idle };
-        self.interface(vif).in_line = false;
-        let described = match self.describe(vif, host) {
-            Ok(Some(described)) => described,
+        let Some(vif) = self.workers[worker].ready.pop_front() else { return TransmitOutcome::Idle };
+        self.interface(vif).is_ready = false;
+        let frame = match self.describe(vif, host) {
+            Ok(Some(frame)) => frame,
             Ok(None) => {
-                self.look_again(vif, host);
-                return Taken::Nothing;
+                self.recheck(vif, host);
+                return TransmitOutcome::Nothing;
             }
-            Err(Nonsense) => {
+            Err(MalformedFrame) => {
                 let interface = self.interface(vif);
                 interface.broken = true;
                 interface.counters.malformed += 1;
-                return Taken::Nothing;
+                return TransmitOutcome::Nothing;
             }
         };
         self.event(vif);
-        self.map(vif, &described, host).map_or(Taken::Nothing, |key| Taken::Frame(vif, key))
+        self.map(vif, &frame, host).map_or(TransmitOutcome::Nothing, |key| TransmitOutcome::Frame(vif, key))
     }
 
-    /// Nothing was there: asks for an event, and looks once more.
-    fn look_again<H: Host<Mapping = M>>(&mut self, vif: Vif, host: &mut H) {
+    /// Requests an event from an empty ring and checks the ring once more, so that no request is missed.
+    fn recheck<H: Host<Mapping = M>>(&mut self, vif: Vif, host: &mut H) {
         let page = &mut host.rings(vif).transmit;
         let ring = &self.interface(vif).transmit;
-        ring.ask(page);
+        ring.arm_event(page);
         if ring.pending(page) != Ok(0) {
             self.event(vif);
         }
     }
 
-    /// Takes the requests of one frame from the ring. `None` if there is none.
+    /// Takes the requests of one frame from the ring. Returns `None` if there is none.
     fn describe<H: Host<Mapping = M>>(
         &mut self,
         vif: Vif,
         host: &mut H,
-    ) -> Result<Option<Described>, Nonsense> {
+    ) -> Result<Option<FrameRequests>, MalformedFrame> {
         let page = &host.rings(vif).transmit;
         let ring = &mut self.interface(vif).transmit;
-        if ring.pending(page).map_err(|_| Nonsense)? == 0 {
+        if ring.pending(page).map_err(|_| MalformedFrame)? == 0 {
             return Ok(None);
         }
-        let mut found = Described { requests: [TxRequest::default(); PIECES], count: 0, segment: None };
+        let mut found = FrameRequests { requests: [TxRequest::default(); PIECES], count: 0, segment: None };
         loop {
-            let request = ring.take(page).map(|slot| TxRequest::parse(&slot)).ok_or(Nonsense)?;
-            *found.requests.get_mut(found.count).ok_or(Nonsense)? = request;
+            let request = ring.take(page).map(|slot| TxRequest::parse(&slot)).ok_or(MalformedFrame)?;
+            *found.requests.get_mut(found.count).ok_or(MalformedFrame)? = request;
             found.count += 1;
             if request.flags & tx_flag::EXTRA != 0 {
-                let slot = ring.take(page).filter(|_| found.count == 1).ok_or(Nonsense)?;
-                found.segment = Some(parse_segments(&slot).ok_or(Nonsense)?);
+                let slot = ring.take(page).filter(|_| found.count == 1).ok_or(MalformedFrame)?;
+                found.segment = Some(parse_segments(&slot).ok_or(MalformedFrame)?);
             }
             if request.flags & tx_flag::MORE == 0 {
                 return Ok(Some(found));
@@ -123,9 +124,9 @@ impl<M: Copy + Debug> Backend<M> {
         }
     }
 
-    /// Maps a frame's pages and copies its headers. What makes no sense is answered with an error.
-    fn map<H: Host<Mapping = M>>(&mut self, vif: Vif, described: &Described, host: &mut H) -> Option<Key> {
-        let requests = &described.requests[..described.count];
+    /// Maps a frame's pages and copies its headers. Responds to a malformed frame with an error.
+    fn map<H: Host<Mapping = M>>(&mut self, vif: Vif, frame: &FrameRequests, host: &mut H) -> Option<Key> {
+        let requests = &frame.requests[..frame.count];
         let key = pieces(requests).and_then(|pieces| {
             let key = self.packets.take()?;
             self.packets.at_mut(&key).pieces = pieces;
@@ -141,7 +142,7 @@ impl<M: Copy + Debug> Backend<M> {
             let extra = request.flags & tx_flag::EXTRA != 0;
             let pending = Pending { vif, id: request.id, extra, reference: request.reference, mapping };
             let worker = &mut self.workers[owner];
-            // There is a slot for every piece, or nothing was taken.
+            // A slot is free for every piece: `take` checked before it took the frame.
             let slot = worker.free.pop().unwrap_or_default();
             worker.pending[usize::from(slot)] = Some(pending);
             match &key {
@@ -156,8 +157,8 @@ impl<M: Copy + Debug> Backend<M> {
         };
         let packet = self.packets.at_mut(&key);
         (packet.worker, packet.count) = (owner, requests.len());
-        let blank = requests[0].flags & tx_flag::BLANK != 0;
-        packet.offload = Offload { blank, segment: described.segment };
+        let csum_blank = requests[0].flags & tx_flag::CSUM_BLANK != 0;
+        packet.offload = Offload { csum_blank, segment: frame.segment };
         if mapped && self.copy_headers(&key, host) {
             self.interface(vif).counters.transmitted += 1;
             return Some(key);
@@ -167,7 +168,7 @@ impl<M: Copy + Debug> Backend<M> {
         None
     }
 
-    /// Copies the beginning of the first piece; a page that was read to its end is not needed any more.
+    /// Copies the start of the first piece. The page is released at once if nothing else of it is needed.
     fn copy_headers<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> bool {
         let packet = self.packets.at_mut(key);
         let first = packet.pieces[0];
@@ -192,21 +193,21 @@ impl<M: Copy + Debug> Backend<M> {
         true
     }
 
-    /// The beginning of a frame: all of one from a card, at least the headers of one from a guest.
+    /// Returns the start of a frame: all of one from a card, at least the headers of one from a guest.
     #[must_use]
     pub fn head(&self, key: &Key) -> &[u8] {
         let packet = self.packets.at(key);
         &packet.buffer[..packet.head]
     }
 
-    /// What is left to be done to a frame.
+    /// Returns the offloads a frame still needs.
     #[must_use]
     pub fn offload(&self, key: &Key) -> Offload {
         self.packets.at(key).offload
     }
 
-    /// Copies a whole frame to the front of `into`, which should have room for [`LONGEST`] bytes: its length, or
-    /// `None` if it cannot be read.
+    /// Copies a whole frame to the front of `into`, which needs room for [`MAX_FRAME`] bytes. Returns its
+    /// length, or `None` if it cannot be read.
     pub fn gather<H: Host<Mapping = M>>(&self, key: &Key, host: &mut H, into: &mut [u8]) -> Option<usize> {
         let packet = self.packets.at(key);
         into.get_mut(..packet.head)?.copy_from_slice(&packet.buffer[..packet.head]);
@@ -220,8 +221,8 @@ impl<M: Copy + Debug> Backend<M> {
         Some(length)
     }
 
-    /// A copy of a frame, to go another way too; `None` if it is longer than [`BUFFER`] or too many frames are
-    /// under way.
+    /// Copies a frame for a further destination. Returns `None` if it is longer than [`BUFFER`] or too many
+    /// frames are in flight.
     pub fn duplicate<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> Option<Key> {
         let mut buffer = [0; BUFFER];
         let length = self.gather(key, host, &mut buffer)?;
@@ -232,7 +233,7 @@ impl<M: Copy + Debug> Backend<M> {
         Some(copy)
     }
 
-    /// A frame has gone, or goes nowhere: its pages are left to their worker.
+    /// Frees a sent or dropped frame, and leaves its pages to their worker to release.
     pub fn discard(&mut self, key: Key) {
         let packet = self.packets.at(&key);
         let released = &mut self.workers[packet.worker].released;
@@ -240,7 +241,7 @@ impl<M: Copy + Debug> Backend<M> {
         self.packets.put(key);
     }
 
-    /// Unmaps and answers up to `limit` requests whose pages nobody needs any more: how many there were.
+    /// Unmaps and responds to up to `limit` requests whose pages are no longer needed. Returns their number.
     pub fn release<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H, limit: usize) -> usize {
         let count = self.workers[worker].released.len().min(limit);
         for _ in 0..count {
@@ -267,20 +268,20 @@ impl<M: Copy + Debug> Backend<M> {
         count
     }
 
-    /// The grant behind a piece.
-    pub(super) fn granted(&self, worker: usize, piece: Piece) -> Option<super::Granted> {
+    /// Returns the granted address of a piece.
+    pub(super) fn granted(&self, worker: usize, piece: Piece) -> Option<super::GrantedAddress> {
         let pending = self.workers[worker].pending[usize::from(piece.slot)].as_ref()?;
-        Some(super::Granted { vif: pending.vif, reference: pending.reference, offset: piece.offset })
+        Some(super::GrantedAddress { vif: pending.vif, reference: pending.reference, offset: piece.offset })
     }
 }
 
-/// Where a frame's bytes are, if its requests make sense: each piece in a page, none empty, together as long as
-/// the first says.
+/// Returns the pieces of a frame if its requests are valid: each within a page, none empty, together as long
+/// as the first says.
 fn pieces(requests: &[TxRequest]) -> Option<[Piece; PIECES]> {
     let mut pieces = [Piece::default(); PIECES];
     let rest: usize = requests[1..].iter().map(|request| usize::from(request.size)).sum();
     let total = usize::from(requests[0].size);
-    let first = total.checked_sub(rest).filter(|_| (14..=LONGEST).contains(&total))?;
+    let first = total.checked_sub(rest).filter(|_| (14..=MAX_FRAME).contains(&total))?;
     for (at, request) in requests.iter().enumerate() {
         let size = if at == 0 { first } else { usize::from(request.size) };
         if size == 0 || usize::from(request.offset) + size > PAGE || (at == 0 && size < 14) {

@@ -1,6 +1,6 @@
-//! The service domain's half. A request is taken as a whole, looked at once in a copy, and refused or made a command for
-//! the disk; its pages are mapped from then until the disk is done. A turn takes one request, and nothing that a guest
-//! says makes it longer. A guest whose ring cannot be is heard no more.
+//! The service domain's half of the block driver. A request is copied once, then refused or turned into a
+//! disk command; its pages stay mapped until the disk completes it. A turn takes one request, and nothing a
+//! guest writes prolongs it. A guest with an invalid ring is ignored from then on.
 
 use super::{Header, READ, Response, SEGMENTS, Segment, WRITE};
 use crate::back::NotGranted;
@@ -9,77 +9,77 @@ use crate::ring::{BackRing, Page};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-/// Requests that the disk may have at once.
+/// Requests at the disk at once, at most.
 pub const REQUESTS: usize = 32;
 
-/// What a back end needs of the machine it runs on.
+/// The machine interface a back end needs. Costs are charged by the implementer.
 pub trait Host {
     /// A mapped page.
     type Mapping: Copy + Debug;
 
-    /// The ring.
+    /// Returns the shared ring.
     fn ring(&mut self) -> &mut Page;
 
-    /// Maps a page, for writing if the disk is read.
+    /// Maps a granted page; for writing if the disk is read.
     ///
     /// # Errors
-    /// [`NotGranted`].
+    /// [`NotGranted`] if the grant does not permit it.
     fn map(&mut self, reference: u32, write: bool) -> Result<Self::Mapping, NotGranted>;
 
-    /// Ends a mapping.
+    /// Unmaps a page.
     fn unmap(&mut self, mapping: Self::Mapping);
 
-    /// Sends the front end an event.
+    /// Sends an event to the front end.
     fn notify(&mut self);
 }
 
-/// What the disk is to do.
+/// Command for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
-    /// Which of its requests, for [`Back::complete`].
+    /// Tag of the command, for [`Back::complete`].
     pub tag: u8,
-    /// To write, not to read.
+    /// The command writes; otherwise it reads.
     pub write: bool,
-    /// From which sector on.
+    /// First sector.
     pub sector: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u32,
 }
 
-/// What a turn has found.
+/// Outcome of taking a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum RequestOutcome {
     /// A command for the disk.
     Command(Command),
-    /// A request that was answered with an error.
+    /// The request was invalid and was answered with an error.
     Refused,
-    /// Nothing: no request, or no room for more.
+    /// No request is pending, or the disk has too many.
     Idle,
 }
 
-/// What became of requests.
+/// Request counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Given to the disk.
+    /// Requests given to the disk.
     pub taken: u64,
-    /// Answered, after the disk was done.
+    /// Requests completed by the disk and answered.
     pub done: u64,
-    /// Answered with an error at once.
+    /// Invalid requests, answered with an error.
     pub refused: u64,
 }
 
-/// A request that the disk has.
+/// Request at the disk.
 #[derive(Debug)]
 struct Pending<M> {
     id: u16,
     pages: Vec<M>,
 }
 
-/// The back end of a disk.
+/// Back end of a disk.
 #[derive(Debug)]
 pub struct Back<M> {
     ring: BackRing,
-    /// Sectors of the disk, and whether they may be written.
+    /// Sectors of the disk, and whether they are writable.
     sectors: u64,
     writable: bool,
     pending: [Option<Pending<M>>; REQUESTS],
@@ -88,7 +88,7 @@ pub struct Back<M> {
 }
 
 impl<M: Copy + Debug> Back<M> {
-    /// The back end of a disk of so many sectors.
+    /// Creates the back end of a disk of `sectors` sectors.
     #[must_use]
     pub fn new(sectors: u64, writable: bool) -> Self {
         Self {
@@ -101,57 +101,58 @@ impl<M: Copy + Debug> Back<M> {
         }
     }
 
-    /// Whether its guest is heard no more.
+    /// Returns `true` if the guest's ring was invalid and is ignored.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// What became of requests.
+    /// Returns the request counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Requests that the disk has.
+    /// Returns the number of requests at the disk.
     #[must_use]
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.pending.iter().flatten().count()
     }
 
-    /// Takes the next request, and asks for an event if there is none.
-    pub fn take<H: Host<Mapping = M>>(&mut self, host: &mut H) -> Taken {
+    /// Takes the next request, or requests an event if none is pending.
+    pub fn take<H: Host<Mapping = M>>(&mut self, host: &mut H) -> RequestOutcome {
         let Some(tag) = self.pending.iter().position(Option::is_none).filter(|_| !self.broken) else {
-            return Taken::Idle;
+            return RequestOutcome::Idle;
         };
-        let Some((header, segments)) = self.next(host) else { return Taken::Idle };
+        let Some((header, segments)) = self.next(host) else { return RequestOutcome::Idle };
         let Some((command, pages)) = self.check(tag as u8, &header, &segments, host) else {
             self.counters.refused += 1;
             self.answer(header.id, status::ERROR, segments.len(), host);
-            return Taken::Refused;
+            return RequestOutcome::Refused;
         };
         self.counters.taken += 1;
         self.pending[tag] = Some(Pending { id: header.id, pages });
-        Taken::Command(command)
+        RequestOutcome::Command(command)
     }
 
-    /// The disk is done with a command. `false` if it has none of that tag.
-    pub fn complete<H: Host<Mapping = M>>(&mut self, tag: u8, good: bool, host: &mut H) -> bool {
+    /// Completes a command of the disk. Returns `false` if there is none with that tag.
+    pub fn complete<H: Host<Mapping = M>>(&mut self, tag: u8, succeeded: bool, host: &mut H) -> bool {
         let Some(Pending { id, pages }) = self.pending.get_mut(usize::from(tag)).and_then(Option::take)
         else {
             return false;
         };
         pages.iter().for_each(|page| host.unmap(*page));
         self.counters.done += 1;
-        let status = if good { status::OKAY } else { status::ERROR };
+        let status = if succeeded { status::OKAY } else { status::ERROR };
         self.answer(id, status, pages.len(), host);
         true
     }
 
-    /// The next request with its pieces, as a copy. One without an end makes no sense: guests publish whole requests.
+    /// Copies the next request with its segments. Guests publish whole requests, so an incomplete one makes
+    /// the ring invalid.
     fn next<H: Host<Mapping = M>>(&mut self, host: &mut H) -> Option<(Header, Vec<Segment>)> {
         if self.ring.pending(host.ring()) == Ok(0) {
-            self.ring.ask(host.ring());
+            self.ring.arm_event(host.ring());
         }
         let slots = match self.ring.pending(host.ring()) {
             Ok(0) => return None,
@@ -177,8 +178,8 @@ impl<M: Copy + Debug> Back<M> {
         None
     }
 
-    /// The command that a request is, with its pages mapped; `None` if it is not what it should be, and then nothing is
-    /// mapped.
+    /// Checks a request and maps its pages. Returns its command, or `None` with nothing mapped if it is
+    /// invalid.
     fn check<H: Host<Mapping = M>>(
         &self,
         tag: u8,
@@ -209,7 +210,7 @@ impl<M: Copy + Debug> Back<M> {
         Some((Command { tag, write, sector: header.sector, sectors: sectors as u32 }, pages))
     }
 
-    /// Answers a request in all of its slots.
+    /// Puts a request's response, which occupies all slots of the request.
     fn answer<H: Host<Mapping = M>>(&mut self, id: u16, status: i16, segments: usize, host: &mut H) {
         self.ring.put(host.ring(), &Response { id, status }.emit());
         for _ in 0..segments {

@@ -1,51 +1,51 @@
-//! The guest's half. A request's pages are granted while it is under way. What the back end says of a request that there
-//! is not is passed over.
+//! The guest's half of the block driver. A request's pages are granted while it is pending. Responses to
+//! unknown requests are ignored.
 
 use super::{Header, PER_PAGE, READ, REQUESTS, Response, SEGMENTS, Segment, WRITE};
 use crate::message::status;
 use crate::ring::{FrontRing, Page};
 use alloc::vec::Vec;
 
-/// What a front end needs of the machine it runs on.
+/// The machine interface a front end needs. Costs are charged by the implementer.
 pub trait Hal {
-    /// The ring.
+    /// Returns the shared ring.
     fn ring(&mut self) -> &mut Page;
 
-    /// Grants a page of the guest to the service domain; `None` if there is no grant left.
+    /// Grants a page of the guest to the service domain. Returns `None` if the grant table is full.
     fn grant(&mut self, page: u32, write: bool) -> Option<u32>;
 
     /// Ends a grant.
     fn end(&mut self, reference: u32);
 
-    /// Sends the back end an event.
+    /// Sends an event to the back end.
     fn notify(&mut self);
 }
 
-/// A request cannot be made.
+/// Error of submitting a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// Ring or grants are used up; later.
-    #[error("there is no room for another request")]
+pub enum SubmitError {
+    /// The ring or the grant table is full; retry after a response.
+    #[error("the request ring or the grant table is full")]
     Full,
-    /// It has no sector, or more than a request can have.
-    #[error("a request has from 1 to 88 sectors")]
+    /// The number of sectors is zero or more than a request holds.
+    #[error("request length is out of range (1-88 sectors)")]
     Length,
 }
 
-/// A request that was answered.
+/// Completed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
-    /// As [`Front::submit`] said.
+pub struct Completion {
+    /// Id that [`Front::submit`] returned.
     pub id: u16,
-    /// Whether it was carried out.
-    pub good: bool,
+    /// The back end reported success.
+    pub succeeded: bool,
 }
 
-/// The front end of a disk.
+/// Front end of a disk.
 #[derive(Debug)]
 pub struct Front {
     ring: FrontRing,
-    /// Grants of requests under way, by their id.
+    /// Grants of pending requests, by request id.
     requests: [Option<Vec<u32>>; REQUESTS],
 }
 
@@ -56,25 +56,25 @@ impl Default for Front {
 }
 
 impl Front {
-    /// Describes a request to read or write sectors, from or to whole pages of the guest from `page` on: its id.
-    /// [`Front::flush`] lets the back end see it.
+    /// Describes a request to read or write sectors, from or to whole guest pages starting at `page`. Returns
+    /// its id. [`Front::flush`] publishes it.
     ///
     /// # Errors
-    /// [`Refused`]; then nothing is granted.
+    /// [`SubmitError`], with nothing granted.
     pub fn submit(
         &mut self,
         write: bool,
         sector: u64,
         (page, sectors): (u32, u32),
         hal: &mut impl Hal,
-    ) -> Result<u16, Refused> {
+    ) -> Result<u16, SubmitError> {
         let segments = sectors.div_ceil(PER_PAGE.into());
         if segments == 0 || segments > SEGMENTS.into() {
-            return Err(Refused::Length);
+            return Err(SubmitError::Length);
         }
-        let id = self.requests.iter().position(Option::is_none).ok_or(Refused::Full)?;
+        let id = self.requests.iter().position(Option::is_none).ok_or(SubmitError::Full)?;
         if self.ring.room() <= segments {
-            return Err(Refused::Full);
+            return Err(SubmitError::Full);
         }
         let mut granted = Vec::with_capacity(segments as usize);
         for n in 0..segments {
@@ -82,7 +82,7 @@ impl Front {
                 Some(reference) => granted.push(reference),
                 None => {
                     granted.iter().for_each(|reference| hal.end(*reference));
-                    return Err(Refused::Full);
+                    return Err(SubmitError::Full);
                 }
             }
         }
@@ -98,28 +98,28 @@ impl Front {
         Ok(id as u16)
     }
 
-    /// Lets the back end see what was described, with an event if it has asked for one.
+    /// Publishes described requests, with an event if the back end requested one.
     pub fn flush(&mut self, hal: &mut impl Hal) {
         if self.ring.publish(hal.ring()) {
             hal.notify();
         }
     }
 
-    /// Requests under way.
+    /// Returns the number of pending requests.
     #[must_use]
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.requests.iter().flatten().count()
     }
 
-    /// The next request that was answered; its pages are the guest's alone again. Asks for an event if there is none.
-    pub fn take(&mut self, hal: &mut impl Hal) -> Option<Done> {
+    /// Returns the next completed request, whose grants have ended. Requests an event if there is none.
+    pub fn take(&mut self, hal: &mut impl Hal) -> Option<Completion> {
         let mut has_asked = false;
         loop {
             let Some((_, slot)) = self.ring.take(hal.ring()) else {
                 if core::mem::replace(&mut has_asked, true) {
                     return None;
                 }
-                self.ring.ask(hal.ring(), 1);
+                self.ring.arm_event(hal.ring(), 1);
                 continue;
             };
             let Response { id, status } = Response::parse(&slot);
@@ -129,7 +129,7 @@ impl Front {
             let request = self.requests.get_mut(usize::from(id)).and_then(Option::take);
             if let Some(granted) = request {
                 granted.iter().for_each(|reference| hal.end(*reference));
-                return Some(Done { id, good: status == status::OKAY });
+                return Some(Completion { id, succeeded: status == status::OKAY });
             }
         }
     }

@@ -1,19 +1,19 @@
-//! The split block driver: a guest's requests to read and write a disk that the service domain drives. A request is a
-//! header and up to [`SEGMENTS`] pieces, each a slot of the ring that a network interface has too.
+//! The split block driver: a guest's requests to read and write a disk of the service domain. A request is a
+//! header and up to [`SEGMENTS`] segments, each in a slot of the same ring as for network interfaces.
 //!
-//! - here: what is said on the ring;
+//! - here: the messages on the ring;
 //! - [`Front`]: the guest's half, which grants pages and describes them;
 //! - [`Back`]: the service domain's half, which checks requests, maps their pages and answers them.
 //!
-//! Left out: the disk, flushes and discards, and pages that stay mapped.
+//! Flushes, discards and persistent grants are not supported. The disk belongs to the caller.
 
 mod back;
 mod front;
 #[cfg(test)]
 mod tests;
 
-pub use back::{Back, Command, Counters, Host, REQUESTS, Taken};
-pub use front::{Done, Front, Hal, Refused};
+pub use back::{Back, Command, Counters, Host, REQUESTS, RequestOutcome};
+pub use front::{Completion, Front, Hal, SubmitError};
 
 use crate::PAGE;
 use crate::message::status;
@@ -23,34 +23,34 @@ use crate::ring::{SLOT, Slot};
 pub const SECTOR: u64 = 512;
 /// Sectors of a page.
 pub const PER_PAGE: u8 = (PAGE as u64 / SECTOR) as u8;
-/// Pieces of a request at most, each in a page of its own (`xen/io/blkif.h`).
+/// Segments of a request, at most, each in its own page (`xen/io/blkif.h`).
 pub const SEGMENTS: u8 = 11;
 
-/// What a request asks for.
+/// Operations of a request (`xen/io/blkif.h`).
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 
-/// The beginning of a request; its pieces are in the slots behind it.
+/// First slot of a request; its segments are in the slots behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     operation: u8,
     segments: u8,
-    /// Comes back with the response.
+    /// Id, returned in the response.
     id: u16,
     sector: u64,
 }
 
-/// A piece of a request.
+/// Segment of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
-    /// The grant of its page.
+    /// Grant reference of the page.
     reference: u32,
-    /// Its first and its last sector in the page.
+    /// First and last sector within the page.
     first: u8,
     last: u8,
 }
 
-/// What became of a request; the slots of its pieces say [`status::NULL`].
+/// Response to a request; the slots of its segments have [`status::NULL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Response {
     id: u16,
@@ -86,14 +86,14 @@ impl Segment {
         Self { reference: u32::from_le_bytes(reference), first, last }
     }
 
-    /// How many sectors it is; `None` if they do not lie in a page.
+    /// Returns the number of sectors, or `None` if they exceed the page.
     fn sectors(self) -> Option<u64> {
         (self.first <= self.last && self.last < PER_PAGE).then(|| u64::from(self.last - self.first) + 1)
     }
 }
 
 impl Response {
-    /// What stands in the slot of a piece.
+    /// Response in the slot of a segment.
     const PIECE: Self = Self { id: 0, status: status::NULL };
 
     fn emit(self) -> Slot {

@@ -1,8 +1,8 @@
-//! Both halves over a real grant table: a request's way, what is mapped when, and guests that lie.
+//! Both halves over a real grant table: request processing, the lifetime of mappings, and hostile guests.
 
 use super::{
-    Back, Command, Done, Front, Hal, Header, Host, PER_PAGE, READ, REQUESTS, Refused, Response, SEGMENTS,
-    Segment, Taken, WRITE,
+    Back, Command, Completion, Front, Hal, Header, Host, PER_PAGE, READ, REQUESTS, RequestOutcome, Response,
+    SEGMENTS, Segment, SubmitError, WRITE,
 };
 use crate::back::NotGranted;
 use crate::message::status;
@@ -16,19 +16,19 @@ use hypervisor::grant::{Access, Grants, Handle, Reference};
 const DISK: u64 = 10_000;
 const PAGES: u32 = 64;
 
-/// What lies between the halves.
-struct Between {
+/// Ring, grants and event counts between the two halves.
+struct SharedState {
     ring: Page,
     grants: Grants,
     service: DomainId,
     guest: DomainId,
-    /// Pages mapped, and events sent to the front end and to the back end.
+    /// Mapped pages, and events sent to the front end and to the back end.
     mapped: u32,
     to_front: u32,
     to_back: u32,
 }
 
-impl Hal for Between {
+impl Hal for SharedState {
     fn ring(&mut self) -> &mut Page {
         &mut self.ring
     }
@@ -52,7 +52,7 @@ impl Hal for Between {
     }
 }
 
-impl Host for Between {
+impl Host for SharedState {
     type Mapping = Handle;
 
     fn ring(&mut self) -> &mut Page {
@@ -82,7 +82,7 @@ impl Host for Between {
 struct Bench {
     front: Front,
     back: Back<Handle>,
-    between: Between,
+    shared: SharedState,
 }
 
 impl Bench {
@@ -93,44 +93,44 @@ impl Bench {
         let mut grants = Grants::new();
         grants.add_domain(guest, PAGES, 256);
         let ring = Page::default();
-        let between = Between { ring, grants, service, guest, mapped: 0, to_front: 0, to_back: 0 };
-        Self { front: Front::default(), back: Back::new(DISK, true), between }
+        let shared = SharedState { ring, grants, service, guest, mapped: 0, to_front: 0, to_back: 0 };
+        Self { front: Front::default(), back: Back::new(DISK, true), shared }
     }
 
-    fn submit(&mut self, sector: u64, sectors: u32) -> Result<u16, Refused> {
-        let id = self.front.submit(false, sector, (0, sectors), &mut self.between);
-        self.front.flush(&mut self.between);
+    fn submit(&mut self, sector: u64, sectors: u32) -> Result<u16, SubmitError> {
+        let id = self.front.submit(false, sector, (0, sectors), &mut self.shared);
+        self.front.flush(&mut self.shared);
         id
     }
 
-    fn take(&mut self) -> Taken {
-        self.back.take(&mut self.between)
+    fn take(&mut self) -> RequestOutcome {
+        self.back.take(&mut self.shared)
     }
 
     fn command(&mut self) -> Command {
-        let Taken::Command(command) = self.take() else { panic!("no command") };
+        let RequestOutcome::Command(command) = self.take() else { panic!("no command") };
         command
     }
 
-    fn done(&mut self) -> Vec<Done> {
-        core::iter::from_fn(|| self.front.take(&mut self.between)).collect()
+    fn done(&mut self) -> Vec<Completion> {
+        core::iter::from_fn(|| self.front.take(&mut self.shared)).collect()
     }
 
-    /// Writes slots straight into the ring, as a guest may.
+    /// Writes slots directly into the ring, as a hostile guest may.
     fn write(&mut self, slots: &[[u8; 12]]) {
-        let page = &mut self.between.ring;
+        let page = &mut self.shared.ring;
         for slot in slots {
             page.slots[(page.requests % SLOTS) as usize] = *slot;
             page.requests = page.requests.wrapping_add(1);
         }
     }
 
-    /// Nothing is mapped that no request needs, and everything that was taken is answered once.
+    /// Asserts that only pages of pending requests are mapped and that every request taken is answered once.
     fn assert_kept(&self) {
         let counters = self.back.counters();
-        assert_eq!(counters.taken - counters.done, self.back.under_way() as u64);
-        assert!(self.between.mapped <= REQUESTS as u32 * u32::from(SEGMENTS));
-        assert!(self.back.under_way() > 0 || self.between.mapped == 0, "{} pages", self.between.mapped);
+        assert_eq!(counters.taken - counters.done, self.back.in_flight() as u64);
+        assert!(self.shared.mapped <= REQUESTS as u32 * u32::from(SEGMENTS));
+        assert!(self.back.in_flight() > 0 || self.shared.mapped == 0, "{} pages", self.shared.mapped);
     }
 }
 
@@ -140,7 +140,7 @@ fn request(operation: u8, sector: u64, reference: u32, (first, last): (u8, u8)) 
 }
 
 #[test]
-fn what_is_put_in_a_slot_is_read_back() {
+fn slot_encodings_round_trip() {
     let header = Header { operation: WRITE, segments: 11, id: 0xfedc, sector: u64::MAX - 3 };
     assert_eq!(Header::parse(&header.emit()), header);
     let segment = Segment { reference: 0x0102_0304, first: 2, last: 7 };
@@ -150,60 +150,60 @@ fn what_is_put_in_a_slot_is_read_back() {
 }
 
 #[test]
-fn a_requests_pages_are_mapped_until_the_disk_is_done() {
+fn pages_stay_mapped_until_the_disk_completes() {
     let mut bench = Bench::new();
     let id = bench.submit(100, 20).unwrap();
-    assert_eq!(bench.between.to_back, 1, "the back end is told");
+    assert_eq!(bench.shared.to_back, 1, "the back end gets an event");
     let command = bench.command();
     assert_eq!((command.sector, command.sectors, command.write), (100, 20, false));
-    assert_eq!((bench.between.mapped, bench.between.to_front), (3, 0));
-    assert!(bench.back.complete(command.tag, true, &mut bench.between));
-    assert!(!bench.back.complete(command.tag, true, &mut bench.between), "once");
-    assert_eq!((bench.between.mapped, bench.between.to_front), (0, 1));
-    assert_eq!(bench.done(), [Done { id, good: true }]);
-    assert_eq!((bench.take(), bench.front.under_way()), (Taken::Idle, 0));
+    assert_eq!((bench.shared.mapped, bench.shared.to_front), (3, 0));
+    assert!(bench.back.complete(command.tag, true, &mut bench.shared));
+    assert!(!bench.back.complete(command.tag, true, &mut bench.shared), "once");
+    assert_eq!((bench.shared.mapped, bench.shared.to_front), (0, 1));
+    assert_eq!(bench.done(), [Completion { id, succeeded: true }]);
+    assert_eq!((bench.take(), bench.front.in_flight()), (RequestOutcome::Idle, 0));
     bench.assert_kept();
 }
 
 #[test]
-fn requests_are_answered_in_whatever_order_the_disk_is_done() {
+fn responses_follow_the_order_of_completion() {
     let mut bench = Bench::new();
     let ids: Vec<u16> = (0..4).map(|n| bench.submit(n * 88, 88).unwrap()).collect();
     let tags: Vec<u8> = (0..4).map(|_| bench.command().tag).collect();
     for at in [2, 0, 3, 1] {
-        assert!(bench.back.complete(tags[at], at != 3, &mut bench.between));
-        assert_eq!(bench.done(), [Done { id: ids[at], good: at != 3 }]);
+        assert!(bench.back.complete(tags[at], at != 3, &mut bench.shared));
+        assert_eq!(bench.done(), [Completion { id: ids[at], succeeded: at != 3 }]);
         bench.assert_kept();
     }
 }
 
 #[test]
-fn a_ring_goes_round_for_ever() {
+fn ring_indices_wrap_without_losing_requests() {
     let mut bench = Bench::new();
     for n in 0..1_000 {
         let id = bench.submit(n % 9_000, 1 + (n % 88) as u32).unwrap();
         let tag = bench.command().tag;
-        bench.back.complete(tag, true, &mut bench.between);
-        assert_eq!(bench.done(), [Done { id, good: true }], "{n}");
+        bench.back.complete(tag, true, &mut bench.shared);
+        assert_eq!(bench.done(), [Completion { id, succeeded: true }], "{n}");
     }
     bench.assert_kept();
 }
 
 #[test]
-fn a_front_end_makes_no_request_that_cannot_be() {
+fn submit_rejects_invalid_lengths_and_a_full_ring() {
     let mut bench = Bench::new();
-    assert_eq!(bench.submit(0, 0), Err(Refused::Length));
-    assert_eq!(bench.submit(0, 89), Err(Refused::Length));
+    assert_eq!(bench.submit(0, 0), Err(SubmitError::Length));
+    assert_eq!(bench.submit(0, 89), Err(SubmitError::Length));
     let made = (0..).take_while(|_| bench.submit(0, 88).is_ok()).count();
     assert_eq!(made, SLOTS as usize / 12, "a full ring");
-    assert_eq!(bench.submit(0, 88), Err(Refused::Full));
+    assert_eq!(bench.submit(0, 88), Err(SubmitError::Full));
 }
 
 #[test]
-fn a_request_that_is_not_what_it_should_be_is_answered_with_an_error() {
+fn invalid_request_is_answered_with_an_error() {
     let mut bench = Bench::new();
-    let page = bench.between.grant(3, true).unwrap();
-    let read_only = bench.between.grant(4, false).unwrap();
+    let page = bench.shared.grant(3, true).unwrap();
+    let read_only = bench.shared.grant(4, false).unwrap();
     let whole = (0, PER_PAGE - 1);
     let wrong = [
         request(9, 0, page, whole),
@@ -217,13 +217,13 @@ fn a_request_that_is_not_what_it_should_be_is_answered_with_an_error() {
     ];
     for (refused, slots) in wrong.iter().enumerate() {
         bench.write(slots);
-        assert_eq!(bench.take(), Taken::Refused, "{slots:?}");
-        let answer = bench.between.ring.slots[refused * 2];
+        assert_eq!(bench.take(), RequestOutcome::Refused, "{slots:?}");
+        let answer = bench.shared.ring.slots[refused * 2];
         assert_eq!(Response::parse(&answer), Response { id: 7, status: status::ERROR });
-        assert_eq!(bench.between.mapped, 0);
+        assert_eq!(bench.shared.mapped, 0);
     }
     bench.write(&[Header { operation: READ, segments: 0, id: 1, sector: 0 }.emit()]);
-    assert_eq!(bench.take(), Taken::Refused, "without a sector");
+    assert_eq!(bench.take(), RequestOutcome::Refused, "without a sector");
     bench.write(&request(WRITE, 0, read_only, whole));
     assert!(bench.command().write, "and the next one is served");
     assert!(!bench.back.is_broken());
@@ -231,49 +231,49 @@ fn a_request_that_is_not_what_it_should_be_is_answered_with_an_error() {
 }
 
 #[test]
-fn one_bad_page_of_many_leaves_none_mapped() {
+fn one_unmappable_page_leaves_none_mapped() {
     let mut bench = Bench::new();
-    let page = bench.between.grant(0, true).unwrap();
+    let page = bench.shared.grant(0, true).unwrap();
     let header = Header { operation: READ, segments: 3, id: 0, sector: 0 }.emit();
     let piece = |reference| Segment { reference, first: 0, last: 7 }.emit();
     bench.write(&[header, piece(page), piece(page), piece(9_999)]);
-    assert_eq!((bench.take(), bench.between.mapped), (Taken::Refused, 0));
+    assert_eq!((bench.take(), bench.shared.mapped), (RequestOutcome::Refused, 0));
 }
 
 #[test]
-fn a_disk_that_may_not_be_written_is_not() {
+fn write_to_a_read_only_disk_is_refused() {
     let mut bench = Bench::new();
     bench.back = Back::new(DISK, false);
-    let page = bench.between.grant(0, false).unwrap();
+    let page = bench.shared.grant(0, false).unwrap();
     bench.write(&request(WRITE, 0, page, (0, 7)));
-    assert_eq!(bench.take(), Taken::Refused);
+    assert_eq!(bench.take(), RequestOutcome::Refused);
 }
 
 #[test]
-fn a_ring_that_cannot_be_is_heard_no_more() {
+fn invalid_ring_index_disables_the_ring() {
     for claim in [SLOTS + 1, u32::MAX, 1 << 31] {
         let mut bench = Bench::new();
-        bench.between.ring.requests = claim;
-        assert_eq!(bench.take(), Taken::Idle);
+        bench.shared.ring.requests = claim;
+        assert_eq!(bench.take(), RequestOutcome::Idle);
         assert!(bench.back.is_broken());
     }
     for segments in [2, SEGMENTS, SEGMENTS + 1, u8::MAX] {
         let mut bench = Bench::new();
         let header = Header { operation: READ, segments, id: 0, sector: 0 }.emit();
         bench.write(&[header, header]);
-        assert_eq!(bench.take(), Taken::Idle, "it has no end");
+        assert_eq!(bench.take(), RequestOutcome::Idle, "it has no end");
         assert!(bench.back.is_broken());
     }
 }
 
 #[test]
-fn a_guest_that_never_takes_answers_back_stops_at_its_ring() {
+fn guest_that_takes_no_responses_blocks_only_itself() {
     let mut bench = Bench::new();
-    let page = bench.between.grant(0, true).unwrap();
+    let page = bench.shared.grant(0, true).unwrap();
     (0..SLOTS / 2).for_each(|_| bench.write(&request(READ, 0, page, (0, 7))));
     let mut taken = 0;
-    while let Taken::Command(command) = bench.take() {
-        bench.back.complete(command.tag, true, &mut bench.between);
+    while let RequestOutcome::Command(command) = bench.take() {
+        bench.back.complete(command.tag, true, &mut bench.shared);
         taken += 1;
     }
     assert_eq!(taken, SLOTS / 2);
@@ -281,19 +281,20 @@ fn a_guest_that_never_takes_answers_back_stops_at_its_ring() {
 }
 
 #[test]
-fn an_answer_to_no_request_is_passed_over() {
+fn response_to_an_unknown_request_is_ignored() {
     let mut bench = Bench::new();
     let id = bench.submit(0, 8).unwrap();
     for (at, wrong) in [u16::MAX, id + 1].into_iter().enumerate() {
-        bench.between.ring.slots[at] = Response { id: wrong, status: status::OKAY }.emit();
+        bench.shared.ring.slots[at] = Response { id: wrong, status: status::OKAY }.emit();
     }
-    bench.between.ring.responses = 2;
-    assert_eq!((bench.done(), bench.front.under_way()), (Vec::new(), 1));
+    bench.shared.ring.responses = 2;
+    assert_eq!((bench.done(), bench.front.in_flight()), (Vec::new(), 1));
 }
 
-/// Any bytes in all slots, any index: bounded work, and nothing stays mapped that the disk does not have.
+/// Fills all slots and indices with noise: the work stays bounded, and only pages of requests at the disk
+/// stay mapped.
 #[test]
-fn noise_on_a_ring_is_survived() {
+fn random_ring_contents_are_survived() {
     let mut state = 1u64;
     let mut noise = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -301,8 +302,8 @@ fn noise_on_a_ring_is_survived() {
     };
     for _ in 0..300 {
         let mut bench = Bench::new();
-        let page = bench.between.grant(0, true).unwrap();
-        for slot in &mut bench.between.ring.slots {
+        let page = bench.shared.grant(0, true).unwrap();
+        for slot in &mut bench.shared.ring.slots {
             slot.iter_mut().for_each(|byte| *byte = noise() as u8);
             *slot = match noise() % 4 {
                 0 => Header { operation: READ, segments: (noise() % 4) as u8, id: 0, sector: 0 }.emit(),
@@ -310,14 +311,14 @@ fn noise_on_a_ring_is_survived() {
                 _ => *slot,
             };
         }
-        bench.between.ring.requests = noise() % (SLOTS + 8);
+        bench.shared.ring.requests = noise() % (SLOTS + 8);
         for turn in 0.. {
             assert!(turn <= SLOTS);
             match bench.take() {
-                Taken::Command(command) if noise() % 2 == 0 => {
-                    bench.back.complete(command.tag, true, &mut bench.between);
+                RequestOutcome::Command(command) if noise() % 2 == 0 => {
+                    bench.back.complete(command.tag, true, &mut bench.shared);
                 }
-                Taken::Idle => break,
+                RequestOutcome::Idle => break,
                 _ => {}
             }
             bench.assert_kept();

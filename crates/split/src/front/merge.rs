@@ -1,64 +1,64 @@
-//! Segments of a stream that follow each other become one packet before the stack sees them (large receive offload).
-//! Merged are segments that differ in nothing but where they are in the stream; the last one's acknowledgement and
-//! window count. Left out: options that change, such as time stamps, and what came too early or twice: all of it goes up
-//! as it came.
+//! Merges consecutive segments of a stream into one packet before the stack sees them (large receive
+//! offload). Merged segments differ only in position, acknowledgement and window; the last one's
+//! acknowledgement and window are kept. Segments with changing options, such as time stamps, and those out of
+//! order or repeated are passed on unmerged.
 
 use super::Received;
-use crate::{LONGEST, Offload};
+use crate::{MAX_FRAME, Offload};
 use alloc::boxed::Box;
 
 const IP: usize = 14;
 const TCP: usize = IP + 20;
-/// A TCP header without options.
+/// Bytes of a TCP header without options.
 const SHORTEST_TCP: usize = 20;
-/// Flags that a segment in the middle of a stream may have: ACK.
-const ORDINARY: u8 = 0x10;
+/// TCP flags permitted in a merged segment: ACK.
+const ALLOWED_FLAGS: u8 = 0x10;
 
-/// The frame that is looked at, and waits if it does not go with the one before it.
+/// Frame read ahead, which waits for the next call if it cannot be merged.
 #[derive(Debug)]
-pub(super) struct Merge {
+pub(super) struct Merger {
     buffer: Box<[u8]>,
     waiting: Option<Received>,
 }
 
-/// A segment in a frame.
+/// Positions of a TCP segment in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     sequence: u32,
     acknowledgement: u32,
-    /// Where its payload begins, and ends.
+    /// Start and end of the payload.
     payload: usize,
     end: usize,
 }
 
-impl Merge {
+impl Merger {
     pub(super) fn new() -> Self {
-        Self { buffer: alloc::vec![0; LONGEST].into(), waiting: None }
+        Self { buffer: alloc::vec![0; MAX_FRAME].into(), waiting: None }
     }
 
-    /// Whether a frame waits.
+    /// Returns `true` if a frame is waiting.
     pub(super) fn has_frame(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// The frame that waits, copied to the front of `into`.
+    /// Copies the waiting frame to the front of `into`.
     pub(super) fn take(&mut self, into: &mut [u8]) -> Option<Received> {
         let received = self.waiting.take()?;
         into.get_mut(..received.length)?.copy_from_slice(&self.buffer[..received.length]);
         Some(received)
     }
 
-    /// Where the next frame is put to be looked at.
+    /// Returns the buffer for the next frame.
     pub(super) fn next(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// Appends the next frame to the one in front of `frame`, and answers how long that is then. `None` if it does not
-    /// go with it, and waits. Frames that stayed in the machine are not merged: most were never cut.
+    /// Appends the next frame to the one in `frame`. Returns the new length, or `None` if it cannot be merged
+    /// and waits. Frames that stayed in the machine are not merged, as most were never segmented.
     pub(super) fn append(&mut self, frame: &mut [u8], first: Received, next: Received) -> Option<usize> {
         let both_are_whole = [first, next].iter().all(|one| one.offload == Offload::default());
-        let looked_at = self.buffer.get(..next.length).filter(|_| both_are_whole);
-        let merged = looked_at.and_then(|next| join(frame, first.length, next));
+        let candidate = self.buffer.get(..next.length).filter(|_| both_are_whole);
+        let merged = candidate.and_then(|next| join(frame, first.length, next));
         self.waiting = if merged.is_none() { Some(next) } else { None };
         merged
     }
@@ -72,15 +72,15 @@ fn word(frame: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]])
 }
 
-/// A segment that may be merged: TCP over IPv4 without options of IP, whole, with payload, and with no flag that
-/// asks for anything.
+/// Parses a segment that may be merged: TCP over IPv4 without IP options, unfragmented, with payload and no
+/// flag but ACK.
 fn segment(frame: &[u8]) -> Option<Segment> {
     let headers = frame.get(..TCP + SHORTEST_TCP)?;
     let is_tcp = headers[12..15] == [8, 0, 0x45] && headers[IP + 9] == 6;
     let is_fragment = half(headers, IP + 6) & 0x3fff != 0;
     let payload = TCP + usize::from(headers[TCP + 12] >> 4) * 4;
     let end = IP + usize::from(half(headers, IP + 2));
-    let is_ordinary = headers[TCP + 13] & !ORDINARY == 0 && half(headers, TCP + 18) == 0;
+    let is_ordinary = headers[TCP + 13] & !ALLOWED_FLAGS == 0 && half(headers, TCP + 18) == 0;
     let is_whole = payload >= TCP + SHORTEST_TCP && payload < end && end <= frame.len();
     (is_tcp && !is_fragment && is_ordinary && is_whole).then(|| Segment {
         sequence: word(headers, TCP + 4),
@@ -90,24 +90,24 @@ fn segment(frame: &[u8]) -> Option<Segment> {
     })
 }
 
-/// Whether two frames have the same addresses, kind of service, time to live, ports, flags and options.
-fn are_of_one_stream(one: (&[u8], Segment), two: (&[u8], Segment)) -> bool {
+/// Returns `true` if two frames have equal addresses, DSCP, time to live, ports, flags and options.
+fn is_same_stream(one: (&[u8], Segment), two: (&[u8], Segment)) -> bool {
     let fixed = [0..IP + 2, IP + 8..IP + 9, IP + 12..TCP + 4, TCP + 12..TCP + 14];
     let same = |range: core::ops::Range<usize>| one.0.get(range.clone()) == two.0.get(range);
     let options = TCP + SHORTEST_TCP..one.1.payload;
     one.1.payload == two.1.payload && fixed.into_iter().all(same) && same(options)
 }
 
-/// Appends the payload of `next`, if it follows.
+/// Appends the payload of `next`, if it is the next segment.
 fn join(frame: &mut [u8], length: usize, next: &[u8]) -> Option<usize> {
     let (one, two) = (segment(frame.get(..length)?)?, segment(next)?);
     let follows = two.sequence == one.sequence.wrapping_add((one.end - one.payload) as u32);
-    let goes_on = two.acknowledgement.wrapping_sub(one.acknowledgement) < 1 << 31;
-    if !(follows && goes_on && are_of_one_stream((frame, one), (next, two))) {
+    let advances = two.acknowledgement.wrapping_sub(one.acknowledgement) < 1 << 31;
+    if !(follows && advances && is_same_stream((frame, one), (next, two))) {
         return None;
     }
     let end = one.end + (two.end - two.payload);
-    let total = u16::try_from(end - IP).ok().filter(|_| end <= LONGEST)?;
+    let total = u16::try_from(end - IP).ok().filter(|_| end <= MAX_FRAME)?;
     frame.get_mut(one.end..end)?.copy_from_slice(&next[two.payload..two.end]);
     for field in [TCP + 8..TCP + 12, TCP + 14..TCP + 16] {
         frame[field.clone()].copy_from_slice(&next[field]);
@@ -121,14 +121,14 @@ fn join(frame: &mut [u8], length: usize, next: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{IP, Merge, TCP, join, segment};
+    use super::{IP, Merger, TCP, join, segment};
     use crate::front::Received;
-    use crate::{LONGEST, Offload};
+    use crate::{MAX_FRAME, Offload};
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::prelude::{any, prop, proptest};
 
-    /// A segment of so many bytes, each of which says where it is in the stream.
+    /// Returns a segment of `bytes` bytes, whose contents encode their position in the stream.
     fn frame(sequence: u32, bytes: usize) -> Vec<u8> {
         let mut frame = vec![0; TCP + 32 + bytes];
         frame[12..15].copy_from_slice(&[8, 0, 0x45]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn joined(one: &[u8], two: &[u8]) -> Option<Vec<u8>> {
-        let mut into = vec![0; LONGEST];
+        let mut into = vec![0; MAX_FRAME];
         into[..one.len()].copy_from_slice(one);
         let length = join(&mut into, one.len(), two)?;
         into.truncate(length);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn two_segments_that_follow_each_other_are_as_one() {
+    fn consecutive_segments_merge_into_one_packet() {
         let mut whole = frame(u32::MAX - 99, 300);
         let sum = crate::checksum(&whole[IP..TCP]);
         whole[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_more_than_its_place_goes_up_as_it_came() {
+    fn segments_that_differ_in_a_header_are_not_merged() {
         let one = frame(0, 100);
         let changed = |at: usize, to: u8| {
             let mut two = frame(100, 100);
@@ -168,8 +168,8 @@ mod tests {
             two
         };
         for (what, at, to) in [
-            ("to whom", 0, 9),
-            ("from whom", 6, 9),
+            ("destination address", 0, 9),
+            ("source address", 6, 9),
             ("kind of service, congestion", IP + 1, 3),
             ("a fragment", IP + 6, 0x20),
             ("time to live", IP + 8, 7),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_acknowledgement_and_window_count() {
+    fn merged_packet_has_the_last_acknowledgement_and_window() {
         let mut two = frame(100, 50);
         two[TCP + 11] = 77;
         two[TCP + 15] = 5;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_no_payload_and_64_kilobytes_are_the_end() {
+    fn merge_ignores_padding_and_stops_at_64_kilobytes() {
         let padded = [frame(0, 5), vec![0xff; 3]].concat();
         let merged = joined(&padded, &frame(5, 5)).unwrap();
         assert_eq!(&merged[TCP + 32..], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -213,29 +213,29 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_does_not_follow_waits_for_its_turn() {
-        let mut merge = Merge::new();
-        let mut into = vec![0; LONGEST];
-        let of = |frame: &[u8], blank| Received {
+    fn unmergeable_frame_waits_for_the_next_call() {
+        let mut merge = Merger::new();
+        let mut into = vec![0; MAX_FRAME];
+        let of = |frame: &[u8], csum_blank| Received {
             length: frame.len(),
             frames: 1,
-            offload: Offload { blank, segment: None },
+            offload: Offload { csum_blank, segment: None },
         };
         let one = frame(0, 100);
         into[..one.len()].copy_from_slice(&one);
-        for (next, blank) in [(frame(500, 20), false), (frame(100, 20), true)] {
+        for (next, csum_blank) in [(frame(500, 20), false), (frame(100, 20), true)] {
             merge.next()[..next.len()].copy_from_slice(&next);
-            assert_eq!(merge.append(&mut into, of(&one, false), of(&next, blank)), None);
+            assert_eq!(merge.append(&mut into, of(&one, false), of(&next, csum_blank)), None);
             assert!(merge.has_frame());
-            let mut out = vec![0; LONGEST];
-            assert_eq!(merge.take(&mut out), Some(of(&next, blank)));
+            let mut out = vec![0; MAX_FRAME];
+            assert_eq!(merge.take(&mut out), Some(of(&next, csum_blank)));
             assert_eq!(out[..next.len()], next);
             assert_eq!((merge.has_frame(), merge.take(&mut out)), (false, None));
         }
     }
 
     proptest! {
-        /// Whatever a back end hands over, what is merged has the bytes of both, and nothing else happens.
+        /// For any input, a merged packet has the bytes of both frames, and an unmerged one is unchanged.
         #[test]
         fn any_two_frames_are_merged_whole_or_not_at_all(
             changes in prop::collection::vec((0usize..80, any::<u8>()), 0..4),

@@ -1,85 +1,87 @@
-//! The front end: the guest's half of the driver. Frames to send are copied to pages of its own, granted, and
-//! described on the transmit ring; pages to receive into are granted and posted on the receive ring.
+//! The front end: the guest's half of the network driver. Frames to send are copied into its own pages,
+//! granted, and described on the transmit ring. Pages to receive into are granted and posted on the receive
+//! ring.
 //!
-//! - `transmit` and `receive`: a frame's way;
-//! - `merge`: segments that become one packet;
-//! - here: what both share, and what they need of the guest's machine.
+//! - `transmit` and `receive`: the two directions;
+//! - `merge`: merges segments into one packet;
+//! - here: shared state, and the machine interface.
 //!
-//! What the back end answers is checked before it is used. Left out: page flipping, and growing and shrinking the
-//! number of posted pages with the load.
+//! Responses of the back end are checked before use. Page flipping is not supported, and the number of posted
+//! pages is fixed.
 
 mod merge;
 mod receive;
 mod transmit;
 
 pub use receive::Received;
-pub use transmit::Refused;
+pub use transmit::TransmitError;
 
 use crate::Rings;
 use i82576::MacAddress;
-use merge::Merge;
+use merge::Merger;
 use receive::Receive;
 use transmit::Transmit;
 
-/// What a front end needs of the machine it runs on. Pages are its own: those below [`crate::ring::SLOTS`] to
-/// send from, as many from there on to receive into.
+/// The machine interface a front end needs. Pages below [`crate::ring::SLOTS`] are for sending, the next
+/// [`crate::ring::SLOTS`] for receiving. Costs are charged by the implementer.
 pub trait Hal {
-    /// The rings.
+    /// Returns the rings.
     fn rings(&mut self) -> &mut Rings;
 
-    /// One of its pages.
+    /// Returns one of the front end's pages.
     fn page(&mut self, page: u32) -> &mut [u8];
 
-    /// Grants one of its pages to the back end, for writing or only for reading. `None` if the table is full.
+    /// Grants a page to the back end, for writing or only for reading. Returns `None` if the grant table is
+    /// full.
     fn grant(&mut self, page: u32, writable: bool) -> Option<u32>;
 
-    /// Withdraws a grant; `false` if the page is still in use.
+    /// Ends a grant. Returns `false` if the page is still in use.
     fn end_access(&mut self, reference: u32) -> bool;
 
-    /// Sends the back end an event.
+    /// Sends an event to the back end.
     fn notify(&mut self);
 }
 
-/// What a front end has counted.
+/// Counters of a front end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the back end.
     pub sent: u64,
-    /// Requests that the back end has refused.
+    /// Requests answered with an error.
     pub refused: u64,
     /// Frames received.
     pub received: u64,
-    /// Frames lost because the back end's responses made no sense or told of an error.
+    /// Frames dropped because the back end's responses were malformed or reported an error.
     pub malformed: u64,
-    /// Pages that the back end did not let go of when it said it had.
+    /// Pages still in use by the back end after it had responded.
     pub stuck: u64,
 }
 
-/// A front end.
+/// Front end of a network interface.
 #[derive(Debug)]
 pub struct Front {
     mac: MacAddress,
     transmit: Transmit,
     receive: Receive,
-    /// It merges segments.
-    merge: Option<Merge>,
+    /// Segment merger, if enabled.
+    merge: Option<Merger>,
     counters: Counters,
 }
 
 impl Front {
-    /// A front end with nothing posted: [`Front::start`].
+    /// Creates a front end with no page posted; [`Front::start`] posts them.
     #[must_use]
     pub fn new(mac: MacAddress) -> Self {
         let (transmit, receive) = (Transmit::new(), Receive::new());
         Self { mac, transmit, receive, merge: None, counters: Counters::default() }
     }
 
-    /// From now on segments of a stream that follow each other are handed over as one packet.
+    /// Enables merging of consecutive segments into one packet.
     pub fn merge_segments(&mut self) {
-        self.merge = Some(Merge::new());
+        self.merge = Some(Merger::new());
     }
 
-    /// Whether it merges segments.
+    /// Returns `true` if segments are merged.
     #[must_use]
     pub fn merges(&self) -> bool {
         self.merge.is_some()
@@ -90,13 +92,13 @@ impl Front {
         self.receive.post(hal);
     }
 
-    /// Its address.
+    /// Returns the interface's MAC address.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters

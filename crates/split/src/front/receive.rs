@@ -1,28 +1,28 @@
-//! Receiving: the page that belongs to a slot of the ring is granted for writing and posted; a frame comes in one
-//! or more of them, in order. Left out: handing pages to the stack without a copy.
+//! Receives frames. The page of each ring slot is granted for writing and posted; a frame occupies one or
+//! more pages, in order. Frames are copied to the stack.
 
-use super::merge::Merge;
+use super::merge::Merger;
 use super::{Front, Hal};
 use crate::message::{RxRequest, RxResponse, parse_segments, rx_flag};
 use crate::ring::{FrontRing, SLOTS};
 use crate::{Offload, PAGE, PIECES};
 use alloc::boxed::Box;
 
-/// A frame that was received.
+/// Received frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes.
+    /// Length in bytes.
     pub length: usize,
-    /// What was left undone because the frame stayed in the machine.
+    /// Offloads not yet applied because the frame stayed in the machine.
     pub offload: Offload,
-    /// Frames that were merged into this one, itself among them.
+    /// Frames merged into this one, including itself.
     pub frames: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct Receive {
     ring: FrontRing,
-    /// The grant of each slot's page while it is posted.
+    /// Grant of each slot's page while the page is posted.
     granted: Box<[Option<u32>]>,
 }
 
@@ -31,12 +31,12 @@ impl Receive {
         Self { ring: FrontRing::default(), granted: alloc::vec![None; SLOTS as usize].into() }
     }
 
-    /// Posts a page for every free slot, and sends an event if the back end is short of them.
+    /// Posts a page for every free slot, and sends an event if the back end requested one.
     pub(super) fn post<H: Hal>(&mut self, hal: &mut H) {
         while self.ring.room() > 0 {
             let id = self.ring.next() % SLOTS;
-            // A slot comes round again when its response was taken, and with it the grant; a page that got stuck
-            // is granted once more.
+            // A slot is free once its response was taken, and its grant ended with it. A page that stayed in
+            // use is granted once more.
             let Some(reference) = hal.grant(SLOTS + id, true) else { break };
             self.granted[id as usize] = Some(reference);
             let request = RxRequest { id: id as u16, reference };
@@ -49,14 +49,14 @@ impl Receive {
 }
 
 impl Front {
-    /// Whether frames are there.
+    /// Returns `true` if a frame may be pending.
     pub fn has_received<H: Hal>(&self, hal: &mut H) -> bool {
-        self.merge.as_ref().is_some_and(Merge::has_frame)
+        self.merge.as_ref().is_some_and(Merger::has_frame)
             || self.receive.ring.pending(&hal.rings().receive).is_ok_and(|count| count > 0)
     }
 
-    /// The next frame, copied to the front of `into`, with those that go with it if segments are merged; `None` if there
-    /// is none. Frames that make no sense are counted and passed over.
+    /// Copies the next frame to the front of `into`, merged with the segments that follow if merging is
+    /// enabled. Returns `None` if there is none. Malformed frames are counted and skipped.
     pub fn receive<H: Hal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
         let Some(mut merge) = self.merge.take() else { return self.receive_one(hal, into) };
         let mut found = merge.take(into).or_else(|| self.receive_one(hal, into));
@@ -69,9 +69,9 @@ impl Front {
         found
     }
 
-    /// The next frame as it came.
+    /// Receives the next frame without merging.
     fn receive_one<H: Hal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
-        // Each round takes a response, of which there are no more than slots.
+        // Each round takes a response, of which there are at most `SLOTS`.
         for _ in 0..SLOTS {
             let (index, slot) = self.take(hal)?;
             match self.assemble(hal, (index, RxResponse::parse(&slot)), into) {
@@ -85,14 +85,15 @@ impl Front {
         None
     }
 
-    /// Every frame was taken: posts pages again, asks for an event, and answers whether a frame came before that.
+    /// Posts free pages and requests an event, after all frames were taken. Returns `true` if a frame arrived
+    /// before that.
     pub fn receive_done<H: Hal>(&mut self, hal: &mut H) -> bool {
         self.receive.post(hal);
-        self.receive.ring.ask(&mut hal.rings().receive, 1);
+        self.receive.ring.arm_event(&mut hal.rings().receive, 1);
         self.has_received(hal)
     }
 
-    /// The next response, its page granted no longer.
+    /// Takes the next response and ends the grant of its page.
     fn take<H: Hal>(&mut self, hal: &mut H) -> Option<(u32, crate::ring::Slot)> {
         let (index, slot) = self.receive.ring.take(&hal.rings().receive)?;
         let id = (index % SLOTS) as usize;
@@ -102,7 +103,7 @@ impl Front {
         Some((index, slot))
     }
 
-    /// Puts a frame together from its first response and those that follow.
+    /// Assembles a frame from its first response and the following ones.
     fn assemble<H: Hal>(
         &mut self,
         hal: &mut H,
@@ -111,7 +112,7 @@ impl Front {
     ) -> Option<Received> {
         let (mut index, mut response) = first;
         let mut received = Received { frames: 1, ..Received::default() };
-        received.offload.blank = response.flags & rx_flag::BLANK != 0;
+        received.offload.csum_blank = response.flags & rx_flag::CSUM_BLANK != 0;
         if response.flags & rx_flag::EXTRA != 0 {
             let (_, slot) = self.take(hal)?;
             received.offload.segment = Some(parse_segments(&slot)?);

@@ -1,31 +1,31 @@
-//! Sending: a page for each piece of a frame, granted for reading. A page is free again when the back end has
-//! answered and its grant could be withdrawn. Left out: sending from the stack's own pages, which would save a
-//! copy that nobody is charged for.
+//! Sends frames. Each piece of a frame is copied to a page granted for reading. The page is free again once
+//! the back end has responded and the grant has ended. Granting the stack's own pages would save the copy,
+//! which the lab's cost model does not charge.
 
 use super::{Front, Hal};
 use crate::message::{TxRequest, TxResponse, emit_segments, status, tx_flag};
 use crate::ring::{FrontRing, SLOTS};
-use crate::{LONGEST, Offload, PAGE, PIECES, slots};
+use crate::{MAX_FRAME, Offload, PAGE, PIECES, slots};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Why a frame was not taken.
+/// Error of sending a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// The ring is full: try again after the next event.
+pub enum TransmitError {
+    /// The ring is full; retry after the next event.
     #[error("the transmit ring is full")]
     Full,
-    /// Shorter than an Ethernet header, or longer than can be described.
-    #[error("a frame of {0} bytes cannot be sent")]
+    /// The frame is shorter than an Ethernet header or longer than requests can describe.
+    #[error("frame length {0} is out of range (14-65535 bytes)")]
     Length(usize),
 }
 
 #[derive(Debug)]
 pub(super) struct Transmit {
     ring: FrontRing,
-    /// Pages that nobody else has.
+    /// Pages not in use.
     free: Vec<u16>,
-    /// The grant of each page that is under way.
+    /// Grant of each page in use.
     granted: Box<[Option<u32>]>,
 }
 
@@ -38,7 +38,8 @@ impl Transmit {
         }
     }
 
-    /// A free page for each piece of a frame, granted; `None`, and none taken, if there are too few.
+    /// Reserves and grants a page for each piece of a frame. Returns `None`, with none reserved, if there are
+    /// too few.
     fn reserve<H: Hal>(&mut self, hal: &mut H, pieces: usize) -> Option<[u16; PIECES]> {
         let mut ids = [0; PIECES];
         for at in 0..pieces {
@@ -56,7 +57,7 @@ impl Transmit {
         Some(ids)
     }
 
-    /// Puts one piece on the ring, for which there is room.
+    /// Puts one piece on the ring, which must have room.
     fn put<H: Hal>(&mut self, hal: &mut H, (id, piece): (u16, &[u8]), size: usize, flags: u16) {
         hal.page(id.into())[..piece.len()].copy_from_slice(piece);
         let reference = self.granted[usize::from(id)].unwrap_or_default();
@@ -64,7 +65,7 @@ impl Transmit {
         self.ring.put(&mut hal.rings().transmit, &request.emit());
     }
 
-    /// Takes a page back from a response; `false` if it was not under way or is still in use.
+    /// Frees the page of a response. Returns `false` if it was not in use or its grant cannot end.
     fn take_back<H: Hal>(&mut self, hal: &mut H, id: u16) -> bool {
         let Some(reference) = self.granted.get_mut(usize::from(id)).and_then(Option::take) else {
             return false;
@@ -78,21 +79,26 @@ impl Transmit {
 }
 
 impl Front {
-    /// Takes a frame to send. The back end hears of it with [`Front::flush`].
+    /// Queues a frame to send. [`Front::flush`] notifies the back end.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn transmit<H: Hal>(&mut self, hal: &mut H, frame: &[u8], offload: Offload) -> Result<(), Refused> {
-        if !(14..=LONGEST).contains(&frame.len()) {
-            return Err(Refused::Length(frame.len()));
+    /// [`TransmitError`].
+    pub fn transmit<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        frame: &[u8],
+        offload: Offload,
+    ) -> Result<(), TransmitError> {
+        if !(14..=MAX_FRAME).contains(&frame.len()) {
+            return Err(TransmitError::Length(frame.len()));
         }
         let queue = &mut self.transmit;
         if queue.ring.room() < slots(frame.len(), offload) {
-            return Err(Refused::Full);
+            return Err(TransmitError::Full);
         }
         let pieces = frame.len().div_ceil(PAGE);
-        let ids = queue.reserve(hal, pieces).ok_or(Refused::Full)?;
-        let mut flags = if offload.blank { tx_flag::BLANK | tx_flag::VALIDATED } else { 0 };
+        let ids = queue.reserve(hal, pieces).ok_or(TransmitError::Full)?;
+        let mut flags = if offload.csum_blank { tx_flag::CSUM_BLANK | tx_flag::DATA_VALIDATED } else { 0 };
         flags |= if offload.segment.is_some() { tx_flag::EXTRA } else { 0 };
         for (at, (id, piece)) in ids.into_iter().zip(frame.chunks(PAGE)).enumerate() {
             flags |= if at + 1 < pieces { tx_flag::MORE } else { 0 };
@@ -107,24 +113,24 @@ impl Front {
         Ok(())
     }
 
-    /// Lets the back end see what was taken, and sends it an event if it waits for one.
+    /// Publishes queued frames, with an event if the back end requested one.
     pub fn flush<H: Hal>(&mut self, hal: &mut H) {
         if self.transmit.ring.publish(&mut hal.rings().transmit) {
             hal.notify();
         }
     }
 
-    /// Requests that have no response yet.
+    /// Returns the number of requests without a response.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.transmit.ring.outstanding() as usize
     }
 
-    /// Takes pages back that have been sent, and asks for an event when half of those under way are: how many
-    /// frames' pieces came back.
+    /// Frees pages of sent frames, and requests an event when half of the others are sent. Returns the number
+    /// of pages freed.
     pub fn clean<H: Hal>(&mut self, hal: &mut H) -> usize {
         let mut cleaned = 0;
-        // A second round sees what came while the event was asked for; a third could not be told from a later one.
+        // The second round sees responses put while the event was requested; later ones raise that event.
         for _ in 0..2 {
             while let Some((_, slot)) = self.transmit.ring.take(&hal.rings().transmit) {
                 let response = TxResponse::parse(&slot);
@@ -137,7 +143,7 @@ impl Front {
                 cleaned += 1;
             }
             let ring = &self.transmit.ring;
-            ring.ask(&mut hal.rings().transmit, ring.outstanding() / 2 + 1);
+            ring.arm_event(&mut hal.rings().transmit, ring.outstanding() / 2 + 1);
             if ring.pending(&hal.rings().transmit) == Ok(0) {
                 break;
             }

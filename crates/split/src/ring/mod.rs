@@ -1,9 +1,9 @@
-//! The shared ring of Xen (`xen/io/ring.h`): the front end puts requests, the back end takes each out and puts a
-//! response in its place. Indices run freely and wrap at 2^32. Each side also says from which index on it wants
-//! to hear of more; looking once more after saying so is what keeps an event from being lost.
+//! The shared ring of Xen (`xen/io/ring.h`). The front end puts requests; the back end takes them and puts
+//! responses in the same slots. Indices run freely and wrap at 2^32. Each side publishes the index for which
+//! it wants an event, and checks the ring once more afterwards, so that no event is lost.
 //!
-//! The page is shared, so each side keeps its own indices to itself, and believes of the other's only what can be:
-//! no more than [`SLOTS`] between what was asked and what was answered. Left out: what slots say.
+//! The page is shared with an untrusted peer. Each side keeps its own indices privately and accepts a peer's
+//! index only if at most [`SLOTS`] slots are in use.
 
 #[cfg(test)]
 mod tests;
@@ -13,21 +13,21 @@ pub const SLOTS: u32 = 256;
 /// Bytes of a slot.
 pub const SLOT: usize = 12;
 
-/// A request or a response.
+/// Request or response.
 pub type Slot = [u8; SLOT];
 
-/// The page that both sides see.
+/// Page shared by front end and back end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Requests up to here are there to be taken.
+    /// Index after the last published request.
     pub requests: u32,
-    /// The back end wants an event for the request before this index.
+    /// The back end wants an event once `requests` reaches this index.
     pub request_event: u32,
-    /// Responses up to here are there to be taken.
+    /// Index after the last published response.
     pub responses: u32,
-    /// The front end wants an event for the response before this index.
+    /// The front end wants an event once `responses` reaches this index.
     pub response_event: u32,
-    /// Requests, and responses in their place.
+    /// Requests, each replaced by its response.
     pub slots: [Slot; SLOTS as usize],
 }
 
@@ -43,143 +43,143 @@ impl Default for Page {
     }
 }
 
-/// The other side's index says more than there can be.
+/// The peer's index claims more filled slots than possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} slots are said to be filled; there cannot be so many")]
+#[error("invalid ring index: the peer claims {0} filled slots")]
 pub struct Overrun(pub u32);
 
-/// Whether an event is due for what was published from `old` up to `new`.
-fn is_asked_for(old: u32, new: u32, event: u32) -> bool {
+/// Returns `true` if publishing indices `old` to `new` passes the peer's event index.
+fn is_event_due(old: u32, new: u32, event: u32) -> bool {
     new.wrapping_sub(event) < new.wrapping_sub(old)
 }
 
-fn place(index: u32) -> usize {
+fn slot_index(index: u32) -> usize {
     (index % SLOTS) as usize
 }
 
-/// The front end's indices.
+/// Indices of a front end.
 #[derive(Debug, Clone, Default)]
 pub struct FrontRing {
     /// Requests put.
     put: u32,
-    /// Requests that the other side may know of.
+    /// Requests published.
     published: u32,
     /// Responses taken.
     taken: u32,
 }
 
 impl FrontRing {
-    /// Requests that there is room for.
+    /// Returns the number of free slots.
     #[must_use]
     pub fn room(&self) -> u32 {
         SLOTS - self.outstanding()
     }
 
-    /// Requests without a response.
+    /// Returns the number of requests without a response.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         self.put.wrapping_sub(self.taken)
     }
 
-    /// The index of the request that is put next.
+    /// Returns the index of the next request.
     #[must_use]
     pub fn next(&self) -> u32 {
         self.put
     }
 
-    /// Puts a request: its index. `None` if the ring is full.
+    /// Puts a request. Returns its index, or `None` if the ring is full.
     pub fn put(&mut self, page: &mut Page, request: &Slot) -> Option<u32> {
         if self.room() == 0 {
             return None;
         }
         let index = self.put;
-        page.slots[place(index)] = *request;
+        page.slots[slot_index(index)] = *request;
         self.put = index.wrapping_add(1);
         Some(index)
     }
 
-    /// Lets the other side see what was put; whether it is to be sent an event.
+    /// Publishes requests. Returns `true` if the back end is due an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut Page) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
         page.requests = self.put;
-        is_asked_for(old, self.put, page.request_event)
+        is_event_due(old, self.put, page.request_event)
     }
 
-    /// Responses that are there.
+    /// Returns the number of pending responses.
     ///
     /// # Errors
-    /// [`Overrun`]: more than requests.
+    /// [`Overrun`] if there are more responses than requests.
     pub fn pending(&self, page: &Page) -> Result<u32, Overrun> {
         let count = page.responses.wrapping_sub(self.taken);
         if count <= self.published.wrapping_sub(self.taken) { Ok(count) } else { Err(Overrun(count)) }
     }
 
-    /// Takes the next response, with the index of the request it stands in place of. `None` if there is none to
-    /// be believed.
+    /// Takes the next response with the index of its request. Returns `None` if none is pending or the index
+    /// is invalid.
     pub fn take(&mut self, page: &Page) -> Option<(u32, Slot)> {
         self.pending(page).ok().filter(|count| *count > 0)?;
         let index = self.taken;
         self.taken = index.wrapping_add(1);
-        Some((index, page.slots[place(index)]))
+        Some((index, page.slots[slot_index(index)]))
     }
 
-    /// Asks for an event when `more` responses are there. Then look once more: [`FrontRing::pending`].
-    pub fn ask(&self, page: &mut Page, more: u32) {
+    /// Requests an event once `more` responses are pending. Check [`FrontRing::pending`] afterwards.
+    pub fn arm_event(&self, page: &mut Page, more: u32) {
         page.response_event = self.taken.wrapping_add(more.max(1));
     }
 }
 
-/// The back end's indices.
+/// Indices of a back end.
 #[derive(Debug, Clone, Default)]
 pub struct BackRing {
     /// Responses put.
     put: u32,
-    /// Responses that the other side may know of.
+    /// Responses published.
     published: u32,
     /// Requests taken.
     taken: u32,
 }
 
 impl BackRing {
-    /// Requests that are there.
+    /// Returns the number of pending requests.
     ///
     /// # Errors
-    /// [`Overrun`]: more than slots that are not waiting for their response.
+    /// [`Overrun`] if there are more requests than free slots.
     pub fn pending(&self, page: &Page) -> Result<u32, Overrun> {
         let count = page.requests.wrapping_sub(self.taken);
         let unanswered = self.taken.wrapping_sub(self.put);
         if count <= SLOTS - unanswered { Ok(count) } else { Err(Overrun(count)) }
     }
 
-    /// Takes the next request. `None` if there is none to be believed.
+    /// Takes the next request. Returns `None` if none is pending or the index is invalid.
     pub fn take(&mut self, page: &Page) -> Option<Slot> {
         self.pending(page).ok().filter(|count| *count > 0)?;
-        let slot = page.slots[place(self.taken)];
+        let slot = page.slots[slot_index(self.taken)];
         self.taken = self.taken.wrapping_add(1);
         Some(slot)
     }
 
-    /// Puts a response in place of the oldest request that has none; `false` if every request taken has one.
+    /// Puts the response to the oldest request without one. Returns `false` if every request taken has one.
     pub fn put(&mut self, page: &mut Page, response: &Slot) -> bool {
         if self.put == self.taken {
             return false;
         }
-        page.slots[place(self.put)] = *response;
+        page.slots[slot_index(self.put)] = *response;
         self.put = self.put.wrapping_add(1);
         true
     }
 
-    /// Lets the other side see what was put; whether it is to be sent an event.
+    /// Publishes responses. Returns `true` if the front end is due an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut Page) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
         page.responses = self.put;
-        is_asked_for(old, self.put, page.response_event)
+        is_event_due(old, self.put, page.response_event)
     }
 
-    /// Asks for an event for the next request. Then look once more: [`BackRing::pending`].
-    pub fn ask(&self, page: &mut Page) {
+    /// Requests an event for the next request. Check [`BackRing::pending`] afterwards.
+    pub fn arm_event(&self, page: &mut Page) {
         page.request_event = self.taken.wrapping_add(1);
     }
 }

@@ -1,4 +1,4 @@
-//! The ring by its rules: room, order, events, the last look, and a side that lies.
+//! Tests of the ring's rules: room, order, events, the final check, and a hostile peer.
 
 use super::{BackRing, FrontRing, Overrun, Page, SLOT, SLOTS};
 
@@ -29,7 +29,7 @@ extern crate alloc;
 use alloc::vec::Vec;
 
 #[test]
-fn a_ring_holds_its_slots_and_a_slot_is_free_when_its_response_was_taken() {
+fn slot_is_free_once_its_response_is_taken() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     assert_eq!((0..=SLOTS).filter(|_| front.put(&mut page, &slot(0)).is_some()).count(), SLOTS as usize);
     let _ = front.publish(&mut page);
@@ -43,40 +43,40 @@ fn a_ring_holds_its_slots_and_a_slot_is_free_when_its_response_was_taken() {
 }
 
 #[test]
-fn no_more_responses_than_requests() {
+fn back_end_cannot_put_more_responses_than_requests() {
     let (mut page, mut back) = (Page::default(), BackRing::default());
     assert!(!back.put(&mut page, &slot(1)));
 }
 
 #[test]
-fn an_event_is_asked_for_once_and_not_for_each() {
+fn event_request_yields_one_event() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     assert!(front.publish(&mut page), "the first request is waited for");
     front.put(&mut page, &slot(2));
     assert!(!front.publish(&mut page), "the back end is at it");
     while back.take(&page).is_some() {}
-    back.ask(&mut page);
+    back.arm_event(&mut page);
     assert_eq!(back.pending(&page), Ok(0));
     front.put(&mut page, &slot(3));
     assert!(front.publish(&mut page));
 }
 
 #[test]
-fn a_request_that_comes_before_the_last_look_is_seen_by_it() {
+fn request_before_the_final_check_is_seen_by_it() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     let _ = front.publish(&mut page);
     while back.take(&page).is_some() {}
-    // The back end is about to ask; the front end is faster.
+    // The front end publishes before the back end requests an event.
     front.put(&mut page, &slot(2));
-    assert!(!front.publish(&mut page), "nobody has asked for an event");
-    back.ask(&mut page);
-    assert_eq!(back.pending(&page), Ok(1), "the last look");
+    assert!(!front.publish(&mut page), "no event was requested");
+    back.arm_event(&mut page);
+    assert_eq!(back.pending(&page), Ok(1), "the final check sees the request");
 }
 
-/// Every order in which two puts, two publishings, an ask and a look can fall: a request is never left lying
-/// without an event and without having been seen.
+/// Tries every order of two puts, two publications, an event request and a check: no request stays without an
+/// event and unseen.
 #[test]
 fn no_event_is_lost_in_any_order() {
     for order in 0u32..1 << 4 {
@@ -89,7 +89,7 @@ fn no_event_is_lost_in_any_order() {
             } else if asked {
                 while back.take(&page).is_some() {}
             } else {
-                back.ask(&mut page);
+                back.arm_event(&mut page);
                 asked = true;
             }
         }
@@ -100,11 +100,11 @@ fn no_event_is_lost_in_any_order() {
 }
 
 #[test]
-fn an_event_after_so_many_responses() {
+fn event_comes_after_the_requested_number_of_responses() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     (0..8).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
     let _ = front.publish(&mut page);
-    front.ask(&mut page, 4);
+    front.arm_event(&mut page, 4);
     let mut events = Vec::new();
     for n in 1..=8 {
         back.take(&page);
@@ -117,7 +117,7 @@ fn an_event_after_so_many_responses() {
 }
 
 #[test]
-fn a_front_end_that_claims_too_much_is_not_believed() {
+fn request_index_beyond_the_ring_is_rejected() {
     let (mut page, mut back) = (Page::default(), BackRing::default());
     for claim in [SLOTS + 1, u32::MAX, 1 << 31] {
         page.requests = claim;
@@ -131,7 +131,7 @@ fn a_front_end_that_claims_too_much_is_not_believed() {
 }
 
 #[test]
-fn a_back_end_that_answers_what_nobody_asked_is_not_believed() {
+fn response_without_a_request_is_rejected() {
     let (mut page, mut front) = (Page::default(), FrontRing::default());
     front.put(&mut page, &slot(1));
     page.responses = 1;
@@ -144,7 +144,7 @@ fn a_back_end_that_answers_what_nobody_asked_is_not_believed() {
 }
 
 #[test]
-fn indices_wrap() {
+fn indices_wrap_at_32_bits() {
     let start = u32::MAX - 2;
     let mut page = Page { requests: start, responses: start, ..Page::default() };
     let mut front = FrontRing { put: start, published: start, taken: start };
@@ -154,10 +154,10 @@ fn indices_wrap() {
         front.put(&mut page, &slot(n));
         assert!(front.publish(&mut page), "{n}");
         assert_eq!(back.take(&page), Some(slot(n)));
-        back.ask(&mut page);
+        back.arm_event(&mut page);
         back.put(&mut page, &slot(n));
         assert!(back.publish(&mut page), "{n}");
         assert_eq!(front.take(&page), Some((start.wrapping_add(n.into()), slot(n))));
-        front.ask(&mut page, 1);
+        front.arm_event(&mut page, 1);
     }
 }

@@ -1,19 +1,19 @@
-//! Guests and a service domain with grant tables, as far as the two halves of the driver need them.
+//! Test bench: guests and a service domain with real grant tables and both halves of the driver.
 
-use crate::back::{Backend, Granted, Host, Key, NotGranted, Taken, Vif};
-use crate::front::{Front, Hal, Refused};
+use crate::back::{Backend, GrantedAddress, Host, Key, NotGranted, TransmitOutcome, Vif};
+use crate::front::{Front, Hal, TransmitError};
 use crate::ring::SLOTS;
-use crate::{LONGEST, Offload, PAGE, Rings};
+use crate::{MAX_FRAME, Offload, PAGE, Rings};
 use alloc::vec;
 use alloc::vec::Vec;
 use hypervisor::cost::CostTable;
 use hypervisor::cpu::{Config, Machine};
 use hypervisor::domain::{DomainId, DomainKind};
-use hypervisor::grant::{Access, Grants, Handle, Place, Reference};
+use hypervisor::grant::{Access, GrantAddress, Grants, Handle, Reference};
 use i82576::MacAddress;
 
-/// What lies between the two halves.
-pub(super) struct Between {
+/// Grants, rings and events between the two halves.
+pub(super) struct SharedState {
     pub(super) grants: Grants,
     pub(super) rings: Vec<Rings>,
     service: DomainId,
@@ -24,25 +24,25 @@ pub(super) struct Between {
 
 pub(super) struct Bench {
     pub(super) backend: Backend<Handle>,
-    pub(super) between: Between,
+    pub(super) shared: SharedState,
     fronts: Vec<Front>,
 }
 
-/// A guest's side of what lies between.
-struct Side<'a> {
-    between: &'a mut Between,
+/// A guest's view of the shared state.
+struct GuestSide<'a> {
+    shared: &'a mut SharedState,
     vif: Vif,
 }
 
-/// A frame with a number where its payload begins.
+/// Returns a frame with a number at the start of its payload.
 pub(super) fn frame(length: usize, number: u8) -> Vec<u8> {
     (0..length).map(|at| if at == 14 { number } else { (at % 251) as u8 }).collect()
 }
 
-impl Between {
-    fn place(&self, granted: Granted) -> Place {
-        let Granted { vif, reference, offset } = granted;
-        Place { owner: self.guest(vif), reference: Reference(reference), offset }
+impl SharedState {
+    fn address(&self, granted: GrantedAddress) -> GrantAddress {
+        let GrantedAddress { vif, reference, offset } = granted;
+        GrantAddress { owner: self.guest(vif), reference: Reference(reference), offset }
     }
 
     fn guest(&self, vif: Vif) -> DomainId {
@@ -50,7 +50,7 @@ impl Between {
     }
 }
 
-impl Host for Between {
+impl Host for SharedState {
     type Mapping = Handle;
 
     fn rings(&mut self, vif: Vif) -> &mut Rings {
@@ -74,13 +74,13 @@ impl Host for Between {
         Ok(())
     }
 
-    fn copy_to(&mut self, to: Granted, bytes: &[u8]) -> Result<(), NotGranted> {
-        let to = self.place(to);
+    fn copy_to(&mut self, to: GrantedAddress, bytes: &[u8]) -> Result<(), NotGranted> {
+        let to = self.address(to);
         self.grants.copy_to(self.service, to, bytes).map_err(|_| NotGranted)
     }
 
-    fn copy(&mut self, from: Granted, to: Granted, length: usize) -> Result<(), NotGranted> {
-        let (from, to) = (self.place(from), self.place(to));
+    fn copy(&mut self, from: GrantedAddress, to: GrantedAddress, length: usize) -> Result<(), NotGranted> {
+        let (from, to) = (self.address(from), self.address(to));
         self.grants.copy(self.service, from, to, length).map_err(|_| NotGranted)
     }
 
@@ -89,39 +89,39 @@ impl Host for Between {
     }
 }
 
-impl Hal for Side<'_> {
+impl Hal for GuestSide<'_> {
     fn rings(&mut self) -> &mut Rings {
-        self.between.rings(self.vif)
+        self.shared.rings(self.vif)
     }
 
     fn page(&mut self, page: u32) -> &mut [u8] {
-        let guest = self.between.guest(self.vif);
-        self.between.grants.domain(guest).unwrap().page_mut(page).unwrap()
+        let guest = self.shared.guest(self.vif);
+        self.shared.grants.domain(guest).unwrap().page_mut(page).unwrap()
     }
 
     fn grant(&mut self, page: u32, writable: bool) -> Option<u32> {
-        let (guest, service) = (self.between.guest(self.vif), self.between.service);
+        let (guest, service) = (self.shared.guest(self.vif), self.shared.service);
         let access = if writable { Access::Write } else { Access::Read };
-        let granted = self.between.grants.domain(guest).unwrap().grant(service, page, access);
+        let granted = self.shared.grants.domain(guest).unwrap().grant(service, page, access);
         granted.ok().map(|Reference(at)| at)
     }
 
     fn end_access(&mut self, reference: u32) -> bool {
-        let guest = self.between.guest(self.vif);
-        self.between.grants.domain(guest).unwrap().end_access(Reference(reference)).is_ok()
+        let guest = self.shared.guest(self.vif);
+        self.shared.grants.domain(guest).unwrap().end_access(Reference(reference)).is_ok()
     }
 
     fn notify(&mut self) {
-        self.between.to_back.push(self.vif);
+        self.shared.to_back.push(self.vif);
     }
 }
 
 impl Bench {
-    /// So many guests on so many workers, all posted and nothing under way.
+    /// Creates `guests` guests on `workers` workers, with all pages posted and no frame in flight.
     pub(super) fn new(guests: usize, workers: usize) -> Self {
         let mut machine = Machine::new(Config::from_table(&CostTable::nehalem(), 1, 1));
         let service = machine.add_domain(DomainKind::Dom0, "service".into());
-        let mut between = Between {
+        let mut shared = SharedState {
             grants: Grants::new(),
             rings: Vec::new(),
             service,
@@ -133,25 +133,25 @@ impl Bench {
         let mut fronts = Vec::new();
         for n in 0..guests {
             let domain = machine.add_domain(DomainKind::Pvm, "guest".into());
-            between.grants.add_domain(domain, 2 * SLOTS, 2 * SLOTS);
-            between.guests.push(domain);
-            between.rings.push(Rings::default());
+            shared.grants.add_domain(domain, 2 * SLOTS, 2 * SLOTS);
+            shared.guests.push(domain);
+            shared.rings.push(Rings::default());
             let mut front = Front::new(MacAddress([2, 0, 0, 0, 0, n as u8]));
-            front.start(&mut Side { between: &mut between, vif: backend.connect() });
+            front.start(&mut GuestSide { shared: &mut shared, vif: backend.connect() });
             fronts.push(front);
         }
-        let mut bench = Self { backend, between, fronts };
+        let mut bench = Self { backend, shared, fronts };
         bench.hear();
-        (0..workers).for_each(|worker| while bench.take(worker) != Taken::Idle {});
+        (0..workers).for_each(|worker| while bench.take(worker) != TransmitOutcome::Idle {});
         bench
     }
 
-    fn front(&mut self, vif: Vif) -> (&mut Front, Side<'_>) {
-        (&mut self.fronts[usize::from(vif.0)], Side { between: &mut self.between, vif })
+    fn front(&mut self, vif: Vif) -> (&mut Front, GuestSide<'_>) {
+        (&mut self.fronts[usize::from(vif.0)], GuestSide { shared: &mut self.shared, vif })
     }
 
-    /// A guest sends a frame, and the back end hears of it.
-    pub(super) fn send(&mut self, vif: Vif, frame: &[u8], offload: Offload) -> Result<(), Refused> {
+    /// Sends a frame of a guest and notifies the back end.
+    pub(super) fn send(&mut self, vif: Vif, frame: &[u8], offload: Offload) -> Result<(), TransmitError> {
         let (front, mut side) = self.front(vif);
         let sent = front.transmit(&mut side, frame, offload);
         front.flush(&mut side);
@@ -159,30 +159,30 @@ impl Bench {
         sent
     }
 
-    /// The back end hears of all events.
+    /// Delivers all events to the back end.
     pub(super) fn hear(&mut self) {
-        self.between.to_back.drain(..).for_each(|vif| self.backend.event(vif));
+        self.shared.to_back.drain(..).for_each(|vif| self.backend.event(vif));
     }
 
-    pub(super) fn take(&mut self, worker: usize) -> Taken {
-        self.backend.take(worker, &mut self.between)
+    pub(super) fn take(&mut self, worker: usize) -> TransmitOutcome {
+        self.backend.take(worker, &mut self.shared)
     }
 
     pub(super) fn deliver(&mut self, key: Key, to: Vif) -> bool {
-        self.backend.deliver(key, to, &mut self.between)
+        self.backend.deliver(key, to, &mut self.shared)
     }
 
     pub(super) fn duplicate(&mut self, key: &Key) -> Option<Key> {
-        self.backend.duplicate(key, &mut self.between)
+        self.backend.duplicate(key, &mut self.shared)
     }
 
     pub(super) fn release(&mut self, worker: usize) -> usize {
-        self.backend.release(worker, &mut self.between, usize::MAX)
+        self.backend.release(worker, &mut self.shared, usize::MAX)
     }
 
-    /// A worker's guests hear of all that they have not heard of.
-    pub(super) fn tell(&mut self, worker: usize) {
-        self.backend.tell(worker, &mut self.between);
+    /// Notifies a worker's guests of all frames they were not notified of.
+    pub(super) fn notify_withheld(&mut self, worker: usize) {
+        self.backend.notify_withheld(worker, &mut self.shared);
     }
 
     pub(super) fn merge_segments(&mut self, vif: Vif) {
@@ -193,47 +193,48 @@ impl Bench {
         self.fronts[usize::from(vif.0)].unsent()
     }
 
-    /// A turn of 64 tries to take, each frame delivered where its head says: how many frames.
+    /// Takes up to 64 times, delivering each frame to the interface chosen by its head. Returns the number of
+    /// frames.
     pub(super) fn forward(&mut self, worker: usize, to: impl Fn(&[u8]) -> Vif) -> usize {
         let mut frames = 0;
         for _ in 0..64 {
             match self.take(worker) {
-                Taken::Frame(_, key) => {
+                TransmitOutcome::Frame(_, key) => {
                     frames += 1;
                     let to = to(self.backend.head(&key));
                     self.deliver(key, to);
                 }
-                Taken::Nothing => {}
-                Taken::Idle => break,
+                TransmitOutcome::Nothing => {}
+                TransmitOutcome::Idle => break,
             }
         }
         frames
     }
 
-    /// A worker's turn to copy.
+    /// Runs a worker's copies.
     pub(super) fn copy(&mut self, worker: usize) -> usize {
-        self.backend.receive(worker, &mut self.between, 64)
+        self.backend.receive(worker, &mut self.shared, 64)
     }
 
-    /// A worker's turn to copy, and the first worker's to release.
+    /// Runs a worker's copies, and the first worker's releases.
     pub(super) fn turn(&mut self, worker: usize) -> usize {
         let frames = self.copy(worker);
         self.release(0);
         frames
     }
 
-    /// A frame arrives at a card.
+    /// Delivers a frame from a card.
     pub(super) fn arrive(&mut self, frame: &[u8], to: Vif) -> bool {
-        let key = self.backend.vacant().expect("there is room for all that is posted");
+        let key = self.backend.allocate().expect("there is room for all that is posted");
         self.backend.buffer(&key)[..frame.len()].copy_from_slice(frame);
-        self.backend.filled(&key, frame.len(), Offload::default());
+        self.backend.set_filled(&key, frame.len(), Offload::default());
         self.deliver(key, to)
     }
 
-    /// A guest takes all frames that are there.
+    /// Takes all pending frames of a guest.
     pub(super) fn take_all(&mut self, vif: Vif) -> Vec<(Vec<u8>, Offload)> {
         let (front, mut side) = self.front(vif);
-        let mut buffer = vec![0; LONGEST];
+        let mut buffer = vec![0; MAX_FRAME];
         let next = || {
             let received = front.receive(&mut side, &mut buffer)?;
             Some((buffer[..received.length].to_vec(), received.offload))
@@ -246,7 +247,7 @@ impl Bench {
         front.receive_done(&mut side)
     }
 
-    /// A guest polls until nothing is left.
+    /// Polls a guest until no frame is left.
     pub(super) fn received(&mut self, vif: Vif) -> Vec<(Vec<u8>, Offload)> {
         let mut all = self.take_all(vif);
         while self.receive_done(vif) {
@@ -255,7 +256,7 @@ impl Bench {
         all
     }
 
-    /// A guest takes pages back that have been sent.
+    /// Frees a guest's pages of sent frames.
     pub(super) fn clean(&mut self, vif: Vif) -> usize {
         let (front, mut side) = self.front(vif);
         front.clean(&mut side)
@@ -270,18 +271,18 @@ impl Bench {
     }
 
     pub(super) fn events_to(&self, vif: Vif) -> usize {
-        self.between.to_guests[usize::from(vif.0)]
+        self.shared.to_guests[usize::from(vif.0)]
     }
 
-    /// A guest writes over every page that it sends from.
+    /// Overwrites every page a guest sends from.
     pub(super) fn scribble(&mut self, vif: Vif) {
-        let guest = self.between.guest(vif);
-        let own = self.between.grants.domain(guest).unwrap();
+        let guest = self.shared.guest(vif);
+        let own = self.shared.grants.domain(guest).unwrap();
         (0..SLOTS).for_each(|page| own.page_mut(page).unwrap()[..PAGE].fill(0xee));
     }
 
-    /// A guest grants a page to the back end.
+    /// Grants a guest's page to the back end.
     pub(super) fn grant(&mut self, vif: Vif, page: u32, writable: bool) -> u32 {
-        Side { between: &mut self.between, vif }.grant(page, writable).unwrap()
+        GuestSide { shared: &mut self.shared, vif }.grant(page, writable).unwrap()
     }
 }

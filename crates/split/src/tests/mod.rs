@@ -1,14 +1,14 @@
-//! Front ends and a back end over real grant tables: a frame's way, in order; who releases what; interfaces that move;
-//! and front ends that lie.
+//! Front ends and a back end over real grant tables: frame order, page release, moving interfaces, and
+//! hostile front ends.
 
 mod bench;
 mod hostile;
 mod moving;
 
-use crate::back::{Key, Taken};
-use crate::front::Refused;
+use crate::back::{Key, TransmitOutcome};
+use crate::front::TransmitError;
 use crate::ring::SLOTS;
-use crate::{LONGEST, Offload, back::Vif};
+use crate::{MAX_FRAME, Offload, back::Vif};
 use alloc::vec::Vec;
 use bench::{Bench, frame};
 
@@ -16,7 +16,7 @@ const A: Vif = Vif(0);
 const B: Vif = Vif(1);
 
 #[test]
-fn a_frame_goes_from_a_guest_to_another() {
+fn frame_reaches_another_guest() {
     let mut bench = Bench::new(2, 1);
     let sent = frame(700, 1);
     bench.send(A, &sent, Offload::default()).unwrap();
@@ -27,10 +27,10 @@ fn a_frame_goes_from_a_guest_to_another() {
 }
 
 #[test]
-fn a_frame_of_many_pages_arrives_whole_with_what_is_left_to_do() {
+fn multi_page_frame_arrives_whole_with_its_offloads() {
     let mut bench = Bench::new(2, 1);
-    let offload = Offload { blank: true, segment: Some(1_448) };
-    for length in [4_096, 4_097, 8_193, LONGEST] {
+    let offload = Offload { csum_blank: true, segment: Some(1_448) };
+    for length in [4_096, 4_097, 8_193, MAX_FRAME] {
         let sent = frame(length, 2);
         bench.send(A, &sent, offload).unwrap();
         bench.forward(0, |_| B);
@@ -41,7 +41,7 @@ fn a_frame_of_many_pages_arrives_whole_with_what_is_left_to_do() {
 }
 
 #[test]
-fn frames_to_a_guest_keep_their_order_whatever_others_get() {
+fn frames_to_a_guest_keep_their_order() {
     let mut bench = Bench::new(3, 2);
     let numbered = |n: u8| frame(64 + usize::from(n), n);
     for n in 0..40 {
@@ -58,7 +58,7 @@ fn frames_to_a_guest_keep_their_order_whatever_others_get() {
 }
 
 #[test]
-fn a_page_is_released_by_the_worker_that_mapped_it() {
+fn page_is_released_by_the_worker_that_mapped_it() {
     let mut bench = Bench::new(2, 2);
     bench.send(A, &frame(4_000, 1), Offload::default()).unwrap();
     bench.forward(0, |_| B);
@@ -72,10 +72,10 @@ fn a_page_is_released_by_the_worker_that_mapped_it() {
 }
 
 #[test]
-fn headers_alone_are_released_before_the_frame_has_gone() {
+fn page_with_only_headers_is_released_at_once() {
     let mut bench = Bench::new(2, 1);
     bench.send(A, &frame(66, 1), Offload::default()).unwrap();
-    let Taken::Frame(from, key) = bench.take(0) else { panic!("no frame") };
+    let TransmitOutcome::Frame(from, key) = bench.take(0) else { panic!("no frame") };
     assert_eq!((from, bench.release(0)), (A, 1));
     assert_eq!(bench.clean(A), 1);
     assert!(bench.deliver(key, B));
@@ -84,10 +84,10 @@ fn headers_alone_are_released_before_the_frame_has_gone() {
 }
 
 #[test]
-fn what_was_looked_at_is_what_is_delivered() {
+fn inspected_headers_are_the_delivered_ones() {
     let mut bench = Bench::new(2, 1);
     bench.send(A, &frame(300, 1), Offload::default()).unwrap();
-    let Taken::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
     let looked_at = bench.backend.head(&key).to_vec();
     bench.scribble(A);
     assert!(bench.deliver(key, B));
@@ -98,12 +98,12 @@ fn what_was_looked_at_is_what_is_delivered() {
 }
 
 #[test]
-fn a_queue_holds_no_more_than_its_guest_has_posted() {
+fn queue_never_exceeds_the_posted_pages() {
     let mut bench = Bench::new(1, 1);
     let fill = |bench: &mut Bench, n: u32| (0..n).filter(|_| bench.arrive(&frame(60, 0), A)).count();
     assert_eq!(fill(&mut bench, SLOTS + 10), SLOTS as usize);
     assert_eq!(bench.backend.counters(A).no_room, 10);
-    assert_eq!(bench.backend.under_way(), SLOTS as usize);
+    assert_eq!(bench.backend.in_flight(), SLOTS as usize);
     while bench.turn(0) > 0 {}
     assert_eq!(fill(&mut bench, 1), 0, "the guest has posted nothing since");
     assert_eq!(bench.received(A).len(), SLOTS as usize);
@@ -111,12 +111,12 @@ fn a_queue_holds_no_more_than_its_guest_has_posted() {
 }
 
 #[test]
-fn a_full_ring_refuses_and_takes_again_after_an_event() {
+fn full_transmit_ring_accepts_again_after_an_event() {
     let mut bench = Bench::new(2, 1);
     let small = frame(60, 0);
     let sent = (0..=SLOTS).take_while(|_| bench.send(A, &small, Offload::default()).is_ok()).count();
     assert_eq!(sent, SLOTS as usize);
-    assert_eq!(bench.send(A, &small, Offload::default()), Err(Refused::Full));
+    assert_eq!(bench.send(A, &small, Offload::default()), Err(TransmitError::Full));
     bench.clean(A);
     let before = bench.events_to(A);
     while bench.forward(0, |_| B) > 0 {}
@@ -124,11 +124,11 @@ fn a_full_ring_refuses_and_takes_again_after_an_event() {
     assert_eq!(bench.events_to(A) - before, 1, "one for half of them");
     assert!(bench.clean(A) > 0);
     assert_eq!(bench.send(A, &small, Offload::default()), Ok(()));
-    assert_eq!(bench.send(A, &[0; 13], Offload::default()), Err(Refused::Length(13)));
+    assert_eq!(bench.send(A, &[0; 13], Offload::default()), Err(TransmitError::Length(13)));
 }
 
 #[test]
-fn a_guest_hears_once_of_a_turn_and_not_while_it_takes() {
+fn guest_gets_one_event_per_turn_and_none_while_polling() {
     let mut bench = Bench::new(1, 1);
     (0..10).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.turn(0);
@@ -142,10 +142,10 @@ fn a_guest_hears_once_of_a_turn_and_not_while_it_takes() {
     assert_eq!(bench.events_to(A), 2);
 }
 
-/// The front end has looked for the last time, the back end publishes, the front end asks: the look after the
-/// asking finds it.
+/// The front end has polled, the back end publishes, and only then the front end requests an event: the check
+/// afterwards finds the frame.
 #[test]
-fn no_frame_is_lost_between_the_last_look_and_the_asking() {
+fn no_frame_is_lost_between_poll_and_event_request() {
     let mut bench = Bench::new(1, 1);
     assert!(bench.arrive(&frame(60, 1), A));
     bench.turn(0);
@@ -165,7 +165,7 @@ fn interfaces_of_a_worker_send_in_turn() {
         (0..3).for_each(|n| bench.send(vif, &frame(60, n), Offload::default()).unwrap());
     }
     let mut order = Vec::new();
-    while let Taken::Frame(from, key) = bench.take(0) {
+    while let TransmitOutcome::Frame(from, key) = bench.take(0) {
         order.push(from);
         bench.backend.discard(key);
     }
@@ -173,10 +173,10 @@ fn interfaces_of_a_worker_send_in_turn() {
 }
 
 #[test]
-fn a_flood_is_copied() {
+fn flooded_frame_is_copied_to_each_guest() {
     let mut bench = Bench::new(3, 1);
     bench.send(A, &frame(1_500, 9), Offload::default()).unwrap();
-    let Taken::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
     let copy: Key = bench.duplicate(&key).unwrap();
     assert!(bench.deliver(copy, B) && bench.deliver(key, Vif(2)));
     bench.turn(0);
@@ -184,5 +184,5 @@ fn a_flood_is_copied() {
         assert_eq!(bench.received(vif), [(frame(1_500, 9), Offload::default())]);
     }
     bench.release(0);
-    assert_eq!((bench.backend.under_way(), bench.clean(A)), (0, 1));
+    assert_eq!((bench.backend.in_flight(), bench.clean(A)), (0, 1));
 }

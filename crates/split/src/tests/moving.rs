@@ -1,9 +1,9 @@
-//! Interfaces that change their worker while frames are under way: order is kept, each page is released by the worker
-//! that mapped it, nothing is lost, and nobody hears of less.
+//! Interfaces that change workers with frames in flight: order is kept, each page is released by the worker
+//! that mapped it, and no frame or event is lost.
 
 use super::{A, B};
 use crate::Offload;
-use crate::back::{Taken, Vif};
+use crate::back::{TransmitOutcome, Vif};
 use crate::tests::bench::{Bench, frame};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,105 +14,109 @@ fn numbers(frames: &[(Vec<u8>, Offload)]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_that_come_meanwhile_wait_for_those_before_them() {
+fn frames_during_a_move_wait_for_earlier_ones() {
     let mut bench = Bench::new(2, 2);
     (0..5).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
-    assert!(bench.backend.move_to(A, 1) && !bench.backend.move_to(A, 1), "once");
+    assert!(bench.backend.start_move(A, 1) && !bench.backend.start_move(A, 1), "once");
     (5..9).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
-    assert_eq!((bench.backend.arrive(A), bench.copy(1)), (None, 0), "five are still with the first");
+    assert_eq!((bench.backend.finish_move(A), bench.copy(1)), (None, 0), "five are still with the first");
     assert_eq!(bench.copy(0), 5);
     assert!(bench.backend.is_drained(A));
-    assert_eq!((bench.backend.arrive(A), bench.backend.worker_of(A)), (Some(1), 1));
+    assert_eq!((bench.backend.finish_move(A), bench.backend.worker_of(A)), (Some(1), 1));
     assert_eq!((bench.copy(0), bench.copy(1)), (0, 4));
     assert_eq!(numbers(&bench.received(A)), (0..9).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_page_that_is_mapped_holds_its_interface_back() {
+fn mapped_page_delays_the_move() {
     let mut bench = Bench::new(2, 2);
     bench.send(A, &frame(3_000, 1), Offload::default()).unwrap();
-    let Taken::Frame(_, key) = bench.take(0) else { panic!("no frame") };
-    assert!(bench.backend.move_to(A, 1));
+    let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    assert!(bench.backend.start_move(A, 1));
     bench.backend.discard(key);
     assert!(!bench.backend.is_drained(A), "its page waits to be released");
     assert_eq!((bench.release(1), bench.release(0)), (0, 1), "by who has mapped it");
-    assert_eq!(bench.backend.arrive(A), Some(1));
+    assert_eq!(bench.backend.finish_move(A), Some(1));
     assert_eq!((bench.clean(A), bench.stuck(A)), (1, 0));
 }
 
 #[test]
-fn what_a_guest_sends_meanwhile_is_taken_by_its_new_worker() {
+fn frames_sent_during_a_move_go_to_the_new_worker() {
     let mut bench = Bench::new(2, 2);
     for n in [1, 2] {
         bench.send(A, &frame(60, n), Offload::default()).unwrap();
     }
-    assert!(bench.backend.move_to(A, 1));
-    assert_eq!(bench.take(0), Taken::Idle, "the old one has it no more");
+    assert!(bench.backend.start_move(A, 1));
+    assert_eq!(bench.take(0), TransmitOutcome::Idle, "the old one has it no more");
     bench.send(A, &frame(60, 3), Offload::default()).unwrap();
-    assert_eq!(bench.take(1), Taken::Idle, "the new one has it not yet");
-    assert_eq!(bench.backend.arrive(A), Some(1));
+    assert_eq!(bench.take(1), TransmitOutcome::Idle, "the new one has it not yet");
+    assert_eq!(bench.backend.finish_move(A), Some(1));
     assert_eq!((bench.forward(1, |_| B), bench.copy(1)), (3, 3));
     assert_eq!(numbers(&bench.received(B)), [1, 2, 3]);
 }
 
 #[test]
-fn nonsense_is_not_moved() {
+fn move_to_an_invalid_worker_is_rejected() {
     let mut bench = Bench::new(2, 2);
-    assert!(!bench.backend.move_to(Vif(9), 1) && !bench.backend.move_to(A, 2));
-    assert!(!bench.backend.move_to(A, 0), "it is there");
-    assert_eq!((bench.backend.arrive(A), bench.backend.arrive(Vif(9))), (None, None));
+    assert!(!bench.backend.start_move(Vif(9), 1) && !bench.backend.start_move(A, 2));
+    assert!(!bench.backend.start_move(A, 0), "it is there");
+    assert_eq!((bench.backend.finish_move(A), bench.backend.finish_move(Vif(9))), (None, None));
 }
 
 #[test]
-fn a_silenced_interface_goes_too_and_stays_silent() {
+fn disabled_interface_stays_disabled_after_a_move() {
     let mut bench = Bench::new(2, 2);
-    bench.between.rings[0].transmit.requests = 9_999;
+    bench.shared.rings[0].transmit.requests = 9_999;
     bench.backend.event(A);
-    assert_eq!(bench.take(0), Taken::Nothing);
-    assert!(bench.backend.move_to(A, 1));
-    assert_eq!(bench.backend.arrive(A), Some(1));
+    assert_eq!(bench.take(0), TransmitOutcome::Nothing);
+    assert!(bench.backend.start_move(A, 1));
+    assert_eq!(bench.backend.finish_move(A), Some(1));
     bench.backend.event(A);
-    assert_eq!(bench.take(1), Taken::Idle);
+    assert_eq!(bench.take(1), TransmitOutcome::Idle);
 }
 
 #[test]
-fn events_are_withheld_up_to_so_many_frames_or_until_somebody_says() {
+fn events_are_withheld_until_the_batch_or_a_request() {
     let mut bench = Bench::new(1, 1);
-    bench.backend.tell_every(3);
+    bench.backend.notify_every(3);
     let give = |bench: &mut Bench, frames: u8| {
         (0..frames).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
         bench.turn(0);
-        (bench.events_to(A), bench.backend.withholds(0))
+        (bench.events_to(A), bench.backend.has_withheld_events(0))
     };
     assert_eq!(give(&mut bench, 2), (0, true));
     assert_eq!(give(&mut bench, 1), (1, true), "three are there; the list is looked at later");
-    bench.tell(0);
-    assert_eq!((bench.events_to(A), bench.backend.withholds(0)), (1, false), "it has heard of them");
+    bench.notify_withheld(0);
+    assert_eq!(
+        (bench.events_to(A), bench.backend.has_withheld_events(0)),
+        (1, false),
+        "it has heard of them"
+    );
     assert_eq!(bench.received(A).len(), 3);
     assert_eq!(give(&mut bench, 1), (1, true));
-    bench.tell(0);
+    bench.notify_withheld(0);
     assert_eq!(bench.events_to(A), 2);
 }
 
 #[test]
-fn a_guest_that_looks_by_itself_is_not_told() {
+fn polling_guest_gets_no_event() {
     let mut bench = Bench::new(1, 1);
-    bench.backend.tell_every(4);
+    bench.backend.notify_every(4);
     assert!(bench.arrive(&frame(60, 1), A));
     bench.turn(0);
-    bench.tell(0);
+    bench.notify_withheld(0);
     for n in 2..9 {
         assert!(bench.arrive(&frame(60, n), A));
         bench.turn(0);
     }
-    bench.tell(0);
+    bench.notify_withheld(0);
     assert_eq!(bench.events_to(A), 1, "it has not asked again");
     assert_eq!(bench.received(A).len(), 8);
 }
 
-/// What may happen.
+/// Operation of the property test.
 #[derive(Debug, Clone, Copy)]
-enum Act {
+enum Operation {
     Arrive(u8),
     Send(u8),
     Move(u8, u8),
@@ -123,57 +127,60 @@ enum Act {
     Receive(u8),
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let act = (0u8..8, 0u8..3, 0u8..3).prop_map(|(what, vif, worker)| match what {
-        0 => Act::Arrive(vif),
-        1 => Act::Send(vif),
-        2 => Act::Move(vif, worker),
-        3 => Act::Settle,
-        4 => Act::Copy(worker),
-        5 => Act::Forward(worker),
-        6 => Act::Release(worker),
-        _ => Act::Receive(vif),
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let operation = (0u8..8, 0u8..3, 0u8..3).prop_map(|(what, vif, worker)| match what {
+        0 => Operation::Arrive(vif),
+        1 => Operation::Send(vif),
+        2 => Operation::Move(vif, worker),
+        3 => Operation::Settle,
+        4 => Operation::Copy(worker),
+        5 => Operation::Forward(worker),
+        6 => Operation::Release(worker),
+        _ => Operation::Receive(vif),
     });
-    prop::collection::vec(act, 0..300)
+    prop::collection::vec(operation, 0..300)
 }
 
-/// Three guests on three workers, and what each was sent and has received, by number.
-struct World {
+/// Three guests on three workers, with the frames each was sent and has received, by number.
+struct Model {
     bench: Bench,
     next: [u8; 3],
     sent: [Vec<u8>; 3],
     received: [Vec<u8>; 3],
 }
 
-impl World {
-    /// What is for each guest is numbered on its way in: what guests send goes to the first.
-    fn act(&mut self, act: Act) {
+impl Model {
+    /// Performs an operation. Frames to each guest are numbered on arrival; frames that guests send go to the
+    /// first.
+    fn operation(&mut self, operation: Operation) {
         let all = [Vif(0), Vif(1), Vif(2)];
         let Self { bench, next, sent, received } = self;
-        match act {
-            Act::Arrive(to) => {
+        match operation {
+            Operation::Arrive(to) => {
                 let at = usize::from(to);
                 if bench.arrive(&frame(60, next[at]), all[at]) {
                     sent[at].push(next[at]);
                     next[at] = next[at].wrapping_add(1);
                 }
             }
-            Act::Send(from) => drop(bench.send(all[usize::from(from)], &frame(300, 0), Offload::default())),
-            Act::Move(vif, to) => drop(bench.backend.move_to(all[usize::from(vif)], to.into())),
-            Act::Settle => {
+            Operation::Send(from) => {
+                let _ = bench.send(all[usize::from(from)], &frame(300, 0), Offload::default());
+            }
+            Operation::Move(vif, to) => drop(bench.backend.start_move(all[usize::from(vif)], to.into())),
+            Operation::Settle => {
                 for vif in all {
-                    bench.backend.arrive(vif);
+                    bench.backend.finish_move(vif);
                 }
             }
-            Act::Copy(worker) => drop(bench.copy(worker.into())),
-            Act::Forward(worker) => {
-                // To nobody: it goes to a card.
-                while let Taken::Frame(_, key) = bench.take(worker.into()) {
+            Operation::Copy(worker) => drop(bench.copy(worker.into())),
+            Operation::Forward(worker) => {
+                // The destination is a card: drop the frame.
+                while let TransmitOutcome::Frame(_, key) = bench.take(worker.into()) {
                     bench.backend.discard(key);
                 }
             }
-            Act::Release(worker) => drop(bench.release(worker.into())),
-            Act::Receive(vif) => {
+            Operation::Release(worker) => drop(bench.release(worker.into())),
+            Operation::Receive(vif) => {
                 let at = usize::from(vif);
                 received[at].extend(numbers(&bench.received(all[at])));
                 bench.clean(all[at]);
@@ -185,20 +192,20 @@ impl World {
 
 proptest! {
     #[test]
-    fn whatever_moves_when_every_frame_arrives_once_and_in_order(acts in acts()) {
+    fn moves_never_lose_or_reorder_frames(operations in operations()) {
         let mut world =
-            World { bench: Bench::new(3, 3), next: [0; 3], sent: Default::default(), received: Default::default() };
-        acts.into_iter().for_each(|act| world.act(act));
+            Model { bench: Bench::new(3, 3), next: [0; 3], sent: Default::default(), received: Default::default() };
+        operations.into_iter().for_each(|operation| world.operation(operation));
         for _ in 0..4 {
             for n in 0..3 {
-                for act in [Act::Copy(n), Act::Forward(n), Act::Release(n), Act::Settle] {
-                    world.act(act);
+                for operation in [Operation::Copy(n), Operation::Forward(n), Operation::Release(n), Operation::Settle] {
+                    world.operation(operation);
                 }
             }
-            (0..3).for_each(|n| world.act(Act::Receive(n)));
+            (0..3).for_each(|n| world.operation(Operation::Receive(n)));
         }
         prop_assert_eq!(&world.received, &world.sent);
-        prop_assert_eq!(world.bench.backend.under_way(), 0);
+        prop_assert_eq!(world.bench.backend.in_flight(), 0);
         for vif in [A, B, Vif(2)] {
             prop_assert!(world.bench.stuck(vif) == 0 && world.bench.unsent(vif) == 0);
         }
@@ -206,7 +213,7 @@ proptest! {
 }
 
 #[test]
-fn merged_segments_are_one_packet_and_counted() {
+fn merged_segments_are_received_as_one_counted_packet() {
     let mut bench = Bench::new(1, 1);
     bench.merge_segments(A);
     let segment = |sequence: u32| {

@@ -1,5 +1,5 @@
-//! A datagram's way down: whole, or in fragments if it is longer than a frame. Each fragment goes down the stack by
-//! itself. Left out: checksums, which senders of bulk data leave to the card or leave out.
+//! Sends a message as a datagram, in fragments if it exceeds a frame. Each fragment passes the stack
+//! separately. UDP checksums are not computed.
 
 use super::Sender;
 use crate::device::Device;
@@ -10,23 +10,23 @@ use driver::vf::TxOffload;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 
-/// No network may ask for less (RFC 791).
-const LEAST_MTU: u16 = 68;
+/// Smallest MTU of an IPv4 network, in bytes (RFC 791).
+const MIN_MTU: u16 = 68;
 
 impl<D> Kernel<D> {
-    /// One message as a datagram.
+    /// Sends one message as a datagram.
     pub(super) fn send_datagram<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
     where
         D: Device<P>,
     {
-        let bytes = sender.what.message_bytes as usize;
-        let room = usize::from(sender.what.mtu.max(LEAST_MTU)) - IP_HEADER;
+        let bytes = sender.config.message_bytes as usize;
+        let room = usize::from(sender.config.mtu.max(MIN_MTU)) - IP_HEADER;
         if bytes + UDP_HEADER <= room {
             return self.send_piece(platform, sender, UDP_HEADERS + bytes, Packet::Udp(bytes));
         }
         let (id, total) = (sender.next_id, bytes + UDP_HEADER);
         sender.next_id = id.wrapping_add(1);
-        // Fragments begin at multiples of eight.
+        // Fragments begin at multiples of 8 bytes (RFC 791).
         let longest = room & !7;
         for offset in (0..total).step_by(longest) {
             let payload = (total - offset).min(longest);
@@ -36,7 +36,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// One frame; what the device has no room for is lost, as in a queue that is full.
+    /// Sends one frame, or drops it if the device's queue is full.
     fn send_piece<P: Platform>(
         &mut self,
         platform: &mut P,
@@ -48,7 +48,7 @@ impl<D> Kernel<D> {
     {
         platform.charge(Category::Kernel, platform.cost(Cost::TxStack));
         let frame = &mut sender.frame[..length];
-        packet::fill(frame, self.device.mac(), sender.what.to, packet);
+        packet::fill(frame, self.device.mac(), sender.config.to, packet);
         match self.device.transmit(platform, frame, &TxOffload::default()) {
             Ok(()) => {
                 self.counters.sent_frames += 1;

@@ -1,5 +1,5 @@
-//! The sending program: a message with each system call, until the socket's send buffer is full; then it sleeps until
-//! enough of it is free again. Left out: what the messages say.
+//! The sending program: one message per system call until the socket's send buffer is full. The program then
+//! sleeps until enough of the buffer is free.
 
 mod datagram;
 mod stream;
@@ -13,77 +13,77 @@ use alloc::boxed::Box;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 use i82576::MacAddress;
-use stream::Outgoing;
+use stream::SendStream;
 
-/// Messages that one step of the program sends.
-const WRITES: u32 = 4;
+/// Messages sent per step of the program.
+const WRITES_PER_STEP: u32 = 4;
 
-/// What a program sends.
+/// Configuration of the sending program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sending {
-    /// To whom.
+pub struct SenderConfig {
+    /// Destination MAC address.
     pub to: MacAddress,
-    /// A stream, or else datagrams.
+    /// TCP for a stream; any other load sends datagrams.
     pub load: Load,
-    /// Bytes that it hands over with each system call.
+    /// Bytes per message, that is per system call.
     pub message_bytes: u32,
-    /// Bytes of the longest IP packet that is sent whole; at least 68 (RFC 791).
+    /// Bytes of the longest IP packet sent unfragmented; at least 68 (RFC 791).
     pub mtu: u16,
-    /// Buffers of the kernel that its socket may fill with what has not left yet, each with a frame or 2 KB of one.
+    /// Kernel buffers of the socket's send buffer, each for a frame or 2 KB of one.
     pub buffers: u32,
 }
 
-/// The program and its socket.
+/// SenderConfig program and its socket.
 #[derive(Debug)]
 pub(super) struct Sender {
-    what: Sending,
-    /// It has room to send.
+    config: SenderConfig,
+    /// The program is awake and may send.
     pub(super) runnable: bool,
-    /// The frame under construction. Nobody reads more of it than its headers.
+    /// Frame under construction. Only its headers are filled in, since no receiver reads the payload.
     frame: Box<[u8]>,
-    /// Identification of the next datagram.
+    /// IPv4 identification of the next datagram.
     next_id: u16,
-    stream: Outgoing,
+    stream: SendStream,
 }
 
 impl Sender {
-    fn new(what: Sending) -> Self {
+    fn new(config: SenderConfig) -> Self {
         let frame = alloc::vec![0; TCP_HEADERS + stream::LARGEST].into();
-        Self { what, runnable: true, frame, next_id: 0, stream: Outgoing::default() }
+        Self { config, runnable: true, frame, next_id: 0, stream: SendStream::default() }
     }
 
-    /// Whether the socket takes another message, with `held` buffers at the device.
+    /// Returns `true` if the socket accepts another message, with `held` buffers queued at the device.
     fn has_room(&self, held: usize) -> bool {
-        match self.what.load {
-            Load::Udp | Load::RequestResponse => held < self.what.buffers as usize,
-            Load::Tcp => self.stream.kept() < stream::bytes(self.what.buffers),
+        match self.config.load {
+            Load::Udp | Load::RequestResponse => held < self.config.buffers as usize,
+            Load::Tcp => self.stream.unacknowledged() < stream::bytes(self.config.buffers),
         }
     }
 
-    /// Whether so much is free again that a sleeping program is woken: half of the buffers, or a third of a stream's
-    /// bytes.
-    fn has_much_room(&self, held: usize) -> bool {
-        match self.what.load {
-            Load::Udp | Load::RequestResponse => 2 * held <= self.what.buffers as usize,
-            Load::Tcp => self.stream.kept() <= stream::bytes(self.what.buffers) / 3 * 2,
+    /// Returns `true` if enough is free to wake a sleeping program: half of the buffers, or a third of a
+    /// stream's bytes.
+    fn has_room_to_wake(&self, held: usize) -> bool {
+        match self.config.load {
+            Load::Udp | Load::RequestResponse => 2 * held <= self.config.buffers as usize,
+            Load::Tcp => self.stream.unacknowledged() <= stream::bytes(self.config.buffers) / 3 * 2,
         }
     }
 }
 
 impl<D> Kernel<D> {
-    /// From now on the program sends. The kernel's virtual CPU is to be woken for it.
-    pub fn start_sending(&mut self, what: Sending) {
-        self.sender = Some(Sender::new(what));
+    /// Starts the sending program. The caller must wake the kernel's virtual CPU.
+    pub fn start_sending(&mut self, config: SenderConfig) {
+        self.sender = Some(Sender::new(config));
         self.idle = false;
     }
 
-    /// The program's turn: a few messages, or sleep.
+    /// Runs the program for one step: sends a few messages, or sleeps.
     pub(super) fn send<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,
     {
         let Some(mut sender) = self.sender.take() else { return };
-        for _ in 0..WRITES {
+        for _ in 0..WRITES_PER_STEP {
             if !sender.has_room(self.device.unsent()) {
                 sender.runnable = false;
                 platform.charge(Category::Kernel, platform.cost(Cost::ContextSwitch));
@@ -94,30 +94,30 @@ impl<D> Kernel<D> {
         self.sender = Some(sender);
     }
 
-    /// A system call with a message: it is copied, and goes down the stack.
+    /// Writes a message with a system call: copies it and passes it down the stack.
     fn write<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
     where
         D: Device<P>,
     {
-        let bytes = u64::from(sender.what.message_bytes);
+        let bytes = u64::from(sender.config.message_bytes);
         let copied = (bytes * platform.cost(Cost::CopyWarm)).div_ceil(1_000);
         platform.charge(Category::User, platform.cost(Cost::TxSyscall) + copied);
         platform.system_call();
         self.counters.written_messages += 1;
         self.counters.written_bytes += bytes;
-        match sender.what.load {
+        match sender.config.load {
             Load::Udp | Load::RequestResponse => self.send_datagram(platform, sender),
             Load::Tcp => self.write_stream(platform, sender),
         }
     }
 
-    /// Something has left, or was acknowledged: the program is woken if there is room enough.
-    pub(super) fn room_again<P: Platform>(&mut self, platform: &mut P)
+    /// Wakes the sending program if enough of its send buffer is free.
+    pub(super) fn wake_sender<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,
     {
         let held = self.device.unsent();
-        let Some(sender) = self.sender.as_mut().filter(|s| !s.runnable && s.has_much_room(held)) else {
+        let Some(sender) = self.sender.as_mut().filter(|s| !s.runnable && s.has_room_to_wake(held)) else {
             return;
         };
         sender.runnable = true;

@@ -1,6 +1,7 @@
-//! The sending end of a stream: messages are merged into packets of up to 64 KB, which the card cuts, as far as the
-//! receiver's window goes; acknowledgements make room. Left out: slow start and congestion, which two ends of one card
-//! do not have, and timers: something always follows a loss here.
+//! SenderConfig end of a TCP stream. Messages are merged into packets of up to 64 KB, limited by the receiver's
+//! window, and the card segments them. Slow start and congestion control are not modelled: both ends share
+//! one card. Nor are retransmission timers: a loss is always followed by later segments, whose
+//! acknowledgements repeat the last.
 
 use super::Sender;
 use crate::device::Device;
@@ -11,59 +12,63 @@ use driver::vf::TxOffload;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 
-/// Segments that a packet is cut into at the most: with headers, 64 KB hold no more.
+/// Segments per packet, at most: 64 KB with headers hold no more.
 const SEGMENTS: u32 = 44;
-/// Payload of the largest packet.
+/// Payload bytes of the largest packet.
 pub(super) const LARGEST: usize = SEGMENTS as usize * TCP_PAYLOAD;
-/// Segments that the receiver is trusted to take before it has said what it takes.
-const INITIAL_ROOM: u16 = 3;
-/// A packet waits until this part of the window is open (tcp_tso_win_divisor), or nothing is under way.
+/// Window in segments before the receiver's first acknowledgement.
+const INITIAL_WINDOW: u16 = 3;
+/// Fraction of the window that must be open before the next packet is sent (Linux tcp_tso_win_divisor),
+/// unless no segment is unacknowledged.
 const DEFERRED: u32 = 3;
-/// Acknowledgements that repeat the last before everything since is sent again.
+/// Repeated acknowledgements that trigger a retransmission of everything since.
 const DUPLICATES: u32 = 3;
 
-/// A socket's send buffer in bytes of a stream.
+/// Converts kernel buffers of a send buffer to bytes of a stream.
 pub(super) fn bytes(buffers: u32) -> u32 {
     buffers * TCP_PAYLOAD as u32
 }
 
-/// Where the stream stands. Numbers are modulo 2^32.
+/// State of a sending stream. Sequence numbers are modulo 2^32.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Outgoing {
-    /// Number of the byte that is written next, sent next, and of the first that is not acknowledged.
+pub(super) struct SendStream {
+    /// Sequence number of the next byte to write.
     written: u32,
+    /// Sequence number of the next byte to send.
     next: u32,
+    /// Sequence number of the first byte not acknowledged.
     acknowledged: u32,
-    /// Segments that the receiver has room for from there on.
+    /// Window of the receiver, in segments from the first byte not acknowledged.
     room: u16,
     duplicates: u32,
 }
 
-impl Default for Outgoing {
+impl Default for SendStream {
     fn default() -> Self {
-        Self { written: 0, next: 0, acknowledged: 0, room: INITIAL_ROOM, duplicates: 0 }
+        Self { written: 0, next: 0, acknowledged: 0, room: INITIAL_WINDOW, duplicates: 0 }
     }
 }
 
-impl Outgoing {
-    /// Bytes that are kept because they are not acknowledged.
-    pub(super) fn kept(&self) -> u32 {
+impl SendStream {
+    /// Returns the bytes stored because they are not acknowledged.
+    pub(super) fn unacknowledged(&self) -> u32 {
         self.written.wrapping_sub(self.acknowledged)
     }
 
-    /// Segments to send now: whole ones as far as window and data go, and not in dribs.
+    /// Returns the segments to send now: whole ones within window and data, and 0 while the open window is
+    /// too small.
     fn segments(&self) -> u32 {
         let segment = TCP_PAYLOAD as u32;
-        let under_way = self.next.wrapping_sub(self.acknowledged).div_ceil(segment);
+        let in_flight = self.next.wrapping_sub(self.acknowledged).div_ceil(segment);
         let window = u32::from(self.room);
-        let open = window.saturating_sub(under_way);
+        let open = window.saturating_sub(in_flight);
         let whole = (self.written.wrapping_sub(self.next) / segment).min(open).min(SEGMENTS);
-        let deferred = under_way > 0 && whole < SEGMENTS && open < window.div_ceil(DEFERRED);
+        let deferred = in_flight > 0 && whole < SEGMENTS && open < window.div_ceil(DEFERRED);
         if deferred { 0 } else { whole }
     }
 
-    /// The receiver has everything before `number`, and room for so many segments. `true` if it is to be sent what
-    /// came after that again.
+    /// Processes an acknowledgement of everything before `number` with a window of `room` segments. Returns
+    /// `true` if everything after `number` is to be retransmitted.
     fn acknowledge(&mut self, number: u32, room: u16) -> bool {
         let repeated = number == self.acknowledged && room == self.room;
         self.room = room;
@@ -72,10 +77,10 @@ impl Outgoing {
             return self.duplicates == DUPLICATES;
         }
         let advance = number.wrapping_sub(self.acknowledged);
-        if advance <= self.kept() {
+        if advance <= self.unacknowledged() {
             self.acknowledged = number;
             self.duplicates = 0;
-            // After going back, the receiver may already have more than was sent again.
+            // After a retransmission began, the receiver may already have more than was sent again.
             if self.next.wrapping_sub(number) > u32::MAX / 2 {
                 self.next = number;
             }
@@ -85,16 +90,16 @@ impl Outgoing {
 }
 
 impl<D> Kernel<D> {
-    /// A message joins the stream.
+    /// Appends a message to the stream and sends as much as possible.
     pub(super) fn write_stream<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
     where
         D: Device<P>,
     {
-        sender.stream.written = sender.stream.written.wrapping_add(sender.what.message_bytes);
+        sender.stream.written = sender.stream.written.wrapping_add(sender.config.message_bytes);
         self.push(platform, sender);
     }
 
-    /// The peer acknowledges.
+    /// Processes the peer's acknowledgement.
     pub(in crate::kernel) fn acknowledged<P: Platform>(&mut self, platform: &mut P, number: u32, room: u16)
     where
         D: Device<P>,
@@ -105,11 +110,11 @@ impl<D> Kernel<D> {
         }
         self.push(platform, &mut sender);
         self.sender = Some(sender);
-        self.room_again(platform);
+        self.wake_sender(platform);
     }
 
-    /// The device has room again for what waits.
-    pub(in crate::kernel) fn push_again<P: Platform>(&mut self, platform: &mut P)
+    /// Resumes sending, because the device has room again.
+    pub(in crate::kernel) fn resume_sending<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,
     {
@@ -119,7 +124,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Sends what may be sent. What the device has no room for waits until it has.
+    /// Sends as many packets as window, data and device allow. The rest stays in the send buffer.
     fn push<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
     where
         D: Device<P>,
@@ -132,7 +137,7 @@ impl<D> Kernel<D> {
             let payload = segments as usize * TCP_PAYLOAD;
             let frame = &mut sender.frame[..TCP_HEADERS + payload];
             let packet = Packet::Tcp { sequence: sender.stream.next, acknowledgement: 0, window: 0, payload };
-            packet::fill(frame, self.device.mac(), sender.what.to, packet);
+            packet::fill(frame, self.device.mac(), sender.config.to, packet);
             let offload = TxOffload { tso: Some(TCP_PAYLOAD as u16), ..TxOffload::default() };
             platform.charge(Category::Kernel, platform.cost(Cost::TxStack));
             if self.device.transmit(platform, frame, &offload).is_err() {
@@ -147,40 +152,40 @@ impl<D> Kernel<D> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DUPLICATES, Outgoing};
+    use super::{DUPLICATES, SendStream};
 
     const SEGMENT: u32 = 1_448;
 
     #[test]
-    fn a_stream_sends_what_the_window_allows_and_not_in_dribs() {
-        let mut stream = Outgoing { written: 200 * SEGMENT, room: 64, ..Outgoing::default() };
+    fn stream_defers_packets_until_a_third_of_the_window_opens() {
+        let mut stream = SendStream { written: 200 * SEGMENT, room: 64, ..SendStream::default() };
         assert_eq!(stream.segments(), 44);
         stream.next = 44 * SEGMENT;
         assert_eq!(stream.segments(), 0, "less than a third of the window is open");
         stream.acknowledge(2 * SEGMENT, 64);
-        assert_eq!(stream.segments(), 22, "a third is");
+        assert_eq!(stream.segments(), 22, "a third of the window is open");
         stream.acknowledge(44 * SEGMENT, 10);
-        assert_eq!(stream.segments(), 10, "nothing is under way");
+        assert_eq!(stream.segments(), 10, "nothing is in flight");
     }
 
     #[test]
-    fn a_part_of_a_segment_waits_for_the_rest() {
-        let stream = Outgoing { written: SEGMENT - 1, ..Outgoing::default() };
-        assert_eq!((stream.segments(), stream.kept()), (0, SEGMENT - 1));
+    fn partial_segment_waits_for_more_data() {
+        let stream = SendStream { written: SEGMENT - 1, ..SendStream::default() };
+        assert_eq!((stream.segments(), stream.unacknowledged()), (0, SEGMENT - 1));
     }
 
     #[test]
-    fn repeated_acknowledgements_ask_for_everything_since() {
-        let mut stream = Outgoing { written: 64 * SEGMENT, next: 64 * SEGMENT, ..Outgoing::default() };
+    fn three_duplicate_acknowledgements_trigger_retransmission() {
+        let mut stream = SendStream { written: 64 * SEGMENT, next: 64 * SEGMENT, ..SendStream::default() };
         stream.acknowledge(10 * SEGMENT, 64);
         let again: u32 = (0..DUPLICATES).map(|_| u32::from(stream.acknowledge(10 * SEGMENT, 64))).sum();
-        assert_eq!((again, stream.kept()), (1, 54 * SEGMENT));
+        assert_eq!((again, stream.unacknowledged()), (1, 54 * SEGMENT));
     }
 
     #[test]
-    fn what_was_never_written_cannot_be_acknowledged() {
-        let mut stream = Outgoing { written: 5 * SEGMENT, next: 5 * SEGMENT, ..Outgoing::default() };
+    fn acknowledgement_of_unwritten_bytes_is_ignored() {
+        let mut stream = SendStream { written: 5 * SEGMENT, next: 5 * SEGMENT, ..SendStream::default() };
         stream.acknowledge(6 * SEGMENT, 64);
-        assert_eq!(stream.kept(), 5 * SEGMENT);
+        assert_eq!(stream.unacknowledged(), 5 * SEGMENT);
     }
 }

@@ -1,8 +1,8 @@
-//! Xen's credit scheduler. Whoever runs at a tick pays for the whole of it. Credits are handed out by weight at each
-//! accounting, to those who were seen at a tick; who has none left is over and waits for all others. Who wakes with
-//! credits is boosted up to the next tick. A real-time virtual CPU goes before all of them when it is woken. Whoever goes
-//! first takes the thread at once, in the middle of another's step. A thread whose line has nobody with credits takes
-//! somebody from another's, as far as affinity allows.
+//! Xen's credit scheduler. The virtual CPU running at a tick pays for the whole tick. Each accounting
+//! distributes credits by weight to those active at a tick; one without credits is OVER and waits for all
+//! others. One that wakes with credits is BOOSTed until the next tick. A real-time virtual CPU precedes all
+//! when it is woken. A virtual CPU of higher priority preempts a running step. A thread whose queue has no
+//! virtual CPU with credits takes one from another thread, within its affinity.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -10,36 +10,36 @@ use alloc::vec::Vec;
 use super::{Scheduler, Share};
 use crate::cpu::{ThreadId, VcpuId};
 
-/// Credits of a tick of 10 ms (Xen: 100), and thus of a millisecond.
+/// Credits per millisecond (Xen: 100 per tick of 10 ms).
 const PER_MS: i64 = 10;
-/// From one accounting to the next, milliseconds, which is a slice too.
+/// Accounting period and slice, in milliseconds (Xen: 30).
 const ACCOUNTING_MS: u64 = 30;
-/// What a thread is worth at an accounting, and the most that anybody saves or owes.
-const POT: i64 = PER_MS * ACCOUNTING_MS as i64;
+/// Credits distributed per thread and accounting, and the bound on saved and owed credits.
+const CREDITS_PER_ACCOUNTING: i64 = PER_MS * ACCOUNTING_MS as i64;
 
-/// The scheduler's clocks, in cycles.
+/// Clocks of the scheduler, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// Cycles of a millisecond.
+    /// Cycles per millisecond.
     pub millisecond: u64,
-    /// Milliseconds from one tick to the next; at least 1.
+    /// Milliseconds per tick; at least 1.
     pub tick_ms: u16,
-    /// The first tick.
+    /// Cycle of the first tick.
     pub first_tick: u64,
-    /// The first accounting.
+    /// Cycle of the first accounting.
     pub first_accounting: u64,
 }
 
-/// Who goes first, the highest first.
+/// Priority of a virtual CPU, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Of the real-time class, woken by its device.
+    /// In the real-time class and woken by its device.
     RealTime,
     /// Woken with credits.
     Boost,
     /// Has credits.
     Under,
-    /// Has none.
+    /// Has no credits.
     Over,
 }
 
@@ -48,47 +48,47 @@ struct Account {
     share: Share,
     credits: i64,
     priority: Priority,
-    /// Seen at a tick since it had all it can save.
+    /// Ran at a tick since its credits were last capped.
     active: bool,
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    /// Who waits, by priority and then by arrival.
+struct RunQueue {
+    /// Waiting virtual CPUs, by priority and then by arrival.
     ready: VecDeque<VcpuId>,
-    /// Who has its turn, and when its slice is over.
-    turn: Option<VcpuId>,
-    end: u64,
-    /// The slice was over when time was last told.
-    is_over: bool,
+    /// Virtual CPU of the current slice.
+    current: Option<VcpuId>,
+    slice_end: u64,
+    /// The slice had ended at the last scheduler call.
+    slice_ended: bool,
 }
 
-/// The scheduler.
+/// Credit scheduler.
 #[derive(Debug)]
 pub struct Credit {
     clocks: Clocks,
     tick: u64,
     accounting: u64,
     accounts: Vec<Account>,
-    lines: Vec<Line>,
+    queues: Vec<RunQueue>,
 }
 
 impl Credit {
-    /// With nobody to run.
+    /// Creates a scheduler without threads and virtual CPUs.
     pub fn new(clocks: Clocks) -> Credit {
         let clocks =
             Clocks { tick_ms: clocks.tick_ms.max(1), millisecond: clocks.millisecond.max(1), ..clocks };
         let (tick, accounting) = (clocks.first_tick, clocks.first_accounting);
-        Credit { clocks, tick, accounting, accounts: Vec::new(), lines: Vec::new() }
+        Credit { clocks, tick, accounting, accounts: Vec::new(), queues: Vec::new() }
     }
 
-    /// What a virtual CPU's priority is.
+    /// Returns the priority of a virtual CPU.
     pub fn priority(&self, vcpu: VcpuId) -> Priority {
         self.accounts[vcpu.index()].priority
     }
 
-    /// A tick: who runs pays, and loses its boost.
-    fn pay(&mut self, vcpu: VcpuId) {
+    /// Debits a tick from the running virtual CPU and ends its boost.
+    fn debit(&mut self, vcpu: VcpuId) {
         let account = &mut self.accounts[vcpu.index()];
         account.credits -= PER_MS * i64::from(self.clocks.tick_ms);
         account.active = true;
@@ -97,31 +97,32 @@ impl Credit {
         }
     }
 
-    /// An accounting: credits by weight, and priorities by credits.
-    fn account(&mut self) {
+    /// Distributes credits by weight, and sets priorities by credits.
+    fn distribute_credits(&mut self) {
         let weight = |account: &Account| i64::from(account.share.weight).max(1);
         let weights: i64 = self.accounts.iter().filter(|account| account.active).map(weight).sum();
-        let pot = POT * self.lines.len() as i64;
+        let pot = CREDITS_PER_ACCOUNTING * self.queues.len() as i64;
         for account in self.accounts.iter_mut().filter(|account| account.active) {
-            account.credits = (account.credits + pot * weight(account) / weights).max(-POT);
-            if account.credits > POT {
+            account.credits =
+                (account.credits + pot * weight(account) / weights).max(-CREDITS_PER_ACCOUNTING);
+            if account.credits > CREDITS_PER_ACCOUNTING {
                 (account.credits, account.active) = (0, false);
             }
             if account.priority != Priority::RealTime {
                 account.priority = if account.credits < 0 { Priority::Over } else { Priority::Under };
             }
         }
-        for line in 0..self.lines.len() {
-            let waiting = core::mem::take(&mut self.lines[line].ready);
-            waiting.into_iter().for_each(|vcpu| self.enter(line, vcpu));
+        for queue in 0..self.queues.len() {
+            let waiting = core::mem::take(&mut self.queues[queue].ready);
+            waiting.into_iter().for_each(|vcpu| self.enqueue(queue, vcpu));
         }
     }
 
-    /// Joins a line behind its equals.
-    fn enter(&mut self, line: usize, vcpu: VcpuId) {
+    /// Queues a virtual CPU behind those of equal priority.
+    fn enqueue(&mut self, queue: usize, vcpu: VcpuId) {
         let priority = self.priority(vcpu);
-        let behind = self.lines[line].ready.iter().position(|other| self.priority(*other) > priority);
-        let ready = &mut self.lines[line].ready;
+        let behind = self.queues[queue].ready.iter().position(|other| self.priority(*other) > priority);
+        let ready = &mut self.queues[queue].ready;
         ready.insert(behind.unwrap_or(ready.len()), vcpu);
     }
 
@@ -129,17 +130,18 @@ impl Credit {
         self.accounts[vcpu.index()].share.affinity >> thread.index().min(63) & 1 == 1
     }
 
-    /// One of another thread's line with at least that priority: where it waits.
-    fn elsewhere(&self, thread: ThreadId, least: Priority) -> Option<(usize, usize)> {
+    /// Finds a waiting virtual CPU of another thread with at least that priority. Returns its queue and
+    /// index.
+    fn find_stealable(&self, thread: ThreadId, least: Priority) -> Option<(usize, usize)> {
         let may = |vcpu: &VcpuId| self.priority(*vcpu) <= least && self.may_run(*vcpu, thread);
-        let others = self.lines.iter().enumerate().filter(|(line, _)| *line != thread.index());
-        others.filter_map(|(line, found)| Some((line, found.ready.iter().position(may)?))).next()
+        let others = self.queues.iter().enumerate().filter(|(queue, _)| *queue != thread.index());
+        others.filter_map(|(queue, found)| Some((queue, found.ready.iter().position(may)?))).next()
     }
 }
 
 impl Scheduler for Credit {
     fn add_thread(&mut self) {
-        self.lines.push(Line::default());
+        self.queues.push(RunQueue::default());
     }
 
     fn add_vcpu(&mut self, thread: ThreadId, _: VcpuId, mut share: Share) {
@@ -147,14 +149,14 @@ impl Scheduler for Credit {
         let account = Account { share, credits: 0, priority: Priority::Under, active: false };
         self.accounts.push(account);
         let most = self.accounts.len();
-        self.lines.iter_mut().for_each(|line| line.ready.reserve(most));
+        self.queues.iter_mut().for_each(|queue| queue.ready.reserve(most));
     }
 
-    fn place(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
+    fn choose_thread(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
         if is_idle(home) {
             return home;
         }
-        let threads = (0..self.lines.len() as u16).map(ThreadId);
+        let threads = (0..self.queues.len() as u16).map(ThreadId);
         threads.into_iter().find(|thread| self.may_run(vcpu, *thread) && is_idle(*thread)).unwrap_or(home)
     }
 
@@ -165,24 +167,24 @@ impl Scheduler for Credit {
         } else if account.priority == Priority::Under {
             account.priority = Priority::Boost;
         }
-        self.enter(thread.index(), vcpu);
+        self.enqueue(thread.index(), vcpu);
     }
 
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, _: u64, cut: bool) {
+    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, _: u64, preempted: bool) {
         let priority = self.priority(vcpu);
-        let line = &self.lines[thread.index()];
-        if cut || line.is_over {
-            self.lines[thread.index()].turn = None;
-            return self.enter(thread.index(), vcpu);
+        let queue = &self.queues[thread.index()];
+        if preempted || queue.slice_ended {
+            self.queues[thread.index()].current = None;
+            return self.enqueue(thread.index(), vcpu);
         }
-        // It goes on before its equals.
-        let before = line.ready.iter().position(|other| self.priority(*other) >= priority);
-        let ready = &mut self.lines[thread.index()].ready;
+        // It resumes before those of equal priority, since its slice has not ended.
+        let before = queue.ready.iter().position(|other| self.priority(*other) >= priority);
+        let ready = &mut self.queues[thread.index()].ready;
         ready.insert(before.unwrap_or(ready.len()), vcpu);
     }
 
     fn blocked(&mut self, thread: ThreadId, vcpu: VcpuId, _: u64) {
-        self.lines[thread.index()].turn = None;
+        self.queues[thread.index()].current = None;
         let account = &mut self.accounts[vcpu.index()];
         if account.share.real_time {
             account.priority = if account.credits < 0 { Priority::Over } else { Priority::Under };
@@ -190,63 +192,68 @@ impl Scheduler for Credit {
     }
 
     fn pick(&mut self, thread: ThreadId, now: u64) -> Option<VcpuId> {
-        let own = self.lines[thread.index()].ready.front().map(|vcpu| self.priority(*vcpu));
+        let own = self.queues[thread.index()].ready.front().map(|vcpu| self.priority(*vcpu));
         let stolen = match own {
             Some(priority) if priority < Priority::Over => None,
-            Some(_) => self.elsewhere(thread, Priority::Under),
-            None => self.elsewhere(thread, Priority::Over),
+            Some(_) => self.find_stealable(thread, Priority::Under),
+            None => self.find_stealable(thread, Priority::Over),
         };
         let next = match stolen {
-            Some((line, at)) => self.lines[line].ready.remove(at),
-            None => self.lines[thread.index()].ready.pop_front(),
+            Some((queue, at)) => self.queues[queue].ready.remove(at),
+            None => self.queues[thread.index()].ready.pop_front(),
         };
-        let line = &mut self.lines[thread.index()];
-        if next != line.turn || line.is_over {
-            line.end = now + ACCOUNTING_MS * self.clocks.millisecond;
+        let queue = &mut self.queues[thread.index()];
+        if next != queue.current || queue.slice_ended {
+            queue.slice_end = now + ACCOUNTING_MS * self.clocks.millisecond;
         }
-        (line.turn, line.is_over) = (next, false);
+        (queue.current, queue.slice_ended) = (next, false);
         next
     }
 
     fn has_ready(&self, thread: ThreadId) -> bool {
-        !self.lines[thread.index()].ready.is_empty()
+        !self.queues[thread.index()].ready.is_empty()
     }
 
-    fn cuts(&self, thread: ThreadId, running: VcpuId) -> bool {
-        let line = &self.lines[thread.index()];
-        let first = line.ready.front().map(|vcpu| self.priority(*vcpu));
+    fn preempts(&self, thread: ThreadId, running: VcpuId) -> bool {
+        let queue = &self.queues[thread.index()];
+        let first = queue.ready.front().map(|vcpu| self.priority(*vcpu));
         let priority = self.priority(running);
-        first.is_some_and(|first| first < priority || line.is_over && first == priority)
+        first.is_some_and(|first| first < priority || queue.slice_ended && first == priority)
     }
 
     fn could_steal(&self, thread: ThreadId) -> bool {
-        self.elsewhere(thread, Priority::Over).is_some()
+        self.find_stealable(thread, Priority::Over).is_some()
     }
 
     fn due(&self) -> Option<u64> {
-        let ends = self.lines.iter().filter(|line| line.turn.is_some() && !line.is_over).map(|line| line.end);
+        let ends = self
+            .queues
+            .iter()
+            .filter(|queue| queue.current.is_some() && !queue.slice_ended)
+            .map(|queue| queue.slice_end);
         ends.chain([self.tick, self.accounting]).min()
     }
 
-    fn time(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
+    fn advance(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
         if now >= self.tick {
             self.tick += u64::from(self.clocks.tick_ms) * self.clocks.millisecond;
-            (0..self.lines.len() as u16)
+            (0..self.queues.len() as u16)
                 .filter_map(|thread| running(ThreadId(thread)))
-                .for_each(|it| self.pay(it));
+                .for_each(|it| self.debit(it));
         }
         if now >= self.accounting {
             self.accounting += ACCOUNTING_MS * self.clocks.millisecond;
-            self.account();
+            self.distribute_credits();
         }
-        for thread in 0..self.lines.len() {
-            let line = &self.lines[thread];
-            let Some(turn) = line.turn.filter(|_| now >= line.end) else { continue };
-            // Nobody who would have the next slice waits: it has another itself.
-            let waits = line.ready.front().is_some_and(|first| self.priority(*first) <= self.priority(turn));
-            let line = &mut self.lines[thread];
-            line.is_over = waits;
-            line.end = now + ACCOUNTING_MS * self.clocks.millisecond;
+        for thread in 0..self.queues.len() {
+            let queue = &self.queues[thread];
+            let Some(current) = queue.current.filter(|_| now >= queue.slice_end) else { continue };
+            // Without a waiting virtual CPU of equal or higher priority, the running one gets another slice.
+            let waits =
+                queue.ready.front().is_some_and(|first| self.priority(*first) <= self.priority(current));
+            let queue = &mut self.queues[thread];
+            queue.slice_ended = waits;
+            queue.slice_end = now + ACCOUNTING_MS * self.clocks.millisecond;
         }
     }
 }

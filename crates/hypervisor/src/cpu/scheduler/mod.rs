@@ -1,10 +1,10 @@
-//! Who runs next on a thread: the seam, and the schedulers there are. Times are cycles of the machine's clock. Left out:
-//! caps, and domains of several virtual CPUs that must run together.
+//! The scheduler interface and its implementations. Times are in cycles of the machine's clock. Caps and gang
+//! scheduling are not supported.
 //!
-//! | module | who goes first |
+//! | scheduler | precedence |
 //! |---|---|
-//! | [`RoundRobin`] | whoever has waited longest; nobody is interrupted in a step |
-//! | [`Credit`] | whoever has credits left; who wakes with credits, or has a real-time class, takes the thread at once |
+//! | [`RoundRobin`] | the longest waiting virtual CPU; steps are not preempted |
+//! | [`Credit`] | virtual CPUs with credits; one that wakes with credits or in the real-time class preempts |
 
 mod credit;
 mod round_robin;
@@ -18,77 +18,78 @@ use core::fmt::Debug;
 
 use super::{ThreadId, VcpuId};
 
-/// What a virtual CPU is entitled to.
+/// Scheduling share of a virtual CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Its part of contended time, in relation to others'.
+    /// Weight in relation to others' under contention.
     pub weight: u16,
-    /// It goes before all others when its device wakes it.
+    /// Precedes all others when its device wakes it.
     pub real_time: bool,
-    /// Threads that it may run on, a bit each, beside the one it begins on.
+    /// Permitted threads as a bit mask, in addition to the first one.
     pub affinity: u64,
 }
 
 impl Default for Share {
-    /// Xen's weight, pinned.
+    /// Returns Xen's default weight, pinned to one thread.
     fn default() -> Share {
         Share { weight: 256, real_time: false, affinity: 0 }
     }
 }
 
-/// Decides who runs next on each thread. A virtual CPU that runs is in nobody's queue.
+/// Scheduler of all threads. A running virtual CPU is in no queue.
 pub trait Scheduler: Debug {
-    /// The machine has one more thread.
+    /// Adds a thread.
     fn add_thread(&mut self);
 
-    /// There is one more virtual CPU, which begins on that thread.
+    /// Adds a virtual CPU, whose first thread is `thread`.
     fn add_vcpu(&mut self, thread: ThreadId, vcpu: VcpuId, share: Share);
 
-    /// The thread on which a virtual CPU that wakes is to wait, if not `home`.
-    fn place(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
+    /// Chooses the thread on which a woken virtual CPU waits, `home` by default.
+    fn choose_thread(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
         let _ = (vcpu, is_idle);
         home
     }
 
-    /// `vcpu` was blocked and is ready now.
+    /// Queues `vcpu`, which was blocked and is now ready.
     fn woken(&mut self, thread: ThreadId, vcpu: VcpuId);
 
-    /// `vcpu` ran for `cycles` and is ready to go on. It was interrupted if `cut`, and has to wait its turn.
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, cut: bool);
+    /// Queues `vcpu`, which ran for `cycles` and is still ready. If `preempted`, its step was interrupted and
+    /// it must wait its turn.
+    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, preempted: bool);
 
-    /// `vcpu` ran for `cycles` and blocked.
+    /// Records that `vcpu` ran for `cycles` and blocked.
     fn blocked(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64);
 
-    /// Takes the one to run from `now` on, if any is ready; it may have waited on another thread.
+    /// Takes the virtual CPU to run from `now` on, possibly one that waited on another thread.
     fn pick(&mut self, thread: ThreadId, now: u64) -> Option<VcpuId>;
 
-    /// Whether any is ready.
+    /// Returns `true` if a virtual CPU is ready on the thread.
     fn has_ready(&self, thread: ThreadId) -> bool;
 
-    /// Whether who runs on a thread has to leave it in the middle of a step.
-    fn cuts(&self, thread: ThreadId, running: VcpuId) -> bool {
+    /// Returns `true` if the running virtual CPU must be preempted in the middle of its step.
+    fn preempts(&self, thread: ThreadId, running: VcpuId) -> bool {
         let _ = (thread, running);
         false
     }
 
-    /// Whether an idle thread could take one from another.
+    /// Returns `true` if an idle thread could take a virtual CPU from another.
     fn could_steal(&self, thread: ThreadId) -> bool {
         let _ = thread;
         false
     }
 
-    /// When the scheduler is to be told of the time next, if it measures time.
+    /// Returns the next deadline, if the scheduler measures time.
     fn due(&self) -> Option<u64> {
         None
     }
 
-    /// It is `now`, and `running` says who runs on a thread.
-    fn time(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
+    /// Advances the scheduler's clocks to `now`; `running` returns the virtual CPU running on a thread.
+    fn advance(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
         let _ = (now, running);
     }
 }
 
-/// The schedulers there are.
+/// Selected scheduler.
 #[derive(Debug)]
 pub enum Policy {
     /// [`RoundRobin`].
@@ -97,62 +98,62 @@ pub enum Policy {
     Credit(Credit),
 }
 
-/// Has whichever it is do it.
-macro_rules! either {
-    ($policy:expr, $found:ident => $does:expr) => {
+/// Calls a method of the selected scheduler.
+macro_rules! dispatch {
+    ($policy:expr, $scheduler:ident => $does:expr) => {
         match $policy {
-            Policy::RoundRobin($found) => $does,
-            Policy::Credit($found) => $does,
+            Policy::RoundRobin($scheduler) => $does,
+            Policy::Credit($scheduler) => $does,
         }
     };
 }
 
 impl Scheduler for Policy {
     fn add_thread(&mut self) {
-        either!(self, found => found.add_thread());
+        dispatch!(self, scheduler => scheduler.add_thread());
     }
 
     fn add_vcpu(&mut self, thread: ThreadId, vcpu: VcpuId, share: Share) {
-        either!(self, found => found.add_vcpu(thread, vcpu, share));
+        dispatch!(self, scheduler => scheduler.add_vcpu(thread, vcpu, share));
     }
 
-    fn place(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
-        either!(self, found => found.place(home, vcpu, is_idle))
+    fn choose_thread(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
+        dispatch!(self, scheduler => scheduler.choose_thread(home, vcpu, is_idle))
     }
 
     fn woken(&mut self, thread: ThreadId, vcpu: VcpuId) {
-        either!(self, found => found.woken(thread, vcpu));
+        dispatch!(self, scheduler => scheduler.woken(thread, vcpu));
     }
 
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, cut: bool) {
-        either!(self, found => found.continues(thread, vcpu, cycles, cut));
+    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, preempted: bool) {
+        dispatch!(self, scheduler => scheduler.continues(thread, vcpu, cycles, preempted));
     }
 
     fn blocked(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64) {
-        either!(self, found => found.blocked(thread, vcpu, cycles));
+        dispatch!(self, scheduler => scheduler.blocked(thread, vcpu, cycles));
     }
 
     fn pick(&mut self, thread: ThreadId, now: u64) -> Option<VcpuId> {
-        either!(self, found => found.pick(thread, now))
+        dispatch!(self, scheduler => scheduler.pick(thread, now))
     }
 
     fn has_ready(&self, thread: ThreadId) -> bool {
-        either!(self, found => found.has_ready(thread))
+        dispatch!(self, scheduler => scheduler.has_ready(thread))
     }
 
-    fn cuts(&self, thread: ThreadId, running: VcpuId) -> bool {
-        either!(self, found => found.cuts(thread, running))
+    fn preempts(&self, thread: ThreadId, running: VcpuId) -> bool {
+        dispatch!(self, scheduler => scheduler.preempts(thread, running))
     }
 
     fn could_steal(&self, thread: ThreadId) -> bool {
-        either!(self, found => found.could_steal(thread))
+        dispatch!(self, scheduler => scheduler.could_steal(thread))
     }
 
     fn due(&self) -> Option<u64> {
-        either!(self, found => found.due())
+        dispatch!(self, scheduler => scheduler.due())
     }
 
-    fn time(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
-        either!(self, found => found.time(now, running));
+    fn advance(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
+        dispatch!(self, scheduler => scheduler.advance(now, running));
     }
 }

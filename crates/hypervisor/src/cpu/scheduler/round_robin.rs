@@ -1,4 +1,4 @@
-//! Round robin. Left out: time, of which a slice of cycles is all it knows.
+//! Round-robin scheduler with slices in cycles; it uses no clock.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -6,31 +6,32 @@ use alloc::vec::Vec;
 use super::{Scheduler, Share};
 use crate::cpu::{ThreadId, VcpuId};
 
-/// Round robin: whoever runs goes on until it blocks or has used its slice, then the next in line has its turn.
-/// A virtual CPU that wakes up goes to the end of the line, unless it is the favoured one.
+/// Round-robin scheduler. A virtual CPU runs until it blocks or has used up its slice; then the next in the
+/// queue runs. A woken virtual CPU goes to the end of the queue, unless it is the favoured one.
 #[derive(Debug)]
 pub struct RoundRobin {
     slice: u64,
-    lines: Vec<Line>,
-    /// Goes before all others whenever it is ready.
+    queues: Vec<RunQueue>,
+    /// Virtual CPU that precedes all others whenever it is ready.
     favoured: Option<VcpuId>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct RunQueue {
     ready: VecDeque<VcpuId>,
     members: usize,
-    /// What the one who has its turn used of its slice.
+    /// Cycles used of the current slice.
     used: u64,
 }
 
 impl RoundRobin {
-    /// Turns of `slice` cycles, to the end of the step in which they are used up.
+    /// Creates a scheduler with slices of `slice` cycles, extended to the end of the step in which they are
+    /// used up.
     pub fn new(slice: u64) -> RoundRobin {
-        RoundRobin { slice, lines: Vec::new(), favoured: None }
+        RoundRobin { slice, queues: Vec::new(), favoured: None }
     }
 
-    /// Lets one virtual CPU go before all others of its thread, at the end of the step that runs.
+    /// Gives one virtual CPU precedence over all others of its thread, from the end of the current step.
     pub fn favour(&mut self, vcpu: VcpuId) {
         self.favoured = Some(vcpu);
     }
@@ -38,36 +39,36 @@ impl RoundRobin {
 
 impl Scheduler for RoundRobin {
     fn add_thread(&mut self) {
-        self.lines.push(Line::default());
+        self.queues.push(RunQueue::default());
     }
 
     fn add_vcpu(&mut self, thread: ThreadId, _: VcpuId, _: Share) {
-        let line = &mut self.lines[thread.index()];
-        line.members += 1;
-        line.ready.reserve(line.members);
+        let queue = &mut self.queues[thread.index()];
+        queue.members += 1;
+        queue.ready.reserve(queue.members);
     }
 
     fn woken(&mut self, thread: ThreadId, vcpu: VcpuId) {
-        self.lines[thread.index()].ready.push_back(vcpu);
+        self.queues[thread.index()].ready.push_back(vcpu);
     }
 
     fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, _: bool) {
-        let line = &mut self.lines[thread.index()];
-        line.used += cycles;
-        if line.used < self.slice {
-            line.ready.push_front(vcpu);
+        let queue = &mut self.queues[thread.index()];
+        queue.used += cycles;
+        if queue.used < self.slice {
+            queue.ready.push_front(vcpu);
         } else {
-            line.used = 0;
-            line.ready.push_back(vcpu);
+            queue.used = 0;
+            queue.ready.push_back(vcpu);
         }
     }
 
     fn blocked(&mut self, thread: ThreadId, _: VcpuId, _: u64) {
-        self.lines[thread.index()].used = 0;
+        self.queues[thread.index()].used = 0;
     }
 
     fn pick(&mut self, thread: ThreadId, _: u64) -> Option<VcpuId> {
-        let ready = &mut self.lines[thread.index()].ready;
+        let ready = &mut self.queues[thread.index()].ready;
         let favoured = self.favoured.and_then(|first| ready.iter().position(|vcpu| *vcpu == first));
         match favoured {
             Some(at) => ready.remove(at),
@@ -76,6 +77,6 @@ impl Scheduler for RoundRobin {
     }
 
     fn has_ready(&self, thread: ThreadId) -> bool {
-        !self.lines[thread.index()].ready.is_empty()
+        !self.queues[thread.index()].ready.is_empty()
     }
 }

@@ -1,13 +1,13 @@
-//! The credit scheduler's rules, one each, on a small world whose cycle is a nanosecond.
+//! Tests of the credit scheduler's rules, on machines with a cycle of a microsecond.
 
 use std::vec::Vec;
 
 use super::{Clocks, Credit, Policy, Priority, RoundRobin, Scheduler, Share};
-use crate::cpu::{Config, Machine, Then, ThreadId, VcpuId};
+use crate::cpu::{AfterStep, Config, Machine, ThreadId, VcpuId};
 use sim::Frequency;
 
 const FIRST: ThreadId = ThreadId::new(0);
-/// A cycle is a microsecond here.
+/// Cycles of a millisecond: a cycle is a microsecond.
 const MS: u64 = 1_000;
 
 fn credit(threads: usize, shares: &[Share]) -> (Credit, Vec<VcpuId>) {
@@ -26,32 +26,32 @@ fn share(weight: u16) -> Share {
 }
 
 #[test]
-fn who_runs_at_a_tick_pays_for_all_of_it_and_loses_its_boost() {
+fn tick_debits_the_running_vcpu_and_ends_its_boost() {
     let (mut credit, ids) = credit(1, &[share(1), share(16)]);
     credit.woken(FIRST, ids[1]);
     assert_eq!(credit.pick(FIRST, 0), Some(ids[1]));
-    credit.time(10 * MS, |_| Some(ids[1]));
+    credit.advance(10 * MS, |_| Some(ids[1]));
     credit.woken(FIRST, ids[0]);
     assert_eq!(credit.priority(ids[0]), Priority::Boost);
-    assert!(credit.cuts(FIRST, ids[1]), "who wakes with credits has the thread at once");
+    assert!(credit.preempts(FIRST, ids[1]), "who wakes with credits has the thread at once");
     credit.continues(FIRST, ids[1], 1, true);
     assert_eq!(credit.pick(FIRST, 11 * MS), Some(ids[0]));
-    credit.time(20 * MS, |_| Some(ids[0]));
+    credit.advance(20 * MS, |_| Some(ids[0]));
     assert_eq!(credit.priority(ids[0]), Priority::Under, "the boost is over");
-    credit.time(30 * MS, |_| None);
+    credit.advance(30 * MS, |_| None);
     assert_eq!((credit.priority(ids[0]), credit.priority(ids[1])), (Priority::Over, Priority::Under));
-    assert!(credit.cuts(FIRST, ids[0]), "who has credits goes first");
+    assert!(credit.preempts(FIRST, ids[0]), "who has credits goes first");
     credit.blocked(FIRST, ids[0], 1);
     credit.woken(FIRST, ids[0]);
     assert_eq!(credit.priority(ids[0]), Priority::Over, "no boost for who is over");
 }
 
 #[test]
-fn a_real_time_virtual_cpu_goes_first_when_it_wakes_whatever_it_owes() {
+fn real_time_vcpu_preempts_on_wake_even_in_debt() {
     let (mut credit, ids) = credit(1, &[Share { real_time: true, ..share(1) }, share(16), share(16)]);
     credit.woken(FIRST, ids[0]);
     credit.pick(FIRST, 0);
-    (1..=20).for_each(|tick| credit.time(tick * 10 * MS, |_| Some(ids[0])));
+    (1..=20).for_each(|tick| credit.advance(tick * 10 * MS, |_| Some(ids[0])));
     credit.blocked(FIRST, ids[0], 1);
     assert_eq!(credit.priority(ids[0]), Priority::Over);
     credit.woken(FIRST, ids[1]);
@@ -61,13 +61,13 @@ fn a_real_time_virtual_cpu_goes_first_when_it_wakes_whatever_it_owes() {
 }
 
 #[test]
-fn equals_have_slices_in_turn_and_one_alone_goes_on() {
+fn equal_priorities_alternate_by_slice() {
     let (mut credit, ids) = credit(1, &[share(1), share(1)]);
     credit.woken(FIRST, ids[0]);
     assert_eq!(credit.pick(FIRST, 0), Some(ids[0]));
     for now in [10, 20, 30] {
-        credit.time(now * MS, |_| Some(ids[0]));
-        assert!(!credit.cuts(FIRST, ids[0]), "nobody waits");
+        credit.advance(now * MS, |_| Some(ids[0]));
+        assert!(!credit.preempts(FIRST, ids[0]), "no virtual CPU is waiting");
     }
     let (mut credit, ids) = self::credit(1, &[share(1), share(1)]);
     ids.iter().for_each(|vcpu| credit.woken(FIRST, *vcpu));
@@ -76,16 +76,16 @@ fn equals_have_slices_in_turn_and_one_alone_goes_on() {
     for _ in 0..4 {
         let running = credit.pick(FIRST, now).unwrap();
         turns.push(running.index());
-        while !credit.cuts(FIRST, running) {
+        while !credit.preempts(FIRST, running) {
             now = credit.due().unwrap();
-            credit.time(now, |_| Some(running));
+            credit.advance(now, |_| Some(running));
         }
         credit.continues(FIRST, running, 1, true);
     }
     assert_eq!(turns, [0, 1, 0, 1]);
 }
 
-/// A machine with two threads, whose cycle is a microsecond.
+/// Creates a machine with two threads and a cycle of a microsecond.
 fn machine(shares: &[Share]) -> (Machine, Vec<VcpuId>) {
     let clocks = Clocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
     let config = Config {
@@ -112,31 +112,34 @@ fn ms(ms: u64) -> sim::Instant {
 fn run(machine: &mut Machine, visit: crate::cpu::Visit, cycles: u64) -> (VcpuId, crate::cpu::Visit) {
     use crate::account::{Category, Charge};
     match machine.visit(visit.thread, visit.at) {
-        crate::cpu::Next::Run(mut step) => {
+        crate::cpu::ThreadAction::Run(mut step) => {
             step.charge(Category::Kernel, cycles);
             let vcpu = step.vcpu();
-            (vcpu, machine.finish(step, Then::Block))
+            (vcpu, machine.finish(step, AfterStep::Block))
         }
         next => panic!("{next:?}"),
     }
 }
 
 #[test]
-fn a_step_that_is_cut_is_finished_later_and_paid_for_once() {
+fn preempted_step_is_resumed_and_charged_once() {
     let (mut machine, ids) = machine(&[share(1), share(1)]);
     let begins = machine.wake(ids[0], ms(0)).unwrap();
     let (first, ends) = run(&mut machine, begins, 20 * MS);
     assert_eq!((first, ends.at), (ids[0], ms(20)));
-    let _ = machine.time(ms(10));
+    let _ = machine.run_scheduler(ms(10));
     let cut = machine.wake(ids[1], ms(12)).expect("a boost takes the thread");
     let (second, ends) = run(&mut machine, cut, 3 * MS);
     assert_eq!((second, cut.at, ends.at), (ids[1], ms(12), ms(15)));
     machine.snapshot(ms(13)).check().unwrap();
-    assert!(matches!(machine.visit(FIRST, ms(20)), crate::cpu::Next::Idle), "asked for before the cut");
-    let crate::cpu::Next::Later(rest) = machine.visit(FIRST, ms(15)) else { panic!("no rest") };
+    assert!(
+        matches!(machine.visit(FIRST, ms(20)), crate::cpu::ThreadAction::Idle),
+        "asked for before the cut"
+    );
+    let crate::cpu::ThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else { panic!("no rest") };
     assert_eq!(rest.at, ms(23), "the eight milliseconds that were left");
     machine.snapshot(ms(16)).check().unwrap();
-    assert!(matches!(machine.visit(FIRST, ms(23)), crate::cpu::Next::Idle));
+    assert!(matches!(machine.visit(FIRST, ms(23)), crate::cpu::ThreadAction::Idle));
     assert!(machine.is_blocked(ids[0]));
     let books = machine.snapshot(ms(30));
     books.check().unwrap();
@@ -144,35 +147,37 @@ fn a_step_that_is_cut_is_finished_later_and_paid_for_once() {
 }
 
 #[test]
-fn a_wake_up_while_a_cut_step_waits_is_not_lost() {
+fn wake_up_during_a_preempted_step_is_not_lost() {
     let (mut machine, ids) = machine(&[share(1), share(1)]);
     let begins = machine.wake(ids[0], ms(0)).unwrap();
     let _ = run(&mut machine, begins, 20 * MS);
-    let _ = machine.time(ms(10));
+    let _ = machine.run_scheduler(ms(10));
     let cut = machine.wake(ids[1], ms(12)).unwrap();
     let _ = run(&mut machine, cut, 3 * MS);
     assert!(machine.wake(ids[0], ms(13)).is_none());
-    let crate::cpu::Next::Later(rest) = machine.visit(FIRST, ms(15)) else { panic!("no rest") };
-    let crate::cpu::Next::Run(step) = machine.visit(FIRST, rest.at) else { panic!("it does not go on") };
+    let crate::cpu::ThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else { panic!("no rest") };
+    let crate::cpu::ThreadAction::Run(step) = machine.visit(FIRST, rest.at) else {
+        panic!("it does not go on")
+    };
     assert_eq!(step.vcpu(), ids[0]);
-    let _ = machine.finish(step, Then::Block);
+    let _ = machine.finish(step, AfterStep::Block);
 }
 
 #[test]
-fn who_wakes_goes_where_nobody_runs_if_it_may() {
+fn woken_vcpu_moves_to_an_idle_thread_within_affinity() {
     let both = Share { affinity: 0b11, ..share(1) };
     for (second, home) in [(both, 1), (share(1), 0)] {
         let (mut machine, ids) = machine(&[share(1), second]);
         let begins = machine.wake(ids[0], ms(0)).unwrap();
         let _ = run(&mut machine, begins, 20 * MS);
-        let _ = machine.time(ms(10));
+        let _ = machine.run_scheduler(ms(10));
         let visit = machine.wake(ids[1], ms(11)).unwrap();
         assert_eq!((visit.thread.index(), machine.home(ids[1]).index()), (home, home));
     }
 }
 
 #[test]
-fn an_idle_thread_takes_who_waits_elsewhere_at_the_next_tick() {
+fn idle_thread_takes_a_waiting_vcpu_at_the_next_tick() {
     let both = Share { affinity: 0b11, ..share(1) };
     let (mut machine, ids) = machine(&[share(1), both, both]);
     let all: Vec<_> = ids.iter().filter_map(|vcpu| machine.wake(*vcpu, ms(0))).collect();
@@ -186,20 +191,20 @@ fn an_idle_thread_takes_who_waits_elsewhere_at_the_next_tick() {
 
 const SECOND: ThreadId = ThreadId::new(1);
 
-/// Tells the time ten milliseconds later, each with who runs on the first thread and who on the second.
+/// Advances time by ten milliseconds per entry, which names the virtual CPUs running on both threads.
 fn ticks(credit: &mut Credit, from: u64, running: &[[Option<VcpuId>; 2]]) {
     for (tick, on) in (from + 1..).zip(running) {
-        credit.time(tick * 10 * MS, |thread| on[thread.index()]);
+        credit.advance(tick * 10 * MS, |thread| on[thread.index()]);
     }
 }
 
-/// Of the first two.
+/// Returns the priorities of the first two virtual CPUs.
 fn priorities(credit: &Credit) -> [Priority; 2] {
     [0, 1].map(|n| credit.priority(VcpuId(n)))
 }
 
 #[test]
-fn a_tick_costs_what_ten_milliseconds_of_a_thread_are_worth() {
+fn tick_debits_100_credits() {
     let (mut credit, ids) = credit(1, &[share(1), share(1)]);
     let [one, other] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[one, None], [one, None], [other, None]]);
@@ -207,15 +212,15 @@ fn a_tick_costs_what_ten_milliseconds_of_a_thread_are_worth() {
 }
 
 #[test]
-fn each_thread_adds_to_what_is_handed_out_and_who_owes_nothing_is_not_over() {
+fn credits_scale_with_threads_and_zero_is_not_over() {
     let (mut credit, ids) = credit(2, &[share(1), share(1)]);
     ticks(&mut credit, 0, &[[Some(ids[0]), Some(ids[1])]; 3]);
     assert_eq!(priorities(&credit), [Priority::Under; 2], "-300 and 300 for each");
 }
 
-/// What is left of its credits shows when a heavy one takes all that is handed out.
+/// The remaining credits of a light virtual CPU show when a heavy one gets all that is distributed.
 #[test]
-fn who_has_saved_more_than_a_thread_is_worth_begins_anew_and_who_has_saved_as_much_does_not() {
+fn credits_reset_only_above_the_accounting_bound() {
     let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);
     let [light, heavy] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);
@@ -231,7 +236,7 @@ fn who_has_saved_more_than_a_thread_is_worth_begins_anew_and_who_has_saved_as_mu
 }
 
 #[test]
-fn a_thread_takes_from_others_only_who_may_run_there_and_its_own_may_come_back() {
+fn stealing_respects_affinity_and_home_threads() {
     let pinned = Share { affinity: 0, ..share(1) };
     let (mut credit, ids) = credit(2, &[pinned]);
     credit.woken(FIRST, ids[0]);
@@ -243,7 +248,7 @@ fn a_thread_takes_from_others_only_who_may_run_there_and_its_own_may_come_back()
 }
 
 #[test]
-fn round_robin_neither_measures_time_nor_takes_from_other_threads() {
+fn round_robin_measures_no_time_and_steals_nothing() {
     let mut round = Policy::RoundRobin(RoundRobin::new(100));
     (0..2).for_each(|_| round.add_thread());
     round.add_vcpu(FIRST, VcpuId(0), Share { affinity: 0b11, ..share(1) });

@@ -1,4 +1,4 @@
-//! Whatever happens, every cycle is accounted for once, and the same things happen again.
+//! Property tests: every cycle is accounted for once, and a run is reproducible.
 
 use std::vec::Vec;
 
@@ -8,17 +8,17 @@ use sim::{Frequency, Generator};
 
 use super::world::{Event, World, config, thread};
 use crate::account::{Category, Charge};
-use crate::cpu::{Config, Step, Then};
+use crate::cpu::{AfterStep, Config, Step};
 
-/// A different mixture each turn, out of the turn alone.
-fn mixture(step: &mut Step, turn: u64) -> Then {
+/// Charges a mixture that depends on the turn only.
+fn mixture(step: &mut Step, turn: u64) -> AfterStep {
     let mut chance = Generator::named(turn, "mixture");
     for _ in 0..chance.below(5) {
         let category = Category::ALL[chance.below(Category::COUNT as u64) as usize];
         let cycles = chance.below(4_000);
         step.charge(category, cycles);
     }
-    if chance.chance(600) { Then::Block } else { Then::Continue }
+    if chance.chance(600) { AfterStep::Block } else { AfterStep::Continue }
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn a_thread_does_one_thing_at_a_time(acts in vec(act(), 0..200)) {
+    fn thread_runs_one_step_at_a_time(acts in vec(act(), 0..200)) {
         let mut world = world(config(2, 2), 9, &acts);
         world.run(1_000_000);
         for home in 0..4 {
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_acts_have_the_same_hash(acts in vec(act(), 1..200)) {
+    fn equal_operations_give_equal_hashes(acts in vec(act(), 1..200)) {
         let hash = || {
             let mut world = world(config(2, 2), 9, &acts);
             let books = world.run(300_000);

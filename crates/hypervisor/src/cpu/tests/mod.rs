@@ -1,4 +1,4 @@
-//! The rules of the processors, each by name, and a small world that keeps the conversation going.
+//! Tests of the processors' rules, with a driver of the protocol.
 
 mod conservation;
 mod rules;

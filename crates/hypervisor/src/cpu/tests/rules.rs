@@ -1,20 +1,20 @@
-//! One rule each.
+//! Tests of the processors' rules, one rule each.
 
 use std::vec::Vec;
 
 use super::world::{Event, World, busy, config, nanos, once, thread};
 use crate::account::{Category, Charge};
 use crate::cost::CostTable;
-use crate::cpu::{Config, Machine, Next, Step, Then, VcpuId};
+use crate::cpu::{AfterStep, Config, Machine, Step, ThreadAction, VcpuId};
 use crate::domain::{DomainId, DomainKind};
 
-/// When each step began and ended, in nanoseconds.
+/// Returns the virtual CPU, start and end of each step, in nanoseconds.
 fn steps(world: &World) -> Vec<(usize, u64, u64)> {
     world.steps.iter().map(|(vcpu, from, to, _)| (vcpu.index(), from.nanos(), to.nanos())).collect()
 }
 
 #[test]
-fn a_step_keeps_its_thread_busy_for_what_it_charged() {
+fn step_occupies_its_thread_for_the_charged_cycles() {
     let mut world = World::new(config(1, 1));
     let (domain, vcpu) = world.guest(0, once);
     world.at(500, Event::Wake(vcpu));
@@ -26,7 +26,7 @@ fn a_step_keeps_its_thread_busy_for_what_it_charged() {
 }
 
 #[test]
-fn idle_is_what_remains_on_every_thread() {
+fn idle_cycles_are_the_rest_on_every_thread() {
     let mut world = World::new(config(2, 2));
     let (_, vcpu) = world.guest(3, busy);
     world.at(0, Event::Wake(vcpu));
@@ -37,7 +37,7 @@ fn idle_is_what_remains_on_every_thread() {
 }
 
 #[test]
-fn a_thread_woken_while_another_runs_waits_for_the_end_of_the_step() {
+fn woken_vcpu_waits_for_the_running_step() {
     let mut world = World::new(config(1, 1));
     let [(_, first), (_, second)] = [world.guest(0, once), world.guest(0, once)];
     world.at(0, Event::Wake(first));
@@ -47,7 +47,7 @@ fn a_thread_woken_while_another_runs_waits_for_the_end_of_the_step() {
 }
 
 #[test]
-fn a_wake_up_during_the_step_is_not_lost() {
+fn wake_up_during_a_step_is_not_lost() {
     let mut world = World::new(config(1, 1));
     let (_, vcpu) = world.guest(0, once);
     world.at(0, Event::Wake(vcpu));
@@ -58,32 +58,32 @@ fn a_wake_up_during_the_step_is_not_lost() {
 }
 
 #[test]
-fn a_step_that_charges_nothing_takes_a_cycle() {
+fn step_without_charges_takes_one_cycle() {
     let mut world = World::new(config(1, 1));
-    let (domain, vcpu) = world.guest(0, |_, _| Then::Continue);
+    let (domain, vcpu) = world.guest(0, |_, _| AfterStep::Continue);
     world.at(0, Event::Wake(vcpu));
     let books = world.run(10);
     assert_eq!(books.ledger().spent(domain, Category::Kernel), 10);
 }
 
 #[test]
-fn a_step_knows_how_far_it_has_come() {
+fn step_time_includes_its_charges() {
     let mut machine = Machine::new(config(1, 1));
     let domain = machine.add_domain(DomainKind::Native, "native".into());
     let vcpu = machine.add_vcpu(domain, thread(0));
     assert!(machine.wake(vcpu, nanos(7)).is_some());
-    let Next::Run(mut step) = machine.visit(thread(0), nanos(7)) else { panic!("ready") };
+    let ThreadAction::Run(mut step) = machine.visit(thread(0), nanos(7)) else { panic!("ready") };
     assert_eq!(machine.running(thread(0), nanos(7)), Some(vcpu));
     step.charge(Category::Driver, 250);
     assert_eq!((step.began(), step.now()), (nanos(7), nanos(257)));
-    let visit = machine.finish(step, Then::Block);
+    let visit = machine.finish(step, AfterStep::Block);
     assert_eq!(visit.at, nanos(257));
     assert_eq!(machine.running(thread(0), nanos(256)), Some(vcpu));
     assert_eq!(machine.running(thread(0), nanos(257)), None);
 }
 
 #[test]
-fn work_takes_half_as_long_again_while_the_sibling_is_busy() {
+fn busy_sibling_stretches_work_by_the_contention_factor() {
     let mut world = World::new(config(1, 2));
     let [(_, first), (_, second)] = [world.guest(0, once), world.guest(1, once)];
     world.at(0, Event::Wake(first));
@@ -106,7 +106,7 @@ fn threads_of_other_cores_do_not_contend() {
 }
 
 #[test]
-fn a_sibling_between_two_steps_is_busy() {
+fn sibling_between_two_steps_counts_as_busy() {
     let mut world = World::new(config(1, 2));
     for home in [0, 1] {
         let (_, vcpu) = world.guest(home, busy);
@@ -118,10 +118,10 @@ fn a_sibling_between_two_steps_is_busy() {
 
 #[test]
 fn contention_loses_no_fraction_of_a_cycle() {
-    fn odd(step: &mut Step, turn: u64) -> Then {
+    fn odd(step: &mut Step, turn: u64) -> AfterStep {
         step.charge(Category::Kernel, 1 + turn % 2);
         step.charge(Category::Driver, 1);
-        Then::Continue
+        AfterStep::Continue
     }
     let mut world = World::new(Config { contention_permille: 1_333, ..config(1, 2) });
     let [(odd, first), (_, second)] = [world.guest(0, odd), world.guest(1, busy)];
@@ -135,7 +135,7 @@ fn contention_loses_no_fraction_of_a_cycle() {
 }
 
 #[test]
-fn an_interrupt_prolongs_the_step_it_falls_into() {
+fn stolen_cycles_prolong_the_running_step() {
     let mut world = World::new(config(1, 1));
     let (_, vcpu) = world.guest(0, once);
     world.at(0, Event::Wake(vcpu));
@@ -150,7 +150,7 @@ fn an_interrupt_prolongs_the_step_it_falls_into() {
 }
 
 #[test]
-fn an_interrupt_on_an_idle_thread_delays_whoever_is_woken_by_it() {
+fn stolen_cycles_of_an_idle_thread_delay_the_woken_vcpu() {
     let mut world = World::new(config(1, 1));
     let (_, vcpu) = world.guest(0, once);
     world.at(100, Event::Interrupt { thread: thread(0), cycles: 200 });
@@ -160,7 +160,7 @@ fn an_interrupt_on_an_idle_thread_delays_whoever_is_woken_by_it() {
 }
 
 #[test]
-fn a_switch_is_charged_when_the_virtual_cpu_changes_and_only_then() {
+fn switch_is_charged_only_when_the_vcpu_changes() {
     let mut world = World::new(Config { switch: 40, refill: 60, ..config(1, 1) });
     let [(a, first), (b, second)] = [world.guest(0, once), world.guest(0, once)];
     for (at, vcpu) in [(0, first), (5_000, first), (10_000, second), (15_000, second), (20_000, first)] {
@@ -172,21 +172,22 @@ fn a_switch_is_charged_when_the_virtual_cpu_changes_and_only_then() {
     assert_eq!((of(a), of(b)), ([80, 120], [40, 60]));
 }
 
-/// Whoever comes back soon finds most of what it left.
+/// A virtual CPU that returns soon finds most of its cached state.
 #[test]
-fn a_refill_is_in_proportion_to_what_others_ran_meanwhile() {
+fn refill_is_proportional_to_the_cycles_of_others() {
     let mut world = World::new(Config { refill: 60, displacement: 4_000, ..config(1, 1) });
     let [(a, first), (_, second)] = [world.guest(0, once), world.guest(0, once)];
     for (at, vcpu) in [(0, first), (5_000, second), (10_000, first)] {
         world.at(at, Event::Wake(vcpu));
     }
     let books = world.run(15_000);
-    // At first all of it; then the other's 1,000 cycles and its own refill of 60 are 1,060 of 4,000.
+    // The first refill is whole; for the second the other ran 1,000 cycles and its own refill of 60, 1,060 of
+    // 4,000.
     assert_eq!(books.ledger().spent(a, Category::Refill), 60 + 60 * 1_060 / 4_000);
 }
 
 #[test]
-fn eight_virtual_cpus_share_a_thread_fairly() {
+fn eight_vcpus_share_a_thread_fairly() {
     let mut world = World::new(config(1, 1));
     let guests: Vec<_> = (0..8).map(|_| world.guest(0, busy)).collect();
     guests.iter().for_each(|(_, vcpu)| world.at(0, Event::Wake(*vcpu)));
@@ -198,10 +199,10 @@ fn eight_virtual_cpus_share_a_thread_fairly() {
 }
 
 #[test]
-fn a_turn_lasts_for_a_slice_and_blocking_ends_it() {
-    fn two_then_sleep(step: &mut Step, turn: u64) -> Then {
+fn turn_ends_with_its_slice_or_by_blocking() {
+    fn two_then_sleep(step: &mut Step, turn: u64) -> AfterStep {
         step.charge(Category::Kernel, 1_000);
-        if turn == 1 { Then::Block } else { Then::Continue }
+        if turn == 1 { AfterStep::Block } else { AfterStep::Continue }
     }
     let mut world = World::new(config(1, 1));
     let [(_, first), (_, second)] = [world.guest(0, two_then_sleep), world.guest(0, busy)];
@@ -214,7 +215,7 @@ fn a_turn_lasts_for_a_slice_and_blocking_ends_it() {
 }
 
 #[test]
-fn percent_is_of_one_thread_over_the_interval_measured() {
+fn percent_is_of_one_thread_over_the_interval() {
     let mut world = World::new(config(2, 1));
     let guests = [world.guest(0, busy), world.guest(1, once)];
     world.at(0, Event::Wake(guests[0].1));
@@ -231,7 +232,7 @@ fn percent_is_of_one_thread_over_the_interval_measured() {
 }
 
 #[test]
-fn steps_are_executed_without_allocation() {
+fn executing_steps_does_not_allocate() {
     let mut machine = Machine::new(Config::from_table(&CostTable::nehalem(), 2, 2));
     let domain = machine.add_domain(DomainKind::Hvm, "guest".into());
     let vcpus: Vec<VcpuId> = (0..16).map(|index| machine.add_vcpu(domain, thread(index % 4))).collect();
@@ -244,12 +245,12 @@ fn steps_are_executed_without_allocation() {
             loop {
                 now = now.max(visit.at);
                 visit = match machine.visit(visit.thread, now) {
-                    Next::Run(mut step) => {
+                    ThreadAction::Run(mut step) => {
                         step.charge(Category::Driver, 5_000);
-                        machine.finish(step, Then::Block)
+                        machine.finish(step, AfterStep::Block)
                     }
-                    Next::Later(visit) => visit,
-                    Next::Idle => break,
+                    ThreadAction::Later(visit) => visit,
+                    ThreadAction::Idle => break,
                 };
             }
         }

@@ -1,17 +1,17 @@
-//! A world in which virtual CPUs do what their programs say. Left out: guests, cards, interrupts' reasons.
+//! Drives a machine whose virtual CPUs run test programs.
 
 use std::vec::Vec;
 
 use sim::{EventQueue, Frequency, Instant, Label, Span, Trace};
 
 use crate::account::{Category, Charge, Snapshot};
-use crate::cpu::{Config, Machine, Next, Step, Then, ThreadId, VcpuId, Visit};
+use crate::cpu::{AfterStep, Config, Machine, Step, ThreadAction, ThreadId, VcpuId, Visit};
 use crate::domain::{DomainId, DomainKind};
 
 const CPU: Label = Label::new("cpu");
 const STEP: Label = Label::new("step");
 
-/// What the world waits for.
+/// Event of the driver.
 #[derive(Debug)]
 pub(super) enum Event {
     Visit(ThreadId),
@@ -19,8 +19,8 @@ pub(super) enum Event {
     Interrupt { thread: ThreadId, cycles: u64 },
 }
 
-/// What a virtual CPU does each time it has a turn: so many cycles of work, then that.
-pub(super) type Program = fn(&mut Step, turn: u64) -> Then;
+/// Program of a virtual CPU: charges work in each turn and returns what follows.
+pub(super) type Program = fn(&mut Step, turn: u64) -> AfterStep;
 
 #[derive(Debug)]
 pub(super) struct World {
@@ -28,11 +28,12 @@ pub(super) struct World {
     pub(super) events: EventQueue<Event>,
     pub(super) trace: Trace,
     programs: Vec<(Program, u64)>,
-    /// Every step: who, from when to when, contention.
+    /// Every step: virtual CPU, start, end, and contention.
     pub(super) steps: Vec<(VcpuId, Instant, Instant, bool)>,
 }
 
-/// A machine of `cores` with `threads` each, at 1 GHz so that a cycle is a nanosecond, with free switches.
+/// Returns a machine of `cores` with `threads` each at 1 GHz, so that a cycle is a nanosecond, with free
+/// switches.
 pub(super) fn config(cores: u16, threads: u16) -> Config {
     Config {
         cores,
@@ -80,7 +81,7 @@ impl World {
         self.events.schedule(nanos(at), event);
     }
 
-    /// Runs everything that happens before `end`, and closes the books.
+    /// Runs all events before `end`, and returns the checked accounts.
     pub(super) fn run(&mut self, end: u64) -> Snapshot {
         while let Some((now, event)) = self.events.pop_before(nanos(end)) {
             match event {
@@ -104,9 +105,9 @@ impl World {
 
     fn visit(&mut self, thread: ThreadId, now: Instant) {
         match self.machine.visit(thread, now) {
-            Next::Run(step) => self.execute(step, now),
-            Next::Later(visit) => self.expect(visit),
-            Next::Idle => {}
+            ThreadAction::Run(step) => self.execute(step, now),
+            ThreadAction::Later(visit) => self.expect(visit),
+            ThreadAction::Idle => {}
         }
     }
 
@@ -122,14 +123,14 @@ impl World {
     }
 }
 
-/// A thousand cycles of kernel, for ever.
-pub(super) fn busy(step: &mut Step, _: u64) -> Then {
+/// Charges 1,000 cycles of kernel work in every turn.
+pub(super) fn busy(step: &mut Step, _: u64) -> AfterStep {
     step.charge(Category::Kernel, 1_000);
-    Then::Continue
+    AfterStep::Continue
 }
 
-/// A thousand cycles of kernel, once for each wake-up.
-pub(super) fn once(step: &mut Step, _: u64) -> Then {
+/// Charges 1,000 cycles of kernel work per wake-up.
+pub(super) fn once(step: &mut Step, _: u64) -> AfterStep {
     step.charge(Category::Kernel, 1_000);
-    Then::Block
+    AfterStep::Block
 }

@@ -1,12 +1,12 @@
-//! What each step of the optimisations makes of four ports: a guest transmits (smart-vnic-tx), a guest or the driver domain
-//! receives (smart-vnic-rx), and several guests transmit (smart-vnic-scaling).
+//! Effect of each optimisation on four ports: a guest transmits (smart-vnic-tx), a guest or the driver domain
+//! receives (smart-vnic-rx), several guests transmit (smart-vnic-scaling).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::single::{Channel, Direction, Drive, Found, Plan, Single};
+use crate::machine::single::{CardDriver, Channel, Direction, Plan, Results, Single};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
 
@@ -15,27 +15,27 @@ const CYCLES: Metric = metric("cycles_per_packet", "cycles", "of the processor, 
 
 const STEP: Axis = Axis {
     name: "step",
-    what: "what is optimised, each with those before",
+    what: "optimisation, including all earlier ones",
     values: Values::List(&[
         Value::name("base"),
         Value::name("vnic"),
         Value::name("channel"),
         Value::name("vm"),
     ]),
-    labels: &["as it was", "+ smart vNIC", "+ channel", "+ virtual memory"],
+    labels: &["unoptimised", "+ smart vNIC", "+ channel", "+ virtual memory"],
 };
 
 const LEFT: Scale = Scale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
 const RIGHT: Option<Scale> =
     Some(Scale { title: "Cycles", unit: "cycles", series: &[("cycles_per_packet", "cycles for a segment")] });
 
-/// Bars for each step, one for each value of the axis `split`.
+/// Creates bars for each step, one for each value of the axis `split`.
 const fn by_step(split: &'static str) -> Figure {
     Figure {
         title: "Throughput, and cycles for a segment",
         kind: Kind::GroupedBars,
         x: &["step"],
-        x_title: "What is optimised",
+        x_title: "Optimisation",
         split: Some(split),
         left: LEFT,
         right: RIGHT,
@@ -45,18 +45,19 @@ const fn by_step(split: &'static str) -> Figure {
 pub(super) const TRANSMIT: Experiment = Experiment {
     name: "smart-vnic-tx",
     title: "A smart virtual NIC: a guest transmits over four ports",
-    shows: "Claimed: about four times the throughput with all steps; cutting in software still pays on a card that \
-            cannot. vnic: segmentation, gathering and checksums are offered to the guest, packets cross the channel \
-            uncut. channel: pages are sent without being mapped. vm: a switch flushes no entry of a kernel in the TLB. \
-            Calibrated: base, by the price of a packet in the back end. Predicted: the rest. Not modelled: interrupts in \
-            the midst of a turn; what a long packet saves in the cache; losses; the client's machine.",
+    shows: "Claimed: about four times the throughput with all steps; software segmentation still pays on a \
+            card without offloads. vnic: the guest's device offers segmentation, scatter-gather and checksums, \
+            and packets cross the channel unsegmented. channel: pages are sent without being mapped. vm: a \
+            switch flushes no TLB entry of a kernel. Calibrated: base, by the cost of a packet in the back \
+            end. Predicted: the rest. Not modelled: interrupts during a turn; cache savings of long packets; \
+            losses; the client's machine.",
     axes: &[
         STEP,
         Axis {
             name: "nic",
-            what: "whether the card segments, gathers and takes checksums",
+            what: "offloads of the card: segmentation, scatter-gather, checksums",
             values: Values::List(&[Value::name("smart"), Value::name("dumb")]),
-            labels: &["smart card", "dumb card"],
+            labels: &["smart card", "card without offloads"],
         },
     ],
     points: Points::All,
@@ -68,15 +69,15 @@ pub(super) const TRANSMIT: Experiment = Experiment {
 pub(super) const RECEIVE: Experiment = Experiment {
     name: "smart-vnic-rx",
     title: "A smart virtual NIC: receiving over four ports",
-    shows: "Claimed: receiving gains less than transmitting; copying beats exchanging pages, and superpages and \
-            global pages help the driver domain too. channel: frames are copied to pages that the guest has posted. \
-            Calibrated: a native kernel's 2,508 Mb/s, by the price of TCP. Predicted: all rows. Not modelled: a \
-            driver domain's own daemons; misses of the TLB between switches.",
+    shows: "Claimed: receiving gains less than transmitting; copying beats page exchange, and superpages and \
+            global pages help the driver domain too. channel: frames are copied to pages posted by the guest. \
+            Calibrated: a native kernel's 2,508 Mb/s, by the cost of TCP. Predicted: all rows. Not modelled: \
+            the driver domain's own daemons; TLB misses between switches.",
     axes: &[
         STEP,
         Axis {
             name: "where",
-            what: "where the programs are",
+            what: "location of the programs",
             values: Values::List(&[Value::name("guest"), Value::name("driver-domain")]),
             labels: &["in a guest", "in the driver domain"],
         },
@@ -90,9 +91,9 @@ pub(super) const RECEIVE: Experiment = Experiment {
 pub(super) const SCALING: Experiment = Experiment {
     name: "smart-vnic-scaling",
     title: "A smart virtual NIC: up to eight guests transmit",
-    shows: "Claimed: the gain stays with more guests. Each has a stream on each of four ports. Calibrated: nothing here. \
-            Predicted: all, and what further guests cost too small: their working sets do not push each other out of \
-            the cache here.",
+    shows: "Claimed: the gain remains with more guests. Each has a stream on each of four ports. Calibrated: \
+            nothing. Predicted: all; the cost of further guests is too small, as their working sets do not \
+            evict each other from the cache here.",
     axes: &[
         Axis {
             name: "vms",
@@ -116,7 +117,7 @@ pub(super) const SCALING: Experiment = Experiment {
     run: scaling,
 };
 
-/// A step, each with those before.
+/// Returns the channel of a step, which includes all earlier steps.
 fn channel(step: &str, card_offloads: bool) -> Channel {
     let up_to = |last: &[&str]| last.contains(&step);
     Channel {
@@ -129,12 +130,12 @@ fn channel(step: &str, card_offloads: bool) -> Channel {
 
 fn transmit(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let channel = channel(at.axes.text(STEP.name)?, at.axes.text("nic")? == "smart");
-    let (found, outcome) = run(Drive::Xen, (Direction::Transmit, channel), 1, context)?;
+    let (found, outcome) = run(CardDriver::Xen, (Direction::Transmit, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
 }
 
 fn receive(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let drive = if at.axes.text("where")? == "guest" { Drive::Xen } else { Drive::Own };
+    let drive = if at.axes.text("where")? == "guest" { CardDriver::Xen } else { CardDriver::Own };
     let channel = channel(at.axes.text(STEP.name)?, true);
     let (found, outcome) = run(drive, (Direction::Receive, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
@@ -146,22 +147,22 @@ fn scaling(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         return Err(RunError::Refused(format!("vms is {guests}; it must be from 1 to 32")));
     }
     let channel = channel(at.axes.text(STEP.name)?, true);
-    let (found, outcome) = run(Drive::Xen, (Direction::Transmit, channel), guests, context)?;
+    let (found, outcome) = run(CardDriver::Xen, (Direction::Transmit, channel), guests, context)?;
     Ok(Outcome { metrics: outcome.metrics.with(MBPS.name, found.throughput_mbps), ..outcome })
 }
 
-fn with_cycles(found: &Found, outcome: Outcome) -> Outcome {
+fn with_cycles(found: &Results, outcome: Outcome) -> Outcome {
     let metrics =
         outcome.metrics.with(MBPS.name, found.throughput_mbps).with(CYCLES.name, found.cycles_per_packet);
     Outcome { metrics, ..outcome }
 }
 
 fn run(
-    drive: Drive,
+    drive: CardDriver,
     (direction, channel): (Direction, Channel),
     guests: u8,
     context: &Context,
-) -> Result<(Found, Outcome), RunError> {
+) -> Result<(Results, Outcome), RunError> {
     let table = settings::table_or(context, CostTable::prestonia)?;
     let plan = Plan { channel, seed: context.seed, ..Plan::menon(table, drive, direction, guests) };
     let mut machine = Single::new(&plan);

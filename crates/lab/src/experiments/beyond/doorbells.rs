@@ -1,5 +1,5 @@
-//! Beyond the papers: a card of the second family, whose doorbells can be pages mapped into the guest, and whose VF has
-//! several queue pairs. Left out: what the card itself takes, and more flows than queues.
+//! Beyond the papers: an adaptive virtual function, whose doorbells can be mapped into the guest and which
+//! has several queue pairs. The card's own processing time is not modelled, and there is one flow per queue.
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -17,7 +17,7 @@ const LOAD: Axis = Axis {
     labels: &["a stream in", "datagrams out", "requests"],
 };
 
-/// Loads that more processors can share.
+/// Loads that several processors can share.
 const BULK: Axis = Axis {
     values: Values::List(&[Value::name("stream"), Value::name("datagrams")]),
     labels: &["a stream in", "datagrams out"],
@@ -38,12 +38,11 @@ const PAIRS: Axis = Axis {
     labels: &[],
 };
 
-const THROUGHPUT: Metric =
-    metric("throughput_gbps", "Gb/s", "payload that programs have read, or that has left");
+const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload read by programs, or sent");
 const METRICS: &[Metric] = &[
     THROUGHPUT,
     metric("doorbells_per_kframe", "", "doorbells for 1,000 frames"),
-    metric("exits_per_kframe", "", "exits for doorbells, for 1,000 frames"),
+    metric("exits_per_kframe", "", "doorbell exits for 1,000 frames"),
     metric(
         "round_trip_us",
         "us",
@@ -57,17 +56,17 @@ const METRICS: &[Metric] = &[
 pub(crate) const DOORBELLS: Experiment = Experiment {
     name: "doorbells",
     title: "Doorbells with and without exits",
-    shows: "One processor and one queue pair of an adaptive virtual function, with the family's own card and drivers. A sender \
-            of datagrams rings for each; in a mapped page that is a store. A posted message frees the guest sooner than \
-            one with an answer, but both exit, and a process of the service domain takes them to the card. Nothing is \
-            calibrated, and no paper has such a figure. Not modelled: what the card takes, and locks of the process \
-            that carries messages.",
+    shows: "One processor and one queue pair of an adaptive virtual function, with the real card and drivers \
+            of its family. A sender of datagrams rings for each; with a mapped page that is a store. A posted \
+            message releases the guest sooner than one with an answer, but both exit, and a process of the \
+            service domain passes them to the card. Nothing is calibrated, and no paper has such a figure. Not \
+            modelled: the card's processing time, and locks of the process that carries messages.",
     axes: &[LOAD, DOORBELL],
     points: Points::All,
     metrics: METRICS,
     figures: &[
         Figure {
-            title: "CPU by domain, and exits for doorbells",
+            title: "CPU by domain, and doorbell exits",
             kind: Kind::StackedBars,
             x: &["doorbell"],
             x_title: "Doorbell",
@@ -95,10 +94,11 @@ pub(crate) const DOORBELLS: Experiment = Experiment {
 pub(crate) const QUEUE_PAIRS: Experiment = Experiment {
     name: "queue-pairs",
     title: "Queue pairs for a guest's processors",
-    shows: "Each processor of the guest has a queue pair, a vector and a flow, which the card's hash puts there. With mapped \
-            doorbells they share nothing and throughput grows with them; with messages all wait for the one \
-            process that carries these to the card. Nothing is calibrated, and no paper has such a figure. Not modelled: cache lines and \
-            locks that processors of a guest share, and flows that share a queue.",
+    shows: "Each processor of the guest has a queue pair, a vector and a flow, placed there by the card's \
+            hash. With mapped doorbells they share nothing and throughput grows with them; with messages all \
+            wait for the one process that passes these to the card. Nothing is calibrated, and no paper has \
+            such a figure. Not modelled: cache lines and locks shared by a guest's processors, and flows that \
+            share a queue.",
     axes: &[BULK, DOORBELL, PAIRS],
     points: Points::All,
     metrics: METRICS,

@@ -1,5 +1,5 @@
-//! Beyond the paper: what hostile traffic costs guests that did not ask for it, with and without the administrator's policy,
-//! which the real PF driver puts into the real card. Left out: hostile use of registers and of the mailbox.
+//! Beyond the paper: cost of hostile traffic to uninvolved guests, with and without a policy that the real PF
+//! driver sets in the real card. Hostile register and mailbox accesses are not modelled.
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -13,24 +13,24 @@ use guest::packet::UDP_PAYLOAD;
 
 /// Guests on the port.
 const GUESTS: u8 = 4;
-/// A hundredth of the wire for broadcasts, Kb/s.
+/// Broadcast limit, Kb/s: a hundredth of the wire.
 const BROADCAST_KBPS: u32 = 10_000;
-/// A tenth of the wire for a VF, Mb/s.
+/// Transmit rate limit of a VF, Mb/s: a tenth of the wire.
 const MAX_TX_RATE: u32 = 100;
-/// Bytes of the longest IP packet of the neighbour, and the interval of its transmit interrupts.
+/// MTU of the neighbour in bytes, and the interval of its transmit interrupts.
 const MTU: u16 = 1_500;
 const TRANSMIT_INTERVAL_US: u32 = 100;
 
 pub(crate) const ISOLATION: Experiment = Experiment {
     name: "isolation",
     title: "Hostile traffic, with and without policy",
-    shows: "A storm on the wire costs every guest of the port, and a guest that floods its neighbour costs it a processor's \
-            share and its packets. With storm control and a transmit rate the card drops what is too much before anybody \
-            is interrupted.",
+    shows: "A storm on the wire costs every guest of the port, and a guest that floods its neighbour costs it \
+            processor time and packets. With storm control and a transmit rate limit the card drops the excess \
+            before it interrupts a guest.",
     axes: &[
         Axis {
             name: "attack",
-            what: "broadcasts as many as the wire takes; or a guest that sends to its neighbour all that it can",
+            what: "broadcasts at line rate; or a guest that sends to its neighbour as fast as it can",
             values: Values::List(&[Value::name("storm"), Value::name("neighbour")]),
             labels: &["broadcast storm", "flood from a neighbour"],
         },
@@ -44,13 +44,13 @@ pub(crate) const ISOLATION: Experiment = Experiment {
     points: Points::All,
     metrics: &[
         metric("interrupts_per_s", "1/s", "receive interrupts of all guests"),
-        metric("unasked_mbps", "Mb/s", "payload of the attack that programs have read"),
+        metric("unasked_mbps", "Mb/s", "attack payload read by programs"),
         DOM0,
         XEN,
         GUEST,
     ],
     figures: &[Figure {
-        title: "CPU by domain, and what of the attack gets through",
+        title: "CPU by domain, and attack traffic received",
         kind: Kind::StackedBars,
         x: &["policy"],
         x_title: "Policy",
@@ -94,7 +94,7 @@ mod tests {
     use crate::experiments::tests::found;
 
     #[test]
-    fn limits_keep_what_is_too_much_from_guests() {
+    fn limits_keep_excess_traffic_from_guests() {
         let read = |attack, policy| {
             let row = found("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
             *row.metrics.get("unasked_mbps").unwrap()

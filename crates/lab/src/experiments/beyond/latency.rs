@@ -1,5 +1,5 @@
-//! Beyond the paper, which measures bulk traffic only: what coalescing costs a program that answers requests. Left
-//! out: several requests under way, and a client's own processor.
+//! Beyond the paper, which measures bulk traffic only: the effect of coalescing on a responder's latency.
+//! There is one outstanding request, and the client takes no time.
 
 use crate::experiment::{Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale};
 use crate::experiments::hpca2010::coalescing::{POLICY, policy};
@@ -11,12 +11,13 @@ use guest::{Load, Spec};
 pub(crate) const LATENCY: Experiment = Experiment {
     name: "latency",
     title: "Coalescing of a responder's interrupts",
-    shows: "One request under way waits for the next interrupt, so it is answered as often as the policy interrupts. \
-            The adaptive policy sees few packets and interrupts as rarely as it may. The paper has bulk traffic only.",
+    shows: "A single outstanding request waits for the next interrupt, so requests are answered at the \
+            policy's interrupt rate. The adaptive policy sees few packets and interrupts at its lowest rate. \
+            The paper has bulk traffic only.",
     axes: &[POLICY],
     points: Points::All,
     metrics: &[
-        metric("transactions_per_s", "1/s", "requests that were answered"),
+        metric("transactions_per_s", "1/s", "requests answered"),
         metric("round_trip_us", "us", "from a request's first bit on the wire to its response's last, mean"),
         metric("interrupts_per_s", "1/s", "receive interrupts"),
         DOM0,

@@ -1,4 +1,4 @@
-//! What the papers do not have: their systems on other machines, and under other loads.
+//! Experiments beyond the papers: their systems on other machines and under other loads.
 
 mod doorbells;
 mod isolation;

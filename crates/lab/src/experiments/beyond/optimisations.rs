@@ -1,5 +1,5 @@
-//! Beyond the paper: the ten ports of fig11 on a current machine, whose processor does by itself part of what the
-//! optimisations are for. Left out: what else has changed since, such as kernels and cards.
+//! Beyond the paper: the ten ports of fig11 on a current machine, whose processor includes part of the
+//! optimisations. Kernels and cards are those of the paper.
 
 use crate::experiment::{Axis, Experiment, Figure, Kind, Points, Values};
 use crate::experiments::hpca2010::scaling::{FIG11, RIGHT};
@@ -17,9 +17,9 @@ const NONE: Value = Value::name("none");
 pub(crate) const BEYOND: Experiment = Experiment {
     name: "beyond",
     title: "Each optimisation on a current machine",
-    shows: "As fig11, on the paper's processor and on one with APIC virtualization, posted interrupts and x2APIC. \
-            There an end of interrupt does not exit, so its short cut saves nothing; masking still exits; fewer \
-            interrupts still save the guest's own work.",
+    shows: "As fig11, on the paper's processor and on one with APIC virtualization, posted interrupts and \
+            x2APIC. There an end of interrupt does not exit, so its fast path saves nothing; masking still \
+            exits; fewer interrupts still save the guest's own work.",
     axes: &[
         Axis {
             name: TABLE,
@@ -53,6 +53,6 @@ pub(crate) const BEYOND: Experiment = Experiment {
         left: CPU,
         right: RIGHT,
     }],
-    // The setting that the first axis varies is all the difference.
+    // The setting varied by the first axis is the only difference.
     ..FIG11
 };

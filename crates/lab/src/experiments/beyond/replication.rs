@@ -1,5 +1,6 @@
-//! Beyond the paper: what frames for everybody cost. The card copies a frame for a group into a buffer of each guest of the
-//! port, so each guest has the whole wire's work. Left out: what copies cost the card and the bus.
+//! Beyond the paper: cost of broadcast frames. The card copies a group frame into a buffer of each guest of
+//! the port, so each guest processes the whole wire's traffic. The card's and bus's own costs are not
+//! modelled.
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -12,12 +13,13 @@ use crate::value::Value;
 pub(crate) const REPLICATION: Experiment = Experiment {
     name: "replication",
     title: "Frames for every guest of a port",
-    shows: "A wire full of frames for one guest each costs the same whoever gets them. Of frames for all guests each gets a \
-            copy, so that the guests' work grows with their number while the wire carries no more.",
+    shows: "A wire full of frames for single guests costs the same whichever guest receives them. Each guest \
+            gets a copy of a frame for all, so the guests' work grows with their number while the wire carries \
+            no more.",
     axes: &[
         Axis {
             name: "frames",
-            what: "whom clients send to",
+            what: "destination of the clients' frames",
             values: Values::List(&[Value::name("unicast"), Value::name("broadcast")]),
             labels: &["one guest each", "all guests"],
         },
@@ -30,8 +32,8 @@ pub(crate) const REPLICATION: Experiment = Experiment {
     ],
     points: Points::All,
     metrics: &[
-        metric("throughput_mbps", "Mb/s", "payload that programs of all guests have read"),
-        metric("loss_pct", "%", "copies that no program has read"),
+        metric("throughput_mbps", "Mb/s", "payload read by programs of all guests"),
+        metric("loss_pct", "%", "copies not read by any program"),
         metric("interrupts_per_s", "1/s", "receive interrupts of all guests"),
         DOM0,
         XEN,

@@ -1,5 +1,5 @@
-//! Beyond the paper: its adaptive policy beside what Linux' drivers do today and beside hybrids, for datagrams, a stream and
-//! a responder. Left out: busy polling, which takes a processor of its own.
+//! Beyond the paper: its adaptive policy compared with current Linux drivers' policies and with hybrids, for
+//! datagrams, a stream and a responder. Busy polling is not included, as it occupies a processor.
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -40,9 +40,10 @@ const INTERRUPTS: Metric = metric("interrupts_per_s", "1/s", "receive interrupts
 pub(crate) const RIVALS: Experiment = Experiment {
     name: "coalescing-rivals",
     title: "Adaptive coalescing and its rivals",
-    shows: "NAPI alone interrupts whenever the kernel has caught up, so it answers soonest and costs most. net_dim prefers \
-            fewer interrupts of equal rates, and its longest interval is 256 us. The paper's policy interrupts least, and \
-            a responder pays for that. A hybrid answers as soon as NAPI until a quick responder reaches its threshold.",
+    shows: "NAPI alone interrupts whenever the kernel has caught up, so it answers soonest and costs most. \
+            net_dim prefers fewer interrupts at equal rates, and its longest interval is 256 us. The paper's \
+            policy interrupts least, which costs a responder latency. A hybrid answers as soon as NAPI until a \
+            fast responder reaches its threshold.",
     axes: &[LOAD, POLICY],
     points: Points::All,
     metrics: &[
@@ -70,14 +71,14 @@ pub(crate) const RIVALS: Experiment = Experiment {
     run: rival,
 };
 
-/// The rates before and after, thousandths of the wire: 10,000 and 81,267 frames a second.
+/// Rates before and after the step, in thousandths of the wire: 10,000 and 81,267 frames a second.
 const RATES: (u16, u16) = (123, 1_000);
 
 pub(crate) const STEP_OF_RATE: Experiment = Experiment {
     name: "coalescing-step",
     title: "The seconds after a step of the rate",
-    shows: "A policy that samples once a second learns of a step late: until then the socket overflows between two \
-            interrupts. What measures 64 interrupts or 10 ms loses next to nothing.",
+    shows: "A policy that samples once a second reacts late to a step: until then the socket overflows between \
+            two interrupts. Policies that measure 64 interrupts or 10 ms lose almost nothing.",
     axes: &[POLICY],
     points: Points::All,
     metrics: &[
@@ -147,7 +148,7 @@ fn rival(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 
 fn step(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let mut setup = setup(at, context, Load::Udp)?;
-    // 2.5 s by default: between two samples of the adaptive policy.
+    // 2.5 s by default, in the middle between two samples of the adaptive policy.
     let second = settings::span(context)?.times(5);
     let step = Span::from_picos(second.picos() * 5 / 2);
     let (before, after) = RATES;
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_samples_once_a_second_learns_of_a_step_late() {
+    fn policy_sampling_once_a_second_reacts_late_to_a_step() {
         let lost = |policy, second| metric("coalescing-step", &[policy, "measure_ms=200"], second);
         assert!(lost("policy=aic", "loss_first_s_pct") > 10.0);
         assert_eq!(lost("policy=aic", "loss_third_s_pct"), 0.0);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_interrupts_cost_less_and_answer_later() {
+    fn fewer_interrupts_save_cpu_and_add_latency() {
         let of = |policy, name| metric("coalescing-rivals", &["load=requests", policy], name);
         assert!(of("policy=napi", "cpu_xen_pct") > 5.0 * of("policy=aic", "cpu_xen_pct"));
         assert!(of("policy=napi", "round_trip_us") < of("policy=aic", "round_trip_us") / 20.0);

@@ -1,4 +1,4 @@
-//! How long requests of VFs wait for the PF driver that takes no interrupt (bitvisor-liveness).
+//! Waiting time of VF requests for a PF driver without interrupts (bitvisor-liveness).
 
 use super::traffic::quantile;
 use crate::experiment::{
@@ -12,11 +12,11 @@ use sim::Span;
 
 pub(super) const LIVENESS: Experiment = Experiment {
     name: "bitvisor-liveness",
-    title: "A PF driver without interrupts: does it come at all?",
-    shows: "The trap of the design: who never exits never serves. Requests come in bursts about every 50 ms, to a queue \
-            of 32, eight to a visit. Without a preemption timer the wait is the time between exits, and no bound if there \
-            are none; the timer bounds it. Nothing is calibrated; the source has no such figure. Not modelled: the \
-            cost of a visit.",
+    title: "A PF driver without interrupts: waiting time of requests",
+    shows: "The trap of the design: a guest that never exits is never served. Requests come in bursts about \
+            every 50 ms, to a queue of 32, eight per visit. Without a preemption timer the wait is the time \
+            between exits, and unbounded without exits; the timer bounds it. Nothing is calibrated; the source \
+            has no such figure. Not modelled: the cost of a visit.",
     axes: &[
         Axis {
             name: "exits_per_s",
@@ -65,7 +65,7 @@ pub(super) const LIVENESS: Experiment = Experiment {
     run: liveness,
 };
 
-/// Long enough for the rarest exits.
+/// Measured time, long enough for the rarest exits.
 const SPAN: Span = Span::from_secs(10);
 
 fn liveness(at: &Point, context: &Context) -> Result<Outcome, RunError> {

@@ -1,6 +1,7 @@
-//! Iida et al., an SR-IOV PF driver without interrupts for a thin hypervisor: bitvisor-throughput, bitvisor-latency,
-//! bitvisor-liveness. Calibrated on one stated value: with a busy guest, throughput without the PF's interrupts is 11.2 %
-//! above that with them (the price of an external interrupt's exit). Everything else is predicted.
+//! Iida et al., an interrupt-less SR-IOV PF driver for a lightweight hypervisor: bitvisor-throughput,
+//! bitvisor-latency, bitvisor-liveness. Calibrated on one stated value: with a busy guest, throughput is 11.2
+//! % higher without the PF's interrupts (cost of an external-interrupt exit). All other values are
+//! predictions.
 
 mod liveness;
 mod traffic;

@@ -1,18 +1,19 @@
-//! What a guest gets of its VF, idle and busy: a stream (bitvisor-throughput), and requests (bitvisor-latency).
+//! Performance of a guest's VF, with an idle and a busy guest: a stream (bitvisor-throughput) and requests
+//! (bitvisor-latency).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
 };
 use crate::experiments::point::{metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::thin::{Found, Load, PfDriver, Plan, Thin};
+use crate::machine::thin::{Load, PfDriver, Plan, Results, Thin};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
 
 const AXES: &[Axis] = &[
     Axis {
         name: "pf",
-        what: "how the hypervisor's PF driver hears of requests",
+        what: "notification of the hypervisor's PF driver about requests",
         values: Values::List(&[
             Value::name("classical"),
             Value::name("interruptless"),
@@ -22,7 +23,7 @@ const AXES: &[Axis] = &[
     },
     Axis {
         name: "guest",
-        what: "whether a program keeps the guest's processor busy",
+        what: "load of the guest's processor besides networking",
         values: Values::List(&[Value::name("idle"), Value::name("loaded")]),
         labels: &["idle guest", "busy guest"],
     },
@@ -61,9 +62,9 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
 pub(super) const LATENCY: Experiment = Experiment {
     name: "bitvisor-latency",
     title: "A PF driver without interrupts: latency",
-    shows: "Claimed: answers come sooner without the exits of interrupts. A client asks for 64 bytes, one request at a \
-            time; the guest answers. Calibrated: nothing here. Predicted: all, with the exit that \
-            bitvisor-throughput was calibrated on. Not modelled: sleep states of the processor, the client's own \
+    shows: "Claimed: answers come sooner without interrupt exits. A client sends requests of 64 bytes, one at \
+            a time, and the guest answers. Calibrated: nothing here. Predicted: all, with the exit cost \
+            calibrated for bitvisor-throughput. Not modelled: sleep states of the processor, the client's \
             jitter.",
     axes: AXES,
     points: Points::All,
@@ -100,7 +101,7 @@ fn throughput(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 }
 
 fn latency(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let (Found { latencies_us: all, .. }, outcome) = run(at, Load::Requests, context)?;
+    let (Results { latencies_us: all, .. }, outcome) = run(at, Load::Requests, context)?;
     let mean = if all.is_empty() { 0.0 } else { all.iter().sum::<f64>() / all.len() as f64 };
     let metrics = outcome
         .metrics
@@ -110,13 +111,13 @@ fn latency(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(Outcome { metrics, ..outcome })
 }
 
-/// What so many percent of values in order of size do not exceed; 0 if there are none.
+/// Returns the given percentile of sorted values, or 0 if there are none.
 pub(super) fn quantile(all: &[f64], percent: usize) -> f64 {
     let at = (all.len() * percent).div_ceil(100).saturating_sub(1);
     all.get(at).copied().unwrap_or_default()
 }
 
-fn run(at: &Point, load: Load, context: &Context) -> Result<(Found, Outcome), RunError> {
+fn run(at: &Point, load: Load, context: &Context) -> Result<(Results, Outcome), RunError> {
     let pf = match at.axes.text("pf")? {
         "classical" => PfDriver::Classical,
         "interruptless" => PfDriver::Interruptless,

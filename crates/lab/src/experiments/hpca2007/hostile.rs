@@ -1,4 +1,4 @@
-//! What a guest can do to others through a context of its own (cdna-hostile).
+//! Attacks of a guest on others through its own context (cdna-hostile).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -11,12 +11,12 @@ use crate::value::Value;
 pub(super) const HOSTILE: Experiment = Experiment {
     name: "cdna-hostile",
     title: "A context of the card for each guest: what a hostile guest can do",
-    shows: "Claimed: a guest reaches no memory but its own and stops nobody but itself. Each attack runs on the card, \
-            the hypervisor's rings and the pages of cdna-throughput, with three others at work. Nothing is \
-            calibrated. Not modelled: attacks on the hypervisor itself, and through time.",
+    shows: "Claimed: a guest accesses only its own memory and stops only itself. Each attack runs on the card, \
+            the hypervisor's rings and the pages of cdna-throughput, with three other active guests. Nothing \
+            is calibrated. Not modelled: attacks on the hypervisor itself, and timing attacks.",
     axes: &[Axis {
         name: "attack",
-        what: "what the first guest does",
+        what: "attack of the first guest",
         values: Values::List(&[
             Value::name("forged-producer"),
             Value::name("duplicate-sequence"),
@@ -30,11 +30,11 @@ pub(super) const HOSTILE: Experiment = Experiment {
     }],
     points: Points::All,
     metrics: &[
-        metric("contained", "", "1 if it reached nothing that is not its own"),
-        metric("others_disturbed", "", "of three other guests"),
+        metric("contained", "", "1 if only the attacker's memory was accessed"),
+        metric("others_disturbed", "", "disturbed guests of three others"),
     ],
     figures: &[Figure {
-        title: "What came of it",
+        title: "Result of each attack",
         kind: Kind::GroupedBars,
         x: &["attack"],
         x_title: "Attack",

@@ -1,11 +1,12 @@
-//! What one guest gets of two ports and who works for it (cdna-throughput), and what many get (cdna-scaling).
+//! Throughput and processor use of one guest on two ports (cdna-throughput), and throughput of many
+//! (cdna-scaling).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::single::{Direction, Drive, Found, Plan, Single};
+use crate::machine::single::{CardDriver, Direction, Plan, Results, Single};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
 
@@ -15,7 +16,7 @@ const CDNA: Value = Value::name("cdna");
 
 const DIRECTION: Axis = Axis {
     name: "direction",
-    what: "which way the payload goes",
+    what: "direction of the payload",
     values: Values::List(&[Value::name("tx"), Value::name("rx")]),
     labels: &["transmit", "receive"],
 };
@@ -26,14 +27,15 @@ const RIGHT: Scale =
 pub(super) const THROUGHPUT: Experiment = Experiment {
     name: "cdna-throughput",
     title: "A context of the card for each guest: one guest on two ports",
-    shows: "Claimed: a driver domain and its exchange of pages fill the processor before two gigabit wires are full; \
-            with a context of its own a guest fills them and leaves half of the processor idle, and protection costs \
-            a few percent. Calibrated: xen's transmit throughput, and the hypervisor's share in cdna's transmit. \
-            Predicted: the rest. Not modelled: losses, the client's machine, the driver domain's own daemons.",
+    shows: "Claimed: a driver domain and its page exchange saturate the processor before two gigabit wires are \
+            full; with its own context a guest fills them and leaves half of the processor idle, and \
+            protection costs a few percent. Calibrated: xen's transmit throughput, and the hypervisor's share \
+            in cdna's transmit. Predicted: the rest. Not modelled: losses, the client's machine, the driver \
+            domain's own daemons.",
     axes: &[
         Axis {
             name: "system",
-            what: "who drives the card",
+            what: "driver of the card",
             values: Values::List(&[XEN, CDNA, Value::name("cdna-unprotected")]),
             labels: &["driver domain", "contexts", "contexts, unprotected"],
         },
@@ -45,13 +47,13 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
         metric("cpu_hypervisor_pct", "%", "the hypervisor, in percent of the processor"),
         metric("cpu_driver_domain_pct", "%", "the driver domain, in percent of the processor"),
         metric("cpu_guest_pct", "%", "the guest, in percent of the processor"),
-        metric("cpu_idle_pct", "%", "nobody, in percent of the processor"),
+        metric("cpu_idle_pct", "%", "idle time, in percent of the processor"),
     ],
     figures: &[Figure {
-        title: "Where the processor goes, and throughput",
+        title: "Processor use, and throughput",
         kind: Kind::StackedBars,
         x: &["system"],
-        x_title: "Who drives the card",
+        x_title: "Driver of the card",
         split: Some("direction"),
         left: Scale {
             title: "CPU",
@@ -71,10 +73,11 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
 pub(super) const SCALING: Experiment = Experiment {
     name: "cdna-scaling",
     title: "A context of the card for each guest: up to 24 guests on two ports",
-    shows: "Claimed: with a driver domain throughput falls as guests become more, to about half; with contexts the \
-            wires stay full until the processor is, which takes many guests. Calibrated: nothing here. Predicted: \
-            all, and the fall much too small: guests' working sets do not push each other out of the cache here. \
-            Not modelled beside that: guests' own ticks; losses, which are windows that fit the driver domain's ring.",
+    shows: "Claimed: with a driver domain throughput falls to about half with the number of guests; with \
+            contexts the wires stay full until the processor is saturated, which takes many guests. \
+            Calibrated: nothing here. Predicted: all; the fall is much too small, as guests' working sets do \
+            not evict each other from the cache here. Also not modelled: guests' own ticks; losses, \
+            represented by windows that fit the driver domain's ring.",
     axes: &[
         Axis {
             name: "vms",
@@ -93,7 +96,7 @@ pub(super) const SCALING: Experiment = Experiment {
         },
         Axis {
             name: "system",
-            what: "who drives the card",
+            what: "driver of the card",
             values: Values::List(&[XEN, CDNA]),
             labels: &["driver domain", "contexts"],
         },
@@ -134,11 +137,11 @@ fn scaling(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(Outcome { metrics: outcome.metrics.with(MBPS.name, found.throughput_mbps), ..outcome })
 }
 
-fn run(at: &Point, guests: u8, context: &Context) -> Result<(Found, Outcome), RunError> {
+fn run(at: &Point, guests: u8, context: &Context) -> Result<(Results, Outcome), RunError> {
     let drive = match at.axes.text("system")? {
-        "xen" => Drive::Xen,
-        "cdna" => Drive::Cdna,
-        _ => Drive::Unprotected,
+        "xen" => CardDriver::Xen,
+        "cdna" => CardDriver::Cdna,
+        _ => CardDriver::Unprotected,
     };
     let direction = if at.axes.text("direction")? == "tx" { Direction::Transmit } else { Direction::Receive };
     let table = settings::table_or(context, CostTable::opteron)?;

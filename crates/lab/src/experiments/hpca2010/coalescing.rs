@@ -1,4 +1,5 @@
-//! How often to interrupt: fixed rates against the adaptive one, for datagrams (fig08) and a stream (fig09).
+//! Interrupt coalescing: fixed rates compared with the adaptive policy, for datagrams (fig08) and a stream
+//! (fig09).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -18,8 +19,8 @@ pub(crate) const POLICY: Axis = Axis {
 };
 
 const METRICS: &[Metric] = &[
-    metric("throughput_mbps", "Mb/s", "payload that the program has read"),
-    metric("loss_pct", "%", "frames that no program has read"),
+    metric("throughput_mbps", "Mb/s", "payload read by the program"),
+    metric("loss_pct", "%", "frames not read by any program"),
     metric("interrupts_per_s", "1/s", "receive interrupts"),
     DOM0,
     XEN,
@@ -39,10 +40,10 @@ const FIGURES: &[Figure] = &[Figure {
 pub(crate) const FIG08: Experiment = Experiment {
     name: "fig08",
     title: "Coalescing of a datagram receiver's interrupts",
-    shows: "Fewer interrupts cost less, until a socket's buffer overflows between two of them. The adaptive policy \
-            interrupts just often enough. Missed: the service domain costs what it does in fig06 after its optimisation, \
-            3.0 % of a thread; the paper has about half. Not modelled: whatever makes the difference, which its text does \
-            not say.",
+    shows: "Fewer interrupts cost less, until a socket's buffer overflows between two of them. The adaptive \
+            policy interrupts just often enough. Missed: the service domain costs as much as in fig06 after \
+            its optimisation, 3.0 % of a thread; the paper has about half, for reasons its text does not \
+            state.",
     axes: &[POLICY],
     points: Points::All,
     metrics: METRICS,
@@ -53,7 +54,7 @@ pub(crate) const FIG08: Experiment = Experiment {
 pub(crate) const FIG09: Experiment = Experiment {
     name: "fig09",
     title: "Coalescing of a stream receiver's interrupts",
-    shows: "A stream waits for its acknowledgements, so interrupts that come too rarely slow it down.",
+    shows: "A stream waits for its acknowledgements, so rare interrupts slow it down.",
     axes: &[POLICY],
     points: Points::All,
     metrics: METRICS,
@@ -61,21 +62,21 @@ pub(crate) const FIG09: Experiment = Experiment {
     run: |at, context| coalesce(at, context, Load::Tcp),
 };
 
-/// The policy of that name.
+/// Returns the policy called `name`.
 pub(crate) fn policy(name: &str, context: &Context) -> Result<Policy, RunError> {
     Ok(match name {
         "20k" => Policy::Fixed(interval_us(20_000)),
         "2k" => Policy::Fixed(interval_us(2_000)),
         "1k" => Policy::Fixed(interval_us(1_000)),
         "aic" => settings::adaptive(context)?,
-        name => return Err(RunError::Refused(format!("there is no policy {name}"))),
+        name => return Err(RunError::Refused(format!("unknown policy {name}"))),
     })
 }
 
 fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunError> {
     let mut setup = point::setup(context, policy(at.axes.text("policy")?, context)?)?;
     setup.spec = Spec::linux_2_6_28(load);
-    // The paper's optimisations come one upon the other, and this one is the last.
+    // The paper's optimisations are cumulative, and this is the last one.
     setup.eoi = settings::fast_eoi(context, &setup.table)?;
     if load == Load::Tcp {
         let window = settings::window(context)?;

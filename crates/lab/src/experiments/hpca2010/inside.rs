@@ -1,5 +1,6 @@
-//! Traffic inside the server, faster than a card's wire. Over the card: from the service domain to a guest at different
-//! interrupt rates (fig10), and from guest to guest by message size (fig12); and over the split driver's bridge (fig13).
+//! Traffic inside the server, faster than a card's wire. Through the card: from the service domain to a guest
+//! by interrupt rate (fig10), and from guest to guest by message size (fig12). Through the split driver's
+//! bridge: from guest to guest (fig13).
 
 use super::coalescing::{self, POLICY};
 use crate::experiment::{
@@ -15,8 +16,9 @@ use guest::packet::UDP_PAYLOAD;
 pub(crate) const FIG10: Experiment = Experiment {
     name: "fig10",
     title: "Coalescing against a sender faster than the wire",
-    shows: "The service domain sends datagrams through the card to a guest. What is sent does not depend on the guest's \
-            interrupts, what is received does: buffers that lasted at the wire's rate overflow between two of them.",
+    shows: "The service domain sends datagrams through the card to a guest. The rate sent does not depend on \
+            the guest's interrupts, but the rate received does: buffers large enough for the wire's rate \
+            overflow between two of them.",
     axes: &[POLICY],
     points: Points::All,
     metrics: &[
@@ -51,8 +53,8 @@ const MESSAGE_BYTES: Axis = Axis {
     labels: &[],
 };
 
-/// Bytes of the longest IP packet that a card takes.
-const LONGEST: u16 = 9_000;
+/// Bytes of the longest IP packet of a card.
+const MAX_MTU: u16 = 9_000;
 const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that the receiver has read");
 const PER_CPU: Metric = metric("gbps_per_cpu", "Gb/s", "throughput for each 100 % of a thread in use");
 
@@ -83,14 +85,14 @@ pub(crate) const FIG12: Experiment = Experiment {
 pub(crate) const FIG13: Experiment = Experiment {
     name: "fig13",
     title: "From guest to guest through the split driver",
-    shows: "The same guests as in fig12 with front ends instead of VFs: front end, back end, bridge, back end, front end. \
-            Every byte is copied by a processor, and the back end has one thread: longer messages carry more with the same \
-            processor use, and from 3,500 bytes on more than the card does.",
+    shows: "The guests of fig12 with front ends instead of VFs: front end, back end, bridge, back end, front \
+            end. Every byte is copied by a processor, and the back end has one thread: longer messages carry \
+            more at the same processor use, and from 3,500 bytes more than the card.",
     run: fig13,
     ..FIG12
 };
 
-/// A machine with traffic inside it and a silent wire.
+/// Creates a machine with traffic inside it and a silent wire.
 fn setup(context: &Context, moderation: Policy, inside: Inside) -> Result<Setup, RunError> {
     let setup = point::setup(context, moderation)?;
     let eoi = settings::fast_eoi(context, &setup.table)?;
@@ -126,7 +128,7 @@ fn fig12(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     receive(Setup { loopback, ..setup }, context)
 }
 
-/// No card has part in it.
+/// Runs two guests over the split driver; no card is involved.
 fn fig13(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let setup = setup(context, Policy::Fixed(0), between_guests(at, context)?)?;
     receive(Setup { network: Network::Split { workers: 1 }, ..setup }, context)
@@ -139,13 +141,13 @@ fn between_guests(at: &Point, context: &Context) -> Result<Inside, RunError> {
         .filter(|bytes| (1..=60_000).contains(bytes))
         .ok_or_else(|| RunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000")))?;
     let load = settings::load(context)?;
-    // A stream's segments are no longer for it.
-    let mtu = if load == Load::Udp { settings::mtu(context)? } else { LONGEST };
+    // Segments of a stream do not depend on the MTU setting.
+    let mtu = if load == Load::Udp { settings::mtu(context)? } else { MAX_MTU };
     let message_bytes = message_bytes.into();
     Ok(Inside { from: Origin::Guest, load, message_bytes, mtu, transmit_interval_us: 0 })
 }
 
-/// The last of two guests sends to the first.
+/// Runs two guests, the last of which sends to the first.
 fn receive(mut setup: Setup, context: &Context) -> Result<Outcome, RunError> {
     setup.guests = 2;
     if let Some(inside) = setup.inside {

@@ -1,4 +1,4 @@
-//! What an interrupt's trappings cost: mask bits of the MSI-X table (fig06), end-of-interrupt writes (fig07).
+//! Cost of interrupt handling: MSI-X masking (fig06) and end-of-interrupt writes (fig07).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -24,10 +24,10 @@ const THROUGHPUT: Metric = metric("throughput_mbps", "Mb/s", "payload that progr
 pub(crate) const FIG06: Experiment = Experiment {
     name: "fig06",
     title: "Masking and unmasking in the hypervisor",
-    shows: "A 2.6.18 guest masks and unmasks its vector at each interrupt. Handled in a device model, that costs the \
-            service domain 14 % of a thread with one guest and more with each further one: the more share the wire, the \
-            shorter is what each gets at a time, and the more interrupts there are. Handled in the hypervisor it costs \
-            the service domain nothing.",
+    shows: "A 2.6.18 guest masks and unmasks its vector at each interrupt. In a device model, that costs the \
+            service domain 14 % of a thread with one guest and more with each further one: the more guests \
+            share the wire, the shorter their bursts, and the more interrupts. In the hypervisor it costs the \
+            service domain nothing.",
     axes: &[
         VMS,
         Axis {
@@ -83,13 +83,13 @@ const EXITS: &[Metric] = &[
 pub(crate) const FIG07: Experiment = Experiment {
     name: "fig07",
     title: "End of interrupt by the exit qualification",
-    shows: "Most of what virtualization costs a 2.6.28 guest are accesses to the APIC page, and about half of these \
-            end an interrupt. Believing the exit qualification saves the fetch and the decoding.",
+    shows: "Most of the virtualization overhead of a 2.6.28 guest is APIC-page accesses, about half of them \
+            ends of interrupt. Trusting the exit qualification saves fetching and decoding the instruction.",
     axes: &[
         VMS,
         Axis {
             name: "eoi_accel",
-            what: "end-of-interrupt writes are believed from the exit qualification",
+            what: "end-of-interrupt writes are handled by the exit qualification alone",
             values: OFF_AND_ON,
             labels: &["emulated", "fast"],
         },

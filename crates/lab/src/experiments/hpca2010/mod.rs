@@ -1,10 +1,10 @@
-//! Dong et al., *High Performance Network Virtualization with SR-IOV*, HPCA 2010: its figures 6 to 17.
+//! Dong et al., *High Performance Network Virtualization with SR-IOV*, HPCA 2010: figures 6 to 17.
 //!
 //! | module | experiments |
 //! |---|---|
-//! | `interrupts` | what masking and end-of-interrupt cost: fig06, fig07 |
-//! | `coalescing` | how often to interrupt: fig08, fig09 |
-//! | `inside` | traffic over a card or a bridge, not over a wire: fig10, fig12, fig13 |
+//! | `interrupts` | cost of masking and end of interrupt: fig06, fig07 |
+//! | `coalescing` | interrupt coalescing: fig08, fig09 |
+//! | `inside` | traffic over a card or a bridge instead of a wire: fig10, fig12, fig13 |
 //! | `scaling` | ten ports: fig11, fig14, fig15 |
 //! | `paravirtual` | the split driver: fig16, fig17 |
 

@@ -1,4 +1,4 @@
-//! The split driver in place of VFs: what more guests, and more back-end threads, do to it (fig16, fig17).
+//! The split driver instead of VFs, by number of guests and back-end threads (fig16, fig17).
 
 use super::scaling::{METRICS, PORTS, RIGHT, VMS, metrics};
 use crate::experiment::{Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Values};
@@ -9,7 +9,7 @@ use crate::value::Value;
 use guest::{Load, Spec};
 use hypervisor::domain::DomainKind;
 
-/// One, as the stock driver has it, and one on each virtual CPU of the service domain.
+/// Threads of the back end: one in the stock driver, or one on each virtual CPU of the service domain.
 const THREADS: Axis = Axis {
     name: "backend_threads",
     what: "threads of the back end, one to a virtual CPU of the service domain",
@@ -20,8 +20,8 @@ const THREADS: Axis = Axis {
 pub(crate) const FIG16: Experiment = Experiment {
     name: "fig16",
     title: "The split driver from ten to sixty guests",
-    shows: "One back-end thread is full before the wires are; eight carry more, at the price of the service domain. \
-            Guests run on hardware virtualization and hear of frames through a platform device's interrupt.",
+    shows: "A single back-end thread is saturated before the wires are; eight carry more, at the service \
+            domain's cost. Guests are hardware-virtualized and get events as interrupts of a platform device.",
     axes: &[VMS, THREADS],
     points: Points::All,
     metrics: METRICS,
@@ -40,7 +40,7 @@ pub(crate) const FIG16: Experiment = Experiment {
 pub(crate) const FIG17: Experiment = Experiment {
     name: "fig17",
     title: "The split driver from ten to sixty paravirtualized guests",
-    shows: "As fig16, with guests that hear of frames through event channels.",
+    shows: "As fig16, with paravirtualized guests, which get events through event channels.",
     run: fig17,
     ..FIG16
 };

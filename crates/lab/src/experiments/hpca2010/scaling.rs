@@ -1,5 +1,5 @@
-//! Ten ports: what each optimisation saves at ten gigabits (fig11), and what another guest costs at the same
-//! throughput (fig14).
+//! Ten ports: savings of each optimisation at ten gigabits (fig11), and cost of further guests at the same
+//! throughput (fig14, fig15).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
@@ -25,10 +25,10 @@ pub(crate) const RIGHT: Option<Scale> =
 pub(crate) const FIG11: Experiment = Experiment {
     name: "fig11",
     title: "Each optimisation at ten gigabits",
-    shows: "Ten guests on ten ports. Each optimisation includes those before it; the bare machine runs the same \
-            drivers and programs without a hypervisor. It and the 2.6.28 guests interrupt as often as the driver does by \
-            itself (driver_hz) until coalescing is adaptive; 2.6.18 guests as often as fig07's stated cycles ask for \
-            (interrupt_hz). The paper's text states neither rate for this figure.",
+    shows: "Ten guests on ten ports. Each optimisation includes the earlier ones; the bare machine runs the \
+            same drivers and programs without a hypervisor. It and the 2.6.28 guests interrupt at the driver's \
+            initial rate (driver_hz) until coalescing is adaptive; 2.6.18 guests at the rate derived from \
+            fig07's stated cycles (interrupt_hz). The paper's text states neither rate for this figure.",
     axes: &[
         Axis {
             name: "guest",
@@ -38,7 +38,7 @@ pub(crate) const FIG11: Experiment = Experiment {
         },
         Axis {
             name: "opts",
-            what: "optimisations, each with those before",
+            what: "optimisations, each including the earlier ones",
             values: Values::List(&[
                 Value::name("none"),
                 Value::name("msi"),
@@ -124,8 +124,8 @@ pub(crate) const FIG14: Experiment = Experiment {
 pub(crate) const FIG15: Experiment = Experiment {
     name: "fig15",
     title: "From ten to sixty paravirtualized guests",
-    shows: "As fig14, with event channels in place of a virtual APIC: no exits, but a hypercall to go idle and a \
-            dearer system call.",
+    shows: "As fig14, with event channels instead of a virtual APIC: no exits, but a hypercall to go idle and \
+            more expensive system calls.",
     run: fig15,
     ..FIG14
 };
@@ -149,7 +149,8 @@ fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunErr
     Ok(outcome)
 }
 
-/// Throughput, and processor use by domain and in all: by whose code ran, and dom0's as the hypervisor accounts for it.
+/// Adds throughput, and processor use by domain and in total. Use by domain is counted by whose code ran;
+/// dom0's also as the hypervisor accounts for it.
 pub(crate) fn metrics(metrics: Metrics, measured: &Measured) -> Metrics {
     let metrics = metrics.with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0);
     let metrics = point::total(point::cpu(metrics, measured), measured);

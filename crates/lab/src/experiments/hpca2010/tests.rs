@@ -1,4 +1,4 @@
-//! Shapes that the paper states, as the rows have them.
+//! Tests that rows have the relations stated by the paper.
 
 use crate::experiments::tests::found;
 
@@ -6,9 +6,9 @@ fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
     *found(experiment, set).unwrap().metrics.get(metric).unwrap()
 }
 
-/// The more guests share a wire, the shorter the bursts of each, and the more interrupts there are to mask.
+/// More guests on a wire have shorter bursts each, so there are more interrupts to mask.
 #[test]
-fn without_the_first_optimisation_dom0_pays_for_every_guest() {
+fn dom0_cost_grows_per_guest_without_msi_acceleration() {
     let dom0 = |vms: u8| {
         let vms = format!("vms={vms}");
         value("fig06", &[&vms, "msi_accel=false", "measure_ms=200"], "cpu_dom0_pct")
@@ -23,7 +23,7 @@ fn total(experiment: &str, vms: u8) -> f64 {
 }
 
 #[test]
-fn each_further_guest_costs_about_the_same_and_a_paravirtualized_one_less() {
+fn guest_cost_is_linear_and_lower_if_paravirtualized() {
     let slope =
         |experiment, from, to| (total(experiment, to) - total(experiment, from)) / f64::from(to - from);
     let hardware = [(20, 40), (40, 60)].map(|(from, to)| slope("fig14", from, to));
@@ -32,9 +32,9 @@ fn each_further_guest_costs_about_the_same_and_a_paravirtualized_one_less() {
     assert!(paravirtual < 0.85 * hardware, "{paravirtual} {hardware}");
 }
 
-/// Events of front ends become interrupts of a platform device, and dom0 sees to that.
+/// Events of front ends become interrupts of a platform device, which costs dom0.
 #[test]
-fn a_back_end_pays_for_more_guests_and_for_hardware_virtualization() {
+fn back_end_cost_grows_with_guests_and_hvm() {
     let of = |experiment: &str, vms: &str, threads: &str, metric| {
         value(experiment, &[vms, threads, "measure_ms=40"], metric)
     };
@@ -45,9 +45,9 @@ fn a_back_end_pays_for_more_guests_and_for_hardware_virtualization() {
     assert!(few < many && paravirtual < 0.96 * many, "{few} {many} {paravirtual}");
 }
 
-/// What the guests themselves save is next to nothing: it is the device model's and the hypervisor's work.
+/// The guests' own saving is negligible: masking costs the device model and the hypervisor.
 #[test]
-fn of_what_the_first_optimisation_saves_the_hypervisor_has_more_than_the_guests() {
+fn msi_acceleration_saves_mostly_hypervisor_cycles() {
     let saved = |metric| {
         let of = |opts| value("fig11", &["guest=2.6.18", opts], metric);
         of("opts=none") - of("opts=msi")
@@ -56,9 +56,10 @@ fn of_what_the_first_optimisation_saves_the_hypervisor_has_more_than_the_guests(
     assert!(hypervisor > 50.0 && hypervisor > 3.0 * guests, "{hypervisor} {guests}");
 }
 
-/// The guests' own kernel has the driver that the bare machine has, which begins at 2 kHz: both steps save about the same.
+/// The guests' kernel has the same driver as the bare machine, which starts at 2 kHz, so both steps save
+/// about as much.
 #[test]
-fn adaptive_coalescing_saves_about_as_much_as_believed_ends_of_interrupt() {
+fn adaptive_coalescing_saves_about_as_much_as_fast_eoi() {
     let total =
         |opts| value("fig11", &["guest=2.6.28", opts, "warm_up_ms=2050", "measure_ms=100"], "cpu_total_pct");
     let [none, eoi, aic] = ["opts=none", "opts=eoi", "opts=aic"].map(total);
@@ -67,15 +68,15 @@ fn adaptive_coalescing_saves_about_as_much_as_believed_ends_of_interrupt() {
 }
 
 #[test]
-fn a_bare_machine_needs_tens_of_points_less_than_all_optimisations() {
+fn bare_machine_needs_tens_of_points_less_cpu() {
     let all = value("fig11", &["guest=2.6.28", "opts=aic", "warm_up_ms=1050"], "cpu_total_pct");
     let bare = value("fig11", &["guest=native", "opts=none"], "cpu_total_pct");
     assert!((15.0..60.0).contains(&(all - bare)), "{all} {bare}");
 }
 
-/// TCP promises bytes: more are under way than a socket holds datagrams, and a larger window is felt.
+/// TCP announces bytes: more is in flight than a socket holds datagrams, and a larger window has an effect.
 #[test]
-fn a_stream_at_1_khz_loses_little_and_nothing_with_a_larger_window() {
+fn larger_window_restores_a_stream_at_1_khz() {
     let at = |window| value("fig09", &["policy=1k", window, "measure_ms=100"], "throughput_mbps");
     let (usual, wide) = (at("tcp_window=120832"), at("tcp_window=240000"));
     assert!((860.0..935.0).contains(&usual), "{usual}");
@@ -83,15 +84,15 @@ fn a_stream_at_1_khz_loses_little_and_nothing_with_a_larger_window() {
 }
 
 #[test]
-fn a_checked_end_of_interrupt_costs_what_it_takes_to_fetch_the_instruction() {
+fn checked_eoi_adds_the_cost_of_the_fetch() {
     let at = |eoi| value("fig07", &["vms=1", "eoi_accel=true", eoi], "eoi_mcycles");
     let ratio = at("eoi=checked") / at("eoi=believed");
     assert!((4_300.0 / 2_500.0 / ratio - 1.0).abs() < 0.05, "{ratio}");
 }
 
-/// IF = max(pps * r / bufs, lif), with what is set.
+/// IF = max(pps * r / bufs, lif), with parameters from settings.
 #[test]
-fn the_adaptive_policy_takes_its_parameters_from_settings() {
+fn adaptive_policy_takes_its_parameters_from_settings() {
     let at =
         |set| value("fig08", &["policy=aic", "warm_up_ms=2050", "measure_ms=100", set], "interrupts_per_s");
     for (set, expected) in

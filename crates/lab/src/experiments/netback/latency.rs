@@ -1,4 +1,4 @@
-//! How long a request takes while others load the back end (netback-latency), and what thresholds do to it
+//! Latency of a request while other guests load the back end (netback-latency), and the effect of thresholds
 //! (netback-thresholds).
 
 use super::{DISPATCHER, policy, setup, thresholds};
@@ -18,10 +18,11 @@ const TASKLETS: u8 = 4;
 pub(super) const LATENCY: Experiment = Experiment {
     name: "netback-latency",
     title: "A back end on several virtual CPUs: latency beside load",
-    shows: "Claimed: with little traffic one virtual CPU is enough, with much the events of others delay. A client asks \
-            for a byte on one port, one request at a time; on three others datagrams take a part of the wire. \
-            Calibrated: nothing. Predicted: all. The card's interval is a part of every round trip. Not modelled: the \
-            warm cache that one virtual CPU has, so spreading costs less here than it would.",
+    shows: "Claimed: at low load one virtual CPU suffices; at high load the events of others delay. A client \
+            sends one-byte requests on one port, one at a time; on three others datagrams take part of the \
+            wire. Calibrated: nothing. Predicted: all. The card's interrupt interval is part of every round \
+            trip. Not modelled: the warm cache of a single virtual CPU, so spreading costs less here than in \
+            reality.",
     axes: &[
         DISPATCHER,
         Axis {
@@ -59,9 +60,9 @@ pub(super) const LATENCY: Experiment = Experiment {
 pub(super) const THRESHOLDS: Experiment = Experiment {
     name: "netback-thresholds",
     title: "A back end on several virtual CPUs: thresholds of the dispatcher",
-    shows: "The source does not say where its thresholds are. The load is that of netback-latency. Above the higher \
-            one events are spread, below the lower one gathered; where both are the same and the load is near them, \
-            everything moves to and fro. Calibrated: nothing. Not modelled: a load that changes.",
+    shows: "The source does not publish its thresholds. The load is that of netback-latency. Above the high \
+            threshold events are spread, below the low one gathered; with equal thresholds and a load near \
+            them, everything moves back and forth. Calibrated: nothing. Not modelled: a changing load.",
     axes: &[
         Axis {
             name: "high_kfps",
@@ -83,11 +84,7 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
         },
     ],
     points: Points::All,
-    metrics: &[
-        metric("moves_per_s", "1/s", "tasklets, cards and interfaces that went elsewhere"),
-        DOM0,
-        MOST,
-    ],
+    metrics: &[metric("moves_per_s", "1/s", "moves of tasklets, cards and interfaces"), DOM0, MOST],
     figures: &[Figure {
         title: "Moves, and the slowest round trips",
         kind: Kind::GroupedBars,
@@ -125,7 +122,7 @@ fn sensitivity(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(outcome)
 }
 
-/// One client asks, others load the wires.
+/// Runs one client with requests while others load the wires.
 fn run(at: &Point, dispatch: Policy, context: &Context) -> Result<(Measured, Outcome), RunError> {
     let permille = amount(at, "load_pct", 100)? as u16 * 10;
     let mut setup = setup(context, TASKLETS, dispatch)?;

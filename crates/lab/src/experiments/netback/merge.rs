@@ -1,4 +1,5 @@
-//! The next steps that the source names: fewer events to guests, and front ends that merge segments (netfront-lro).
+//! The next steps named by the authors: fewer events to guests, and front ends that merge segments
+//! (netfront-lro).
 
 use super::{policy, setup};
 use crate::experiment::{
@@ -16,22 +17,23 @@ const CYCLES: Metric =
 
 pub(super) const MERGE: Experiment = Experiment {
     name: "netfront-lro",
-    title: "A front end that merges segments, and a back end that tells it less often",
-    shows: "Claimed: nothing yet; the source names both as its next steps. Four guests receive a stream each, over the \
-            stock back end and over four tasklets with a balanced dispatcher. Merged segments are acknowledged once, so \
-            that the back end has fewer frames of guests to carry. An event waits for so many frames, or 50 us; a stock \
-            back end that is full gives a guest more than that at a time anyway. Calibrated: nothing. Predicted: all. \
-            Not modelled: losses and options that end a merge, since a client's segments follow each other.",
+    title: "A front end that merges segments, and a back end that sends fewer events",
+    shows: "Claimed: nothing; the authors name both as their next steps. Four guests receive a stream each, \
+            over the stock back end and over four tasklets with a balanced dispatcher. Merged segments are \
+            acknowledged once, so the back end has fewer frames from guests. An event waits for the given \
+            number of frames or 50 us; a saturated stock back end gives a guest more than that at a time \
+            anyway. Calibrated: nothing. Predicted: all. Not modelled: losses and options that end a merge, \
+            since a client's segments are consecutive.",
     axes: &[
         Axis {
             name: "lro",
             what: "front ends merge segments",
             values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
-            labels: &["as they come", "merged"],
+            labels: &["unmerged", "merged"],
         },
         Axis {
             name: "notify_batch",
-            what: "frames after which a guest is told at once",
+            what: "frames after which a guest gets its event at once",
             values: Values::List(&[Value::Int(1), Value::Int(8), Value::Int(32)]),
             labels: &[],
         },
@@ -68,7 +70,7 @@ fn run(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
     setup.spec.load = Load::Tcp;
     setup.netback.merge = at.axes.bool("lro")?;
-    setup.netback.tell_every = count(at, "notify_batch")?.into();
+    setup.netback.notify_every = count(at, "notify_batch")?.into();
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = outcome
         .metrics

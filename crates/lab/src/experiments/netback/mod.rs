@@ -1,11 +1,12 @@
-//! Zhang et al., multi-core netback: netback-multicore, netback-latency, netback-thresholds, netfront-lro. The machine,
-//! its split driver and its kernels are those of Dong et al.; what differs is the cost table (two Xeon 5405) and where
-//! things run. Calibrated on one stated value: 2.3 Gb/s of the stock driver (the price of a packet in the back end). The
-//! price that was fitted to Dong et al.'s 3.6 Gb/s leaves 2.58 Gb/s here. Everything else is predicted.
+//! Zhang et al., multi-core netback: netback-multicore, netback-latency, netback-thresholds, netfront-lro.
+//! Machine, split driver and kernels are those of Dong et al.; the cost table (two Xeon 5405) and the
+//! placement differ. Calibrated on one stated value: 2.3 Gb/s of the stock driver (cost of a packet in the
+//! back end). The cost fitted to Dong et al.'s 3.6 Gb/s would give 2.58 Gb/s here. All other values are
+//! predictions.
 //!
-//! The paper leaves open, and is decided here: guests are paravirtualized; clients send datagrams, as where the price is
-//! from, but for the merging of segments, which only a stream has; thresholds of the dispatcher, whose effect
-//! netback-thresholds shows.
+//! Choices the paper leaves open: guests are paravirtualized; clients send datagrams, as in the source of the
+//! cost, except for merging, which needs a stream. The dispatcher's thresholds are unknown, so
+//! netback-thresholds shows their effect.
 
 mod latency;
 mod merge;
@@ -25,15 +26,15 @@ pub(super) const ALL: &[Experiment] =
 
 /// Ports of the server.
 const PORTS: u8 = 4;
-/// The dispatcher looks at the load so often a second.
+/// Load samples of the dispatcher per second.
 const SAMPLES: u64 = 100;
-/// Frames a second that are much, and that are little: what one virtual CPU carries with ease, and half of it.
+/// Thresholds in frames per second: the load one virtual CPU carries easily, and half of it.
 const HIGH: u64 = 120_000;
 const LOW: u64 = HIGH / 2;
 
 const DISPATCHER: Axis = Axis {
     name: "dispatcher",
-    what: "which of dom0's virtual CPUs hear events",
+    what: "virtual CPUs of dom0 that receive events",
     values: Values::List(&[Value::name("vcpu0"), Value::name("spread"), Value::name("balanced")]),
     labels: &["the first", "spread", "balanced"],
 };
@@ -46,13 +47,13 @@ fn policy(name: &str) -> Result<Policy, RunError> {
     })
 }
 
-/// Thresholds of so many frames a second.
+/// Creates thresholds in frames per second.
 fn thresholds(low: u64, high: u64) -> Result<Thresholds, RunError> {
     let found = Thresholds::new(low / SAMPLES, high / SAMPLES);
-    found.ok_or_else(|| RunError::Refused(format!("thresholds {low} and {high}: the first is the greater")))
+    found.ok_or_else(|| RunError::Refused(format!("invalid thresholds: low {low} exceeds high {high}")))
 }
 
-/// The paper's machine: `workers` tasklets, and a guest on each port.
+/// Creates the paper's machine with `workers` tasklets and a guest on each port.
 fn setup(context: &Context, workers: u8, dispatch: Policy) -> Result<Setup, RunError> {
     Ok(Setup {
         table: settings::table_or(context, CostTable::harpertown)?,

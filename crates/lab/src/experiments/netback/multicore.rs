@@ -1,4 +1,4 @@
-//! What tasklets and a dispatcher of events do for throughput (netback-multicore).
+//! Effect of tasklets and an event dispatcher on throughput (netback-multicore).
 
 use super::{DISPATCHER, policy, setup};
 use crate::experiment::{
@@ -8,17 +8,21 @@ use crate::experiments::hpca2010::scaling::THROUGHPUT;
 use crate::experiments::point::{self, DOM0, count, metric};
 use crate::value::Value;
 
-const SHARE: Metric =
-    metric("vcpu0_share_pct", "%", "the first virtual CPU's part of all that dom0's do, hypervisor included");
+const SHARE: Metric = metric(
+    "vcpu0_share_pct",
+    "%",
+    "share of the first virtual CPU in the work of all of dom0's, including the hypervisor's",
+);
 
 pub(super) const MULTICORE: Experiment = Experiment {
     name: "netback-multicore",
     title: "A back end on several virtual CPUs",
-    shows: "Claimed: the stock back end carries 2.3 Gb/s of four gigabit ports, since one virtual CPU hears all events; \
-            more tasklets alone change nothing, with events spread they fill the wires. Calibrated: the 2.3 Gb/s, by \
-            the price of a packet in the back end; with that of fig16 it would be 2.58. Predicted: the rest. Reordered \
-            frames and lost events are counted over the whole run, in which a balanced dispatcher spreads what it began \
-            on one. Not modelled: what a cold cache costs a tasklet on another virtual CPU, and the dispatcher's work.",
+    shows: "Claimed: the stock back end carries 2.3 Gb/s of four gigabit ports, since one virtual CPU receives \
+            all events; more tasklets alone change nothing, and with spread events they fill the wires. \
+            Calibrated: the 2.3 Gb/s, by the cost of a packet in the back end; with that of fig16 it would be \
+            2.58. Predicted: the rest. Reordered frames and lost events are counted over the whole run, in \
+            which a balanced dispatcher spreads the initially gathered events. Not modelled: the cold cache of \
+            a tasklet on another virtual CPU, and the dispatcher's work.",
     axes: &[
         Axis {
             name: "tasklets",
@@ -39,8 +43,8 @@ pub(super) const MULTICORE: Experiment = Experiment {
         THROUGHPUT,
         DOM0,
         SHARE,
-        metric("reordered", "", "datagrams that were overtaken"),
-        metric("lost_events", "", "events that nobody takes"),
+        metric("reordered", "", "reordered datagrams"),
+        metric("lost_events", "", "pending events that no virtual CPU will take"),
     ],
     figures: &[
         Figure {
@@ -53,7 +57,7 @@ pub(super) const MULTICORE: Experiment = Experiment {
             right: None,
         },
         Figure {
-            title: "Whose work it is",
+            title: "Distribution of the work",
             kind: Kind::GroupedBars,
             x: &["guests", "tasklets"],
             x_title: "Guests, and tasklets",

@@ -1,4 +1,4 @@
-//! How often audio stops in a guest beside a busy service domain (rt-audio).
+//! Audio underruns of a guest beside a busy service domain (rt-audio).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -12,11 +12,11 @@ use sim::Span;
 pub(super) const AUDIO: Experiment = Experiment {
     name: "rt-audio",
     title: "Audio beside a busy service domain",
-    shows: "Claimed: the credit scheduler, which makes whoever runs at a tick pay for all of it, lets a player's device \
-            run under now and then; a guest of a real-time class, run at once at its device's interrupt, never does. \
-            Guest and service domain share a processor. Calibrated: 2.47 underruns a second with the credit \
-            scheduler, ticks of 10 ms and weights of 1:16 (the player's work for a period). Predicted: the rest. Not \
-            modelled: other guests, the guest's own kernel.",
+    shows: "Claimed: the credit scheduler, which charges a whole tick to the virtual CPU running at it, causes \
+            occasional underruns of a player's device; a guest of a real-time class, run at once at its \
+            device's interrupt, has none. Guest and service domain share a processor. Calibrated: 2.47 \
+            underruns a second with the credit scheduler, ticks of 10 ms and weights of 1:16 (the player's \
+            work per period). Predicted: the rest. Not modelled: other guests, the guest's own kernel.",
     axes: &[
         Axis {
             name: "scheduler",
@@ -26,7 +26,7 @@ pub(super) const AUDIO: Experiment = Experiment {
         },
         Axis {
             name: "tick_ms",
-            what: "from one tick of the scheduler to the next",
+            what: "tick period of the scheduler",
             values: Values::List(&[Value::Int(10), Value::Int(1)]),
             labels: &["10 ms", "1 ms"],
         },
@@ -39,9 +39,9 @@ pub(super) const AUDIO: Experiment = Experiment {
     ],
     points: Points::All,
     metrics: &[
-        metric("underruns_per_s", "1/s", "periods that the device did not find, mean of all runs"),
-        metric("ci_low", "1/s", "the mean lies above this with 95 %"),
-        metric("ci_high", "1/s", "and below this"),
+        metric("underruns_per_s", "1/s", "missing periods, mean of all runs"),
+        metric("ci_low", "1/s", "lower end of the 95 % interval of the mean"),
+        metric("ci_high", "1/s", "upper end of the 95 % interval of the mean"),
     ],
     figures: &[Figure {
         title: "Underruns",
@@ -55,7 +55,7 @@ pub(super) const AUDIO: Experiment = Experiment {
     run: audio,
 };
 
-/// Runs with phases and crystals of their own, and how long each is.
+/// Runs with different phases and crystals, and their duration.
 const RUNS: u64 = 32;
 const SPAN: Span = Span::from_secs(60);
 /// Student's t for 95 % and 31 degrees of freedom.

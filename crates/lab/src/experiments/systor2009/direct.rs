@@ -1,4 +1,4 @@
-//! A device for the guest itself against one that it shares: a wire (direct-net) and a disk (direct-disk).
+//! An assigned device compared with a shared one: network (direct-net) and disk (direct-disk).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -16,15 +16,15 @@ const DIRECT: Value = Value::name("direct");
 
 pub(super) const NET: Experiment = Experiment {
     name: "direct-net",
-    title: "A 10 Gb/s card for the guest itself",
-    shows: "Claimed: a split driver fills its processor long before the wire is full; a queue of the card for the guest \
-            (VMDq) gives about three times as much; a card of its own fills the wire, 3.6 times as much. A stream to one \
-            guest, service domain and guest on a processor each. Calibrated: pv's throughput (the price of a frame in \
-            the back end). Predicted: the rest. Not modelled: segments that card or kernel merges, losses, the kernels' \
-            own ticks.",
+    title: "A 10 Gb/s card assigned to the guest",
+    shows: "Claimed: a split driver saturates its processor long before the wire is full; a card queue for the \
+            guest (VMDq) gives about three times as much; an assigned card fills the wire, 3.6 times as much. \
+            A stream to one guest; service domain and guest have a processor each. Calibrated: pv's throughput \
+            (cost of a frame in the back end). Predicted: the rest. Not modelled: segments merged by card or \
+            kernel, losses, the kernels' own ticks.",
     axes: &[Axis {
         name: "path",
-        what: "how the guest reaches the wire",
+        what: "path from the guest to the wire",
         values: Values::List(&[PV, Value::name("vmdq"), DIRECT]),
         labels: &["split driver", "VMDq", "own card"],
     }],
@@ -34,7 +34,7 @@ pub(super) const NET: Experiment = Experiment {
         title: "Throughput, and CPU",
         kind: Kind::GroupedBars,
         x: &["path"],
-        x_title: "How the guest reaches the wire",
+        x_title: "Path to the wire",
         split: None,
         left: Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
         right: Some(Scale { title: "CPU", unit: "% of a thread", series: &[("cpu_total_pct", "CPU")] }),
@@ -44,22 +44,22 @@ pub(super) const NET: Experiment = Experiment {
 
 pub(super) const DISK: Experiment = Experiment {
     name: "direct-disk",
-    title: "A disk for the guest itself",
-    shows: "Claimed: with a disk of its own a guest reads as fast as without a hypervisor. A program reads one block after \
-            the other, past every cache; a block is cut into commands of 128 KB, or into requests of eleven pages to the \
-            back end. Calibrated: nothing. Predicted: all. The disk is an input: 100 MB/s off its surface, 300 MB/s \
-            over its cable, 40 us a command, and a buffer that it fills ahead. Not modelled: writes, a cache in the \
-            service domain.",
+    title: "A disk assigned to the guest",
+    shows: "Claimed: with an assigned disk a guest reads as fast as without a hypervisor. A program reads \
+            block after block uncached; a block is split into commands of 128 KB, or into requests of eleven \
+            pages to the back end. Calibrated: nothing. Predicted: all. The disk is an input: 100 MB/s from \
+            its surface, 300 MB/s over its cable, 40 us per command, and a read-ahead buffer. Not modelled: \
+            writes, a cache in the service domain.",
     axes: &[
         Axis {
             name: "path",
-            what: "how the guest reaches the disk",
+            what: "path from the guest to the disk",
             values: Values::List(&[PV, DIRECT]),
             labels: &["split driver", "own disk"],
         },
         Axis {
             name: "block_kb",
-            what: "what the program reads at once, KB",
+            what: "block size of the program's reads, KB",
             values: Values::List(&[
                 Value::Int(4),
                 Value::Int(8),
@@ -72,7 +72,7 @@ pub(super) const DISK: Experiment = Experiment {
         },
     ],
     points: Points::All,
-    metrics: &[metric("throughput_mbps", "Mb/s", "what the guest's program has read")],
+    metrics: &[metric("throughput_mbps", "Mb/s", "data read by the guest's program")],
     figures: &[Figure {
         title: "Throughput by block",
         kind: Kind::GroupedBars,
@@ -110,9 +110,7 @@ fn disk(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         .ok()
         .filter(|kb| (4..=1_024).contains(kb) && kb % 4 == 0)
         .ok_or_else(|| {
-            RunError::Refused(format!(
-                "block_kb is {block_kb}; it must be whole pages, 4, 8 and so on to 1024"
-            ))
+            RunError::Refused(format!("block_kb is {block_kb}; it must be a multiple of 4 from 4 to 1024"))
         })?;
     let table = settings::table_or(context, CostTable::server_2009)?;
     let plan = storage::Plan { table, path: path(at)?, block: block * 1_024, seed: context.seed };

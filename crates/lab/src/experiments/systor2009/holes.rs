@@ -1,4 +1,4 @@
-//! Registers that tell a driver where its device really is (driver-holes).
+//! Device registers that reveal a device's physical location (driver-holes).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -10,15 +10,15 @@ use crate::value::Value;
 
 pub(super) const HOLES: Experiment = Experiment {
     name: "driver-holes",
-    title: "Registers that tell where a device is",
-    shows: "Claimed: some devices repeat base address or function number in registers of their own, which no virtual \
-            configuration space covers; a page that traps does. An audit compares a device at several places: what \
-            changes with the place alone is a hole. Predicted: all. Not modelled: holes outside the device's \
-            registers, and graphics but for this register.",
+    title: "Registers that reveal a device's location",
+    shows: "Claimed: some devices repeat their base address or function number in registers that no virtual \
+            configuration space covers; a page that traps hides them. An audit compares a device at several \
+            locations: a register that changes only with the location is a hole. Predicted: all. Not modelled: \
+            holes outside the device's registers, and graphics beyond this register.",
     axes: &[
         Axis {
             name: "device",
-            what: "whose registers",
+            what: "audited device",
             values: Values::List(&[
                 Value::name("radeon-like"),
                 Value::name("e1000e-like"),
@@ -35,8 +35,8 @@ pub(super) const HOLES: Experiment = Experiment {
     ],
     points: Points::All,
     metrics: &[
-        metric("holes_found", "", "registers that tell the place"),
-        metric("holes_closed", "", "of these, those that tell the guest's"),
+        metric("holes_found", "", "registers that reveal the location"),
+        metric("holes_closed", "", "holes that show the location the guest sees"),
     ],
     figures: &[Figure {
         title: "Holes found and closed",

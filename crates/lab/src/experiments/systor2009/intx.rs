@@ -1,4 +1,4 @@
-//! A guest's interrupt line from a device that sends messages (intx-emulation).
+//! Emulation of a guest's interrupt line from a device's messages (intx-emulation).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -12,10 +12,10 @@ use sim::Span;
 pub(super) const INTX: Experiment = Experiment {
     name: "intx-emulation",
     title: "An interrupt line from messages",
-    shows: "Claimed: a guest that knows only interrupt lines works on a host that uses messages only, whose vectors \
-            nobody shares, and no interrupt is lost. Each device sends at a rate around the one given for half a \
-            second; the guest's handlers look at every device of the line and end the interrupt after the delay. \
-            Predicted: all. Not modelled: prices.",
+    shows: "Claimed: a guest that supports only interrupt lines works on a host that uses only messages with \
+            unshared vectors, and no interrupt is lost. Each device sends at about the given rate for half a \
+            second; the guest's handlers check every device of the line and end the interrupt after the delay. \
+            Predicted: all. Not modelled: costs.",
     axes: &[
         Axis {
             name: "rate_hz",
@@ -25,7 +25,7 @@ pub(super) const INTX: Experiment = Experiment {
         },
         Axis {
             name: "eoi_delay_us",
-            what: "from an interrupt to its end",
+            what: "time from an interrupt to its end",
             values: Values::List(&[Value::Int(2), Value::Int(20), Value::Int(200)]),
             labels: &[],
         },
@@ -38,9 +38,9 @@ pub(super) const INTX: Experiment = Experiment {
     ],
     points: Points::All,
     metrics: &[
-        metric("lost_edges", "", "messages whose work no handler has found"),
-        metric("injected", "", "interrupts that the guest took"),
-        metric("spurious", "", "of these, those that found no work"),
+        metric("lost_edges", "", "messages whose work no handler found"),
+        metric("injected", "", "interrupts taken by the guest"),
+        metric("spurious", "", "interrupts whose handlers found no work"),
     ],
     figures: &[Figure {
         title: "Interrupts that found no work",
@@ -54,7 +54,7 @@ pub(super) const INTX: Experiment = Experiment {
     run: intx,
 };
 
-/// How long devices send.
+/// Time during which devices send.
 const SPAN: Span = Span::from_millis(500);
 
 fn intx(at: &Point, context: &Context) -> Result<Outcome, RunError> {

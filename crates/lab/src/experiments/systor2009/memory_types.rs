@@ -1,4 +1,4 @@
-//! What a guest's MTRR and PAT come to under the host's (memory-types).
+//! Effective memory types of a guest's MTRR and PAT under the host's (memory-types).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -19,10 +19,10 @@ const MTRR: Values = Values::List(&[
 pub(super) const TYPES: Experiment = Experiment {
     name: "memory-types",
     title: "A guest's memory types under the host's",
-    shows: "Claimed: a page of an assigned device is cached as its guest wants, and nobody changes the host's MTRRs. \
-            What the guest's MTRR and PAT say together is looked for in what the host's PAT (as Linux has it) gives \
-            under the host's MTRR. Where it is not there the page is uncached, and counted. Encodings: UC 0, WC 1, \
-            WT 4, WP 5, WB 6. Predicted: all; exhaustive. Not modelled: ranges that overlap.",
+    shows: "Claimed: a page of an assigned device is cached as its guest wants, without changing the host's \
+            MTRRs. The effective type of the guest's MTRR and PAT is searched in the host's PAT (as Linux sets \
+            it) under the host's MTRR. If it is missing the page is uncached and counted. Encodings: UC 0, WC \
+            1, WT 4, WP 5, WB 6. Predicted: all; exhaustive. Not modelled: overlapping ranges.",
     axes: &[
         Axis { name: "host_mtrr", what: "the host's MTRR for the page", values: MTRR, labels: &[] },
         Axis { name: "guest_mtrr", what: "the guest's MTRR for the page", values: MTRR, labels: &[] },
@@ -42,11 +42,11 @@ pub(super) const TYPES: Experiment = Experiment {
     ],
     points: Points::All,
     metrics: &[
-        metric("effective", "", "the type that the guest gets, as processors encode it"),
-        metric("fallbacks", "", "1 if that is not what it wants"),
+        metric("effective", "", "resulting memory type, in the processor's encoding"),
+        metric("fallbacks", "", "1 if the guest wants another type"),
     ],
     figures: &[Figure {
-        title: "Pages that cannot be cached as wanted",
+        title: "Pages not cached as wanted",
         kind: Kind::GroupedBars,
         x: &["host_mtrr", "guest_mtrr"],
         x_title: "Host's MTRR, and guest's",

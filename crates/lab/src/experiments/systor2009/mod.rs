@@ -1,6 +1,7 @@
-//! Dong et al., *Towards High-Quality I/O Virtualization*, SYSTOR 2009: rt-audio, reset-ladder, intx-emulation,
-//! memory-types, driver-holes. Rules, not prices: nothing is calibrated but how long the player works. Graphics are not
-//! claimed: of a graphics card there is the one register that tells where its memory is.
+//! Dong et al., *Towards High-Quality I/O Virtualization*, SYSTOR 2009: rt-audio, reset-ladder,
+//! intx-emulation, memory-types, driver-holes, direct-net, direct-disk. These test rules, not costs; the
+//! calibrated values are the player's work and the back end's. Of a graphics card only the frame-buffer
+//! location register is modelled.
 
 mod audio;
 mod direct;

@@ -1,4 +1,4 @@
-//! How devices are reset before they change their owner (reset-ladder).
+//! Reset of devices before they change owners (reset-ladder).
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
@@ -11,14 +11,15 @@ use crate::value::Value;
 pub(super) const RESET: Experiment = Experiment {
     name: "reset-ladder",
     title: "Reset before a new owner",
-    shows: "Claimed: a device is reset by its function if it can, else by its power state, else with its bus if nobody \
-            else is there, else not at all and not handed over; and no write of its old owner lands in pages of the \
-            new. Rung 1 is the function's reset, 2 D3hot and back, 3 the bus; 0 is none. Predicted: all; times are \
-            those of the PCI Express specification. Not modelled: devices that break it.",
+    shows: "Claimed: a device is reset by its function if capable, else by its power state, else with its bus \
+            if no other owner has a device there, else not at all and not handed over; and no write of its old \
+            owner reaches pages of the new one. Rung 1 is the function reset, 2 D3hot and back, 3 the bus; 0 \
+            is none. Predicted: all; times are those of the PCI Express specification. Not modelled: devices \
+            that violate it.",
     axes: &[
         Axis {
             name: "device",
-            what: "what the device is capable of",
+            what: "reset capabilities of the device",
             values: Values::List(&[
                 Value::name("flr"),
                 Value::name("d3hot"),
@@ -30,7 +31,7 @@ pub(super) const RESET: Experiment = Experiment {
         },
         Axis {
             name: "traffic",
-            what: "it writes to memory when its owner loses it",
+            what: "the device writes to memory when it is taken from its owner",
             values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
             labels: &["idle", "busy"],
         },
@@ -39,11 +40,11 @@ pub(super) const RESET: Experiment = Experiment {
     metrics: &[
         metric("rung", "", "1: function, 2: power state, 3: bus, 0: none"),
         metric("refused", "", "1 if the device stays with its owner"),
-        metric("late_writes", "", "writes of the old owner's in pages of the new"),
-        metric("duration_ms", "ms", "from the first step to the last"),
+        metric("late_writes", "", "writes of the old owner in pages of the new one"),
+        metric("duration_ms", "ms", "time from the first step to the last"),
     ],
     figures: &[Figure {
-        title: "Which rung, and how long",
+        title: "Reset method and duration",
         kind: Kind::GroupedBars,
         x: &["device"],
         x_title: "Device",
@@ -58,7 +59,7 @@ fn reset(at: &Point, _: &Context) -> Result<Outcome, RunError> {
     let device = match at.axes.text("device")? {
         "flr" => Device { flr: true, power: Some(true), bus: Some(false) },
         "d3hot" => Device { flr: false, power: Some(false), bus: Some(false) },
-        // It keeps its state through D3hot, but is alone below its bridge.
+        // The device keeps its state through D3hot, but is alone below its bridge.
         "no-soft-reset" => Device { flr: false, power: Some(true), bus: Some(true) },
         "shared-bus" => Device { flr: false, power: Some(true), bus: Some(false) },
         _ => Device { flr: false, power: None, bus: None },

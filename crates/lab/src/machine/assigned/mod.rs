@@ -1,12 +1,12 @@
-//! The machine of Dong et al., *Towards High-Quality I/O Virtualization*, SYSTOR 2009: a service domain and a guest, a
-//! processor each, and a device that the guest reaches through the service domain or has for itself.
+//! The machine of Dong et al., *Towards High-Quality I/O Virtualization*, SYSTOR 2009: a service domain and a
+//! guest with one processor each, and a device that the guest shares or owns.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `net` | a stream from a 10 Gb/s wire to the guest |
-//! | `storage` | a program of the guest that reads a disk, block after block |
+//! | `net` | stream from a 10 Gb/s wire to the guest |
+//! | `storage` | guest program that reads a disk block by block |
 //!
-//! Left out: other guests, and timers of kernels.
+//! There is one guest, and the kernels have no timers.
 
 pub mod net;
 pub mod storage;
@@ -21,38 +21,38 @@ use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::exit::{EoiPath, ExitKind};
 use sim::Instant;
 
-/// How the guest reaches a device.
+/// Path from the guest to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
-    /// Through a split driver.
+    /// Split driver through the service domain.
     Pv,
-    /// Through a split driver whose guest has a queue of the card: the card sorts frames by address, and writes them into
-    /// the guest's pages.
+    /// Split driver with a queue of the card for the guest (VMDq): the card sorts frames by address and
+    /// writes them into the guest's pages.
     Vmdq,
-    /// It has the device for itself.
+    /// Device assigned to the guest.
     Direct,
 }
 
 impl Path {
-    /// What the guest is: a device of its own takes hardware virtualization.
+    /// Returns the guest's kind: an assigned device needs hardware virtualization.
     fn kind(self) -> DomainKind {
         if self == Path::Direct { DomainKind::Hvm } else { DomainKind::Pvm }
     }
 }
 
-/// Who runs on the machine.
+/// Domains of the machine.
 #[derive(Debug, Clone, Copy)]
 struct Domains {
     path: Path,
     service: VcpuId,
     guest: VcpuId,
-    /// Their numbers.
+    /// Domain ids of the two.
     service_id: DomainId,
     guest_id: DomainId,
 }
 
 impl Domains {
-    /// A machine with both, and nothing for either to do.
+    /// Creates a machine with both domains idle.
     fn build<E: Copy>(table: &CostTable, path: Path) -> (Core<E>, Self) {
         let mut core = Core::new(table.clone(), Machine::new(Config::from_table(table, 2, 1)));
         let service_id = core.processors.add_domain(DomainKind::Dom0, "dom0".into());
@@ -62,7 +62,7 @@ impl Domains {
         (core, Self { path, service, guest, service_id, guest_id })
     }
 
-    /// The device interrupts whoever drives it.
+    /// Interrupts the virtual CPU that drives the device.
     fn interrupt<E: Copy>(&self, core: &mut Core<E>, now: Instant) {
         let vcpu = if self.path == Path::Direct { self.guest } else { self.service };
         let sending = core.table[Cost::EventSend];
@@ -75,14 +75,14 @@ impl Domains {
         core.wake(vcpu, now);
     }
 
-    /// A step sends an event to a virtual CPU on the other processor.
+    /// Charges a step for sending an event to a virtual CPU on the other processor.
     fn send<E: Copy>(core: &Core<E>, to: VcpuId, step: &mut Step) {
         let waking = if core.processors.is_blocked(to) { core.table[Cost::EventBlocked] } else { 0 };
         let cycles = core.table[Cost::EventSend] + core.table[Cost::EventRemote] + waking;
         step.charge(Category::EventChannel, cycles);
     }
 
-    /// The guest takes an interrupt: of its own device, or an event.
+    /// Charges the guest for taking an interrupt of its device, or an event.
     fn guest_takes(&self, step: &mut Step, table: &CostTable) {
         if self.path == Path::Direct {
             step.charge(Category::Injection, table[Cost::Injection]);
@@ -100,7 +100,7 @@ impl Domains {
         }
     }
 
-    /// The guest goes idle.
+    /// Charges the guest for going idle.
     fn guest_sleeps(&self, step: &mut Step, table: &CostTable) {
         let exit = if self.path == Path::Direct { ExitKind::Hlt } else { ExitKind::Hypercall };
         let price = if exit == ExitKind::Hlt { exit.price(table) } else { table[Cost::HypercallPv] };
@@ -108,7 +108,7 @@ impl Domains {
     }
 }
 
-/// A domain that knows events takes one, and its handler runs.
+/// Charges a domain for an event-channel upcall and its handler.
 fn upcall(step: &mut Step, table: &CostTable) {
     step.charge(Category::EventChannel, table[Cost::EventUpcall]);
     handle(step, table);

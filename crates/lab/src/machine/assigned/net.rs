@@ -1,8 +1,8 @@
-//! A stream to the guest. Through the service domain: its card's interrupt, its poll, the bridge, the back end's copy
-//! into a page of the guest, an event; and the same way back for every acknowledgement. With a queue of the card for the
-//! guest: no bridge and no copy, and the guest's pages stay mapped for the card (Santos et al., USENIX ATC 2008). With a
-//! card of its own: the guest's own interrupt and poll. Left out: losses, the guest's sends beside acknowledgements, segments that card or
-//! kernel merges.
+//! A TCP stream to the guest. Through the service domain: the card's interrupt, a poll, the bridge, the back
+//! end's copy into a guest page and an event, and the reverse for each acknowledgement. With a queue of the
+//! card for the guest: no bridge and no copy, and the guest's pages stay mapped for the card (Santos et al.,
+//! USENIX ATC 2008). With an assigned card: the guest's own interrupt and poll. No frame is lost or merged,
+//! and the guest sends only acknowledgements.
 
 use super::{Domains, Path, upcall};
 use crate::machine::books::Books;
@@ -12,29 +12,29 @@ use crate::machine::parts::guest::RING;
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{BufferRing, LastLevelCache, Step, Then};
+use hypervisor::cpu::{AfterStep, BufferRing, LastLevelCache, Step};
 use sim::{EventKey, Generator, Instant, Span};
 
-/// What a machine is to be.
+/// Parameters of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What things cost.
+    /// Cost table.
     pub table: CostTable,
-    /// How the guest reaches the wire.
+    /// Path to the wire.
     pub path: Path,
-    /// Decides when the stream begins.
+    /// Seed of the stream's start time.
     pub seed: u64,
 }
 
 const BITS_PER_SECOND: u64 = 10_000_000_000;
-/// From one interrupt of the card to the next: 8,000 a second, as drivers of such cards have it by default.
+/// Interval between interrupts of the card: 8,000 a second, a usual default of drivers.
 const INTERVAL: Span = Span::from_micros(125);
-/// Frames of a turn, frames of a system call of the reader, segments of an acknowledgement.
+/// Frames per turn, frames per system call of the reader, segments per acknowledgement.
 const TURN: u64 = 64;
 const READ: u64 = 16;
 const PER_ACK: u64 = 2;
 
-/// What happens.
+/// Event of the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
     /// The card interrupts.
@@ -43,46 +43,46 @@ pub enum Event {
 
 type Core = crate::machine::engine::Core<Event>;
 
-/// The service domain's side.
+/// State of the service domain.
 #[derive(Debug, Default)]
 struct Service {
-    /// An interrupt of the card, or an event of the guest, pends.
+    /// An interrupt of the card is pending; then: an event of the guest is.
     interrupted: bool,
     called: bool,
     polls: bool,
     turn: u8,
-    /// Frames that were polled and wait for the back end.
+    /// Polled frames waiting for the back end.
     queued: u64,
 }
 
-/// The guest's side.
+/// State of the guest.
 #[derive(Debug)]
 struct Guest {
     interrupted: bool,
     polls: bool,
-    /// Frames on its ring, and frames that its program has not read.
+    /// Frames on the guest's ring, and frames not read by its program.
     inbox: u64,
     unread: u64,
     read: u64,
-    /// Acknowledgements made, and those that wait for the service domain.
+    /// Acknowledgements made, and those waiting for the service domain.
     acknowledged: u64,
     acks: u64,
-    owes: u64,
+    unacknowledged: u64,
     buffers: BufferRing,
 }
 
-/// Frames under way or unread: as many pages as a driver posts. What has no page is lost, and a stream finds a window that
-/// fits.
+/// Returns the frames in flight or unread, at most: the pages a driver posts. A frame without a page is lost,
+/// so a stream settles at a window that fits.
 fn window(path: Path) -> u32 {
     if path == Path::Direct { RING.into() } else { split::ring::SLOTS }
 }
 
-/// The parts.
+/// Parts of the machine.
 #[derive(Debug)]
 pub struct Host {
     domains: Domains,
     bulk: Bulk,
-    /// Frames that whoever drives the card has taken off it, and acknowledgements that have left.
+    /// Frames taken off the card by its driver, and acknowledgements sent.
     polled: u64,
     left: u64,
     interrupt: Option<EventKey>,
@@ -92,22 +92,22 @@ pub struct Host {
     cache: LastLevelCache,
 }
 
-/// The machine that runs.
+/// Running machine.
 pub type Net = Engine<Host>;
 
-/// What happened in a stretch of time.
+/// Results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
-    /// Payload that the guest's program has read, Gb/s.
+pub struct Results {
+    /// Payload read by the guest's program, Gb/s.
     pub throughput_gbps: f64,
-    /// All of both processors that was in use, percent of one.
+    /// Use of both processors, in percent of one.
     pub cpu_total_pct: f64,
-    /// The service domain with what the hypervisor did for it, percent of its processor.
+    /// Use by the service domain, including the hypervisor's work for it, in percent of its processor.
     pub service_pct: f64,
 }
 
 impl Net {
-    /// Puts a machine together.
+    /// Creates the machine.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let (mut core, domains) = Domains::build(&plan.table, plan.path);
@@ -119,7 +119,7 @@ impl Net {
             read: 0,
             acknowledged: 0,
             acks: 0,
-            owes: 0,
+            unacknowledged: 0,
             buffers: BufferRing::new(window(plan.path)),
         };
         let begin = Generator::named(plan.seed, "stream begins").below(INTERVAL.picos());
@@ -138,15 +138,15 @@ impl Net {
         Self { core, system }
     }
 
-    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    /// Runs `warm_up`, then `span`. Returns the results of the latter.
     ///
     /// # Errors
-    /// [`Defect`], of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    /// [`Defect`] of the model.
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let (before, usage) = self.observe((warm_up, span), |host: &Host| host.guest.read)?;
         let bits = (self.system.guest.read - before) as f64 * TCP_PAYLOAD as f64 * 8.0;
         let service = self.system.domains.service_id;
-        Ok(Found {
+        Ok(Results {
             throughput_gbps: bits / span.as_secs_f64() / 1e9,
             cpu_total_pct: usage.percent(usage.busy()),
             service_pct: usage.percent(usage.own(service) + usage.hypervisor_for(service)),
@@ -155,7 +155,8 @@ impl Net {
 }
 
 impl Host {
-    /// Takes frames off the card, up to a turn's, and lets it interrupt again if there are no more: how many there were.
+    /// Takes up to a turn's frames off the card, and enables its interrupt if none is left. Returns their
+    /// number.
     fn poll(&mut self, step: &mut Step, core: &mut Core) -> u64 {
         step.charge(Category::Kernel, core.table[Cost::Softirq]);
         step.charge(Category::Driver, core.table[Cost::NapiEntry]);
@@ -169,13 +170,13 @@ impl Host {
         frames
     }
 
-    /// Whether whoever drives the card polls it.
+    /// Returns the polling flag of the card's driver.
     fn polls(&mut self) -> &mut bool {
         if self.domains.path == Path::Direct { &mut self.guest.polls } else { &mut self.service.polls }
     }
 
-    /// The card is to interrupt when the interval is over, unless it is polled, or nothing can come before something was
-    /// read.
+    /// Schedules the card's next interrupt after the interval, unless the card is polled or no frame can arrive
+    /// before something is read.
     fn await_frames(&mut self, now: Instant, core: &mut Core) {
         let nothing_comes = self.bulk.is_shut(self.guest.read) && self.on_card() == 0;
         if self.interrupt.is_none() && !*self.polls() && !nothing_comes {
@@ -188,7 +189,8 @@ impl Host {
         self.bulk.arrived() - self.polled
     }
 
-    /// The service domain: first an event, then a turn of a poll, of frames to the guest, or of acknowledgements.
+    /// Executes the service domain: an event first, otherwise a turn of polling, of frames to the guest, or
+    /// of acknowledgements.
     fn execute_service(&mut self, mut step: Step, core: &mut Core) {
         let mut tells = false;
         if self.service.interrupted {
@@ -207,8 +209,8 @@ impl Host {
         }
         let service = &self.service;
         let works = service.interrupted || service.called || service.polls || service.queued > 0;
-        let then = if works || self.guest.acks > 0 { Then::Continue } else { Then::Block };
-        if then == Then::Block {
+        let then = if works || self.guest.acks > 0 { AfterStep::Continue } else { AfterStep::Block };
+        if then == AfterStep::Block {
             step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
         }
         let done = step.now();
@@ -218,7 +220,7 @@ impl Host {
         }
     }
 
-    /// The next turn, if there is something to do in it: whether there is something for the guest.
+    /// Takes the next turn with work. Returns whether the guest has new work, or `None` if the turn has none.
     fn turn(&mut self, step: &mut Step, core: &mut Core) -> Option<bool> {
         self.service.turn = (self.service.turn + 1) % 3;
         let is_sorted = self.domains.path == Path::Vmdq;
@@ -227,7 +229,7 @@ impl Host {
                 let frames = self.poll(step, core);
                 let table = &core.table;
                 if is_sorted {
-                    // The card has written into pages of the guest, and is given as many others.
+                    // The card has written into guest pages and gets as many new ones.
                     step.charge(Category::Driver, frames * table[Cost::TxDriver]);
                     self.guest.inbox += frames;
                 } else {
@@ -279,12 +281,12 @@ impl Host {
         }
         let guest = &self.guest;
         let works = guest.interrupted || guest.polls || guest.unread > 0;
-        let then = if works { Then::Continue } else { Then::Block };
+        let then = if works { AfterStep::Continue } else { AfterStep::Block };
         if calls {
             step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
             Domains::send(core, self.domains.service, &mut step);
         }
-        if then == Then::Block {
+        if then == AfterStep::Block {
             self.domains.guest_sleeps(&mut step, &core.table);
         }
         let done = step.now();
@@ -295,7 +297,7 @@ impl Host {
         }
     }
 
-    /// The guest's poll: whether the service domain is to hear of acknowledgements.
+    /// Polls for the guest. Returns `true` if the service domain must be notified of acknowledgements.
     fn guest_polls(&mut self, step: &mut Step, core: &mut Core) -> bool {
         let is_direct = self.domains.path == Path::Direct;
         let frames = if is_direct {
@@ -312,9 +314,9 @@ impl Host {
         let (guest, table) = (&mut self.guest, &core.table);
         step.charge(Category::Kernel, frames * (table[Cost::RxSkb] + table[Cost::RxTcp]));
         guest.unread += frames;
-        guest.owes += frames;
-        let acks = guest.owes / PER_ACK;
-        guest.owes %= PER_ACK;
+        guest.unacknowledged += frames;
+        let acks = guest.unacknowledged / PER_ACK;
+        guest.unacknowledged %= PER_ACK;
         guest.acknowledged += acks;
         step.charge(Category::Kernel, acks * table[Cost::RxAck]);
         let sending = if is_direct { Cost::TxDriver } else { Cost::Frontend };
@@ -324,13 +326,13 @@ impl Host {
             self.left += acks;
             return false;
         }
-        // A back end that has some already looks for more before it sleeps.
+        // A back end with pending acknowledgements checks for more before it sleeps.
         let calls = guest.acks == 0 && acks > 0;
         guest.acks += acks;
         calls && !self.service.called
     }
 
-    /// A system call of the program, which opens the window again.
+    /// Reads frames with a system call of the program, which opens the window.
     fn guest_reads(&mut self, step: &mut Step, core: &mut Core) {
         let frames = self.guest.unread.min(READ);
         step.charge(Category::User, core.table[Cost::RxWake]);
@@ -365,7 +367,7 @@ impl Actor for Host {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         let Host { bulk, service, guest, .. } = self;
         let inside = service.queued + guest.inbox + guest.unread;
         books.balance("frames that were polled", self.polled, inside + guest.read);
@@ -373,7 +375,7 @@ impl Actor for Host {
         books.balance("acknowledgements", guest.acknowledged, self.left + guest.acks);
         books.balance(
             "segments acknowledged",
-            guest.acknowledged * PER_ACK + guest.owes,
+            guest.acknowledged * PER_ACK + guest.unacknowledged,
             guest.unread + guest.read,
         );
     }

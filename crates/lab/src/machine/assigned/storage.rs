@@ -1,32 +1,34 @@
-//! A program of the guest that reads a disk past every cache, one block after the other. With a disk of its own the guest
-//! sends it commands and takes its interrupts. Through the service domain: requests on a ring, each with up to eleven
-//! granted pages, an event, a back end that maps the pages and commands the disk, and an event back. Left out: the
-//! program's own work on what it has read, and a cache in the service domain.
+//! A guest program reads a disk uncached, block by block. With an assigned disk the guest sends commands and
+//! takes interrupts. Through the service domain: requests on a ring, each with up to eleven granted pages, an
+//! event, a back end that maps the pages and commands the disk, and an event back. The program does not
+//! process the data, and the service domain caches nothing.
 
 use super::{Domains, Path, upcall};
 use crate::machine::books::Books;
 use crate::machine::engine::{Actor, Defect, Engine};
-use crate::machine::parts::disk::{Command, Disk, LONGEST, SECTOR};
+use crate::machine::parts::disk::{Command, Disk, MAX_SECTORS, SECTOR};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Step, Then};
+use hypervisor::cpu::{AfterStep, Step};
 use hypervisor::domain::DomainId;
 use hypervisor::grant::{Access, Grants, Handle, Reference};
 use sim::{EventKey, Generator, Instant, Span};
 use split::back::NotGranted;
-use split::block::{Back, Front, Hal, Host as BackHost, PER_PAGE, REQUESTS, Refused, SEGMENTS, Taken};
+use split::block::{
+    Back, Front, Hal, Host as BackHost, PER_PAGE, REQUESTS, RequestOutcome, SEGMENTS, SubmitError,
+};
 use split::ring::Page;
 
-/// What a machine is to be.
+/// Parameters of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What things cost.
+    /// Cost table.
     pub table: CostTable,
-    /// How the guest reaches the disk; not [`Path::Vmdq`].
+    /// Path to the disk; not [`Path::Vmdq`].
     pub path: Path,
-    /// What the program reads at once; 4 to 1,024 KB, whole pages.
+    /// Bytes per read of the program; 4 to 1,024 KB, whole pages.
     pub block: u32,
-    /// Decides when the program begins.
+    /// Seed of the program's start time.
     pub seed: u64,
 }
 
@@ -35,30 +37,30 @@ const SECTORS: u64 = 1 << 27;
 /// Entries of the guest's grant table: pages of all requests.
 const GRANTS: u32 = 512;
 
-/// What happens.
+/// Event of the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// The program begins.
+    /// The program starts.
     Begin,
-    /// The disk is done with a command.
+    /// The disk completes a command.
     Done,
 }
 
 type Core = crate::machine::engine::Core<Event>;
 
-/// What lies between front end and back end, with what was asked for in a step.
+/// State between front end and back end, with the requests of the current step.
 #[derive(Debug)]
-struct Between {
+struct SharedState {
     ring: Page,
     grants: Grants,
     service: DomainId,
     guest: DomainId,
-    /// Pages mapped in this step; whether the other side is to be sent an event.
+    /// Pages mapped in this step, and whether the peer must be sent an event.
     mapped: u64,
     notifies: bool,
 }
 
-impl Hal for Between {
+impl Hal for SharedState {
     fn ring(&mut self) -> &mut Page {
         &mut self.ring
     }
@@ -70,7 +72,7 @@ impl Hal for Between {
     }
 
     fn end(&mut self, reference: u32) {
-        // A back end that has answered has unmapped.
+        // The grant can end: a back end unmaps before it responds.
         let _ = self.grants.domain(self.guest).and_then(|own| own.end_access(Reference(reference)));
     }
 
@@ -79,7 +81,7 @@ impl Hal for Between {
     }
 }
 
-impl BackHost for Between {
+impl BackHost for SharedState {
     type Mapping = Handle;
 
     fn ring(&mut self) -> &mut Page {
@@ -93,7 +95,7 @@ impl BackHost for Between {
     }
 
     fn unmap(&mut self, mapping: Handle) {
-        // The back end unmaps once what it has mapped.
+        // The back end unmaps each mapping once.
         let _ = self.grants.unmap(self.service, mapping);
     }
 
@@ -102,7 +104,7 @@ impl BackHost for Between {
     }
 }
 
-/// The parts.
+/// Parts of the machine.
 #[derive(Debug)]
 pub struct Host {
     domains: Domains,
@@ -110,47 +112,47 @@ pub struct Host {
     event: Option<EventKey>,
     front: Front,
     back: Back<Handle>,
-    between: Between,
-    /// Sectors of a block, of which so many are still to be asked for and to come; the next sector.
+    shared: SharedState,
+    /// Sectors of a block, those not yet requested and not yet received, and the next sector.
     block: u32,
     unasked: u32,
     missing: u32,
     sector: u64,
-    /// The tag of the guest's next command, and sectors of requests by their id.
+    /// Tag of the guest's next command, and sectors of requests by id.
     tag: u8,
     asked: [u32; REQUESTS],
-    /// The disk's interrupt, or an event, pends for either.
+    /// A disk interrupt or an event is pending for the service domain, and for the guest.
     service_told: bool,
     guest_told: bool,
-    /// Commands whose end nobody has looked at.
+    /// Completed commands not yet processed.
     ended: Vec<(Command, bool)>,
-    /// Commands that went wrong.
+    /// Failed commands.
     failed: u64,
-    /// Bytes that the program has read.
+    /// Bytes read by the program.
     read: u64,
 }
 
-/// The machine that runs.
+/// Running machine.
 pub type Storage = Engine<Host>;
 
-/// What happened in a stretch of time.
+/// Results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
-    /// What the program has read, Mb/s.
+pub struct Results {
+    /// Data read by the program, Mb/s.
     pub throughput_mbps: f64,
-    /// All of both processors that was in use, percent of one.
+    /// Use of both processors, in percent of one.
     pub cpu_total_pct: f64,
 }
 
 impl Storage {
-    /// Puts a machine together.
+    /// Creates the machine.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let (mut core, domains) = Domains::build(&plan.table, plan.path);
         let block = plan.block / SECTOR as u32;
         let mut grants = Grants::new();
         grants.add_domain(domains.guest_id, block.div_ceil(PER_PAGE.into()), GRANTS);
-        let between = Between {
+        let shared = SharedState {
             ring: Page::default(),
             grants,
             service: domains.service_id,
@@ -166,7 +168,7 @@ impl Storage {
             event: None,
             front: Front::default(),
             back: Back::new(SECTORS, false),
-            between,
+            shared,
             block,
             unasked: 0,
             missing: 0,
@@ -182,14 +184,14 @@ impl Storage {
         Self { core, system }
     }
 
-    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    /// Runs `warm_up`, then `span`. Returns the results of the latter.
     ///
     /// # Errors
-    /// [`Defect`], of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    /// [`Defect`] of the model.
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let (before, usage) = self.observe((warm_up, span), |host: &Host| host.read)?;
         let bits = (self.system.read - before) as f64 * 8.0;
-        Ok(Found {
+        Ok(Results {
             throughput_mbps: bits / span.as_secs_f64() / 1e6,
             cpu_total_pct: usage.percent(usage.busy()),
         })
@@ -197,21 +199,21 @@ impl Storage {
 }
 
 impl Host {
-    /// The disk is sent a command at `now`.
+    /// Sends the disk a command at `now`.
     fn submit(&mut self, command: Command, now: Instant, core: &mut Core) {
-        self.disk.submit(command, now).expect("commands of drivers are those that a disk takes");
+        self.disk.submit(command, now).expect("drivers submit valid commands");
         self.event = core.replace(self.event, self.disk.due(), Event::Done);
     }
 
-    /// The guest: first what has come, then the next requests of the program.
+    /// Executes the guest: completions first, then the program's next requests.
     fn execute_guest(&mut self, mut step: Step, core: &mut Core) {
         if core::mem::take(&mut self.guest_told) {
             self.domains.guest_takes(&mut step, &core.table);
             step.charge(Category::Kernel, core.table[Cost::Softirq]);
-            self.guest_hears(&mut step, &core.table);
+            self.process_completions(&mut step, &core.table);
         }
         if self.missing == 0 {
-            // The program is woken, and asks for the next block.
+            // The program is woken and reads the next block.
             step.charge(Category::Kernel, core.table[Cost::ContextSwitch]);
             step.charge(Category::User, core.table[Cost::TxSyscall]);
             (self.unasked, self.missing) = (self.block, self.block);
@@ -221,22 +223,22 @@ impl Host {
         } else {
             self.request(&mut step, &core.table);
         }
-        let calls = core::mem::take(&mut self.between.notifies);
+        let calls = core::mem::take(&mut self.shared.notifies);
         if calls {
             step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
             Domains::send(core, self.domains.service, &mut step);
         }
         self.domains.guest_sleeps(&mut step, &core.table);
         let done = step.now();
-        core.finish(step, Then::Block);
+        core.finish(step, AfterStep::Block);
         if calls {
             self.service_told = true;
             core.wake(self.domains.service, done);
         }
     }
 
-    /// What the disk or the back end has done.
-    fn guest_hears(&mut self, step: &mut Step, table: &CostTable) {
+    /// Processes completions of the disk or responses of the back end.
+    fn process_completions(&mut self, step: &mut Step, table: &CostTable) {
         let mut sectors = 0;
         if self.domains.path == Path::Direct {
             for (command, good) in self.ended.drain(..) {
@@ -244,9 +246,9 @@ impl Host {
                 self.failed += u64::from(!good);
             }
         } else {
-            while let Some(done) = self.front.take(&mut self.between) {
+            while let Some(done) = self.front.take(&mut self.shared) {
                 sectors += self.asked[usize::from(done.id)];
-                self.failed += u64::from(!done.good);
+                self.failed += u64::from(!done.succeeded);
                 step.charge(Category::Driver, table[Cost::Frontend]);
             }
         }
@@ -254,37 +256,37 @@ impl Host {
         self.read += u64::from(sectors) * SECTOR;
     }
 
-    /// The guest's driver sends its disk as many commands as the block takes.
+    /// Sends the guest's disk the commands for the rest of the block.
     fn command(&mut self, step: &mut Step, core: &mut Core) {
         while self.unasked > 0 {
-            let sectors = self.unasked.min(LONGEST);
+            let sectors = self.unasked.min(MAX_SECTORS);
             step.charge(Category::Kernel, core.table[Cost::BlockRequest]);
             step.charge(Category::Driver, core.table[Cost::MmioWrite]);
             let command = Command { tag: self.tag, write: false, sector: self.sector, sectors };
             self.tag = (self.tag + 1) % REQUESTS as u8;
-            self.went_on(sectors);
+            self.advance(sectors);
             self.submit(command, step.now(), core);
         }
     }
 
-    /// The guest's front end makes as many requests of the block as there is room for.
+    /// Submits requests for the rest of the block through the front end, until the ring is full.
     fn request(&mut self, step: &mut Step, table: &CostTable) {
         while self.unasked > 0 {
             let sectors = self.unasked.min(u32::from(SEGMENTS) * u32::from(PER_PAGE));
             let page = (self.block - self.unasked) / u32::from(PER_PAGE);
-            match self.front.submit(false, self.sector, (page, sectors), &mut self.between) {
+            match self.front.submit(false, self.sector, (page, sectors), &mut self.shared) {
                 Ok(id) => self.asked[usize::from(id)] = sectors,
-                Err(Refused::Full | Refused::Length) => break,
+                Err(SubmitError::Full | SubmitError::Length) => break,
             }
             step.charge(Category::Kernel, table[Cost::BlockRequest]);
             step.charge(Category::Driver, table[Cost::Frontend]);
-            self.went_on(sectors);
+            self.advance(sectors);
         }
-        self.front.flush(&mut self.between);
+        self.front.flush(&mut self.shared);
     }
 
-    /// So much more of the block was asked for. At its end the disk begins anew.
-    fn went_on(&mut self, sectors: u32) {
+    /// Advances by requested sectors. At the end of the disk, starts over at sector 0.
+    fn advance(&mut self, sectors: u32) {
         self.unasked -= sectors;
         self.sector += u64::from(sectors);
         if self.unasked == 0 && self.sector + u64::from(self.block) > SECTORS {
@@ -292,39 +294,39 @@ impl Host {
         }
     }
 
-    /// The service domain: ends of commands to the guest, requests of the guest to the disk.
+    /// Executes the service domain: completions to the guest, and requests to the disk.
     fn execute_service(&mut self, mut step: Step, core: &mut Core) {
         if core::mem::take(&mut self.service_told) {
             upcall(&mut step, &core.table);
             step.charge(Category::Kernel, core.table[Cost::Softirq]);
         }
         for (command, good) in std::mem::take(&mut self.ended) {
-            self.back.complete(command.tag, good, &mut self.between);
+            self.back.complete(command.tag, good, &mut self.shared);
         }
-        while let Taken::Command(found) = self.back.take(&mut self.between) {
-            let pages = core::mem::take(&mut self.between.mapped);
+        while let RequestOutcome::Command(found) = self.back.take(&mut self.shared) {
+            let pages = core::mem::take(&mut self.shared.mapped);
             step.charge(Category::Grant, pages * core.table[Cost::GrantMapUnmap]);
             step.charge(Category::Backend, core.table[Cost::BlockRequest]);
             step.charge(Category::Driver, core.table[Cost::MmioWrite]);
             let split::block::Command { tag, write, sector, sectors } = found;
             self.submit(Command { tag, write, sector, sectors }, step.now(), core);
         }
-        let calls = core::mem::take(&mut self.between.notifies);
+        let calls = core::mem::take(&mut self.shared.notifies);
         if calls {
             Domains::send(core, self.domains.guest, &mut step);
         }
         step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
         let done = step.now();
-        core.finish(step, Then::Block);
+        core.finish(step, AfterStep::Block);
         if calls {
             self.guest_told = true;
             core.wake(self.domains.guest, done);
         }
     }
 
-    /// The disk is done with a command: its driver is interrupted.
+    /// Interrupts the disk's driver for completed commands.
     fn done(&mut self, now: Instant, core: &mut Core) {
-        // Pages are the driver's own, or mapped until the command is done.
+        // The pages are the driver's own, or mapped until the command completes.
         while let Some(end) = self.disk.finish(now, &mut |_| true) {
             self.ended.push(end);
         }
@@ -354,11 +356,14 @@ impl Actor for Host {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         let Host { disk, back, .. } = self;
         let counters = back.counters();
-        books.never("commands that went wrong", self.failed + counters.refused);
-        books.never("sectors that came unasked", u64::from(self.unasked.saturating_sub(self.missing)));
+        books.never("failed disk commands", self.failed + counters.refused);
+        books.never(
+            "sectors received without a request",
+            u64::from(self.unasked.saturating_sub(self.missing)),
+        );
         if self.domains.path != Path::Direct {
             books.balance("requests of the disk", counters.taken, disk.taken);
             books.balance("requests answered", counters.done + self.ended.len() as u64, disk.done);

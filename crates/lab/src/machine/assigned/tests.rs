@@ -1,4 +1,4 @@
-//! The machine as a whole: what it was calibrated on, and what must be so whatever things cost.
+//! Tests of the machine: its calibration target, and relations that hold for any costs.
 
 use super::Path;
 use super::net::{self, Net};
@@ -6,25 +6,25 @@ use super::storage::{self, Storage};
 use hypervisor::cost::CostTable;
 use sim::Span;
 
-fn stream(path: Path) -> net::Found {
+fn stream(path: Path) -> net::Results {
     let plan = net::Plan { table: CostTable::server_2009(), path, seed: 1 };
     Net::new(&plan).measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
 }
 
-fn disk(path: Path, block_kb: u32) -> storage::Found {
+fn disk(path: Path, block_kb: u32) -> storage::Results {
     let plan = storage::Plan { table: CostTable::server_2009(), path, block: block_kb * 1_024, seed: 1 };
     Storage::new(&plan).measure(Span::from_millis(20), Span::from_millis(400)).unwrap()
 }
 
 #[test]
-fn the_throughput_that_it_was_calibrated_on_comes_out() {
+fn split_driver_reaches_its_calibrated_throughput() {
     let found = stream(Path::Pv);
     assert!((found.throughput_gbps / 2.6 - 1.0).abs() < 0.02, "{found:?}");
     assert!(found.service_pct > 98.0, "its processor is full: {found:?}");
 }
 
 #[test]
-fn each_path_is_faster_than_the_one_before_and_the_last_leaves_the_service_domain_alone() {
+fn paths_get_faster_and_direct_bypasses_the_service_domain() {
     let [pv, sorted, direct] = [Path::Pv, Path::Vmdq, Path::Direct].map(stream);
     assert!(pv.throughput_gbps < sorted.throughput_gbps && sorted.throughput_gbps < direct.throughput_gbps);
     assert!(direct.service_pct < 1e-9 && direct.cpu_total_pct < pv.cpu_total_pct, "{direct:?}");
@@ -32,7 +32,7 @@ fn each_path_is_faster_than_the_one_before_and_the_last_leaves_the_service_domai
 }
 
 #[test]
-fn small_blocks_feel_the_service_domain_and_large_ones_the_disk_alone() {
+fn service_domain_slows_small_blocks_only() {
     let both = |kb| [Path::Pv, Path::Direct].map(|path| disk(path, kb));
     let [pv, direct] = both(4);
     assert!(pv.throughput_mbps < 0.9 * direct.throughput_mbps, "{pv:?} {direct:?}");

@@ -1,5 +1,5 @@
-//! Memory requests and interrupts of a port's functions: each in the name of the function's routing id, and
-//! through the IOMMU. Left out: what an interrupt costs, which the world charges.
+//! Memory requests and interrupts of a port's functions, under the function's routing id and through the
+//! IOMMU. The world charges interrupts.
 
 use crate::machine::chipset::{Assigned, Chipset};
 use driver::vf::RECEIVE_VECTOR;
@@ -7,25 +7,25 @@ use driver::{DmaRegion, hal::OutOfDmaMemory};
 use pcie::msix::Message;
 use pcie::{Bus, DmaFault, Function, Iova, Rid};
 
-/// Where the memory begins that a guest's driver may set aside; what is below is its kernel's.
+/// First address a guest's driver may allocate; lower ones are its kernel's.
 const FIRST: u64 = 1 << 20;
 
-/// A VF and the memory that its guest's driver has set aside.
+/// VF and the memory allocated by its guest's driver.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) assigned: Assigned,
-    /// What its vectors send, as they were programmed when it was assigned.
+    /// Messages of its vectors, as programmed at assignment.
     pub(crate) messages: Vec<Message>,
     next: u64,
 }
 
 impl Path {
-    /// A VF whose driver sets memory aside in the part that begins at `part`.
+    /// Creates the path of a VF whose driver allocates in the part that begins at `part`.
     pub(crate) fn new(assigned: Assigned, messages: Vec<Message>, part: u64) -> Self {
         Self { assigned, messages, next: part + FIRST }
     }
 
-    /// The next free bytes of the guest's memory.
+    /// Allocates the next free bytes of the guest's memory.
     pub(crate) fn allocate(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
         let iova = self.next.next_multiple_of(align.max(1) as u64);
         self.assigned.region.at(iova, length).ok_or(OutOfDmaMemory(length))?;
@@ -33,32 +33,32 @@ impl Path {
         Ok(DmaRegion { iova, length })
     }
 
-    /// The driver reads what it set aside.
+    /// Reads memory the driver allocated.
     pub(crate) fn read(&self, chipset: &Chipset, iova: u64, into: &mut [u8]) {
-        let host = self.assigned.region.at(iova, into.len()).expect("the driver reads what it set aside");
-        chipset.memory.read(host, into).expect("a guest's memory is the host's");
+        let host = self.assigned.region.at(iova, into.len()).expect("the driver reads memory it allocated");
+        chipset.memory.read(host, into).expect("guest memory is part of host memory");
     }
 
-    /// The driver writes what it set aside.
+    /// Writes memory the driver allocated.
     pub(crate) fn write(&self, chipset: &mut Chipset, iova: u64, from: &[u8]) {
-        let host = self.assigned.region.at(iova, from.len()).expect("the driver writes what it set aside");
-        chipset.memory.write(host, from).expect("a guest's memory is the host's");
+        let host = self.assigned.region.at(iova, from.len()).expect("the driver writes memory it allocated");
+        chipset.memory.write(host, from).expect("guest memory is part of host memory");
     }
 }
 
-/// A port's VFs, and what they have sent.
+/// VFs of a port, and the interrupts they sent.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     pub(crate) paths: Vec<Path>,
-    /// Each interrupt that was not taken on yet: who sent what.
+    /// Interrupts not yet delivered: sender and message.
     pub(crate) sent: Vec<(Rid, Message)>,
-    /// VFs, a bit each, whose receive vector is among them.
+    /// Bit mask of VFs whose receive vector is among `sent`.
     pub(crate) received: u8,
-    /// DMA requests of a function that no domain has, or refused by the IOMMU.
+    /// DMA requests of functions without a domain, or blocked by the IOMMU.
     pub(crate) faults: u64,
 }
 
-/// A port's bus for a while.
+/// Bus of a port during a call.
 pub(crate) struct PortBus<'a> {
     pub(crate) functions: &'a mut Functions,
     pub(crate) chipset: &'a mut Chipset,

@@ -1,6 +1,6 @@
-//! A card with its PF driver and the wire that feeds it. Frames reach the card when somebody might notice: when
-//! a guest looks, when a throttled interrupt is due, and when the next frame would interrupt. Left out: what
-//! happens to the interrupts.
+//! A card with its PF driver and its wire. Frames reach the card only when their effect could be observed:
+//! when a guest polls, when a throttled interrupt is due, and when the next frame would interrupt. The caller
+//! delivers the interrupts.
 
 use super::bus::{Functions, Path, PortBus};
 use super::wire::{Line, Traffic};
@@ -21,7 +21,7 @@ use sim::{Generator, Instant};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// One port.
+/// Port with its card.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) nic: Nic,
@@ -29,51 +29,51 @@ pub(crate) struct Port {
     pub(crate) manager: Manager,
     pub(crate) line: Line,
     pub(crate) functions: Functions,
-    /// VFs, a bit each, with a receive interrupt to come that only waits for its time or its unmasking.
+    /// Bit mask of VFs whose receive interrupt waits only for its interval or its unmasking.
     waiting: u8,
 }
 
-/// The card's clock counts nanoseconds, and is never ahead of the world's.
+/// Converts an instant to the card's clock, which counts nanoseconds and is never ahead of the world's.
 pub(crate) fn card_time(now: Instant) -> Time {
     Time::from_nanos(now.nanos())
 }
 
-/// Who gets a VF.
+/// Recipient of a VF.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recipient {
     pub(crate) domain: DomainId,
     pub(crate) region: Region,
-    /// Where the part of its memory begins that the VF may reach, as much as a guest has.
+    /// Start of the part of its memory that the VF may reach, of a guest's size.
     pub(crate) part: u64,
 }
 
-/// What a port is connected to.
+/// Connections of a port.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outside {
     pub(crate) traffic: Traffic,
     pub(crate) wire: Wire,
-    /// Bits a second between its functions.
+    /// Bits per second between functions.
     pub(crate) loopback: Option<NonZeroU64>,
     pub(crate) limits: Limits,
     pub(crate) seed: u64,
 }
 
-/// What the administrator has the PF driver hold others back by; 0 is no limit.
+/// Limits the administrator sets through the PF driver; 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// What a VF may send, Mb/s.
+    /// Transmit rate of a VF, Mb/s.
     pub max_tx_rate: u32,
-    /// Broadcasts that a port's VFs get, Kb/s.
+    /// Broadcasts to a port's VFs, Kb/s.
     pub broadcast_kbps: u32,
 }
 
-/// The chance of a port's clients.
+/// Creates the random generator of a port's clients.
 fn clients_chance(seed: u64, port: u8) -> Generator {
     Generator::named(seed, &format!("clients of port {port}"))
 }
 
 impl Port {
-    /// A port with a VF for each recipient, whose drivers are probed and started, and a client for each.
+    /// Creates a port with a VF for each recipient, whose drivers are started, and a client for each.
     pub(crate) fn new(
         number: u8,
         recipients: &[Recipient],
@@ -89,8 +89,8 @@ impl Port {
         Ok((port, drivers))
     }
 
-    /// A port whose only VF is the service domain's and receives what is for any of `guests`, each of which has
-    /// a client.
+    /// Creates a port whose only VF is the service domain's and receives the frames of all `guests`, each of
+    /// which has a client.
     pub(crate) fn shared(
         number: u8,
         (service, guests): (Recipient, &[MacAddress]),
@@ -98,7 +98,7 @@ impl Port {
         config: &driver::vf::Config,
         chipset: &mut Chipset,
     ) -> Result<(Self, Vf), String> {
-        // What comes from a bridge has its guests' addresses.
+        // Spoof checking is off: frames from a bridge carry the guests' addresses.
         let mut port = Self::without_drivers(number, &[service], &line, false, chipset)?;
         let mut driver = port.start_driver(0, config, chipset)?;
         let mut hal = BootHal { port: &mut port, chipset, vf: 0, now: Time::ZERO };
@@ -132,12 +132,12 @@ impl Port {
         Ok(port)
     }
 
-    /// Assigns a VF: from here on it reaches its guest's memory and interrupts its guest, by the routing id that
-    /// the manager found.
+    /// Assigns a VF: from now on it reaches its guest's memory and interrupts its guest, under the routing id
+    /// found by the manager.
     fn hand_over(&mut self, vf: VfIndex, to: Recipient, chipset: &mut Chipset) -> Result<(), String> {
         let owner = Owner(to.domain.index() as u64);
         self.manager.assign(&mut Card(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
-        let function = self.manager.function(vf).ok_or("the VF is not there")?;
+        let function = self.manager.function(vf).ok_or("the VF does not exist")?;
         let assigned = Assigned { rid: function.rid(), region: to.region };
         let messages = chipset.assign(assigned, to.domain, to.part..to.part + GUEST_MEMORY, VECTORS)?;
         self.functions.paths.push(Path::new(assigned, messages, to.part));
@@ -157,8 +157,8 @@ impl Port {
         Ok(vf)
     }
 
-    /// Lets everything happen that happens up to `now`; answers when to come again at the latest. Interrupts are
-    /// in `functions` afterwards.
+    /// Advances the port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
+    /// afterwards.
     pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
         self.line.advance(now);
         let mut bus = PortBus { functions: &mut self.functions, chipset };
@@ -175,7 +175,7 @@ impl Port {
     }
 }
 
-/// The card with VFs that belong to nobody yet. Each port is on a bus of its own.
+/// Initializes a card with unassigned VFs. Each port is on its own bus.
 fn bring_up(
     nic: &mut Nic,
     number: u8,
@@ -199,7 +199,7 @@ fn bring_up(
     Ok((pf, manager))
 }
 
-/// The PF driver's registers, before the clock runs.
+/// Registers of the PF driver before the clock runs.
 struct PfHal<'a>(&'a mut Nic);
 
 impl Hal for PfHal<'_> {
@@ -218,7 +218,7 @@ impl Hal for PfHal<'_> {
     fn wait(&mut self, _time: Duration) {}
 }
 
-/// The card as the manager of its VFs reaches it.
+/// Card as accessed by the manager of its VFs.
 pub(crate) struct Card<'a>(pub(crate) &'a mut Nic);
 
 impl ConfigAccess for Card<'_> {
@@ -233,7 +233,7 @@ impl ConfigAccess for Card<'_> {
 
 impl iovm::Device for Card<'_> {}
 
-/// A VF's hardware while its driver starts: nothing is charged, and the PF driver answers at once.
+/// Hardware of a VF while its driver starts: nothing is charged, and the PF driver responds at once.
 struct BootHal<'a> {
     port: &'a mut Port,
     chipset: &'a mut Chipset,

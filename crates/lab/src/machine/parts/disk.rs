@@ -1,5 +1,5 @@
-//! A disk that is read and written in commands, one after the other, with a buffer that it fills ahead of a reader. Time
-//! is an argument. Left out: where on the surface sectors are, queues that the disk sorts, and errors of its own.
+//! A disk that executes commands one after the other, with a read-ahead buffer. Time is an argument.
+//! Positions on the surface, command reordering and media errors are not modelled.
 
 use sim::{Instant, Span};
 use std::collections::VecDeque;
@@ -7,22 +7,22 @@ use thiserror::Error;
 
 /// Bytes of a sector.
 pub(crate) const SECTOR: u64 = 512;
-/// Commands that it takes at once.
+/// Commands queued, at most.
 pub(crate) const COMMANDS: usize = 32;
-/// Sectors of a command at most.
-pub(crate) const LONGEST: u32 = 256;
-/// What its surface gives a second, what its cable does, and its buffer: a SATA disk of 2008 with 7,200 turns a minute.
+/// Sectors of a command, at most.
+pub(crate) const MAX_SECTORS: u32 = 256;
+/// Bytes per second of surface and cable, and bytes of the buffer: a SATA disk of 2008 at 7,200 rpm.
 const SURFACE: u64 = 100_000_000;
 const CABLE: u64 = 300_000_000;
 const BUFFER: u64 = 16 << 20;
-/// What it takes to look at a command and to tell of its end; to find another place.
+/// Overhead of a command and its completion, and time of a seek.
 const COMMAND: Span = Span::from_micros(40);
 const SEEK: Span = Span::from_millis(8);
 
-/// What it is told to do.
+/// Disk command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Command {
-    /// For whoever sends it to know it by; none of those under way.
+    /// Tag chosen by the sender, distinct from those of queued commands.
     pub(crate) tag: u8,
     pub(crate) write: bool,
     pub(crate) sector: u64,
@@ -35,61 +35,61 @@ impl Command {
     }
 }
 
-/// A command is not taken.
+/// Error of submitting a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum Refused {
-    /// There are as many as it takes.
-    #[error("it has {COMMANDS} commands")]
+pub(crate) enum SubmitError {
+    /// The queue is full.
+    #[error("the queue is full ({COMMANDS} commands)")]
     Full,
-    /// One of that tag is under way.
-    #[error("there is a command of that tag")]
+    /// A queued command has the same tag.
+    #[error("a queued command has the same tag")]
     Tag,
-    /// No sectors, or more than a command can have.
-    #[error("a command has from 1 to {LONGEST} sectors")]
+    /// The number of sectors is zero or too large.
+    #[error("command length is out of range (1-{MAX_SECTORS} sectors)")]
     Length,
-    /// Sectors beyond its end.
-    #[error("the disk does not have those sectors")]
+    /// The sectors are beyond the end of the disk.
+    #[error("the sectors are beyond the end of the disk")]
     Range,
 }
 
-/// The disk.
+/// Disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     sectors: u64,
-    /// Commands, and since when it has them.
+    /// Queued commands with their submission times.
     line: VecDeque<(Command, Instant)>,
-    /// When the first of the line is done.
+    /// Completion time of the first queued command.
     due: Option<Instant>,
-    /// The sector that a reader would go on with, the bytes from there on that were in the buffer, and when.
+    /// Next sector of a sequential reader, the bytes from there in the buffer, and the time of that count.
     next: u64,
     ahead: u64,
     since: Instant,
-    /// Commands taken, and done.
+    /// Commands accepted, and commands completed.
     pub(crate) taken: u64,
     pub(crate) done: u64,
 }
 
 impl Disk {
-    /// A disk of so many sectors, its head at the first and nothing in its buffer.
+    /// Creates a disk with the head at sector 0 and an empty buffer.
     pub(crate) fn new(sectors: u64) -> Self {
         let (line, due) = (VecDeque::with_capacity(COMMANDS), None);
         Self { sectors, line, due, next: 0, ahead: 0, since: Instant::ZERO, taken: 0, done: 0 }
     }
 
-    /// Takes a command.
-    pub(crate) fn submit(&mut self, command: Command, now: Instant) -> Result<(), Refused> {
+    /// Queues a command.
+    pub(crate) fn submit(&mut self, command: Command, now: Instant) -> Result<(), SubmitError> {
         if self.line.len() == COMMANDS {
-            return Err(Refused::Full);
+            return Err(SubmitError::Full);
         }
         if self.line.iter().any(|(other, _)| other.tag == command.tag) {
-            return Err(Refused::Tag);
+            return Err(SubmitError::Tag);
         }
-        if !(1..=LONGEST).contains(&command.sectors) {
-            return Err(Refused::Length);
+        if !(1..=MAX_SECTORS).contains(&command.sectors) {
+            return Err(SubmitError::Length);
         }
         let end = command.sector.checked_add(command.sectors.into());
         if end.is_none_or(|end| end > self.sectors) {
-            return Err(Refused::Range);
+            return Err(SubmitError::Range);
         }
         self.line.push_back((command, now));
         self.taken += 1;
@@ -99,13 +99,13 @@ impl Disk {
         Ok(())
     }
 
-    /// When the next command is done.
+    /// Returns the completion time of the next command.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// The command that is done by now, if one is, and whether its data went where it was to go. `memory` moves the data
-    /// and says whether it may: what it refuses ends the command and nothing else.
+    /// Completes a command that is due, and returns it with its success. `memory` transfers the data; its
+    /// refusal fails only this command.
     pub(crate) fn finish(
         &mut self,
         now: Instant,
@@ -119,20 +119,20 @@ impl Disk {
         Some((command, memory(&command)))
     }
 
-    /// Begins with the first of the line: it is done when the surface and the cable are.
+    /// Starts the first queued command, which completes when surface and cable have transferred it.
     fn begin(&mut self, free: Instant) {
         let Some((command, since)) = self.line.front().copied() else { return };
         let now = free.max(since);
         let looked_at = now + COMMAND;
-        let moved = looked_at + takes(command.bytes(), CABLE);
+        let moved = looked_at + transfer_time(command.bytes(), CABLE);
         let follows = command.sector == self.next && !command.write;
         let ahead = if follows { self.ahead_at(now) } else { 0 };
         let begins = if follows { now } else { looked_at + SEEK };
         let missing = command.bytes().saturating_sub(ahead);
-        let read = begins + takes(missing, SURFACE);
+        let read = begins + transfer_time(missing, SURFACE);
         let due = moved.max(read);
         self.next = command.sector + u64::from(command.sectors);
-        // A reader's buffer goes on filling while the cable is busy; a writer leaves nothing in it.
+        // The buffer keeps filling for a reader while the cable is busy; a write empties it.
         (self.ahead, self.since) = if command.write {
             (0, due)
         } else {
@@ -141,7 +141,7 @@ impl Disk {
         self.due = Some(due);
     }
 
-    /// What is in the buffer of what a reader would go on with.
+    /// Returns the bytes of the next sequential read in the buffer.
     fn ahead_at(&self, now: Instant) -> u64 {
         let passed = now.since(self.since).picos();
         let read = u128::from(passed) * u128::from(SURFACE) / u128::from(sim::time::PICOS_PER_SECOND);
@@ -150,14 +150,16 @@ impl Disk {
     }
 }
 
-/// How long so many bytes take at so many a second.
-fn takes(bytes: u64, per_second: u64) -> Span {
+/// Returns the time to transfer bytes at a rate in bytes per second.
+fn transfer_time(bytes: u64, per_second: u64) -> Span {
     Span::of_bits(bytes * 8, per_second * 8)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BUFFER, COMMANDS, Command, Disk, LONGEST, Refused, SECTOR, SEEK, SURFACE, takes};
+    use super::{
+        BUFFER, COMMANDS, Command, Disk, MAX_SECTORS, SECTOR, SEEK, SURFACE, SubmitError, transfer_time,
+    };
     use sim::{Generator, Instant, Span};
 
     const SECTORS: u64 = 1 << 20;
@@ -166,7 +168,7 @@ mod tests {
         Command { tag, write: false, sector, sectors }
     }
 
-    /// Lets the disk finish what it is at: when that was.
+    /// Completes the current command. Returns its completion time.
     fn finish(disk: &mut Disk) -> (Instant, Command) {
         let due = disk.due().unwrap();
         assert_eq!(disk.finish(Instant::from_picos(due.picos() - 1), &mut |_| true), None, "not before");
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_done_in_order_and_each_once() {
+    fn commands_complete_once_in_order() {
         let mut disk = Disk::new(SECTORS);
         let all: Vec<_> = (0..COMMANDS as u8).map(|tag| read(tag, u64::from(tag) * 8, 8)).collect();
         for command in &all {
@@ -193,29 +195,29 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_and_disturbs_nobody() {
+    fn invalid_command_is_rejected_without_effect() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(read(1, 0, 8), Instant::ZERO).unwrap();
         let due = disk.due();
         for (command, refused) in [
-            (read(1, 8, 8), Refused::Tag),
-            (read(2, 8, 0), Refused::Length),
-            (read(2, 8, LONGEST + 1), Refused::Length),
-            (read(2, 8, u32::MAX), Refused::Length),
-            (read(2, SECTORS - 7, 8), Refused::Range),
-            (read(2, u64::MAX, 1), Refused::Range),
+            (read(1, 8, 8), SubmitError::Tag),
+            (read(2, 8, 0), SubmitError::Length),
+            (read(2, 8, MAX_SECTORS + 1), SubmitError::Length),
+            (read(2, 8, u32::MAX), SubmitError::Length),
+            (read(2, SECTORS - 7, 8), SubmitError::Range),
+            (read(2, u64::MAX, 1), SubmitError::Range),
         ] {
             assert_eq!(disk.submit(command, Instant::ZERO), Err(refused));
         }
         for tag in 2..=COMMANDS as u8 {
             disk.submit(read(tag, SECTORS - 1, 1), Instant::ZERO).unwrap();
         }
-        assert_eq!(disk.submit(read(0, 0, 1), Instant::ZERO), Err(Refused::Full));
+        assert_eq!(disk.submit(read(0, 0, 1), Instant::ZERO), Err(SubmitError::Full));
         assert_eq!((disk.due(), disk.taken), (due, COMMANDS as u64));
     }
 
     #[test]
-    fn memory_that_refuses_ends_its_command_alone() {
+    fn failed_transfer_fails_only_its_command() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(read(0, 0, 8), Instant::ZERO).unwrap();
         disk.submit(read(1, 8, 8), Instant::ZERO).unwrap();
@@ -226,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_was_away_finds_what_is_next_in_the_buffer() {
+    fn sequential_read_after_a_pause_hits_the_buffer() {
         let mut disk = Disk::new(SECTORS);
-        disk.submit(read(0, 0, LONGEST), Instant::ZERO).unwrap();
+        disk.submit(read(0, 0, MAX_SECTORS), Instant::ZERO).unwrap();
         let (first, _) = finish(&mut disk);
         let later = first + Span::from_millis(50);
-        disk.submit(read(0, LONGEST.into(), LONGEST), later).unwrap();
+        disk.submit(read(0, MAX_SECTORS.into(), MAX_SECTORS), later).unwrap();
         let (second, _) = finish(&mut disk);
         assert!(second.since(later).picos() * 2 < first.since(Instant::ZERO).picos(), "over the cable alone");
         disk.submit(read(0, 0, 1), second).unwrap();
@@ -239,17 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_not_read_ahead() {
+    fn write_empties_the_read_ahead_buffer() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(Command { write: true, ..read(0, 0, 8) }, Instant::ZERO).unwrap();
         let (written, _) = finish(&mut disk);
-        disk.submit(read(0, 8, LONGEST), written).unwrap();
-        assert!(finish(&mut disk).0.since(written) >= takes(u64::from(LONGEST) * SECTOR, SURFACE));
+        disk.submit(read(0, 8, MAX_SECTORS), written).unwrap();
+        assert!(
+            finish(&mut disk).0.since(written) >= transfer_time(u64::from(MAX_SECTORS) * SECTOR, SURFACE)
+        );
     }
 
-    /// Whatever is asked for, and when: nothing comes faster than the surface gives it, but for what the buffer holds.
+    /// For any commands and times, data is no faster than the surface, except for the buffer's contents.
     #[test]
-    fn no_reader_is_faster_than_the_surface() {
+    fn sequential_reads_never_exceed_the_surface_rate() {
         for seed in 0..50 {
             let mut chance = Generator::named(seed, "reader");
             let mut disk = Disk::new(SECTORS);
@@ -259,7 +263,7 @@ mod tests {
                 if chance.below(20) == 0 {
                     sector = chance.below(SECTORS / 2);
                 }
-                let sectors = 1 + chance.below(LONGEST.into()) as u32;
+                let sectors = 1 + chance.below(MAX_SECTORS.into()) as u32;
                 disk.submit(read(0, sector, sectors), now).unwrap();
                 sector += u64::from(sectors);
                 now = finish(&mut disk).0;

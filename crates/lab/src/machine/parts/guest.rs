@@ -1,42 +1,42 @@
-//! A guest's hardware: how interrupts reach it, and its virtual MSI-X table, or the bare machine's in their
-//! place. Left out: what the kernel does with it.
+//! A guest's hardware: its interrupt controller and virtual MSI-X table, or the physical ones of a bare
+//! machine.
 
-use crate::machine::controller::{Controller, Way};
+use crate::machine::controller::{ApicWritePath, Controller};
 use crate::machine::invariant::Broken;
 use crate::machine::vectors::{VECTORS, message};
 use driver::vf::Vf;
 use guest::kernel::Counters;
-use guest::{Kernel, Sending};
+use guest::{Kernel, SenderConfig};
 use hypervisor::cpu::{BufferRing, VcpuId};
 use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::evtchn::Channels;
 use hypervisor::memory::HostMemory;
-use hypervisor::msix::{By, Handler, VirtualTable};
+use hypervisor::msix::{HandledBy, Handler, VirtualTable};
 use i82576::MacAddress;
 use pcie::msix::{Control, Message};
 use sim::Instant;
 use split::Front;
 
-/// A guest.
+/// Guest with its kernel and hardware.
 #[derive(Debug)]
 pub(crate) struct Vm {
     pub(crate) system: System,
-    /// The port that it has a VF of, or whose bridge it is on.
+    /// Port of its VF or bridge.
     pub(crate) port: usize,
     pub(crate) hardware: Hardware,
 }
 
-/// A guest's kernel, by its network device.
+/// Guest's kernel, by its network device.
 #[derive(Debug)]
 pub(crate) enum System {
-    /// It has a VF.
+    /// Kernel with a VF.
     Direct { kernel: Box<Kernel<Vf>>, vf: u8 },
-    /// It has a front end.
+    /// Kernel with a front end.
     Split(Box<Kernel<Front>>),
 }
 
 impl Vm {
-    /// The address of its network device.
+    /// Returns the MAC address of its network device.
     pub(crate) fn mac(&self) -> MacAddress {
         match &self.system {
             System::Direct { kernel, .. } => kernel.device().mac(),
@@ -44,15 +44,15 @@ impl Vm {
         }
     }
 
-    /// Its program begins to send.
-    pub(crate) fn start_sending(&mut self, what: Sending) {
+    /// Starts its sending program.
+    pub(crate) fn start_sending(&mut self, what: SenderConfig) {
         match &mut self.system {
             System::Direct { kernel, .. } => kernel.start_sending(what),
             System::Split(kernel) => kernel.start_sending(what),
         }
     }
 
-    /// What its kernel has counted.
+    /// Returns the counters of its kernel.
     pub(crate) fn counters(&self) -> &Counters {
         match &self.system {
             System::Direct { kernel, .. } => kernel.counters(),
@@ -64,38 +64,38 @@ impl Vm {
 /// Buffers of a VF's receive ring: dd_bufs of the paper.
 pub(crate) const RING: u16 = 1_024;
 
-/// Bytes of an entry of an MSI-X table, and where its data and its mask are.
+/// Bytes of an MSI-X table entry, and the offsets of its data and vector control.
 const ENTRY: u64 = 16;
 const DATA: u64 = 8;
 const CONTROL: u64 = 12;
 
-/// What a guest runs on.
+/// Hardware of a guest.
 #[derive(Debug)]
 pub(crate) struct Hardware {
     pub(crate) kind: DomainKind,
     pub(crate) domain: DomainId,
     pub(crate) vcpu: VcpuId,
     pub(crate) controller: Controller,
-    /// The virtual MSI-X table of its VF, if it has one.
+    /// Virtual MSI-X table of its VF, if any.
     table: Option<VirtualTable>,
-    /// Vectors, a bit each, as the kernel has masked them.
+    /// Bit mask of vectors, as masked by the kernel.
     masked: u8,
-    /// The timer was programmed anew, for the world to schedule.
+    /// The timer was reprogrammed, and the world has to schedule it.
     pub(crate) timer_set: bool,
-    /// The driver's buffers, as the socket's cache sees them.
+    /// The driver's buffers in the socket's cache.
     pub(crate) buffers: BufferRing,
-    /// Accesses that wait for the device model.
+    /// Accesses waiting for the device model.
     pub(crate) forwarded: u32,
-    /// The guest stands still until its device model is done.
+    /// The guest is blocked until its device model is done.
     pub(crate) waits: bool,
-    /// Its front end has sent an event.
+    /// Its front end sent an event.
     pub(crate) notifies: bool,
-    /// The first rule that was broken.
+    /// First violated invariant.
     pub(crate) broken: Option<Broken>,
 }
 
 impl Hardware {
-    /// A guest with a VF, whose mask bits are handled by `handler`.
+    /// Creates a guest with a VF, whose mask bits are handled by `handler`.
     pub(crate) fn direct(
         kind: DomainKind,
         owner: (DomainId, VcpuId),
@@ -113,12 +113,12 @@ impl Hardware {
         Self { table: Some(table), ..Self::bare(kind, owner, controller, RING.into()) }
     }
 
-    /// A guest with a front end.
+    /// Creates a guest with a front end.
     pub(crate) fn split(kind: DomainKind, owner: (DomainId, VcpuId), controller: Controller) -> Self {
         Self::bare(kind, owner, controller, split::ring::SLOTS)
     }
 
-    /// A guest with neither: nothing of its network device is trapped by a table.
+    /// Creates a guest without an MSI-X table that could trap.
     pub(crate) fn bare(
         kind: DomainKind,
         (domain, vcpu): (DomainId, VcpuId),
@@ -141,8 +141,8 @@ impl Hardware {
         }
     }
 
-    /// The device's interrupt for an entry of the table arrives, for the guest's `vector`. Whether the guest has
-    /// something to take now; while it masks the entry, the interrupt pends in the table.
+    /// Signals the device's interrupt of a table entry, as the guest's `vector`. Returns `true` if the guest
+    /// has an interrupt to take; it stays pending in the table while the entry is masked.
     pub(crate) fn signal(&mut self, entry: u16, vector: u8, channels: &mut Channels) -> bool {
         let Some(table) = &mut self.table else { return false };
         let sent = table.signal(entry).is_some();
@@ -158,8 +158,13 @@ impl Hardware {
         sent
     }
 
-    /// Writes a vector's mask as its kernel does: who handles it, if there is a table.
-    pub(crate) fn write_mask(&mut self, vector: u16, masked: bool, channels: &mut Channels) -> Option<By> {
+    /// Writes a vector's mask bit for the kernel. Returns the handler of the access, if there is a table.
+    pub(crate) fn write_mask(
+        &mut self,
+        vector: u16,
+        masked: bool,
+        channels: &mut Channels,
+    ) -> Option<HandledBy> {
         let table = self.table.as_mut()?;
         let bit = 1 << (vector & 7);
         self.masked = if masked { self.masked | bit } else { self.masked & !bit };
@@ -171,17 +176,23 @@ impl Hardware {
         Some(by)
     }
 
-    /// The kernel ends the interrupt that it took last.
-    pub(crate) fn end_of_interrupt(&mut self, way: Way, memory: &mut HostMemory, now: Instant) {
-        if let Err(broken) = self.controller.end(way, memory, now) {
+    /// Ends the interrupt the kernel took last.
+    pub(crate) fn end_of_interrupt(&mut self, path: ApicWritePath, memory: &mut HostMemory, now: Instant) {
+        if let Err(broken) = self.controller.end(path, memory, now) {
             self.broke(broken);
         }
     }
 
-    /// The kernel programs its timer.
-    pub(crate) fn set_timer(&mut self, at: Option<Instant>, way: Way, memory: &mut HostMemory, now: Instant) {
+    /// Programs the kernel's timer.
+    pub(crate) fn set_timer(
+        &mut self,
+        at: Option<Instant>,
+        path: ApicWritePath,
+        memory: &mut HostMemory,
+        now: Instant,
+    ) {
         self.timer_set = true;
-        if let Err(broken) = self.controller.set_timer(at, way, memory, now) {
+        if let Err(broken) = self.controller.set_timer(at, path, memory, now) {
             self.broke(broken);
         }
     }

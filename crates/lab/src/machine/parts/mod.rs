@@ -1,23 +1,23 @@
-//! What systems are made of. A part knows what it is connected to, and nothing of the system that it is in.
+//! Parts of systems. A part knows its connections, but not the system it belongs to.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | `wire` | clients and the line they share |
-//! | `card` | a card with its PF driver, fed by its wire |
-//! | `avf` | the same of the second family, with queue pairs and doorbells |
-//! | `bulk` | a stream in bulk, its frames counted |
+//! | `card` | a card with its PF driver and wire |
+//! | `avf` | an adaptive-VF card, with queue pairs and doorbells |
+//! | `bulk` | a bulk stream with counted frames |
 //! | `bus` | memory requests and interrupts of a card's functions |
 //! | `guest` | a guest's hardware: its controller and its virtual MSI-X table |
-//! | `registers` | a VF's registers and memory, each access charged |
-//! | `platform` | what is under a guest's kernel: each access charged, some trapped |
+//! | `registers` | a VF's registers and memory, with charges |
+//! | `platform` | the platform of a guest's kernel, with charges and traps |
 //! | `service` | a virtual CPU of the service domain: its ticks and device models |
-//! | `monitor` | the PF drivers, as the service domain visits them |
-//! | `cdna` | a card with a context for each guest, and the hypervisor's checks |
-//! | `channel` | what goes from a front end to a driver domain, in one piece or cut |
-//! | `thin` | a PF driver that takes no interrupt: its admin queue and its visits |
-//! | `quality` | rules of direct assignment: resets, interrupt lines, memory types, registers that tell too much |
+//! | `monitor` | the PF drivers, visited by the service domain |
+//! | `cdna` | a card with a context per guest, and the hypervisor's checks |
+//! | `channel` | the channel from a front end to a driver domain, with software segmentation |
+//! | `thin` | an interrupt-less PF driver: its admin queue and visits |
+//! | `quality` | rules of direct assignment: resets, interrupt lines, memory types, virtualization holes |
 //! | `disk` | a disk with a buffer |
-//! | `split` | the split driver: the service domain's own drivers, bridges, back end, and the guests' side |
+//! | `split` | the split driver: service domain's drivers, bridges, back end, and front ends |
 
 pub(crate) mod avf;
 pub(crate) mod bulk;

@@ -1,34 +1,33 @@
-//! The PF drivers while the machine runs: a thread of the service domain, on its first virtual CPU, visits each
-//! port's in turn. What a guest asks for by mailbox waits for the next visit, which the service domain pays for,
-//! register by register. A bare machine has no service domain: there, nobody answers after the start.
+//! The PF drivers during a run: a thread of the service domain, on its first virtual CPU, visits each port in
+//! turn. A guest's mailbox request waits for the next visit, for which the service domain is charged register
+//! by register. A bare machine has no service domain, so requests are not answered after the start.
 //!
-//! Left out: interrupts of the PF, which it takes none of, and visits before their time, which [`driver::pf::Visit`]
-//! may ask for.
+//! The PF takes no interrupts, and early visits that [`driver::pf::Visit`] may request are not made.
 
 use crate::machine::parts::card::{Port, card_time};
 use driver::Hal;
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Step, Then};
+use hypervisor::cpu::{AfterStep, Step};
 use i82576::Time;
 use nic::Nic;
 use pcie::Function;
 use std::ops::Range;
 use std::time::Duration;
 
-/// A round of visits begins at every tenth tick of that virtual CPU: every 10 ms.
+/// Ticks between rounds of visits: every 10 ms.
 const ROUND: u32 = 10;
 
-/// The thread.
+/// Visiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Monitor {
     ticks: u32,
-    /// Ports that are still to be visited in this round.
+    /// Ports still to visit in this round.
     due: Range<usize>,
 }
 
 impl Monitor {
-    /// A tick of its virtual CPU, which wakes it for the next round if the last is over.
+    /// Counts a tick of the virtual CPU, and starts the next round if the last is complete.
     pub(crate) fn tick(&mut self, ports: usize) {
         self.ticks = (self.ticks + 1) % ROUND;
         if self.ticks == 0 && self.due.is_empty() {
@@ -36,27 +35,27 @@ impl Monitor {
         }
     }
 
-    /// One visit, if one is due; answers which port it has written to, if any.
+    /// Makes one visit if one is due. Returns the port it wrote to, if any.
     pub(crate) fn visit(
         &mut self,
         step: &mut Step,
-        then: &mut Then,
+        then: &mut AfterStep,
         ports: &mut [Port],
         table: &CostTable,
     ) -> Option<usize> {
         let index = self.due.next()?;
         if !self.due.is_empty() {
-            *then = Then::Continue;
+            *then = AfterStep::Continue;
         }
         let port = &mut ports[index];
         let mut hal = Registers { step, nic: &mut port.nic, table, written: false };
-        // The link does not change.
+        // The result is ignored: the link does not change.
         port.pf.visit(&mut hal);
         hal.written.then_some(index)
     }
 }
 
-/// The PF's registers during one step, each access charged.
+/// Registers of the PF during one step, with charges.
 struct Registers<'a> {
     step: &'a mut Step,
     nic: &'a mut Nic,

@@ -1,8 +1,8 @@
-//! The platform under a guest's kernel: what it does is charged to the step, and what a hypervisor would trap is
-//! charged to it. Left out: device models, which the world lets run, and the front end's side ([`super::split`]).
+//! The platform of a guest's kernel: charges its operations to the step, including the traps of a hypervisor.
+//! Device models are run by the world; [`super::split`] has the front end's side.
 
 use crate::machine::chipset::Chipset;
-use crate::machine::controller::Way;
+use crate::machine::controller::ApicWritePath;
 use crate::machine::parts::card::{Port, card_time};
 use crate::machine::parts::guest::Hardware;
 use crate::machine::parts::registers::Registers;
@@ -11,18 +11,18 @@ use guest::{Access, Interrupt, Platform};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::{LastLevelCache, Step};
-use hypervisor::decode::apic_access::Policy;
+use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::{EoiPath, ExitKind};
-use hypervisor::msix::By;
+use hypervisor::msix::HandledBy;
 use i82576::Time;
 use sim::Instant;
 use std::time::Duration;
 
-/// What a packet takes of a cache: the driver's buffer of 2 KB.
+/// Cache bytes of a packet: the driver's buffer of 2 KB.
 const BUFFER: u64 = 2_048;
 
-/// A guest's platform during one step, with a network device `D`.
+/// Platform of a guest during one step, with a network device `D`.
 pub(crate) struct Env<'a, D> {
     pub(crate) step: &'a mut Step,
     pub(crate) hardware: &'a mut Hardware,
@@ -38,14 +38,14 @@ impl<D> Env<'_, D> {
         self.hardware.kind == DomainKind::Hvm
     }
 
-    /// How a write to the APIC is carried out that exits like this.
-    fn way(&self, exit: Option<ExitKind>) -> Way {
+    /// Returns the path of an APIC write with this exit.
+    fn apic_write_path(&self, exit: Option<ExitKind>) -> ApicWritePath {
         match (exit, self.eoi) {
-            (None, _) => Way::Direct,
-            (Some(ExitKind::Msr), _) => Way::Msr,
-            (Some(_), EoiPath::Emulated) => Way::Exit(Policy::Emulate),
-            (Some(_), EoiPath::Fast) => Way::Exit(Policy::Fast),
-            (Some(_), EoiPath::FastChecked) => Way::Exit(Policy::FastChecked),
+            (None, _) => ApicWritePath::Direct,
+            (Some(ExitKind::Msr), _) => ApicWritePath::Msr,
+            (Some(_), EoiPath::Emulated) => ApicWritePath::Exit(EoiPolicy::Emulate),
+            (Some(_), EoiPath::Fast) => ApicWritePath::Exit(EoiPolicy::Fast),
+            (Some(_), EoiPath::FastChecked) => ApicWritePath::Exit(EoiPolicy::FastChecked),
         }
     }
 
@@ -58,12 +58,12 @@ impl<D> Env<'_, D> {
         self.pollute();
     }
 
-    /// What the guest finds gone after an exit is its own work again.
+    /// Charges the refill after an exit to the guest's own work.
     fn pollute(&mut self) {
         self.step.charge(Category::Refill, self.table[Cost::ExitPollution]);
     }
 
-    /// A guest's own work: on hardware virtualization its page tables have a second dimension.
+    /// Charges a guest's own work, prolonged by nested paging on hardware virtualization.
     fn own(&mut self, category: Category, cycles: u64) {
         let stretched = self.virtualised().then(|| cycles + cycles * self.table[Cost::NestedPaging] / 1_000);
         self.step.charge(category, stretched.unwrap_or(cycles));
@@ -103,26 +103,26 @@ impl<D> Platform for Env<'_, D> {
             Some(exit) => self.exit(exit),
             None => {}
         }
-        let (way, now) = (self.way(exit), self.step.now());
-        self.hardware.end_of_interrupt(way, &mut self.chipset.memory, now);
+        let (path, now) = (self.apic_write_path(exit), self.step.now());
+        self.hardware.end_of_interrupt(path, &mut self.chipset.memory, now);
     }
 
     fn mask(&mut self, vector: u16, masked: bool) -> Access {
         let by = self.hardware.write_mask(vector, masked, &mut self.chipset.channels);
         let Some(by) = by else { return Access::Done };
         if !self.virtualised() {
-            // A paravirtualized kernel masks its event channel instead, in memory it shares.
+            // A paravirtualized kernel masks its event channel instead, in shared memory.
             if self.hardware.kind == DomainKind::Native {
                 self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
             }
             return Access::Done;
         }
         match by {
-            By::Hypervisor => {
+            HandledBy::Hypervisor => {
                 self.exit(ExitKind::MsixMmio);
                 Access::Done
             }
-            By::DeviceModel(_) => {
+            HandledBy::DeviceModel(_) => {
                 self.step.charge(Category::MsixMmio, self.table[Cost::ExitOtherMmio]);
                 // The request is an event to a virtual CPU of the service domain.
                 let sending = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
@@ -130,7 +130,7 @@ impl<D> Platform for Env<'_, D> {
                 self.pollute();
                 self.hardware.forwarded += 1;
                 self.hardware.waits = true;
-                Access::Waits
+                Access::Blocked
             }
         }
     }
@@ -142,8 +142,8 @@ impl<D> Platform for Env<'_, D> {
             None if self.hardware.kind == DomainKind::Pvm => self.hypercall(),
             None => {}
         }
-        let (way, now) = (self.way(exit), self.step.now());
-        self.hardware.set_timer(at, way, &mut self.chipset.memory, now);
+        let (path, now) = (self.apic_write_path(exit), self.step.now());
+        self.hardware.set_timer(at, path, &mut self.chipset.memory, now);
     }
 
     fn halt(&mut self) {
@@ -167,11 +167,11 @@ impl<D> Platform for Env<'_, D> {
     }
 }
 
-/// A guest's own VF.
+/// VF of a guest.
 pub(crate) struct Direct<'a> {
     pub(crate) port: &'a mut Port,
     pub(crate) vf: u8,
-    /// A register was read or written.
+    /// A register was accessed.
     pub(crate) touched: bool,
 }
 

@@ -1,5 +1,4 @@
-//! A VF's registers and memory as a driver on the machine reaches them, each access to a register charged. Left
-//! out: what a hypervisor traps, which is no register of a VF.
+//! Registers and memory of a VF as its driver accesses them during a run; each register access is charged.
 
 use crate::machine::chipset::Chipset;
 use crate::machine::parts::card::{Port, card_time};
@@ -11,7 +10,7 @@ use i82576::Time;
 use pcie::Function;
 use std::time::Duration;
 
-/// A VF during one step.
+/// VF during one step.
 pub(crate) struct Registers<'a> {
     pub(crate) step: &'a mut Step,
     pub(crate) port: &'a mut Port,
@@ -40,7 +39,7 @@ impl Hal for Registers<'_> {
 
 impl DmaHal for Registers<'_> {
     fn dma_alloc(&mut self, length: usize, _align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
-        // A driver sets memory aside before it starts, and never on a frame's way.
+        // A driver allocates before it starts, never on the path of a frame.
         Err(OutOfDmaMemory(length))
     }
 

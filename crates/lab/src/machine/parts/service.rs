@@ -1,20 +1,20 @@
-//! A virtual CPU of the service domain: a periodic tick, and a device model for guests that have one. Left out: the
-//! service domain's network side ([`super::split`]), and the PF drivers ([`super::monitor`]).
+//! A virtual CPU of the service domain: its periodic tick, and device models of guests. [`super::split`] and
+//! [`super::monitor`] have its network side and PF drivers.
 
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Step, Then, VcpuId};
+use hypervisor::cpu::{AfterStep, Step, VcpuId};
 use std::collections::VecDeque;
 
-/// A virtual CPU of the service domain.
+/// Virtual CPU of the service domain.
 #[derive(Debug)]
 pub(crate) struct ServiceCpu {
     pub(crate) vcpu: VcpuId,
-    /// Ticks that have come.
+    /// Pending ticks.
     pub(crate) ticks: u32,
-    /// Guests whose access waits for the device model that runs here.
+    /// Guests whose access waits for the device model on this virtual CPU.
     pub(crate) requests: VecDeque<usize>,
-    /// Another has sent it an interrupt that it has not taken.
+    /// A pending interrupt from another virtual CPU.
     pub(crate) called: bool,
 }
 
@@ -23,8 +23,8 @@ impl ServiceCpu {
         Self { vcpu, ticks: 0, requests: VecDeque::new(), called: false }
     }
 
-    /// One step; answers which guest may go on, if one may.
-    pub(crate) fn step(&mut self, step: &mut Step, table: &CostTable) -> (Option<usize>, Then) {
+    /// Executes one step. Returns the guest to unblock, if any.
+    pub(crate) fn step(&mut self, step: &mut Step, table: &CostTable) -> (Option<usize>, AfterStep) {
         if core::mem::take(&mut self.called) {
             step.charge(Category::EventChannel, table[Cost::EventUpcall]);
         }
@@ -36,12 +36,13 @@ impl ServiceCpu {
         }
         let served = self.requests.pop_front();
         if served.is_some() {
-            // The request came as an event, and so does the answer go.
+            // The request came as an event, and the answer is sent as one.
             let events = table[Cost::EventUpcall] + table[Cost::EventSend] + table[Cost::EventRemote];
             step.charge(Category::EventChannel, events);
             step.charge(Category::DeviceModel, table[Cost::DeviceModel]);
         }
-        let then = if self.ticks == 0 && self.requests.is_empty() { Then::Block } else { Then::Continue };
+        let then =
+            if self.ticks == 0 && self.requests.is_empty() { AfterStep::Block } else { AfterStep::Continue };
         (served, then)
     }
 }

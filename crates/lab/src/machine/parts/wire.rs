@@ -1,10 +1,10 @@
-//! Clients and the line they share: one client a guest, all behind one gigabit wire. Datagrams are sent as fast
-//! as the wire takes them; a stream is limited by its window; who asks waits for the response. Each client sends in
-//! bursts. A stream's is what segmentation offload is given: it waits until a third of the window is open. Datagrams go
-//! into a transmit ring that all clients of a port share. When it has room, whose program runs first takes what it can,
-//! so bursts are of any length, and shorter the more clients there are. A request is alone. Left out: losses on the wire,
-//! the queue before the ring, and what a client's own machine costs. A client whose request is lost elsewhere waits for
-//! ever, as netperf's does.
+//! Clients and the line they share: one client per guest, all behind one gigabit wire. Datagrams are sent at
+//! line rate, a stream is limited by its window, and a requester waits for the response. Clients send in
+//! bursts. A stream's burst is what segmentation offload is given: it waits until a third of the window is
+//! open. Datagrams enter a transmit ring shared by all clients of a port; when it has room, the next client
+//! to run takes what it can, so bursts have any length, and are shorter with more clients. No frame is lost
+//! on the wire, the queue before the ring is unlimited, and clients cost nothing. A client whose request is
+//! lost waits for ever, as with netperf.
 
 use crate::machine::topology;
 use guest::packet::{self, Packet, SHORTEST, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
@@ -13,40 +13,40 @@ use nic::Wire;
 use sim::{Generator, Instant, Span};
 use std::collections::VecDeque;
 
-/// What the clients of a port send.
+/// Traffic sent by the clients of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
-    /// Nothing.
+    /// No traffic.
     Silent,
-    /// Datagrams, as many as the wire takes.
+    /// Datagrams at line rate.
     Udp,
-    /// Datagrams that take this part of the wire.
+    /// Datagrams at a fraction of the line rate.
     Paced {
-        /// Thousandths.
+        /// Rate in thousandths of the wire.
         permille: u16,
     },
-    /// The same, and another part from a moment on.
+    /// Datagrams whose rate changes at an instant.
     Step {
-        /// Thousandths before.
+        /// Rate before, in thousandths of the wire.
         before: u16,
-        /// Thousandths after.
+        /// Rate after, in thousandths of the wire.
         after: u16,
-        /// The moment.
+        /// Instant of the change.
         at: Instant,
     },
-    /// Datagrams for all guests of the port, as many as the wire takes.
+    /// Datagrams for all guests of the port, at line rate.
     Broadcast,
-    /// A stream with so many segments under way at the most; the receiver may ask for fewer.
+    /// TCP stream with a bounded window; the receiver may announce less.
     Tcp {
-        /// Segments.
+        /// Window in segments.
         window: u16,
     },
-    /// Requests of a byte, the next when the response to the last has come.
+    /// Requests of one byte, each sent after the response to the previous one.
     RequestResponse,
 }
 
 impl Traffic {
-    /// The part of the wire that clients take who keep to a rate, thousandths.
+    /// Returns the rate of rate-limited clients, in thousandths of the wire.
     fn pace(self, now: Instant) -> Option<u16> {
         match self {
             Traffic::Paced { permille } => Some(permille),
@@ -55,45 +55,46 @@ impl Traffic {
         }
     }
 
-    /// Clients keep to a rate.
+    /// Returns `true` if clients are rate-limited.
     pub(crate) fn is_paced(self) -> bool {
         self.pace(Instant::ZERO).is_some()
     }
 }
 
-/// What a frame takes of the wire beside its bytes: preamble, frame check sequence, gap.
+/// Bytes of preamble, frame check sequence and gap on the wire.
 const OVERHEAD: usize = 24;
 /// Bytes of a request.
 const REQUEST: usize = 1;
-/// Datagrams that a client sends at a time if it keeps to a rate.
+/// Datagrams per burst of a rate-limited client.
 const PACED: u32 = 8;
-/// Segments that a client sends before it has heard of the receiver's window.
+/// Window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
-/// A stream sends nothing until this part of its window is open (tcp_tso_win_divisor), or nothing is under way.
+/// Fraction of the window that must be open before a stream sends (Linux tcp_tso_win_divisor), unless nothing
+/// is in flight.
 const DEFERRED: u32 = 3;
-/// Acknowledgements that repeat the last before a client sends from there again.
+/// Duplicate acknowledgements that trigger a retransmission.
 const DUPLICATES: u32 = 3;
 
-/// A client.
+/// Client of a guest.
 #[derive(Debug)]
 struct Client {
     guest: MacAddress,
-    /// The VF that the guest is behind.
+    /// VF of the guest.
     vf: u8,
     own: MacAddress,
-    /// Number of the next byte to send, and of the first not acknowledged.
+    /// Sequence number of the next byte to send, and of the first not acknowledged.
     next: u32,
     acknowledged: u32,
-    /// Segments that the receiver has room for beyond that.
+    /// Window of the receiver, in segments beyond that.
     room: u16,
     duplicates: u32,
-    /// When it began to send what nobody has answered.
+    /// Time of sending the outstanding request.
     asked: Option<Instant>,
-    /// It may send nothing before this.
+    /// Earliest time of the next transmission.
     ready: Instant,
 }
 
-/// A frame under way.
+/// Frame on the wire.
 #[derive(Debug, Clone, Copy)]
 struct Flight {
     arrives: Instant,
@@ -101,41 +102,41 @@ struct Flight {
     sequence: u32,
 }
 
-/// The address of client `n` of a port.
+/// Returns the MAC address of client `n` of a port.
 pub(crate) fn client_address(n: u8) -> MacAddress {
     MacAddress([0x02, 0xc1, 0, 0, 0, n])
 }
 
-/// The wire of a port.
+/// Wire of a port with its clients.
 #[derive(Debug)]
 pub(crate) struct Line {
     traffic: Traffic,
     wire: topology::Wire,
     clients: Vec<Client>,
-    /// Whose program runs first.
+    /// Random generator of burst lengths.
     chance: Generator,
     flights: VecDeque<Flight>,
-    /// When the wire is free.
+    /// Time at which the wire is free.
     free: Instant,
-    /// Whose turn it is.
+    /// Index of the next client.
     turn: usize,
-    /// Bytes of a frame without its padding.
+    /// Bytes of a frame without padding.
     length: usize,
     frame_time: Span,
-    /// The moment up to which frames have arrived.
+    /// Time up to which frames have arrived.
     now: Instant,
-    /// VFs, a bit each, that got a frame in the last poll.
+    /// Bit mask of VFs that got a frame in the last poll.
     pub(crate) delivered: u8,
-    /// Frames delivered, one for each guest that gets a copy.
+    /// Frames delivered, counted per guest that gets a copy.
     pub(crate) frames: u64,
-    /// Frames that the card has sent.
+    /// Frames sent by the card.
     pub(crate) taken: u64,
-    /// From request to response, for each response that has reached who asked.
+    /// Round-trip time of each response received by its client.
     pub(crate) round_trips: Vec<Span>,
 }
 
 impl Line {
-    /// The line of a port, with a client for each guest and the VF it is behind.
+    /// Creates the line of a port, with a client for each guest and the VF it is behind.
     pub(crate) fn new(
         traffic: Traffic,
         wire: topology::Wire,
@@ -146,8 +147,7 @@ impl Line {
         Self::of_clients(traffic, wire, clients.collect(), chance)
     }
 
-    /// The same with clients of these addresses: the guest that each talks to, the VF it is behind, and the client's own
-    /// address, which no other has.
+    /// Creates a line with the given clients: guest, VF of the guest, and the client's own unique address.
     pub(crate) fn of_clients(
         traffic: Traffic,
         wire: topology::Wire,
@@ -192,14 +192,14 @@ impl Line {
         }
     }
 
-    /// Clients that keep to a rate begin so late.
+    /// Sets the start delay of rate-limited clients.
     pub(crate) fn delay(&mut self, phase: Span) {
         for client in &mut self.clients {
             client.ready = Instant::ZERO + phase;
         }
     }
 
-    /// What a frame with that sequence number is.
+    /// Returns the contents of a frame with that sequence number.
     fn packet(&self, sequence: u32) -> Packet {
         match self.traffic {
             Traffic::Tcp { .. } => {
@@ -210,26 +210,26 @@ impl Line {
         }
     }
 
-    /// Lets time pass up to `now`: what has arrived by then can be received.
+    /// Advances to `now`: frames that have arrived can be received.
     pub(crate) fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.delivered = 0;
         self.send();
     }
 
-    /// When the next frame arrives, as far as anybody has sent one.
+    /// Returns the arrival time of the next frame in flight.
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         self.flights.front().map(|flight| flight.arrives)
     }
 
-    /// Clients send: a stream all that its window allows, datagrams until there is a frame in the future.
+    /// Sends for all clients: streams up to their window, datagrams until a frame arrives in the future.
     fn send(&mut self) {
         let far_enough = |line: &Self| line.flights.back().is_some_and(|last| last.arrives > line.now);
         let has_no_end = matches!(self.traffic, Traffic::Udp | Traffic::Broadcast) || self.traffic.is_paced();
         while !(has_no_end && far_enough(self)) && self.send_burst() {}
     }
 
-    /// The next client that may sends a burst; `false` if none may.
+    /// Sends a burst of the next client that may send. Returns `false` if none may.
     fn send_burst(&mut self) -> bool {
         for step in 0..self.clients.len() {
             let index = (self.turn + step) % self.clients.len();
@@ -257,19 +257,19 @@ impl Line {
         false
     }
 
-    /// Frames that a client may send in its turn.
+    /// Returns the frames a client may send in its turn.
     fn allowed(&mut self, index: usize) -> u32 {
         let clients = self.clients.len() as u32;
         let client = &self.clients[index];
         match self.traffic {
             Traffic::Silent => 0,
-            // Half as much again at the most; one client alone has nobody to share with.
+            // Between half and one and a half times the mean; a single client does not share the ring.
             Traffic::Udp if clients > 1 => {
                 let mean = self.wire.burst(clients);
                 mean.div_ceil(2) + self.chance.below(u64::from(mean / 2 * 2 + 1)) as u32
             }
             Traffic::Udp => self.wire.burst(clients),
-            // One client is enough to reach all.
+            // One client suffices to reach all guests.
             Traffic::Broadcast => self.wire.burst(1),
             Traffic::Paced { permille: 0 } => 0,
             Traffic::Paced { .. } | Traffic::Step { .. } => PACED,
@@ -285,7 +285,7 @@ impl Line {
         }
     }
 
-    /// A guest acknowledges what that client has sent.
+    /// Handles a guest's acknowledgement to its client.
     fn acknowledge(&mut self, to: MacAddress, number: u32, room: u16) {
         let now = self.now;
         let Some(client) = self.clients.iter_mut().find(|client| client.own == to) else { return };
@@ -299,7 +299,7 @@ impl Line {
             return;
         }
         (client.acknowledged, client.duplicates) = (number, 0);
-        // After going back, the guest may already have more than was sent again.
+        // After a retransmission began, the guest may already have more than was sent again.
         if client.next.wrapping_sub(number) > u32::MAX / 2 {
             client.next = number;
         }
@@ -307,7 +307,7 @@ impl Line {
         self.send();
     }
 
-    /// A guest answers: the response takes the wire as long as the request did.
+    /// Handles a guest's response, which occupies the wire as long as the request.
     fn answer(&mut self, to: MacAddress) {
         let arrives = self.now + self.frame_time;
         let Some(client) = self.clients.iter_mut().find(|client| client.own == to) else { return };

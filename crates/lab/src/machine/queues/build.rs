@@ -1,18 +1,18 @@
-//! Putting a machine together: starts the drivers and finds a flow for each queue pair. Left out: the plan's axes.
+//! Creates the machine: starts the drivers and finds a flow for each queue pair.
 
 use super::{Core, Courier, Host, Load, Plan, Processor, Queues};
 use crate::machine::chipset::{Assigned, Chipset};
 use crate::machine::code::Code;
 use crate::machine::controller::Controller;
 use crate::machine::memory::{GUEST_MEMORY, Region};
-use crate::machine::parts::avf::pair::{Pair, Rung};
+use crate::machine::parts::avf::pair::{DoorbellCounters, Pair};
 use crate::machine::parts::avf::{ADDRESS, Port};
 use crate::machine::parts::bus::Path;
 use crate::machine::parts::guest::{Hardware, RING};
 use crate::machine::parts::wire::{Line, Traffic};
 use crate::machine::topology::Wire;
 use guest::packet::UDP_PAYLOAD;
-use guest::{Kernel, Load as Program, Sending, Spec};
+use guest::{Kernel, Load as Program, SenderConfig, Spec};
 use hypervisor::cost::Cost;
 use hypervisor::cpu::{Config, LastLevelCache, Machine, ThreadId};
 use hypervisor::domain::{DomainId, DomainKind};
@@ -21,29 +21,31 @@ use pcie::Rid;
 use sim::{Generator, Instant};
 use std::collections::VecDeque;
 
-/// A port of a current card of the family: 100 Gb/s. Clients are as fast as it is.
+/// Wire of a current adaptive-VF card: 100 Gb/s. Clients are as fast.
 pub(super) const WIRE: Wire = Wire { bits_per_second: 100_000_000_000, ..Wire::GIGABIT };
-/// Segments of a stream that may be under way: what a ring has buffers for, and some to spare.
+/// Window of a stream in segments: somewhat less than the buffers of a ring.
 const WINDOW: u16 = 240;
-/// Buffers that a sender's socket holds: 212,992 bytes at 2,304 a frame (Linux, wmem_default).
+/// Send buffer of a socket, in kernel buffers: 212,992 bytes at 2,304 per frame (Linux wmem_default), and the
+/// MTU.
 const SOCKET: u32 = 92;
 const MTU: u16 = 1_500;
-/// From one interrupt of a vector to the next, us: 20,000 a second in bulk (Linux iavf, IAVF_ITR_20K), 0 for requests.
+/// Interrupt interval of a vector in microseconds: 20,000 a second in bulk (Linux iavf, IAVF_ITR_20K), 0 for
+/// requests.
 const INTERVAL_US: u16 = 50;
-/// Where the card is on the host's bus: the PF, then the VF.
+/// Functions on the host's bus: PF and VF.
 const PF: Assigned = Assigned { rid: Rid(0x100), region: Region::of(1) };
 const VF: Assigned = Assigned { rid: Rid(0x110), region: Region::of(0) };
-/// The most queue pairs that a guest's memory has room for.
-pub(super) const MOST: u8 = 4;
+/// Queue pairs for which a guest's memory has room, at most.
+pub(super) const MAX_PAIRS: u8 = 4;
 
 impl Queues {
-    /// Puts a machine together.
+    /// Creates the machine.
     ///
     /// # Errors
-    /// Text that names a number of pairs out of range, or what a driver or the chipset has refused.
+    /// A message naming an invalid number of pairs, or the failure of a driver or the chipset.
     pub fn new(plan: &Plan) -> Result<Self, String> {
-        if !(1..=MOST).contains(&plan.pairs) {
-            return Err(format!("{} queue pairs: there is room for 1 to {MOST}", plan.pairs));
+        if !(1..=MAX_PAIRS).contains(&plan.pairs) {
+            return Err(format!("{} queue pairs are out of range (1-{MAX_PAIRS})", plan.pairs));
         }
         let config = Config::from_table(&plan.table, u16::from(plan.pairs) + 1, 1);
         let mut core = Core::new(plan.table.clone(), Machine::new(config));
@@ -67,7 +69,7 @@ impl Queues {
             port_event: None,
             driver,
             doorbell: plan.doorbell,
-            rung: Rung::default(),
+            doorbells: DoorbellCounters::default(),
             processors: Vec::new(),
             courier,
             cache: LastLevelCache::new(plan.table[Cost::LastLevelCache] * 1_024),
@@ -84,7 +86,7 @@ fn chance(seed: u64) -> Generator {
     Generator::named(seed, "clients")
 }
 
-/// The wire, with a client for each processor.
+/// Creates the wire, with a client for each processor.
 fn line(plan: &Plan, clients: &[MacAddress]) -> Line {
     let (traffic, clients) = match plan.load {
         Load::Stream => (Traffic::Tcp { window: WINDOW }, clients),
@@ -118,7 +120,7 @@ impl Host {
         if plan.load == Load::Datagrams {
             let message_bytes = UDP_PAYLOAD as u32;
             let buffers = SOCKET;
-            kernel.start_sending(Sending {
+            kernel.start_sending(SenderConfig {
                 to: client,
                 load: Program::Udp,
                 message_bytes,

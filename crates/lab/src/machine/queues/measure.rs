@@ -1,4 +1,4 @@
-//! What happened in a stretch of time. Left out: the books, which the machine closes itself.
+//! Results of an interval. The engine checks conservation.
 
 use super::{Host, Load, Queues};
 use crate::machine::engine::Defect;
@@ -6,22 +6,22 @@ use guest::packet::UDP_PAYLOAD;
 use hypervisor::domain::DomainKind;
 use sim::Span;
 
-/// What happened.
+/// Results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
-    /// Payload that programs have read, or that has left, Gb/s.
+pub struct Results {
+    /// Payload read by programs or sent, Gb/s.
     pub throughput_gbps: f64,
-    /// Doorbells for 1,000 frames that were received or have left.
+    /// Doorbells per 1,000 frames received or sent.
     pub doorbells: f64,
-    /// Exits for them.
+    /// Doorbell exits per 1,000 frames.
     pub exits: f64,
-    /// From a request's first bit on the wire to its response's last, us, in the mean; 0 without requests.
+    /// Mean time from a request's first bit on the wire to its response's last, us; 0 without requests.
     pub round_trip_us: f64,
-    /// The service domain's cycles, percent of a thread.
+    /// The service domain's cycles, in percent of a thread.
     pub service_pct: f64,
-    /// The hypervisor's.
+    /// The hypervisor's cycles, in percent of a thread.
     pub hypervisor_pct: f64,
-    /// The guest's.
+    /// The guest's cycles, in percent of a thread.
     pub guest_pct: f64,
 }
 
@@ -36,11 +36,11 @@ struct Counts {
 }
 
 impl Queues {
-    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    /// Runs `warm_up`, then `span`. Returns the results of the latter.
     ///
     /// # Errors
-    /// [`Defect`], of the model.
-    pub fn measure(&mut self, load: Load, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    /// [`Defect`] of the model.
+    pub fn measure(&mut self, load: Load, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let counts = |host: &Host| host.counts(load);
         let (before, usage) = self.observe((warm_up, span), counts)?;
         let after = counts(&self.system);
@@ -50,7 +50,7 @@ impl Queues {
         let (stores, exits) = (after.stores - before.stores, after.exits - before.exits);
         let trips = &self.system.port.line.round_trips[before.answered..];
         let waited: f64 = trips.iter().map(|trip| trip.as_secs_f64() * 1e6).sum();
-        Ok(Found {
+        Ok(Results {
             throughput_gbps: (after.bytes - before.bytes) as f64 * 8.0 / span.as_secs_f64() / 1e9,
             doorbells: (stores + exits) as f64 / frames,
             exits: exits as f64 / frames,
@@ -69,8 +69,8 @@ impl Host {
         Counts {
             bytes: if load == Load::Datagrams { line.taken * UDP_PAYLOAD as u64 } else { read },
             frames: line.frames + line.taken,
-            stores: self.rung.stores,
-            exits: self.rung.exits,
+            stores: self.doorbells.stores,
+            exits: self.doorbells.exits,
             answered: line.round_trips.len(),
         }
     }

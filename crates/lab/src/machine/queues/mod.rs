@@ -1,15 +1,15 @@
-//! A current server with one guest of several processors and a VF of the second family, which has a queue pair for each of
-//! them. Each processor's part of the guest's kernel is a kernel of its own, with its own flow; the driver and the VF are
-//! one. Doorbells are stores to mapped pages, or exits whose messages the service domain takes to the card.
+//! A current server with one guest of several processors and an adaptive VF with a queue pair for each. Each
+//! processor has its own kernel instance and flow; the driver and the VF are shared. Doorbells are stores to
+//! mapped pages, or exits whose messages the service domain carries to the card.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `build` | putting it together |
-//! | `turns` | turns of processors |
-//! | `measure` | reading it |
+//! | `build` | creation |
+//! | `turns` | steps of processors |
+//! | `measure` | results |
 //!
-//! Left out: locks and cache lines that processors of a guest share, more flows than queues, requests to the PF, and what
-//! the card itself takes.
+//! Locks and cache lines shared by a guest's processors, more flows than queues, PF requests and the card's
+//! processing time are not modelled.
 
 mod build;
 mod measure;
@@ -18,13 +18,13 @@ mod tests;
 mod turns;
 
 pub use super::parts::avf::pair::Doorbell;
-pub use measure::Found;
+pub use measure::Results;
 
 use super::books::Books;
 use super::chipset::Chipset;
 use super::engine::{Actor, Engine};
 use super::parts::avf::Port;
-use super::parts::avf::pair::{Pair, Rung};
+use super::parts::avf::pair::{DoorbellCounters, Pair};
 use super::parts::guest::Hardware;
 use driver::avf::vf::Vf;
 use guest::Kernel;
@@ -35,70 +35,70 @@ use hypervisor::domain::DomainKind;
 use sim::{EventKey, Instant};
 use std::collections::VecDeque;
 
-/// What moves.
+/// Traffic of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// A stream of segments to each processor of the guest.
+    /// A TCP stream to each processor of the guest.
     Stream,
-    /// Datagrams from each, as fast as it can.
+    /// Datagrams from each processor, as fast as possible.
     Datagrams,
-    /// Requests of a byte to the first, one at a time.
+    /// Requests of one byte to the first processor, one at a time.
     Requests,
 }
 
-/// What a machine is to be.
+/// Parameters of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What things cost.
+    /// Cost table.
     pub table: CostTable,
     /// Queue pairs, and processors of the guest.
     pub pairs: u8,
-    /// How doorbells reach the card.
+    /// Path of doorbells to the card.
     pub doorbell: Doorbell,
-    /// What moves.
+    /// Traffic.
     pub load: Load,
-    /// Decides which client goes first.
+    /// Seed of the clients' order.
     pub seed: u64,
 }
 
-/// What happens.
+/// Event of the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// Something may happen at the port.
+    /// Poll the port.
     Port,
     /// A processor's timer is due.
     Timer(usize),
-    /// A processor's accesses are there to be carried out.
-    Rung(usize),
-    /// One of them is done.
+    /// A processor's accesses are ready to be carried out.
+    Forwarded(usize),
+    /// An access of a processor is complete.
     Answered(usize),
 }
 
 type Core = super::engine::Core<Event>;
 
-/// A processor of the guest.
+/// Processor of the guest.
 #[derive(Debug)]
 struct Processor {
     kernel: Kernel<Pair>,
     hardware: Hardware,
     timer: Option<EventKey>,
-    /// Registers to be written for it, sent and not yet carried out.
+    /// Register writes sent and not yet carried out.
     messages: VecDeque<(u32, u32)>,
-    /// Answers that it waits for.
+    /// Answers outstanding.
     awaits: usize,
 }
 
-/// The process of the service domain that carries out accesses that have exited.
+/// Process of the service domain that carries out accesses that exited.
 #[derive(Debug)]
 struct Courier {
     vcpu: VcpuId,
-    /// The processors whose accesses wait, in order.
+    /// Processors with pending accesses, in order.
     requests: VecDeque<usize>,
     /// Registers written.
     written: u64,
 }
 
-/// The parts.
+/// Parts of the machine.
 #[derive(Debug)]
 pub struct Host {
     chipset: Chipset,
@@ -106,13 +106,13 @@ pub struct Host {
     port_event: Option<EventKey>,
     driver: Vf,
     doorbell: Doorbell,
-    rung: Rung,
+    doorbells: DoorbellCounters,
     processors: Vec<Processor>,
     courier: Courier,
     cache: LastLevelCache,
 }
 
-/// The machine that runs.
+/// Running machine.
 pub type Queues = Engine<Host>;
 
 impl Actor for Host {
@@ -128,7 +128,7 @@ impl Actor for Host {
                 self.processors[processor].timer = None;
                 self.timer(processor, now, core);
             }
-            Event::Rung(processor) => {
+            Event::Forwarded(processor) => {
                 self.courier.requests.push_back(processor);
                 core.tell(self.courier.vcpu, DomainKind::Dom0, 0, now);
                 core.wake(self.courier.vcpu, now);
@@ -137,7 +137,7 @@ impl Actor for Host {
         }
     }
 
-    /// The courier's virtual CPU is the first, the guest's follow.
+    /// The courier's virtual CPU is the first one; the guest's follow.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_courier(step, core),
@@ -145,33 +145,33 @@ impl Actor for Host {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
-        self.port.owes(books);
+    fn check_books(&self, books: &mut Books) {
+        self.port.check_books(books);
         let broken = self.processors.iter().find_map(|it| it.hardware.broken).or(self.chipset.broken);
         if let Some(broken) = broken {
             books.never(&broken.to_string(), 1);
         }
-        books.never("interrupts blocked that nobody forged", self.chipset.remapper.blocked());
+        books.never("interrupts blocked without a forged message", self.chipset.remapper.blocked());
         books.never("requests of functions to memory of others", self.chipset.escaped);
         let waiting: usize = self.processors.iter().map(|it| it.messages.len()).sum();
-        books.balance("accesses that exited", self.rung.exits, self.courier.written + waiting as u64);
+        books.balance("accesses that exited", self.doorbells.exits, self.courier.written + waiting as u64);
     }
 }
 
 impl Host {
-    /// Lets the port catch up.
+    /// Advances the port to `now`.
     fn sync(&mut self, now: Instant, core: &mut Core) {
         let next = self.port.sync(now, &mut self.chipset);
         self.settle(next, now, core);
     }
 
-    /// Takes the port's interrupts on, and schedules the next look at it.
+    /// Delivers the port's interrupts and schedules its next poll.
     fn settle(&mut self, next: Option<Instant>, now: Instant, core: &mut Core) {
         self.port_event = core.replace(self.port_event, next, Event::Port);
         let mut sent = core::mem::take(&mut self.port.functions.sent);
         for (rid, message) in sent.drain(..) {
-            let Some(interrupt) = self.chipset.arrive(rid, message) else { continue };
-            // Vector 0 is the mailbox's; nobody asks anything.
+            let Some(interrupt) = self.chipset.deliver_message(rid, message) else { continue };
+            // Vector 0 is the mailbox's, which is not used.
             let Some(processor) = usize::from(interrupt.owner.entry).checked_sub(1) else { continue };
             let hardware = &mut self.processors[processor].hardware;
             hardware.controller.request(super::vectors::DEVICE_VECTOR, &mut self.chipset.channels);
@@ -181,7 +181,7 @@ impl Host {
         self.port.functions.sent = sent;
     }
 
-    /// A processor has something to do, and does it unless it waits for an answer.
+    /// Wakes a processor that has work, unless it waits for an answer.
     fn wake(&mut self, processor: usize, now: Instant, core: &mut Core) {
         let hardware = &self.processors[processor].hardware;
         if !hardware.waits {
@@ -189,7 +189,8 @@ impl Host {
         }
     }
 
-    /// One of a processor's accesses is done. When all are, it goes on; waking an idle thread is dear.
+    /// Completes one of a processor's accesses, and resumes the processor after the last one. Waking an idle
+    /// thread costs more.
     fn answered(&mut self, processor: usize, now: Instant, core: &mut Core) {
         let Processor { hardware, awaits, .. } = &mut self.processors[processor];
         *awaits -= 1;
@@ -203,7 +204,7 @@ impl Host {
         core.wake(hardware.vcpu, now);
     }
 
-    /// A processor's timer is due: the hypervisor's own timer interrupt, and the guest's.
+    /// Handles a processor's timer: the hypervisor's own timer interrupt, and the guest's.
     fn timer(&mut self, processor: usize, now: Instant, core: &mut Core) {
         let hardware = &mut self.processors[processor].hardware;
         hardware.controller.run_timer(now, &mut self.chipset.channels);
@@ -213,7 +214,7 @@ impl Host {
         self.set_timer(processor, core);
     }
 
-    /// Schedules a processor's timer as its kernel has programmed it.
+    /// Schedules a processor's timer as programmed by its kernel.
     fn set_timer(&mut self, processor: usize, core: &mut Core) {
         let Processor { hardware, timer, .. } = &mut self.processors[processor];
         *timer = core.replace(*timer, hardware.controller.deadline(), Event::Timer(processor));

@@ -1,27 +1,27 @@
-//! Turns of processors: the guest's, and the courier's. Left out: what kernels do in them.
+//! Steps of processors: the guest's, and the courier's.
 
 use super::{Core, Doorbell, Event, Host, Processor};
 use crate::machine::parts::avf::VF;
-use crate::machine::parts::avf::pair::Side;
+use crate::machine::parts::avf::pair::PairView;
 use crate::machine::parts::platform::Env;
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::Cost;
-use hypervisor::cpu::{Step, Then};
+use hypervisor::cpu::{AfterStep, Step};
 use hypervisor::exit::EoiPath;
 
 impl Host {
     pub(super) fn execute_guest(&mut self, index: usize, mut step: Step, core: &mut Core) {
         let began = step.began();
-        let Self { chipset, port, driver, doorbell, rung, processors, cache, .. } = self;
+        let Self { chipset, port, driver, doorbell, doorbells, processors, cache, .. } = self;
         let Processor { kernel, hardware, messages, awaits, .. } = &mut processors[index];
-        // A kernel that looks at its rings finds what has arrived by now.
-        let looks = kernel.looks() || hardware.controller.deliverable(&mut chipset.channels);
-        let mut next = if looks { Some(port.sync(began, chipset)) } else { None };
-        let device = Side {
+        // A kernel that polls its rings finds the frames that have arrived by now.
+        let polls = kernel.polls_device() || hardware.controller.deliverable(&mut chipset.channels);
+        let mut next = if polls { Some(port.sync(began, chipset)) } else { None };
+        let device = PairView {
             port,
             driver: Some(driver),
             doorbell: *doorbell,
-            rung,
+            doorbells,
             messages: Vec::new(),
             touched: false,
         };
@@ -31,22 +31,23 @@ impl Host {
         let (touched, sent) = (env.device.touched, env.device.messages);
         let done = step.now();
         let timer = core::mem::take(&mut hardware.timer_set);
-        let overlooked = then == Then::Block && hardware.controller.deliverable(&mut chipset.channels);
+        let interrupt_pending =
+            then == AfterStep::Block && hardware.controller.deliverable(&mut chipset.channels);
         if hardware.waits {
             *awaits = sent.len();
         }
         let waits = hardware.waits;
         let count = sent.len();
         messages.extend(sent);
-        core.finish(step, if waits { Then::Block } else { then });
+        core.finish(step, if waits { AfterStep::Block } else { then });
         (0..count).for_each(|_| {
-            core.schedule(done, Event::Rung(index));
+            core.schedule(done, Event::Forwarded(index));
         });
         if timer {
             self.set_timer(index, core);
         }
-        // Its timer may have come while it was about to sleep.
-        if overlooked {
+        // Its timer may have expired while it was about to sleep.
+        if interrupt_pending {
             self.wake(index, done, core);
         }
         if touched {
@@ -57,10 +58,10 @@ impl Host {
         }
     }
 
-    /// A message is read, the register written, and an answer sent if somebody waits for it.
+    /// Carries out a pending register write for a processor, and sends an answer if it waits for one.
     pub(super) fn execute_courier(&mut self, mut step: Step, core: &mut Core) {
         let Some(processor) = self.courier.requests.pop_front() else {
-            return core.finish(step, Then::Block);
+            return core.finish(step, AfterStep::Block);
         };
         let table = &core.table;
         step.charge(Category::EventChannel, table[Cost::EventUpcall]);
@@ -75,7 +76,7 @@ impl Host {
             self.courier.written += 1;
         }
         let (began, done) = (step.began(), step.now());
-        let then = if self.courier.requests.is_empty() { Then::Block } else { Then::Continue };
+        let then = if self.courier.requests.is_empty() { AfterStep::Block } else { AfterStep::Continue };
         core.finish(step, then);
         if answers {
             core.schedule(done, Event::Answered(processor));

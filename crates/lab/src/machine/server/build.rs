@@ -1,4 +1,4 @@
-//! Putting a server together, with every driver started and nothing under way. Left out: what a server is to be.
+//! Creates a server, with every driver started.
 
 use super::setup::{BuildError, Network, Setup};
 use super::{Core, Event, Server, World};
@@ -18,14 +18,14 @@ use hypervisor::domain::DomainKind;
 use i82576::MacAddress;
 use sim::{Generator, Instant, Span};
 
-/// The longest frame on a wire, and the header before its packet, bytes.
+/// Bytes of the longest frame on a wire, and of the header before its packet.
 const FRAME: usize = ETHERNET_HEADER + 1_500;
 const ETHERNET_HEADER: usize = 14;
 impl World {
-    /// Puts a machine together, with every driver started and nothing under way.
+    /// Creates a server with every driver started and nothing in flight.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// [`BuildError`] if the setup is invalid or a driver fails.
     pub fn new(setup: &Setup) -> Result<Self, BuildError> {
         let (guests, ports, topology) = (setup.guests, setup.ports, setup.topology);
         let room = topology.guests_per_port;
@@ -95,7 +95,7 @@ impl Server {
         }
     }
 
-    /// The service domain's network side, if guests have front ends.
+    /// Creates the service domain's network side, if guests have front ends.
     fn service_network(&mut self, setup: &Setup, core: &Core) -> Result<Option<Split>, BuildError> {
         let Network::Split { workers } = setup.network else { return Ok(None) };
         let cpus = self.service.len();
@@ -106,14 +106,14 @@ impl Server {
         Ok(Some(Split::new(domain, cpus, netback, converts, &mut self.chipset.channels)))
     }
 
-    /// The domain of a port's guest `n`, with memory.
+    /// Adds the domain of a port's guest `n`, with memory.
     fn add_domain(&mut self, setup: &Setup, n: u8, core: &mut Core) -> Recipient {
         let index = self.vms.len() + usize::from(n);
         let domain = core.processors.add_domain(setup.kind, format!("guest{index}"));
         Recipient { domain, region: Region::of(index), part: 0 }
     }
 
-    /// A port with a VF for each guest, and for the service domain if it sends.
+    /// Adds a port with a VF for each guest, and one for the service domain if it sends.
     fn add_direct(
         &mut self,
         setup: &Setup,
@@ -139,7 +139,7 @@ impl Server {
         Ok(())
     }
 
-    /// A port that the service domain drives, with its guests behind a bridge.
+    /// Adds a port driven by the service domain, with its guests behind a bridge.
     fn add_bridged(
         &mut self,
         setup: &Setup,
@@ -174,7 +174,7 @@ impl Server {
         Ok(())
     }
 
-    /// A guest's virtual CPU, on the guests' threads in turn, and its kernel's code.
+    /// Adds a guest's virtual CPU, on the guests' threads in turn, with its kernel's code.
     fn add_processor(&mut self, guest: &Recipient, core: &mut Core) -> Result<(VcpuId, Code), BuildError> {
         let turn = self.vms.len() as u16;
         let topology = &self.topology;
@@ -186,7 +186,7 @@ impl Server {
         Ok((vcpu, code.ok_or_else(|| BuildError::Card("no room for a kernel".into()))?))
     }
 
-    /// Ticks begin at a phase of their own, and every port is looked at.
+    /// Starts ticks at random phases, and schedules the first poll of every port.
     fn start_clocks(&mut self, setup: &Setup, core: &mut Core) {
         let mut phases = Generator::named(setup.seed, "tick phases");
         let mut phase = |period: Span| Instant::ZERO + Span::from_picos(phases.below(period.picos().max(1)));

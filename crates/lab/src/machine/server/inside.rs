@@ -1,18 +1,18 @@
-//! Traffic inside the server: over a card from one of its functions to another, faster than its wire, or over a bridge.
-//! A guest sends, or the service domain, which then has a function of each card too, with the same driver as guests have.
+//! Traffic inside the server: between functions of a card, faster than its wire, or over a bridge. The sender
+//! is a guest or the service domain, which then has a function of each card with the guests' driver.
 //!
-//! The service domain's sender has a virtual CPU of its own, on a thread that has no guest, and is a paravirtualized
-//! kernel: its interrupts are events, its system calls go through the hypervisor.
+//! The service domain's sender has its own virtual CPU, on a thread without a guest, and is a paravirtualized
+//! kernel: its interrupts are events, and its system calls pass through the hypervisor.
 
 use super::setup::{BuildError, Inside, Origin, Setup};
 use super::{Core, Server};
 use crate::machine::memory::Region;
 use crate::machine::parts::card::Recipient;
-use guest::Sending;
+use guest::SenderConfig;
 use sim::Instant;
 
 impl Server {
-    /// The service domain as owner of a port's function `n`, if it sends.
+    /// Returns the service domain as recipient of a port's function `n`, if it sends.
     pub(super) fn service_function(&self, setup: &Setup, n: u8, core: &Core) -> Option<Recipient> {
         setup.inside.filter(|inside| inside.from == Origin::ServiceDomain)?;
         let domain = core.processors.domain_of(self.service.first()?.vcpu);
@@ -20,7 +20,7 @@ impl Server {
         Some(Recipient { domain, region: Region::of(guest), part: 0 })
     }
 
-    /// Every sender begins.
+    /// Starts every sender.
     pub(super) fn start_inside(
         &mut self,
         inside: Inside,
@@ -35,7 +35,7 @@ impl Server {
             };
             let Inside { load, message_bytes, mtu, .. } = inside;
             let to = self.vms[to].mac();
-            self.vms[from].start_sending(Sending { to, load, message_bytes, mtu, buffers });
+            self.vms[from].start_sending(SenderConfig { to, load, message_bytes, mtu, buffers });
             core.wake(self.vms[from].hardware.vcpu, Instant::ZERO);
         }
         Ok(())

@@ -1,5 +1,4 @@
-//! Timers of guests and interrupts of devices, and what the hypervisor does for them. Left out: the service domain's
-//! side of an interrupt.
+//! Timers of guests and interrupts of devices, with the hypervisor's part.
 
 use super::{Core, Event, Server};
 use hypervisor::account::Category;
@@ -12,13 +11,13 @@ const WORLD: Label = Label::new("world");
 const INTERRUPT: Label = Label::new("interrupt");
 
 impl Server {
-    /// Schedules a guest's timer as its kernel has programmed it.
+    /// Schedules a guest's timer as programmed by its kernel.
     pub(super) fn set_timer(&mut self, vm: usize, core: &mut Core) {
         let at = self.vms[vm].hardware.controller.deadline();
         self.timers[vm] = core.replace(self.timers[vm], at, Event::Timer(vm));
     }
 
-    /// A guest's timer is due: the hypervisor's own timer interrupt, and the guest's.
+    /// Handles a guest's timer: the hypervisor's own timer interrupt, and the guest's.
     pub(super) fn timer(&mut self, vm: usize, now: Instant, core: &mut Core) {
         let hardware = &mut self.vms[vm].hardware;
         hardware.controller.run_timer(now, &mut self.chipset.channels);
@@ -31,7 +30,7 @@ impl Server {
         self.set_timer(vm, core);
     }
 
-    /// A guest has something to do, and does it unless it stands still for its device model.
+    /// Wakes a guest that has work, unless it is blocked for its device model.
     pub(super) fn wake(&mut self, vm: usize, now: Instant, core: &mut Core) {
         let hardware = &self.vms[vm].hardware;
         if !hardware.waits {
@@ -39,26 +38,26 @@ impl Server {
         }
     }
 
-    /// Lets a port catch up.
+    /// Advances a port to `now`.
     pub(super) fn sync(&mut self, port: usize, now: Instant, core: &mut Core) {
         let next = self.ports[port].sync(now, &mut self.chipset);
         self.settle(port, next, now, core);
     }
 
-    /// Takes a port's interrupts on, and schedules the next look at it.
+    /// Delivers a port's interrupts and schedules its next poll.
     pub(super) fn settle(&mut self, port: usize, next: Option<Instant>, now: Instant, core: &mut Core) {
         self.port_events[port] = core.replace(self.port_events[port], next, Event::Port(port));
         let mut sent = core::mem::take(&mut self.ports[port].functions.sent);
         for (rid, message) in sent.drain(..) {
-            if let Some(interrupt) = self.chipset.arrive(rid, message) {
+            if let Some(interrupt) = self.chipset.deliver_message(rid, message) {
                 self.interrupt(&interrupt, now, core);
             }
         }
         self.ports[port].functions.sent = sent;
     }
 
-    /// A device's interrupt: whoever runs on the owner's thread is interrupted for it, and the owner is woken. On
-    /// an idle thread the hypervisor is there already, which going idle has paid for.
+    /// Handles a device's interrupt: interrupts the virtual CPU on the owner's thread, and wakes the owner.
+    /// On an idle thread the hypervisor is active already, which going idle was charged for.
     fn interrupt(&mut self, interrupt: &Interrupt, now: Instant, core: &mut Core) {
         let Owner { domain, entry, .. } = interrupt.owner;
         let Some(index) = self.guests.get(domain.index()).copied().flatten() else {

@@ -1,5 +1,5 @@
-//! What happened in a stretch of time: throughput, losses, interrupts, and who spent which cycles. The books must
-//! close and no packet may be unaccounted for, or there is no measurement.
+//! Results of an interval: throughput, losses, interrupts and cycles. If the accounts do not balance or a
+//! packet is missing, the measurement fails.
 
 use super::{Server, World};
 use crate::machine::books::Books;
@@ -13,21 +13,21 @@ use hypervisor::domain::DomainKind;
 use nic::PoolCounters;
 use sim::Span;
 
-/// What happened.
+/// Results of an interval.
 #[derive(Debug, Clone)]
 pub struct Measured {
     usage: Usage,
     elapsed: Span,
     hertz: u64,
     own_dom0: u64,
-    /// What the hypervisor did for the service domain, mostly in its hypercalls.
+    /// Hypervisor's cycles for the service domain, mostly in hypercalls.
     hypervisor_dom0: u64,
     own_guests: u64,
     hypervisor: u64,
     overhead_guests: u64,
     /// Threads of the service domain's virtual CPUs.
     service: Vec<ThreadId>,
-    /// Of responses that came meanwhile, the shortest first.
+    /// Round-trip times of the responses in the interval, shortest first.
     round_trips: Vec<Span>,
     lost_events: u64,
     after: Counts,
@@ -43,28 +43,28 @@ struct Counts {
     interrupts: u64,
     written_bytes: u64,
     reordered: u64,
-    /// Interfaces, workers and cards that have changed their worker or virtual CPU.
+    /// Moves of interfaces, workers and cards.
     moves: u64,
-    /// Responses that have come, by port.
+    /// Responses received, per port.
     answered: Vec<usize>,
 }
 
 impl World {
-    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    /// Runs `warm_up`, then `span`. Returns the results of the latter.
     ///
     /// # Errors
-    /// [`Defect`], of the model.
+    /// [`Defect`] of the model.
     pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Measured, Defect> {
         let (before, usage) = self.observe((warm_up, span), Server::counts)?;
         let (processors, vms) = (&self.core.processors, &self.system.vms);
-        // On a bare machine nobody but its own kernel switches between programs.
+        // On a bare machine only its own kernel switches between programs.
         let native = vms.iter().filter(|vm| vm.hardware.kind == DomainKind::Native);
         let without_hypervisor: u64 = native.map(|vm| usage.hypervisor_for(vm.hardware.domain)).sum();
         let own = |kind: fn(DomainKind) -> bool| usage.own_of(processors.domains(), kind);
         Ok(Measured {
             service: self.system.service.iter().map(|cpu| processors.home(cpu.vcpu)).collect(),
             round_trips: self.system.round_trips(&before),
-            lost_events: self.system.chipset.channels.overlooked() as u64,
+            lost_events: self.system.chipset.channels.stranded_events() as u64,
             hypervisor_dom0: self
                 .system
                 .service
@@ -103,7 +103,7 @@ impl Server {
         sum
     }
 
-    /// Round trips that have ended since, the shortest first.
+    /// Returns the round-trip times completed since `since`, shortest first.
     fn round_trips(&self, since: &Counts) -> Vec<Span> {
         let lines = self.ports.iter().map(|port| &port.line.round_trips).zip(&since.answered);
         let mut all: Vec<Span> = lines.flat_map(|(all, known)| &all[*known..]).copied().collect();
@@ -111,13 +111,13 @@ impl Server {
         all
     }
 
-    /// No rule was broken, every frame of a wire is somewhere, no function left its memory.
+    /// Checks that no invariant was violated, all frames are accounted for, and no function left its memory.
     pub(super) fn balance(&self, books: &mut Books) {
         let broken = self.vms.iter().find_map(|vm| vm.hardware.broken).or(self.chipset.broken);
         if let Some(broken) = broken {
             books.never(&broken.to_string(), 1);
         }
-        books.never("interrupts blocked that nobody forged", self.chipset.remapper.blocked());
+        books.never("interrupts blocked without a forged message", self.chipset.remapper.blocked());
         let faults = self.ports.iter().map(|port| port.functions.faults).sum::<u64>() + self.chipset.escaped;
         books.never("memory requests outside the memory of their function", faults);
         (0..self.ports.len()).for_each(|port| self.balance_port(port, books));
@@ -131,18 +131,18 @@ impl Server {
         }
     }
 
-    /// What came from the wire and what functions sent to each other was received or dropped, and what kernels have
-    /// sent has left, or waits.
+    /// Checks that frames from the wire and between functions were received or dropped, and that frames sent
+    /// by kernels have left or wait.
     fn balance_port(&self, at: usize, books: &mut Books) {
         let port = &self.ports[at];
         let pools = port.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
         let (sent, taken) = (pools.tx_packets, port.line.taken + pools.tx_unclaimed);
-        books.never("frames of a wire that nobody sent", taken.saturating_sub(sent));
+        books.never("frames on a wire without a sender", taken.saturating_sub(sent));
         let inside = sent.saturating_sub(taken);
         let found = pools.rx_packets + pools.rx_no_descriptors + pools.rx_disabled + pools.rx_storm;
         books.balance("frames for functions of a card", port.line.frames + inside, found);
         if self.split.is_some() {
-            // Who sends is the service domain, which the split driver's own books are about.
+            // The sender is the service domain, which the split driver's own checks cover.
             return;
         }
         let sent = pools.tx_packets + pools.tx_invalid + pools.tx_blocked;
@@ -153,10 +153,10 @@ impl Server {
             given += counters.sent_frames + counters.acknowledgements + counters.responses;
             waiting += kernel.device().tx_pending() as u64;
         }
-        books.never("frames of a card that no kernel gave it", sent.saturating_sub(given));
-        // A buffer of 2 KB is a part of two segments at the most.
+        books.never("frames sent by a card without a kernel's request", sent.saturating_sub(given));
+        // A 2 KB buffer is part of at most two segments.
         let lost = given.saturating_sub(sent).saturating_sub(2 * waiting);
-        books.never("frames that a kernel gave to a card and that are nowhere", lost);
+        books.never("frames given to a card and lost", lost);
     }
 }
 
@@ -169,19 +169,19 @@ impl Measured {
         self.per_second(cycles) / self.hertz as f64 * 100.0
     }
 
-    /// Payload that programs have read, Mb/s.
+    /// Returns the payload read by programs, Mb/s.
     #[must_use]
     pub fn throughput_mbps(&self) -> f64 {
         self.per_second(self.after.read_bytes - self.before.read_bytes) * 8.0 / 1e6
     }
 
-    /// Payload that programs have written, Mb/s.
+    /// Returns the payload written by programs, Mb/s.
     #[must_use]
     pub fn written_mbps(&self) -> f64 {
         self.per_second(self.after.written_bytes - self.before.written_bytes) * 8.0 / 1e6
     }
 
-    /// Frames of wires and messages of programs that no program has read, percent.
+    /// Returns the percentage of frames from wires and messages of programs that no program has read.
     #[must_use]
     pub fn loss_pct(&self) -> f64 {
         let offered = self.after.offered - self.before.offered;
@@ -189,13 +189,13 @@ impl Measured {
         if offered == 0 { 0.0 } else { (1.0 - read as f64 / offered as f64).max(0.0) * 100.0 }
     }
 
-    /// Responses that have reached their clients, a second.
+    /// Returns the responses received by clients per second.
     #[must_use]
     pub fn transactions_per_s(&self) -> f64 {
         self.per_second(self.round_trips.len() as u64)
     }
 
-    /// From a request's first bit on the wire to its response's last, microseconds, in the mean.
+    /// Returns the mean time from a request's first bit on the wire to its response's last, us.
     #[must_use]
     pub fn round_trip_us(&self) -> f64 {
         let waited: u64 = self.round_trips.iter().map(|trip| trip.picos()).sum();
@@ -203,32 +203,32 @@ impl Measured {
         if answered == 0 { 0.0 } else { waited as f64 / answered as f64 / 1e6 }
     }
 
-    /// What so many percent of round trips do not exceed, microseconds; 0 if there were none.
+    /// Returns a percentile of the round-trip times, us; 0 if there were none.
     #[must_use]
     pub fn round_trip_quantile_us(&self, percent: usize) -> f64 {
         let at = (self.round_trips.len() * percent).div_ceil(100).saturating_sub(1);
         self.round_trips.get(at).map_or(0.0, |trip| trip.picos() as f64 / 1e6)
     }
 
-    /// Datagrams that were overtaken on their way to their program, since the beginning.
+    /// Returns the reordered datagrams since the start.
     #[must_use]
     pub fn reordered(&self) -> u64 {
         self.after.reordered
     }
 
-    /// Events that pend and that nobody will take.
+    /// Returns the pending events that no vCPU will take.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
         self.lost_events
     }
 
-    /// How often an interface, a worker or a card went elsewhere, a second.
+    /// Returns the moves of interfaces, workers and cards per second.
     #[must_use]
     pub fn moves_per_s(&self) -> f64 {
         self.per_second(self.after.moves - self.before.moves)
     }
 
-    /// The part of the first virtual CPU in what all of the service domain's do, percent.
+    /// Returns the first virtual CPU's percentage of the work of all the service domain's.
     #[must_use]
     pub fn first_cpu_share_pct(&self) -> f64 {
         let busy =
@@ -238,57 +238,57 @@ impl Measured {
         if all == 0 { 0.0 } else { first as f64 / all as f64 * 100.0 }
     }
 
-    /// Cycles of all processors for each frame that came over a wire or message that a program sent.
+    /// Returns the cycles of all processors per frame from a wire or message of a program.
     #[must_use]
     pub fn cycles_per_frame(&self) -> f64 {
         let offered = self.after.offered - self.before.offered;
         if offered == 0 { 0.0 } else { self.usage.busy() as f64 / offered as f64 }
     }
 
-    /// Receive interrupts, of all guests, a second.
+    /// Returns the receive interrupts of all guests per second.
     #[must_use]
     pub fn interrupts_per_s(&self) -> f64 {
         self.per_second(self.after.interrupts - self.before.interrupts)
     }
 
-    /// The service domain's own cycles, percent of a thread.
+    /// Returns the service domain's own cycles, in percent of a thread.
     #[must_use]
     pub fn cpu_dom0_pct(&self) -> f64 {
         self.percent(self.own_dom0)
     }
 
-    /// As the hypervisor's accounting has it: the time of the service domain's virtual CPUs, with their hypercalls and
-    /// events, percent of a thread.
+    /// Returns the service domain's cycles as the hypervisor accounts for them, including its hypercalls and
+    /// events, in percent of a thread.
     #[must_use]
     pub fn cpu_dom0_attributed_pct(&self) -> f64 {
         self.percent(self.own_dom0 + self.hypervisor_dom0)
     }
 
-    /// The hypervisor's cycles, for whomever, percent of a thread.
+    /// Returns the hypervisor's cycles for all domains, in percent of a thread.
     #[must_use]
     pub fn cpu_xen_pct(&self) -> f64 {
         self.percent(self.hypervisor)
     }
 
-    /// The guests' own cycles, percent of a thread.
+    /// Returns the guests' own cycles, in percent of a thread.
     #[must_use]
     pub fn cpu_guest_pct(&self) -> f64 {
         self.percent(self.own_guests)
     }
 
-    /// All of them, percent of a thread.
+    /// Returns the cycles of all, in percent of a thread.
     #[must_use]
     pub fn cpu_total_pct(&self) -> f64 {
         self.cpu_dom0_pct() + self.cpu_xen_pct() + self.cpu_guest_pct()
     }
 
-    /// The hypervisor's cycles for guests, in millions a second: what virtualization costs them.
+    /// Returns the hypervisor's cycles for guests, in millions a second: the guests' cost of virtualization.
     #[must_use]
     pub fn guests_overhead_mcycles_per_s(&self) -> f64 {
         self.per_second(self.overhead_guests) / 1e6
     }
 
-    /// Cycles spent on a category, in millions a second.
+    /// Returns the cycles of a category, in millions a second.
     #[must_use]
     pub fn mcycles_per_s(&self, category: Category) -> f64 {
         self.per_second(self.usage.category(category)) / 1e6

@@ -1,14 +1,13 @@
-//! A server with guests, as an actor: who does what at each event. Left out: what steps do, which is the kernels' and
-//! the service domain's.
+//! A server with guests, as an actor that handles the events of its parts.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `setup` | what a server is to be |
-//! | `build`, `inside` | putting it together, and who sends inside it |
-//! | `steps` | turns of virtual CPUs |
-//! | `interrupts` | timers, and interrupts of devices |
-//! | `split` | turns and events of the split driver |
-//! | `measure` | reading it |
+//! | `setup` | parameters of a server |
+//! | `build`, `inside` | creation, and senders inside the server |
+//! | `steps` | steps of virtual CPUs |
+//! | `interrupts` | timers and device interrupts |
+//! | `split` | steps and events of the split driver |
+//! | `measure` | results |
 
 mod build;
 mod inside;
@@ -33,36 +32,36 @@ use hypervisor::cpu::{LastLevelCache, Step};
 use hypervisor::exit::EoiPath;
 use sim::{EventKey, Instant};
 
-/// A server that runs.
+/// Running server.
 pub type World = Engine<Server>;
 type Core = crate::machine::engine::Core<Event>;
 
-/// What happens.
+/// Event of a server.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// Something may happen at a port.
+    /// Poll this port.
     Port(usize),
     /// A guest's timer is due.
     Timer(usize),
-    /// The service domain's tick.
+    /// Tick of a service domain's virtual CPU.
     ServiceTick(usize),
-    /// A virtual CPU of the service domain has an interrupt from another.
+    /// A virtual CPU of the service domain gets an interrupt from another.
     ServiceWake(usize),
-    /// A guest's access has reached its device model.
+    /// A guest's access reaches its device model.
     Forwarded(usize),
-    /// A guest's access is done.
+    /// A guest's access is complete.
     Answered(usize),
     /// The service domain sends a guest an event.
     GuestCalled(usize),
     /// A guest sends the service domain an event.
     ServiceCalled(usize),
-    /// A virtual CPU of the service domain is to tell guests of frames.
+    /// A virtual CPU of the service domain is to send withheld events.
     TellGuests(usize),
-    /// A part of the back end arrives elsewhere.
+    /// A moved part of the back end arrives.
     Arrived(Movable),
 }
 
-/// The parts of a server.
+/// Parts of a server.
 #[derive(Debug)]
 pub struct Server {
     pub(crate) topology: Topology,
@@ -71,15 +70,15 @@ pub struct Server {
     pub(crate) ports: Vec<Port>,
     port_events: Vec<Option<EventKey>>,
     pub(crate) vms: Vec<Vm>,
-    /// The guest of each domain that is one.
+    /// Index of each domain's guest; `None` for other domains.
     guests: Vec<Option<usize>>,
     timers: Vec<Option<EventKey>>,
     pub(crate) service: Vec<ServiceCpu>,
-    /// On the first of them.
+    /// Monitor of the PF drivers, on the first of them.
     monitor: Monitor,
-    /// One a socket.
+    /// Last-level cache of each socket.
     caches: Vec<LastLevelCache>,
-    /// The split driver, if guests have front ends.
+    /// Split driver, if guests have front ends.
     split: Option<Split>,
 }
 
@@ -123,7 +122,7 @@ impl Actor for Server {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         self.balance(books);
     }
 }

@@ -1,4 +1,4 @@
-//! What a server is to be: the paper's by default. Left out: putting it together.
+//! Parameters of a server, the paper's by default.
 
 use crate::machine::parts::card::{Limits, Outside};
 use crate::machine::parts::wire::Traffic;
@@ -16,58 +16,58 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use thiserror::Error;
 
-/// What a machine is to be.
+/// Parameters of a server.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// What things cost.
+    /// Cost table.
     pub table: CostTable,
-    /// Where things run, and what the ports are connected to.
+    /// Placement of virtual CPUs, and the wires of the ports.
     pub topology: Topology,
-    /// Ports.
+    /// Number of ports.
     pub ports: u8,
-    /// Guests, spread over the ports evenly.
+    /// Number of guests, spread evenly over the ports.
     pub guests: u8,
-    /// How guests reach the ports.
+    /// Network path of the guests.
     pub network: Network,
-    /// How a back end shares its work, and what its front ends spare it.
+    /// Work distribution of the back end, and merging in front ends.
     pub netback: Netback,
-    /// What guests are to the hypervisor; [`DomainKind::Native`] is one bare machine with a VF a guest.
+    /// Kind of the guests; [`DomainKind::Native`] is one bare machine with a VF per guest.
     pub kind: DomainKind,
-    /// Their kernel.
+    /// Kernel of the guests.
     pub spec: Spec,
-    /// What clients send.
+    /// Traffic of the clients.
     pub traffic: Traffic,
-    /// What those of the first port's do instead, and the programs of its guests.
+    /// Traffic of the first port's clients and load of its guests, if different.
     pub first: Option<(Traffic, Load)>,
-    /// Who sends over the card, or over its bridge, to a guest, if anybody does.
+    /// Traffic inside the server, if any.
     pub inside: Option<Inside>,
-    /// What the functions of a card may send to each other, bits a second; `None` is without a limit.
+    /// Bandwidth between the functions of a card, bits per second; `None` is unlimited.
     pub loopback: Option<NonZeroU64>,
-    /// What VFs are held back by.
+    /// Limits of VFs.
     pub limits: Limits,
-    /// How often the VF driver lets the card interrupt.
+    /// Interrupt moderation of the VF driver.
     pub moderation: moderation::Policy,
-    /// Who handles mask bits.
+    /// Handler of MSI-X mask bits.
     pub msix: Handler,
-    /// How an end of interrupt is handled.
+    /// Handling of ends of interrupt.
     pub eoi: EoiPath,
-    /// Who goes first where virtual CPUs share a thread.
+    /// Scheduler of virtual CPUs that share a thread.
     pub scheduling: Scheduling,
-    /// Decides the phases of clocks, and which of several clients sends how much at a time.
+    /// Seed of clock phases and of the clients' bursts.
     pub seed: u64,
 }
 
-/// Who goes first where virtual CPUs share a thread.
+/// Scheduler of virtual CPUs that share a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduling {
-    /// Whoever has waited longest, at the end of a step.
+    /// Round robin, at the end of a step.
     RoundRobin,
-    /// Xen's credit scheduler with equal weights: who wakes with credits, at once.
+    /// Xen's credit scheduler with equal weights; a virtual CPU that wakes with credits preempts.
     Credit,
 }
 
 impl Scheduling {
-    /// The processors of `config`, with this scheduler.
+    /// Creates the processors of `config` with this scheduler.
     pub(super) fn machine(self, config: Config) -> Machine {
         let cycles = |ms| config.clock.cycle_at(Instant::ZERO + Span::from_millis(ms));
         match self {
@@ -85,89 +85,89 @@ impl Scheduling {
     }
 }
 
-/// How guests reach the ports.
+/// Network path of the guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// Each has a VF.
+    /// A VF for each guest.
     Direct,
-    /// Each has the front end of a split driver.
+    /// A split driver with a front end for each guest.
     Split {
-        /// Workers of the back end, one to a virtual CPU of the service domain.
+        /// Workers of the back end, each on its own virtual CPU of the service domain.
         workers: u8,
     },
 }
 
-/// How a back end shares its work, and what its front ends spare it.
+/// Work distribution of the back end, and merging in front ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Netback {
-    /// Which virtual CPUs hear events.
+    /// Distribution of events over virtual CPUs.
     pub dispatch: dispatch::Policy,
-    /// Frames after which a guest hears of them at once; of fewer it hears a little later.
-    pub tell_every: u32,
+    /// Frames after which a guest gets its event at once; it is delayed for fewer.
+    pub notify_every: u32,
     /// Front ends merge segments.
     pub merge: bool,
 }
 
 impl Netback {
-    /// Events spread over all virtual CPUs, each told at once; nothing is merged.
-    pub const SPREAD: Self = Self { dispatch: dispatch::Policy::Spread, tell_every: 1, merge: false };
+    /// Events spread over all virtual CPUs and sent at once; no merging.
+    pub const SPREAD: Self = Self { dispatch: dispatch::Policy::Spread, notify_every: 1, merge: false };
 }
 
-/// Why a machine cannot be put together.
+/// Error of creating a server.
 #[derive(Debug, Error)]
 pub enum BuildError {
-    /// The numbers make no sense.
-    #[error("{guests} guests on {ports} ports: a port has 1 to {room}")]
+    /// The numbers of guests and ports do not match.
+    #[error("{guests} guests on {ports} ports: each port takes 1 to {room}")]
     Guests {
-        /// Guests.
+        /// Number of guests.
         guests: u8,
-        /// Ports.
+        /// Number of ports.
         ports: u8,
-        /// Guests that a port has room for.
+        /// Guests per port, at most.
         room: u8,
     },
-    /// Nobody is there to send, or nobody to send to.
+    /// The sender or the receiver of inside traffic is missing.
     #[error("traffic inside the server needs {0}")]
     Inside(&'static str),
-    /// A bare machine has nobody to split a driver with, and a service domain so many virtual CPUs.
+    /// The number of workers is zero or exceeds the service domain's virtual CPUs; a bare machine has none.
     #[error("{workers} back-end workers: a hypervisor's service domain has 1 to {cpus}")]
     Workers {
-        /// Workers.
+        /// Number of workers.
         workers: u8,
         /// Virtual CPUs of the service domain.
         cpus: u16,
     },
-    /// The card and its drivers disagree: a defect of this program.
-    #[error("the card does not come up: {0}")]
+    /// Card and driver failed to start: a defect of this program.
+    #[error("the card failed to start: {0}")]
     Card(String),
 }
 
-/// Who sends what inside the server.
+/// Traffic inside the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Inside {
-    /// Who, on every port.
+    /// Sender on every port.
     pub from: Origin,
     /// Datagrams or a stream.
     pub load: Load,
-    /// Bytes of each of its system calls.
+    /// Bytes per system call of the sender.
     pub message_bytes: u32,
     /// Bytes of the longest IP packet.
     pub mtu: u16,
-    /// Interval of transmit interrupts. As with igbvf, the policy is receive's.
+    /// Interval of transmit interrupts, us. As with igbvf, the moderation policy applies to receive only.
     pub transmit_interval_us: u32,
 }
 
-/// Who sends to the first guest of each port.
+/// Sender to the first guest of each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The service domain.
+    /// Service domain.
     ServiceDomain,
-    /// The last guest of the port.
+    /// Last guest of the port.
     Guest,
 }
 
 impl Setup {
-    /// Whether two guests have the same thread, so that the scheduler decides between them.
+    /// Returns `true` if two guests share a thread, so that the scheduler matters.
     pub(crate) fn shares_threads(&self) -> bool {
         let guests = 0..u16::from(self.guests);
         let home =
@@ -182,19 +182,20 @@ impl Setup {
         Outside { traffic, wire: self.topology.wire, loopback, limits, seed }
     }
 
-    /// What a port's function runs in: a guest as asked for, or the service domain.
+    /// Returns the kind and kernel of a port's function: the configured guest, or the service domain.
     pub(super) fn system_of(&self, port: u8, guest: bool) -> (DomainKind, Spec) {
         let spec = self.spec_of(port);
         if guest { (self.kind, spec) } else { (DomainKind::Pvm, Spec::xenlinux_2_6_18(spec.load)) }
     }
 
-    /// The kernel of a port's guests.
+    /// Returns the kernel of a port's guests.
     pub(super) fn spec_of(&self, port: u8) -> Spec {
         let load = self.first.filter(|_| port == 0).map_or(self.spec.load, |(_, load)| load);
         Spec { load, ..self.spec }
     }
 
-    /// How many functions the service domain has for itself. It is interrupted through one of them only.
+    /// Returns the number of functions the service domain has for itself. It is interrupted through only one
+    /// of them.
     pub(super) fn service_functions(&self) -> Result<usize, BuildError> {
         let sends = self.inside.is_some_and(|inside| inside.from == Origin::ServiceDomain);
         match (sends, self.ports) {

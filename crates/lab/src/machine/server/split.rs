@@ -1,14 +1,14 @@
-//! The split driver's part of what happens: the service domain's turns, its interrupts, and events to and fro. Left
-//! out: what is done in a turn.
+//! The split driver's events and steps in a server: the service domain's turns, its interrupts, and events in
+//! both directions.
 
 use super::{Core, Event, Server};
 use crate::machine::parts::bus::Path;
-use crate::machine::parts::split::{Around, Movable, Split};
+use crate::machine::parts::split::{Movable, ServiceCpuView, Split};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::Cost;
-use hypervisor::cpu::{Step, Then};
+use hypervisor::cpu::{AfterStep, Step};
 use hypervisor::domain::DomainKind;
-use hypervisor::evtchn::{Error, Notified};
+use hypervisor::evtchn::{Error, EventDelivery};
 use hypervisor::remap::{Interrupt, Owner};
 use sim::{Instant, Label};
 
@@ -20,26 +20,33 @@ const REDIRECTED: Label = Label::new("redirected");
 const ARRIVED: Label = Label::new("arrived");
 
 impl Server {
-    /// A virtual CPU of the service domain deals with its network side: the ports, a bit each, that it has touched.
-    pub(super) fn network(&mut self, cpu: usize, step: &mut Step, then: &mut Then, core: &mut Core) -> u64 {
+    /// Executes the network side of a service domain's virtual CPU. Returns the bit mask of ports it
+    /// accessed.
+    pub(super) fn network(
+        &mut self,
+        cpu: usize,
+        step: &mut Step,
+        then: &mut AfterStep,
+        core: &mut Core,
+    ) -> u64 {
         let Some(split) = &mut self.split else { return 0 };
         if let Some(port) = split.next_poll(cpu) {
-            // What has arrived by now is there to be found.
+            // Frames that have arrived by now can be found.
             self.ports[port].sync(step.began(), &mut self.chipset);
         }
         let (ports, chipset, table) = (&mut self.ports, &mut self.chipset, &core.table);
-        let mut around = Around { cpu, step, ports, chipset, table, touched: 0 };
-        split.step(&mut around);
-        let touched = around.touched;
+        let mut view = ServiceCpuView { cpu, step, ports, chipset, table, touched: 0 };
+        split.step(&mut view);
+        let touched = view.touched;
         if split.has_work(cpu, &mut self.chipset) {
-            *then = Then::Continue;
+            *then = AfterStep::Continue;
         }
         self.interrupt_workers(cpu, step, core);
         touched
     }
 
-    /// Frames were left to other virtual CPUs' workers. One that sleeps is sent an interrupt, once; one that is about to
-    /// sleep looks once more.
+    /// Wakes virtual CPUs whose workers were given frames: a sleeping one is sent one interrupt; one about to
+    /// sleep checks again.
     fn interrupt_workers(&mut self, cpu: usize, step: &mut Step, core: &mut Core) {
         for other in (0..self.service.len()).filter(|other| *other != cpu) {
             if !self.split.as_ref().is_some_and(|split| split.has_frames(other)) {
@@ -56,7 +63,8 @@ impl Server {
         }
     }
 
-    /// The dispatcher looks at the load. If that changes something every virtual CPU looks whether it is concerned.
+    /// Samples the load for the dispatcher. If it requires moves, wakes every virtual CPU to perform its
+    /// part.
     pub(super) fn dispatch(&mut self, now: Instant, core: &mut Core) {
         if self.split.as_mut().is_some_and(Split::tick) {
             core.trace.note(now, SPLIT, REDIRECTED, &[]);
@@ -64,7 +72,7 @@ impl Server {
         }
     }
 
-    /// A part of the back end arrives at another virtual CPU or worker, whose turn it may be at once.
+    /// Completes a move of a part of the back end to another virtual CPU or worker, and wakes it.
     pub(super) fn arrived(&mut self, what: Movable, now: Instant, core: &mut Core) {
         let Some(split) = &mut self.split else { return };
         let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);
@@ -73,7 +81,7 @@ impl Server {
         core.wake(self.service[cpu].vcpu, now);
     }
 
-    /// A virtual CPU's timer has come.
+    /// Handles a virtual CPU's timer for withheld events.
     pub(super) fn tell_guests(&mut self, cpu: usize, now: Instant, core: &mut Core) {
         if let Some(split) = &mut self.split {
             split.timer(cpu);
@@ -81,13 +89,13 @@ impl Server {
         }
     }
 
-    /// The service domain's event reaches a guest.
+    /// Delivers the service domain's event to a guest.
     pub(super) fn call_guest(&mut self, vm: usize, now: Instant, core: &mut Core) {
         let Some((service, (own, _))) = self.split.as_ref().map(|split| (split.domain(), split.channel(vm)))
         else {
             return;
         };
-        if !matches!(self.chipset.channels.send(service, own), Ok(Notified::Upcall(_))) {
+        if !matches!(self.chipset.channels.send(service, own), Ok(EventDelivery::Upcall(_))) {
             return;
         }
         let hardware = &mut self.vms[vm].hardware;
@@ -98,7 +106,7 @@ impl Server {
         self.wake(vm, now, core);
     }
 
-    /// A guest's event reaches the virtual CPU of the service domain that has its worker.
+    /// Delivers a guest's event to the service domain's virtual CPU of its worker.
     pub(super) fn call_service(&mut self, vm: usize, now: Instant, core: &mut Core) {
         let Some((_, theirs)) = self.split.as_ref().map(|split| split.channel(vm)) else { return };
         let sent = self.chipset.channels.send(self.vms[vm].hardware.domain, theirs);
@@ -106,7 +114,7 @@ impl Server {
         self.upcall_service(sent, 0, now, core);
     }
 
-    /// An interrupt of a card that the service domain drives.
+    /// Delivers an interrupt of a card driven by the service domain.
     pub(super) fn interrupt_service(&mut self, interrupt: &Interrupt, now: Instant, core: &mut Core) {
         let Owner { domain, rid, entry } = interrupt.owner;
         let is_it = |path: &Path| path.assigned.rid == rid;
@@ -118,15 +126,15 @@ impl Server {
         self.upcall_service(raised, core.table[Cost::EventSend], now, core);
     }
 
-    /// A virtual CPU of the service domain may have an upcall to take; sending is still to be paid for.
+    /// Delivers an upcall to a virtual CPU of the service domain, including the cycles of sending.
     fn upcall_service(
         &mut self,
-        notified: Result<Notified, Error>,
+        notified: Result<EventDelivery, Error>,
         sending: u64,
         now: Instant,
         core: &mut Core,
     ) {
-        let Ok(Notified::Upcall(cpu)) = notified else { return };
+        let Ok(EventDelivery::Upcall(cpu)) = notified else { return };
         let vcpu = self.service[usize::from(cpu)].vcpu;
         core.tell(vcpu, DomainKind::Dom0, sending, now);
         core.wake(vcpu, now);

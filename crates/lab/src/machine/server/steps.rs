@@ -1,4 +1,4 @@
-//! Turns of virtual CPUs: the service domain's and the guests'. Left out: what kernels and back ends do in them.
+//! Steps of virtual CPUs: the service domain's and the guests'.
 
 use super::{Core, Event, Server};
 use crate::machine::parts::guest::{System, Vm};
@@ -6,7 +6,7 @@ use crate::machine::parts::platform::{Direct, Env};
 use crate::machine::parts::split::Split;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
-use hypervisor::cpu::{Step, Then};
+use hypervisor::cpu::{AfterStep, Step};
 use hypervisor::domain::DomainKind;
 use sim::{Instant, Span};
 
@@ -37,29 +37,30 @@ impl Server {
         let (table, eoi, chipset) = (&core.table, self.eoi, &mut self.chipset);
         let socket = self.topology.socket(step.thread());
         let cache = &mut self.caches[socket];
-        // Its port, what it is to be looked at for next, and whether the kernel has touched it.
-        let mut looked_at = None;
+        // Port, its next poll, and whether the kernel accessed it.
+        let mut polled_port = None;
         let then = match (system, &mut self.split) {
             (System::Direct { kernel, vf }, _) => {
-                // What has arrived by now is there to be found, if anybody looks.
-                let looks = kernel.looks() || hardware.controller.deliverable(&mut chipset.channels);
-                let next = if looks { self.ports[*port].sync(began, chipset) } else { None };
+                // Frames that have arrived by now can be found, if the kernel polls.
+                let polls = kernel.polls_device() || hardware.controller.deliverable(&mut chipset.channels);
+                let next = if polls { self.ports[*port].sync(began, chipset) } else { None };
                 let device = Direct { port: &mut self.ports[*port], vf: *vf, touched: false };
                 let mut env = Env { step: &mut step, hardware, chipset, device, table, eoi, cache };
                 let then = kernel.step(&mut env);
                 let touched = env.device.touched;
-                looked_at = (looks || touched).then_some((*port, next, touched));
+                polled_port = (polls || touched).then_some((*port, next, touched));
                 then
             }
             (System::Split(kernel), Some(split)) => {
                 let device = split.side(index);
                 kernel.step(&mut Env { step: &mut step, hardware, chipset, device, table, eoi, cache })
             }
-            (System::Split(_), None) => Then::Block,
+            (System::Split(_), None) => AfterStep::Block,
         };
         let done = step.now();
         let timer = core::mem::take(&mut hardware.timer_set);
-        let overlooked = then == Then::Block && hardware.controller.deliverable(&mut self.chipset.channels);
+        let interrupt_pending =
+            then == AfterStep::Block && hardware.controller.deliverable(&mut self.chipset.channels);
         let forwarded = core::mem::take(&mut hardware.forwarded);
         if core::mem::take(&mut hardware.notifies) {
             core.schedule(done, Event::ServiceCalled(index));
@@ -68,14 +69,14 @@ impl Server {
         if timer {
             self.set_timer(index, core);
         }
-        // Its timer may have come while it was about to sleep.
-        if overlooked {
+        // Its timer may have expired while it was about to sleep.
+        if interrupt_pending {
             self.wake(index, done, core);
         }
         if forwarded > 0 {
             core.schedule(done, Event::Forwarded(index));
         }
-        if let Some((port, mut next, touched)) = looked_at {
+        if let Some((port, mut next, touched)) = polled_port {
             if touched {
                 next = self.ports[port].sync(began, &mut self.chipset);
             }
@@ -83,8 +84,8 @@ impl Server {
         }
     }
 
-    /// A guest's access is done: its virtual CPU, which was blocked for it, goes on. Waking an idle thread is dear; on one
-    /// that is not, what remains is the switch.
+    /// Completes a guest's access and unblocks its virtual CPU. Waking an idle thread costs more; on a busy
+    /// one only the switch remains.
     pub(super) fn answer(&mut self, vm: usize, now: Instant, core: &mut Core) {
         let hardware = &mut self.vms[vm].hardware;
         hardware.waits = false;
@@ -96,8 +97,8 @@ impl Server {
         self.wake(vm, now, core);
     }
 
-    /// A guest's access goes to its device model, which runs on a virtual CPU of the service domain: the next
-    /// core's, as good as any for a process that the service domain's scheduler moves about.
+    /// Passes a guest's access to its device model, which runs on a virtual CPU of the service domain. The
+    /// next core's is as likely as any, as the scheduler moves the process around.
     pub(super) fn forward(&mut self, vm: usize, now: Instant, core: &mut Core) {
         let cpu = (vm + 1) % self.service.len().max(1);
         let Some(service) = self.service.get_mut(cpu) else { return };
@@ -107,10 +108,10 @@ impl Server {
     }
 }
 
-/// How long a guest may wait to hear of frames that are not enough to tell it at once.
+/// Delay of a withheld event.
 const WITHHELD: Span = Span::from_micros(50);
 
-/// What a step of a virtual CPU on the network has left to be done when it is over.
+/// Schedules the consequences of a virtual CPU's network step for the end of the step.
 fn after(split: &mut Split, cpu: usize, done: Instant, core: &mut Core) {
     while let Some(vm) = split.next_notified() {
         core.schedule(done, Event::GuestCalled(vm));

@@ -1,11 +1,11 @@
-//! The cards. One of CDNA's takes frames from contexts in turn, one of Xen's from the driver domain's ring. Both
-//! interrupt at most once in an interval.
+//! The cards. A CDNA card takes frames from contexts in turn, a card under Xen from the driver domain's ring.
+//! Both interrupt at most once per interval.
 
 use super::driver::Outgoing;
 use super::wire::{self, Frame, Inbound};
-use super::{Core, Drive, Event, Network};
+use super::{CardDriver, Core, Event, Network};
 use crate::machine::books::Books;
-use crate::machine::parts::cdna::bits::Bits;
+use crate::machine::parts::cdna::bits::InterruptBits;
 use crate::machine::parts::cdna::card::{Card, RECEIVE, TRANSMIT};
 use crate::machine::parts::cdna::{Buffer, Domain};
 use hypervisor::account::Category;
@@ -13,43 +13,43 @@ use hypervisor::cost::Cost;
 use hypervisor::domain::DomainKind;
 use sim::{EventKey, Instant, Span};
 
-/// From one interrupt of a card to the next: 7,500 a second, as drivers of the time had it by default.
+/// Interval between interrupts of a card: 7,500 a second, a default of drivers of the time.
 const INTERVAL: Span = Span::from_micros(133);
 
-/// A port with its card.
+/// Port with its card.
 #[derive(Debug, Default)]
 pub(super) struct Port {
     pub(super) inbound: Inbound,
-    /// CDNA's contexts; a guest's has its number.
+    /// CDNA card; a guest's context has the guest's number.
     pub(super) card: Card,
-    bits: Bits,
-    /// Contexts to be told.
+    bits: InterruptBits,
+    /// Bit mask of contexts to notify.
     pending: u128,
     interrupt: Option<EventKey>,
     interrupted: Option<Instant>,
-    /// The frame on the wire, and whose.
+    /// Frame being sent, with its guest.
     pub(super) sending: Option<Outgoing>,
     turn: usize,
     received: u64,
     dropped: u64,
     taken: u64,
     sent: u64,
-    /// Segments that have left.
+    /// Segments sent.
     pub(super) segments: u64,
 }
 
 impl Port {
-    pub(super) fn owes(&self, books: &mut Books) {
+    pub(super) fn check_books(&self, books: &mut Books) {
         let line = &self.inbound;
-        books.balance("frames of clients", line.sent, line.arrived + line.under_way());
+        books.balance("frames of clients", line.sent, line.arrived + line.in_flight());
         books.balance("frames that arrived", line.arrived, self.received + self.dropped);
         books.balance("frames that a card took", self.taken, self.sent + u64::from(self.sending.is_some()));
-        books.never("mailboxes of others written", self.card.stray);
+        books.never("mailboxes of others written", self.card.stray_writes);
     }
 }
 
 impl Network {
-    /// A card looks for a frame to send, if its wire is free.
+    /// Starts to send the next frame of a card, if its wire is free.
     pub(super) fn kick(&mut self, port: usize, now: Instant, core: &mut Core) {
         if self.ports[port].sending.is_some() {
             return;
@@ -60,9 +60,9 @@ impl Network {
         self.ports[port].sending = Some(next);
     }
 
-    /// Whose frame is next.
+    /// Takes the next frame to send.
     fn next_frame(&mut self, at: usize) -> Option<Outgoing> {
-        if self.drive == Drive::Xen {
+        if self.drive == CardDriver::Xen {
             return self.driver.to_card[at].pop_front();
         }
         let port = &mut self.ports[at];
@@ -75,17 +75,17 @@ impl Network {
         Some(Outgoing { guest, frame: stream.described.pop_front()?, packet: None })
     }
 
-    /// A frame has left: its sender is to hear of it.
+    /// Handles the end of a frame's transmission, and schedules its sender's notification.
     pub(super) fn left(&mut self, port: usize, now: Instant, core: &mut Core) {
         let Some(Outgoing { guest, frame, packet }) = self.ports[port].sending.take() else { return };
         self.ports[port].sent += 1;
         self.ports[port].segments += u64::from(frame.segments());
         if let Some(packet) = packet {
             let reaches = |piece: &Buffer| self.pages.reaches(*piece, guest as Domain);
-            self.driver.strayed += u64::from(!packet.pieces().iter().all(reaches));
+            self.driver.stray_reads += u64::from(!packet.pieces().iter().all(reaches));
             packet.release(&mut self.pages);
         }
-        if self.drive == Drive::Xen {
+        if self.drive == CardDriver::Xen {
             self.driver.done.push_back(guest);
         }
         self.raise(port, guest, now, core);
@@ -93,12 +93,12 @@ impl Network {
         self.kick(port, now, core);
     }
 
-    /// A frame has come for a guest.
+    /// Handles a frame that arrived for a guest.
     pub(super) fn receive(&mut self, at: usize, guest: usize, frame: Frame, now: Instant, core: &mut Core) {
         let port = &mut self.ports[at];
         let stream = &mut self.guests[guest].streams[at];
         let has_room = match self.drive {
-            Drive::Xen => self.driver.takes(at, guest, frame),
+            CardDriver::Xen => self.driver.takes(at, guest, frame),
             _ => port.card.take(guest, RECEIVE, &stream.rings[RECEIVE]).is_some(),
         };
         if !has_room {
@@ -106,13 +106,13 @@ impl Network {
             return;
         }
         port.received += 1;
-        if self.drive != Drive::Xen {
+        if self.drive != CardDriver::Xen {
             stream.inbox.push_back(frame);
         }
         self.raise(at, guest, now, core);
     }
 
-    /// A card wants to interrupt for a guest.
+    /// Schedules an interrupt of a card for a guest.
     fn raise(&mut self, at: usize, guest: usize, now: Instant, core: &mut Core) {
         let port = &mut self.ports[at];
         port.pending |= 1 << (guest & 127);
@@ -122,30 +122,31 @@ impl Network {
         }
     }
 
-    /// A card interrupts: the hypervisor tells the driver domain, or every guest that has a bit.
+    /// Handles a card's interrupt: notifies the driver domain, or every guest with a bit.
     pub(super) fn interrupt(&mut self, at: usize, now: Instant, core: &mut Core) {
         let port = &mut self.ports[at];
         (port.interrupt, port.interrupted) = (None, Some(now));
         port.bits.push(core::mem::take(&mut port.pending));
-        let told: Vec<usize> = port.bits.take().collect();
-        let receiver = if self.drive == Drive::Xen { self.driver.vcpu } else { self.guests[told[0]].vcpu };
+        let notified: Vec<usize> = port.bits.take().collect();
+        let receiver =
+            if self.drive == CardDriver::Xen { self.driver.vcpu } else { self.guests[notified[0]].vcpu };
         let (thread, domain) = (core.processors.home(receiver), core.processors.domain_of(receiver));
-        if self.drive != Drive::Native {
+        if self.drive != CardDriver::Native {
             let cycles = core.table[Cost::InterruptEntry];
             core.processors.steal(thread, domain, Category::ExternalInterrupt, cycles, now);
         }
         let sending = core.table[Cost::EventSend];
-        if self.drive == Drive::Xen {
+        if self.drive == CardDriver::Xen {
             self.driver.interrupts[at] = true;
-            if !core::mem::replace(&mut self.driver.told, true) {
+            if !core::mem::replace(&mut self.driver.event_pending, true) {
                 core.tell(receiver, DomainKind::Dom0, sending, now);
             }
             return core.wake(receiver, now);
         }
-        for guest in told {
+        for guest in notified {
             let guest = &mut self.guests[guest];
-            if !core::mem::replace(&mut guest.told, true) {
-                let is_native = self.drive == Drive::Native;
+            if !core::mem::replace(&mut guest.event_pending, true) {
+                let is_native = self.drive == CardDriver::Native;
                 let kind = if is_native { DomainKind::Native } else { DomainKind::Pvm };
                 core.tell(guest.vcpu, kind, sending, now);
             }

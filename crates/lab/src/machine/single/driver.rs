@@ -1,5 +1,5 @@
-//! The driver domain's turn, where there is one: cards' interrupts, received frames to guests by exchanging pages or by
-//! copying, guests' packets to cards, in one piece or cut, and answers to what has left.
+//! Steps of the driver domain: interrupts of cards, received frames to guests by page exchange or copy,
+//! guests' packets to cards, whole or segmented, and responses to sent packets.
 
 use super::wire::Frame;
 use super::{Channel, Core, Event, Network};
@@ -10,15 +10,15 @@ use crate::machine::parts::channel::{Packet, Request, accept};
 use guest::packet::{self, TCP_HEADERS, TCP_PAYLOAD};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Step, Then, VcpuId};
+use hypervisor::cpu::{AfterStep, Step, VcpuId};
 use i82576::MacAddress;
 use split::Offload;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Frames of a turn in each direction.
+/// Frames per turn in each direction.
 const TURN: usize = 32;
 
-/// A frame on its way out: whose, and the packet whose pages are released with it.
+/// Outgoing frame with its guest, and the packet whose pages are released with it.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) guest: usize,
@@ -32,28 +32,28 @@ impl Outgoing {
     }
 }
 
-/// The driver domain.
+/// Driver domain.
 #[derive(Debug)]
 pub(super) struct Driver {
     pub(super) vcpu: VcpuId,
-    /// An event pends.
-    pub(super) told: bool,
+    /// An event is pending.
+    pub(super) event_pending: bool,
     /// Cards that have interrupted.
     pub(super) interrupts: Vec<bool>,
-    /// What cards have received.
+    /// Frames received from cards.
     from_card: Vec<VecDeque<(usize, Frame)>>,
-    /// What cards are to send.
+    /// Frames to be sent by cards.
     pub(super) to_card: Vec<VecDeque<Outgoing>>,
-    /// Guests whose frames have left.
+    /// Guests whose frames were sent.
     pub(super) done: VecDeque<usize>,
     turn: usize,
-    /// Requests that were not what they should be, or were cut into something else.
+    /// Requests that were inconsistent or whose segmentation failed.
     pub(super) refused: u64,
-    /// Packets that a card read from a page that was not their guest's.
-    pub(super) strayed: u64,
+    /// Packets a card read from a page that was not their guest's.
+    pub(super) stray_reads: u64,
 }
 
-/// A step of the driver domain, and what it pays.
+/// Step of the driver domain with its charges.
 struct Turn<'a> {
     step: &'a mut Step,
     table: &'a CostTable,
@@ -69,7 +69,7 @@ impl Turn<'_> {
         self.step.charge(category, self.table.bytes(Cost::CopyCold, bytes));
     }
 
-    /// A frame from a card goes over the bridge into a page of a guest's.
+    /// Charges for a frame from a card over the bridge into a guest's page.
     fn receive(&mut self, frame: Frame) {
         self.charge(Category::Driver, Cost::RxDriver, 1);
         self.charge(Category::Kernel, Cost::RxSkb, 1);
@@ -83,7 +83,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A packet of a guest's goes over the bridge, and to a card in as many frames as it takes.
+    /// Charges for a guest's packet over the bridge to a card, in `frames` frames.
     fn transmit(&mut self, packet: &Packet, frame: Frame, frames: u32) {
         let is_cut = frames > 1;
         if self.channel.by_address {
@@ -91,7 +91,7 @@ impl Turn<'_> {
             self.copy(Category::Grant, packet.header().len() as u64);
             self.charge(Category::Grant, Cost::GrantAddress, packet.pages() as u32);
         }
-        // What is to be copied together must be read, and mapped for that.
+        // Payload that software copies must be mapped.
         if !self.channel.by_address || is_cut {
             self.charge(Category::Grant, Cost::GrantMapUnmap, frame.slots());
         }
@@ -109,20 +109,20 @@ impl Driver {
     pub(super) fn new(vcpu: VcpuId, ports: usize) -> Self {
         Self {
             vcpu,
-            told: false,
+            event_pending: false,
             interrupts: vec![false; ports],
             from_card: vec![VecDeque::new(); ports],
             to_card: (0..ports).map(|_| VecDeque::new()).collect(),
             done: VecDeque::new(),
             turn: 0,
             refused: 0,
-            strayed: 0,
+            stray_reads: 0,
         }
     }
 
-    /// Takes the event that pends, with the interrupts that it is for.
+    /// Takes the pending event with its interrupts.
     fn upcall(&mut self, step: &mut Step, table: &CostTable) {
-        if !core::mem::take(&mut self.told) {
+        if !core::mem::take(&mut self.event_pending) {
             return;
         }
         step.charge(Category::EventChannel, table[Cost::EventUpcall]);
@@ -135,7 +135,7 @@ impl Driver {
         step.charge(Category::Kernel, table[Cost::Softirq]);
     }
 
-    /// A card receives a frame, if its ring has room.
+    /// Receives a frame from a card. Returns `false` if the ring is full.
     pub(super) fn takes(&mut self, port: usize, guest: usize, frame: Frame) -> bool {
         let has_room = self.from_card[port].len() < RING as usize;
         if has_room {
@@ -155,20 +155,20 @@ impl Network {
         let kicked = self.hand_to_cards(&mut turn);
         for guest in &called {
             let guest = &self.guests[*guest];
-            if !guest.told {
+            if !guest.event_pending {
                 let blocked = core.processors.is_blocked(guest.vcpu);
                 let blocked = if blocked { table[Cost::EventBlocked] } else { 0 };
                 step.charge(Category::EventChannel, table[Cost::EventSend] + blocked);
             }
         }
-        let then = if self.driver_has_work() { Then::Continue } else { Then::Block };
-        if then == Then::Block {
+        let then = if self.driver_has_work() { AfterStep::Continue } else { AfterStep::Block };
+        if then == AfterStep::Block {
             step.charge(Category::Hypercall, table[Cost::HypercallPv]);
         }
         let done = step.now();
         core.finish(step, then);
         for guest in called {
-            self.guests[guest].told = true;
+            self.guests[guest].event_pending = true;
             core.wake(self.guests[guest].vcpu, done);
         }
         for port in kicked {
@@ -176,7 +176,7 @@ impl Network {
         }
     }
 
-    /// What cards have received goes over the bridge to guests; whose there is something for.
+    /// Passes frames received by cards over the bridge to guests. Returns the guests to notify.
     fn hand_to_guests(&mut self, turn: &mut Turn) -> BTreeSet<usize> {
         let mut called = BTreeSet::new();
         for (port, frames) in self.driver.from_card.iter_mut().enumerate() {
@@ -190,7 +190,7 @@ impl Network {
         called
     }
 
-    /// What guests have sent goes over the bridge to cards, guest by guest; which cards got anything.
+    /// Passes guests' packets over the bridge to cards, guest by guest. Returns the cards with new frames.
     fn hand_to_cards(&mut self, turn: &mut Turn) -> BTreeSet<usize> {
         let mut kicked = BTreeSet::new();
         let (count, ports) = (self.guests.len(), self.ports.len());
@@ -208,7 +208,7 @@ impl Network {
         kicked
     }
 
-    /// A guest's next packet goes to a card; `false` if there is none, or no room for it.
+    /// Passes a guest's next packet to a card. Returns `false` if there is none or no room for it.
     fn hand_over(&mut self, guest: usize, port: usize, turn: &mut Turn) -> bool {
         let Some(frame) = self.guests[guest].streams[port].described.front().copied() else { return false };
         let frames = self.frames_of(frame);
@@ -218,7 +218,7 @@ impl Network {
         let request = self.request(guest, port, frame);
         let stream = &mut self.guests[guest].streams[port];
         stream.described.pop_front();
-        // The answer that frees the slots goes with the next event to the guest.
+        // The response that frees the slots is sent with the guest's next event.
         stream.requested -= frame.slots();
         let Ok(packet) = accept(&request, guest as Domain, &mut self.pages) else {
             self.driver.refused += 1;
@@ -232,18 +232,18 @@ impl Network {
         }
         let cut = cut(&packet).into_iter().filter(|segment| segment.length == TCP_PAYLOAD).count();
         self.driver.refused += u64::from(cut != frames as usize);
-        // Its pages are the guest's again with the last of its segments.
+        // The guest's pages are released with the last segment.
         queue.extend((1..frames).map(|_| Outgoing { guest, frame: Frame::Data(1), packet: None }));
         queue.push_back(Outgoing { guest, frame: Frame::Data(1), packet: Some(packet) });
         true
     }
 
-    /// Frames in which a packet goes to a card.
+    /// Returns the frames a packet is sent in.
     fn frames_of(&self, frame: Frame) -> u32 {
         if self.channel.card_offloads { 1 } else { frame.segments().max(1) }
     }
 
-    /// What a guest has written to the ring for a packet.
+    /// Returns the ring request of a guest for a packet.
     fn request(&mut self, guest: usize, port: usize, frame: Frame) -> Request {
         let first = self.first_page(guest, port, TRANSMIT);
         let stream = &mut self.guests[guest].streams[port];
@@ -260,10 +260,10 @@ impl Network {
         let pieces: Vec<Buffer> = pieces.collect();
         stream.buffers[TRANSMIT] += pieces.len() as u64;
         let segment = (frame.segments() > 1).then_some(TCP_PAYLOAD as u16);
-        Request { header, pieces, offload: Offload { blank: self.channel.offloads, segment } }
+        Request { header, pieces, offload: Offload { csum_blank: self.channel.offloads, segment } }
     }
 
-    /// Whether there is more to do at once. Frames that wait for a full card wait for its interrupt.
+    /// Returns `true` if there is more work. Frames for a full card wait for its interrupt.
     fn driver_has_work(&self) -> bool {
         let waits = |port: usize| {
             let next = self.guests.iter().filter_map(|guest| guest.streams[port].described.front());
@@ -275,8 +275,8 @@ impl Network {
         receives || (0..self.ports.len()).any(sends)
     }
 
-    /// Pages that packets hold, and segments that are described and have not left.
-    pub(super) fn on_their_way(&self) -> (u64, u64) {
+    /// Returns the pages pinned by packets, and the segments described but not sent.
+    pub(super) fn in_flight(&self) -> (u64, u64) {
         let sending = self.ports.iter().filter_map(|port| port.sending.as_ref());
         let outgoing: Vec<&Outgoing> = self.driver.to_card.iter().flatten().chain(sending).collect();
         let described = self.guests.iter().flat_map(|guest| &guest.streams).flat_map(|it| &it.described);

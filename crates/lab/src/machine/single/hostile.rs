@@ -1,45 +1,45 @@
-//! What a guest tries on a card that others use too, and what comes of it: whether it reached nothing that is not its
-//! own, and how many others were disturbed. Left out: what it costs.
+//! Attacks of a guest on a shared CDNA card. Each must affect only memory of the attacker and disturb no
+//! other guest.
 
-use crate::machine::parts::cdna::bits::{Bits, VECTORS};
+use crate::machine::parts::cdna::bits::{InterruptBits, VECTORS};
 use crate::machine::parts::cdna::card::{CONTEXTS, Card, TRANSMIT};
 use crate::machine::parts::cdna::guard::Guard;
 use crate::machine::parts::cdna::pages::Pages;
 use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING, SEQUENCES};
 
-/// What the first guest does.
+/// Attack of the first guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
-    /// It says that there are more descriptors than it had enqueued.
+    /// Publish a producer index beyond the descriptors enqueued.
     ForgedProducer,
-    /// It announces descriptors again that the card has taken.
+    /// Publish descriptors again that the card has taken.
     DuplicateSequence,
-    /// It forges an index where sequence numbers begin again.
+    /// Forge an index where sequence numbers wrap.
     Wrap,
-    /// It frees a page that the card is to read.
+    /// Free a page the card is to read.
     FreeWhileDma,
-    /// It writes to others' mailboxes.
+    /// Write to mailboxes of others.
     CrossContextMailbox,
-    /// It has the card interrupt until the buffer of vectors is full.
+    /// Make the card interrupt until the vector buffer is full.
     InterruptRingFull,
-    /// It ends while the card has descriptors of it.
+    /// Terminate while the card has descriptors.
     TeardownRace,
 }
 
-/// Guests: the attacker, and others that do nothing wrong.
+/// Guests: the attacker and well-behaved others.
 const GUESTS: Domain = 4;
-/// Pages of each.
+/// Pages per guest.
 const OWN: u64 = 8;
-/// Frames that each of the others sends before, meanwhile and after.
+/// Frames each of the others sends before, during and after an attack.
 const FRAMES: u64 = 3;
 
 struct Bench {
     pages: Pages,
     card: Card,
     guards: Vec<Guard>,
-    /// Pages that the card reached in the name of a domain that they were not of.
-    strayed: u64,
-    /// Frames of the others that have left.
+    /// Pages the card accessed for a domain that did not own them.
+    stray_reads: u64,
+    /// Frames of the others that were sent.
     left: Vec<u64>,
 }
 
@@ -54,24 +54,24 @@ impl Bench {
             card.assign(domain);
         }
         let guards = (0..GUESTS).map(Guard::new).collect();
-        Self { pages, card, guards, strayed: 0, left: vec![0; GUESTS.into()] }
+        Self { pages, card, guards, stray_reads: 0, left: vec![0; GUESTS.into()] }
     }
 
     fn page(domain: Domain, page: u64) -> Buffer {
         Buffer { address: (u64::from(domain) * OWN + page % OWN) * PAGE, length: 1_514 }
     }
 
-    /// A guest enqueues a page of its own; answers the index for the mailbox.
+    /// Enqueues a page of a guest. Returns the producer index.
     fn enqueue(&mut self, domain: Domain, page: u64) -> Option<u32> {
         let at = usize::from(domain);
         let consumed = self.card.consumed(at, TRANSMIT);
         self.guards[at].enqueue(domain, &[Self::page(domain, page)], consumed, &mut self.pages).ok()
     }
 
-    /// The card takes a descriptor, and reads what it says.
+    /// Makes the card take a descriptor and read its page.
     fn take(&mut self, context: usize) -> bool {
         let Some(buffer) = self.card.take(context, TRANSMIT, &self.guards[context]) else { return false };
-        self.strayed += u64::from(!self.pages.reaches(buffer, context as Domain));
+        self.stray_reads += u64::from(!self.pages.reaches(buffer, context as Domain));
         true
     }
 
@@ -80,7 +80,7 @@ impl Bench {
         self.card.mailbox(domain, domain.into(), TRANSMIT, index) && self.take(domain.into())
     }
 
-    /// Everybody else sends a few frames.
+    /// Sends a few frames of every other guest.
     fn others(&mut self) {
         for domain in 1..GUESTS {
             self.left[usize::from(domain)] +=
@@ -88,19 +88,20 @@ impl Bench {
         }
     }
 
-    /// The attacker sends so many frames as it should.
+    /// Sends `frames` valid frames of the attacker.
     fn behave(&mut self, frames: u32) -> bool {
         (0..frames).all(|page| self.send(0, page.into()))
     }
 
-    /// It writes an index; whether the card takes anything for it.
+    /// Writes a forged index. Returns `true` if the card takes a descriptor for it.
     fn forge(&mut self, index: u32) -> bool {
         self.card.mailbox(0, 0, TRANSMIT, index);
         self.take(0)
     }
 }
 
-/// Whether an attack reached nothing that is not the attacker's, and how many others it disturbed.
+/// Runs an attack. Returns `true` if only the attacker's memory was accessed, and the number of others
+/// disturbed.
 #[must_use]
 pub fn attack(attack: Attack) -> (bool, u32) {
     let mut bench = Bench::new();
@@ -116,24 +117,24 @@ pub fn attack(attack: Attack) -> (bool, u32) {
         Attack::FreeWhileDma => free_while_dma(&mut bench),
         Attack::CrossContextMailbox => {
             let written = (1..CONTEXTS).filter(|other| bench.card.mailbox(0, *other, TRANSMIT, 5)).count();
-            written == 0 && bench.card.stray as usize == CONTEXTS - 1
+            written == 0 && bench.card.stray_writes as usize == CONTEXTS - 1
         }
         Attack::InterruptRingFull => {
-            let mut bits = Bits::default();
+            let mut bits = InterruptBits::default();
             (0..4 * VECTORS).for_each(|_| bits.push(1));
             bits.push((1 << GUESTS) - 1);
-            let told: Vec<usize> = bits.take().collect();
-            deaf = (1..usize::from(GUESTS)).filter(|guest| !told.contains(guest)).count() as u32;
-            told.contains(&0)
+            let event_pending: Vec<usize> = bits.take().collect();
+            deaf = (1..usize::from(GUESTS)).filter(|guest| !event_pending.contains(guest)).count() as u32;
+            event_pending.contains(&0)
         }
         Attack::TeardownRace => teardown_race(&mut bench),
     };
     bench.others();
     let slowed = bench.left[1..].iter().filter(|left| **left != 2 * FRAMES).count() as u32;
-    (kept && bench.strayed == 0, slowed + deaf)
+    (kept && bench.stray_reads == 0, slowed + deaf)
 }
 
-/// Another guest is given no page that the card still reads.
+/// Checks that no other guest gets a page the card still reads.
 fn free_while_dma(bench: &mut Bench) -> bool {
     let Some(index) = bench.enqueue(0, 1) else { return false };
     bench.card.mailbox(0, 0, TRANSMIT, index);
@@ -145,7 +146,7 @@ fn free_while_dma(bench: &mut Bench) -> bool {
     !early && read && late
 }
 
-/// What was enqueued is let go of before its pages are another's.
+/// Checks that the descriptors are released before their pages get another owner.
 fn teardown_race(bench: &mut Bench) -> bool {
     let index = (0..4).filter_map(|page| bench.enqueue(0, page)).last();
     bench.card.mailbox(0, 0, TRANSMIT, index.unwrap_or_default());

@@ -1,18 +1,19 @@
-//! One processor under Xen 2, gigabit ports, and guests with a stream over each: the servers of Willmann et al.,
-//! *Concurrent Direct Network Access*, HPCA 2007, and of Menon et al., *Optimizing Network Virtualization in Xen*, ATC
-//! 2006. With CDNA each guest drives a context of each card; with Xen a driver domain drives the cards and bridges, over
-//! a channel as it was or with what Menon et al. add to it.
+//! A single processor under Xen 2, gigabit ports, and guests with a stream over each: the servers of Willmann et
+//! al., *Concurrent Direct Network Access*, HPCA 2007, and of Menon et al., *Optimizing Network
+//! Virtualization in Xen*, ATC 2006. With CDNA each guest drives a context of each card. With Xen a driver
+//! domain drives the cards and bridges, over the original channel or the one of Menon et al.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `plan` | what a machine is to be |
-//! | `wire` | both ways of a port's wire, and the client at its end |
-//! | `guest` | a guest's turn |
-//! | `driver` | the driver domain's turn |
-//! | `cards` | the cards: whose frame is next, interrupts |
-//! | `hostile` | what a guest does to others |
+//! | `plan` | parameters of a machine |
+//! | `wire` | both directions of a port's wire, and its client |
+//! | `guest` | steps of a guest |
+//! | `driver` | steps of the driver domain |
+//! | `cards` | the cards: transmission and interrupts |
+//! | `hostile` | attacks of a guest |
 //!
-//! Left out: losses, which windows that fit the rings avoid; a client's own machine; programs other than bulk streams.
+//! Windows fit the rings, so no frame is lost. Clients cost nothing, and programs send or receive bulk
+//! streams only.
 
 mod cards;
 mod driver;
@@ -24,7 +25,7 @@ mod tests;
 mod wire;
 
 pub use hostile::{Attack, attack};
-pub use plan::{Channel, Direction, Drive, Plan};
+pub use plan::{CardDriver, Channel, Direction, Plan};
 
 use super::books::Books;
 use super::engine::{Actor, Defect, Engine};
@@ -38,14 +39,14 @@ use hypervisor::cpu::{Config, Machine, Step, ThreadId};
 use hypervisor::domain::DomainKind;
 use sim::{Generator, Instant, Span};
 
-/// What happens.
+/// Event of the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// A guest's streams begin.
+    /// A guest's streams start.
     Begin(usize),
-    /// A card has something new to look at.
+    /// A card has new work.
     Kick(usize),
-    /// A frame has left a port.
+    /// A port has sent a frame.
     Left(usize),
     /// Frames have arrived at a port.
     Arrived(usize),
@@ -55,15 +56,15 @@ pub enum Event {
 
 type Core = super::engine::Core<Event>;
 
-/// The parts.
+/// Parts of the machine.
 #[derive(Debug)]
 pub struct Network {
-    drive: Drive,
+    drive: CardDriver,
     channel: Channel,
     direction: Direction,
-    /// Segments of a stream that may be under way.
+    /// Window of a stream, in segments.
     window: u32,
-    /// Slots of a guest's turn, in each direction on each port.
+    /// Slots of a guest's turn, per direction and port.
     turn: u32,
     ports: Vec<Port>,
     guests: Vec<Guest>,
@@ -71,28 +72,28 @@ pub struct Network {
     pages: Pages,
 }
 
-/// The machine that runs.
+/// Running machine.
 pub type Single = Engine<Network>;
 
-/// What happened in a stretch of time.
+/// Results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Payload, Mb/s.
     pub throughput_mbps: f64,
-    /// Cycles of the processor for each segment of it.
+    /// Processor cycles per segment of payload.
     pub cycles_per_packet: f64,
-    /// The hypervisor, for whomever, percent of the processor.
+    /// Hypervisor's use for all domains, in percent of the processor.
     pub hypervisor_pct: f64,
-    /// The driver domain.
+    /// Driver domain's use, in percent of the processor.
     pub driver_pct: f64,
-    /// The guests.
+    /// Guests' use, in percent of the processor.
     pub guest_pct: f64,
-    /// Nobody.
+    /// Idle time, in percent of the processor.
     pub idle_pct: f64,
 }
 
 impl Single {
-    /// Puts a machine together.
+    /// Creates the machine.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let mut config = Config::from_table(&plan.table, 1, 1);
@@ -101,7 +102,8 @@ impl Single {
         let home = ThreadId::new(0);
         let domain = core.processors.add_domain(DomainKind::Dom0, "driver domain".into());
         let vcpu = core.processors.add_vcpu(domain, home);
-        // A domain that waits for cards most of the time has used the least virtual time: it is next when it wakes.
+        // A domain that mostly waits for cards has used the least virtual time, so it runs next when it
+        // wakes.
         core.processors.favour(vcpu);
         let driver = Driver::new(vcpu, plan.ports.into());
         let pages = usize::from(plan.guests) * guest::pages(plan.ports.into()) as usize;
@@ -118,7 +120,7 @@ impl Single {
         };
         let mut phases = Generator::named(plan.seed, "streams begin");
         for n in 0..plan.guests {
-            let kind = if plan.drive == Drive::Native { DomainKind::Native } else { DomainKind::Pvm };
+            let kind = if plan.drive == CardDriver::Native { DomainKind::Native } else { DomainKind::Pvm };
             let domain = core.processors.add_domain(kind, format!("guest{n}"));
             let vcpu = core.processors.add_vcpu(domain, home);
             system.add_guest(vcpu);
@@ -128,17 +130,17 @@ impl Single {
         Self { core, system }
     }
 
-    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    /// Runs `warm_up`, then `span`. Returns the results of the latter.
     ///
     /// # Errors
-    /// [`Defect`], of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    /// [`Defect`] of the model.
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let (before, usage) = self.observe((warm_up, span), Network::payload)?;
         let domains = self.core.processors.domains();
         let own = |kind: DomainKind| usage.percent(usage.own_of(domains, |found| found == kind));
         let payload = (self.system.payload() - before) as f64;
         let segments = payload / TCP_PAYLOAD as f64;
-        Ok(Found {
+        Ok(Results {
             throughput_mbps: payload * 8.0 / span.as_secs_f64() / 1e6,
             cycles_per_packet: if segments > 0.0 { usage.busy() as f64 / segments } else { 0.0 },
             hypervisor_pct: usage.percent(usage.hypervisor()),
@@ -162,7 +164,7 @@ impl Actor for Network {
         }
     }
 
-    /// The driver domain's virtual CPU is the first, guests' follow.
+    /// The driver domain's virtual CPU is the first one; the guests' follow.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_driver(step, core),
@@ -170,19 +172,19 @@ impl Actor for Network {
         }
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         for port in &self.ports {
-            port.owes(books);
+            port.check_books(books);
         }
         let described: u64 = self.guests.iter().map(Guest::described).sum();
-        let (held, waiting) = self.on_their_way();
+        let (held, waiting) = self.in_flight();
         books.balance("references to pages", described + held, self.pages.references());
         let (given, left): (Vec<_>, Vec<_>) = (
             self.guests.iter().map(|guest| guest.given).collect(),
             self.ports.iter().map(|port| port.segments).collect(),
         );
         books.balance("segments of guests", given.iter().sum(), left.iter().sum::<u64>() + waiting);
-        books.never("requests of guests that were refused, or cut amiss", self.driver.refused);
-        books.never("packets from a page that is not their guest's", self.driver.strayed);
+        books.never("requests of guests that were refused or wrongly segmented", self.driver.refused);
+        books.never("packets from a page that is not their guest's", self.driver.stray_reads);
     }
 }

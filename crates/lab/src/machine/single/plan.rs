@@ -1,23 +1,23 @@
-//! What a machine is to be. Left out: putting it together.
+//! Parameters of a machine.
 
 use hypervisor::cost::CostTable;
 
-/// Who drives the cards.
+/// Driver of the cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drive {
-    /// A driver domain, over a split driver.
+pub enum CardDriver {
+    /// Driver domain, over a split driver.
     Xen,
-    /// Each guest a context, with the hypervisor between it and the card's rings.
+    /// A context per guest, with the hypervisor between it and the card's rings.
     Cdna,
-    /// Each guest a context, and writes the card's rings itself.
+    /// A context per guest, which writes the card's rings itself.
     Unprotected,
-    /// The driver domain, for programs of its own.
+    /// Driver domain, for its own programs.
     Own,
-    /// A kernel without a hypervisor.
+    /// Kernel without a hypervisor.
     Native,
 }
 
-/// Which way the payload goes.
+/// Direction of the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From guests.
@@ -26,70 +26,71 @@ pub enum Direction {
     Receive,
 }
 
-/// What a kernel may leave to others, and how packets reach them.
+/// Offloads of a kernel, and the way packets reach the cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a mechanism of its own, there or not")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent mechanism")]
 pub struct Channel {
-    /// The network device that a guest sees segments, gathers and takes checksums: a packet has up to 64 KB, and a
-    /// program's pages go out as they are.
+    /// The guest's network device offers segmentation, scatter-gather and checksums: a packet has up to 64
+    /// KB, and a program's pages are sent in place.
     pub offloads: bool,
-    /// Guests' pages are sent from where they are, without a mapping; what they receive is copied. Else pages are mapped
-    /// and exchanged.
+    /// Guests' pages are sent in place without a mapping, and received frames are copied. Otherwise pages are
+    /// mapped and exchanged.
     pub by_address: bool,
-    /// Kernels have superpages that a switch does not flush.
+    /// Kernels have superpages and global pages, so a switch does not flush their TLB entries.
     pub large_pages: bool,
-    /// The card segments, gathers and takes checksums, so that the driver domain need not.
+    /// The card offers segmentation, scatter-gather and checksums, so the driver domain need not do them in
+    /// software.
     pub card_offloads: bool,
 }
 
 impl Channel {
-    /// Xen 2.0.6 as it was, on a card that can do more than it is asked for.
+    /// Xen 2.0.6 unoptimised, on a card with unused offloads.
     pub const XEN: Self =
         Self { offloads: false, by_address: false, large_pages: false, card_offloads: true };
 }
 
-/// What a machine is to be.
+/// Parameters of a machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What things cost.
+    /// Cost table.
     pub table: CostTable,
-    /// Who drives the cards.
-    pub drive: Drive,
-    /// How packets reach them.
+    /// Driver of the cards.
+    pub drive: CardDriver,
+    /// Channel between guests and cards.
     pub channel: Channel,
-    /// Which way the payload goes.
+    /// Direction of the payload.
     pub direction: Direction,
     /// Guests, each with a stream on each port; 1 to 128.
     pub guests: u8,
-    /// Ports.
+    /// Number of ports.
     pub ports: u8,
-    /// Segments of a stream that may be under way.
+    /// Window of a stream, in segments.
     pub window: u32,
-    /// Slots of its rings that a guest handles in each direction on each port before interrupts come in between; a
-    /// packet that has begun is finished.
+    /// Slots of its rings a guest processes per direction and port before interrupts are taken; a packet once
+    /// begun is completed.
     pub turn: u32,
-    /// Decides when streams begin.
+    /// Seed of the streams' start times.
     pub seed: u64,
 }
 
 impl Plan {
-    /// The machine of Willmann et al.: two ports.
+    /// Returns the machine of Willmann et al.: two ports.
     #[must_use]
-    pub fn willmann(table: CostTable, drive: Drive, direction: Direction, guests: u8) -> Self {
+    pub fn willmann(table: CostTable, drive: CardDriver, direction: Direction, guests: u8) -> Self {
         let channel = Channel::XEN;
         Self { table, drive, channel, direction, guests, ports: 2, window: 44, turn: 16, seed: 1 }
     }
 
-    /// The machine of Menon et al.: four ports, and senders whose sockets were made large enough for long packets. A
-    /// packet is dearer there, and between two interrupts of a card, 320 K cycles, fewer of them are handled.
+    /// Returns the machine of Menon et al.: four ports, and sockets large enough for long packets. A packet
+    /// costs more there, so fewer are processed between two interrupts of a card, 320 K cycles.
     #[must_use]
-    pub fn menon(table: CostTable, drive: Drive, direction: Direction, guests: u8) -> Self {
+    pub fn menon(table: CostTable, drive: CardDriver, direction: Direction, guests: u8) -> Self {
         let window = if direction == Direction::Transmit { 132 } else { 44 };
         Self { ports: 4, window, turn: 4, ..Self::willmann(table, drive, direction, guests) }
     }
 
-    /// Whether a switch flushes the kernel's entries of the TLB.
+    /// Returns `true` if a switch flushes the kernel's TLB entries.
     pub(super) fn flushes(&self) -> bool {
-        self.drive != Drive::Native && !self.channel.large_pages
+        self.drive != CardDriver::Native && !self.channel.large_pages
     }
 }

@@ -1,26 +1,27 @@
-//! The machine as a whole, and what it was calibrated on.
+//! Tests of the machine: its calibration targets, isolation, and relations between the systems.
 
-use super::{Attack, Channel, Direction, Drive, Found, Plan, Single, attack};
+use super::{Attack, CardDriver, Channel, Direction, Plan, Results, Single, attack};
 use hypervisor::cost::CostTable;
 use sim::Span;
 
-fn found(drive: Drive, direction: Direction, guests: u8) -> Found {
+fn found(drive: CardDriver, direction: Direction, guests: u8) -> Results {
     let plan = Plan::willmann(CostTable::opteron(), drive, direction, guests);
     Single::new(&plan).measure(Span::from_millis(20), Span::from_millis(60)).unwrap()
 }
 
 #[test]
-fn the_two_values_that_it_was_calibrated_on_come_out() {
-    let xen = found(Drive::Xen, Direction::Transmit, 1);
+fn cdna_values_match_their_calibration() {
+    let xen = found(CardDriver::Xen, Direction::Transmit, 1);
     assert!((xen.throughput_mbps / 1_602.0 - 1.0).abs() < 0.03, "{xen:?}");
-    let cdna = found(Drive::Cdna, Direction::Transmit, 1);
+    let cdna = found(CardDriver::Cdna, Direction::Transmit, 1);
     assert!((cdna.hypervisor_pct / 10.2 - 1.0).abs() < 0.05, "{cdna:?}");
 }
 
 #[test]
-fn contexts_fill_both_wires_and_need_no_driver_domain() {
+fn contexts_fill_both_wires_without_a_driver_domain() {
     for direction in [Direction::Transmit, Direction::Receive] {
-        let [safe, bare] = [Drive::Cdna, Drive::Unprotected].map(|drive| found(drive, direction, 2));
+        let [safe, bare] =
+            [CardDriver::Cdna, CardDriver::Unprotected].map(|drive| found(drive, direction, 2));
         for it in [safe, bare] {
             assert!((1_850.0..1_885.0).contains(&it.throughput_mbps), "{it:?}");
             assert!(it.driver_pct < 1e-9, "{it:?}");
@@ -32,13 +33,18 @@ fn contexts_fill_both_wires_and_need_no_driver_domain() {
 }
 
 #[test]
-fn sixteen_guests_keep_the_wires_full_over_contexts_and_not_over_a_driver_domain() {
+fn sixteen_guests_fill_the_wires_only_with_contexts() {
     let of = |drive| found(drive, Direction::Transmit, 16).throughput_mbps;
-    assert!(of(Drive::Cdna) > 1_870.0 && of(Drive::Xen) < 1_700.0, "{} {}", of(Drive::Cdna), of(Drive::Xen));
+    assert!(
+        of(CardDriver::Cdna) > 1_870.0 && of(CardDriver::Xen) < 1_700.0,
+        "{} {}",
+        of(CardDriver::Cdna),
+        of(CardDriver::Xen)
+    );
 }
 
 #[test]
-fn every_attack_is_contained_and_disturbs_nobody() {
+fn every_attack_is_contained() {
     for what in [
         Attack::ForgedProducer,
         Attack::DuplicateSequence,
@@ -54,7 +60,7 @@ fn every_attack_is_contained_and_disturbs_nobody() {
 
 const SMART: Channel = Channel { offloads: true, ..Channel::XEN };
 
-fn menon(drive: Drive, direction: Direction, channel: Channel) -> Found {
+fn menon(drive: CardDriver, direction: Direction, channel: Channel) -> Results {
     let plan = Plan::menon(CostTable::prestonia(), drive, direction, 1);
     let measured =
         Single::new(&Plan { channel, ..plan }).measure(Span::from_millis(20), Span::from_millis(100));
@@ -62,10 +68,10 @@ fn menon(drive: Drive, direction: Direction, channel: Channel) -> Found {
 }
 
 #[test]
-fn the_three_values_that_the_smart_nic_was_calibrated_on_come_out() {
-    let sends = menon(Drive::Native, Direction::Transmit, SMART);
-    let receives = menon(Drive::Native, Direction::Receive, SMART);
-    let guest = menon(Drive::Xen, Direction::Transmit, Channel::XEN);
+fn smart_nic_values_match_their_calibration() {
+    let sends = menon(CardDriver::Native, Direction::Transmit, SMART);
+    let receives = menon(CardDriver::Native, Direction::Receive, SMART);
+    let guest = menon(CardDriver::Xen, Direction::Transmit, Channel::XEN);
     for (found, stated) in [(sends, 3_760.0), (receives, 2_508.0), (guest, 750.0)] {
         assert!((found.throughput_mbps / stated - 1.0).abs() < 0.02, "{stated}: {found:?}");
     }
@@ -73,29 +79,29 @@ fn the_three_values_that_the_smart_nic_was_calibrated_on_come_out() {
 }
 
 #[test]
-fn each_step_lets_a_guest_transmit_more() {
+fn each_optimisation_raises_guest_transmit() {
     let mut step = Channel::XEN;
-    let mut rates = vec![menon(Drive::Xen, Direction::Transmit, step).throughput_mbps];
+    let mut rates = vec![menon(CardDriver::Xen, Direction::Transmit, step).throughput_mbps];
     for change in [
         |step: &mut Channel| step.offloads = true,
         |step: &mut Channel| step.by_address = true,
         |step: &mut Channel| step.large_pages = true,
     ] {
         change(&mut step);
-        rates.push(menon(Drive::Xen, Direction::Transmit, step).throughput_mbps);
+        rates.push(menon(CardDriver::Xen, Direction::Transmit, step).throughput_mbps);
     }
     assert!(rates.is_sorted() && rates[3] > 3.0 * rates[0], "{rates:?}");
-    let dumb = menon(Drive::Xen, Direction::Transmit, Channel { card_offloads: false, ..step });
+    let dumb = menon(CardDriver::Xen, Direction::Transmit, Channel { card_offloads: false, ..step });
     assert!((rates[0]..rates[3]).contains(&dumb.throughput_mbps), "cutting late pays: {dumb:?}");
 }
 
 #[test]
-fn copying_beats_exchanging_pages_and_the_driver_domain_is_between_guest_and_kernel() {
+fn copying_beats_page_exchange_on_receive() {
     let receives = |drive, channel| menon(drive, Direction::Receive, channel).throughput_mbps;
-    let exchanged = receives(Drive::Xen, SMART);
-    let copied = receives(Drive::Xen, Channel { by_address: true, ..SMART });
-    let own = receives(Drive::Own, SMART);
-    let large = receives(Drive::Own, Channel { large_pages: true, ..SMART });
-    let native = receives(Drive::Native, SMART);
+    let exchanged = receives(CardDriver::Xen, SMART);
+    let copied = receives(CardDriver::Xen, Channel { by_address: true, ..SMART });
+    let own = receives(CardDriver::Own, SMART);
+    let large = receives(CardDriver::Own, Channel { large_pages: true, ..SMART });
+    let native = receives(CardDriver::Native, SMART);
     assert!([exchanged, copied, own, large, native].is_sorted_by(|one, two| one < two));
 }

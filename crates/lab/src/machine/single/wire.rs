@@ -1,23 +1,23 @@
-//! Both ways of a port's wire, and the clients at its end: they acknowledge every second segment, and send what their
-//! windows allow.
+//! Both directions of a port's wire, and its clients, which acknowledge every second segment and send within
+//! their windows.
 
-use super::{Core, Direction, Drive, Event, Network, Plan};
+use super::{CardDriver, Core, Direction, Event, Network, Plan};
 use crate::machine::parts::cdna::RING;
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use sim::{EventKey, Instant, Span};
 use std::collections::VecDeque;
 
-/// A frame, as far as it matters.
+/// Frame metadata used by the model (no payload).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// So many full segments in one packet.
+    /// Full segments in one packet.
     Data(u32),
-    /// An acknowledgement of two segments.
+    /// Acknowledgement of two segments.
     Ack,
 }
 
 impl Frame {
-    /// Segments in it.
+    /// Returns the number of segments.
     pub(super) fn segments(self) -> u32 {
         match self {
             Self::Data(segments) => segments,
@@ -25,32 +25,32 @@ impl Frame {
         }
     }
 
-    /// Bytes of payload.
+    /// Returns the bytes of payload.
     pub(super) fn payload(self) -> u64 {
         u64::from(self.segments()) * TCP_PAYLOAD as u64
     }
 }
 
-/// Segments that an acknowledgement is for.
+/// Segments per acknowledgement.
 pub(super) const PER_ACK: u32 = 2;
-/// Bytes of preamble, frame check sequence and gap; the shortest frame without them.
+/// Bytes of preamble, frame check sequence and gap, and of the shortest frame without them.
 const OVERHEAD: usize = 24;
 const SHORTEST: usize = 60;
 const BITS_PER_SECOND: u64 = 1_000_000_000;
-/// From a frame's end on the wire to the client's answer: the card and stack of a machine of the time.
+/// Time from a frame's end on the wire to the client's answer: card and stack of a machine of the time.
 const TURNAROUND: Span = Span::from_micros(50);
 
-/// Segments of a stream under way. Frames for all guests wait in one ring of the driver domain's card: its streams have
-/// found windows that fit it, as streams do by losing what does not.
+/// Returns the window of a stream, in segments. Frames for all guests share one ring of the driver domain's
+/// card, and streams settle at windows that fit it by losing frames beyond.
 pub(super) fn window(plan: &Plan) -> u32 {
     let share = (RING / u32::from(plan.guests).max(1)) & !1;
     match (plan.drive, plan.direction) {
-        (Drive::Xen, Direction::Receive) => plan.window.min(share).max(PER_ACK),
+        (CardDriver::Xen, Direction::Receive) => plan.window.min(share).max(PER_ACK),
         _ => plan.window,
     }
 }
 
-/// How long a frame takes of the wire; of a packet that is cut, all segments.
+/// Returns the time of a frame on the wire; of a segmented packet, that of all segments.
 pub(super) fn time(frame: Frame) -> Span {
     let (length, times) = match frame {
         Frame::Data(segments) => (TCP_HEADERS + TCP_PAYLOAD, segments),
@@ -59,7 +59,7 @@ pub(super) fn time(frame: Frame) -> Span {
     Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND).times(times.into())
 }
 
-/// What comes over a wire.
+/// Inbound direction of a wire.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
     flights: VecDeque<(Instant, usize, Frame)>,
@@ -70,24 +70,24 @@ pub(super) struct Inbound {
 }
 
 impl Inbound {
-    pub(super) fn under_way(&self) -> u64 {
+    pub(super) fn in_flight(&self) -> u64 {
         self.flights.len() as u64
     }
 }
 
 impl Network {
-    /// A guest's streams begin, whoever sends.
+    /// Starts a guest's streams, in either direction.
     pub(super) fn begin(&mut self, guest: usize, now: Instant, core: &mut Core) {
         if self.direction == Direction::Receive {
             for port in 0..self.ports.len() {
                 self.client_sends(port, guest, (Frame::Data(1), self.window), now, core);
             }
         }
-        self.guests[guest].told = true;
+        self.guests[guest].event_pending = true;
         core.wake(self.guests[guest].vcpu, now);
     }
 
-    /// A client sends to a guest, from `at` on.
+    /// Sends frames of a client to a guest, from `at` on.
     fn client_sends(
         &mut self,
         port: usize,
@@ -108,7 +108,7 @@ impl Network {
         }
     }
 
-    /// A client has received a frame of a guest.
+    /// Handles a guest's frame at its client.
     pub(super) fn client_receives(
         &mut self,
         port: usize,
@@ -121,15 +121,15 @@ impl Network {
         let answer = match frame {
             Frame::Ack => (Frame::Data(1), PER_ACK),
             Frame::Data(segments) => {
-                let owes = stream.client_owes + segments;
-                stream.client_owes = owes % PER_ACK;
-                (Frame::Ack, owes / PER_ACK)
+                let unacknowledged = stream.client_unacknowledged + segments;
+                stream.client_unacknowledged = unacknowledged % PER_ACK;
+                (Frame::Ack, unacknowledged / PER_ACK)
             }
         };
         self.client_sends(port, guest, answer, now + TURNAROUND, core);
     }
 
-    /// Frames are there.
+    /// Handles frames that have arrived.
     pub(super) fn arrived(&mut self, port: usize, now: Instant, core: &mut Core) {
         self.ports[port].inbound.event = None;
         while let Some((_, guest, frame)) =

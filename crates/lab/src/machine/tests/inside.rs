@@ -1,4 +1,4 @@
-//! Traffic over a card and not over its wire.
+//! Tests of traffic over a card without its wire.
 
 use super::setup;
 use crate::machine::{Inside, Origin, Setup, Traffic, World};
@@ -20,7 +20,7 @@ fn inside(from: Origin, load: Load, message_bytes: u32) -> Setup {
 }
 
 #[test]
-fn the_service_domain_sends_as_fast_as_the_card_lets_it() {
+fn service_domain_sends_at_the_loopback_rate() {
     let mut world = World::new(&inside(Origin::ServiceDomain, Load::Udp, 1_472)).unwrap();
     let measured = world.measure(Span::from_millis(5), Span::from_millis(20)).unwrap();
     // 1,472 of 1,518 bytes are payload.
@@ -31,16 +31,16 @@ fn the_service_domain_sends_as_fast_as_the_card_lets_it() {
 }
 
 #[test]
-fn what_a_socket_cannot_hold_between_two_interrupts_is_lost_and_counted() {
+fn socket_overflow_between_interrupts_is_counted_as_loss() {
     let slow = Setup { moderation: Policy::Fixed(1_000), ..inside(Origin::ServiceDomain, Load::Udp, 1_472) };
     let measured = World::new(&slow).unwrap().measure(Span::from_millis(5), Span::from_millis(50)).unwrap();
-    // 64 datagrams, a thousand times a second.
+    // 64 datagrams per interrupt, a thousand interrupts a second.
     assert!((740.0..770.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
     assert!((71.0..73.0).contains(&measured.loss_pct()), "{}", measured.loss_pct());
 }
 
 #[test]
-fn a_datagram_in_fragments_arrives_whole() {
+fn fragmented_datagram_arrives_whole() {
     let mut world = World::new(&inside(Origin::Guest, Load::Udp, 4_000)).unwrap();
     let measured = world.measure(Span::from_millis(5), Span::from_millis(20)).unwrap();
     assert!((2_600.0..2_800.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
@@ -48,14 +48,14 @@ fn a_datagram_in_fragments_arrives_whole() {
 }
 
 #[test]
-fn a_stream_goes_as_fast_as_its_window_is_acknowledged() {
+fn stream_rate_follows_window_and_acknowledgements() {
     let mut world = World::new(&inside(Origin::Guest, Load::Tcp, 4_000)).unwrap();
     let measured = world.measure(Span::from_millis(5), Span::from_millis(20)).unwrap();
     assert!(measured.throughput_mbps() > 1_000.0, "{}", measured.throughput_mbps());
 }
 
 #[test]
-fn one_guest_cannot_send_to_itself() {
+fn single_guest_cannot_send_to_itself() {
     let alone = Setup { guests: 1, ..inside(Origin::Guest, Load::Udp, 1_472) };
     assert!(World::new(&alone).is_err());
 }

@@ -1,9 +1,10 @@
-//! The mechanisms where they meet: memory and interrupts of functions, ends of interrupt, timers, resets.
+//! Tests of the mechanisms in combination: DMA and interrupts of functions, ends of interrupt, timers,
+//! resets.
 
 use super::setup;
 use crate::machine::chipset::Chipset;
 use crate::machine::code::Code;
-use crate::machine::controller::{Controller, Way};
+use crate::machine::controller::{ApicWritePath, Controller};
 use crate::machine::memory::{GUEST_MEMORY, Region};
 use crate::machine::parts::bus::PortBus;
 use crate::machine::parts::card::Card;
@@ -12,7 +13,7 @@ use crate::machine::vectors::VECTORS;
 use crate::machine::{Defect, Server, Setup, Traffic, World};
 use guest::{Interrupt, Load, Spec, Tick};
 use hypervisor::account::Category;
-use hypervisor::decode::apic_access::Policy;
+use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
@@ -28,7 +29,7 @@ fn at_millis(millis: u64) -> Instant {
 }
 
 #[test]
-fn a_function_reaches_its_guests_memory_and_no_other() {
+fn function_reaches_only_its_guests_memory() {
     let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
     let Server { ports, chipset, .. } = &mut world.system;
     chipset.memory.write(0x30_0000, b"the first guest's").unwrap();
@@ -39,7 +40,7 @@ fn a_function_reaches_its_guests_memory_and_no_other() {
     bus.dma_write(Function::Vf(1), 0x30_0000, b"the second guest's").unwrap();
     bus.dma_read(Function::Vf(0), 0x30_0000, &mut seen).unwrap();
     assert_eq!(&seen, b"the first guest's");
-    // Memory ends in the middle of a request: what is beyond is the second guest's.
+    // The guest's memory ends in the middle of the request; the rest is the second guest's.
     assert!(bus.dma_write(Function::Vf(0), GUEST_MEMORY - 4, &[0xff; 8]).is_err());
     assert!(bus.dma_read(Function::Pf, 0x30_0000, &mut seen).is_err());
     let mut after = [1; 4];
@@ -53,13 +54,13 @@ fn a_function_reaches_its_guests_memory_and_no_other() {
 }
 
 #[test]
-fn sixty_guests_have_180_vectors_and_share_none() {
+fn sixty_guests_have_180_unshared_vectors() {
     let world = World::new(&Setup { guests: 60, ports: 10, ..setup() }).unwrap();
     let mut chipset = world.system.chipset;
     let mut seen = BTreeSet::new();
     for path in world.system.ports.iter().flat_map(|port| &port.functions.paths) {
         for message in path.messages.iter().copied() {
-            let interrupt = chipset.arrive(path.assigned.rid, message).unwrap();
+            let interrupt = chipset.deliver_message(path.assigned.rid, message).unwrap();
             assert!(seen.insert(interrupt.vector), "{:?}", interrupt.vector);
             assert_eq!(chipset.remapper.vectors().owner(interrupt.vector), Some(interrupt.owner));
         }
@@ -68,7 +69,7 @@ fn sixty_guests_have_180_vectors_and_share_none() {
 }
 
 #[test]
-fn a_message_that_a_function_makes_up_goes_nowhere() {
+fn forged_message_of_a_function_is_blocked() {
     let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
     let functions = &mut world.system.ports[0].functions;
     let [own, other] = [0, 1].map(|vf: usize| functions.paths[vf].assigned.rid);
@@ -82,7 +83,7 @@ fn a_message_that_a_function_makes_up_goes_nowhere() {
 }
 
 #[test]
-fn a_wire_takes_no_more_than_was_sent() {
+fn extra_frame_on_the_wire_violates_the_books() {
     let mut world = World::new(&Setup { traffic: Traffic::Silent, ..setup() }).unwrap();
     world.system.ports[0].line.taken += 1;
     let measured = world.measure(Span::ZERO, Span::from_millis(1));
@@ -103,7 +104,7 @@ fn hardware(kind: DomainKind) -> (Hardware, Chipset) {
 }
 
 #[test]
-fn a_masked_vector_pends_and_comes_once_when_it_is_unmasked() {
+fn masked_vector_is_delivered_once_when_unmasked() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm] {
         let (mut hardware, Chipset { mut channels, .. }) = hardware(kind);
         let channels = &mut channels;
@@ -117,26 +118,28 @@ fn a_masked_vector_pends_and_comes_once_when_it_is_unmasked() {
 }
 
 #[test]
-fn an_end_of_interrupt_ends_one_and_lets_the_next_come() {
-    for way in [Way::Direct, Way::Exit(Policy::Emulate), Way::Exit(Policy::Fast)] {
+fn end_of_interrupt_ends_one_and_delivers_the_next() {
+    for path in
+        [ApicWritePath::Direct, ApicWritePath::Exit(EoiPolicy::Emulate), ApicWritePath::Exit(EoiPolicy::Fast)]
+    {
         let (Hardware { mut controller, .. }, mut chipset) = hardware(DomainKind::Hvm);
         let (memory, channels, now) = (&mut chipset.memory, &mut chipset.channels, Instant::ZERO);
-        controller.set_timer(Some(now), way, memory, now).unwrap();
+        controller.set_timer(Some(now), path, memory, now).unwrap();
         controller.run_timer(controller.deadline().unwrap(), channels);
         controller.request(0x42, channels);
         let mut taken = || controller.take(channels).map(|taken| taken.0);
-        // The timer's vector is of a higher class: the device's waits for its end.
+        // The timer's vector has a higher class: the device's waits for its end.
         assert_eq!((taken(), taken()), (Some(Interrupt::Timer), None));
-        controller.end(way, memory, now).unwrap();
+        controller.end(path, memory, now).unwrap();
         assert_eq!(controller.take(channels).map(|taken| taken.0), Some(Interrupt::Device(1)));
-        controller.end(way, memory, now).unwrap();
-        assert!(controller.end(way, memory, now).is_err(), "nothing was in service: {way:?}");
+        controller.end(path, memory, now).unwrap();
+        assert!(controller.end(path, memory, now).is_err(), "nothing was in service: {path:?}");
     }
 }
 
-/// What a table says of an interrupt's end is what a run pays for each of them.
+/// A run pays for each end of interrupt what the table says.
 #[test]
-fn each_end_of_interrupt_costs_what_its_path_costs() {
+fn end_of_interrupt_is_charged_by_its_path() {
     for (eoi, price) in
         [(EoiPath::Emulated, 8_400.0), (EoiPath::Fast, 2_500.0), (EoiPath::FastChecked, 4_300.0)]
     {
@@ -150,7 +153,7 @@ fn each_end_of_interrupt_costs_what_its_path_costs() {
 }
 
 #[test]
-fn a_periodic_guests_apic_ticks_a_thousand_times_a_second() {
+fn periodic_guest_ticks_1000_times_a_second() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native] {
         let mut world = World::new(&Setup { kind, spec: Spec::linux_2_6_18(Load::Udp), ..setup() }).unwrap();
         world.run(at_millis(10));
@@ -161,8 +164,8 @@ fn a_periodic_guests_apic_ticks_a_thousand_times_a_second() {
     }
 }
 
-/// The registers of a VF's receive queue and its interrupts, as its driver set them up.
-const KEPT: [u32; 6] = [
+/// Registers of a VF's receive queue and interrupts, as set up by its driver.
+const VF_REGISTERS: [u32; 6] = [
     vf::RX_BLOCK + rx::RDBAL,
     vf::RX_BLOCK + rx::RDLEN,
     vf::RX_BLOCK + rx::SRRCTL,
@@ -172,12 +175,12 @@ const KEPT: [u32; 6] = [
 ];
 
 #[test]
-fn a_vf_reset_disturbs_no_other_vfs_queue() {
+fn vf_reset_leaves_other_vfs_queues_intact() {
     let mut world = World::new(&Setup { guests: 3, ..setup() }).unwrap();
     let read = |world: &World| [0, 1, 2].map(|n: usize| world.system.vms[n].counters().read_packets);
     let registers = |world: &mut World, n| {
         let nic = &mut world.system.ports[0].nic;
-        KEPT.map(|offset| nic.read(Function::Vf(n), offset, i82576::Time::ZERO))
+        VF_REGISTERS.map(|offset| nic.read(Function::Vf(n), offset, i82576::Time::ZERO))
     };
     world.run(at_millis(50));
     let at_reset = read(&world);
@@ -189,7 +192,7 @@ fn a_vf_reset_disturbs_no_other_vfs_queue() {
     assert_eq!(registers(&mut world, 0)[3] >> 25 & 1, 0, "the queue of the VF that was reset is off");
     world.run(at_millis(100));
     let after = read(&world);
-    // Whatever was in its ring is lost with it.
+    // The frames in its ring are lost with it.
     assert!(after[0] - at_reset[0] <= 64, "{at_reset:?} {after:?}");
     for n in [1, 2] {
         let (first, second) = (at_reset[n], after[n] - at_reset[n]);

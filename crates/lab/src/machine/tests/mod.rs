@@ -1,4 +1,4 @@
-//! The machine as a whole, in the set-ups of the paper.
+//! Tests of the server in the set-ups of the paper.
 
 mod inside;
 mod mechanisms;
@@ -50,7 +50,7 @@ fn one_guest_reads_a_gigabit_of_datagrams() {
 }
 
 #[test]
-fn a_paravirtualized_guest_takes_events_and_no_exits() {
+fn paravirtualized_guest_has_events_and_no_exits() {
     let mut world = World::new(&Setup { kind: DomainKind::Pvm, ..setup() }).unwrap();
     let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
     assert!((956.0..958.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
@@ -60,21 +60,22 @@ fn a_paravirtualized_guest_takes_events_and_no_exits() {
     assert!(measured.mcycles_per_s(Category::EventChannel) > 0.0);
 }
 
-/// Ten programs have a thread each of a bare machine's sixteen; of ten guests, two have to share with two others.
+/// Ten programs have their own threads on a bare machine with sixteen; of ten guests, two share with two
+/// others.
 #[test]
-fn a_bare_machine_uses_all_its_threads() {
+fn bare_machine_uses_all_its_threads() {
     let switching = |kind| {
         let mut world = World::new(&Setup { kind, guests: 10, ports: 10, ..setup() }).unwrap();
         let measured = world.measure(Span::from_millis(5), Span::from_millis(10)).unwrap();
         measured.mcycles_per_s(Category::Switch) + measured.mcycles_per_s(Category::Refill)
     };
-    // Each program comes to its thread once.
+    // Each program is switched to its thread once.
     assert!(switching(DomainKind::Native) < 1e-9, "{}", switching(DomainKind::Native));
     assert!(switching(DomainKind::Hvm) > 10.0, "{}", switching(DomainKind::Hvm));
 }
 
 #[test]
-fn the_same_seed_is_the_same_story() {
+fn equal_seeds_give_equal_traces() {
     let hash = |seed| {
         let mut world = World::new(&Setup { seed, guests: 3, ..setup() }).unwrap();
         world.measure(Span::from_millis(5), Span::from_millis(10)).unwrap();
@@ -84,9 +85,9 @@ fn the_same_seed_is_the_same_story() {
     assert_ne!(hash(7), hash(8));
 }
 
-/// Twenty guests share eight threads: whoever goes first, the books close and the wires stay full.
+/// Twenty guests share eight threads: with either scheduler the books close and the wires stay full.
 #[test]
-fn guests_under_the_credit_scheduler_fill_their_wires_too() {
+fn guests_fill_their_wires_with_either_scheduler() {
     let found = [Scheduling::RoundRobin, Scheduling::Credit].map(|scheduling| {
         let setup = Setup { scheduling, guests: 20, ports: 10, ..setup() };
         let mut world = World::new(&setup).unwrap();

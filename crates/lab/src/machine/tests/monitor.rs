@@ -1,4 +1,4 @@
-//! The PF drivers of a running machine: whose time they take, and when a guest's request is answered.
+//! Tests of the PF drivers in a running machine: their cost, and the time of answers to guests.
 
 use super::setup;
 use crate::machine::parts::card::card_time;
@@ -16,16 +16,16 @@ fn at_millis(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// What the service domain has spent on drivers up to `at`, cycles.
+/// Returns the service domain's cycles on drivers up to `at`.
 fn spent(world: &mut World, at: Instant) -> u64 {
     world.run(at);
     let dom0 = world.core.processors.domain_of(world.system.service[0].vcpu);
     world.core.processors.snapshot(at).ledger().spent(dom0, Category::Driver)
 }
 
-/// ICR, MBVFICR and VFLRE are all that a visit looks at when nothing has happened.
+/// A visit without work reads only ICR, MBVFICR and VFLRE.
 #[test]
-fn the_service_domain_looks_at_every_port_a_hundred_times_a_second() {
+fn every_port_is_visited_100_times_a_second() {
     let quiet = Setup { ports: 3, guests: 3, traffic: Traffic::Silent, ..setup() };
     let mut world = World::new(&quiet).unwrap();
     let read = world.core.table[Cost::MmioRead];
@@ -33,7 +33,7 @@ fn the_service_domain_looks_at_every_port_a_hundred_times_a_second() {
     assert_eq!(spent(&mut world, at_millis(1_100)) - before, 100 * 3 * 3 * read);
 }
 
-/// A request for a multicast group, as a VF's driver makes it.
+/// Requests a multicast group, as a VF's driver does.
 fn ask(world: &mut World, now: Instant) {
     let nic = &mut world.system.ports[0].nic;
     let mut write = |offset, value| nic.write(Function::Vf(0), offset, value, card_time(now));
@@ -44,7 +44,7 @@ fn ask(world: &mut World, now: Instant) {
 }
 
 #[test]
-fn a_guests_request_is_answered_at_the_next_visit_and_paid_for_by_the_service_domain() {
+fn request_is_answered_at_the_next_visit_by_dom0() {
     let split = Network::Split { workers: 1 };
     for (kind, network) in [(DomainKind::Hvm, Network::Direct), (DomainKind::Pvm, split)] {
         let mut world = World::new(&Setup { kind, network, traffic: Traffic::Silent, ..setup() }).unwrap();

@@ -1,5 +1,5 @@
-//! The back end on several virtual CPUs: what it was calibrated on, and that nothing is lost or overtaken while its parts
-//! go to and fro.
+//! Tests of the back end on several virtual CPUs: its calibration, and no loss or reordering while its parts
+//! move.
 
 use super::setup;
 use crate::machine::{Measured, Netback, Network, Setup, Topology, Traffic, World};
@@ -30,7 +30,7 @@ fn measured(setup: &Setup, millis: u64) -> Measured {
 }
 
 #[test]
-fn the_stock_back_end_carries_what_it_was_calibrated_on() {
+fn stock_back_end_matches_its_calibration() {
     let stock = of(1, Policy::First);
     let fitted = measured(&stock, 100).throughput_mbps();
     assert!((fitted / 2_300.0 - 1.0).abs() < 0.02, "{fitted}");
@@ -41,16 +41,16 @@ fn the_stock_back_end_carries_what_it_was_calibrated_on() {
 }
 
 #[test]
-fn tasklets_alone_change_nothing_and_spread_events_fill_the_wires() {
+fn only_spread_events_use_further_tasklets() {
     let rate = |workers, dispatch| measured(&of(workers, dispatch), 50).throughput_mbps();
     let [one, four] = [1, 4].map(|workers| rate(workers, Policy::First));
     assert!((four / one - 1.0).abs() < 0.03, "{one} {four}");
     assert!(rate(4, Policy::Spread) > 3_800.0);
 }
 
-/// The load is near both thresholds: every few samples all goes elsewhere, under datagrams and requests.
+/// The load is near both thresholds, so everything moves every few samples, with datagrams and requests.
 #[test]
-fn nothing_is_lost_or_overtaken_while_all_goes_to_and_fro() {
+fn moves_lose_and_reorder_nothing() {
     for (permille, threshold) in [(200, 640), (400, 1_120)] {
         let mut moving = of(4, Policy::Balanced(Thresholds::new(threshold, threshold).unwrap()));
         moving.traffic = Traffic::Paced { permille };
@@ -62,19 +62,19 @@ fn nothing_is_lost_or_overtaken_while_all_goes_to_and_fro() {
 }
 
 #[test]
-fn a_back_end_that_is_full_is_spread_without_loss_of_order() {
+fn spreading_a_saturated_back_end_keeps_order() {
     let mut full = of(4, Policy::Balanced(Thresholds::new(600, 1_200).unwrap()));
     full.guests = 8;
     let found = World::new(&full).unwrap().measure(Span::ZERO, Span::from_millis(60)).unwrap();
-    // Three tasklets and three cards leave the first virtual CPU, six guests the first pair of tasklets.
+    // Three tasklets and three cards leave the first virtual CPU, and six guests the first tasklet pair.
     assert!((12.0 * 0.9..12.0 * 1.1).contains(&(found.moves_per_s() * 0.06)), "{}", found.moves_per_s());
     assert_eq!((found.reordered(), found.lost_events()), (0, 0));
 }
 
-/// Whatever a request waits for when a full virtual CPU gives its work away, it goes on elsewhere. That binding a channel
-/// anew loses no event is shown where it is done, in all histories (`hypervisor::evtchn`).
+/// A request that waits when a saturated virtual CPU hands over its work is continued elsewhere. Tests of
+/// `hypervisor::evtchn` show for all histories that rebinding loses no event.
 #[test]
-fn requests_go_on_when_a_full_back_end_is_spread() {
+fn requests_continue_when_a_saturated_back_end_spreads() {
     for seed in 1..=16 {
         let mut full = of(4, Policy::Balanced(Thresholds::new(600, 1_200).unwrap()));
         full.first = Some((Traffic::RequestResponse, Load::RequestResponse));
@@ -86,12 +86,12 @@ fn requests_go_on_when_a_full_back_end_is_spread() {
 }
 
 #[test]
-fn an_event_that_is_withheld_comes_a_little_later() {
-    let slowest = |tell_every| {
+fn withheld_event_arrives_after_its_delay() {
+    let slowest = |notify_every| {
         let mut alone = of(1, Policy::First);
         (alone.ports, alone.guests) = (1, 1);
         (alone.traffic, alone.spec.load) = (Traffic::RequestResponse, Load::RequestResponse);
-        (alone.netback.tell_every, alone.moderation) = (tell_every, Moderation::Fixed(5));
+        (alone.netback.notify_every, alone.moderation) = (notify_every, Moderation::Fixed(5));
         measured(&alone, 50).round_trip_quantile_us(100)
     };
     let [at_once, later] = [1, 32].map(slowest);
@@ -99,7 +99,7 @@ fn an_event_that_is_withheld_comes_a_little_later() {
 }
 
 #[test]
-fn merged_segments_are_acknowledged_once_and_all_are_read() {
+fn merged_segments_are_all_read_with_fewer_acknowledgements() {
     let stream = |merge| {
         let mut stream = of(4, Policy::Spread);
         (stream.traffic, stream.spec.load) = (Traffic::Tcp { window: 64 }, Load::Tcp);

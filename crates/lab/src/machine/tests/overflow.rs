@@ -1,16 +1,17 @@
-//! When buffers overflow, by arithmetic: between two interrupts come `pps / rate` packets, and a socket holds 64.
+//! Tests of socket overflow by arithmetic: `pps / rate` packets arrive between two interrupts, and a socket
+//! holds 64.
 
 use super::setup;
 use crate::machine::{Setup, World};
 use driver::moderation::{Adaptive, Policy, interrupt_frequency, interval_us};
 use sim::Span;
 
-/// Full frames a second on a gigabit: 10^9 / (1,538 * 8).
+/// Full frames a second at a gigabit: 10^9 / (1,538 * 8).
 const LINE_RATE: f64 = 81_274.0;
-/// Packets that the program's socket holds.
+/// Packets the program's socket holds.
 const SOCKET: f64 = 64.0;
 
-/// Loss in percent, and receive interrupts a second, at an interval.
+/// Returns loss in percent and receive interrupts a second for a moderation policy.
 fn at(moderation: Policy, warm_up: Span) -> (f64, f64) {
     let mut world = World::new(&Setup { moderation, ..setup() }).unwrap();
     let measured = world.measure(warm_up, Span::from_millis(200)).unwrap();
@@ -18,10 +19,10 @@ fn at(moderation: Policy, warm_up: Span) -> (f64, f64) {
 }
 
 #[test]
-fn a_socket_of_64_overflows_below_a_64th_of_the_packet_rate() {
+fn socket_of_64_overflows_below_a_64th_of_the_packet_rate() {
     for hertz in [4_000, 2_000, 1_600, 1_400, 1_100, 1_000, 800, 500] {
         let (loss, rate) = at(Policy::Fixed(interval_us(hertz)), Span::from_millis(20));
-        // What comes between two interrupts, as they were, and what of it fits.
+        // Packets between two of the measured interrupts, and the part that fits.
         let between = LINE_RATE / rate;
         let expected = (1.0 - SOCKET / between).max(0.0) * 100.0;
         assert!((loss - expected).abs() < 3.0, "{hertz} Hz: {loss} % lost, {expected} % by arithmetic");
@@ -29,13 +30,13 @@ fn a_socket_of_64_overflows_below_a_64th_of_the_packet_rate() {
     }
 }
 
-/// 957 Mb/s in datagrams of 1,472 bytes are 81,267 a second, and 1.2 times a 64th of that is 1,524 Hz.
+/// 957 Mb/s in datagrams of 1,472 bytes are 81,267 a second; 1.2 times a 64th of that is 1,524 Hz.
 #[test]
-fn the_adaptive_policy_interrupts_1524_times_a_second_and_loses_nothing() {
+fn adaptive_policy_interrupts_at_1524_hz_without_loss() {
     let packets = 957_000_000_u64.div_ceil(8 * 1_472);
     assert_eq!((packets, interrupt_frequency(packets, &Adaptive::default())), (81_267, 1_524));
     let (loss, rate) = at(Policy::Adaptive(Adaptive::default()), Span::from_millis(2_050));
     assert!(loss < 0.5, "{loss} % lost");
-    // A whole number of microseconds, from a sample that ends between two packets.
+    // The interval is in whole microseconds, from a sample that ends between two packets.
     assert!((1_515.0..1_535.0).contains(&rate), "{rate} interrupts a second");
 }

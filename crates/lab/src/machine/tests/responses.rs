@@ -1,4 +1,4 @@
-//! A program that answers requests, one at a time.
+//! Tests of a program that answers requests, one at a time.
 
 use super::setup;
 use crate::machine::topology::Wire;
@@ -22,9 +22,9 @@ fn measured(setup: &Setup) -> Measured {
     World::new(setup).unwrap().measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
 }
 
-/// A request that comes before the interval is over waits for its end: so many intervals, so many transactions.
+/// A request that arrives within the interval waits for its end: one transaction per interval.
 #[test]
-fn a_responder_answers_once_an_interrupt() {
+fn responder_answers_once_per_interrupt() {
     for interval_us in [1_000, 500, 100] {
         let measured = measured(&responder(interval_us));
         let each = f64::from(interval_us) * 1e-6;
@@ -34,7 +34,7 @@ fn a_responder_answers_once_an_interrupt() {
     }
 }
 
-/// What a bare machine's kernel and program do from the interrupt to the response, each a constant of the table.
+/// Constants of a bare machine's kernel and program from the interrupt to the response.
 const PATH: [Cost; 12] = [
     Cost::InterruptEntry,
     Cost::InterruptHandler,
@@ -50,10 +50,10 @@ const PATH: [Cost; 12] = [
     Cost::TxStack,
 ];
 
-/// Where nothing is held back, what remains is the path: the processor's, and each frame's 84 bytes on the wire. The
-/// copies and the accesses to the card come on top.
+/// Without throttling only the path remains: the processor's, and each frame's 84 bytes on the wire; copies
+/// and card accesses are added.
 #[test]
-fn a_responder_that_is_not_held_back_takes_its_path() {
+fn unthrottled_round_trip_is_the_processing_path() {
     let setup = Setup { kind: DomainKind::Native, ..responder(0) };
     let cycles: u64 = PATH.iter().map(|cost| setup.table[*cost]).sum();
     let path = cycles as f64 / setup.table[Cost::ClockHertz] as f64 * 1e6 + 2.0 * 0.672;
@@ -61,9 +61,9 @@ fn a_responder_that_is_not_held_back_takes_its_path() {
     assert!((path..path + 1.0).contains(&round_trip), "{round_trip} us; the path is {path} us");
 }
 
-/// A client has one request under way: a round trip and its own turnaround are a transaction's time.
+/// A client has one outstanding request: a transaction takes a round trip and the client's turnaround.
 #[test]
-fn a_transaction_is_a_round_trip_and_a_turnaround() {
+fn transaction_takes_a_round_trip_and_a_turnaround() {
     for interval_us in [0, 50, 1_000] {
         let measured = measured(&responder(interval_us));
         let each = measured.round_trip_us() + Wire::GIGABIT.turnaround.as_secs_f64() * 1e6;
@@ -72,9 +72,9 @@ fn a_transaction_is_a_round_trip_and_a_turnaround() {
     }
 }
 
-/// Every request was read and answered, but for one a client that is still under way.
+/// Every request was read and answered, except one per client in flight.
 #[test]
-fn no_request_and_no_response_is_lost() {
+fn no_request_or_response_is_lost() {
     for network in [Network::Direct, Network::Split { workers: 1 }] {
         let guests = 3;
         let mut world = World::new(&Setup { guests, network, ..responder(50) }).unwrap();

@@ -1,4 +1,4 @@
-//! Guests with front ends: each run ends with the books of cycles and of frames, which must close.
+//! Tests of guests with front ends. Each run ends with the checks of cycles and frames.
 
 use super::setup;
 use crate::machine::{BuildError, Inside, Network, Origin, Setup, Traffic, World};
@@ -16,7 +16,7 @@ fn millis(millis: u64) -> Span {
 }
 
 #[test]
-fn a_gigabit_of_datagrams_goes_through_the_split_driver() {
+fn split_driver_carries_a_gigabit_of_datagrams() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm] {
         let mut world = World::new(&Setup { kind, network: STOCK, guests: 2, ..setup() }).unwrap();
         let measured = world.measure(millis(20), millis(100)).unwrap();
@@ -31,7 +31,7 @@ fn a_gigabit_of_datagrams_goes_through_the_split_driver() {
 }
 
 #[test]
-fn a_back_end_that_is_too_slow_drops_what_guests_have_no_pages_for() {
+fn slow_back_end_drops_frames_without_posted_pages() {
     let slow = |workers| {
         let mut table = CostTable::nehalem();
         table.set("backend", 200_000).unwrap();
@@ -40,7 +40,7 @@ fn a_back_end_that_is_too_slow_drops_what_guests_have_no_pages_for() {
         world.measure(millis(50), millis(50)).unwrap()
     };
     let (one, four) = (slow(1), slow(4));
-    // At least 200 K cycles a frame, and at most half as much again for a busy sibling.
+    // At least 200 K cycles per frame, and at most half as much again with a busy sibling.
     let most = 2.8e9 / 2e5 * 1_472.0 * 8.0 / 1e6;
     for (measured, most) in [(one, most), (four, 4.0 * most)] {
         let rate = measured.throughput_mbps();
@@ -50,7 +50,7 @@ fn a_back_end_that_is_too_slow_drops_what_guests_have_no_pages_for() {
 }
 
 #[test]
-fn a_stream_is_acknowledged_by_way_of_the_service_domains_card() {
+fn stream_acknowledgements_leave_by_the_service_card() {
     let traffic = Traffic::Tcp { window: 64 };
     let spec = Spec::linux_2_6_28(Load::Tcp);
     let moderation = Policy::Fixed(50);
@@ -79,7 +79,7 @@ fn guests_send_to_each_other_over_the_bridge() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_story_with_eight_workers() {
+fn equal_seeds_give_equal_traces_with_eight_workers() {
     let hash = |seed| {
         let network = Network::Split { workers: 8 };
         let mut world = World::new(&Setup { seed, network, guests: 3, ..setup() }).unwrap();
@@ -91,7 +91,7 @@ fn the_same_seed_is_the_same_story_with_eight_workers() {
 }
 
 #[test]
-fn a_worker_needs_a_virtual_cpu_of_the_service_domain() {
+fn worker_needs_a_virtual_cpu_of_the_service_domain() {
     for (kind, workers) in [(DomainKind::Hvm, 0), (DomainKind::Hvm, 9), (DomainKind::Native, 1)] {
         let network = Network::Split { workers };
         let built = World::new(&Setup { kind, network, ..setup() });

@@ -1,41 +1,41 @@
-//! The guest: interrupts and polls go before everything; its receiver and the busy program share what is left as the
-//! fair scheduler of Linux has it: who has run less goes on, and a sleeper that wakes is at most a latency behind.
+//! The guest. Interrupts and polls come first. Its receiver and the busy program share the rest as under
+//! Linux's fair scheduler: the one that ran less runs next, and a woken sleeper lags by at most one latency.
 
 use super::{Core, Host};
 use guest::packet::TCP_PAYLOAD;
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::Cost;
-use hypervisor::cpu::{Step, Then, VcpuId};
+use hypervisor::cpu::{AfterStep, Step, VcpuId};
 use sim::Span;
 
-/// The guest's timer.
+/// Tick of the guest's timer.
 pub(super) const TICK: Span = Span::from_millis(1);
-/// Frames of a poll, and of a turn of the receiver.
+/// Frames per poll, and frames per turn of the receiver.
 const POLL: u64 = 64;
 const READ: u64 = 16;
-/// Cycles of a turn of the busy program: short, since an interrupt takes it from the processor at once.
+/// Cycles of a turn of the busy program: short, since an interrupt preempts it at once.
 const TURN: u64 = 4_000;
-/// A sleeper that wakes has run at most so many cycles less than who runs: 3 ms at 3 GHz, half of a latency.
+/// Cycles by which a woken sleeper may lag, at most: 3 ms at 3 GHz, half a latency.
 const SLEEPER: u64 = 9_000_000;
-/// What the busy program is accounted as: nothing else of this guest is.
+/// Category of the busy program, which nothing else of this guest uses.
 pub(super) const BUSY: Category = Category::DeviceModel;
 
-/// The guest.
+/// Guest of the machine.
 #[derive(Debug)]
 pub(super) struct Guest {
     pub(super) vcpu: VcpuId,
     is_busy: bool,
-    /// Whether it is in a handler.
+    /// The guest is in a handler.
     pub(super) has_disabled_interrupts: bool,
     pub(super) interrupted: bool,
-    /// Its poll has found more than it may take.
+    /// The last poll used up its budget.
     polls: bool,
     pub(super) ticks: u32,
-    /// Frames polled, and read by the program; bytes read.
+    /// Frames polled, frames read by the program, and bytes read.
     pub(super) polled: u64,
     pub(super) read_frames: u64,
     pub(super) read: u64,
-    /// Cycles that the receiver and the busy program have run.
+    /// Cycles run by the receiver and by the busy program.
     receiver: u64,
     busy: u64,
 }
@@ -57,7 +57,7 @@ impl Guest {
         }
     }
 
-    /// Frames on the ring, when so many have arrived.
+    /// Returns the frames on the ring, of `arrived` frames in total.
     pub(super) fn on_ring(&self, arrived: u64) -> u64 {
         arrived.saturating_sub(self.polled)
     }
@@ -111,7 +111,7 @@ impl Host {
         }
         let works =
             guest.ticks > 0 || guest.interrupted || guest.polls || guest.unread() > 0 || guest.is_busy;
-        let then = if works { Then::Continue } else { Then::Block };
+        let then = if works { AfterStep::Continue } else { AfterStep::Block };
         if answers && self.answers() {
             step.charge(Category::Kernel, core.table[Cost::TxStack]);
             step.charge(Category::Driver, core.table[Cost::TxDriver] + core.table[Cost::MmioWrite]);

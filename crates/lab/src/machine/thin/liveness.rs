@@ -1,5 +1,5 @@
-//! How long requests of VFs wait where nobody is interrupted for them: for an exit, whose rate is the guest's, or for
-//! the preemption timer, which bounds the wait. Left out: what a visit costs; a visit is short against the wait.
+//! Waiting time of VF requests without an interrupt: until the next exit, at the guest's rate, or until the
+//! preemption timer, which bounds it. The duration of a visit is neglected.
 
 use super::{SLOTS, inbox};
 use crate::machine::parts::thin::admin::{Firmware, Sent};
@@ -8,29 +8,29 @@ use avf::admin::SIZE;
 use sim::{EventQueue, Generator, Instant, Span};
 use std::collections::VecDeque;
 
-/// What is varied.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Exits of the guest a second; 0 for a guest that never exits.
+    /// Exits of the guest per second; 0 if it never exits.
     pub exits_per_s: u32,
-    /// The preemption timer; `None` if it is off.
+    /// Preemption timer; `None` if it is off.
     pub preempt: Option<Span>,
-    /// Requests that come at once, each of another VF.
+    /// Requests per burst, each of another VF.
     pub burst: u32,
-    /// Decides when exits and bursts come.
+    /// Seed of exits and bursts.
     pub seed: u64,
-    /// How long.
+    /// Duration of the run.
     pub span: Span,
 }
 
-/// What was found.
+/// Results of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// From request to answer, in order of size.
+pub struct Results {
+    /// Times from request to answer, shortest first.
     pub delays: Vec<Span>,
-    /// Requests that were not answered: refused, since the queue was full, or still waiting at the end.
+    /// Requests not answered: refused by a full queue, or waiting at the end.
     pub lost: u64,
-    /// Visits.
+    /// Visits made.
     pub visits: u64,
 }
 
@@ -41,12 +41,12 @@ enum Event {
     Burst,
 }
 
-/// From one burst to the next: drawn around this.
+/// Mean interval between bursts.
 const BETWEEN: Span = Span::from_millis(50);
 
-/// Runs a card, its queue and the thread.
+/// Runs a card, its queue and the monitor thread.
 #[must_use]
-pub fn run(plan: &Plan) -> Found {
+pub fn run(plan: &Plan) -> Results {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
     let mut monitor = Monitor::new(inbox(&mut ring));
     let mut card = Firmware::new(SLOTS);
@@ -63,7 +63,7 @@ pub fn run(plan: &Plan) -> Found {
     }
     let mut preemption = plan.preempt.map(|after| queue.schedule(Instant::ZERO + after, Event::Preempt));
     let mut waiting: VecDeque<Instant> = VecDeque::new();
-    let mut found = Found { delays: Vec::new(), lost: 0, visits: 0 };
+    let mut found = Results { delays: Vec::new(), lost: 0, visits: 0 };
     while let Some((now, event)) = queue.pop_before(end) {
         match event {
             Event::Burst => {
@@ -87,7 +87,7 @@ pub fn run(plan: &Plan) -> Found {
         found.visits += 1;
         let served = monitor.visit(&mut ring, &mut card, &mut 0).served.len();
         found.delays.extend(waiting.drain(..served).map(|asked| now.since(asked)));
-        // The timer counts from the last exit on, whatever it was for.
+        // The timer restarts at every exit.
         let due = plan.preempt.map(|after| now + after);
         preemption = queue.replace(preemption, due, Event::Preempt);
     }
@@ -98,16 +98,16 @@ pub fn run(plan: &Plan) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Plan, run};
+    use super::{Plan, Results, run};
     use sim::Span;
 
-    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> Found {
+    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> Results {
         let preempt = (preempt_ms > 0).then(|| Span::from_millis(preempt_ms));
         run(&Plan { exits_per_s, preempt, burst, seed: 1, span: Span::from_secs(2) })
     }
 
     #[test]
-    fn a_guest_that_never_exits_starves_requests_unless_it_is_preempted() {
+    fn guest_without_exits_starves_requests_unless_preempted() {
         let starved = found(0, 0, 1);
         assert_eq!((starved.delays.len(), starved.visits), (0, 0));
         assert!(starved.lost > 20);
@@ -117,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn the_timer_bounds_what_exits_leave_open() {
-        let longest = |found: &Found| *found.delays.last().unwrap();
+    fn preemption_timer_bounds_the_waiting_time() {
+        let longest = |found: &Results| *found.delays.last().unwrap();
         let (open, bound) = (found(20, 0, 1), found(20, 10, 1));
         assert!(longest(&open) > Span::from_millis(20) && longest(&bound) <= Span::from_millis(10));
         assert!(longest(&found(10_000, 10, 1)) < Span::from_micros(160));
     }
 
     #[test]
-    fn a_burst_takes_as_many_visits_as_it_has_eights_and_more_than_the_queue_holds_is_refused() {
+    fn burst_beyond_the_queue_is_refused() {
         let (one, many) = (found(1_000, 0, 8), found(1_000, 0, 31));
         assert_eq!(one.lost, 0);
         assert!(many.delays.last() > one.delays.last());

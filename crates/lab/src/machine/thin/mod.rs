@@ -1,14 +1,15 @@
-//! A thin hypervisor under one guest that owns its machine but the PF of a 10 Gb/s card (Iida et al., on BitVisor). The
-//! guest has a VF, its APIC and its timer for itself; what is left are exits for sensitive instructions. A PF driver
-//! that takes interrupts makes every interrupt of the guest exit, since external-interrupt exiting is all or nothing.
+//! A lightweight hypervisor under one guest that owns its machine except the PF of a 10 Gb/s card (Iida et
+//! al., on BitVisor). The guest has its VF, APIC and timer without exits; sensitive instructions exit. A PF
+//! driver with interrupts makes every interrupt of the guest exit, since external-interrupt exiting is all or
+//! nothing.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `guest` | the guest's kernel, its receiver and the busy program beside it |
-//! | `traffic` | the wire, in bulk or one request at a time, and the VF's interrupts |
-//! | `liveness` | how long requests of VFs wait for a visit |
+//! | `guest` | the guest's kernel, its receiver and a busy program |
+//! | `traffic` | the wire, in bulk or with single requests, and the VF's interrupts |
+//! | `liveness` | waiting time of VF requests |
 //!
-//! Left out: more than one processor of the guest, and what VFs ask the PF for.
+//! The guest has one processor. Contents of PF requests are not modelled.
 
 mod guest;
 pub mod liveness;
@@ -31,77 +32,77 @@ use hypervisor::domain::DomainKind;
 use sim::{Generator, Instant, Span};
 use traffic::Wire;
 
-/// How the PF's driver hears of requests.
+/// Notification of the PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PfDriver {
-    /// By interrupts: every interrupt exits.
+    /// Interrupts: every interrupt of the guest exits.
     Classical,
-    /// By looking at exits for other reasons: no interrupt exits.
+    /// Polling at exits for other reasons: no interrupt exits.
     Interruptless,
-    /// By interrupts that are its own: the guest's are posted, and only it exits.
+    /// Interrupts of its own: the guest's are posted, and only the PF's exit.
     Posted,
 }
 
-/// What comes over the wire.
+/// Traffic on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// A stream, as fast as wire and window allow.
+    /// TCP stream at the rate of wire and window.
     Stream,
-    /// A request of 64 bytes, and the next some time after the answer.
+    /// Requests of 64 bytes, each sent some time after the previous answer.
     Requests,
 }
 
-/// What a machine is to be.
+/// Parameters of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What things cost.
+    /// Cost table.
     pub table: CostTable,
-    /// How the PF's driver hears of requests.
+    /// Notification of the PF driver.
     pub pf: PfDriver,
-    /// Whether a program keeps the guest's processor busy.
+    /// A busy program runs on the guest's processor.
     pub busy: bool,
-    /// What comes over the wire.
+    /// Traffic on the wire.
     pub load: Load,
-    /// Decides phases.
+    /// Seed of the phases.
     pub seed: u64,
 }
 
-/// Exits for sensitive instructions, a second: of a guest that has nothing else to do, and of a busy one.
+/// Exits for sensitive instructions per second, of an otherwise idle guest and of a busy one.
 const EXITS_IDLE: u64 = 200;
 const EXITS_BUSY: u64 = 1_000;
-/// From one request of a VF to the PF to the next: link and statistics, asked for by the guest's driver.
+/// Interval between requests of the VF to the PF: link and statistics, by the guest's driver.
 const ASKED: Span = Span::from_millis(10);
-/// The PF driver's admin queue, as Linux has it.
+/// Slots and buffer bytes of the PF driver's admin queue, as in Linux.
 pub(crate) const SLOTS: u16 = 32;
 const BUFFER: u16 = 4_096;
-/// Messages of a visit, and visits from one look at resets to the next.
+/// Messages per visit, and visits per check for resets.
 const LIMITS: Limits = Limits { messages: 8, resets_every: 16 };
-/// The PF driver's inbox of a ring, whose buffers no message of the experiments fills.
+/// Creates the PF driver's inbox of a ring; no message of the experiments fills a buffer.
 pub(crate) fn inbox(ring: &mut [u8]) -> Inbox {
     Inbox::new(Queue::new(SLOTS, BUFFER, 0, VFS, ring), LIMITS, VFS)
 }
 
-/// Registers that say which of 128 VFs were reset.
+/// Registers that report resets of 128 VFs.
 pub(crate) const RESET_REGISTERS: u64 = 4;
 
-/// What happens.
+/// Event of the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
     /// The VF's interrupt is due.
     Interrupt,
-    /// A sensitive instruction of the guest's.
+    /// The guest executes a sensitive instruction.
     Exit,
-    /// The guest's timer, which it owns.
+    /// Tick of the guest's own timer.
     Tick,
-    /// The guest's driver asks the PF for something.
+    /// The guest's driver sends the PF a request.
     Ask,
-    /// A client asks the guest's program for something.
+    /// A client sends the guest's program a request.
     Request,
 }
 
 type Core = super::engine::Core<Event>;
 
-/// The parts.
+/// Parts of the machine.
 #[derive(Debug)]
 pub struct Host {
     pf: PfDriver,
@@ -118,26 +119,26 @@ pub struct Host {
     other_exits: u64,
 }
 
-/// The machine that runs.
+/// Running machine.
 pub type Thin = Engine<Host>;
 
-/// What happened in a stretch of time.
+/// Results of a measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// Payload that the guest's program has read, Gb/s.
+pub struct Results {
+    /// Payload read by the guest's program, Gb/s.
     pub throughput_gbps: f64,
-    /// The guest without its busy program, percent of the processor.
+    /// Use by the guest without its busy program, in percent of the processor.
     pub guest_pct: f64,
-    /// Exits for interrupts, a second.
+    /// Exits for interrupts per second.
     pub interrupt_exits_per_s: f64,
-    /// Exits for other reasons, a second.
+    /// Exits for other reasons per second.
     pub other_exits_per_s: f64,
-    /// From a request to its answer, microseconds, in order of size.
+    /// Times from a request to its answer, us, shortest first.
     pub latencies_us: Vec<f64>,
 }
 
 impl Thin {
-    /// Puts a machine together.
+    /// Creates the machine.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let mut core = Core::new(plan.table.clone(), Machine::new(Config::from_table(&plan.table, 1, 1)));
@@ -173,11 +174,11 @@ impl Thin {
         Self { core, system }
     }
 
-    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    /// Runs `warm_up`, then `span`. Returns the results of the latter.
     ///
     /// # Errors
-    /// [`Defect`], of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+    /// [`Defect`] of the model.
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
         let counts = |host: &Host| {
             let Host { guest, interrupt_exits, other_exits, wire, .. } = host;
             ([guest.read, *interrupt_exits, *other_exits], wire.answered.len())
@@ -193,7 +194,7 @@ impl Thin {
         let mut latencies_us: Vec<f64> =
             self.system.wire.answered[answered..].iter().map(|took| took.as_secs_f64() * 1e6).collect();
         latencies_us.sort_by(f64::total_cmp);
-        Ok(Found {
+        Ok(Results {
             throughput_gbps: per_second(0) * 8.0 / 1e9,
             guest_pct: usage.percent(networking),
             interrupt_exits_per_s: per_second(1),
@@ -204,7 +205,7 @@ impl Thin {
 }
 
 impl Host {
-    /// The guest exits for a sensitive instruction; where no interrupt tells the PF's driver, it looks now.
+    /// Handles an exit for a sensitive instruction; an interrupt-less PF driver is visited.
     fn exit(&mut self, now: Instant, core: &mut Core) {
         let wait = Span::from_picos(self.exits.within(self.every.picos() / 2..self.every.picos() * 3 / 2));
         core.schedule(now + wait, Event::Exit);
@@ -216,7 +217,7 @@ impl Host {
         self.steal(Category::OtherExit, cycles, now, core);
     }
 
-    /// A visit of the PF's driver: what it costs.
+    /// Visits the PF driver. Returns the cost in cycles.
     fn visit(&mut self, core: &Core) -> u64 {
         if !self.monitor.enter() {
             return 0;
@@ -224,7 +225,7 @@ impl Host {
         let visit = self.monitor.visit(&mut self.ring, &mut self.card, &mut 0);
         self.monitor.leave();
         self.served += visit.served.len() as u64;
-        let registers = if visit.looked_for_resets { RESET_REGISTERS } else { 0 };
+        let registers = if visit.checked_resets { RESET_REGISTERS } else { 0 };
         let table = &core.table;
         table[Cost::RxSkb]
             + registers * table[Cost::MmioRead]
@@ -232,7 +233,7 @@ impl Host {
             + visit.served.len() as u64 * table[Cost::InterruptHandler]
     }
 
-    /// The guest's driver asks the PF for something: the PF's driver is interrupted, or will look.
+    /// Sends a request of the guest's driver to the PF, whose driver is interrupted, or polls later.
     fn ask(&mut self, now: Instant, core: &mut Core) {
         core.schedule(now + ASKED, Event::Ask);
         let message = Sent { vf: 0, operation: 15, length: 8 };
@@ -250,8 +251,8 @@ impl Host {
         core.processors.steal(thread, domain, category, cycles, now);
     }
 
-    /// The VF interrupts the guest. With external-interrupt exiting the guest exits; with its interrupts disabled it
-    /// exits once more, when they can be taken.
+    /// Interrupts the guest for its VF. With external-interrupt exiting the guest exits, and with interrupts
+    /// disabled once more when they can be taken.
     fn interrupt(&mut self, now: Instant, core: &mut Core) {
         if self.pf == PfDriver::Classical {
             let running = core.processors.running(core.processors.home(self.guest.vcpu), now).is_some();
@@ -291,11 +292,11 @@ impl Actor for Host {
         self.execute_guest(step, core);
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         let waiting = self.card.written - self.served;
         books.never("requests of VFs served twice", self.served.saturating_sub(self.card.written));
         books.never("requests of VFs that no visit served", waiting.saturating_sub(u64::from(SLOTS)));
         books.never("requests of VFs refused", self.card.refused);
-        self.wire.owes(&self.guest, books);
+        self.wire.check_books(&self.guest, books);
     }
 }

@@ -1,23 +1,23 @@
-//! The machine as a whole, and what it was calibrated on.
+//! Tests of the machine: its calibration target, and relations between the PF drivers.
 
-use super::{Found, Load, PfDriver, Plan, Thin};
+use super::{Load, PfDriver, Plan, Results, Thin};
 use hypervisor::cost::CostTable;
 use sim::Span;
 
-fn found(pf: PfDriver, busy: bool, load: Load) -> Found {
+fn found(pf: PfDriver, busy: bool, load: Load) -> Results {
     let plan = Plan { table: CostTable::skylake(), pf, busy, load, seed: 1 };
     Thin::new(&plan).measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
 }
 
 #[test]
-fn the_gain_that_it_was_calibrated_on_comes_out() {
+fn interruptless_gain_matches_its_calibration() {
     let loaded = |pf| found(pf, true, Load::Stream).throughput_gbps;
     let gain = loaded(PfDriver::Interruptless) / loaded(PfDriver::Classical) - 1.0;
     assert!((gain - 0.112).abs() < 0.01, "{gain}");
 }
 
 #[test]
-fn without_an_interrupt_of_its_own_nothing_exits_for_interrupts() {
+fn only_a_classical_pf_driver_makes_interrupts_exit() {
     for busy in [false, true] {
         let [classical, without, posted] = [PfDriver::Classical, PfDriver::Interruptless, PfDriver::Posted]
             .map(|pf| found(pf, busy, Load::Stream));
@@ -28,7 +28,7 @@ fn without_an_interrupt_of_its_own_nothing_exits_for_interrupts() {
 }
 
 #[test]
-fn an_idle_guest_fills_the_wire_whatever_exits() {
+fn idle_guest_fills_the_wire_with_any_pf_driver() {
     for pf in [PfDriver::Classical, PfDriver::Interruptless, PfDriver::Posted] {
         let found = found(pf, false, Load::Stream);
         assert!((9.3..9.5).contains(&found.throughput_gbps), "{found:?}");
@@ -36,7 +36,7 @@ fn an_idle_guest_fills_the_wire_whatever_exits() {
 }
 
 #[test]
-fn a_request_is_answered_sooner_without_exits() {
+fn request_latency_is_lower_without_exits() {
     for busy in [false, true] {
         let mean = |pf| {
             let all = found(pf, busy, Load::Requests).latencies_us;

@@ -1,4 +1,4 @@
-//! The wire and the VF: frames arrive while the window allows, and interrupt at most once in an interval.
+//! The wire and the VF: frames arrive within the window, and interrupt at most once per interval.
 
 use super::guest::Guest;
 use super::{Core, Event, Host, Load};
@@ -6,17 +6,17 @@ use crate::machine::books::Books;
 use crate::machine::parts::bulk::Bulk;
 use sim::{EventKey, Generator, Instant, Span};
 
-/// From one interrupt of the VF to the next in bulk: 20 us, as often as the card's driver lets it.
+/// Interval between interrupts of the VF in bulk: 20 us, the driver's default.
 const INTERVAL: Span = Span::from_micros(20);
-/// Frames that may be under way or unread: 2 MB.
+/// Frames in flight or unread, at most: 2 MB.
 const WINDOW: u64 = 1_448;
 const BITS_PER_SECOND: u64 = 10_000_000_000;
-/// A request of 64 bytes, one way: wire, card, and the client's own way through its machine.
+/// Time one way of a 64-byte request: wire, card and the client's machine.
 const ONE_WAY: Span = Span::from_nanos(8_000);
-/// The client thinks so long before the next request, and up to as long again.
-const THINKING: Span = Span::from_micros(100);
+/// Least time between an answer and the client's next request; at most twice that.
+const PAUSE: Span = Span::from_micros(100);
 
-/// The wire.
+/// Wire with its client.
 #[derive(Debug)]
 pub(super) struct Wire {
     load: Load,
@@ -25,7 +25,7 @@ pub(super) struct Wire {
     pub(super) interrupted: Option<Instant>,
     phases: Generator,
     asked: Option<Instant>,
-    /// How long each answer took.
+    /// Time of each answer.
     pub(super) answered: Vec<Span>,
 }
 
@@ -42,7 +42,7 @@ impl Wire {
         }
     }
 
-    pub(super) fn owes(&self, guest: &Guest, books: &mut Books) {
+    pub(super) fn check_books(&self, guest: &Guest, books: &mut Books) {
         let arrived = self.bulk.arrived();
         books.balance("frames of a wire", arrived, guest.polled + guest.on_ring(arrived));
         books.never("frames beyond the window", self.bulk.beyond(guest.read_frames));
@@ -50,14 +50,14 @@ impl Wire {
 }
 
 impl Host {
-    /// Counts what has arrived up to `now`.
+    /// Counts the frames that arrived up to `now`.
     pub(super) fn count_arrivals(&mut self, now: Instant) {
         if self.wire.load == Load::Stream {
             self.wire.bulk.count(self.guest.read_frames, now);
         }
     }
 
-    /// The VF is to interrupt when a frame is there and the interval is over.
+    /// Schedules the VF's interrupt for when a frame has arrived and the interval is over.
     pub(super) fn await_frames(&mut self, now: Instant, core: &mut Core) {
         let bulk = &self.wire.bulk;
         let is_shut = bulk.is_shut(self.guest.read_frames) && self.guest.on_ring(bulk.arrived()) == 0;
@@ -67,7 +67,8 @@ impl Host {
         }
     }
 
-    /// A client's request reaches the VF, which interrupts at once: nothing came in the last interval.
+    /// Handles a client's request, which interrupts the VF at once: no interrupt occurred in the last
+    /// interval.
     pub(super) fn request(&mut self, now: Instant, core: &mut Core) {
         if self.wire.asked.is_none() {
             self.wire.asked = Some(now);
@@ -78,16 +79,16 @@ impl Host {
         self.wire.interrupt = Some(core.schedule(now, Event::Interrupt));
     }
 
-    /// The guest has sent the answer at `now`.
+    /// Records the guest's answer sent at `now`, and schedules the next request.
     pub(super) fn answer(&mut self, now: Instant, core: &mut Core) {
         let Some(asked) = self.wire.asked.take() else { return };
         let answered = now + ONE_WAY;
         self.wire.answered.push(answered.since(asked));
-        let thinks = THINKING + Span::from_picos(self.wire.phases.below(THINKING.picos()));
-        core.schedule(answered + thinks, Event::Request);
+        let pause = PAUSE + Span::from_picos(self.wire.phases.below(PAUSE.picos()));
+        core.schedule(answered + pause, Event::Request);
     }
 
-    /// Whether requests are answered.
+    /// Returns `true` if the guest's program answers requests.
     pub(super) fn answers(&self) -> bool {
         self.wire.load == Load::Requests
     }

@@ -1,5 +1,5 @@
-//! Drivers while they start: registers and memory of either function, and nothing is charged. The PF driver answers at
-//! once. Left out: what both cost, which happens before anybody measures.
+//! Driver start: registers and memory of either function, without charges, as nothing is measured then. The
+//! PF driver responds at once.
 
 use super::{Port, PortBus};
 use crate::machine::chipset::Chipset;
@@ -11,18 +11,18 @@ use i82576::Time;
 use pcie::Function;
 use std::time::Duration;
 
-/// What a driver of a function sees.
-pub(super) struct Side<'a> {
+/// A driver's view of its function.
+pub(super) struct FunctionView<'a> {
     pub(super) port: &'a mut Port,
     pub(super) chipset: &'a mut Chipset,
     pub(super) function: Function,
     pub(super) now: Time,
 }
 
-impl Side<'_> {
+impl FunctionView<'_> {
     fn path(&self) -> &Path {
         let Port { functions, .. } = &*self.port;
-        functions.path(self.function).expect("a driver is of a function that there is")
+        functions.path(self.function).expect("a driver's function exists")
     }
 
     fn path_mut(&mut self) -> &mut Path {
@@ -33,7 +33,7 @@ impl Side<'_> {
     }
 }
 
-impl Hal for Side<'_> {
+impl Hal for FunctionView<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         match self.function {
             Function::Pf => self.port.card.pf_read(offset),
@@ -59,7 +59,7 @@ impl Hal for Side<'_> {
     }
 }
 
-impl DmaHal for Side<'_> {
+impl DmaHal for FunctionView<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
         self.path_mut().allocate(length, align)
     }
@@ -70,12 +70,12 @@ impl DmaHal for Side<'_> {
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
         let Port { functions, .. } = &*self.port;
-        let path = functions.path(self.function).expect("a driver is of a function that there is");
+        let path = functions.path(self.function).expect("a driver's function exists");
         path.write(self.chipset, iova, from);
     }
 }
 
-impl Control for Side<'_> {
+impl Control for FunctionView<'_> {
     fn order(&mut self, vf: u8, order: Order<'_>) {
         self.port.card.order(vf, order);
     }
@@ -85,7 +85,7 @@ impl Control for Side<'_> {
     }
 }
 
-/// A wire with one frame.
+/// Wire with one frame.
 pub(super) struct One<'a>(pub(super) Option<&'a [u8]>);
 
 impl plane::Wire for One<'_> {

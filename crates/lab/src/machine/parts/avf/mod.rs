@@ -1,11 +1,11 @@
-//! A card of the second family (`avf_nic`) with its PF driver, one VF of several queue pairs, and the wire that feeds it.
-//! Frames reach the card when somebody might notice, as at a port of the first family ([`super::card`]). Left out: further
-//! VFs, and what a VF asks its PF for after the start.
+//! An adaptive-VF card (`avf_nic`) with its PF driver, one VF with several queue pairs, and its wire. As in
+//! [`super::card`], frames reach the card only when their effect could be observed. There is one VF, and it
+//! sends no PF request after the start.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `boot` | drivers while they start: nothing is charged |
-//! | `pair` | a queue pair as a kernel's network device, and its doorbells |
+//! | `boot` | driver start, without charges |
+//! | `pair` | queue pair as a kernel's network device, and its doorbells |
 
 mod boot;
 pub(crate) mod pair;
@@ -20,7 +20,7 @@ use avf::control::Control;
 use avf::ids::{MAX_PAIRS, MAX_VFS};
 use avf::register as r;
 use avf_nic::Card;
-use boot::{One, Side};
+use boot::{FunctionView, One};
 use driver::avf::pf::Pf;
 use driver::avf::vf::{Vf, Wishes};
 use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
@@ -34,33 +34,33 @@ use plane::{Plane, PortCounters};
 use policy::VfPolicy;
 use sim::Instant;
 
-/// The VF.
+/// Index of the VF.
 pub(crate) const VF: u8 = 0;
-/// The VF's address.
+/// MAC address of the VF.
 pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
-/// The link, Mb/s.
+/// Link speed, Mb/s.
 const LINK: u32 = 100_000;
-/// Descriptors of each ring: what a guest's memory has room for in four pairs of rings.
+/// Descriptors per ring; four pairs of rings fit a guest's memory.
 const RING: u16 = 256;
-/// Buffers that are given back with one doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
+/// Buffers returned per doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
 const BATCH: u16 = 32;
-/// Frames between two looks at other queues.
+/// Frames per queue before the next queue is served.
 const BUDGET: usize = 64;
-/// Clients that flows are looked for among.
+/// Clients tried in the search for flows.
 const CANDIDATES: u8 = 255;
 
-/// Where functions reach memory, and what they have sent.
+/// DMA paths of the functions, and interrupts sent.
 #[derive(Debug)]
 pub(crate) struct Functions {
     pf: Path,
     vf: Path,
-    /// Each interrupt that was not taken on yet: who sent what.
+    /// Interrupts not yet delivered: sender and message.
     pub(crate) sent: Vec<(Rid, Message)>,
-    /// DMA requests to a function that the card does not have, or refused by the IOMMU.
+    /// DMA requests of functions that do not exist, or blocked by the IOMMU.
     faults: u64,
 }
 
-/// The port.
+/// Port with its card.
 pub(crate) struct Port {
     pub(crate) card: Card,
     plane: Box<Plane<MAX_VFS>>,
@@ -68,7 +68,7 @@ pub(crate) struct Port {
     pub(crate) line: Line,
     pub(crate) functions: Functions,
     pairs: u16,
-    /// Frames with which `flows` has asked the card.
+    /// Frames sent by `flows` to find a client's queue.
     probes: u64,
 }
 
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Port {
     }
 }
 
-/// The functions' bus for a while.
+/// Bus of the functions during a call.
 struct PortBus<'a> {
     functions: &'a mut Functions,
     chipset: &'a mut Chipset,
@@ -121,7 +121,7 @@ impl Bus for PortBus<'_> {
 
     fn msix(&mut self, function: Function, vector: u16) {
         let Functions { sent, .. } = &*self.functions;
-        debug_assert!(sent.len() < 1 << 16, "interrupts are taken on");
+        debug_assert!(sent.len() < 1 << 16, "interrupts are delivered regularly");
         if let Some(path) = self.functions.path(function)
             && let Some(message) = path.messages.get(usize::from(vector))
         {
@@ -132,8 +132,8 @@ impl Bus for PortBus<'_> {
 }
 
 impl Port {
-    /// Makes a port with a VF of `pairs` queue pairs and starts its drivers. A vector interrupts at most once in
-    /// `interval_us`. Errors: what a driver refuses, or fewer pairs than asked for.
+    /// Creates a port with a VF of `pairs` queue pairs and starts its drivers. A vector interrupts at most
+    /// once per `interval_us`. Fails if a driver fails or fewer pairs are available.
     pub(crate) fn new(
         (pf, vf): (Path, Path),
         (pairs, interval_us): (u16, u16),
@@ -153,7 +153,7 @@ impl Port {
         let policy = VfPolicy { mac: Some(ADDRESS), ..VfPolicy::default() };
         driver.set_policy(&mut port.side(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
         if !driver.set_pairs(&mut port.side(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
-            return Err(format!("a VF cannot have {pairs} queue pairs"));
+            return Err(format!("{pairs} queue pairs are not available for a VF"));
         }
         driver.set_link(&mut port.side(Function::Pf, chipset), Some(LINK));
         port.pf = Some(driver);
@@ -165,11 +165,11 @@ impl Port {
         if driver.pairs() == pairs { Ok((port, driver)) } else { Err(format!("{} pairs", driver.pairs())) }
     }
 
-    fn side<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> Side<'a> {
-        Side { port: self, chipset, function, now: Time::ZERO }
+    fn side<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> FunctionView<'a> {
+        FunctionView { port: self, chipset, function, now: Time::ZERO }
     }
 
-    /// A client for each queue pair, whose frames the card puts into that queue: found by asking the card.
+    /// Finds a client for each queue pair whose frames the card places in that queue, by trying the card.
     pub(crate) fn flows(
         &mut self,
         driver: &mut Vf,
@@ -178,17 +178,18 @@ impl Port {
     ) -> Result<Vec<MacAddress>, String> {
         let mut found = vec![None; self.pairs.into()];
         for client in (0..CANDIDATES).map(client_address) {
-            let queue = self.queue_of(client, driver, is_stream, chipset).ok_or("the card loses frames")?;
+            let queue =
+                self.queue_of(client, driver, is_stream, chipset).ok_or("the card lost a probe frame")?;
             found[usize::from(queue)].get_or_insert(client);
             if let Some(all) = found.iter().copied().collect() {
                 self.functions.sent.clear();
                 return Ok(all);
             }
         }
-        Err("a queue gets no flow of any client".to_owned())
+        Err("no client's flow is placed in some queue".to_owned())
     }
 
-    /// The queue that a client's frames go into.
+    /// Returns the queue of a client's frames.
     fn queue_of(
         &mut self,
         client: MacAddress,
@@ -212,7 +213,7 @@ impl Port {
         (0..pairs).find(|queue| driver.receive(&mut hal, *queue, &mut into).is_some())
     }
 
-    /// One round while drivers start: messages, and the PF driver's visit.
+    /// Processes messages and visits the PF driver, during driver start.
     fn round(&mut self, now: Time, chipset: &mut Chipset) {
         self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
         if let Some(mut pf) = self.pf.take() {
@@ -223,8 +224,8 @@ impl Port {
         self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
     }
 
-    /// Lets everything happen that happens up to `now`; answers when to come again at the latest. Interrupts are in
-    /// `functions` afterwards.
+    /// Advances the port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
+    /// afterwards.
     pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
         self.line.advance(now);
         let Self { card, plane, line, functions, .. } = self;
@@ -239,9 +240,9 @@ impl Port {
         [arrival, deadline].into_iter().flatten().min()
     }
 
-    /// Every frame is somewhere, and no function left its memory.
-    pub(crate) fn owes(&self, books: &mut Books) {
-        // A real card's PF reads them from registers, so asking may change a card: a copy is asked.
+    /// Checks that all frames are accounted for and no function left its memory.
+    pub(crate) fn check_books(&self, books: &mut Books) {
+        // A real card's statistics are registers whose reading may change the card, so a copy is read.
         let statistics = self.card.clone().statistics(VF);
         let received = statistics.rx_unicast + statistics.rx_discards;
         books.balance("frames of a wire", self.line.frames + self.probes, received);

@@ -1,6 +1,6 @@
-//! A queue pair as the network device of a kernel, which is one processor's part of a guest's. All pairs are of one VF and
-//! one driver. A doorbell is a store where the VF's pages are mapped; elsewhere it exits, and a process of the service
-//! domain writes the register for the guest. Left out: requests of a guest to its PF.
+//! A queue pair as the network device of a kernel, which is one processor's part of a guest. All pairs share
+//! a VF and a driver. A doorbell is a store if the VF's pages are mapped; otherwise it exits, and a process
+//! of the service domain writes the register. The guest sends no PF requests.
 
 use super::{Port, VF};
 use crate::machine::parts::card::card_time;
@@ -9,73 +9,73 @@ use avf::ids::MAPPED;
 use driver::avf::vf::Vf;
 use driver::vf::{TxError, TxOffload};
 use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
-use guest::{Device, Heard, Platform};
+use guest::{Device, DeviceEvents, Platform};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::Cost;
 use hypervisor::exit::ExitKind;
 use i82576::{MacAddress, Time};
 use std::time::Duration;
 
-/// How a guest's doorbells reach the card.
+/// Path of a guest's doorbells to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doorbell {
-    /// The VF's pages are mapped: a store, and no exit.
+    /// The VF's pages are mapped: a store without an exit.
     Memory,
-    /// The store exits, and a message of it is sent; the guest goes on.
+    /// The store exits and is sent as a message; the guest continues.
     Posted,
-    /// The same, and the guest waits for the answer.
+    /// The store exits and is sent as a message; the guest waits for the answer.
     Answered,
 }
 
-/// How often a guest has rung.
+/// Doorbell counters of a guest.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Rung {
+pub(crate) struct DoorbellCounters {
     /// Stores to mapped pages.
     pub(crate) stores: u64,
     /// Accesses that exited.
     pub(crate) exits: u64,
 }
 
-/// The VF as one processor's kernel reaches it in a step.
-pub(crate) struct Side<'a> {
+/// VF as seen by one processor's kernel in a step.
+pub(crate) struct PairView<'a> {
     pub(crate) port: &'a mut Port,
-    /// Taken while the driver works with this very side.
+    /// Driver; taken while it works with this same view.
     pub(crate) driver: Option<&'a mut Vf>,
     pub(crate) doorbell: Doorbell,
-    pub(crate) rung: &'a mut Rung,
-    /// Registers that are to be written for the guest, and with what.
+    pub(crate) doorbells: &'a mut DoorbellCounters,
+    /// Register offsets and values to write for the guest.
     pub(crate) messages: Vec<(u32, u32)>,
-    /// The card has something new to look at.
+    /// The card has new work.
     pub(crate) touched: bool,
 }
 
-impl<'a> Env<'_, Side<'a>> {
+impl<'a> Env<'_, PairView<'a>> {
     fn drive<T>(&mut self, act: impl FnOnce(&mut Vf, &mut Self) -> T) -> T {
-        let driver = self.device.driver.take().expect("the driver is at nothing else");
+        let driver = self.device.driver.take().expect("the driver is not in use");
         let answer = act(driver, self);
         self.device.driver = Some(driver);
         answer
     }
 }
 
-impl Hal for Env<'_, Side<'_>> {
-    /// No driver of the family reads a register on a frame's way.
+impl Hal for Env<'_, PairView<'_>> {
+    /// The driver reads no register on the path of a frame, so a read is charged in full.
     fn read(&mut self, offset: u32) -> u32 {
         self.step.charge(ExitKind::OtherMmio.category(), ExitKind::OtherMmio.price(self.table));
-        self.device.rung.exits += 1;
+        self.device.doorbells.exits += 1;
         self.device.port.card.read(VF, offset)
     }
 
     fn write(&mut self, offset: u32, value: u32) {
-        let Side { port, doorbell, rung, messages, touched, .. } = &mut self.device;
+        let PairView { port, doorbell, doorbells, messages, touched, .. } = &mut self.device;
         if *doorbell == Doorbell::Memory && MAPPED.iter().any(|pages| pages.contains(&offset)) {
             self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
             port.card.write(VF, offset, value);
-            (*touched, rung.stores) = (true, rung.stores + 1);
+            (*touched, doorbells.stores) = (true, doorbells.stores + 1);
             return;
         }
         messages.push((offset, value));
-        rung.exits += 1;
+        doorbells.exits += 1;
         self.hardware.waits |= *doorbell == Doorbell::Answered;
         self.step.charge(ExitKind::OtherMmio.category(), ExitKind::OtherMmio.price(self.table));
         self.step.charge(Category::Refill, self.table[Cost::ExitPollution]);
@@ -90,9 +90,9 @@ impl Hal for Env<'_, Side<'_>> {
     fn wait(&mut self, _time: Duration) {}
 }
 
-impl DmaHal for Env<'_, Side<'_>> {
+impl DmaHal for Env<'_, PairView<'_>> {
     fn dma_alloc(&mut self, length: usize, _align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
-        // A driver sets memory aside before it starts, and never on a frame's way.
+        // A driver allocates before it starts, never on the path of a frame.
         Err(OutOfDmaMemory(length))
     }
 
@@ -105,12 +105,12 @@ impl DmaHal for Env<'_, Side<'_>> {
     }
 }
 
-/// A queue pair, by its number. Its vector is the next.
+/// Queue pair, by its number. Its vector is the next number.
 #[derive(Debug)]
 pub(crate) struct Pair {
     number: u8,
     mac: MacAddress,
-    /// Descriptors that the card has not given back, as of the last look.
+    /// Descriptors not returned by the card at the last check.
     unsent: usize,
 }
 
@@ -120,36 +120,36 @@ impl Pair {
     }
 }
 
-impl Device<Env<'_, Side<'_>>> for Pair {
+impl Device<Env<'_, PairView<'_>>> for Pair {
     fn mac(&self) -> MacAddress {
         self.mac
     }
 
-    /// The vector has switched itself off when it interrupted.
-    fn interrupt(&mut self, env: &mut Env<'_, Side<'_>>, _vector: u16) -> Heard {
+    /// The vector disabled itself when it interrupted.
+    fn interrupt(&mut self, env: &mut Env<'_, PairView<'_>>, _vector: u16) -> DeviceEvents {
         let before = self.unsent;
         self.unsent = env.drive(|driver, env| {
             driver.clean(env);
             driver.tx_pending(self.number)
         });
-        Heard { received: true, transmitted: self.unsent < before }
+        DeviceEvents { received: true, transmitted: self.unsent < before }
     }
 
-    fn receive(&mut self, env: &mut Env<'_, Side<'_>>, into: &mut [u8]) -> Option<usize> {
+    fn receive(&mut self, env: &mut Env<'_, PairView<'_>>, into: &mut [u8]) -> Option<usize> {
         let received = env.drive(|driver, env| driver.receive(env, self.number, into))?;
         env.charge(Category::Driver, env.cost(Cost::RxDriver));
         Some(received.length)
     }
 
-    fn receive_done(&mut self, env: &mut Env<'_, Side<'_>>) -> bool {
-        // The card interrupts again for what came since the last look.
+    fn receive_done(&mut self, env: &mut Env<'_, PairView<'_>>) -> bool {
+        // No frame can be missed: the card interrupts again for frames that arrived since the last poll.
         env.drive(|driver, env| driver.enable_interrupt(env, self.number + 1));
         false
     }
 
     fn transmit(
         &mut self,
-        env: &mut Env<'_, Side<'_>>,
+        env: &mut Env<'_, PairView<'_>>,
         frame: &[u8],
         offload: &TxOffload,
     ) -> Result<(), TxError> {
@@ -166,7 +166,7 @@ impl Device<Env<'_, Side<'_>>> for Pair {
         self.unsent
     }
 
-    fn flush(&mut self, env: &mut Env<'_, Side<'_>>) {
+    fn flush(&mut self, env: &mut Env<'_, PairView<'_>>) {
         env.drive(|driver, env| driver.flush(env));
     }
 }

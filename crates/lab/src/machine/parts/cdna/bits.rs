@@ -1,18 +1,18 @@
-//! Which contexts an interrupt is for: the card writes a vector with a bit for each to a circular buffer in the
-//! hypervisor's memory before it interrupts. If the buffer is full, bits join the last vector: none is lost. Left out:
-//! the interrupt itself.
+//! Interrupt bit vectors: before it interrupts, the card writes a vector with a bit per context to a circular
+//! buffer in the hypervisor's memory. If the buffer is full, bits are merged into the last vector, so none is
+//! lost.
 
 use std::collections::VecDeque;
 
-/// Vectors that the buffer holds.
+/// Vectors in the buffer.
 pub(crate) const VECTORS: usize = 16;
 
-/// The buffer.
+/// Circular buffer of interrupt bit vectors.
 #[derive(Debug, Default)]
-pub(crate) struct Bits(VecDeque<u128>);
+pub(crate) struct InterruptBits(VecDeque<u128>);
 
-impl Bits {
-    /// The card writes a vector.
+impl InterruptBits {
+    /// Appends a vector written by the card.
     pub(crate) fn push(&mut self, contexts: u128) {
         if contexts == 0 {
             return;
@@ -24,7 +24,7 @@ impl Bits {
         }
     }
 
-    /// The hypervisor takes all vectors: the contexts that are to be told, each once.
+    /// Takes all vectors for the hypervisor. Returns each context to notify once.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = usize> + use<> {
         let all = self.0.drain(..).fold(0, |all, vector| all | vector);
         (0..128).filter(move |context| all >> context & 1 == 1)
@@ -33,11 +33,11 @@ impl Bits {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bits, VECTORS};
+    use super::{InterruptBits, VECTORS};
 
     #[test]
-    fn vectors_beyond_the_buffer_join_the_last() {
-        let mut bits = Bits::default();
+    fn vectors_beyond_the_buffer_merge_into_the_last() {
+        let mut bits = InterruptBits::default();
         (0..VECTORS + 3).for_each(|n| bits.push(1 << n));
         bits.push(0);
         assert_eq!((bits.0.len(), bits.0.back()), (VECTORS, Some(&(0b1111 << (VECTORS - 1)))));

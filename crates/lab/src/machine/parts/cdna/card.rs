@@ -1,30 +1,30 @@
-//! The card: contexts with a mailbox page each, which one guest can write to. A written index says how many
-//! descriptors there are; the card takes the next only if it has the next sequence number. What is wrong stops that
-//! context and no other. Left out: interrupts ([`super::bits`]), and how long frames take.
+//! The CDNA card: contexts with a mailbox page each, mapped to one guest. A mailbox write publishes the
+//! producer index; the card takes a descriptor only with the next sequence number. A violation stops only its
+//! context. [`super::bits`] has the interrupts; frame times are the wire's.
 
 use super::guard::Guard;
 use super::{Buffer, Domain, RING, SEQUENCES};
 
-/// Contexts that the card can have.
+/// Contexts of the card, at most.
 pub(crate) const CONTEXTS: usize = 128;
 
-/// Why a context has stopped.
+/// Reason a context was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// An index that is behind, or further ahead than there are slots.
+    /// The producer index is behind the consumer or more than a ring ahead.
     Producer(u32),
-    /// A descriptor without the number that was due.
+    /// A descriptor did not have the expected sequence number.
     Sequence(u32),
 }
 
-/// One direction of a context.
+/// Direction of a context.
 #[derive(Debug, Default)]
 struct Queue {
     produced: u32,
     consumed: u32,
 }
 
-/// A context: its mailbox's owner, and both directions.
+/// Context: owner of its mailbox, and both directions.
 #[derive(Debug)]
 struct Context {
     mapped_to: Domain,
@@ -32,20 +32,20 @@ struct Context {
     fault: Option<Fault>,
 }
 
-/// The directions of a context.
+/// Indices of a context's directions.
 pub(crate) const TRANSMIT: usize = 0;
 pub(crate) const RECEIVE: usize = 1;
 
-/// The card.
+/// CDNA card.
 #[derive(Debug, Default)]
 pub(crate) struct Card {
     contexts: Vec<Option<Context>>,
-    /// Writes to mailbox pages that are not mapped to who wrote.
-    pub(crate) stray: u64,
+    /// Writes to mailbox pages not mapped to the writer.
+    pub(crate) stray_writes: u64,
 }
 
 impl Card {
-    /// Assigns the next context: its mailbox page is mapped to that domain. `None` if all are taken.
+    /// Assigns the next context and maps its mailbox page to a domain. Returns `None` if all are assigned.
     pub(crate) fn assign(&mut self, to: Domain) -> Option<usize> {
         if self.contexts.len() == CONTEXTS {
             return None;
@@ -54,11 +54,12 @@ impl Card {
         Some(self.contexts.len() - 1)
     }
 
-    /// A domain writes an index to a mailbox. The page of another is not mapped: the write faults in the guest.
+    /// Handles a domain's write to a mailbox. Returns `false` for a mailbox of another domain: the write
+    /// faults in the guest.
     pub(crate) fn mailbox(&mut self, by: Domain, context: usize, direction: usize, index: u32) -> bool {
         let found = self.contexts.get_mut(context).and_then(Option::as_mut);
         let Some(found) = found.filter(|found| found.mapped_to == by) else {
-            self.stray += 1;
+            self.stray_writes += 1;
             return false;
         };
         let queue = &mut found.queues[direction & 1];
@@ -70,7 +71,7 @@ impl Card {
         true
     }
 
-    /// Whether a context has a descriptor to look at.
+    /// Returns `true` if a context has a descriptor to process.
     pub(crate) fn has(&self, context: usize, direction: usize) -> bool {
         self.context(context).is_some_and(|found| {
             let queue = &found.queues[direction & 1];
@@ -98,17 +99,17 @@ impl Card {
         }
     }
 
-    /// How many descriptors the card is done with.
+    /// Returns the number of descriptors the card has completed.
     pub(crate) fn consumed(&self, context: usize, direction: usize) -> u32 {
         self.context(context).map_or(0, |found| found.queues[direction & 1].consumed)
     }
 
-    /// Why a context has stopped, if it has.
+    /// Returns the reason a context was stopped, if it was.
     pub(crate) fn fault(&self, context: usize) -> Option<Fault> {
         self.context(context).and_then(|found| found.fault)
     }
 
-    /// Takes a context away: after this the card touches none of its memory.
+    /// Removes a context: the card accesses none of its memory afterwards.
     pub(crate) fn quiesce(&mut self, context: usize) {
         if let Some(found) = self.contexts.get_mut(context) {
             *found = None;

@@ -1,64 +1,64 @@
-//! The hypervisor's ring for one direction of a context. A guest asks it by hypercall to enqueue a batch; it looks
-//! whose every page is, refers to them, numbers the descriptors and writes them where no guest can. References go when
-//! the card is done with a descriptor: at the next enqueue, and when the context is torn down. Left out: what the
-//! hypercall costs.
+//! The hypervisor's ring for one direction of a context. A guest enqueues a batch by hypercall. The
+//! hypervisor checks the owner of every page, references the pages, numbers the descriptors and writes them
+//! where no guest can. It releases references once the card has completed a descriptor: at the next enqueue,
+//! and at teardown. The caller charges the hypercall.
 
 use super::pages::Pages;
 use super::{Buffer, Descriptor, Domain, RING, SEQUENCES};
 use thiserror::Error;
 
-/// Why a batch is refused: nothing of it is enqueued.
+/// Error of enqueueing a batch, none of which is enqueued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum Refused {
-    /// The context is another domain's.
-    #[error("the context is another domain's")]
+pub(crate) enum EnqueueError {
+    /// The context belongs to another domain.
+    #[error("the context belongs to another domain")]
     Context,
-    /// A page is not the domain's.
-    #[error("buffer {0} of the batch is not in pages of the domain")]
+    /// A page does not belong to the domain.
+    #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
-    /// There is no room.
+    /// The ring has too few free slots.
     #[error("the ring has no room for the batch")]
     Full,
 }
 
-/// A ring that only the hypervisor writes.
+/// Ring that only the hypervisor writes.
 #[derive(Debug)]
 pub(crate) struct Guard {
     owner: Domain,
     ring: Vec<Option<Descriptor>>,
-    /// Descriptors written, and those whose references are gone.
+    /// Descriptors written, and descriptors released.
     produced: u32,
     released: u32,
     torn_down: bool,
 }
 
 impl Guard {
-    /// The ring of a domain's context.
+    /// Creates the ring of a domain's context.
     pub(crate) fn new(owner: Domain) -> Self {
         Self { owner, ring: vec![None; RING as usize], produced: 0, released: 0, torn_down: false }
     }
 
-    /// Enqueues a batch of a domain, all or nothing, after releasing what the card has consumed. Answers the index that
-    /// the guest is to write to its mailbox.
+    /// Enqueues a domain's batch as a whole, after releasing the descriptors the card has consumed. Returns
+    /// the producer index for the guest to write to its mailbox.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// [`EnqueueError`], with nothing enqueued.
     pub(crate) fn enqueue(
         &mut self,
         by: Domain,
         batch: &[Buffer],
         consumed: u32,
         pages: &mut Pages,
-    ) -> Result<u32, Refused> {
+    ) -> Result<u32, EnqueueError> {
         if by != self.owner || self.torn_down {
-            return Err(Refused::Context);
+            return Err(EnqueueError::Context);
         }
         self.release(consumed, pages);
         if batch.len() > self.room() as usize {
-            return Err(Refused::Full);
+            return Err(EnqueueError::Full);
         }
         if let Some(at) = batch.iter().position(|buffer| !pages.are_of(*buffer, by)) {
-            return Err(Refused::Page(at));
+            return Err(EnqueueError::Page(at));
         }
         for buffer in batch {
             pages.refer(*buffer);
@@ -69,12 +69,12 @@ impl Guard {
         Ok(self.produced)
     }
 
-    /// Slots that are free.
+    /// Returns the number of free slots.
     pub(crate) fn room(&self) -> u32 {
         RING - self.produced.wrapping_sub(self.released)
     }
 
-    /// Drops the references of what the card is done with.
+    /// Releases the descriptors that the card has consumed.
     pub(crate) fn release(&mut self, consumed: u32, pages: &mut Pages) {
         let enqueued = self.produced.wrapping_sub(self.released);
         for _ in 0..consumed.wrapping_sub(self.released).min(enqueued) {
@@ -85,22 +85,22 @@ impl Guard {
         }
     }
 
-    /// Nothing is enqueued any more. References stay until [`Guard::quiesced`].
+    /// Rejects further batches. References stay until [`Guard::quiesced`].
     pub(crate) fn tear_down(&mut self) {
         self.torn_down = true;
     }
 
-    /// The card has let go of the context: whatever was enqueued is released.
+    /// Releases all descriptors, after the card has removed the context.
     pub(crate) fn quiesced(&mut self, pages: &mut Pages) {
         self.release(self.produced, pages);
     }
 
-    /// What the card reads at an index.
+    /// Returns the descriptor the card reads at an index.
     pub(super) fn slot(&self, index: u32) -> Option<Descriptor> {
         self.ring[(index % RING) as usize]
     }
 
-    /// Whose it is.
+    /// Returns the owner.
     pub(super) fn owner(&self) -> Domain {
         self.owner
     }

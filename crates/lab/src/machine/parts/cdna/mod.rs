@@ -1,14 +1,14 @@
-//! CDNA (Willmann et al., HPCA 2007): a card with a context for each guest, and the hypervisor's part: it checks what
-//! guests hand to the card, and tells guests of the card's interrupts.
+//! CDNA (Willmann et al., HPCA 2007): a card with a context for each guest, and the hypervisor's part, which
+//! checks the buffers guests give to the card and distributes the card's interrupts.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `pages` | whose each page of memory is, and how many descriptors refer to it |
-//! | `guard` | the hypervisor's ring for a context: it checks, refers, numbers, and releases late |
-//! | `card` | contexts, their mailbox pages, and the check of sequence numbers |
-//! | `bits` | which contexts an interrupt is for |
+//! | `pages` | owner of each page, and its descriptor references |
+//! | `guard` | hypervisor's ring for a context: checks, references, numbers, and releases |
+//! | `card` | contexts, mailbox pages, and sequence-number checks |
+//! | `bits` | contexts of an interrupt |
 //!
-//! Left out: the bytes of frames, and the card's processors.
+//! Frame contents and the card's processors are not modelled.
 
 pub(crate) mod bits;
 pub(crate) mod card;
@@ -20,24 +20,24 @@ mod tests;
 /// Slots of a ring.
 pub(crate) const RING: u32 = 256;
 
-/// Sequence numbers before they begin again: with twice as many as slots, what a slot held a turn ago never has the
-/// number that is due.
+/// Sequence numbers before wrapping. With twice as many as slots, a slot's stale descriptor never has the
+/// expected number.
 pub(crate) const SEQUENCES: u32 = 2 * RING;
 
-/// A guest, by number.
+/// Number of a guest.
 pub(crate) type Domain = u16;
 
-/// Memory that a guest hands to the card: pages of 4 KiB one after the other, as far as bytes go.
+/// Memory given to the card: consecutive bytes in pages of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Buffer {
-    /// Byte address of the first byte.
+    /// Address of the first byte.
     pub(crate) address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) length: u16,
 }
 
 impl Buffer {
-    /// The pages that it lies in.
+    /// Returns the pages of the buffer.
     pub(crate) fn pages(self) -> std::ops::Range<u64> {
         let end = self.address.saturating_add(u64::from(self.length).max(1));
         self.address / PAGE..end.div_ceil(PAGE)
@@ -47,7 +47,7 @@ impl Buffer {
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4_096;
 
-/// A slot of a ring: memory, and the number that it has among all descriptors of the ring.
+/// Slot of a ring: memory, and its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub(crate) buffer: Buffer,

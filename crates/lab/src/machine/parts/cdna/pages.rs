@@ -1,9 +1,9 @@
-//! Whose each page is, and how many descriptors of the card refer to it. A page that a guest frees while the card may
-//! still reach it is nobody's only when the last descriptor has been released. Left out: what is in the pages.
+//! Ownership and descriptor references of pages. A page freed while the card may access it becomes free only
+//! when its last reference is released.
 
 use super::{Buffer, Domain};
 
-/// The pages of a machine.
+/// Pages of a machine.
 #[derive(Debug)]
 pub(crate) struct Pages(Vec<Page>);
 
@@ -11,17 +11,17 @@ pub(crate) struct Pages(Vec<Page>);
 struct Page {
     owner: Option<Domain>,
     references: u32,
-    /// Its owner has freed it.
+    /// The owner has freed the page.
     freed: bool,
 }
 
 impl Pages {
-    /// So many pages, nobody's.
+    /// Creates `count` free pages.
     pub(crate) fn new(count: usize) -> Self {
         Self(vec![Page::default(); count])
     }
 
-    /// Gives a page to a domain, if it is nobody's.
+    /// Gives a free page to a domain. Returns `false` if the page is not free.
     pub(crate) fn give(&mut self, page: u64, to: Domain) -> bool {
         let free = self.0.get_mut(page as usize).filter(|page| page.owner.is_none() && page.references == 0);
         free.is_some_and(|page| {
@@ -30,7 +30,7 @@ impl Pages {
         })
     }
 
-    /// A domain frees a page of its own. The page is nobody's once no descriptor refers to it.
+    /// Frees a domain's own page. It becomes free once no descriptor references it.
     pub(crate) fn free(&mut self, page: u64, by: Domain) -> bool {
         let own = self.0.get_mut(page as usize).filter(|page| page.owner == Some(by) && !page.freed);
         own.is_some_and(|page| {
@@ -43,27 +43,28 @@ impl Pages {
         })
     }
 
-    /// Whether all pages of a buffer are the domain's, and not freed.
+    /// Returns `true` if all pages of a buffer belong to the domain and are not freed.
     pub(crate) fn are_of(&self, buffer: Buffer, domain: Domain) -> bool {
         buffer.pages().all(|page| {
             self.0.get(page as usize).is_some_and(|page| page.owner == Some(domain) && !page.freed)
         })
     }
 
-    /// Whether the card may reach all pages of a buffer in the name of a domain: they are still its own, freed or not.
+    /// Returns `true` if the card may access all pages of a buffer for the domain: they belong to it, freed
+    /// or not.
     pub(crate) fn reaches(&self, buffer: Buffer, domain: Domain) -> bool {
         let reached = |page: u64| self.0.get(page as usize).is_some_and(|page| page.owner == Some(domain));
         buffer.pages().all(reached)
     }
 
-    /// A descriptor refers to a buffer that was looked at.
+    /// Adds a descriptor's reference to the pages of a checked buffer.
     pub(crate) fn refer(&mut self, buffer: Buffer) {
         for page in buffer.pages() {
             self.0[page as usize].references += 1;
         }
     }
 
-    /// A descriptor refers to a buffer no more.
+    /// Removes a descriptor's reference from the pages of a buffer.
     pub(crate) fn release(&mut self, buffer: Buffer) {
         for page in buffer.pages() {
             let page = &mut self.0[page as usize];
@@ -74,7 +75,7 @@ impl Pages {
         }
     }
 
-    /// References to all pages together.
+    /// Returns the references to all pages together.
     pub(crate) fn references(&self) -> u64 {
         self.0.iter().map(|page| u64::from(page.references)).sum()
     }

@@ -1,12 +1,12 @@
-//! What protects guests from each other, rule by rule.
+//! Tests of the rules that protect guests from each other.
 
-use super::bits::{Bits, VECTORS};
+use super::bits::{InterruptBits, VECTORS};
 use super::card::{Card, Fault, TRANSMIT};
-use super::guard::{Guard, Refused};
+use super::guard::{EnqueueError, Guard};
 use super::pages::Pages;
 use super::{Buffer, PAGE, RING, SEQUENCES};
 
-/// Pages 0 to 7 are the first guest's, 8 to 15 the second's; each has a context of its number.
+/// Creates two guests with pages 0 to 7 and 8 to 15, and a context each.
 fn machine() -> (Pages, Card, [Guard; 2]) {
     let mut pages = Pages::new(16);
     (0..16).for_each(|page| assert!(pages.give(page, (page / 8) as u16)));
@@ -20,18 +20,18 @@ fn page(number: u64) -> Buffer {
 }
 
 #[test]
-fn a_batch_with_a_page_of_another_is_refused_as_a_whole() {
+fn batch_with_a_foreign_page_is_refused_as_a_whole() {
     let (mut pages, _, [mut guard, _]) = machine();
     let across = Buffer { address: 8 * PAGE - 4, length: 8 };
     for (bad, at) in [(page(8), 1), (across, 1), (page(99), 1), (page(u64::MAX / PAGE), 1)] {
-        assert_eq!(guard.enqueue(0, &[page(1), bad], 0, &mut pages), Err(Refused::Page(at)));
+        assert_eq!(guard.enqueue(0, &[page(1), bad], 0, &mut pages), Err(EnqueueError::Page(at)));
     }
-    assert_eq!(guard.enqueue(1, &[page(8)], 0, &mut pages), Err(Refused::Context));
+    assert_eq!(guard.enqueue(1, &[page(8)], 0, &mut pages), Err(EnqueueError::Context));
     assert_eq!((pages.references(), guard.room()), (0, RING));
 }
 
 #[test]
-fn descriptors_are_taken_in_order_once_for_turns_of_ring_and_numbers() {
+fn descriptors_are_taken_once_in_order_across_wraps() {
     let (mut pages, mut card, [mut guard, _]) = machine();
     for n in 0..3 * SEQUENCES {
         let index = guard.enqueue(0, &[page(u64::from(n % 8))], card.consumed(0, TRANSMIT), &mut pages);
@@ -42,9 +42,9 @@ fn descriptors_are_taken_in_order_once_for_turns_of_ring_and_numbers() {
     assert_eq!(card.fault(0), None);
 }
 
-/// At any place of ring and numbers, wrapping ones included.
+/// At several positions of ring and sequence numbers, including wrapping ones.
 #[test]
-fn a_forged_index_finds_no_number_that_is_due() {
+fn forged_producer_index_fails_the_sequence_check() {
     for sent in [0, 1, RING - 1, RING, SEQUENCES - 1, SEQUENCES, SEQUENCES + RING + 3] {
         for ahead in [1, 2, RING] {
             let (mut pages, mut card, [mut guard, _]) = machine();
@@ -62,7 +62,7 @@ fn a_forged_index_finds_no_number_that_is_due() {
 }
 
 #[test]
-fn an_index_that_is_behind_or_too_far_ahead_stops_its_context_alone() {
+fn invalid_producer_index_stops_only_its_context() {
     for forged in [RING + 5, u32::MAX, 1 << 31] {
         let (mut pages, mut card, [_, mut guard]) = machine();
         card.mailbox(0, 0, TRANSMIT, forged);
@@ -74,22 +74,26 @@ fn an_index_that_is_behind_or_too_far_ahead_stops_its_context_alone() {
 }
 
 #[test]
-fn a_mailbox_of_another_is_not_mapped() {
+fn mailbox_of_another_guest_is_not_mapped() {
     let (_, mut card, _) = machine();
     assert!(!card.mailbox(0, 1, TRANSMIT, 1));
     assert!(!card.mailbox(0, 77, TRANSMIT, 1));
     assert!(!card.has(1, TRANSMIT));
-    assert_eq!((card.stray, card.fault(1)), (2, None));
+    assert_eq!((card.stray_writes, card.fault(1)), (2, None));
 }
 
 #[test]
-fn a_page_freed_while_the_card_may_reach_it_is_nobodys_only_after_its_release() {
+fn freed_page_is_reusable_only_after_its_last_release() {
     let (mut pages, mut card, [mut guard, _]) = machine();
     let index = guard.enqueue(0, &[page(3)], 0, &mut pages).unwrap();
     card.mailbox(0, 0, TRANSMIT, index);
     assert!(pages.free(3, 0) && !pages.free(3, 0));
     assert!(!pages.give(3, 1));
-    assert_eq!(guard.enqueue(0, &[page(3)], 0, &mut pages), Err(Refused::Page(0)), "freed for its owner too");
+    assert_eq!(
+        guard.enqueue(0, &[page(3)], 0, &mut pages),
+        Err(EnqueueError::Page(0)),
+        "freed for its owner too"
+    );
     let reached = card.take(0, TRANSMIT, &guard).unwrap();
     assert!(pages.reaches(reached, 0) && !pages.give(3, 1), "released late");
     guard.release(card.consumed(0, TRANSMIT), &mut pages);
@@ -97,7 +101,7 @@ fn a_page_freed_while_the_card_may_reach_it_is_nobodys_only_after_its_release() 
 }
 
 #[test]
-fn a_context_torn_down_keeps_its_pages_until_the_card_has_let_go() {
+fn torn_down_context_keeps_pages_until_quiesced() {
     let (mut pages, mut card, [mut guard, _]) = machine();
     let index = guard.enqueue(0, &[page(1), page(2)], 0, &mut pages).unwrap();
     card.mailbox(0, 0, TRANSMIT, index);
@@ -108,19 +112,19 @@ fn a_context_torn_down_keeps_its_pages_until_the_card_has_let_go() {
     guard.quiesced(&mut pages);
     assert_eq!((card.take(0, TRANSMIT, &guard), pages.references()), (None, 0));
     assert!(pages.give(1, 1));
-    assert_eq!(guard.enqueue(0, &[page(2)], 0, &mut pages), Err(Refused::Context));
+    assert_eq!(guard.enqueue(0, &[page(2)], 0, &mut pages), Err(EnqueueError::Context));
 }
 
 #[test]
-fn a_full_buffer_of_vectors_loses_no_context() {
-    let mut bits = Bits::default();
+fn full_vector_buffer_loses_no_context() {
+    let mut bits = InterruptBits::default();
     (0..VECTORS + 40).for_each(|n| bits.push(1 << n));
     assert_eq!(bits.take().count(), VECTORS + 40);
     assert_eq!(bits.take().count(), 0);
 }
 
-/// No slot of the ring can hold the number that is due, however old it is.
+/// No slot, however old, can hold the expected sequence number.
 #[test]
-fn there_are_numbers_for_two_turns_of_the_ring() {
+fn sequence_space_is_twice_the_ring() {
     assert_eq!((RING, SEQUENCES), (256, 512));
 }

@@ -1,13 +1,13 @@
-//! What goes from a front end to a driver domain (Menon et al., ATC 2006): a packet of up to 64 KB, whose headers are
-//! copied and whose pages are held where they are, and what is left to be done to it.
+//! The I/O channel from a front end to a driver domain (Menon et al., ATC 2006): packets of up to 64 KB whose
+//! headers are copied, whose pages are pinned in place, and which carry their offload flags.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `offload` | the driver domain cuts a packet for a card that cannot |
+//! | `offload` | segmentation in the driver domain, for a card without it |
 //!
-//! A request is in memory that its guest goes on writing to: it is looked at once, and what is believed is the copy. A
-//! page that is not the guest's is not held, so no card reads it, and a page that is held is nobody else's until it is
-//! released. Left out: payload, and checksums over it.
+//! A request is in memory that its guest can still write, so it is copied once and only the copy is used. A
+//! page that is not the guest's is never pinned, so no card reads it; a pinned page has no other owner until
+//! it is released. Payload bytes and their checksums are not modelled.
 
 pub(crate) mod offload;
 #[cfg(test)]
@@ -16,38 +16,38 @@ mod tests;
 use super::cdna::pages::Pages;
 use super::cdna::{Buffer, Domain, PAGE};
 use guest::packet::{IP_HEADERS, TCP_HEADERS};
-use split::{LONGEST, Offload, PIECES};
+use split::{MAX_FRAME, Offload, PIECES};
 
-/// Bytes of headers that are copied at the most.
+/// Bytes of headers copied, at most.
 pub(crate) const HEADERS: usize = 128;
-/// Segments that a packet may be cut into: what cutting costs is bounded.
+/// Segments of a packet, at most, which bounds the cost of segmentation.
 pub(crate) const SEGMENTS: usize = 128;
 
-/// What a guest asks for.
+/// Request of a guest.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     /// Ethernet, IP and TCP headers.
     pub(crate) header: Vec<u8>,
-    /// Where the payload lies, a page or a part of one each.
+    /// Payload buffers, each within a page.
     pub(crate) pieces: Vec<Buffer>,
-    /// What is left to be done.
+    /// Offloads to apply.
     pub(crate) offload: Offload,
 }
 
-/// Why a request goes nowhere.
+/// Reason a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// The headers are too short, too long, or not those of a packet that can be cut as asked for.
+pub(crate) enum RequestError {
+    /// The headers are too short, too long, or not those of a packet that can be segmented as requested.
     Header,
-    /// The pieces are too many, empty, across pages, or not as long as the headers say.
+    /// The buffers are too many, empty, across pages, or inconsistent with the headers.
     Length,
-    /// Segments would be empty, or too many.
+    /// Segments would be empty or too many.
     Segment,
     /// A page is not the guest's, or freed.
     Page,
 }
 
-/// A packet on its way through the driver domain.
+/// Packet in the driver domain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
     header: [u8; HEADERS],
@@ -56,78 +56,78 @@ pub(crate) struct Packet {
     pub(crate) offload: Offload,
 }
 
-/// Looks at a request of `owner`, copies its headers and holds its pages.
-pub(crate) fn accept(request: &Request, owner: Domain, pages: &mut Pages) -> Result<Packet, Refused> {
+/// Checks a request of `owner`, copies its headers and pins its pages.
+pub(crate) fn accept(request: &Request, owner: Domain, pages: &mut Pages) -> Result<Packet, RequestError> {
     let mut header = [0; HEADERS];
     let length = request.header.len();
-    header.get_mut(..length).ok_or(Refused::Header)?.copy_from_slice(&request.header);
+    header.get_mut(..length).ok_or(RequestError::Header)?.copy_from_slice(&request.header);
     let packet = Packet { header, length, pieces: request.pieces.clone(), offload: request.offload };
     packet.check()?;
     if !packet.pieces.iter().all(|piece| pages.are_of(*piece, owner)) {
-        return Err(Refused::Page);
+        return Err(RequestError::Page);
     }
     packet.pieces.iter().for_each(|piece| pages.refer(*piece));
     Ok(packet)
 }
 
 impl Packet {
-    /// The copied headers.
+    /// Returns the copied headers.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header[..self.length]
     }
 
-    /// Bytes of payload.
+    /// Returns the bytes of payload.
     pub(crate) fn payload(&self) -> usize {
         self.pieces.iter().map(|piece| usize::from(piece.length)).sum()
     }
 
-    /// Pages that are held.
+    /// Returns the number of pinned pages.
     pub(crate) fn pages(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Where its payload lies.
+    /// Returns the payload buffers.
     pub(crate) fn pieces(&self) -> &[Buffer] {
         &self.pieces
     }
 
-    /// It has gone: its pages are the guest's again.
+    /// Releases the packet's pages after it was sent.
     pub(crate) fn release(self, pages: &mut Pages) {
         self.pieces.into_iter().for_each(|piece| pages.release(piece));
     }
 
-    /// Whether it is what it says.
-    fn check(&self) -> Result<(), Refused> {
+    /// Checks that buffers, headers and offloads are consistent.
+    fn check(&self) -> Result<(), RequestError> {
         let lies_in_a_page = |piece: &Buffer| piece.length > 0 && piece.pages().count() == 1;
         let total = self.length + self.payload();
-        if self.pieces.len() > PIECES || !self.pieces.iter().all(lies_in_a_page) || total > LONGEST {
-            return Err(Refused::Length);
+        if self.pieces.len() > PIECES || !self.pieces.iter().all(lies_in_a_page) || total > MAX_FRAME {
+            return Err(RequestError::Length);
         }
         if self.length < IP_HEADERS - 20 {
-            return Err(Refused::Header);
+            return Err(RequestError::Header);
         }
         let Some(size) = self.offload.segment else { return Ok(()) };
         let header = self.header();
         if !is_tcp(header) {
-            return Err(Refused::Header);
+            return Err(RequestError::Header);
         }
         if usize::from(u16::from_be_bytes([header[16], header[17]])) + 14 != total {
-            return Err(Refused::Length);
+            return Err(RequestError::Length);
         }
         if size == 0 || self.payload().div_ceil(size.into()) > SEGMENTS {
-            return Err(Refused::Segment);
+            return Err(RequestError::Segment);
         }
         Ok(())
     }
 }
 
-/// Whether headers are Ethernet's, IPv4's without options, and all of TCP's.
+/// Returns `true` for Ethernet, IPv4 without options, and complete TCP headers.
 fn is_tcp(header: &[u8]) -> bool {
     let begins = header.len() >= IP_HEADERS + 20 && header[12..15] == [8, 0, 0x45] && header[23] == 6;
     begins && IP_HEADERS + usize::from(header[46] >> 4) * 4 == header.len()
 }
 
-/// Slots of a ring that a packet of so many bytes takes: its headers share the first page.
+/// Returns the ring slots of a packet with this payload; the headers share the first page.
 pub(crate) fn slots(payload: usize) -> u32 {
     (TCP_HEADERS + payload).div_ceil(PAGE as usize) as u32
 }

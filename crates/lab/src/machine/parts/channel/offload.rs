@@ -1,6 +1,6 @@
-//! The driver domain cuts a packet itself, for a card that cannot: as late as possible, when bridge and filters have seen
-//! it in one piece. Headers are made anew for each segment, payload stays where it is. Left out: the checksum over the
-//! payload, which is taken when a segment is copied together.
+//! Software segmentation in the driver domain, for a card that cannot: as late as possible, after bridge and
+//! filters have seen one packet. Headers are rewritten for each segment, payload stays in place. The payload
+//! checksum is computed when a segment is copied.
 
 use super::Packet;
 use guest::packet::IP_HEADERS;
@@ -9,11 +9,11 @@ const IP: usize = 14;
 const IDENTIFICATION: usize = IP + 4;
 const SEQUENCE: usize = IP_HEADERS + 4;
 const FLAGS: usize = IP_HEADERS + 13;
-/// Flags of the last segment only: FIN, PSH; of the first only: CWR.
+/// TCP flags of the last segment only: FIN, PSH; of the first only: CWR.
 const LAST: u8 = 0x09;
 const FIRST: u8 = 0x80;
 
-/// A segment: its headers, and which bytes of the packet's payload follow them.
+/// Segment: its headers, and its range of the packet's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) header: Vec<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Segment {
     pub(crate) length: usize,
 }
 
-/// The segments of a packet; itself if nothing is to be cut.
+/// Segments a packet. Returns it as one segment if it needs no segmentation.
 pub(crate) fn cut(packet: &Packet) -> Vec<Segment> {
     let payload = packet.payload();
     let Some(size) = packet.offload.segment.map(usize::from) else {
@@ -37,7 +37,7 @@ pub(crate) fn cut(packet: &Packet) -> Vec<Segment> {
         .collect()
 }
 
-/// Headers of segment `n` of `count`.
+/// Creates the headers of segment `n` of `count`.
 fn header(whole: &[u8], (n, count): (usize, usize), from: usize, length: usize) -> Vec<u8> {
     let mut header = whole.to_vec();
     let total = (whole.len() - IP + length) as u16;
@@ -54,7 +54,7 @@ fn header(whole: &[u8], (n, count): (usize, usize), from: usize, length: usize) 
     header
 }
 
-/// The checksum of an IPv4 header.
+/// Computes the checksum of an IPv4 header.
 fn checksum(header: &[u8]) -> u16 {
     let sum: u32 = header.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
     !((sum & 0xffff) + (sum >> 16)) as u16

@@ -1,22 +1,22 @@
-//! What crosses the channel crosses it whole, and hostile requests reach nothing.
+//! Tests that packets cross the channel intact and hostile requests have no effect.
 
 use super::offload::cut;
-use super::{HEADERS, Packet, Refused, Request, accept, slots};
+use super::{HEADERS, Packet, Request, RequestError, accept, slots};
 use crate::machine::parts::cdna::pages::Pages;
 use crate::machine::parts::cdna::{Buffer, PAGE};
 use guest::packet::{self, TCP_HEADERS};
 use i82576::MacAddress;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
-use split::{LONGEST, Offload, PIECES};
+use split::{MAX_FRAME, Offload, PIECES};
 
-/// Two guests of 32 pages.
+/// Creates two guests of 32 pages.
 fn pages() -> Pages {
     let mut pages = Pages::new(64);
     (0..64).for_each(|page| assert!(pages.give(page, (page / 32) as u16)));
     pages
 }
 
-/// A packet of the first guest's with so much payload.
+/// Creates a packet of the first guest with this payload.
 fn request(payload: usize, segment: Option<u16>) -> Request {
     let mut frame = vec![0; TCP_HEADERS + payload];
     let tcp = packet::Packet::Tcp { sequence: u32::MAX - 2_000, acknowledgement: 1, window: 9, payload };
@@ -26,7 +26,7 @@ fn request(payload: usize, segment: Option<u16>) -> Request {
         address: n as u64 * PAGE,
         length: (payload - n * PAGE as usize).min(PAGE as usize) as u16,
     });
-    Request { header: frame, pieces: pieces.collect(), offload: Offload { blank: true, segment } }
+    Request { header: frame, pieces: pieces.collect(), offload: Offload { csum_blank: true, segment } }
 }
 
 fn accepted(request: &Request, pages: &mut Pages) -> Packet {
@@ -34,11 +34,11 @@ fn accepted(request: &Request, pages: &mut Pages) -> Packet {
 }
 
 #[test]
-fn what_is_left_to_be_done_survives_the_channel() {
+fn offload_flags_survive_the_channel() {
     for offload in [
-        Offload { blank: false, segment: None },
-        Offload { blank: true, segment: None },
-        Offload { blank: true, segment: Some(1_448) },
+        Offload { csum_blank: false, segment: None },
+        Offload { csum_blank: true, segment: None },
+        Offload { csum_blank: true, segment: Some(1_448) },
     ] {
         let mut pages = pages();
         let packet = accepted(&Request { offload, ..request(30_000, None) }, &mut pages);
@@ -48,7 +48,7 @@ fn what_is_left_to_be_done_survives_the_channel() {
 }
 
 #[test]
-fn headers_are_believed_as_they_were_copied() {
+fn header_changes_after_the_copy_have_no_effect() {
     let mut asked = request(3_000, Some(1_448));
     let packet = accepted(&asked, &mut pages());
     let before = asked.header.clone();
@@ -57,20 +57,24 @@ fn headers_are_believed_as_they_were_copied() {
 }
 
 #[test]
-fn a_page_is_held_until_the_packet_has_gone() {
+fn page_is_pinned_until_the_packet_is_released() {
     let mut pages = pages();
     let packet = accepted(&request(8_192, None), &mut pages);
     assert_eq!(pages.references(), 2);
-    assert!(pages.free(1, 0) && !pages.give(1, 1), "freed, and nobody else's yet");
+    assert!(pages.free(1, 0) && !pages.give(1, 1), "freed, but not reassigned yet");
     assert_eq!(packet.pieces().len(), 2);
     assert!(packet.pieces().iter().all(|piece| pages.reaches(*piece, 0)));
     packet.release(&mut pages);
     assert!(pages.references() == 0 && pages.give(1, 1));
-    assert_eq!(accept(&request(8_192, None), 0, &mut pages), Err(Refused::Page), "it is another's now");
+    assert_eq!(
+        accept(&request(8_192, None), 0, &mut pages),
+        Err(RequestError::Page),
+        "the page has another owner now"
+    );
 }
 
 #[test]
-fn a_request_that_is_not_what_it_says_reaches_nothing() {
+fn inconsistent_request_is_rejected_without_effect() {
     let good = || request(6_000, Some(1_448));
     let change = |change: fn(&mut Request)| {
         let mut asked = good();
@@ -81,41 +85,49 @@ fn a_request_that_is_not_what_it_says_reaches_nothing() {
         found.err()
     };
     assert_eq!(accept(&good(), 0, &mut pages()).err(), None);
-    assert_eq!(change(|it| it.pieces[1].address = 40 * PAGE), Some(Refused::Page), "another's");
-    assert_eq!(change(|it| it.pieces[1].address = 900 * PAGE), Some(Refused::Page), "nobody's");
-    assert_eq!(change(|it| it.pieces[1].address = u64::MAX), Some(Refused::Page), "beyond all memory");
-    assert_eq!(change(|it| it.pieces[1].address += 3_000), Some(Refused::Length), "across a page");
-    assert_eq!(change(|it| it.pieces[1].length = 0), Some(Refused::Length));
-    assert_eq!(change(|it| it.pieces[1].length += 1), Some(Refused::Length), "longer than its headers say");
-    assert_eq!(change(|it| it.pieces = vec![it.pieces[0]; 19]), Some(Refused::Length));
-    assert_eq!(change(|it| it.header.truncate(50)), Some(Refused::Header));
-    assert_eq!(change(|it| it.header = vec![0; HEADERS + 1]), Some(Refused::Header));
-    assert_eq!(change(|it| it.header[23] = 17), Some(Refused::Header), "UDP is not cut");
-    assert_eq!(change(|it| it.header[46] = 0xf0), Some(Refused::Header), "more options than there are");
-    assert_eq!(change(|it| it.offload.segment = Some(0)), Some(Refused::Segment));
-    assert_eq!(change(|it| it.offload.segment = Some(40)), Some(Refused::Segment), "150 of them");
+    assert_eq!(
+        change(|it| it.pieces[1].address = 40 * PAGE),
+        Some(RequestError::Page),
+        "another guest's page"
+    );
+    assert_eq!(change(|it| it.pieces[1].address = 900 * PAGE), Some(RequestError::Page), "a free page");
+    assert_eq!(change(|it| it.pieces[1].address = u64::MAX), Some(RequestError::Page), "beyond the memory");
+    assert_eq!(change(|it| it.pieces[1].address += 3_000), Some(RequestError::Length), "across a page");
+    assert_eq!(change(|it| it.pieces[1].length = 0), Some(RequestError::Length));
+    assert_eq!(
+        change(|it| it.pieces[1].length += 1),
+        Some(RequestError::Length),
+        "longer than its headers say"
+    );
+    assert_eq!(change(|it| it.pieces = vec![it.pieces[0]; 19]), Some(RequestError::Length));
+    assert_eq!(change(|it| it.header.truncate(50)), Some(RequestError::Header));
+    assert_eq!(change(|it| it.header = vec![0; HEADERS + 1]), Some(RequestError::Header));
+    assert_eq!(change(|it| it.header[23] = 17), Some(RequestError::Header), "UDP is not segmented");
+    assert_eq!(change(|it| it.header[46] = 0xf0), Some(RequestError::Header), "more options than there are");
+    assert_eq!(change(|it| it.offload.segment = Some(0)), Some(RequestError::Segment));
+    assert_eq!(change(|it| it.offload.segment = Some(40)), Some(RequestError::Segment), "150 of them");
 }
 
-/// Nothing is to be cut, so what its headers say of its length counts for nothing.
+/// The packet is not segmented, so the lengths in its headers do not matter.
 #[test]
-fn a_packet_may_be_as_long_as_the_channel_takes_and_no_longer() {
+fn packet_length_is_limited_by_the_channel() {
     let found = |change: &dyn Fn(&mut Request)| {
         let mut asked = request(1, None);
         change(&mut asked);
         accept(&asked, 0, &mut pages()).err()
     };
     let pieces = |count: usize| found(&|it| it.pieces = vec![it.pieces[0]; count]);
-    assert_eq!((pieces(PIECES), pieces(PIECES + 1)), (None, Some(Refused::Length)));
+    assert_eq!((pieces(PIECES), pieces(PIECES + 1)), (None, Some(RequestError::Length)));
     let bytes = |total: usize| found(&|it| it.pieces = request(total - TCP_HEADERS, None).pieces);
-    assert_eq!((bytes(LONGEST), bytes(LONGEST + 1)), (None, Some(Refused::Length)));
+    assert_eq!((bytes(MAX_FRAME), bytes(MAX_FRAME + 1)), (None, Some(RequestError::Length)));
     let header = |length: usize| found(&|it| it.header.truncate(length));
-    assert_eq!((header(14), header(13)), (None, Some(Refused::Header)));
-    assert_eq!(found(&|it| it.pieces[0].length = 0), Some(Refused::Length));
+    assert_eq!((header(14), header(13)), (None, Some(RequestError::Header)));
+    assert_eq!(found(&|it| it.pieces[0].length = 0), Some(RequestError::Length));
     assert_eq!(found(&|it| it.pieces = Vec::new()), None, "headers alone");
 }
 
 #[test]
-fn only_the_last_segment_ends_and_only_the_first_reports_congestion() {
+fn fin_is_on_the_last_and_cwr_on_the_first_segment() {
     let mut asked = request(4_000, Some(1_448));
     asked.header[47] = 0x99;
     let flags: Vec<u8> = cut(&accepted(&asked, &mut pages())).iter().map(|cut| cut.header[47]).collect();
@@ -123,9 +135,9 @@ fn only_the_last_segment_ends_and_only_the_first_reports_congestion() {
 }
 
 proptest! {
-    /// Segments have the packet's bytes, each once and in order, and headers that say so.
+    /// Segments have the packet's bytes once and in order, with matching headers.
     #[test]
-    fn segments_are_the_packet(payload in 1usize..60_000, size in 600u16..3_000) {
+    fn segments_reassemble_to_the_packet(payload in 1usize..60_000, size in 600u16..3_000) {
         let mut pages = pages();
         let packet = accepted(&request(payload, Some(size)), &mut pages);
         let mut at = 0;
@@ -144,9 +156,9 @@ proptest! {
         prop_assert_eq!(pages.references(), 0);
     }
 
-    /// Whatever a guest asks for, only its own pages are held, and cutting it is bounded.
+    /// For any request only the guest's own pages are pinned, and segmentation is bounded.
     #[test]
-    fn any_request_is_survived(
+    fn arbitrary_requests_are_survived(
         header in prop::collection::vec(any::<u8>(), 0..140),
         pieces in prop::collection::vec((0u64..80 * PAGE, any::<u16>()), 0..24),
         segment in any::<Option<u16>>(),
@@ -161,7 +173,7 @@ proptest! {
         }
         let pieces = pieces.into_iter().map(|(address, length)| Buffer { address, length }).collect();
         let mut pages = pages();
-        if let Ok(packet) = accept(&Request { header, pieces, offload: Offload { blank: true, segment } }, 0, &mut pages) {
+        if let Ok(packet) = accept(&Request { header, pieces, offload: Offload { csum_blank: true, segment } }, 0, &mut pages) {
             prop_assert!(packet.pieces().iter().all(|piece| pages.reaches(*piece, 0)));
             prop_assert!(cut(&packet).len() <= super::SEGMENTS);
             packet.release(&mut pages);

@@ -1,66 +1,66 @@
-//! A guest that plays audio beside a service domain that is always busy, both on one processor. The device consumes a
-//! period of samples after the other and interrupts for each; the guest's player makes new ones. When the device finds
-//! none, it has run under. Left out: the device's registers, other guests, and what anything costs.
+//! A guest that plays audio beside a busy service domain on the same processor. The device consumes one
+//! period of samples after the other and interrupts for each; the guest's player produces new ones. A missing
+//! period is an underrun. There are no device registers, no other guests and no costs.
 
 use crate::machine::books::Books;
 use crate::machine::engine::{Actor, Defect, Engine};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::CostTable;
-use hypervisor::cpu::{Clocks, Config, Credit, Machine, Policy, Share, Step, Then, ThreadId, VcpuId};
+use hypervisor::cpu::{AfterStep, Clocks, Config, Credit, Machine, Policy, Share, Step, ThreadId, VcpuId};
 use hypervisor::domain::DomainKind;
 use sim::{Frequency, Generator, Instant, Span};
 
-/// What is varied.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// The guest is of the real-time class.
+    /// The guest is in the real-time class.
     pub real_time: bool,
-    /// The scheduler's tick, milliseconds.
+    /// Tick of the scheduler, in milliseconds.
     pub tick_ms: u16,
     /// Weights of guest and service domain.
     pub weights: (u16, u16),
-    /// The guest's work for a period.
+    /// Work of the guest per period.
     pub work: Span,
-    /// Decides phases.
+    /// Seed of the phases.
     pub seed: u64,
-    /// How long.
+    /// Duration of the run.
     pub span: Span,
 }
 
-/// The guest's work for a period: fitted to 2.47 underruns a second with the credit scheduler, ticks of 10 ms and weights
-/// of 1 to 16 (Dong et al., SYSTOR 2009).
+/// Work of the guest per period, fitted to 2.47 underruns a second with the credit scheduler, ticks of 10 ms
+/// and weights 1:16 (Dong et al., SYSTOR 2009).
 pub const WORK: Span = Span::from_micros(176);
-/// From one of the scheduler's accountings to the next, milliseconds.
+/// Accounting period of the scheduler, in milliseconds.
 const ACCOUNTING_MS: u64 = 30;
-/// A period: 512 samples at 48 kHz. The buffer has two, as players ask for that must not lag.
+/// Period of 512 samples at 48 kHz, and periods in the buffer, as requested by low-latency players.
 const PERIOD: Span = Span::from_nanos(10_666_667);
 const PERIODS: u32 = 2;
-/// How far the device's crystal may be from the processor's, in millionths.
+/// Largest deviation of the device's crystal from the processor's, in millionths.
 const DRIFT: u64 = 200;
 
-/// A cycle is ten picoseconds: nothing here has a price, so only time counts.
+/// Clock frequency: a cycle is 10 ps. Nothing has a cost here, so only time counts.
 const CLOCK: u64 = 100_000_000_000;
-/// Cycles of a step of the service domain, which never ends.
+/// Cycles of a step of the service domain, which is always busy.
 const BUSY: u64 = CLOCK / 100;
 
-/// What happens.
+/// Event of the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// The device has consumed a period, and interrupts.
+    /// The device has consumed a period and interrupts.
     Period,
 }
 
 type Core = crate::machine::engine::Core<Event>;
 
-/// The device and its player.
+/// Device and player.
 #[derive(Debug)]
 pub(crate) struct Audio {
     guest: VcpuId,
-    /// The device's period by its own clock, and the mean work for one.
+    /// The device's period by its own clock, and the mean work per period.
     period: Span,
     mean: Span,
     chance: Generator,
-    /// The work for the next period; whether it is being done.
+    /// Work for the next period, and whether it is in progress.
     work: Span,
     makes: bool,
     /// Periods in the buffer.
@@ -80,11 +80,12 @@ impl Actor for Audio {
         core.wake(self.guest, now);
     }
 
-    /// The player's work for a period is over when its next step begins; it sleeps if the buffer is full.
+    /// Executes a step. The player's work for a period is complete when its next step begins; it sleeps if
+    /// the buffer is full.
     fn execute(&mut self, mut step: Step, core: &mut Core) {
         if step.vcpu() != self.guest {
             step.charge(Category::Kernel, BUSY);
-            return core.finish(step, Then::Continue);
+            return core.finish(step, AfterStep::Continue);
         }
         if core::mem::take(&mut self.makes) {
             self.filled += 1;
@@ -94,14 +95,14 @@ impl Actor for Audio {
         let then = if self.filled < PERIODS {
             self.makes = true;
             step.charge(Category::User, cycles(self.work));
-            Then::Continue
+            AfterStep::Continue
         } else {
-            Then::Block
+            AfterStep::Block
         };
         core.finish(step, then);
     }
 
-    fn owes(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut Books) {
         books.never("periods beyond the buffer", u64::from(self.filled.saturating_sub(PERIODS)));
     }
 }
@@ -110,17 +111,17 @@ fn cycles(span: Span) -> u64 {
     Frequency::from_hertz(CLOCK).cycle_at(Instant::ZERO + span)
 }
 
-/// How often the device runs under in so much time.
+/// Returns the number of underruns in a run.
 ///
 /// # Errors
-/// [`Defect`], of the model.
+/// [`Defect`] of the model.
 pub fn run(plan: &Plan) -> Result<u64, Defect> {
     let mut engine = build(plan);
     engine.observe((Span::ZERO, plan.span), |_| ())?;
     Ok(engine.system.underruns)
 }
 
-/// The machine at its start.
+/// Creates the machine in its initial state.
 fn build(plan: &Plan) -> Engine<Audio> {
     let mut phases = Generator::named(plan.seed, "phases");
     let drift = phases.below(2 * DRIFT + 1);
@@ -173,8 +174,8 @@ mod tests {
     use sim::Span;
 
     #[test]
-    fn the_books_are_open_if_the_buffer_has_more_than_it_holds() {
-        let owes = |filled| {
+    fn overfull_buffer_violates_the_books() {
+        let violates = |filled| {
             let mut engine = build(&Plan {
                 real_time: false,
                 tick_ms: 10,
@@ -185,10 +186,10 @@ mod tests {
             });
             engine.system.filled = filled;
             let mut books = Books::default();
-            engine.system.owes(&mut books);
+            engine.system.check_books(&mut books);
             books.close().is_err()
         };
-        assert_eq!([0, PERIODS, PERIODS + 1].map(owes), [false, false, true]);
+        assert_eq!([0, PERIODS, PERIODS + 1].map(violates), [false, false, true]);
     }
 
     fn rate(real_time: bool, tick_ms: u16, weights: (u16, u16)) -> f64 {
@@ -199,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_that_it_was_calibrated_on_comes_out() {
+    fn underruns_match_the_calibrated_rate() {
         let rate = rate(false, 10, (1, 16));
         assert!((rate / 2.47 - 1.0).abs() < 0.15, "{rate}");
     }
 
     #[test]
-    fn a_player_of_the_real_time_class_never_runs_under() {
+    fn real_time_player_never_underruns() {
         for tick_ms in [10, 1] {
             for weights in [(1, 16), (1, 1)] {
                 assert!(rate(true, tick_ms, weights) < 1e-9);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn more_weight_is_fewer_underruns() {
+    fn more_weight_gives_fewer_underruns() {
         assert!(rate(false, 10, (1, 1)) < rate(false, 10, (1, 16)));
     }
 }

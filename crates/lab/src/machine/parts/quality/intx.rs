@@ -1,14 +1,15 @@
-//! A guest's interrupt line whose device sends messages to the host: a message asserts the line, the guest's end of
-//! interrupt de-asserts it, and a message that came meanwhile, of whichever device of the line, asserts it again: the
-//! guest may have looked at that device before. A shared line is the OR of its sources. Left out: what delivery costs.
+//! Emulates a guest's interrupt line for a device that sends MSIs to the host. A message asserts the line and
+//! the guest's end of interrupt de-asserts it. A message of any device of the line that arrived in between
+//! asserts it again, since the guest may have checked that device before. A shared line is the OR of its
+//! sources.
 
 use sim::{EventQueue, Generator, Instant, Span};
 
-/// A line and its sources.
+/// Interrupt line with its sources.
 #[derive(Debug)]
 pub struct Line {
     sources: Vec<Source>,
-    /// The guest has an interrupt that it has not ended.
+    /// The guest has an interrupt it has not ended.
     in_service: bool,
 }
 
@@ -19,13 +20,13 @@ struct Source {
 }
 
 impl Line {
-    /// A line that so many devices share.
+    /// Creates a line shared by `sources` devices.
     #[must_use]
     pub fn new(sources: usize) -> Self {
         Self { sources: vec![Source::default(); sources], in_service: false }
     }
 
-    /// A device has sent a message. Whether the guest is interrupted now.
+    /// Handles a device's message. Returns `true` if the guest is interrupted now.
     pub fn message(&mut self, from: usize) -> bool {
         let Some(source) = self.sources.get_mut(from) else { return false };
         if self.in_service {
@@ -36,7 +37,7 @@ impl Line {
         self.deliver()
     }
 
-    /// The guest ends its interrupt. Whether it is interrupted again at once.
+    /// Ends the guest's interrupt. Returns `true` if it is interrupted again at once.
     pub fn end_of_interrupt(&mut self) -> bool {
         self.in_service = false;
         for source in &mut self.sources {
@@ -45,7 +46,7 @@ impl Line {
         self.deliver()
     }
 
-    /// Whether the line is asserted.
+    /// Returns `true` if the line is asserted.
     #[must_use]
     pub fn is_asserted(&self) -> bool {
         self.sources.iter().any(|source| source.asserts)
@@ -56,31 +57,31 @@ impl Line {
     }
 }
 
-/// What is varied.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Messages of each device, a second; at least 1.
+    /// Messages per second of each device; at least 1.
     pub rate_hz: u32,
-    /// From an interrupt to its end.
+    /// Time from an interrupt to its end.
     pub eoi_delay: Span,
     /// Devices that share the line; at least 1.
     pub sharers: usize,
-    /// Decides when messages come.
+    /// Seed of the message times.
     pub seed: u64,
-    /// How long messages come.
+    /// Time during which messages are sent.
     pub span: Span,
 }
 
-/// What was found.
+/// Results of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
-    /// Messages whose work no handler has found.
+pub struct Results {
+    /// Messages whose work no handler found.
     pub lost: u64,
-    /// Interrupts that the guest took.
+    /// Interrupts taken by the guest.
     pub injected: u64,
-    /// Of these, those whose handlers found no work.
+    /// Interrupts whose handlers found no work.
     pub spurious: u64,
-    /// Messages.
+    /// Messages sent.
     pub messages: u64,
 }
 
@@ -91,12 +92,13 @@ enum Event {
     End,
 }
 
-/// From an interrupt to the moment when its handlers look at their devices.
+/// Time from an interrupt until its handlers check their devices.
 const ENTRY: Span = Span::from_micros(1);
 
-/// Devices send, the guest's handlers look at every device of the line and end the interrupt later.
+/// Runs devices that send, and a guest whose handlers check every device of the line and then end the
+/// interrupt.
 #[must_use]
-pub fn run(plan: &Plan) -> Found {
+pub fn run(plan: &Plan) -> Results {
     let mut line = Line::new(plan.sharers);
     let mut chance = Generator::named(plan.seed, "messages");
     let mut queue = EventQueue::new();
@@ -105,9 +107,9 @@ pub fn run(plan: &Plan) -> Found {
         queue.schedule(Instant::ZERO + Span::from_picos(chance.below(every)), Event::Message(device));
     }
     let end = Instant::ZERO + plan.span;
-    let mut found = Found { lost: 0, injected: 0, spurious: 0, messages: 0 };
+    let mut found = Results { lost: 0, injected: 0, spurious: 0, messages: 0 };
     let mut work = 0;
-    // A handler that takes longer than its end of interrupt ends it when it has looked.
+    // A handler cannot end its interrupt before it has checked its devices.
     let delay = plan.eoi_delay.max(ENTRY);
     while let Some((now, event)) = queue.pop() {
         let interrupted = match event {
@@ -139,11 +141,11 @@ pub fn run(plan: &Plan) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Line, Plan, run};
+    use super::{Line, Plan, Results, run};
     use sim::Span;
 
     #[test]
-    fn a_message_while_the_line_is_asserted_asserts_it_again_after_the_end() {
+    fn message_during_service_reasserts_the_line() {
         let mut line = Line::new(1);
         assert!(line.message(0) && !line.message(0) && !line.message(0));
         assert!(line.end_of_interrupt(), "the latched ones are one");
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_line_is_asserted_as_long_as_any_source_is() {
+    fn shared_line_is_the_or_of_its_sources() {
         let mut line = Line::new(2);
         assert!(line.message(0) && !line.message(1) && !line.message(1));
         assert!(line.is_asserted() && line.end_of_interrupt(), "the second device's latched message");
@@ -159,9 +161,10 @@ mod tests {
         assert!(!line.message(7), "no such device");
     }
 
-    /// Every order of messages of two devices and of a guest's steps: its handlers look at both, then it ends.
+    /// Tries every order of messages of two devices and of a guest's steps: its handlers check both, then it
+    /// ends.
     #[test]
-    fn no_order_of_messages_looks_and_ends_loses_one() {
+    fn no_order_of_messages_and_ends_loses_a_message() {
         for order in 0..3u32.pow(10) {
             let (mut line, mut in_service, mut looked, mut work) = (Line::new(2), false, false, false);
             let mut step = |line: &mut Line, in_service: &mut bool, work: &mut bool| {
@@ -192,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_at_any_rate_and_delay() {
+    fn no_message_is_lost_at_any_rate_and_delay() {
         for rate_hz in [100, 10_000, 200_000] {
             for micros in [0, 1, 50, 5_000] {
                 for sharers in [1, 4] {
                     let span = Span::from_millis(200);
                     let eoi_delay = Span::from_micros(micros);
-                    let Found { lost, injected, messages, spurious } =
+                    let Results { lost, injected, messages, spurious } =
                         run(&Plan { rate_hz, eoi_delay, sharers, seed: 3, span });
                     assert_eq!(lost, 0, "{rate_hz} {micros} {sharers}");
                     assert!(injected > 0 && injected <= messages && spurious <= injected);

@@ -1,8 +1,8 @@
-//! The memory type of a guest's page: what its MTRR and its PAT say together, and which entry of the host's PAT gives the
-//! same under the host's MTRR, which nobody changes for a guest. Where none does, the page is uncached, and counted.
-//! Left out: ranges; one page has one type of each.
+//! Memory type of a guest's page: the effective type of the guest's MTRR and PAT, and the entry of the host's
+//! PAT that gives the same under the host's unchanged MTRR. If there is none, the page is uncached and
+//! counted. A page has one MTRR type and one PAT type.
 
-/// A memory type.
+/// Memory type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// Uncached.
@@ -15,17 +15,17 @@ pub enum Type {
     Wp,
     /// Write back.
     Wb,
-    /// Uncached, unless an MTRR says write combining. A PAT's alone.
+    /// Uncached, unless an MTRR says write combining; PAT only.
     UcMinus,
 }
 
 use Type::{Uc, UcMinus, Wb, Wc, Wp, Wt};
 
 impl Type {
-    /// All, in the order of the table's columns.
+    /// All types, in the order of the table's columns.
     pub const ALL: [Type; 6] = [Uc, Wc, Wt, Wp, Wb, UcMinus];
 
-    /// As processors encode it.
+    /// Returns the processor's encoding.
     #[must_use]
     pub const fn encoding(self) -> u8 {
         match self {
@@ -38,20 +38,20 @@ impl Type {
         }
     }
 
-    /// From a PAT's entry; reserved encodings are refused, as the processor refuses the write.
+    /// Decodes a PAT entry. Returns `None` for reserved encodings, whose write faults.
     #[must_use]
     pub fn of_pat(encoding: u8) -> Option<Type> {
         Type::ALL.into_iter().find(|kind| kind.encoding() == encoding)
     }
 
-    /// From an MTRR, which cannot say "uncached minus".
+    /// Decodes an MTRR type, which cannot be "uncached minus".
     #[must_use]
     pub fn of_mtrr(encoding: u8) -> Option<Type> {
         Type::of_pat(encoding).filter(|kind| *kind != UcMinus)
     }
 }
 
-/// What an MTRR (a row) and a PAT's entry (a column, in the order of [`Type::ALL`]) make of a page.
+/// Effective type by MTRR (row) and PAT entry (column, in the order of [`Type::ALL`]).
 const EFFECTIVE: [[Type; 6]; 5] = [
     [Uc, Wc, Uc, Uc, Uc, Uc],
     [Uc, Wc, Uc, Uc, Wc, Wc],
@@ -60,27 +60,28 @@ const EFFECTIVE: [[Type; 6]; 5] = [
     [Uc, Wc, Wt, Wp, Wb, Uc],
 ];
 
-/// The effective type; `None` if the MTRR's is none that an MTRR can have.
+/// Returns the effective type, or `None` if `mtrr` is not a valid MTRR type.
 #[must_use]
 pub fn effective(mtrr: Type, pat: Type) -> Option<Type> {
     EFFECTIVE.get(mtrr as usize).map(|row| row[pat as usize])
 }
 
-/// The host's PAT, as Linux programs it.
+/// Host's PAT, as Linux programs it.
 pub const HOST_PAT: [Type; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
 
-/// What a shadow or nested entry is to say.
+/// PAT entry of a shadow or nested page-table entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Index of the host's PAT.
+    /// Index into the host's PAT.
     pub index: usize,
-    /// The type that the guest then gets.
+    /// Resulting memory type.
     pub gets: Type,
-    /// It is not what the guest wants.
+    /// The type is not the one the guest wants.
     pub is_fallback: bool,
 }
 
-/// The entry for a page of which a guest wants `wanted`, under the host's MTRR. `None` if that is no MTRR's type.
+/// Returns the entry for a page whose guest wants `wanted`, under the host's MTRR. Returns `None` if that is
+/// not a valid MTRR type.
 #[must_use]
 pub fn entry(wanted: Type, host_mtrr: Type, host_pat: &[Type; 8]) -> Option<Entry> {
     effective(host_mtrr, Uc)?;
@@ -97,15 +98,15 @@ mod tests {
     use super::{HOST_PAT, Type, effective, entry};
 
     #[test]
-    fn encodings_two_and_three_are_reserved_and_seven_is_no_mtrrs() {
+    fn reserved_encodings_are_rejected() {
         let pat: Vec<u8> = (0..=255).filter(|bits| Type::of_pat(*bits).is_some()).collect();
         let mtrr: Vec<u8> = (0..=255).filter(|bits| Type::of_mtrr(*bits).is_some()).collect();
         assert_eq!((pat, mtrr), (vec![0, 1, 4, 5, 6, 7], vec![0, 1, 4, 5, 6]));
     }
 
-    /// Every combination: a guest gets what it wants, or no caching at all, and never another kind of caching.
+    /// For every combination a guest gets its type or no caching, and never another kind of caching.
     #[test]
-    fn a_guest_gets_its_type_or_none_and_the_host_keeps_its_mtrrs() {
+    fn guest_gets_its_type_or_uncached() {
         let (mut all, mut fallbacks) = (0, 0);
         for host in &Type::ALL[..5] {
             for guest in &Type::ALL[..5] {
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn under_a_write_back_mtrr_every_type_can_be_had() {
+    fn every_type_is_available_under_a_write_back_mtrr() {
         for pat in Type::ALL {
             let wanted = effective(Type::Wb, pat).unwrap();
             assert!(!entry(wanted, Type::Wb, &HOST_PAT).unwrap().is_fallback);

@@ -1,34 +1,33 @@
-//! The reset of a device that writes to memory meanwhile, by the rules of [`pcie::ladder`], in virtual time. Left out: what
-//! is in the configuration.
+//! Resets a device that is writing to memory, by the rules of [`pcie::ladder`], in virtual time.
 
 pub use pcie::ladder::{Action, Device, Rung, plan};
 use sim::{Instant, Span};
 
-/// What was found.
+/// Results of a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
-    /// The rung used.
+pub struct Results {
+    /// Reset method used.
     pub rung: Option<Rung>,
-    /// Writes of the device that reached pages after they were another's.
+    /// Writes that arrived in pages after they had a new owner.
     pub late_writes: u32,
-    /// Writes that the IOMMU stopped.
+    /// Writes blocked by the IOMMU.
     pub stopped: u32,
-    /// From the first action to the last.
+    /// Time from the first action to the last.
     pub took: Span,
 }
 
-/// From one write of a busy device to the next, and from a write to the memory.
-const BETWEEN: Span = Span::from_micros(1);
-const UNDER_WAY: Span = Span::from_micros(40);
-/// From one look at pending transactions to the next.
-const LOOK: Span = Span::from_micros(100);
-/// Of an access to the configuration, and of an invalidation.
+/// Interval between writes of a busy device, and latency of a write.
+const INTERVAL: Span = Span::from_micros(1);
+const LATENCY: Span = Span::from_micros(40);
+/// Interval between polls of pending transactions.
+const POLL: Span = Span::from_micros(100);
+/// Time of a configuration access, and of an invalidation.
 const ACCESS: Span = Span::from_micros(2);
 
-/// Resets a device that writes to memory all the time, if it is `busy`, by doing `actions` in their order.
+/// Performs `actions` in order on a device that, if `busy`, writes to memory all the time.
 #[must_use]
-pub fn run(actions: &[Action], busy: bool) -> Found {
-    let begin = Instant::ZERO + UNDER_WAY.times(2);
+pub fn run(actions: &[Action], busy: bool) -> Results {
+    let begin = Instant::ZERO + LATENCY.times(2);
     let mut now = begin;
     let (mut stops, mut unmapped, mut handed_over, mut rung) = (None, None, None, None);
     for action in actions {
@@ -38,10 +37,11 @@ pub fn run(actions: &[Action], busy: bool) -> Found {
                 ACCESS
             }
             Action::Wait => {
-                let last = if busy { stops.map_or(Instant::NEVER, |at| at + UNDER_WAY) } else { now };
-                // A device that is not stopped always has something pending: software gives up after a second.
-                let looks = last.since(now).picos().div_ceil(LOOK.picos()).min(10_000);
-                LOOK.times(looks)
+                let last = if busy { stops.map_or(Instant::NEVER, |at| at + LATENCY) } else { now };
+                // A device that is not stopped always has pending transactions: software gives up after a
+                // second.
+                let looks = last.since(now).picos().div_ceil(POLL.picos()).min(10_000);
+                POLL.times(looks)
             }
             Action::Unmap => {
                 unmapped = Some(now);
@@ -59,19 +59,19 @@ pub fn run(actions: &[Action], busy: bool) -> Found {
             }
         };
     }
-    let last = stops.unwrap_or(now + UNDER_WAY.times(2));
-    let mut found = Found { rung, late_writes: 0, stopped: 0, took: now.since(begin) };
+    let last = stops.unwrap_or(now + LATENCY.times(2));
+    let mut found = Results { rung, late_writes: 0, stopped: 0, took: now.since(begin) };
     let mut at = if busy { Instant::ZERO } else { last };
-    // What a device started before it was stopped is still on its way for a while.
-    at = at.max(Instant::ZERO + last.since(Instant::ZERO + UNDER_WAY.times(2)));
+    // Writes issued before the device was stopped are still in flight.
+    at = at.max(Instant::ZERO + last.since(Instant::ZERO + LATENCY.times(2)));
     while at < last {
-        let arrives = at + UNDER_WAY;
+        let arrives = at + LATENCY;
         if unmapped.is_some_and(|since| arrives > since) {
             found.stopped += 1;
         } else if handed_over.is_some_and(|since| arrives > since) {
             found.late_writes += 1;
         }
-        at += BETWEEN;
+        at += INTERVAL;
     }
     found
 }
@@ -82,7 +82,7 @@ mod tests {
     use sim::Span;
 
     #[test]
-    fn in_its_order_nothing_is_written_late_or_even_stopped() {
+    fn ordered_reset_has_no_late_or_blocked_writes() {
         for rung in [Rung::Function, Rung::Power, Rung::Bus] {
             let device = match rung {
                 Rung::Function => Device { flr: true, power: None, bus: None },
@@ -97,9 +97,9 @@ mod tests {
         }
     }
 
-    /// What the order is for.
+    /// Shows the purpose of the order.
     #[test]
-    fn without_its_first_steps_a_busy_device_writes_to_anothers_pages() {
+    fn skipping_the_first_steps_allows_late_writes() {
         use Action::{BusMasterOff, HandOver, Unmap, Wait};
         assert!(run(&[HandOver], true).late_writes > 0);
         assert!(run(&[BusMasterOff, HandOver], true).late_writes > 0);

@@ -1,8 +1,8 @@
-//! Putting the service domain's network side together, with every front end started. Nothing is charged: the clock
-//! does not run yet. Left out: how a front end and a back end find each other.
+//! Creates the service domain's network side, with every front end started. Nothing is charged, as the clock
+//! does not run yet.
 
-use super::dispatch::Placing;
-use super::{Card, Counts, Duty, Interface, Side, Source, Split, Wires};
+use super::dispatch::Placement;
+use super::{Card, Counts, Duty, FrontEndView, Interface, Source, Split, Wires};
 use crate::machine::server::setup::Netback;
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
@@ -13,11 +13,11 @@ use split::bridge::{Bridge, Port};
 use split::dispatch::Dispatcher;
 use split::front::Hal;
 use split::ring::SLOTS;
-use split::{Backend, Front, LONGEST, Rings};
+use split::{Backend, Front, MAX_FRAME, Rings};
 use std::collections::VecDeque;
 
 impl Split {
-    /// The network side of a service domain with so many virtual CPUs, without cards and guests.
+    /// Creates the network side of a service domain with `cpus` virtual CPUs, without cards and guests.
     pub(crate) fn new(
         domain: DomainId,
         cpus: usize,
@@ -31,7 +31,7 @@ impl Split {
         let mut duties = Vec::new();
         duties.resize_with(cpus, Duty::default);
         let mut backend = Backend::new(workers);
-        backend.tell_every(netback.tell_every);
+        backend.notify_every(netback.notify_every);
         Self {
             domain,
             backend,
@@ -39,17 +39,17 @@ impl Split {
             cards: Vec::new(),
             sources: Vec::new(),
             duties,
-            placing: Placing::new(Dispatcher::new(netback.dispatch), workers, cpus),
-            staging: vec![0; LONGEST].into(),
+            placement: Placement::new(Dispatcher::new(netback.dispatch), workers, cpus),
+            staging: vec![0; MAX_FRAME].into(),
             counts: Counts::default(),
         }
     }
 
-    /// Adds a card with its driver. Its interrupts go where the dispatcher says.
+    /// Adds a card with its driver. The dispatcher chooses the virtual CPU of its interrupts.
     pub(crate) fn add_card(&mut self, driver: Vf, channels: &mut Channels) -> Result<(), Error> {
         let card = self.cards.len();
-        let place = self.placing.card(card, self.duties.len());
-        let cpu = place.cpu;
+        let location = self.placement.card(card, self.duties.len());
+        let cpu = location.cpu;
         let mut interrupts = Vec::new();
         for vector in 0..i82576::ids::VF_VECTORS as u16 {
             let port = channels.bind(self.domain, Binding::Pirq(vector), cpu as u16)?;
@@ -57,11 +57,11 @@ impl Split {
             interrupts.push(port);
         }
         let bridge = Bridge::new();
-        self.cards.push(Card { driver, bridge, members: Vec::new(), interrupts, place, is_due: false });
+        self.cards.push(Card { driver, bridge, members: Vec::new(), interrupts, location, is_due: false });
         Ok(())
     }
 
-    /// Adds a guest on a card's bridge: its front end, started, and its event channel.
+    /// Adds a guest on a card's bridge. Returns its started front end and its event channel.
     pub(crate) fn add_guest(
         &mut self,
         domain: DomainId,
@@ -74,10 +74,10 @@ impl Split {
         let theirs = channels.alloc_unbound(domain, self.domain)?;
         let own = channels.bind_interdomain(self.domain, domain, theirs)?;
         let worker = self.backend.worker_of(vif);
-        self.placing.assigned.push(worker);
-        channels.domain(self.domain)?.bind_vcpu(own, self.placing.workers[worker].cpu as u16)?;
+        self.placement.assigned.push(worker);
+        channels.domain(self.domain)?.bind_vcpu(own, self.placement.workers[worker].cpu as u16)?;
         self.stands_for(own, Source::Guest(vif));
-        // Pages to send from and to receive into, and an entry for each.
+        // Pages for sending and receiving, and a grant entry for each.
         self.wires.grants.add_domain(domain, 2 * SLOTS, 2 * SLOTS);
         let members = &mut self.cards[card].members;
         members.push(vif);
@@ -98,8 +98,9 @@ impl Split {
     }
 }
 
-/// A front end's machine while it starts. Nobody is told anything: the back end looks before it waits.
-struct Boot<'a>(Side<'a>);
+/// Machine of a front end while it starts. Events are dropped: the back end checks the rings before it
+/// sleeps.
+struct Boot<'a>(FrontEndView<'a>);
 
 impl Hal for Boot<'_> {
     fn rings(&mut self) -> &mut Rings {

@@ -1,92 +1,92 @@
-//! Workers, cards and interfaces that go elsewhere. A worker or a card leaves a virtual CPU between two of its turns and
-//! arrives at another when the turn that gave it away is over, so that no work is done on two at once; an interface
-//! leaves its worker when that has nothing of it any more. Event channels are bound anew at the arrival, by
-//! [`Channels::rebind`], which loses no event. Left out: what the dispatcher itself costs.
+//! Moves workers, cards and interfaces. A worker or card leaves a virtual CPU between two of its turns and
+//! arrives at another when that step ends, so it never runs on two at once. An interface leaves its worker
+//! once drained. Its event channels are rebound on arrival, by [`Channels::rebind`], which loses no event.
+//! The dispatcher's own cost is not charged.
 
-use super::{Around, Split};
+use super::{ServiceCpuView, Split};
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
-use hypervisor::evtchn::{Channels, Notified};
+use hypervisor::evtchn::{Channels, EventDelivery};
 use sim::Instant;
 use split::back::Vif;
 use split::dispatch::Dispatcher;
 use std::collections::VecDeque;
 
-/// Ticks of the first virtual CPU from one look at the load to the next: 10 ms.
+/// Ticks of the first virtual CPU between load samples: 10 ms.
 const SAMPLE: u32 = 10;
 
-/// What can go elsewhere.
+/// Object the dispatcher can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Movable {
-    /// A worker, to another virtual CPU.
+    /// Worker, moved to another virtual CPU.
     Worker(usize),
-    /// A card's interrupts and polls, to another virtual CPU.
+    /// Interrupts and polls of a card, moved to another virtual CPU.
     Card(usize),
-    /// An interface, to another worker.
+    /// Interface, moved to another worker.
     Interface(Vif),
 }
 
-/// Where a worker or a card is.
+/// Location of a worker or card.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) cpu: usize,
     wanted: usize,
-    /// It has left and not arrived.
-    pub(super) is_away: bool,
+    /// The object has left and not arrived.
+    pub(super) is_moving: bool,
 }
 
-impl Place {
+impl Location {
     pub(super) fn on(cpu: usize) -> Self {
-        Self { cpu, wanted: cpu, is_away: false }
+        Self { cpu, wanted: cpu, is_moving: false }
     }
 
-    /// Whether that virtual CPU has it.
+    /// Returns `true` if the object is on that virtual CPU.
     pub(super) fn is_on(self, cpu: usize) -> bool {
-        self.cpu == cpu && !self.is_away
+        self.cpu == cpu && !self.is_moving
     }
 
-    /// Leaves a virtual CPU, if it is there and should be elsewhere.
+    /// Leaves a virtual CPU, if the object is there and wanted elsewhere. Returns `true` if it left.
     fn leaves(&mut self, cpu: usize) -> bool {
         let leaves = self.is_on(cpu) && self.wanted != cpu;
-        self.is_away |= leaves;
+        self.is_moving |= leaves;
         leaves
     }
 
     fn arrives(&mut self) -> usize {
-        (self.cpu, self.is_away) = (self.wanted, false);
+        (self.cpu, self.is_moving) = (self.wanted, false);
         self.cpu
     }
 }
 
-/// Who should be where, and who is on the way.
+/// Current and wanted locations, and moves in progress.
 #[derive(Debug)]
-pub(super) struct Placing {
+pub(super) struct Placement {
     dispatcher: Dispatcher,
     ticks: u32,
-    /// Frames up to the last sample: in all, and of each interface.
+    /// Frames up to the last sample, in total and per interface.
     frames: u64,
     loads: Vec<u64>,
-    pub(super) workers: Vec<Place>,
-    /// The worker that each interface should be with.
+    pub(super) workers: Vec<Location>,
+    /// Wanted worker of each interface.
     pub(super) assigned: Vec<usize>,
-    /// Interfaces that wait until they are drained.
+    /// Interfaces being drained.
     moving: Vec<Vif>,
-    /// What has left in this step.
+    /// Objects that left in this step.
     leaving: VecDeque<Movable>,
-    /// How many have arrived.
+    /// Number of completed moves.
     pub(super) arrived: u64,
-    /// When each worker's last turn ends, and turns that began before the last had ended.
+    /// End of each worker's last turn, and turns that began before the previous one had ended.
     until: Vec<Instant>,
     pub(super) overlaps: u64,
 }
 
-impl Placing {
+impl Placement {
     pub(super) fn new(dispatcher: Dispatcher, workers: usize, cpus: usize) -> Self {
         Self {
             ticks: 0,
             frames: 0,
             loads: Vec::new(),
-            workers: (0..workers).map(|worker| Place::on(dispatcher.cpu(worker, cpus))).collect(),
+            workers: (0..workers).map(|worker| Location::on(dispatcher.cpu(worker, cpus))).collect(),
             assigned: Vec::new(),
             moving: Vec::new(),
             leaving: VecDeque::new(),
@@ -97,12 +97,12 @@ impl Placing {
         }
     }
 
-    /// The virtual CPU for card `n`.
-    pub(super) fn card(&self, n: usize, cpus: usize) -> Place {
-        Place::on(self.dispatcher.cpu(n, cpus))
+    /// Returns the location for card `n`.
+    pub(super) fn card(&self, n: usize, cpus: usize) -> Location {
+        Location::on(self.dispatcher.cpu(n, cpus))
     }
 
-    /// A turn of a worker, from then to then.
+    /// Records a worker's turn and whether it overlaps the previous one.
     pub(super) fn turn(&mut self, worker: usize, from: Instant, to: Instant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;
@@ -110,15 +110,16 @@ impl Placing {
 }
 
 impl Split {
-    /// How often something has gone elsewhere.
+    /// Returns the number of completed moves.
     pub(crate) fn moves(&self) -> u64 {
-        self.placing.arrived
+        self.placement.arrived
     }
 
-    /// A tick of the first virtual CPU: whether something is to go elsewhere now, for which every virtual CPU must look.
+    /// Counts a tick of the first virtual CPU. Returns `true` if a load sample requires moves, for which
+    /// every virtual CPU must run.
     pub(crate) fn tick(&mut self) -> bool {
-        self.placing.ticks = (self.placing.ticks + 1) % SAMPLE;
-        if self.placing.ticks > 0 {
+        self.placement.ticks = (self.placement.ticks + 1) % SAMPLE;
+        if self.placement.ticks > 0 {
             return false;
         }
         let of = |vif: u16| {
@@ -127,50 +128,51 @@ impl Split {
         };
         let loads: Vec<u64> = (0..self.wires.interfaces.len() as u16).map(of).collect();
         let frames: u64 = loads.iter().sum();
-        let placing = &mut self.placing;
-        let changes = placing.dispatcher.sample(frames - core::mem::replace(&mut placing.frames, frames));
-        let before = core::mem::replace(&mut placing.loads, loads);
+        let placement = &mut self.placement;
+        let changes = placement.dispatcher.sample(frames - core::mem::replace(&mut placement.frames, frames));
+        let before = core::mem::replace(&mut placement.loads, loads);
         if changes {
-            let since = self.placing.loads.iter().enumerate();
+            let since = self.placement.loads.iter().enumerate();
             let since: Vec<u64> = since.map(|(at, now)| now - before.get(at).unwrap_or(&0)).collect();
             self.redirect(&since);
         }
         changes
     }
 
-    /// Says where everything should be, by what each interface had to do.
+    /// Sets all wanted locations by the load of each interface.
     fn redirect(&mut self, loads: &[u64]) {
-        let (cpus, placing) = (self.duties.len(), &mut self.placing);
-        placing.assigned = placing.dispatcher.workers(loads, placing.workers.len());
-        for (n, place) in placing.workers.iter_mut().enumerate() {
-            place.wanted = placing.dispatcher.cpu(n, cpus);
+        let (cpus, placement) = (self.duties.len(), &mut self.placement);
+        placement.assigned = placement.dispatcher.workers(loads, placement.workers.len());
+        for (n, location) in placement.workers.iter_mut().enumerate() {
+            location.wanted = placement.dispatcher.cpu(n, cpus);
         }
         for (n, card) in self.cards.iter_mut().enumerate() {
-            card.place.wanted = placing.dispatcher.cpu(n, cpus);
+            card.location.wanted = placement.dispatcher.cpu(n, cpus);
         }
-        (0..self.placing.assigned.len() as u16).for_each(|vif| self.reassign(Vif(vif)));
+        (0..self.placement.assigned.len() as u16).for_each(|vif| self.reassign(Vif(vif)));
     }
 
-    /// An interface begins to go where it should be. One that is on its way does so when it has arrived.
+    /// Starts to move an interface to its wanted worker. An interface already moving starts again after it
+    /// arrived.
     fn reassign(&mut self, vif: Vif) {
-        let worker = self.placing.assigned[usize::from(vif.0)];
-        if self.backend.move_to(vif, worker) {
-            self.placing.moving.push(vif);
+        let worker = self.placement.assigned[usize::from(vif.0)];
+        if self.backend.start_move(vif, worker) {
+            self.placement.moving.push(vif);
         }
     }
 
-    /// Whether an interface on a virtual CPU may leave.
+    /// Returns `true` if an interface on a virtual CPU is drained and can leave.
     pub(super) fn may_leave(&self, cpu: usize) -> bool {
         let may = |vif: &Vif| {
-            self.placing.workers[self.backend.worker_of(*vif)].is_on(cpu) && self.backend.is_drained(*vif)
+            self.placement.workers[self.backend.worker_of(*vif)].is_on(cpu) && self.backend.is_drained(*vif)
         };
-        self.placing.moving.iter().any(may)
+        self.placement.moving.iter().any(may)
     }
 
-    /// What should be elsewhere leaves a virtual CPU. `false` if nothing does.
-    pub(super) fn leave(&mut self, around: &mut Around) -> bool {
-        let cpu = around.cpu;
-        let Placing { moving, leaving, workers, .. } = &mut self.placing;
+    /// Lets everything wanted elsewhere leave a virtual CPU. Returns `false` if nothing does.
+    pub(super) fn leave(&mut self, view: &mut ServiceCpuView) -> bool {
+        let cpu = view.cpu;
+        let Placement { moving, leaving, workers, .. } = &mut self.placement;
         let before = leaving.len();
         moving.retain(|vif| {
             let is_here = workers[self.backend.worker_of(*vif)].is_on(cpu);
@@ -178,50 +180,50 @@ impl Split {
             leaving.extend(leaves.then_some(Movable::Interface(*vif)));
             !leaves
         });
-        for (worker, place) in workers.iter_mut().enumerate() {
-            leaving.extend(place.leaves(cpu).then_some(Movable::Worker(worker)));
+        for (worker, location) in workers.iter_mut().enumerate() {
+            leaving.extend(location.leaves(cpu).then_some(Movable::Worker(worker)));
         }
         for (n, card) in self.cards.iter_mut().enumerate() {
-            if card.place.leaves(cpu) {
+            if card.location.leaves(cpu) {
                 leaving.push_back(Movable::Card(n));
                 let polls = &mut self.duties[cpu].polls;
                 card.is_due |= polls.contains(&n);
                 polls.retain(|polled| *polled != n);
             }
         }
-        // A hypercall for each, as if each had one event channel; that of a card's mailbox is not worth counting.
+        // One hypercall each, as if each had one event channel; a card's mailbox channel is neglected.
         let left = leaving.len() - before;
-        (0..left).for_each(|_| around.charge(Category::Hypercall, Cost::HypercallPv));
+        (0..left).for_each(|_| view.charge(Category::Hypercall, Cost::HypercallPv));
         left > 0
     }
 
-    /// What has left in the last step, one after the other.
+    /// Returns the next object that left in the last step.
     pub(crate) fn next_leaving(&mut self) -> Option<Movable> {
-        self.placing.leaving.pop_front()
+        self.placement.leaving.pop_front()
     }
 
-    /// It arrives: at which virtual CPU, and what binding its event channels anew notified.
-    pub(crate) fn arrive(&mut self, what: Movable, channels: &mut Channels) -> (usize, Vec<Notified>) {
-        self.placing.arrived += 1;
+    /// Completes a move. Returns the virtual CPU, and the notifications of rebinding the event channels.
+    pub(crate) fn arrive(&mut self, what: Movable, channels: &mut Channels) -> (usize, Vec<EventDelivery>) {
+        self.placement.arrived += 1;
         let (cpu, ports) = match what {
             Movable::Worker(worker) => {
                 let own = (0..self.wires.interfaces.len())
                     .filter(|n| self.backend.worker_of(Vif(*n as u16)) == worker);
                 let ports = own.map(|n| self.wires.interfaces[n].own).collect();
-                (self.placing.workers[worker].arrives(), ports)
+                (self.placement.workers[worker].arrives(), ports)
             }
             Movable::Card(n) => {
                 let card = &mut self.cards[n];
-                let cpu = card.place.arrives();
+                let cpu = card.location.arrives();
                 if core::mem::take(&mut card.is_due) {
                     self.duties[cpu].polls.push_back(n);
                 }
                 (cpu, card.interrupts.clone())
             }
             Movable::Interface(vif) => {
-                self.backend.arrive(vif);
+                self.backend.finish_move(vif);
                 self.reassign(vif);
-                let cpu = self.placing.workers[self.backend.worker_of(vif)].cpu;
+                let cpu = self.placement.workers[self.backend.worker_of(vif)].cpu;
                 (cpu, vec![self.wires.interfaces[usize::from(vif.0)].own])
             }
         };

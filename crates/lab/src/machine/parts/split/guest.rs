@@ -1,6 +1,6 @@
-//! What a front end needs of the machine: its rings, its pages, its grant table, an event to the back end. Grants are
-//! written to memory that is shared with the hypervisor and cost no call; an event is a hypercall. Left out: what a
-//! packet costs.
+//! The machine interface of a front end: its rings, pages, grant table and events. Grants are written to
+//! memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per packet are
+//! charged by the device.
 
 use super::{Split, Wires};
 use crate::machine::parts::platform::Env;
@@ -12,14 +12,14 @@ use hypervisor::grant::{Access, Reference, Table};
 use split::Rings;
 use split::front::Hal;
 
-/// A guest's side of the split driver.
-pub(crate) struct Side<'a> {
+/// A guest's view of the split driver.
+pub(crate) struct FrontEndView<'a> {
     wires: &'a mut Wires,
     guest: usize,
     service: DomainId,
 }
 
-impl Side<'_> {
+impl FrontEndView<'_> {
     fn own(&mut self) -> &mut Table {
         let domain = self.wires.interfaces[self.guest].domain;
         self.wires.grants.domain(domain).expect("a guest with a front end has a grant table")
@@ -30,7 +30,7 @@ impl Side<'_> {
     }
 
     pub(crate) fn page(&mut self, page: u32) -> &mut [u8] {
-        self.own().page_mut(page).expect("a front end uses pages that it has")
+        self.own().page_mut(page).expect("a front end uses its own pages")
     }
 
     pub(crate) fn grant(&mut self, page: u32, writable: bool) -> Option<u32> {
@@ -44,13 +44,13 @@ impl Side<'_> {
 }
 
 impl Split {
-    /// A guest's side.
-    pub(crate) fn side(&mut self, guest: usize) -> Side<'_> {
-        Side { wires: &mut self.wires, guest, service: self.domain }
+    /// Returns a guest's view.
+    pub(crate) fn side(&mut self, guest: usize) -> FrontEndView<'_> {
+        FrontEndView { wires: &mut self.wires, guest, service: self.domain }
     }
 }
 
-impl Hal for Env<'_, Side<'_>> {
+impl Hal for Env<'_, FrontEndView<'_>> {
     fn rings(&mut self) -> &mut Rings {
         self.device.rings()
     }

@@ -1,16 +1,16 @@
-//! What the back end needs of the machine: rings, grants, events. Each is a hypercall of the service domain, and
-//! charged to the step that makes it. Left out: what a packet costs beside these.
+//! The machine interface of the back end: rings, grants, events. Each call is a hypercall of the service
+//! domain, charged to the current step.
 
 use super::Wires;
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::Step;
 use hypervisor::domain::DomainId;
-use hypervisor::grant::{Access, Handle, Place, Reference};
+use hypervisor::grant::{Access, GrantAddress, Handle, Reference};
 use split::Rings;
-use split::back::{Granted, Host, NotGranted, Vif};
+use split::back::{GrantedAddress, Host, NotGranted, Vif};
 
-/// The machine below the back end during one step.
+/// Machine of the back end during one step.
 pub(crate) struct Machine<'a> {
     pub(crate) wires: &'a mut Wires,
     pub(crate) domain: DomainId,
@@ -19,9 +19,9 @@ pub(crate) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn place(&self, granted: Granted) -> Place {
-        let Granted { vif, reference, offset } = granted;
-        Place { owner: self.owner(vif), reference: Reference(reference), offset }
+    fn address(&self, granted: GrantedAddress) -> GrantAddress {
+        let GrantedAddress { vif, reference, offset } = granted;
+        GrantAddress { owner: self.owner(vif), reference: Reference(reference), offset }
     }
 
     fn owner(&self, vif: Vif) -> DomainId {
@@ -42,7 +42,7 @@ impl Host for Machine<'_> {
     }
 
     fn map(&mut self, vif: Vif, reference: u32) -> Result<Handle, NotGranted> {
-        // The price is that of mapping and unmapping.
+        // The cost covers mapping and unmapping.
         self.step.charge(Category::Grant, self.table[Cost::GrantMapUnmap]);
         let owner = self.owner(vif);
         let mapped = self.wires.grants.map(self.domain, owner, Reference(reference), Access::Read);
@@ -50,7 +50,7 @@ impl Host for Machine<'_> {
     }
 
     fn unmap(&mut self, _: Vif, mapping: Handle) {
-        // The back end unmaps once what it has mapped.
+        // The back end unmaps each mapping once.
         let _ = self.wires.grants.unmap(self.domain, mapping);
     }
 
@@ -63,15 +63,15 @@ impl Host for Machine<'_> {
         Ok(())
     }
 
-    fn copy_to(&mut self, to: Granted, bytes: &[u8]) -> Result<(), NotGranted> {
+    fn copy_to(&mut self, to: GrantedAddress, bytes: &[u8]) -> Result<(), NotGranted> {
         self.charge_copy(bytes.len());
-        let to = self.place(to);
+        let to = self.address(to);
         self.wires.grants.copy_to(self.domain, to, bytes).map_err(|_| NotGranted)
     }
 
-    fn copy(&mut self, from: Granted, to: Granted, length: usize) -> Result<(), NotGranted> {
+    fn copy(&mut self, from: GrantedAddress, to: GrantedAddress, length: usize) -> Result<(), NotGranted> {
         self.charge_copy(length);
-        let (from, to) = (self.place(from), self.place(to));
+        let (from, to) = (self.address(from), self.address(to));
         self.wires.grants.copy(self.domain, from, to, length).map_err(|_| NotGranted)
     }
 

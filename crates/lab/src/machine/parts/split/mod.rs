@@ -1,16 +1,16 @@
-//! The split driver on the machine: what the service domain's network side consists of. Its own driver receives from
-//! a VF of each port, a bridge for each port says for which guest a frame is, and the back end's workers, each on one of
-//! the service domain's virtual CPUs, bring it there.
+//! The split driver in a machine: the service domain's network side. Its own driver receives from a VF of
+//! each port, a bridge per port chooses the guest of a frame, and the back end's workers, each on one virtual
+//! CPU of the service domain, deliver it.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `build` | putting it together |
+//! | `build` | creation |
 //! | `service` | the service domain's steps: events, polls of cards, turns of workers |
-//! | `dispatch` | workers, cards and interfaces that go elsewhere |
-//! | `host` | what the back end needs of the machine, each hypercall charged |
-//! | `guest` | what a front end needs of the machine |
+//! | `dispatch` | moves of workers, cards and interfaces |
+//! | `host` | machine interface of the back end, with charges |
+//! | `guest` | machine interface of a front end |
 //!
-//! Left out: limits of rates; guests that come and go.
+//! There are no rate limits, and guests stay connected.
 
 mod build;
 mod dispatch;
@@ -19,11 +19,11 @@ mod host;
 mod service;
 
 pub(crate) use dispatch::Movable;
-pub(crate) use guest::Side;
-pub(crate) use service::Around;
+pub(crate) use guest::FrontEndView;
+pub(crate) use service::ServiceCpuView;
 
 use crate::machine::books::Books;
-use dispatch::{Place, Placing};
+use dispatch::{Location, Placement};
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
 use hypervisor::grant::{Grants, Handle};
@@ -31,51 +31,51 @@ use split::back::Vif;
 use split::{Backend, Bridge, Rings};
 use std::collections::VecDeque;
 
-/// The service domain's network side.
+/// Network side of the service domain.
 #[derive(Debug)]
 pub(crate) struct Split {
-    /// The service domain.
+    /// Service domain.
     domain: DomainId,
     backend: Backend<Handle>,
     wires: Wires,
     cards: Vec<Card>,
-    /// What each of the service domain's event channels stands for, by port.
+    /// Source of each of the service domain's event channels, by port.
     sources: Vec<Option<Source>>,
-    /// What each of its virtual CPUs has to do.
+    /// Pending work of each virtual CPU.
     duties: Vec<Duty>,
-    /// Where workers and interfaces are, and should be.
-    placing: Placing,
-    /// A frame on its way to a card.
+    /// Current and wanted locations of workers and interfaces.
+    placement: Placement,
+    /// Buffer for a frame sent to a card.
     staging: Box<[u8]>,
     counts: Counts,
 }
 
-/// What lies between front ends and back end.
+/// Grants and interfaces between front ends and back end.
 #[derive(Debug)]
 struct Wires {
     grants: Grants,
-    /// By interface, which is by guest.
+    /// Interfaces, in the order of guests.
     interfaces: Vec<Interface>,
-    /// Guests are on hardware virtualization: an event to one becomes an interrupt of a platform device.
+    /// Guests are hardware-virtualized: an event becomes an interrupt of a platform device.
     converts: bool,
-    /// Guests that the back end has sent an event in this step.
+    /// Guests the back end sent an event to in this step.
     notified: VecDeque<usize>,
 }
 
-/// A guest's interface.
+/// Interface of a guest.
 #[derive(Debug)]
 struct Interface {
     domain: DomainId,
     rings: Rings,
-    /// The card whose bridge it is on, and its port there.
+    /// Card of its bridge, and its port there.
     card: usize,
     port: u16,
-    /// The event channel's ends, in the service domain and in the guest.
+    /// Ends of the event channel in the service domain and in the guest.
     own: u16,
     theirs: u16,
 }
 
-/// A card as the service domain uses it, with its bridge.
+/// Card used by the service domain, with its bridge.
 #[derive(Debug)]
 struct Card {
     driver: Vf,
@@ -84,57 +84,57 @@ struct Card {
     members: Vec<Vif>,
     /// Event channels of the card's interrupts.
     interrupts: Vec<u16>,
-    /// Which virtual CPU takes its interrupts and polls it.
-    place: Place,
-    /// It is to be polled where it arrives.
+    /// Virtual CPU that takes its interrupts and polls it.
+    location: Location,
+    /// The card is to be polled once it arrives.
     is_due: bool,
 }
 
-/// What an event channel of the service domain stands for.
+/// Source of an event channel of the service domain.
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// A card's vector.
+    /// Vector of a card.
     Card(usize, u16),
-    /// A guest.
+    /// Guest.
     Guest(Vif),
 }
 
-/// What one virtual CPU of the service domain has to do beside its events.
+/// Pending work of a virtual CPU of the service domain, besides its events.
 #[derive(Debug, Default)]
 struct Duty {
-    /// Cards to be polled.
+    /// Cards to poll.
     polls: VecDeque<usize>,
-    /// Whose turn it is: cards, frames from guests, frames to guests.
+    /// Next turn: cards, frames from guests, frames to guests.
     turn: usize,
-    /// The worker that had the last turn.
+    /// Worker of the last turn.
     worker: usize,
-    /// Guests are to hear of frames that were withheld: at once, or when its timer comes.
-    tells: bool,
+    /// Guests are due withheld events: now, or when the timer expires.
+    notify_due: bool,
     has_timer: bool,
 }
 
-/// Frames that are neither an interface's nor a card's.
+/// Frame counters that belong to no interface or card.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    /// Taken from cards.
+    /// Frames received from cards.
     arrived: u64,
-    /// Copies made for floods.
+    /// Copies made by flooding.
     duplicated: u64,
-    /// Given to cards.
+    /// Frames given to cards.
     departed: u64,
-    /// Given to a card that had no room.
+    /// Frames dropped because a card had no room.
     no_room: u64,
-    /// That go nowhere.
+    /// Frames dropped by a bridge.
     filtered: u64,
 }
 
 impl Split {
-    /// Every frame that came in from a card or a guest, or was copied, has gone somewhere, was dropped and counted, or
-    /// is under way; and every guest has received what was copied to it, or finds it on its ring.
+    /// Checks that every frame from a card, a guest or a copy was delivered, dropped and counted, or is in
+    /// flight, and that every guest received the frames copied to it or has them on its ring.
     pub(crate) fn balance(&self, guests: &[split::front::Counters], books: &mut Books) {
         let Counts { arrived, duplicated, departed, no_room, filtered } = self.counts;
         let (mut sent, mut found) = (arrived + duplicated, departed + no_room + filtered);
-        found += self.backend.under_way() as u64;
+        found += self.backend.in_flight() as u64;
         for (interface, front) in (0..self.wires.interfaces.len() as u16).zip(guests) {
             let counters = self.backend.counters(Vif(interface));
             sent += counters.transmitted;
@@ -145,20 +145,20 @@ impl Split {
             books.never("frames that a front end received and no back end sent", more);
         }
         books.balance("frames that came to a bridge", sent, found);
-        books.never("turns of a worker on two virtual CPUs at once", self.placing.overlaps);
+        books.never("turns of a worker on two virtual CPUs at once", self.placement.overlaps);
     }
 
-    /// The service domain.
+    /// Returns the service domain.
     pub(crate) fn domain(&self) -> DomainId {
         self.domain
     }
 
-    /// The events of a card's vectors, as event channels.
+    /// Returns the event channel of a card's vector.
     pub(crate) fn interrupt(&self, card: usize, vector: u16) -> Option<u16> {
         self.cards.get(card)?.interrupts.get(usize::from(vector)).copied()
     }
 
-    /// The event channel on which a guest hears of the back end, as the back end has it; and the other end.
+    /// Returns the event channel between back end and guest: the back end's port and the guest's.
     pub(crate) fn channel(&self, guest: usize) -> (u16, u16) {
         let interface = &self.wires.interfaces[guest];
         (interface.own, interface.theirs)

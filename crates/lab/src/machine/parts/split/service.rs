@@ -1,6 +1,5 @@
-//! The service domain's steps on the network: first events, then one turn of a softirq: a poll of a card, frames from
-//! guests, frames to guests. Each is bounded, and they take turns, so that none starves another. Left out: when a
-//! virtual CPU runs, which is the world's.
+//! Network steps of the service domain: events first, then one turn of a softirq: a poll of a card, frames
+//! from guests, or frames to guests. Each is bounded and they alternate, so that none starves another.
 
 use super::host::Machine;
 use super::{Card, Duty, Interface, Source, Split, Wires};
@@ -13,32 +12,32 @@ use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::Step;
 use hypervisor::domain::DomainId;
 use hypervisor::grant::Handle;
-use split::back::{Key, Taken};
+use split::back::{Key, TransmitOutcome};
 use split::bridge::{Decision, Port};
 use split::{Backend, Offload};
 
-/// Frames of a turn.
+/// Frames per turn.
 const TURN: usize = 64;
-/// The card's port of its bridge.
+/// Bridge port of the card.
 const CARD: Port = Port(0);
 
-/// A virtual CPU of the service domain in a step, and what it reaches.
-pub(crate) struct Around<'a> {
+/// Virtual CPU of the service domain in a step, with the hardware it accesses.
+pub(crate) struct ServiceCpuView<'a> {
     pub(crate) cpu: usize,
     pub(crate) step: &'a mut Step,
     pub(crate) ports: &'a mut [Hardware],
     pub(crate) chipset: &'a mut Chipset,
     pub(crate) table: &'a CostTable,
-    /// Cards, a bit each, whose registers were accessed.
+    /// Bit mask of cards whose registers were accessed.
     pub(crate) touched: u64,
 }
 
-impl Around<'_> {
+impl ServiceCpuView<'_> {
     pub(super) fn charge(&mut self, category: Category, cost: Cost) {
         self.step.charge(category, self.table[cost]);
     }
 
-    /// A card's VF as its driver reaches it.
+    /// Returns the registers of a card's VF for its driver.
     fn card(&mut self, card: usize) -> Registers<'_> {
         self.touched |= 1 << card;
         Registers {
@@ -50,73 +49,72 @@ impl Around<'_> {
         }
     }
 
-    /// The machine as the back end reaches it.
+    /// Returns the back end's view of the machine.
     fn host<'b>(&'b mut self, wires: &'b mut Wires, domain: DomainId) -> Machine<'b> {
         Machine { wires, domain, step: self.step, table: self.table }
     }
 }
 
 impl Split {
-    /// Gives away what should be elsewhere, or takes events, or tells guests, or has one turn. `false` if nothing was to
-    /// be done.
-    pub(crate) fn step(&mut self, around: &mut Around) -> bool {
-        self.leave(around) || self.events(around) || self.tell(around) || (0..3).any(|_| self.turn(around))
+    /// Executes one step: moves objects wanted elsewhere, takes events, sends withheld events, or takes one
+    /// turn. Returns `false` if there was nothing to do.
+    pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
+        self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }
 
-    /// Whether a virtual CPU has something to do, as far as it can know.
+    /// Returns `true` if a virtual CPU has work that it can know of.
     pub(crate) fn has_work(&self, cpu: usize, chipset: &mut Chipset) -> bool {
         let due = chipset.channels.domain(self.domain).is_ok_and(|own| own.upcall_due(cpu as u16));
-        let Duty { polls, tells, .. } = &self.duties[cpu];
-        due || *tells || !polls.is_empty() || self.may_leave(cpu) || self.has_frames(cpu)
+        let Duty { polls, notify_due, .. } = &self.duties[cpu];
+        due || *notify_due || !polls.is_empty() || self.may_leave(cpu) || self.has_frames(cpu)
     }
 
-    /// Whether a virtual CPU has a worker that has something to do.
+    /// Returns `true` if a worker on a virtual CPU has frames.
     pub(crate) fn has_frames(&self, cpu: usize) -> bool {
         let has = |worker| self.backend.may_transmit(worker) || self.backend.may_receive(worker);
         self.workers_on(cpu).any(has)
     }
 
     fn workers_on(&self, cpu: usize) -> impl Iterator<Item = usize> {
-        (0..self.backend.workers()).filter(move |worker| self.placing.workers[*worker].is_on(cpu))
+        (0..self.backend.workers()).filter(move |worker| self.placement.workers[*worker].is_on(cpu))
     }
 
-    /// Whether a virtual CPU needs a timer for events that its workers withhold: asked for once.
+    /// Returns `true`, once, if a virtual CPU needs a timer for events its workers withhold.
     pub(crate) fn needs_timer(&mut self, cpu: usize) -> bool {
-        let withholds = self.workers_on(cpu).any(|worker| self.backend.withholds(worker));
+        let withholds = self.workers_on(cpu).any(|worker| self.backend.has_withheld_events(worker));
         withholds && !core::mem::replace(&mut self.duties[cpu].has_timer, true)
     }
 
-    /// A virtual CPU's timer has come: guests are to hear what was withheld.
+    /// Handles a virtual CPU's timer: guests are due their withheld events.
     pub(crate) fn timer(&mut self, cpu: usize) {
-        (self.duties[cpu].has_timer, self.duties[cpu].tells) = (false, true);
+        (self.duties[cpu].has_timer, self.duties[cpu].notify_due) = (false, true);
     }
 
-    /// The next guest that was sent an event.
+    /// Returns the next guest that was sent an event.
     pub(crate) fn next_notified(&mut self) -> Option<usize> {
         self.wires.notified.pop_front()
     }
 
-    /// The card that a virtual CPU polls next.
+    /// Returns the card a virtual CPU polls next.
     pub(crate) fn next_poll(&self, cpu: usize) -> Option<usize> {
         self.duties[cpu].polls.front().copied()
     }
 
-    /// An upcall, with all its events.
-    fn events(&mut self, around: &mut Around) -> bool {
-        let vcpu = around.cpu as u16;
-        let Ok(own) = around.chipset.channels.domain(self.domain) else { return false };
+    /// Takes an upcall with all its events.
+    fn events(&mut self, view: &mut ServiceCpuView) -> bool {
+        let vcpu = view.cpu as u16;
+        let Ok(own) = view.chipset.channels.domain(self.domain) else { return false };
         if !own.enter_upcall(vcpu) {
             return false;
         }
-        around.charge(Category::EventChannel, Cost::EventUpcall);
-        while let Some(port) = around.chipset.channels.domain(self.domain).ok().and_then(|own| own.next(vcpu))
-        {
-            around.charge(Category::Kernel, Cost::InterruptEntry);
+        view.charge(Category::EventChannel, Cost::EventUpcall);
+        while let Some(port) = view.chipset.channels.domain(self.domain).ok().and_then(|own| own.next(vcpu)) {
+            view.charge(Category::Kernel, Cost::InterruptEntry);
             match self.sources.get(usize::from(port)).copied().flatten() {
                 Some(Source::Guest(vif)) => self.backend.event(vif),
                 Some(Source::Card(card, vector)) => {
-                    around.charge(Category::Driver, Cost::InterruptHandler);
-                    let event = self.cards[card].driver.handle_interrupt(&mut around.card(card), vector);
+                    view.charge(Category::Driver, Cost::InterruptHandler);
+                    let event = self.cards[card].driver.handle_interrupt(&mut view.card(card), vector);
                     if event == Event::Received {
                         self.schedule_poll(card);
                     }
@@ -124,39 +122,39 @@ impl Split {
                 None => {}
             }
         }
-        if let Ok(own) = around.chipset.channels.domain(self.domain) {
+        if let Ok(own) = view.chipset.channels.domain(self.domain) {
             own.leave_upcall(vcpu);
         }
         true
     }
 
-    /// A card is to be polled, where it is or where it arrives.
+    /// Schedules a poll of a card, at its location or on arrival.
     fn schedule_poll(&mut self, card: usize) {
-        let Card { place, is_due, .. } = &mut self.cards[card];
-        let polls = &mut self.duties[place.cpu].polls;
-        if place.is_away {
+        let Card { location, is_due, .. } = &mut self.cards[card];
+        let polls = &mut self.duties[location.cpu].polls;
+        if location.is_moving {
             *is_due = true;
         } else if !polls.contains(&card) {
             polls.push_back(card);
         }
     }
 
-    /// After a timer, workers tell their guests of what they have withheld.
-    fn tell(&mut self, around: &mut Around) -> bool {
-        if !core::mem::take(&mut self.duties[around.cpu].tells) {
+    /// Sends the events withheld by the workers of a virtual CPU, after its timer.
+    fn notify_guests(&mut self, view: &mut ServiceCpuView) -> bool {
+        if !core::mem::take(&mut self.duties[view.cpu].notify_due) {
             return false;
         }
-        around.charge(Category::Timer, Cost::HypervisorTick);
-        let workers: Vec<usize> = self.workers_on(around.cpu).collect();
+        view.charge(Category::Timer, Cost::HypervisorTick);
+        let workers: Vec<usize> = self.workers_on(view.cpu).collect();
         for worker in workers {
-            self.backend.tell(worker, &mut around.host(&mut self.wires, self.domain));
+            self.backend.notify_withheld(worker, &mut view.host(&mut self.wires, self.domain));
         }
         true
     }
 
-    /// The next turn, if there is something to do in it.
-    fn turn(&mut self, around: &mut Around) -> bool {
-        let cpu = around.cpu;
+    /// Takes the next turn that has work.
+    fn turn(&mut self, view: &mut ServiceCpuView) -> bool {
+        let cpu = view.cpu;
         let turn = self.duties[cpu].turn;
         self.duties[cpu].turn = (turn + 1) % 3;
         let found = match turn {
@@ -165,86 +163,86 @@ impl Split {
             _ => self.next_worker(cpu, Backend::may_receive),
         };
         let Some(found) = found else { return false };
-        let began = around.step.began();
+        let began = view.step.began();
         match turn {
-            0 => self.poll(found, around),
-            1 => self.transmit(found, around),
-            _ => self.receive(found, around),
+            0 => self.poll(found, view),
+            1 => self.transmit(found, view),
+            _ => self.receive(found, view),
         }
         if turn > 0 {
-            self.placing.turn(found, began, around.step.now());
+            self.placement.turn(found, began, view.step.now());
         }
         true
     }
 
-    /// The next worker in turn on a virtual CPU that may do something.
+    /// Returns the next worker of a virtual CPU with work, in turn.
     fn next_worker(&mut self, cpu: usize, may: fn(&Backend<Handle>, usize) -> bool) -> Option<usize> {
         let (count, last) = (self.backend.workers(), self.duties[cpu].worker);
         let mut turns = (1..=count).map(|step| (last + step) % count);
         let is_next =
-            |worker: &usize| self.placing.workers[*worker].is_on(cpu) && may(&self.backend, *worker);
+            |worker: &usize| self.placement.workers[*worker].is_on(cpu) && may(&self.backend, *worker);
         let worker = turns.find(is_next)?;
         self.duties[cpu].worker = worker;
         Some(worker)
     }
 
-    /// Polls a card: as many frames as there are, up to a turn's. If none is left the next may interrupt.
-    fn poll(&mut self, card: usize, around: &mut Around) {
-        around.charge(Category::Kernel, Cost::Softirq);
-        around.charge(Category::Driver, Cost::NapiEntry);
+    /// Polls a card for up to a turn's frames. If none is left, its interrupt is enabled.
+    fn poll(&mut self, card: usize, view: &mut ServiceCpuView) {
+        view.charge(Category::Kernel, Cost::Softirq);
+        view.charge(Category::Driver, Cost::NapiEntry);
         let mut taken = 0;
         while taken < TURN {
-            let Some(key) = self.backend.vacant() else { break };
+            let Some(key) = self.backend.allocate() else { break };
             let buffer = self.backend.buffer(&key);
-            let received = self.cards[card].driver.receive(&mut around.card(card), buffer);
+            let received = self.cards[card].driver.receive(&mut view.card(card), buffer);
             let Ok(Some(received)) = received else {
                 self.backend.discard(key);
                 break;
             };
-            self.backend.filled(&key, received.length, Offload::default());
-            around.charge(Category::Driver, Cost::RxDriver);
-            around.charge(Category::Kernel, Cost::RxSkb);
+            self.backend.set_filled(&key, received.length, Offload::default());
+            view.charge(Category::Driver, Cost::RxDriver);
+            view.charge(Category::Kernel, Cost::RxSkb);
             taken += 1;
             self.counts.arrived += 1;
-            self.forward(card, CARD, key, around);
+            self.forward(card, CARD, key, view);
         }
         if taken < TURN {
-            self.cards[card].driver.receive_done(&mut around.card(card));
+            self.cards[card].driver.receive_done(&mut view.card(card));
         } else {
-            self.duties[around.cpu].polls.push_back(card);
+            self.duties[view.cpu].polls.push_back(card);
         }
     }
 
-    /// A worker's turn on frames from its guests: releases what has gone, then takes more.
-    fn transmit(&mut self, worker: usize, around: &mut Around) {
-        around.charge(Category::Kernel, Cost::Softirq);
-        self.backend.release(worker, &mut around.host(&mut self.wires, self.domain), TURN);
+    /// Runs a worker's turn for frames from its guests: releases sent ones, then takes more.
+    fn transmit(&mut self, worker: usize, view: &mut ServiceCpuView) {
+        view.charge(Category::Kernel, Cost::Softirq);
+        self.backend.release(worker, &mut view.host(&mut self.wires, self.domain), TURN);
         for _ in 0..TURN {
-            match self.backend.take(worker, &mut around.host(&mut self.wires, self.domain)) {
-                Taken::Frame(vif, key) => {
-                    around.charge(Category::Backend, Cost::Backend);
+            match self.backend.take(worker, &mut view.host(&mut self.wires, self.domain)) {
+                TransmitOutcome::Frame(vif, key) => {
+                    view.charge(Category::Backend, Cost::Backend);
                     let Interface { card, port, .. } = self.wires.interfaces[usize::from(vif.0)];
-                    self.forward(card, Port(port), key, around);
+                    self.forward(card, Port(port), key, view);
                 }
-                Taken::Nothing => {}
-                Taken::Idle => break,
+                TransmitOutcome::Nothing => {}
+                TransmitOutcome::Idle => break,
             }
         }
     }
 
-    /// A worker's turn on frames to its guests.
-    fn receive(&mut self, worker: usize, around: &mut Around) {
-        around.charge(Category::Kernel, Cost::Softirq);
-        let table = around.table;
-        let frames = self.backend.receive(worker, &mut around.host(&mut self.wires, self.domain), TURN);
-        around.step.charge(Category::Backend, frames as u64 * table[Cost::Backend]);
+    /// Runs a worker's turn for frames to its guests.
+    fn receive(&mut self, worker: usize, view: &mut ServiceCpuView) {
+        view.charge(Category::Kernel, Cost::Softirq);
+        let table = view.table;
+        let frames = self.backend.receive(worker, &mut view.host(&mut self.wires, self.domain), TURN);
+        view.step.charge(Category::Backend, frames as u64 * table[Cost::Backend]);
     }
 
-    /// A frame goes over a card's bridge.
-    fn forward(&mut self, card: usize, from: Port, key: Key, around: &mut Around) {
-        around.charge(Category::Bridge, Cost::Bridge);
+    /// Forwards a frame on a card's bridge.
+    fn forward(&mut self, card: usize, from: Port, key: Key, view: &mut ServiceCpuView) {
+        view.charge(Category::Bridge, Cost::Bridge);
         match self.cards[card].bridge.forward(from, self.backend.head(&key)) {
-            Decision::To(to) => self.send(card, to, key, around),
+            Decision::To(to) => self.send(card, to, key, view),
             Decision::Filter => {
                 self.counts.filtered += 1;
                 self.backend.discard(key);
@@ -252,10 +250,10 @@ impl Split {
             Decision::Flood => {
                 let ports = 0..=self.cards[card].members.len() as u16;
                 for to in ports.map(Port).filter(|to| *to != from) {
-                    let mut host = around.host(&mut self.wires, self.domain);
+                    let mut host = view.host(&mut self.wires, self.domain);
                     if let Some(copy) = self.backend.duplicate(&key, &mut host) {
                         self.counts.duplicated += 1;
-                        self.send(card, to, copy, around);
+                        self.send(card, to, copy, view);
                     }
                 }
                 self.counts.filtered += 1;
@@ -264,28 +262,28 @@ impl Split {
         }
     }
 
-    /// A frame leaves the bridge at a port.
-    fn send(&mut self, card: usize, to: Port, key: Key, around: &mut Around) {
+    /// Sends a frame out of a bridge port.
+    fn send(&mut self, card: usize, to: Port, key: Key, view: &mut ServiceCpuView) {
         let member = usize::from(to.0).checked_sub(1).and_then(|at| self.cards[card].members.get(at));
         match member {
-            // What has no room there is dropped, and counted by the back end.
+            // The back end drops and counts a frame without posted pages.
             Some(vif) => {
-                self.backend.deliver(key, *vif, &mut around.host(&mut self.wires, self.domain));
+                self.backend.deliver(key, *vif, &mut view.host(&mut self.wires, self.domain));
             }
-            None => self.depart(card, key, around),
+            None => self.depart(card, key, view),
         }
     }
 
-    /// A frame goes to a card, which does what was left undone.
-    fn depart(&mut self, card: usize, key: Key, around: &mut Around) {
-        let Offload { blank, segment } = self.backend.offload(&key);
-        let offload = TxOffload { l4_checksum: blank, tso: segment, ..TxOffload::default() };
-        let mut host = around.host(&mut self.wires, self.domain);
+    /// Sends a frame to a card, which applies the remaining offloads.
+    fn depart(&mut self, card: usize, key: Key, view: &mut ServiceCpuView) {
+        let Offload { csum_blank, segment } = self.backend.offload(&key);
+        let offload = TxOffload { l4_checksum: csum_blank, tso: segment, ..TxOffload::default() };
+        let mut host = view.host(&mut self.wires, self.domain);
         let length = self.backend.gather(&key, &mut host, &mut self.staging).unwrap_or(0);
         self.backend.discard(key);
-        around.charge(Category::Driver, Cost::TxDriver);
+        view.charge(Category::Driver, Cost::TxDriver);
         let (driver, frame) = (&mut self.cards[card].driver, &self.staging[..length]);
-        let mut registers = around.card(card);
+        let mut registers = view.card(card);
         let mut sent = driver.transmit(&mut registers, frame, &offload);
         if sent == Err(TxError::Full) {
             driver.clean(&mut registers);

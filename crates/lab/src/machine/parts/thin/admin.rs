@@ -1,30 +1,30 @@
-//! The card's side of the admin receive queue of an X710: it writes messages of VFs into the buffers that the driver
-//! has posted. The driver's side is the PF driver's own ([`driver::avf::queue`]). Left out: the registers, and bodies.
+//! The card's side of the admin receive queue of an X710: writes VF messages into the buffers posted by the
+//! driver. [`driver::avf::queue`] is the driver's side. Message bodies are not modelled.
 
 use avf::admin::{Descriptor, SIZE, flag, opcode};
 
 /// VFs of a card.
 pub(crate) const VFS: u16 = 128;
 
-/// What a VF sends.
+/// Message of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) vf: u16,
-    /// What it asks for: a number of virtchnl.
+    /// Requested operation (virtchnl number).
     pub(crate) operation: u32,
     /// Bytes of the body.
     pub(crate) length: u16,
 }
 
-/// The card's side: where it writes next, and how far it may.
+/// The card's side of the queue: position of the next message, and the end of the posted buffers.
 #[derive(Debug)]
 pub(crate) struct Firmware {
     slots: u16,
     head: u16,
     tail: u16,
-    /// Messages written in all.
+    /// Messages written.
     pub(crate) written: u64,
-    /// Messages that found no buffer.
+    /// Messages refused because no buffer was posted.
     pub(crate) refused: u64,
 }
 
@@ -33,12 +33,12 @@ impl Firmware {
         Self { slots, head: 0, tail: slots - 1, written: 0, refused: 0 }
     }
 
-    /// The driver writes the tail register.
+    /// Handles the driver's write to the tail register.
     pub(crate) fn set_tail(&mut self, tail: u16) {
         self.tail = tail % self.slots;
     }
 
-    /// A VF sends a message: written, if a buffer is posted; the VF is told otherwise.
+    /// Writes a VF's message. Returns `false` if no buffer is posted, which the VF is notified of.
     pub(crate) fn send(&mut self, message: Sent, ring: &mut [u8]) -> bool {
         if self.head == self.tail {
             self.refused += 1;

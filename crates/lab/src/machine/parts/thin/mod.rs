@@ -1,11 +1,11 @@
-//! A thin hypervisor's PF driver that takes no interrupt (Iida et al., on BitVisor).
+//! An interrupt-less PF driver of a lightweight hypervisor (Iida et al., on BitVisor).
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `admin` | the admin receive queue of an X710-style card, as its driver reads it from memory |
-//! | `monitor` | the thread that serves requests of VFs at VM exits |
+//! | `admin` | admin receive queue of an X710-style card |
+//! | `monitor` | thread that serves VF requests at VM exits |
 //!
-//! Left out: what a request asks for, and the admin send queue.
+//! Request contents and the admin send queue are not modelled.
 
 pub(crate) mod admin;
 pub(crate) mod monitor;

@@ -1,55 +1,56 @@
-//! The thread that stands for the PF's interrupt: whoever exits for another reason runs it, one processor at a time. It
-//! visits the PF driver's inbox ([`driver::avf::inbox`]). Left out: what a message asks for.
+//! The monitor thread that replaces the PF's interrupt: any processor that exits for another reason runs it,
+//! one at a time. It polls the PF driver's inbox ([`driver::avf::inbox`]).
 
 use super::admin::{Firmware, VFS};
 use driver::avf::inbox::Inbox;
 use driver::avf::queue::Message;
 
-/// The thread.
+/// Monitor thread.
 #[derive(Debug)]
 pub(crate) struct Monitor {
     inbox: Inbox,
-    /// A processor is in it.
+    /// A processor is running the thread.
     entered: bool,
 }
 
-/// What a visit found.
+/// Result of a visit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Visit {
-    /// Requests to be answered, in order.
+    /// Requests to answer, in order.
     pub(crate) served: Vec<Message>,
-    /// Whether registers of resets were read.
-    pub(crate) looked_for_resets: bool,
+    /// The reset registers were read.
+    pub(crate) checked_resets: bool,
     /// The tail register was written.
     pub(crate) wrote_tail: bool,
 }
 
 impl Monitor {
-    /// A thread for an inbox.
+    /// Creates the thread of an inbox.
     pub(crate) fn new(inbox: Inbox) -> Self {
         Self { inbox, entered: false }
     }
 
-    /// A processor enters; `false` if another is in it.
+    /// Enters the thread. Returns `false` if another processor is in it.
     pub(crate) fn enter(&mut self) -> bool {
         !core::mem::replace(&mut self.entered, true)
     }
 
-    /// It leaves.
+    /// Leaves the thread.
     pub(crate) fn leave(&mut self) {
         self.entered = false;
     }
 
-    /// Messages dropped for a reset.
+    /// Returns the messages dropped because of a reset.
     #[cfg(test)]
     pub(crate) fn dropped(&self) -> u64 {
         self.inbox.dropped()
     }
 
-    /// One visit by who has entered. `resets` are the registers' bits, of VFs that were reset since they were read last.
+    /// Makes one visit by the processor that entered. `resets` are the register bits of VFs reset since the
+    /// last read.
     pub(crate) fn visit(&mut self, ring: &mut [u8], card: &mut Firmware, resets: &mut u128) -> Visit {
-        let mut visit = Visit { looked_for_resets: self.inbox.begin(), ..Visit::default() };
-        if visit.looked_for_resets {
+        let mut visit = Visit { checked_resets: self.inbox.begin(), ..Visit::default() };
+        if visit.checked_resets {
             let reset = core::mem::take(resets);
             (0..VFS).filter(|vf| reset >> vf & 1 == 1).for_each(|vf| self.inbox.cancel(vf, ring));
         }

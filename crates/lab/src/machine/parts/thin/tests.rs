@@ -1,4 +1,4 @@
-//! Requests are served once, in order, and a visit's work is bounded.
+//! Tests that requests are served once and in order, with bounded work per visit.
 
 use super::admin::{Firmware, Sent, VFS};
 use super::monitor::Monitor;
@@ -23,7 +23,7 @@ fn message(vf: u16, operation: u32) -> Sent {
     Sent { vf, operation, length: 24 }
 }
 
-/// What of served messages their senders know.
+/// Returns the fields of served messages that their senders know.
 fn asked(served: &[Message]) -> Vec<Sent> {
     served.iter().map(|m| Sent { vf: m.vf, operation: m.operation, length: m.length }).collect()
 }
@@ -31,7 +31,7 @@ fn asked(served: &[Message]) -> Vec<Sent> {
 const LIMITS: Limits = Limits { messages: 8, resets_every: 1 };
 
 #[test]
-fn messages_are_served_once_in_order_for_many_turns_of_the_ring() {
+fn messages_are_served_once_in_order_across_wraps() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
     let mut seen = Vec::new();
     for n in 0..1_000 {
@@ -52,7 +52,7 @@ fn messages_are_served_once_in_order_for_many_turns_of_the_ring() {
 }
 
 #[test]
-fn a_full_queue_refuses_and_what_was_refused_is_not_served() {
+fn full_queue_refuses_messages() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
     let sent = (0..100).filter(|n| card.send(message(1, *n), &mut ring)).count();
     assert_eq!((sent, card.refused), (31, 69));
@@ -66,7 +66,7 @@ fn a_full_queue_refuses_and_what_was_refused_is_not_served() {
 }
 
 #[test]
-fn a_reset_cancels_what_that_vf_had_asked_before_and_nothing_else() {
+fn reset_cancels_only_that_vfs_queued_requests() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
     for (vf, operation) in [(1, 10), (2, 20), (1, 11)] {
         assert!(card.send(message(vf, operation), &mut ring));
@@ -80,18 +80,18 @@ fn a_reset_cancels_what_that_vf_had_asked_before_and_nothing_else() {
 }
 
 #[test]
-fn one_processor_at_a_time_is_in_the_thread() {
+fn only_one_processor_runs_the_thread() {
     let (_, _, mut monitor) = machine(LIMITS);
     assert!(monitor.enter() && !monitor.enter());
     monitor.leave();
     assert!(monitor.enter());
 }
 
-/// Where the PF's buffers are, and the rings that VFs send from: what is before is the PF's ring.
+/// Addresses of the PF's buffers and of the VFs' send rings; the PF's ring is before them.
 const BUFFERS: u64 = 0x1000;
 const RINGS: u64 = 0x4_0000;
 
-/// Memory that all functions reach.
+/// Memory accessible to all functions.
 struct Memory(Vec<u8>);
 
 impl Bus for Memory {
@@ -108,15 +108,15 @@ impl Bus for Memory {
     fn msix(&mut self, _: Function, _: u16) {}
 }
 
-/// A card of the family itself, with a PF's queue of `SLOTS` buffers and two VFs that send.
-struct Real {
+/// Real `avf_nic` card with a PF queue of `SLOTS` buffers and two sending VFs.
+struct RealCard {
     card: Card,
     memory: Memory,
     queue: Queue,
     tails: [u32; 2],
 }
 
-impl Real {
+impl RealCard {
     fn new() -> Self {
         let mut memory = Memory(vec![0; 0x4_4000]);
         let queue = Queue::new(SLOTS, 4_096, BUFFERS, VFS, memory.0.as_mut_slice());
@@ -132,7 +132,7 @@ impl Real {
         Self { card, memory, queue, tails: [0; 2] }
     }
 
-    /// A VF's driver sends a message; whether the card has given it to the PF.
+    /// Sends a message of a VF's driver. Returns `true` if the card passed it to the PF.
     fn send(&mut self, message: Sent) -> bool {
         let Sent { vf, operation, length } = message;
         let tail = &mut self.tails[usize::from(vf)];
@@ -158,11 +158,11 @@ impl Real {
     }
 }
 
-/// Message for message and slot for slot; only what finds no buffer goes another way: there a message waits in its VF's
-/// ring, here it is refused.
+/// Compares messages and slots. They differ only without a free buffer: the real card leaves a message in its
+/// VF's ring, this one refuses it.
 #[test]
-fn the_card_of_the_family_writes_what_this_one_writes() {
-    let mut real = Real::new();
+fn modelled_queue_matches_the_real_card() {
+    let mut real = RealCard::new();
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
     let mut queue = Queue::new(SLOTS, 4_096, BUFFERS, VFS, ring.as_mut_slice());
     let mut model = Firmware::new(SLOTS);
