@@ -1,4 +1,4 @@
-//! Expressions such as `tcp[12] & 0xf0`. Left out: comparing them (`parse`).
+//! Arithmetic expressions such as `tcp[12] & 0xf0`.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::Layers;
@@ -8,7 +8,7 @@ use crate::qualifiers::Proto;
 use crate::token::Sign;
 use alloc::boxed::Box;
 
-/// An expression.
+/// An arithmetic expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
     pub(crate) value: Value,
@@ -16,7 +16,8 @@ pub(crate) struct Expression {
     pub(crate) checks: Option<Node>,
 }
 
-/// An operator's precedence. libpcap's grammar gives `%` and `^` none: they take all that is right of them.
+/// Precedence of an operator. libpcap's grammar gives `%` and `^` none: they take the whole expression to their
+/// right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Precedence {
     Level(u8),
@@ -26,7 +27,7 @@ pub(crate) enum Precedence {
 /// Precedence of the sign of a number: above all levels.
 pub(crate) const SIGN_LEVEL: u8 = 6;
 
-/// Returns the operator that a sign is, and its precedence.
+/// Returns the operator of a sign, and its precedence.
 pub(crate) fn operator(sign: Sign) -> Option<(Operator, Precedence)> {
     Some(match sign {
         Sign::BitOr => (Operator::Or, Precedence::Level(1)),
@@ -48,12 +49,12 @@ impl Expression {
         Self { value: Value::Number(number), checks: None }
     }
 
-    /// Joins two expressions. Of the checks those of the left one stay, as in libpcap.
+    /// Joins two expressions. Only the checks of the left one are kept, as in libpcap.
     pub(crate) fn join(self, operator: Operator, right: Self) -> Result<Self, FilterError> {
         match (operator, right.value.first_number()) {
             (Operator::Divide | Operator::Modulo, Some(0)) => refuse!("division by zero"),
             (Operator::ShiftLeft | Operator::ShiftRight, Some(bits)) if bits > 31 => {
-                refuse!("a shift by {bits} bits; 31 at most")
+                refuse!("a shift by {bits} bits is out of range (0-31)")
             }
             _ => Ok(Self { value: self.value.binary(operator, right.value), checks: self.checks }),
         }
@@ -63,7 +64,7 @@ impl Expression {
         Self { value: Value::Negate(Box::new(self.value)), ..self }
     }
 
-    /// `PROTO[INDEX:SIZE]`, where the expression is the index.
+    /// Compiles `PROTO[INDEX:SIZE]`, with the expression as the index.
     pub(crate) fn load(self, proto: Proto, size: u32, layers: &Layers) -> Result<Self, FilterError> {
         let size = match size {
             1 => Size::Byte,
@@ -113,7 +114,7 @@ impl Expression {
                 let value = Value::Field(Field { offset: network.plus(40), ipv4, index, size });
                 return Ok(Self { value, checks: Some(check) });
             }
-            _ => refuse!("{}[...]: bytes of {} cannot be named", proto.word(), proto.word()),
+            _ => refuse!("{}[...]: bytes of {} cannot be read", proto.word(), proto.word()),
         };
         let checks = match check {
             Some(check) => Some(join(self.checks, None, check)),
@@ -126,7 +127,7 @@ impl Expression {
     }
 }
 
-/// All of these tests, in this order.
+/// Joins tests with "and", in this order.
 fn join(first: Option<Node>, second: Option<Node>, last: Node) -> Node {
     [first, second, Some(last)].into_iter().flatten().reduce(Node::and).unwrap_or(Node::True)
 }

@@ -1,4 +1,5 @@
-//! Primitives that move the headers for all that is behind them: tags, labels, PPPoE sessions and Geneve tunnels.
+//! Primitives that move the header offsets for the rest of a filter: VLAN tags, MPLS labels, PPPoE sessions and
+//! Geneve tunnels.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{Layers, Link, SLOTS, ethernet};
@@ -10,13 +11,13 @@ use crate::qualifiers::Direction;
 const GENEVE_PORT: u32 = 6081;
 
 impl Layers {
-    /// `vlan [ID]`
+    /// Compiles `vlan [ID]`.
     pub(crate) fn enter_vlan(&mut self, id: Option<u32>) -> Result<Node, FilterError> {
         if self.is_labelled {
-            refuse!("vlan cannot be behind mpls");
+            refuse!("vlan cannot follow mpls");
         }
         if self.link == Link::Ppp {
-            refuse!("vlan cannot be behind pppoes");
+            refuse!("vlan cannot follow pppoes");
         }
         let [tag, service_tag, old_tag] = ethernet::TAGS.map(|kind| self.has_type(kind));
         let mut node = tag?.or(service_tag?).or(old_tag?);
@@ -28,7 +29,7 @@ impl Layers {
         Ok(node)
     }
 
-    /// `mpls [LABEL]`
+    /// Compiles `mpls [LABEL]`.
     pub(crate) fn enter_mpls(&mut self, label: Option<u32>) -> Result<Node, FilterError> {
         let mut node = if self.is_labelled {
             let before = self.network().plus(4_u32.wrapping_neg());
@@ -45,7 +46,7 @@ impl Layers {
         Ok(node)
     }
 
-    /// `pppoes [SESSION]`
+    /// Compiles `pppoes [SESSION]`.
     pub(crate) fn enter_pppoe_session(&mut self, session: Option<u32>) -> Result<Node, FilterError> {
         let mut node = self.has_type(ethernet::PPPOE_SESSION)?;
         if let Some(session) = bounded("PPPoE session", session, 0xffff)? {
@@ -66,12 +67,12 @@ impl Layers {
         Ok(node)
     }
 
-    /// `geneve [VNI]`
+    /// Compiles `geneve [VNI]`.
     pub(crate) fn enter_geneve(&mut self, vni: Option<u32>) -> Result<Node, FilterError> {
         let vni = bounded("Geneve VNI", vni, 0xff_ffff)?;
         let slots = self.slots;
         if usize::from(slots) + 3 > SLOTS {
-            refuse!("more than {} times geneve", SLOTS / 3);
+            refuse!("geneve occurs more than {} times", SLOTS / 3);
         }
         let tunnel = |is_ipv6: bool| -> Result<Node, FilterError> {
             let ports = Ports::one(GENEVE_PORT, Some(Transport::Udp), Direction::Destination);

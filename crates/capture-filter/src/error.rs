@@ -1,9 +1,9 @@
-//! Why a filter is refused.
+//! Errors of filters.
 
 use alloc::string::String;
 use core::fmt;
 
-/// Why a filter is refused: the part of the text, and the reason or the remedy.
+/// Refusal of a filter: the part of its text, and the reason or the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterError(String);
 

@@ -6,7 +6,7 @@ use crate::node::{Node, Offset, Size, Value};
 use crate::qualifiers::{Direction, Proto, Qualifiers};
 use core::net::Ipv6Addr;
 
-/// An IPv4 address, of which `mask` is compared.
+/// An IPv4 address, and the mask of the bits to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ipv4 {
     pub(crate) address: u32,
@@ -14,14 +14,14 @@ pub(crate) struct Ipv4 {
 }
 
 impl Ipv4 {
-    /// Reads an address of one to four parts; the missing ones are not compared.
+    /// Parses an address of one to four parts; missing parts are not compared.
     pub(crate) fn parse(text: &str) -> Result<Self, FilterError> {
         let mut address = Self { address: 0, mask: 0 };
         let mut bits = 32;
         for part in text.split('.') {
             let part = match part.parse::<u8>() {
                 Ok(part) if bits > 0 => part,
-                _ => refuse!("{text} is no IPv4 address"),
+                _ => refuse!("{text} is not an IPv4 address"),
             };
             bits -= 8;
             address.address |= u32::from(part) << bits;
@@ -30,7 +30,7 @@ impl Ipv4 {
         Ok(address)
     }
 
-    /// Takes a number for a network: `net 10` is 10.0.0.0/8.
+    /// Converts a number to a network: `net 10` is 10.0.0.0/8.
     pub(crate) fn network(number: u32) -> Self {
         let (mut address, mut mask) = (number, u32::MAX);
         while address != 0 && address & 0xff00_0000 == 0 {
@@ -39,7 +39,7 @@ impl Ipv4 {
         Self { address, mask }
     }
 
-    /// Compares the bits of a mask.
+    /// Restricts the comparison to the bits of a mask.
     pub(crate) fn under(self, mask: u32, text: &str) -> Result<Self, FilterError> {
         if self.address & !mask != 0 {
             let network = core::net::Ipv4Addr::from(self.address & mask);
@@ -50,7 +50,7 @@ impl Ipv4 {
 }
 
 impl Layers {
-    /// Compares IPv4 addresses, those in ARP and RARP among them.
+    /// Compiles a comparison of IPv4 addresses, those in ARP and RARP included.
     pub(crate) fn has_ipv4(&self, ipv4: Ipv4, q: Qualifiers) -> Result<Node, FilterError> {
         let of = |kind, source, destination| -> Result<Node, FilterError> {
             let compare = |offset| -> Result<Node, FilterError> {
@@ -67,12 +67,12 @@ impl Layers {
             Proto::Ip => of(ethernet::IP, 12, 16),
             Proto::Arp => of(ethernet::ARP, 14, 24),
             Proto::Rarp => of(ethernet::RARP, 14, 24),
-            Proto::Link => refuse!("an IPv4 address is no Ethernet address"),
+            Proto::Link => refuse!("an IPv4 address is not an Ethernet address"),
             _ => refuse!("{} has no IPv4 addresses; ip, arp and rarp have", q.proto.word()),
         }
     }
 
-    /// Compares IPv6 addresses.
+    /// Compiles a comparison of IPv6 addresses.
     pub(crate) fn has_ipv6(
         &self,
         address: Ipv6Addr,
@@ -101,7 +101,8 @@ impl Layers {
         Ok(q.direction.join(compare(8)?, compare(24)?))
     }
 
-    /// Compares a DECnet address: four places, with a short or a long header, padded or not. Numbers have their little end first.
+    /// Compiles a comparison of a DECnet address, at four offsets: with a short or a long header, padded or not.
+    /// Numbers are little-endian.
     pub(crate) fn has_decnet(&self, address: u16, direction: Direction) -> Result<Node, FilterError> {
         let address = u32::from(address.swap_bytes());
         let compare = |short: u32, long: u32| -> Result<Node, FilterError> {
@@ -120,7 +121,7 @@ impl Layers {
     }
 }
 
-/// Compares an Ethernet address, its end first.
+/// Compiles a comparison of an Ethernet address, its last bytes first.
 pub(crate) fn ethernet_address(header: Offset, address: [u8; 6], direction: Direction) -> Node {
     let [a, b, c, d, e, f] = address.map(u32::from);
     let compare = |offset| {

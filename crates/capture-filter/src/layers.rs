@@ -1,10 +1,10 @@
-//! Offsets of headers at a place of the filter, and tests of their protocols. `vlan`, `mpls`, `pppoes` and `geneve` move them
-//! for all that is behind in the text, even behind `or`.
+//! Header offsets at a point of the filter, and tests of their protocols. `vlan`, `mpls`, `pppoes` and `geneve` move
+//! them for the rest of the text, even after `or`.
 
 use crate::error::{FilterError, refuse};
 use crate::node::{Field, Node, Offset, Relation, Size, Slot, Value};
 
-/// Slots for offsets that a frame decides; three for each `geneve`.
+/// Slots for offsets that depend on the frame; three for each `geneve`.
 pub(crate) const SLOTS: usize = 15;
 
 /// Ethernet types (IANA).
@@ -27,11 +27,11 @@ pub(crate) mod ethernet {
     pub(crate) const LOOPBACK: u32 = 0x9000;
     /// Tags: 802.1Q, 802.1ad, and the older type for two tags.
     pub(crate) const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
-    /// The largest value that is a length.
+    /// Largest value of the type field that is a length (IEEE 802.3).
     pub(crate) const MAX_LENGTH: u32 = 1500;
 }
 
-/// Service access points of 802.2. They stand for protocols where an Ethernet type may stand, too.
+/// Service access points of 802.2. They also stand for protocols where an Ethernet type may stand.
 pub(crate) mod sap {
     pub(crate) const IP: u32 = 0x06;
     pub(crate) const SPANNING_TREE: u32 = 0x42;
@@ -41,14 +41,14 @@ pub(crate) mod sap {
     pub(crate) const ISO: u32 = 0xfe;
 }
 
-/// PPP's number of MPLS (RFC 3032).
+/// PPP protocol number of MPLS (RFC 3032).
 const PPP_MPLS: u32 = 0x0281;
 
 /// The innermost link layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
     Ethernet,
-    /// Behind `pppoes`.
+    /// PPP, after `pppoes`.
     Ppp,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// An Ethernet frame.
+    /// Offsets of an Ethernet frame.
     pub(crate) const ETHERNET: Self = Self {
         link: Link::Ethernet,
         header: Offset::at(0),
@@ -88,28 +88,28 @@ impl Layers {
         slots: 0,
     };
 
-    /// Offset of the network header.
+    /// Returns the offset of the network header.
     pub(crate) fn network(&self) -> Offset {
         self.payload.plus(self.label_bytes)
     }
 
-    /// A field of the network header.
+    /// Returns a field of the network header.
     pub(crate) fn network_field(&self, offset: u32, size: Size) -> Value {
         Value::field(self.network().plus(offset), size)
     }
 
-    /// A field behind the IPv4 header.
+    /// Returns a field after the IPv4 header.
     pub(crate) fn behind_ipv4(&self, offset: u32, size: Size) -> Value {
         let network = self.network();
         Value::Field(Field { offset: network.plus(offset), ipv4: Some(network), index: None, size })
     }
 
-    /// A field behind an IPv6 header without extension headers.
+    /// Returns a field after an IPv6 header without extension headers.
     pub(crate) fn behind_ipv6(&self, offset: u32, size: Size) -> Value {
         self.network_field(40 + offset, size)
     }
 
-    /// Tests the protocol of the payload: an Ethernet type, or up to 1500 an access point of 802.2.
+    /// Compiles a test of the payload's protocol: an Ethernet type, or up to 1500 an access point of 802.2.
     pub(crate) fn has_type(&self, protocol: u32) -> Result<Node, FilterError> {
         if self.is_labelled {
             return self.has_type_behind_labels(protocol);
@@ -138,7 +138,7 @@ impl Layers {
         })
     }
 
-    /// Behind labels only the version of an IP header tells the protocol.
+    /// Compiles the test after MPLS labels, where only the version of an IP header tells the protocol.
     fn has_type_behind_labels(&self, protocol: u32) -> Result<Node, FilterError> {
         let version = match protocol {
             ethernet::IP => 0x40,
@@ -150,18 +150,18 @@ impl Layers {
         Ok(is_last_label.and(self.network_field(0, Size::Byte).equals_under(0xf0, version)))
     }
 
-    /// Tests for MPLS behind the link-layer header.
+    /// Compiles a test for MPLS after the link-layer header.
     pub(crate) fn has_mpls(&self) -> Result<Node, FilterError> {
         self.has_type(if self.link == Link::Ppp { PPP_MPLS } else { ethernet::MPLS })
     }
 
-    /// Tests that the frame has a length in the place of a type.
+    /// Compiles a test that the frame has a length in place of a type.
     pub(crate) fn is_length(&self) -> Node {
         let link_type = Value::field(self.link_type, Size::Half);
         link_type.compare(Relation::Greater, Value::Number(ethernet::MAX_LENGTH)).negated()
     }
 
-    /// A field of the 802.2 header.
+    /// Returns a field of the 802.2 header.
     pub(crate) fn llc_field(&self, offset: u32, size: Size) -> Value {
         Value::field(self.payload.plus(offset), size)
     }
@@ -180,7 +180,7 @@ impl Layers {
     }
 }
 
-/// Returns PPP's number of a protocol; one that has none is compared as it is.
+/// Returns the PPP number of a protocol, or the protocol itself if PPP has none.
 fn ppp_protocol(protocol: u32) -> u32 {
     match protocol {
         ethernet::IP => 0x0021,

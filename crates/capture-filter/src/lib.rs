@@ -12,7 +12,7 @@
 //! | `node`, `run` | holds the tests, and runs them on a frame |
 //! | `slots` | checks that offsets inside tunnels are known where they are read |
 //!
-//! Left out: reading `/etc/services` and `/etc/protocols`, and frames of link types other than Ethernet.
+//! Only frames of Ethernet are supported. The caller reads `/etc/services` and `/etc/protocols`.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! `llc` and its types of frames (IEEE 802.2).
+//! `llc` and its frame types (IEEE 802.2).
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{Layers, Link};
@@ -19,10 +19,10 @@ const UNNUMBERED: [(&str, u32); 8] = [
 ];
 
 impl Layers {
-    /// `llc [TYPE]`
+    /// Compiles `llc [TYPE]`.
     pub(crate) fn is_llc(&self, kind: Option<&str>) -> Result<Node, FilterError> {
         if self.link != Link::Ethernet {
-            refuse!("llc cannot be behind pppoes");
+            refuse!("llc cannot follow pppoes");
         }
         let node = self.is_length().and(self.llc_field(0, Size::Half).equals(0xffff).negated());
         let Some(kind) = kind else { return Ok(node) };

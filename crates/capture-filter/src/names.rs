@@ -1,4 +1,4 @@
-//! Numbers of protocols and ports by name, as the system's tables have them. Left out: reading the files.
+//! Numbers of protocols and ports by name, from the texts of the system's tables.
 
 use alloc::string::String;
 
@@ -41,7 +41,7 @@ impl Names {
     }
 }
 
-/// Second fields of lines that have `name` as their first field or as one behind the second (an alias).
+/// Returns the second field of each line that has `name` as its first field or as an alias.
 fn entries<'a>(table: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     table.lines().filter_map(move |line| {
         let mut fields = line.split('#').next()?.split_whitespace();

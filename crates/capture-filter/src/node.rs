@@ -1,11 +1,11 @@
-//! A compiled filter: tests of fields, joined by "and", "or" and "not". Tests are made from left to right, and as few as decide.
-//! A field that is not in the frame rejects it, whatever else the filter says.
+//! A compiled filter: tests of fields, joined by "and", "or" and "not". Tests run from left to right until the result
+//! is known. A field outside of the frame rejects it, whatever the rest of the filter says.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A test, or several joined.
+/// A test, or several joined tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
     All(Vec<Node>),
@@ -33,7 +33,7 @@ pub(crate) enum Relation {
     Equal,
     Greater,
     GreaterOrEqual,
-    /// A bit is set in both.
+    /// The numbers have a common bit that is set.
     CommonBits,
 }
 
@@ -54,20 +54,20 @@ pub(crate) enum Operator {
     Add,
     Subtract,
     Multiply,
-    /// By zero, it rejects the frame.
+    /// Quotient; division by zero rejects the frame.
     Divide,
-    /// By zero, it rejects the frame.
+    /// Remainder; division by zero rejects the frame.
     Modulo,
     And,
     Or,
     Xor,
-    /// By more than 31 bits, it is 0.
+    /// Left shift; the result is 0 for more than 31 bits.
     ShiftLeft,
-    /// By more than 31 bits, it is 0.
+    /// Right shift; the result is 0 for more than 31 bits.
     ShiftRight,
 }
 
-/// Number of an offset that a test stores for the tests behind it.
+/// Index of an offset that a test stores for later tests.
 pub(crate) type Slot = u8;
 
 /// Offset in the frame: a constant, and the value of a slot.
@@ -96,19 +96,19 @@ pub(crate) enum Size {
     Word = 4,
 }
 
-/// A field of the frame, big end first.
+/// A big-endian field of the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Offset, but for what the others add.
+    /// Offset before the length of `ipv4` and the number of `index` are added.
     pub(crate) offset: Offset,
-    /// Adds the length of the IPv4 header there.
+    /// Offset of the IPv4 header whose length is added.
     pub(crate) ipv4: Option<Offset>,
-    /// Adds a number.
+    /// Number that is added.
     pub(crate) index: Option<Box<Value>>,
     pub(crate) size: Size,
 }
 
-/// A protocol in a chain of headers.
+/// A protocol to find in a chain of headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeaderChain {
     /// Offset of the IP header.
@@ -117,7 +117,7 @@ pub(crate) struct HeaderChain {
     pub(crate) protocol: u32,
 }
 
-/// Stores where the headers inside a Geneve packet are.
+/// A test for Geneve that stores the offsets of the headers inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GeneveOffsets {
     /// Offset of the outer IP header.
@@ -158,7 +158,7 @@ impl Value {
         self.compare(Relation::Equal, Self::Number(number))
     }
 
-    /// Compares the bits of `mask`.
+    /// Compiles a comparison of the bits of `mask`.
     pub(crate) fn equals_under(self, mask: u32, number: u32) -> Node {
         match mask {
             u32::MAX => self.equals(number),
@@ -193,7 +193,7 @@ impl Node {
         }
     }
 
-    /// Number of comparisons.
+    /// Returns the number of comparisons.
     pub(crate) fn tests(&self) -> usize {
         match self {
             Self::All(nodes) | Self::Any(nodes) => nodes.iter().map(Self::tests).sum(),
@@ -202,8 +202,8 @@ impl Node {
         }
     }
 
-    /// Makes comparisons without a bit to compare true, even of frames that do not have the field. libpcap's optimizer does that, but
-    /// not in filters with `protochain` or `geneve`, where the optimizer is off.
+    /// Replaces comparisons without a bit to compare by true, even for frames that do not have the field. libpcap's
+    /// optimizer does the same, but is off in filters with `protochain` or `geneve`.
     pub(crate) fn optimize(&mut self) {
         if !self.has_loops() {
             self.drop_idle_tests();

@@ -1,5 +1,5 @@
-//! The grammar of pcap-filter(7). `and` and `or` have the same precedence and are read from left to right. Tests are made as their
-//! words are read, because `vlan` and its like move the headers for all that is behind.
+//! The grammar of pcap-filter(7). `and` and `or` have the same precedence and are read from left to right. Tests are
+//! compiled as their words are read, because `vlan` and similar primitives move the headers for the rest of the text.
 
 use crate::arithmetic::{Expression, Precedence, SIGN_LEVEL, operator};
 use crate::error::{FilterError, refuse};
@@ -14,13 +14,13 @@ use crate::words::Word;
 use crate::{protocol, slots};
 use alloc::vec::Vec;
 
-/// The longest text of a filter, in bytes.
+/// Longest text of a filter, bytes.
 pub const MAX_TEXT: usize = 4096;
-/// The most brackets, `not` and signs of numbers inside each other.
+/// Deepest nesting of brackets, `not` and signs of numbers.
 const MAX_DEPTH: usize = 64;
-/// The most words and signs.
+/// Largest number of words and signs.
 const MAX_TOKENS: usize = 1024;
-/// The most comparisons, as many as Linux takes instructions of a filter.
+/// Largest number of comparisons, the same as Linux' limit on instructions of a filter (`BPF_MAXINSNS`).
 const MAX_TESTS: usize = 4096;
 
 /// Compiles a text.
@@ -49,10 +49,10 @@ pub(crate) fn compile(text: &str, names: &Names) -> Result<Node, FilterError> {
     Ok(node)
 }
 
-/// A part of a filter: a test and the qualifiers that operands behind it have.
+/// A compiled part of a filter, and the qualifiers for operands after it.
 type Part = (Node, Option<Qualifiers>);
 
-/// Meaning of a place of the text at which several things may be.
+/// An item at a point of the text at which several kinds may stand.
 enum Item {
     /// A test that may be joined with others.
     Term(Part),
@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
         Some(token)
     }
 
-    /// Takes a token if it is the next.
+    /// Consumes a token if it is the next.
     fn takes(&mut self, token: Token<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -123,7 +123,8 @@ impl<'a> Parser<'a> {
         Ok(parsed)
     }
 
-    /// Terms joined by `and` and `or`. Operands without qualifiers may be behind the first, and have those before.
+    /// Parses terms joined by `and` and `or`. Operands without qualifiers may follow the first, and have those before
+    /// them.
     fn expression(&mut self, q: Option<Qualifiers>) -> Result<Part, FilterError> {
         match self.item(q, false)? {
             Item::Term(first) => self.rest_of_expression(first),
@@ -143,7 +144,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    /// Operands joined by `and` and `or`.
+    /// Parses operands joined by `and` and `or`.
     fn rest_of_operands(&mut self, mut left: Part) -> Result<Part, FilterError> {
         while let Some(join) = self.joint() {
             let node = self.operand(left.1)?;
@@ -195,7 +196,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Brackets around terms, operands, a number or an expression. Behind them, the qualifiers from before them hold.
+    /// Parses brackets around terms, operands, a number or an expression. Qualifiers from before the brackets hold
+    /// after them.
     fn brackets(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<Item, FilterError> {
         self.at += 1;
         let item = self.deeper(|parser| {
@@ -213,7 +215,7 @@ impl<'a> Parser<'a> {
         Ok(item)
     }
 
-    /// The rest of an expression, and its comparison with another.
+    /// Parses the rest of an expression, and its comparison with another.
     fn relation(&mut self, first: Item) -> Result<Item, FilterError> {
         let left = match first {
             Item::Number(number) if self.continues() => Expression::number(number),
@@ -254,7 +256,7 @@ impl<'a> Parser<'a> {
             )
     }
 
-    /// An expression of operators of at least this precedence.
+    /// Parses an expression of operators with at least this precedence.
     fn arithmetic(&mut self, level: u8) -> Result<Expression, FilterError> {
         let first = self.unary()?;
         self.rest_of_arithmetic(first, level)
@@ -276,7 +278,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    /// A number, a field, the length, or an expression in brackets.
+    /// Parses a number, a field, the length, or an expression in brackets.
     fn unary(&mut self) -> Result<Expression, FilterError> {
         let Some(token) = self.next() else { return self.unexpected() };
         match token {
@@ -307,7 +309,7 @@ impl<'a> Parser<'a> {
         Ok(number)
     }
 
-    /// A number, maybe in brackets, if one is next.
+    /// Parses a number, possibly in brackets, if one is next.
     fn optional_number(&mut self) -> Result<Option<u32>, FilterError> {
         if self.takes_sign(Sign::Open) {
             let number = self.deeper(Self::optional_number)?;

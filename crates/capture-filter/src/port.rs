@@ -1,5 +1,5 @@
-//! `port` and `portrange`: ports of TCP, UDP and SCTP over IPv4 and IPv6. Of IPv4 fragments only the first has ports; an IPv6 packet
-//! has some only without extension headers.
+//! `port` and `portrange`: ports of TCP, UDP and SCTP over IPv4 and IPv6. Of IPv4 fragments, only the first has
+//! ports; an IPv6 packet has ports only without extension headers.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{Layers, ethernet};
@@ -28,7 +28,7 @@ impl Transport {
     }
 }
 
-/// Ports that are compared, `first` to `last`.
+/// Ports to compare, `first` to `last`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ports {
     first: u32,
@@ -104,12 +104,12 @@ impl Direction {
     }
 }
 
-/// Tests that an IPv4 packet is no fragment, or the first.
+/// Compiles a test that an IPv4 packet is not fragmented, or the first fragment.
 pub(crate) fn is_first_fragment(layers: &Layers) -> Node {
     layers.network_field(6, Size::Half).compare(Relation::CommonBits, Value::Number(0x1fff)).negated()
 }
 
-/// Returns the port with a name, and the protocol if only one has it.
+/// Returns the port with a name, and the protocol if only one has the name.
 pub(crate) fn named(
     name: &str,
     transport: Option<Transport>,
@@ -138,7 +138,7 @@ pub(crate) fn named_range(
     names: &Names,
 ) -> Result<(u32, u32, Option<Transport>), FilterError> {
     let Some((one, other)) = text.split_once('-').filter(|(_, other)| !other.contains('-')) else {
-        refuse!("{text} is no range of two ports, such as 80-90");
+        refuse!("{text} is not a range of two ports such as 80-90");
     };
     let bound = |text: &str| -> Result<_, FilterError> {
         match text.parse::<u32>() {

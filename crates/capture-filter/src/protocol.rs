@@ -25,7 +25,7 @@ const L2_PSNP: u32 = 27;
 const FRAGMENT: u32 = 44;
 
 impl Layers {
-    /// A protocol's word alone.
+    /// Compiles the word of a protocol alone.
     pub(crate) fn has_protocol(&self, proto: Proto) -> Result<Node, FilterError> {
         let link_type = |protocol| self.has_type(protocol);
         let any_of = |packets: &[u32]| self.any_isis(packets);
@@ -67,7 +67,7 @@ impl Layers {
             Proto::IsisCsnp => any_of(&[L1_CSNP, L2_CSNP]),
             Proto::IsisPsnp => any_of(&[L1_PSNP, L2_PSNP]),
             Proto::Any | Proto::Link | Proto::Radio => {
-                refuse!("{} is no protocol of a packet", proto.word())
+                refuse!("{} is not a protocol of a packet", proto.word())
             }
         }
     }
@@ -77,7 +77,7 @@ impl Layers {
         Ok(Node::Any(tests.collect::<Result<_, _>>()?))
     }
 
-    /// `PROTO proto NUMBER`
+    /// Compiles `PROTO proto NUMBER`.
     pub(crate) fn carries(&self, number: u32, proto: Proto) -> Result<Node, FilterError> {
         let behind_llc =
             |offset| Value::field(self.payload.plus(self.llc_bytes + offset), Size::Byte).equals(number);
@@ -96,12 +96,12 @@ impl Layers {
         })
     }
 
-    /// `PROTO protochain NUMBER`
+    /// Compiles `PROTO protochain NUMBER`.
     pub(crate) fn has_in_chain(&self, protocol: u32, proto: Proto) -> Result<Node, FilterError> {
         let chain = |kind, is_ipv6| -> Result<Node, FilterError> {
             let header = self.network();
             if header.slot.is_some() {
-                refuse!("protochain cannot be behind geneve");
+                refuse!("protochain cannot follow geneve");
             }
             Ok(self.has_type(kind)?.and(Node::Chain(HeaderChain {
                 header: header.constant,
@@ -113,15 +113,15 @@ impl Layers {
             Proto::Ip => chain(ethernet::IP, false)?,
             Proto::Ipv6 => chain(ethernet::IPV6, true)?,
             Proto::Any => chain(ethernet::IP, false)?.or(chain(ethernet::IPV6, true)?),
-            _ => refuse!("protochain is of ip and ip6, not of {}", proto.word()),
+            _ => refuse!("protochain applies to ip and ip6, not to {}", proto.word()),
         })
     }
 
-    /// `broadcast`, `ether broadcast`, `ip broadcast`
+    /// Compiles `broadcast`, `ether broadcast` or `ip broadcast`.
     pub(crate) fn is_broadcast(&self, proto: Proto) -> Result<Node, FilterError> {
         match proto {
             Proto::Any | Proto::Link => self.has_ethernet_address([0xff; 6], Direction::Destination),
-            // tcpdump takes an unknown netmask for 0, so that only these two are broadcast addresses.
+            // tcpdump treats an unknown netmask as 0, so that only these two are broadcast addresses.
             Proto::Ip => {
                 let address = |number| self.network_field(16, Size::Word).equals(number);
                 Ok(self.has_type(ethernet::IP)?.and(address(0).or(address(u32::MAX))))
@@ -130,32 +130,32 @@ impl Layers {
         }
     }
 
-    /// `multicast`, `ether multicast`, `ip multicast`, `ip6 multicast`
+    /// Compiles `multicast`, `ether multicast`, `ip multicast` or `ip6 multicast`.
     pub(crate) fn is_multicast(&self, proto: Proto) -> Result<Node, FilterError> {
         Ok(match proto {
             Proto::Any | Proto::Link if self.link == Link::Ethernet => {
                 let first = Value::field(self.header, Size::Byte);
                 self.with_link_header(first.compare(Relation::CommonBits, Value::Number(1)))
             }
-            // Up to version 1.10.5, libpcap has reserved addresses and the broadcast address among them.
+            // Up to version 1.10.5, libpcap includes reserved addresses and the broadcast address.
             Proto::Ip => {
                 let first = self.network_field(16, Size::Byte);
                 self.has_type(ethernet::IP)?.and(first.compare(Relation::GreaterOrEqual, Value::Number(224)))
             }
             Proto::Ipv6 => self.has_type(ethernet::IPV6)?.and(self.network_field(24, Size::Byte).equals(255)),
-            Proto::Any | Proto::Link => refuse!("multicast is of Ethernet, which is not behind pppoes"),
+            Proto::Any | Proto::Link => refuse!("multicast applies to Ethernet, which cannot follow pppoes"),
             _ => refuse!("{} has no multicast; ether, ip and ip6 have", proto.word()),
         })
     }
 
-    /// Compares an Ethernet address.
+    /// Compiles a comparison of an Ethernet address.
     pub(crate) fn has_ethernet_address(
         &self,
         address: [u8; 6],
         direction: Direction,
     ) -> Result<Node, FilterError> {
         if self.link != Link::Ethernet {
-            refuse!("Ethernet addresses are not behind pppoes");
+            refuse!("Ethernet addresses cannot follow pppoes");
         }
         Ok(self.with_link_header(ethernet_address(self.header, address, direction)))
     }

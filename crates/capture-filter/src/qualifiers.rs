@@ -46,7 +46,7 @@ pub(crate) enum Proto {
     Radio,
 }
 
-/// Address or port of a frame that is compared.
+/// Address or port of a frame to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// No direction is given: the same as [`Direction::Either`], where one is allowed.
@@ -71,7 +71,7 @@ pub(crate) enum Kind {
     ProtoChain,
 }
 
-/// Qualifiers of an operand. Operands behind `and` and `or` without qualifiers of their own have those before.
+/// Qualifiers of an operand. An operand after `and` or `or` without qualifiers has those of the operand before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Qualifiers {
     pub(crate) proto: Proto,

@@ -5,12 +5,12 @@ use crate::node::{
     Compare, Field, GeneveOffsets, HeaderChain, Node, Offset, Operator, Relation, Size, Value,
 };
 
-/// The most headers of a chain that are visited.
+/// Largest number of headers of a chain that are followed.
 const MAX_HEADERS: usize = 64;
 /// Ethernet type of a Geneve payload that begins with an Ethernet header (IANA).
 const TRANSPARENT_BRIDGING: u32 = 0x6558;
 
-/// A field is not in the frame, or a number is divided by zero: the frame is rejected.
+/// Rejection of the frame: a field is outside of it, or a number is divided by zero.
 struct Rejected;
 
 struct Run<'a> {
@@ -112,8 +112,8 @@ impl Run<'_> {
         self.load(at.into(), Size::Byte)
     }
 
-    /// Follows the next-header fields through headers of options, routing, fragments and authentication. Behind an
-    /// authentication header libpcap counts from the IP header on, and so does this.
+    /// Returns true if the next-header fields lead to a protocol, through headers of options, routing, fragments and
+    /// authentication. After an authentication header, offsets count from the IP header, as in libpcap.
     fn chain(&self, HeaderChain { header, is_ipv6, protocol }: HeaderChain) -> Result<bool, Rejected> {
         let (mut next, mut at) = if is_ipv6 {
             (self.byte(header + 6)?, 40)

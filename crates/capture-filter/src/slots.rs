@@ -1,12 +1,12 @@
-//! Checks that a test reads a slot only where `geneve` has stored it. libpcap reads whatever was in memory there.
+//! Checks that a test reads a slot only where `geneve` has stored it; libpcap would read uninitialized memory there.
 
 use crate::error::{FilterError, refuse};
 use crate::node::{Compare, Field, GeneveOffsets, Node, Slot, Value};
 
-/// Slots that are stored, a bit each.
+/// Set of stored slots, a bit each.
 type Stored = u32;
 
-/// Slots that are stored behind a test that is true, and behind one that is false.
+/// Slots that are stored after a test that is true, and after one that is false.
 #[derive(Clone, Copy)]
 struct Behind {
     if_true: Stored,
@@ -18,13 +18,13 @@ pub(crate) fn check(filter: &Node) -> Result<(), FilterError> {
     match behind(filter, 0) {
         Some(_) => Ok(()),
         None => refuse!(
-            "where the headers inside geneve are is known of geneve packets only: join all that is behind it by `and`, \
+            "offsets inside geneve are known for geneve packets only: join everything after it by `and`, \
              and put other packets before it, as in: tcp or geneve and udp"
         ),
     }
 }
 
-/// Slots stored behind a test; `None` if it reads one that is not.
+/// Returns the slots stored after a test, or `None` if it reads a slot that is not stored.
 fn behind(node: &Node, stored: Stored) -> Option<Behind> {
     let same = Behind { if_true: stored, if_false: stored };
     let reads = |slot: Slot| (stored & bit(slot) != 0).then_some(same);

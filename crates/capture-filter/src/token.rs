@@ -1,12 +1,13 @@
-//! Tokens of a filter. The longest token at a place counts, and of equally long ones the first of reserved word, Ethernet address,
-//! number, IPv4 address, IPv6 address and name: `80-90` is a name, `1.2.3.4.5.6` an Ethernet address.
+//! Tokens of a filter. The longest token at a point counts, and of equally long ones the first of reserved word,
+//! Ethernet address, number, IPv4 address, IPv6 address and name: `80-90` is a name, `1.2.3.4.5.6` an Ethernet
+//! address.
 
 use crate::error::{FilterError, refuse};
 use crate::words::{self, Word};
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
-/// A token.
+/// A token of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
     Word(Word),
@@ -117,7 +118,7 @@ fn first(text: &str) -> Result<(usize, Token<'_>), FilterError> {
         2 => Token::Ipv4(found),
         1 => match found.parse() {
             Ok(address) => Token::Ipv6(address),
-            Err(_) => refuse!("{found} is no IPv6 address"),
+            Err(_) => refuse!("{found} is not an IPv6 address"),
         },
         _ => words::number(found).map_or(Token::Name(found), Token::Number),
     };
@@ -135,7 +136,7 @@ fn unknown(text: &str) -> Result<(usize, Token<'_>), FilterError> {
     refuse!("unknown character at \"{text:.20}\"")
 }
 
-/// Bytes of a name: letters and digits, with `-`, `_` and `.` between them; it may end in a dot.
+/// Returns the length of a name: letters and digits, with `-`, `_` and `.` between them; it may end in a dot.
 fn name_length(text: &str) -> usize {
     if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
         return 0;
@@ -156,7 +157,7 @@ fn number_length(text: &str) -> usize {
     digits(text, char::is_ascii_digit)
 }
 
-/// Bytes of two to four numbers with dots between them.
+/// Returns the length of two to four numbers with dots between them.
 fn ipv4_length(text: &str) -> usize {
     let mut length = number_length(text);
     let mut parts = 1;
@@ -171,8 +172,8 @@ fn ipv4_length(text: &str) -> usize {
     if parts > 1 { length } else { 0 }
 }
 
-/// Bytes of an Ethernet address: six groups of one or two hexadecimal digits behind colons, dots or hyphens, three groups of four
-/// behind dots, or twelve digits.
+/// Returns the length of an Ethernet address: six groups of one or two hexadecimal digits with colons, dots or
+/// hyphens, three groups of four with dots, or twelve digits.
 fn mac_length(text: &str) -> usize {
     let pairs = [':', '-', '.'].map(|separator| groups(text, separator, 6, 1..=2));
     let run = text.chars().take_while(char::is_ascii_hexdigit).count();
@@ -180,7 +181,7 @@ fn mac_length(text: &str) -> usize {
     pairs.into_iter().chain([groups(text, '.', 3, 4..=4), plain]).max().unwrap_or(0)
 }
 
-/// Bytes of `count` groups of hexadecimal digits, 0 if there are fewer.
+/// Returns the length of `count` groups of hexadecimal digits, or 0 if there are fewer.
 fn groups(text: &str, separator: char, count: usize, digits: core::ops::RangeInclusive<usize>) -> usize {
     let mut length = 0;
     for group in 0..count {
@@ -215,8 +216,8 @@ fn mac(text: &str) -> [u8; 6] {
     mac
 }
 
-/// Bytes of an IPv6 address: eight groups of up to four hexadecimal digits, or fewer around `::`; an IPv4 address may stand for the
-/// last two.
+/// Returns the length of an IPv6 address: eight groups of up to four hexadecimal digits, or fewer around `::`; an
+/// IPv4 address may stand for the last two.
 fn ipv6_length(text: &str) -> usize {
     let run = text.chars().take_while(|c| c.is_ascii_hexdigit() || matches!(c, ':' | '.')).count().min(64);
     (2..=run).rev().find(|length| is_ipv6(&text[..*length])).unwrap_or(0)
@@ -255,7 +256,7 @@ fn is_ipv6(text: &str) -> bool {
     }
 }
 
-/// Reads a number as C writes it: a leading 0 is octal, 0x hexadecimal.
+/// Parses a number as C does: a leading 0 is octal, 0x hexadecimal.
 pub(crate) fn number(text: &str) -> Result<u32, FilterError> {
     let (digits, radix) = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
@@ -264,6 +265,6 @@ pub(crate) fn number(text: &str) -> Result<u32, FilterError> {
     };
     match u32::from_str_radix(digits, radix) {
         Ok(number) => Ok(number),
-        Err(error) => refuse!("{text} is no 32-bit number of base {radix}: {error}"),
+        Err(error) => refuse!("{text} is not a 32-bit number of base {radix}: {error}"),
     }
 }

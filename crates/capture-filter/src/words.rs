@@ -1,4 +1,4 @@
-//! Words of the language. Left out: names of services, protocols and hosts.
+//! Reserved words of the language.
 
 use crate::qualifiers::{Kind, Proto};
 
@@ -234,7 +234,7 @@ const NUMBERS: &[(&str, u32)] = &[
     ("tcp-cwr", 0x80),
 ];
 
-/// Returns the reserved word that a text is.
+/// Returns the reserved word of a text.
 pub(crate) fn word(text: &str) -> Option<Word> {
     let proto = find(PROTOCOLS, text).map(Word::Proto);
     let foreign = || FOREIGN.contains(&text).then_some(Word::Foreign);

@@ -1,4 +1,4 @@
-//! Cost of a filter, and errors of refused texts. Left out: the frames that it selects (`libpcap`).
+//! Cost of filters, and errors of refused texts.
 
 use capture_filter::{Filter, MAX_TEXT, Names};
 use proptest::prelude::{any, proptest};
@@ -39,7 +39,7 @@ fn deep_and_long_filters_run_in_little_stack_or_are_refused() {
 
 #[test]
 fn headers_that_go_round_in_circles_end() {
-    // An authentication header that leads to itself.
+    // An authentication header whose next header is its own kind.
     let mut frame = [0; 60];
     frame[12..14].copy_from_slice(&[8, 0]);
     frame[14] = 0x45;

@@ -1,9 +1,9 @@
-//! Kinds of VFs' conduct, and from which rate on it has consequences. Left out: counting, judging and holding VFs back
-//! (`driver::conduct`).
+//! Kinds of conduct that are limited, and the rates at which a limit has consequences. `driver::conduct` counts and
+//! judges.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of conduct that a VF may do too much of.
+/// A kind of conduct by which a VF can offend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Offence {
     /// Requests by mailbox, and resets.
@@ -12,19 +12,19 @@ pub enum Offence {
     Spoofing,
     /// Broadcasts and multicasts sent.
     Storm,
-    /// Interrupts, which cost the host something each.
+    /// Interrupts, each of which costs the host time.
     Interrupts,
-    /// Packets that make no sense, and messages where a card takes them out of memory.
+    /// Malformed packets, and malformed messages on cards that read messages from memory.
     Invalid,
-    /// Requests for memory that is not the guest's, or not shared.
+    /// Accesses to memory that is not the guest's, or not shared.
     DmaFaults,
 }
 
-/// Kinds of conduct.
+/// Number of kinds of conduct.
 pub const KINDS: usize = 6;
 
 impl Offence {
-    /// Every kind, in the order of [`ConductLimits`].
+    /// All kinds, in the order of [`ConductLimits`].
     pub const ALL: [Offence; KINDS] = [
         Offence::Mailbox,
         Offence::Spoofing,
@@ -34,7 +34,7 @@ impl Offence {
         Offence::DmaFaults,
     ];
 
-    /// Returns its name in settings and tables.
+    /// Returns the kind's name in settings and tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,14 +59,14 @@ pub enum Action {
     Quarantine,
 }
 
-/// From how many events a second on each action is taken; 0 is never.
+/// Events per second from which on each action is taken; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thresholds {
-    /// [`Action::Warn`].
+    /// Events per second for [`Action::Warn`].
     pub warn: u32,
-    /// [`Action::Throttle`].
+    /// Events per second for [`Action::Throttle`].
     pub throttle: u32,
-    /// [`Action::Quarantine`].
+    /// Events per second for [`Action::Quarantine`].
     pub quarantine: u32,
 }
 
@@ -75,7 +75,7 @@ impl Thresholds {
         Self { warn, throttle: 0, quarantine: 0 }
     }
 
-    /// Returns the gravest action that a rate, events a second, calls for.
+    /// Returns the gravest action for a rate, events per second.
     #[must_use]
     pub fn action(&self, rate: u64) -> Option<Action> {
         let steps = [
@@ -88,11 +88,11 @@ impl Thresholds {
     }
 }
 
-/// The thresholds of each kind.
+/// Thresholds of each kind of conduct.
 pub type ConductLimits = [Thresholds; KINDS];
 
-/// Defaults, far above what honest guests do. Only a flood of requests costs others something that the card does not
-/// bound itself: it is throttled.
+/// Default thresholds, far above the rates of honest guests. Only floods of mailbox requests are throttled: the card
+/// does not limit their cost to other VFs by itself.
 pub const DEFAULT_CONDUCT: ConductLimits = [
     Thresholds { warn: 200, throttle: 1_000, quarantine: 0 },
     Thresholds::warn(10),
@@ -107,7 +107,7 @@ mod tests {
     use super::{DEFAULT_CONDUCT, Offence};
 
     #[test]
-    fn each_kind_has_its_place() {
+    fn kinds_are_in_the_order_of_limits() {
         assert!(Offence::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(DEFAULT_CONDUCT.iter().all(|limit| limit.warn > 0));
     }

@@ -1,5 +1,4 @@
-//! Refusals of a policy: each names its setting, the value and what to do. Left out: settings that cannot be read at all
-//! (`daemon::settings`).
+//! Refusals of a policy: each names its setting, the value and the remedy.
 
 use crate::limits::WINDOWS_MS;
 use crate::vlan::{PRIORITIES, VLANS};
@@ -7,22 +6,22 @@ use core::fmt;
 use pcie::VfIndex;
 use units::MacAddress;
 
-/// Why a policy is refused: it makes no sense, the family cannot do it, or the card cannot do it now.
+/// Reason to refuse a policy: it is invalid, the family does not support it, or the card cannot follow it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// The port has fewer VFs.
     #[error("the port has no VF {0}")]
     NoSuchVf(u8),
-    /// Zero or a group address.
-    #[error("{0} is no station's own address: the first byte must be even, and not all zero")]
+    /// The address is zero or a group address.
+    #[error("{0} is not a unicast address: the first byte must be even, and one byte not zero")]
     Mac(MacAddress),
     /// Another function has the address, and would receive frames for this VF.
     #[error("{0} is the address of {1}; choose another")]
     MacInUse(MacAddress, AddressOwner),
-    /// Not the id of a port VLAN; 0 needs a priority.
+    /// The id is not that of a port VLAN; 0 needs a priority.
     #[error("{0} is out of range ({first} to {last}, or 0 for none)", first = VLANS.start(), last = VLANS.end())]
     Vlan(u16),
-    /// Not a priority.
+    /// The priority is out of range.
     #[error("{0} is out of range ({first} to {last})", first = PRIORITIES.start(), last = PRIORITIES.end())]
     Priority(u8),
     /// The port VLAN is not in [`VfPolicy::vlans`](crate::VfPolicy::vlans).
@@ -34,11 +33,11 @@ pub enum PolicyError {
     /// The rate is above the speed of the link, both Mb/s.
     #[error("{0} Mb/s are more than the link's {1}; 0 is no limit")]
     Rate(u32, u32),
-    /// A rate is a part of the link's, which has none while it is down.
+    /// The port has no link, and a rate is a fraction of the link's speed.
     #[error("the rate cannot change while the port has no link; bring the link up first")]
     NoLink,
     /// No family guarantees a rate.
-    #[error("the card cannot guarantee a least rate: it must be 0")]
+    #[error("no card guarantees a minimum rate: it must be 0")]
     LeastRate,
     /// The MTU is outside the family's range.
     #[error("an MTU of {0} is out of range ({1} to {2}, or 0 for no limit)")]
@@ -55,7 +54,7 @@ pub enum PolicyError {
     #[error("{1}")]
     Unsupported(&'static str, &'static str),
     /// The rule names no traffic.
-    #[error("mirror rule {0} copies nothing")]
+    #[error("mirror rule {0} copies nothing; name VFs, the uplink or VLANs")]
     EmptyMirror(usize),
     /// The watcher receives that traffic anyway.
     #[error(
@@ -68,10 +67,10 @@ pub enum PolicyError {
     /// The window of storm control is out of range.
     #[error("a window of {0} ms is out of range ({least} to {most})", least = WINDOWS_MS.start(), most = WINDOWS_MS.end())]
     Window(u16),
-    /// The threshold is more than the card counts in a window.
-    #[error("{0} Kb/s are too many to be counted in {1} ms: at most {2}")]
+    /// The threshold is more than the card can count in a window.
+    #[error("{0} Kb/s are more than the card can count in {1} ms: at most {2}, or a shorter interval")]
     StormRate(u32, u16, u32),
-    /// The threshold is less than a block a window.
+    /// The threshold is less than one block per window.
     #[error(
         "{0} Kb/s are less than the card can count in {1} ms: at least {2}, or a longer interval; 0 is no limit"
     )]
@@ -100,15 +99,15 @@ impl PolicyError {
     }
 }
 
-/// A VF whose policy is refused, and why.
+/// A VF whose policy is refused, and the reason.
 pub type RefusedVf = (VfIndex, PolicyError);
 
-/// The function that has an address.
+/// A function that has an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressOwner {
     /// The port itself.
     Port,
-    /// A VF, in use or by its policy.
+    /// A VF that uses the address, or has it by its policy.
     Vf(VfIndex),
 }
 

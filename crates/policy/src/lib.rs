@@ -1,17 +1,18 @@
-//! The administrator's decisions for a port and for each of its VFs, the same for every family of cards. A family states in
-//! [`Limits`] which of them it can carry out, and [`VfPolicy::check`] and [`PortPolicy::check`] hold a policy to that.
+//! Policies that the administrator sets for a port and for each of its VFs, the same for every family of cards. A
+//! family states in [`Limits`] which of them it supports; [`VfPolicy::check`] and [`PortPolicy::check`] compare a
+//! policy with that.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `vf` | the policy of one VF |
 //! | `port` | the policy of a port: mirror rules, storm control, limits of conduct |
 //! | `vlan` | VLAN ids and sets of them |
-//! | `conduct` | kinds of conduct and their thresholds |
-//! | `limits` | the abilities of a family |
+//! | `conduct` | kinds of conduct, and their thresholds |
+//! | `limits` | abilities of a family |
 //! | `error` | refusals, each with its setting |
 //!
-//! Left out: how a setting is written (`daemon::settings`), and how a card is made to follow it (`driver`), which also knows
-//! whether an address is in use or a filter is left.
+//! `daemon::settings` has the text of settings. `driver` makes a card follow a policy, and knows whether an address
+//! is in use or a VLAN filter is left.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! The abilities of a family of cards, on which its policies depend. Each family has them as a constant beside its PF driver.
-//! Left out: limits that depend on the state of a card.
+//! Abilities of a family of cards, on which its policies depend. Each family has them as a constant beside its PF
+//! driver.
 
 use core::ops::RangeInclusive;
 
 /// Windows of storm control, milliseconds.
 pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
 
-/// Abilities of a family.
+/// Abilities of a family of cards.
 #[derive(Debug)]
 pub struct Limits {
     /// The family, as the configuration names it.
@@ -17,19 +17,19 @@ pub struct Limits {
     pub link_speed: u32,
     /// MTUs that a VF may be limited to, bytes.
     pub mtu: RangeInclusive<u16>,
-    /// The longest frame, frame check sequence included, bytes.
+    /// Longest frame, frame check sequence included, bytes.
     pub max_frame: u16,
     /// Bytes of a frame around its packet, as drivers of the family count them: header, tags, frame check sequence.
     pub frame_overhead: u16,
-    /// Ceilings of a VF's interrupts, per second. `Err` says why the family bounds none, and what to do.
+    /// Ceilings of a VF's interrupts, per second. `Err` is the reason why the family has none, and the remedy.
     pub interrupts: Result<RangeInclusive<u32>, &'static str>,
-    /// `Ok` if spreading over queues can be switched. `Err` says why not, and what to do.
+    /// `Ok` if RSS can be switched on and off. `Err` is the reason why not, and the remedy.
     pub rss: Result<(), &'static str>,
-    /// The highest threshold of storm control, blocks a window.
+    /// Highest threshold of storm control, blocks per window.
     pub storm_blocks: u32,
 }
 
-/// Limits of a family for tests: it can do everything, and counts storms in 19 bits.
+/// Abilities of a family for tests: it supports everything, and counts storms in 19 bits.
 #[cfg(test)]
 pub(crate) const TOY: Limits = Limits {
     family: "toy",

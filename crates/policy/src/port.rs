@@ -1,5 +1,4 @@
-//! The policy of a port as a whole: frames that are copied to a watching VF, limits of broadcasts and multicasts, limits of
-//! VFs' conduct. Left out: single VFs (`vf`).
+//! Policy of a whole port: mirror rules, storm control, and limits of its VFs' conduct.
 
 use crate::conduct::{ConductLimits, DEFAULT_CONDUCT};
 use crate::error::PolicyError;
@@ -8,16 +7,16 @@ use crate::vlan::VlanSet;
 use pcie::{VfIndex, VfSet};
 use serde::{Deserialize, Serialize};
 
-/// Mirror rules of a port.
+/// Number of mirror rules of a port.
 pub const MIRROR_RULES: usize = 4;
-/// Unit of storm control's thresholds, bytes a window.
+/// Unit of storm control's thresholds, bytes per window.
 pub const STORM_BLOCK: u32 = 64;
 const BLOCK_BITS: u32 = STORM_BLOCK * 8;
 
-/// A rule for copies. A frame is copied once, however many rules name it.
+/// A mirror rule. A frame is copied once, however many rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mirror {
-    /// The VF that gets the copies.
+    /// VF that receives the copies.
     pub to: VfIndex,
     /// Copy frames that these VFs receive.
     pub vfs: VfSet,
@@ -29,23 +28,23 @@ pub struct Mirror {
     pub vlans: Option<VlanSet>,
 }
 
-/// Limits of broadcasts and multicasts that reach VFs; the uplink gets all of them.
+/// Limits of broadcasts and multicasts to VFs; the uplink receives all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StormControl {
-    /// Broadcasts, Kb/s, frame check sequences counted; 0 is no limit.
+    /// Broadcasts, Kb/s, frame check sequences included; 0 is no limit.
     pub broadcast: u32,
-    /// Multicasts, Kb/s; 0 is no limit.
+    /// Multicasts, Kb/s, frame check sequences included; 0 is no limit.
     pub multicast: u32,
     /// Window in which they are counted, milliseconds ([`WINDOWS_MS`]).
     pub window_ms: u16,
 }
 
-/// The administrator's decisions for a port.
+/// Policy of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortPolicy {
-    /// Rules for copies, by number.
+    /// Mirror rules, by number.
     pub mirrors: [Option<Mirror>; MIRROR_RULES],
-    /// Broadcasts and multicasts.
+    /// Limits of broadcasts and multicasts.
     pub storm: StormControl,
     /// Limits of VFs' conduct.
     pub limits: ConductLimits,
@@ -59,7 +58,7 @@ impl Default for PortPolicy {
 }
 
 impl PortPolicy {
-    /// Checks that the policy makes sense and that a family can carry it out.
+    /// Checks that the policy is consistent, and that a family supports it.
     ///
     /// # Errors
     /// [`PolicyError`].
@@ -72,7 +71,7 @@ impl PortPolicy {
 }
 
 impl Mirror {
-    /// Checks that the rule of this number copies something that its watcher does not receive anyway.
+    /// Checks that rule `number` copies frames that its watcher does not receive anyway.
     fn check(&self, number: usize, limits: &Limits) -> Result<(), PolicyError> {
         let others = self.ingress || self.egress || self.vlans.is_some();
         let watcher = VfSet::from_iter([self.to]);
@@ -89,7 +88,7 @@ impl Mirror {
 }
 
 impl StormControl {
-    /// Checks that the thresholds can be counted in such windows.
+    /// Checks that the card can count the thresholds in this window.
     fn check(&self, limits: &Limits) -> Result<(), PolicyError> {
         let Self { broadcast, multicast, window_ms } = *self;
         if !WINDOWS_MS.contains(&window_ms) {
@@ -108,7 +107,7 @@ impl StormControl {
         Ok(())
     }
 
-    /// Returns a threshold in blocks of [`STORM_BLOCK`] bytes a window; 0 is no limit.
+    /// Returns a threshold in blocks of [`STORM_BLOCK`] bytes per window; 0 is no limit.
     #[must_use]
     pub fn blocks(&self, kbps: u32) -> u32 {
         let bits = u64::from(kbps) * u64::from(self.window_ms);
@@ -130,7 +129,7 @@ mod tests {
         VfIndex::new(n).unwrap()
     }
 
-    /// A policy whose rule 1 copies what these VFs receive.
+    /// Checks a policy whose rule 1 copies the frames that VFs receive.
     fn rule(to: u8, watched: &[u8], egress: bool, limits: &Limits) -> Result<(), PolicyError> {
         let vfs = watched.iter().map(|n| vf(*n)).collect();
         let mirror = Mirror { to: vf(to), vfs, ingress: false, egress, vlans: None };
@@ -156,7 +155,7 @@ mod tests {
         assert!(StormControl { window_ms: 1_000, ..STORM }.blocks(most) <= TOY.storm_blocks);
     }
 
-    /// A rate rounded up to one block would be another rate than it says: 512 Kb/s for 1, in 1 ms.
+    /// Rounding up to one block would change the rate: to 512 Kb/s for 1, in 1 ms.
     #[test]
     fn less_than_a_block_a_window_is_refused() {
         for (window_ms, least) in [(1, 512), (3, 171), (100, 6), (1_000, 1)] {

@@ -1,4 +1,4 @@
-//! The policy of one VF. Left out: its port's mirror rules, which name VFs (`port`).
+//! Policy of one VF.
 
 use crate::error::PolicyError;
 use crate::limits::Limits;
@@ -7,10 +7,10 @@ use core::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use units::MacAddress;
 
-/// The link that a VF is shown, in iproute2's words.
+/// Link state of a VF, in iproute2's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Link {
-    /// The port's.
+    /// The port's link state.
     #[default]
     Auto,
     /// Always up: VFs reach each other without the port's link.
@@ -19,16 +19,16 @@ pub enum Link {
     Disable,
 }
 
-/// The administrator's decisions for one VF.
+/// Policy of one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfPolicy {
-    /// The address that the VF is given; without one the guest makes one up.
+    /// Address assigned to the VF; without one the guest chooses.
     pub mac: Option<MacAddress>,
-    /// The address is the administrator's: the VF may use no other, unless trusted.
+    /// The administrator has set the address: the VF may use no other, unless trusted.
     pub admin_mac: bool,
-    /// Puts the VF on one VLAN; `None` lets it join VLANs itself.
+    /// Port VLAN of the VF; `None` lets it join VLANs itself.
     pub vlan: Option<PortVlan>,
-    /// The VLANs that the VF may join; `None` is any.
+    /// VLANs that the VF may join; `None` is any.
     pub vlans: Option<VlanSet>,
     /// Drop frames with a source address or VLAN that is not the VF's.
     pub spoofchk: bool,
@@ -36,21 +36,21 @@ pub struct VfPolicy {
     pub trust: bool,
     /// The VF may send and receive.
     pub enabled: bool,
-    /// The link that the VF is shown.
+    /// Link state that the VF sees.
     pub state: Link,
-    /// The VF may ask for every multicast frame.
+    /// The VF may request every multicast frame.
     pub allmulti: bool,
-    /// The longest packet that the VF may ask to receive, without Ethernet's header, bytes; `None` is as long as the card
-    /// takes.
+    /// Longest packet that the VF may request to receive, without Ethernet's header, bytes; `None` is the card's
+    /// limit.
     pub max_mtu: Option<u16>,
-    /// Spread received frames over the VF's queues by flow. A driver that uses the first queue only loses the frames of
-    /// the others.
+    /// RSS: spread received frames over the VF's queues by flow. A driver that uses only the first queue loses the
+    /// frames of the others.
     pub rss: bool,
-    /// Bounds of its guest's interrupts.
+    /// Bounds of the VF's interrupts.
     pub interrupts: InterruptBounds,
-    /// Highest rate of sent frames, Mb/s, frame check sequences counted; 0 is no limit.
+    /// Highest rate of sent frames, Mb/s, frame check sequences included; 0 is no limit.
     pub max_tx_rate: u32,
-    /// The VF and others that may share addresses may have the same ones.
+    /// The VF may have the same address as another VF with this setting.
     pub share_mac: bool,
 }
 
@@ -76,7 +76,7 @@ impl Default for VfPolicy {
 }
 
 impl VfPolicy {
-    /// Checks that the policy makes sense and that a family can carry it out.
+    /// Checks that the policy is consistent, and that a family supports it.
     ///
     /// # Errors
     /// [`PolicyError`].
@@ -115,14 +115,14 @@ impl VfPolicy {
         self.vlans.is_none_or(|allowed| allowed.contains(vlan))
     }
 
-    /// Returns true if a family carries out both policies alike: several MTUs may stand for its longest frame.
+    /// Returns true if a family treats both policies alike: several MTUs may stand for its longest frame.
     #[must_use]
     pub fn is_alike(&self, other: &Self, limits: &Limits) -> bool {
         let without_mtu = |policy: &Self| Self { max_mtu: None, ..*policy };
         without_mtu(self) == without_mtu(other) && self.longest_frame(limits) == other.longest_frame(limits)
     }
 
-    /// Returns the longest frame that the VF may ask for, frame check sequence included, bytes.
+    /// Returns the longest frame that the VF may request, frame check sequence included, bytes.
     #[must_use]
     pub fn longest_frame(&self, limits: &Limits) -> u16 {
         let frame = |mtu: u16| mtu.saturating_add(limits.frame_overhead).min(limits.max_frame);
@@ -130,21 +130,21 @@ impl VfPolicy {
     }
 }
 
-/// The bounds of a VF's interrupts.
+/// Bounds of a VF's interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InterruptBounds {
-    /// Floor, interrupts per second while there is something to report, so that a guest does not wait longer; 0 leaves it
-    /// to the guest.
+    /// Floor, interrupts per second while events are pending, so that a guest does not wait longer; 0 leaves it to
+    /// the guest.
     pub min_interrupts: u32,
     /// Ceiling, interrupts per second; 0 leaves it to the guest.
     pub max_interrupts: u32,
-    /// The host chooses as few as the packet rate allows: IF = max(pps * r / bufs, lif), with bufs the descriptors of the VF's
-    /// receive ring, r 1.2, and lif `min_interrupts`, or 1,000.
+    /// Lets the host choose the lowest rate that the packet rate allows: IF = max(pps * r / bufs, lif), with bufs the
+    /// descriptors of the VF's receive ring, r 1.2, and lif `min_interrupts`, or 1,000.
     pub adaptive: bool,
 }
 
 impl InterruptBounds {
-    /// Checks that an interval of the card is within the bounds, or that there are none if the family bounds nothing.
+    /// Checks that an interval of the card is within the bounds, or that none are set if the family has no bounds.
     fn check(self, ceilings: &Result<RangeInclusive<u32>, &'static str>) -> Result<(), PolicyError> {
         let ceilings = match ceilings {
             Ok(ceilings) => ceilings,
@@ -177,7 +177,7 @@ mod tests {
     use crate::limits::{Limits, TOY};
     use crate::{PolicyError, PortVlan, VlanSet};
 
-    /// A family that moderates and spreads by itself.
+    /// A family that moderates interrupts and spreads frames by itself.
     const FEW: Limits = Limits {
         mtu: 1_496..=9_706,
         frame_overhead: 26,

@@ -1,4 +1,4 @@
-//! VLANs of a policy: which ids there are, a port VLAN, and sets of VLANs. Left out: membership, which PF drivers keep.
+//! VLANs of a policy: ids, a port VLAN, and sets of VLANs. PF drivers keep membership.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,35 +8,35 @@ use units::LAST_VLAN;
 
 const WORDS: usize = 64;
 
-/// VLAN ids that may be set, listed or joined, in every place and family.
+/// VLAN ids that may be set, listed or joined, for every family.
 pub const VLANS: RangeInclusive<u16> = 1..=LAST_VLAN;
 /// Priorities of a tag (IEEE 802.1Q).
 pub const PRIORITIES: RangeInclusive<u8> = 0..=7;
 
-/// A VLAN that the administrator puts a VF on: the guest sees untagged frames.
+/// A port VLAN, on which the administrator puts a VF: the guest sees untagged frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortVlan {
-    /// VLAN id, of [`VLANS`]; 0 with a priority: tags carry the priority alone, and the VF stays with untagged frames.
+    /// VLAN id, of [`VLANS`]; 0 with a priority, for tags with the priority alone and a VF on untagged frames.
     pub id: u16,
     /// Priority of inserted tags, of [`PRIORITIES`].
     pub qos: u8,
 }
 
 impl PortVlan {
-    /// Returns the tag that the VF's frames get.
+    /// Returns the tag for the VF's frames.
     #[must_use]
     pub const fn tag(self) -> u16 {
         (self.qos as u16) << 13 | self.id
     }
 }
 
-/// VLAN ids, 0 to [`LAST_VLAN`]; 0 stands for untagged.
+/// Set of VLAN ids, 0 to [`LAST_VLAN`]; 0 stands for untagged frames.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u16>", from = "Vec<u16>")]
 pub struct VlanSet([u64; WORDS]);
 
 impl VlanSet {
-    /// Returns the set of untagged frames alone, which every VF may have.
+    /// Returns the set of untagged frames alone, which every VF may send and receive.
     #[must_use]
     pub const fn untagged() -> Self {
         let mut words = [0; WORDS];
@@ -44,7 +44,7 @@ impl VlanSet {
         Self(words)
     }
 
-    /// Adds an id; one beyond [`LAST_VLAN`] changes nothing.
+    /// Adds an id; ignores an id beyond [`LAST_VLAN`].
     pub fn insert(&mut self, vlan: u16) {
         if let Some(word) = self.0.get_mut(usize::from(vlan / 64)) {
             *word |= 1 << (vlan % 64);

@@ -1,7 +1,5 @@
-//! Attaching to a VF: the requests that QEMU makes, in its order, and then the configuration writes of a kernel's PCI
-//! core.
-//!
-//! Left out: the MSI-X table, which a VMM keeps to itself.
+//! Attaching to a VF: the requests of QEMU, in its order, and then the configuration writes of a kernel's PCI core. A
+//! VMM keeps the MSI-X table itself, so it is not written.
 
 use crate::connection::Connection;
 use crate::{Accesses, Area, HalError, RAM_BASE, Ram, VfioUserHal};
@@ -27,9 +25,9 @@ const CAPABILITIES: u64 = 0x34;
 const MSIX: u8 = 0x11;
 /// MSI-X message control: enable.
 const MSIX_ENABLE: u16 = 1 << 15;
-/// Capabilities that fit the first 256 bytes. A longer list is a loop.
+/// Capabilities that fit the first 256 bytes; a longer list is a loop.
 const MAX_CAPABILITIES: usize = 48;
-/// Bytes for a region's description, with its list of areas that may be mapped.
+/// Bytes for a region's description, with its list of mappable areas.
 const REGION_INFO: u32 = 256;
 
 impl VfioUserHal {
@@ -52,7 +50,7 @@ impl VfioUserHal {
         Ok(Self { socket, connection, family, areas, ram, eventfds, accesses, broken: None })
     }
 
-    /// Resets the function and enables DMA and interrupts again.
+    /// Resets the function, and enables DMA and interrupts again.
     ///
     /// # Errors
     /// [`HalError`].
@@ -62,7 +60,7 @@ impl VfioUserHal {
     }
 }
 
-/// Makes a request whose reply has no body.
+/// Sends a request whose reply has no body.
 fn done(
     connection: &mut Connection,
     request: &'static str,
@@ -81,13 +79,13 @@ struct Identity {
     vectors: usize,
 }
 
-/// Checks protocol version, device, regions and interrupts, and maps registers.
+/// Checks protocol version, device, regions and interrupts, and maps the registers.
 fn identify(connection: &mut Connection) -> Result<Identity, HalError> {
     let major = connection.ask(Client::version, |answer| match answer {
         Ok(Answer::Version { major, .. }) => Some(major),
         _ => None,
     })?;
-    expect(major == Some(VERSION_MAJOR), "the server speaks another protocol version")?;
+    expect(major == Some(VERSION_MAJOR), "the server's protocol version is not supported")?;
     let info = connection.ask(Client::device_info, |answer| match answer {
         Ok(Answer::DeviceInfo(info)) => Some(info),
         _ => None,
@@ -95,13 +93,13 @@ fn identify(connection: &mut Connection) -> Result<Identity, HalError> {
     let usable = |info: DeviceInfo| {
         info.flags & device_flags::PCI != 0 && info.regions > pci_region::CONFIG && info.irqs > pci_irq::MSIX
     };
-    expect(info.is_some_and(usable), "not a PCI function")?;
+    expect(info.is_some_and(usable), "the device is not a PCI function")?;
     let mut ids = [0; 4];
     connection.read(pci_region::CONFIG, IDS, &mut ids)?;
     let [vendor, device] = [[ids[0], ids[1]], [ids[2], ids[3]]].map(u16::from_le_bytes);
     let family = Family::of(vendor, device);
     let family =
-        family.ok_or(HalError::NotAVf("another vendor or device id than 8086:10ca and 8086:1889"))?;
+        family.ok_or(HalError::NotAVf("vendor and device id are neither 8086:10ca nor 8086:1889"))?;
     let areas = registers(connection, family)?;
     let offered = connection.ask(
         |client, out| client.irq_info(out, pci_irq::MSIX),

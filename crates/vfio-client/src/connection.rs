@@ -1,5 +1,4 @@
-//! A connection to a vfio-user server: requests that wait for their reply, and posted writes, which do not. Left out: the
-//! device.
+//! A connection to a vfio-user server: requests that wait for their reply, and posted writes, which do not.
 
 use crate::HalError;
 use host::poll::{Interest, Poller};
@@ -11,9 +10,9 @@ use vfio_user::client::{Answer, Client};
 use vfio_user::outbox::Outbox;
 use vfio_user::wire::Errno;
 
-/// Timeout of a message. A port thread replies in microseconds; one under a debugger does not.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of the receive buffer: replies are short.
+/// Timeout of a message. A port thread replies in microseconds, but may be stopped by a debugger.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Size of the receive buffer, bytes; replies are short.
 const BUFFER: usize = 4096;
 
 /// A connection to a vfio-user server.
@@ -47,7 +46,7 @@ impl Connection {
         &self.stream
     }
 
-    /// Makes a request and waits for its reply.
+    /// Sends a request and waits for its reply.
     pub(super) fn ask<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
@@ -56,7 +55,7 @@ impl Connection {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
-    /// Makes a request and waits for its reply and the descriptors that come with it.
+    /// Sends a request and waits for its reply and the descriptors that come with it.
     pub(super) fn ask_for_file<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
@@ -83,7 +82,7 @@ impl Connection {
                     into.copy_from_slice(data);
                     Ok(())
                 }
-                Ok(_) => Err(HalError::NotAVf("a region read came back short")),
+                Ok(_) => Err(HalError::NotAVf("the reply to a region read is too short")),
                 Err(errno) => Err(HalError::Refused { request: "a region read", errno }),
             },
         )?
@@ -111,7 +110,7 @@ impl Connection {
 
     fn wait_for_room(&mut self) -> Result<(), HalError> {
         self.poller.modify(&self.stream, 0, Interest::WRITE)?;
-        let ready = self.poller.wait(Some(PATIENCE))?.next().is_some();
+        let ready = self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_some();
         self.poller.modify(&self.stream, 0, Interest::READ)?;
         if ready { Ok(()) } else { Err(HalError::Late) }
     }
@@ -123,7 +122,7 @@ impl Connection {
                     return Ok(self.client.push(&self.buffer[..count], self.fds.drain())?);
                 }
                 Received::Closed => return Err(HalError::Gone),
-                Received::WouldBlock if self.poller.wait(Some(PATIENCE))?.next().is_none() => {
+                Received::WouldBlock if self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_none() => {
                     return Err(HalError::Late);
                 }
                 Received::WouldBlock => {}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use vfio_user::client::ClientError;
 use vfio_user::wire::Errno;
 
-/// Attaching to a VF has failed, or the connection is lost.
+/// Error of attaching to a VF or of its connection.
 #[derive(Debug, thiserror::Error)]
 pub enum HalError {
     /// No server listens on the socket.
@@ -17,33 +17,33 @@ pub enum HalError {
         /// Error of the system call.
         source: std::io::Error,
     },
-    /// A system call on eventfds, epoll or the socket fails.
+    /// A system call on eventfds, epoll or the socket failed.
     #[error("vfio-user connection: {0}")]
     System(#[from] std::io::Error),
-    /// No memory can be shared.
+    /// The system refused shared memory.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
     /// Registers that the server offers as memory cannot be mapped.
     #[error("registers that the server offers cannot be mapped: {0}")]
     Registers(#[from] MapError),
-    /// The server violates the protocol.
+    /// The server has violated the protocol.
     #[error("vfio-user server: {0}")]
     Protocol(#[from] ClientError),
-    /// The server refused a request.
+    /// The server has refused a request.
     #[error("the vfio-user server refused {request}: errno {}", errno.0)]
     Refused {
-        /// The request.
+        /// Name of the request.
         request: &'static str,
-        /// The server's reply.
+        /// Error of the server's reply.
         errno: Errno,
     },
-    /// No driver knows the device, or it lacks what a VF has.
+    /// No driver supports the device, or the device lacks a part of a VF.
     #[error("not a VF: {0}")]
     NotAVf(&'static str),
     /// The server has closed the connection.
-    #[error("the vfio-user server is gone")]
+    #[error("the vfio-user server has closed the connection")]
     Gone,
-    /// The server neither replies nor reads within the timeout.
-    #[error("the vfio-user server does not answer")]
+    /// The server did not reply, or did not read, within the timeout.
+    #[error("the vfio-user server does not reply")]
     Late,
 }

@@ -1,16 +1,16 @@
-//! The blocking vfio-user client: a VF behind a server's socket as the bus of a driver. Registers are reached by message or,
-//! where the server offers that, in shared memory; DMA memory is a shared file; interrupts are eventfds.
+//! The blocking vfio-user client: a VF behind a server's socket as the bus of a driver. Registers are accessed by
+//! message, or in shared memory where the server offers that; DMA memory is a shared file; interrupts are eventfds.
 //!
 //! [`VfioUserHal::attach`] does to a VF what a VMM and a guest's kernel do before a driver probes it.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `attach` | the conversation with the server up to a VF that can be probed |
+//! | `attach` | requests up to a VF that a driver can probe |
 //! | `connection` | requests that wait for their reply, and posted writes |
 //! | `ram` | memory that a driver shares with its card, over any bus |
-//! | `error` | why a VF cannot be attached, or was lost |
+//! | `error` | errors of attaching and of the connection |
 //!
-//! Left out: address translation (the card sees the memory at one address, [`RAM_BASE`]); the driver.
+//! The card sees the memory at one address, [`RAM_BASE`], without address translation.
 #![forbid(unsafe_code)]
 
 mod attach;
@@ -42,24 +42,24 @@ pub const RAM_BASE: u64 = 1 << 32;
 /// Counters of register accesses by message. Accesses to mapped registers are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accesses {
-    /// Reads, which wait for the reply.
+    /// Reads, which wait for their reply.
     pub reads: u64,
-    /// Writes, which wait for nothing.
+    /// Writes, which are posted.
     pub writes: u64,
 }
 
-/// The bus of a VF: registers and memory for its driver, and descriptors that its owner's thread sleeps on.
+/// The bus of a VF: registers and memory for its driver, and descriptors on which its owner's thread sleeps.
 pub trait VfBus: DmaHal + Send + 'static {
     /// Returns the eventfd that an MSI-X vector signals, or `None` beyond the vectors in use.
     fn eventfd(&self, vector: usize) -> Option<&EventFd>;
 
-    /// Returns a descriptor that closes when the card is gone, if the bus has one. Nothing is read from it.
+    /// Returns a descriptor that closes when the card is gone, if the bus has one. No data arrives on it.
     fn lifeline(&self) -> Option<BorrowedFd<'_>>;
 
     /// Returns the register accesses so far.
     fn accesses(&self) -> Accesses;
 
-    /// Returns whether the card is gone. Its registers then read as all ones.
+    /// Returns true if the card is gone. Its registers then read as all ones.
     fn is_gone(&self) -> bool;
 }
 
@@ -99,7 +99,7 @@ impl VfioUserHal {
         self.family
     }
 
-    /// Returns whether registers of rings and interrupts are memory shared with the server.
+    /// Returns true if registers of rings and interrupts are memory shared with the server.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         !self.areas.is_empty()

@@ -1,4 +1,4 @@
-//! Memory that a driver shares with its card, at one device address. The DMA half of a Hal over shared memory.
+//! Memory that a driver shares with its card, at one device address: the DMA half of a Hal over shared memory.
 
 use driver::hal::DESCRIPTOR;
 use driver::{Access, DmaRegion, OutOfDmaMemory};
@@ -38,7 +38,7 @@ impl Ram {
     /// # Errors
     /// [`OutOfDmaMemory`].
     pub fn allocate(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
-        // Never given back, so it is as zero as the file was.
+        // Never freed, so the bytes are still the zeros of the file.
         let piece = self.memory.allocate(length as u64, align as u64).ok_or(OutOfDmaMemory(length))?;
         Ok(DmaRegion { iova: self.base + piece.offset(), length })
     }

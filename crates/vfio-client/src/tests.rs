@@ -1,5 +1,5 @@
-//! The client against a small server over a real socket: its messages, its memory, and servers that leave or serve another
-//! device.
+//! The client against a small server over a real socket: its messages, its memory, and servers that leave or serve
+//! another device.
 
 use crate::{HalError, RAM_BASE, VfBus, VfioUserHal};
 use driver::{DmaHal, Hal};
@@ -28,7 +28,7 @@ const RAISE: u32 = 0x20;
 const COPY: u32 = 0x30;
 const LEAVE: u32 = 0x40;
 
-/// A function with registers of no meaning.
+/// A function whose registers mean nothing to a driver.
 #[derive(Default)]
 struct Toy {
     config: BTreeMap<u64, u8>,
@@ -135,7 +135,7 @@ impl Device<OwnedFd> for Toy {
     }
 }
 
-/// A server for one client; what the client said comes when it is over.
+/// A server for one client. The client's actions arrive when the connection is over.
 struct Server {
     _folder: TempDir,
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! Primitives: qualifiers with an operand, and words that stand for a test. Left out: expressions.
+//! Primitives: qualifiers with an operand, and words that stand for a test.
 
 use super::{
     Direction, FilterError, Ipv4, Kind, Node, Parser, Part, Ports, Proto, Qualifiers, Relation, Sign, Size,
@@ -8,7 +8,7 @@ use crate::layers::ethernet;
 use core::net::Ipv6Addr;
 
 impl Parser<'_> {
-    /// A primitive that begins with a word.
+    /// Parses a primitive that begins with a word.
     pub(super) fn term(&mut self) -> Result<Part, FilterError> {
         let proto = match self.peek() {
             Some(Token::Word(Word::Proto(proto))) => {
@@ -45,7 +45,7 @@ impl Parser<'_> {
         Ok((node, None))
     }
 
-    /// A primitive without qualifiers.
+    /// Compiles a primitive without qualifiers.
     fn word(&mut self, word: Word) -> Result<Node, FilterError> {
         let start = self.at;
         self.at += 1;
@@ -87,7 +87,7 @@ impl Parser<'_> {
             Word::Foreign => {
                 let text = &self.text[self.tokens[start].0..];
                 refuse!(
-                    "at \"{text:.20}\": an Ethernet frame does not have this; what way it goes is in its packet's flags"
+                    "at \"{text:.20}\": an Ethernet frame does not have this; its direction is in the flags of its packet"
                 )
             }
             _ => {
@@ -97,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `byte OFFSET RELATION NUMBER`
+    /// Parses `byte OFFSET RELATION NUMBER`.
     fn byte(&mut self) -> Result<Node, FilterError> {
         let offset = self.plain_number()?;
         let Some(Token::Sign(sign)) = self.peek() else { return self.unexpected() };
@@ -134,7 +134,7 @@ impl Parser<'_> {
         Ok(Qualifiers { proto, direction, kind })
     }
 
-    /// `src or dst`, `src and dst`
+    /// Parses the rest of `src or dst` or `src and dst`.
     fn second_direction(&mut self, other: Word, one: Direction) -> Result<Direction, FilterError> {
         let both = if self.takes_word(Word::Or) {
             Direction::Either
@@ -146,7 +146,7 @@ impl Parser<'_> {
         if self.takes_word(other) { Ok(both) } else { self.unexpected() }
     }
 
-    /// An operand: an address, a name, a number, or several in brackets.
+    /// Parses an operand: an address, a name, a number, or several in brackets.
     pub(super) fn operand(&mut self, q: Option<Qualifiers>) -> Result<Node, FilterError> {
         let Some(token) = self.next() else { return self.unexpected() };
         let Some(q) = q else {
@@ -182,7 +182,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A number as an operand.
+    /// Compiles a number as an operand.
     pub(super) fn number(&self, number: u32, q: Option<Qualifiers>) -> Result<Node, FilterError> {
         let Some(q) = q else { refuse!("{number} needs a word before it, such as host, net or port") };
         match q.kind {
@@ -201,7 +201,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An IPv4 address, maybe with a mask, or a DECnet address.
+    /// Parses an IPv4 address, possibly with a mask, or a DECnet address.
     fn ipv4(&mut self, text: &str, q: Qualifiers) -> Result<Node, FilterError> {
         let mask = if self.takes_sign(Sign::Divide) {
             match self.plain_number()? {
@@ -269,11 +269,11 @@ fn gateway() -> Result<Node, FilterError> {
     )
 }
 
-/// Reads AREA.NODE.
+/// Parses AREA.NODE.
 fn decnet(text: &str) -> Result<u16, FilterError> {
     let parts = text.split_once('.').map(|(area, node)| (token::number(area), token::number(node)));
     match parts {
         Some((Ok(area), Ok(node))) => Ok((area << 10 & 0xfc00 | node & 0x3ff) as u16),
-        _ => refuse!("{text} is no DECnet address, such as 10.15"),
+        _ => refuse!("{text} is not a DECnet address such as 10.15"),
     }
 }

@@ -1,12 +1,12 @@
-//! Filters that are compared with libpcap's.
+//! Filters to compare with libpcap.
 
-/// All filters, of `filters.txt`.
+/// Returns all filters of `filters.txt`.
 pub(crate) fn all() -> Vec<&'static str> {
     let lines = include_str!("filters.txt").lines().filter(|line| !line.starts_with("// "));
     lines.chain(["   tcp\tand\n udp or arp  ", "tcp\r\nor udp"]).collect()
 }
 
-/// Filters whose meaning libpcap's optimizer changes, as bug reports have it. The program without the optimizer counts.
+/// Filters whose meaning libpcap's optimizer changes, according to bug reports. They are compared without it.
 pub(crate) const NOT_OPTIMIZED: &[&str] = &[
     "len >= 2147483648 & 2147483648 or len < 0 | 2147483648",
     "len <= 4294967295 & 2147483647 and len > 2147483647 + 0",

@@ -28,7 +28,7 @@ fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
     to(UNICAST, kind, payload)
 }
 
-/// An 802.3 frame.
+/// Returns an 802.3 frame.
 fn llc(payload: &[u8]) -> Vec<u8> {
     ethernet(payload.len() as u16, payload)
 }
@@ -83,7 +83,7 @@ fn tag(id: u16, kind: u16, payload: &[u8]) -> Vec<u8> {
     join(&[&id.to_be_bytes(), &kind.to_be_bytes(), payload])
 }
 
-/// A label, and whether it is the last.
+/// Returns an MPLS label; `is_last` sets the bottom of the stack.
 fn label(number: u32, is_last: bool) -> [u8; 4] {
     (number << 12 | u32::from(is_last) << 8 | 0xff).to_be_bytes()
 }
@@ -222,7 +222,7 @@ fn of_other_types() -> Vec<Vec<u8>> {
     let osi = |first: u8, kind: u8| llc(&join(&[b"\xfe\xfe\x03", &[first, 0x1b, 1, 0, kind], &[0; 30]]));
     let other = |kind| ethernet(kind, &[0x61; 46]);
     let decnet = |bytes: &[u8]| ethernet(0x6003, &join(&[&[20, 0], bytes, &[0; 20]]));
-    // 10.15 with its little end first.
+    // 10.15, little-endian.
     let node = [0x0f, 0x28];
     let mut frames = vec![
         to(BROADCAST, 0x806, &arp(1, host(1), host(2))),
@@ -272,7 +272,7 @@ fn of_other_types() -> Vec<Vec<u8>> {
     frames
 }
 
-/// All frames: the whole ones first, then frames that end early, and captures that were cut.
+/// Returns all frames: the whole ones first, then frames that end early, and captures that were cut.
 pub(crate) fn all() -> Vec<Captured> {
     let groups = [of_ipv4(), of_ipv6(), behind_tags_and_labels(), of_other_types()];
     let whole: Vec<_> = groups.into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! Filters beside libpcap: what each selects of frames of all kinds. Left out: what is refused here and not there (`refused`).
+//! Comparison with libpcap: the frames of all kinds that each filter selects.
 
 mod filters;
 mod frames;
@@ -11,20 +11,20 @@ use host::test_support::skipped;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Refused here: libpcap's program reads memory that it has not written.
-const BEHIND_GENEVE: &str = "where the headers inside geneve are is known of geneve packets only";
+/// Start of the refusal of filters for which libpcap's program reads uninitialized memory.
+const BEHIND_GENEVE: &str = "offsets inside geneve are known for geneve packets only";
 
-/// Frames, and libpcap over them.
+/// Frames, and libpcap's results for them.
 struct Comparison {
     frames: Vec<Captured>,
     file: Vec<u8>,
     names: Names,
-    /// Third number of libpcap's version.
+    /// Third number of libpcap's version, 1.10.N.
     patch: u32,
 }
 
 impl Comparison {
-    /// Says that a test cannot run where there is no libpcap.
+    /// Prepares a comparison. Without libpcap, skips the test and returns `None`.
     fn new(what: &str) -> Option<Self> {
         let patch = tcpdump::patch_level().map_err(|why| skipped(what, &why)).ok()?;
         let frames = frames::all();
@@ -33,7 +33,8 @@ impl Comparison {
         Some(Self { file: tcpdump::savefile(&frames), frames, names, patch })
     }
 
-    /// From 1.10.6 on, `ip multicast` does not select 240.0.0.0/4.
+    /// Returns false for filters that versions treat differently: from 1.10.6 on, `ip multicast` does not select
+    /// 240.0.0.0/4.
     fn is_the_same_in_all_versions(&self, filter: &str) -> bool {
         self.patch < 6 || !filter.contains("ip multicast")
     }
@@ -45,9 +46,9 @@ impl Comparison {
         Ok(selected.map(|(number, _)| number).collect())
     }
 
-    /// Compares one filter with libpcap's optimized program. The optimizer drops and moves loads, and refuses a filter that selects no
-    /// frame. So the program may select a frame that the plain one rejects because a field is not in it. Such frames may be as either
-    /// has them if `may_end_early` says so of them.
+    /// Compares one filter with libpcap's optimized program. The optimizer drops and moves loads, and refuses a
+    /// filter that selects no frame. So the program may select a frame that the plain one rejects because a field is
+    /// outside of it. For frames that `may_end_early` accepts, the result of either program is right.
     fn check(&self, filter: &str, may_end_early: impl Fn(&Captured) -> bool) -> Result<(), String> {
         let (ours, optimized) = match (self.select(filter), tcpdump::select(&self.file, filter, true)) {
             (Ok(ours), Ok(optimized)) => (ours, optimized),
@@ -87,7 +88,7 @@ fn filters_select_the_frames_that_libpcap_selects() {
 }
 
 #[test]
-fn filters_that_the_optimizer_breaks_are_as_without_it() {
+fn filters_broken_by_the_optimizer_match_the_plain_program() {
     let Some(comparison) = Comparison::new("filters beside libpcap without its optimizer") else { return };
     for filter in filters::NOT_OPTIMIZED {
         assert_eq!(comparison.check(filter, |_| true), Ok(()));

@@ -1,4 +1,4 @@
-//! Random filters beside libpcap: parts of the list, joined in every way.
+//! Random filters compared with libpcap: filters of the list, joined in every way.
 
 use crate::{Comparison, filters};
 use proptest::prelude::{BoxedStrategy, Strategy, prop_assert_eq, prop_oneof, proptest};
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 static COMPARISON: LazyLock<Option<Comparison>> =
     LazyLock::new(|| Comparison::new("random filters beside libpcap"));
 
-/// Filters of the list that are accepted, joined by `and` and `or`, negated and put in brackets.
+/// Returns a strategy: accepted filters of the list, joined by `and` and `or`, negated and put in brackets.
 fn filter() -> BoxedStrategy<String> {
     let is_part = |text: &&str| {
         COMPARISON

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Returns N of libpcap 1.10.N, or why libpcap cannot be asked here.
+/// Returns N of libpcap 1.10.N, or the reason why libpcap is not available.
 pub(crate) fn patch_level() -> Result<u32, String> {
     let output = Command::new("tcpdump").arg("--version").output();
     let output =
@@ -31,7 +31,7 @@ pub(crate) fn savefile(frames: &[Captured]) -> Vec<u8> {
     file
 }
 
-/// Returns the numbers of the frames that a filter selects, or why it is refused.
+/// Returns the numbers of the frames that a filter selects, or libpcap's error.
 pub(crate) fn select(file: &[u8], filter: &str, is_optimized: bool) -> Result<BTreeSet<usize>, String> {
     let mut command = Command::new("tcpdump");
     command.args(if is_optimized { &[][..] } else { &["-O"] }).args(["-r", "-", "-w", "-", "--", filter]);
@@ -40,7 +40,7 @@ pub(crate) fn select(file: &[u8], filter: &str, is_optimized: bool) -> Result<BT
     let (mut stdin, mut stdout) = (tcpdump.stdin.take().unwrap(), tcpdump.stdout.take().unwrap());
     let mut selected = Vec::new();
     thread::scope(|scope| {
-        // It ends without reading if it refuses the filter.
+        // tcpdump ends without reading if it refuses the filter.
         scope.spawn(move || drop(stdin.write_all(file)));
         stdout.read_to_end(&mut selected).unwrap();
     });

@@ -1,0 +1,31 @@
+//! Message and exit code of a tool that prints no answer.
+
+use crate::output;
+use std::process::ExitCode;
+
+/// Message on standard error, and exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ToolExit {
+    /// The tool's message, and below it lines of softiov's own.
+    pub(super) text: String,
+    pub(super) code: u8,
+}
+
+impl ToolExit {
+    pub(super) fn new(text: impl Into<String>, code: u8) -> Self {
+        Self { text: text.into(), code }
+    }
+
+    /// Adds a line of softiov's own below the tool's message.
+    pub(super) fn with_hint(mut self, hint: &str) -> Self {
+        self.text += "\nsoftiov: ";
+        self.text += hint;
+        self
+    }
+
+    /// Prints the message to standard error and returns the exit code.
+    pub(super) fn report(self) -> ExitCode {
+        output::print_last_error(self.text);
+        ExitCode::from(self.code)
+    }
+}
