@@ -218,7 +218,7 @@ impl DmaTable {
     /// Removes every region inside the `size` bytes at `iova` from the device's reach. The caller drops their
     /// memory.
     ///
-    /// [`NotMapped`]; part of a region cannot be removed.
+    /// # Errors
     /// [`NotMapped`]; a part of a region cannot be removed.
     pub fn unmap(&mut self, iova: u64, size: u64) -> Result<RemovedRegions, NotMapped> {
         let nothing = NotMapped { iova, size };

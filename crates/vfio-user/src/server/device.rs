@@ -142,8 +142,8 @@ pub trait Device<F> {
     /// [`Completion::Later`], one completion finishes the request. The session may close meanwhile, as with
     /// [`dma_map`](Self::dma_map).
     ///
+    /// # Errors
     /// The device does not support the change.
-    /// The device cannot do that.
     fn set_irqs(&mut self, set: IrqSet<F>) -> Result<Completion, Errno>;
 
     /// Resets the device to its state after power-on; DMA windows and eventfds stay.
