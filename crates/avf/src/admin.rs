@@ -1,89 +1,91 @@
-//! The descriptor of admin queues: 32 bytes, the same in a VF's mailbox and in the queues of an X710's PF. Who sends
-//! fills it and says where the body is; who serves it writes it back with DD. Left out: the rings and their registers.
+//! The descriptors of the admin queues: 32 bytes each, alike in a VF's mailbox and in the queues of an X710's PF.
+//! The sender fills a descriptor and names the body's buffer; the receiver serves it and writes it back with DD
+//! set. The rings and their registers are in [`crate::register`] and [`crate::pf_register`].
 
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a descriptor.
 pub const SIZE: usize = 32;
-/// Bytes of a message's body at most, and of the buffers that drivers post.
+/// Longest body of a message, and longest buffer that drivers post, in bytes.
 pub const MAX_BODY: usize = 4096;
 
 /// Flags of a descriptor.
 pub mod flag {
-    /// Descriptor done: it was served.
+    /// Descriptor done: the receiver has served it.
     pub const DD: u16 = 1 << 0;
     /// The command has completed.
     pub const CMP: u16 = 1 << 1;
     /// The return value is an error.
     pub const ERR: u16 = 1 << 2;
-    /// A VF did something wrong.
+    /// A VF made an error.
     pub const VFE: u16 = 1 << 3;
     /// The buffer is longer than [`super::LARGE`] bytes.
     pub const LB: u16 = 1 << 9;
-    /// The card reads the buffer.
+    /// The card reads the buffer, rather than writes it.
     pub const RD: u16 = 1 << 10;
-    /// The command is a VF's.
+    /// A VF issued the command.
     pub const VFC: u16 = 1 << 11;
-    /// There is a buffer.
+    /// The descriptor names a buffer.
     pub const BUF: u16 = 1 << 12;
-    /// No interrupt when it is done.
+    /// The descriptor raises no interrupt when it is done.
     pub const SI: u16 = 1 << 13;
-    /// Interrupt on an error.
+    /// The descriptor raises an interrupt on an error.
     pub const EI: u16 = 1 << 14;
     /// Later commands wait for this one.
     pub const FE: u16 = 1 << 15;
 }
 
-/// A buffer beyond this wants [`flag::LB`].
+/// Longest buffer without [`flag::LB`], in bytes.
 pub const LARGE: usize = 512;
 
-/// Operations.
+/// Operations of a descriptor.
 pub mod opcode {
-    /// The driver is about to leave its queues.
+    /// The driver announces that it stops using its queues.
     pub const QUEUE_SHUTDOWN: u16 = 0x0003;
-    /// A message to the PF. In the PF's receive queue the return value is the VF's number.
+    /// Carries a message to the PF. In the PF's receive queue the return value is the VF's number.
     pub const SEND_TO_PF: u16 = 0x0801;
-    /// A message to a VF. In the PF's send queue param0 is the VF's number.
+    /// Carries a message to a VF. In the PF's send queue param0 is the VF's number.
     pub const SEND_TO_VF: u16 = 0x0802;
 }
 
 /// Return values.
 pub mod returned {
-    /// Done.
+    /// The command succeeded.
     pub const OK: u16 = 0;
-    /// No such operation.
+    /// The operation is unknown.
     pub const ESRCH: u16 = 3;
-    /// Something in the descriptor makes no sense.
+    /// The descriptor has an invalid field.
     pub const EINVAL: u16 = 14;
-    /// No room.
+    /// The queue has no room.
     pub const ENOSPC: u16 = 16;
 }
 
-/// A descriptor. Every field has its own bytes, so any 32 bytes are one, and come back as they were.
+/// Descriptor of an admin queue. Every field has its own bytes, so any 32 bytes can be parsed and are emitted
+/// unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Descriptor {
-    /// See [`flag`].
+    /// Flags, see [`flag`].
     pub flags: u16,
-    /// See [`opcode`].
+    /// Operation, see [`opcode`].
     pub opcode: u16,
-    /// Bytes of the body; in a posted descriptor, of the buffer.
+    /// Length of the body in bytes; of the buffer in a posted descriptor.
     pub length: u16,
-    /// See [`returned`]; the VF's number where a PF receives.
+    /// Return value, see [`returned`]; the VF's number in a descriptor that a PF receives.
     pub return_value: u16,
-    /// The message's operation, [`crate::virtchnl::Op`].
+    /// Operation of the message, [`crate::virtchnl::Op`].
     pub cookie_high: u32,
-    /// The message's status, [`crate::virtchnl::Status`].
+    /// Status of the message, [`crate::virtchnl::Status`].
     pub cookie_low: u32,
-    /// First parameter.
+    /// First parameter of the operation.
     pub param0: u32,
-    /// Second parameter.
+    /// Second parameter of the operation.
     pub param1: u32,
-    /// Where the buffer is.
+    /// Address of the buffer in the memory of the driver.
     pub address: u64,
 }
 
 impl Descriptor {
-    /// Reads a descriptor.
+    /// Reads a descriptor from its bytes.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         let half = |at: usize| u16::from_le_bytes([raw[at], raw[at + 1]]);
@@ -101,7 +103,7 @@ impl Descriptor {
         }
     }
 
-    /// The descriptor's bytes.
+    /// Returns the bytes of the descriptor.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let mut raw = [0; SIZE];
@@ -117,14 +119,14 @@ impl Descriptor {
         raw
     }
 
-    /// A receive descriptor with a buffer, as drivers post it.
+    /// Creates a receive descriptor with a buffer, as drivers post it.
     #[must_use]
     pub fn posted(address: u64, length: u16) -> Self {
         let large = if usize::from(length) > LARGE { flag::LB } else { 0 };
         Self { flags: flag::BUF | large, length, address, ..Self::default() }
     }
 
-    /// Whether it was served.
+    /// Returns true if the receiver has served the descriptor.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.flags & flag::DD != 0
@@ -137,7 +139,7 @@ mod tests {
     use proptest::prelude::{any, proptest};
 
     #[test]
-    fn a_message_of_linux_is_read_as_it_means() {
+    fn a_version_message_of_linux_is_parsed() {
         // VERSION as iavf sends it: SI, BUF and RD, eight bytes at 0x1_2345_6000.
         let mut raw = [0; SIZE];
         raw[..8].copy_from_slice(&[0x00, 0x34, 0x01, 0x08, 8, 0, 0, 0]);
@@ -158,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn a_posted_buffer_beyond_512_bytes_says_so() {
+    fn a_posted_buffer_beyond_512_bytes_has_lb_set() {
         assert_eq!(Descriptor::posted(0, 512).flags, flag::BUF);
         assert_eq!(Descriptor::posted(0, 513).flags, flag::BUF | flag::LB);
     }
 
     proptest! {
         #[test]
-        fn any_32_bytes_are_a_descriptor_and_come_back(raw in any::<[u8; SIZE]>()) {
+        fn any_32_bytes_are_parsed_and_emitted_unchanged(raw in any::<[u8; SIZE]>()) {
             assert_eq!(Descriptor::parse(&raw).emit(), raw);
         }
     }

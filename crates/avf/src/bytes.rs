@@ -1,9 +1,9 @@
-//! Little-endian fields of messages, read in order and written in order. Left out: whether there are as many bytes as
-//! are read: lengths are checked before, and past the end there are zeros.
+//! Little-endian fields of messages, read in order and written in order. Callers check lengths first: a read past
+//! the end gives zeros.
 
 use alloc::vec::Vec;
 
-/// Reads fields.
+/// Reader of the fields of a message.
 #[derive(Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A field as it is written.
+/// Writer of the fields of a message.
 pub(crate) trait Put {
     fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self;
 

@@ -1,8 +1,9 @@
-//! The configuration space of an Adaptive Virtual Function as its guest sees it: an ordinary endpoint with two BARs, MSI-X
-//! and function level reset. Places and sizes are those that X710 VFs are seen to have; drivers ask the capabilities.
+//! The configuration space of an Adaptive Virtual Function as its guest sees it: an ordinary endpoint with two
+//! BARs, MSI-X and function level reset. Offsets and sizes are those observed on X710 VFs; drivers find them
+//! through the capability lists.
 //!
-//! Left out: the space that a VF has on its own bus, without ids and BARs; the PF's; what the card does when software
-//! writes, which [`pcie::Effects`] announces.
+//! A VF's space on its own bus, without ids and BARs, and the PF's space are elsewhere. [`pcie::Effects`] announces
+//! the software writes that the card must act on.
 
 use crate::ids;
 use pcie::capability::aer::Aer;
@@ -11,22 +12,22 @@ use pcie::capability::express::Express;
 use pcie::capability::msix::MsiX;
 use pcie::config::{Bar, BarKind, Builder, ConfigSpace, Identity, Register, offset};
 
-/// Where the MSI-X capability is.
+/// Offset of the MSI-X capability.
 pub const MSIX: u8 = 0x70;
-/// Where the PCI Express capability is.
+/// Offset of the PCI Express capability.
 pub const EXPRESS: u8 = 0xa0;
-/// Where advanced error reporting is.
+/// Offset of the advanced error reporting capability.
 pub const AER: u16 = 0x100;
-/// Where alternative routing-id interpretation is.
+/// Offset of the alternative routing-id interpretation (ARI) capability.
 pub const ARI: u16 = 0x150;
-/// The BAR of table and pending bits.
+/// Index of the BAR that holds the MSI-X table and the pending bits.
 pub const MSIX_BAR: u8 = 3;
 /// Offset of the MSI-X table in its BAR.
 pub const MSIX_TABLE: u32 = 0;
 /// Offset of the pending bits in the MSI-X BAR.
 pub const MSIX_PBA: u32 = 0x2000;
 
-/// What a VF says it is.
+/// Ids of a VF.
 pub const IDENTITY: Identity = Identity {
     vendor: ids::VENDOR,
     device: ids::DEVICE,
@@ -36,7 +37,7 @@ pub const IDENTITY: Identity = Identity {
     subsystem: 0,
 };
 
-/// 512-byte payload, role-based error reporting, function level reset; 8 GT/s x8.
+/// Express capability: 512-byte payload, role-based error reporting, function level reset; 8 GT/s x8.
 const LINK: Express = Express {
     device_capabilities: 0x1000_8cc2,
     link_capabilities: 0x0003_6c83,
@@ -45,7 +46,7 @@ const LINK: Express = Express {
     virtual_function: false,
 };
 
-/// A VF's configuration space after power-on.
+/// Creates a VF's configuration space in its state after power-on.
 #[must_use]
 pub fn space() -> ConfigSpace {
     let command = offset::COMMAND_MEMORY
@@ -68,7 +69,7 @@ pub fn space() -> ConfigSpace {
         .build()
 }
 
-/// Drivers and firmware of the family expect memory of 64 bits that may be prefetched.
+/// Creates a 64-bit prefetchable memory BAR, as drivers and firmware of the family expect.
 const fn memory(bytes: usize) -> Bar {
     Bar { kind: BarKind::Memory64, prefetchable: true, size: bytes as u32 }
 }
@@ -80,7 +81,7 @@ mod tests {
     use pcie::capability::msix::Control;
 
     #[test]
-    fn a_vf_is_what_stock_drivers_bind_to() {
+    fn a_vf_has_the_ids_and_capabilities_of_an_avf() {
         let space = space();
         for (offset, expected) in [
             (0x00, 0x1889_8086),
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn its_bars_are_64_kb_of_registers_and_16_kb_of_msi_x() {
+    fn the_bars_are_64_kb_of_registers_and_16_kb_of_msi_x() {
         let mut space = space();
         space.write_bytes(0x10, &[0xff; 24]);
         let bars = [0x10, 0x14, 0x18, 0x1c, 0x20, 0x24].map(|at| space.dword(at));
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_reset_alone_which_ends_mastering_and_msi_x() {
+    fn a_function_level_reset_ends_bus_mastering_and_msi_x() {
         let mut vf = Endpoint::new(space());
         vf.write(0x04, 2, 0x0006);
         vf.write(0x72, 2, 0x8000);

@@ -1,142 +1,144 @@
-//! The orders that a PF driver gives the card for a VF. Real cards take them as queue contexts in host memory, registers and
-//! admin commands; a card in software takes them as calls. The PF driver and the card meet here only.
+//! Orders that a PF driver gives the card for a VF. Real cards take them as queue contexts in host memory,
+//! registers and admin commands; a card in software takes them as calls. PF driver and card share only this
+//! interface.
 //!
-//! Left out: what a VF may have, which the PF driver decides; the mailbox and resets, which have registers
+//! The PF driver decides the resources of a VF; the mailbox and resets go through registers
 //! ([`crate::pf_register`]).
 
 use crate::descriptor::rx::Form;
 use crate::virtchnl::Statistics;
 use serde::{Deserialize, Serialize};
 
-/// A receive queue's context.
+/// Context of a receive queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RxContext {
-    /// Where the ring is.
+    /// Address of the ring.
     pub base: u64,
-    /// Descriptors.
+    /// Number of descriptors in the ring.
     pub length: u16,
-    /// The form of its descriptors.
+    /// Format of the descriptors.
     pub form: Form,
-    /// Bytes of a buffer.
+    /// Size of a buffer in bytes.
     pub buffer_bytes: u32,
-    /// The longest frame, frame check sequence included.
+    /// Longest frame in bytes, frame check sequence included.
     pub max_frame: u32,
-    /// The frame check sequence stays.
+    /// True if received frames keep their frame check sequence.
     pub keep_fcs: bool,
 }
 
-/// A transmit queue's context.
+/// Context of a transmit queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TxContext {
-    /// Where the ring is.
+    /// Address of the ring.
     pub base: u64,
-    /// Descriptors.
+    /// Number of descriptors in the ring.
     pub length: u16,
-    /// Where the card writes its head, if it does.
+    /// Address to which the card writes its head, if the driver asked for that.
     pub head_address: Option<u64>,
 }
 
-/// The vector that a queue raises, and by which of its intervals.
+/// Vector that a queue raises, and the interval that delays it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "QueueCause")]
 pub struct Cause {
-    /// The vector.
+    /// Number of the vector.
     pub vector: u8,
-    /// The interval; 3 is none.
+    /// Index of the interval; 3 is none.
     pub itr: u8,
 }
 
-/// The way that tags go.
+/// VLAN tag handling of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tags {
-    /// Received frames have their tag taken out.
+    /// True if the card strips the tag of received frames.
     pub strip: bool,
-    /// Descriptors may have a tag put in.
+    /// True if descriptors may have a tag inserted.
     pub insert: bool,
-    /// The VLAN (priority, DEI, id) that all frames of the VF are put on, behind its back.
+    /// VLAN (priority, DEI, id) of all frames of the VF, invisible to it.
     pub port_vlan: Option<u16>,
 }
 
-/// How the hash is made.
+/// Function that computes the hash of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum HashFunction {
     /// Toeplitz.
     #[default]
     Toeplitz,
-    /// Toeplitz over both directions alike.
+    /// Toeplitz with the same result for both directions of a connection.
     Symmetric,
 }
 
-/// By how much a VF is held back: times that must pass at least, in microseconds. 0 holds nothing back.
+/// Rate limits on a VF's mail and interrupts: minimum times in microseconds. 0 sets no limit.
 ///
-/// An X710 holds interrupts back by VPINT_RATE0 and VPINT_RATEN, and no mail.
+/// An X710 limits interrupts by VPINT_RATE0 and VPINT_RATEN, and does not limit mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Restraint {
-    /// Between two descriptors that the card takes from the VF's mailbox.
+    /// Minimum time between two descriptors that the card takes from the VF's mailbox, in microseconds.
     pub mail_us: u32,
-    /// Between two interrupts of a vector.
+    /// Minimum time between two interrupts of a vector, in microseconds.
     pub interrupt_us: u32,
 }
 
-/// What a PF driver orders the card to do for a VF.
+/// Order of a PF driver to the card, for a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order<'a> {
-    /// Sets a receive queue up, stopped. Its head is 0; its tail stays, since drivers write the tail first.
+    /// Sets up a receive queue, stopped. Its head is 0; its tail stays, since drivers write the tail first.
     ConfigureRx(u8, RxContext),
-    /// Sets a transmit queue up, stopped and empty: head and tail are 0.
+    /// Sets up a transmit queue, stopped and empty: head and tail are 0.
     ConfigureTx(u8, TxContext),
-    /// Lets the queues run whose bits are set, and stops the others.
+    /// Starts the queues of the set bits, and stops the others.
     Run {
         /// Receive queues, a bit each.
         rx: u16,
         /// Transmit queues, a bit each.
         tx: u16,
     },
-    /// The interrupt cause of a receive queue.
+    /// Sets or removes the interrupt cause of a receive queue.
     MapRx(u8, Option<Cause>),
-    /// The interrupt cause of a transmit queue.
+    /// Sets or removes the interrupt cause of a transmit queue.
     MapTx(u8, Option<Cause>),
     /// Adds an address that the VF receives by and may send from, or removes it.
     Address {
         /// The MAC address.
         mac: [u8; 6],
-        /// Add, or remove.
+        /// True to add, false to remove.
         on: bool,
     },
-    /// Makes the VF a member of a VLAN, or ends that. VLAN 0 is frames without a tag.
+    /// Makes the VF a member of a VLAN, or ends the membership. VLAN 0 stands for untagged frames.
     Vlan {
         /// The VLAN id, 0 to 4,095.
         vlan: u16,
-        /// Join, or leave.
+        /// True to join, false to leave.
         on: bool,
     },
-    /// How tags are inserted and stripped.
+    /// Sets the VLAN tag handling.
     Tags(Tags),
-    /// Which frames the VF receives besides those to its own addresses.
+    /// Selects the frames that the VF receives besides those to its own addresses.
     Promiscuity {
-        /// Every frame to a single station.
+        /// Receives every frame to an individual address.
         unicast: bool,
-        /// Every frame to a group.
+        /// Receives every frame to a group address.
         multicast: bool,
     },
-    /// Whether frames that the VF sends must have its addresses and VLANs.
+    /// Sets the spoof check: frames that the VF sends must have its addresses and VLANs.
     SpoofCheck(bool),
-    /// The most that the VF may send, Mb/s; 0 is no limit.
+    /// Limits the VF's transmit rate, in Mb/s; 0 is no limit.
     Rate(u32),
-    /// The restraint on mail and interrupts.
+    /// Limits the VF's mail and interrupts.
     Restrain(Restraint),
-    /// The hash key, from its first byte on; bytes beyond it stay.
+    /// Writes the hash key, from its first byte on; excess bytes of the order are ignored.
     HashKey(&'a [u8]),
-    /// The lookup table, from its first entry on; entries beyond it stay.
+    /// Writes the lookup table, from its first entry on; excess entries of the order are ignored.
     LookupTable(&'a [u8]),
-    /// The packet types that are hashed, a bit each.
+    /// Selects the packet types that are hashed, a bit each.
     HashTypes(u64),
-    /// The hash function.
+    /// Selects the hash function.
     HashFunction(HashFunction),
 }
 
 impl Order<'_> {
-    /// Whether the order changes where frames go or how fast, so that forwarding tables must be made anew.
+    /// Returns true if the order changes the path or the rate of frames, so that the forwarding tables must be
+    /// rebuilt.
     #[must_use]
     pub fn changes_forwarding(&self) -> bool {
         match self {
@@ -149,13 +151,13 @@ impl Order<'_> {
     }
 }
 
-/// A card that takes orders of a PF driver.
+/// Card that takes orders of a PF driver.
 pub trait Control {
-    /// Carries an order out. VFs are numbers below [`crate::ids::MAX_VFS`], queues below [`crate::ids::MAX_PAIRS`], vectors
-    /// below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A reset of the VF undoes every order but
-    /// [`Order::Rate`], [`Order::Restrain`], [`Order::SpoofCheck`] and [`Order::Tags`].
+    /// Carries out an order. VFs are numbers below [`crate::ids::MAX_VFS`], queues below [`crate::ids::MAX_PAIRS`],
+    /// vectors below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A reset of the VF undoes every
+    /// order but [`Order::Rate`], [`Order::Restrain`], [`Order::SpoofCheck`] and [`Order::Tags`].
     fn order(&mut self, vf: u8, order: Order<'_>);
 
-    /// What the VF has sent and received.
+    /// Returns the counters of a VF.
     fn statistics(&mut self, vf: u8) -> Statistics;
 }

@@ -1,26 +1,26 @@
-//! Numbers by which software knows the device, and how much of everything it has. Left out: the device ids of other
-//! members of the family, which no driver treats differently.
+//! Ids and limits of the device. The one device id stands for the whole family: no driver treats its other ids
+//! differently.
 
-/// Intel.
+/// Vendor id of Intel.
 pub const VENDOR: u16 = 0x8086;
-/// Ethernet Adaptive Virtual Function: the device id that every driver of the family knows.
+/// Device id of the Ethernet Adaptive Virtual Function, known to every driver of the family.
 pub const DEVICE: u16 = 0x1889;
 /// Silicon revision; drivers only report it.
 pub const REVISION: u8 = 0x02;
-/// Ethernet controller.
+/// Class code of an Ethernet controller.
 pub const CLASS: u32 = 0x02_0000;
 
-/// Queue pairs that a VF can have.
+/// Maximum number of queue pairs of a VF.
 pub const MAX_PAIRS: usize = 16;
-/// Interrupt vectors that a VF can have: one of the mailbox, one of each pair.
+/// Maximum number of interrupt vectors of a VF: one for the mailbox, one per pair.
 pub const MAX_VECTORS: usize = 17;
-/// The fewest vectors Linux goes on with.
+/// Minimum number of vectors that Linux accepts.
 pub const MIN_VECTORS: usize = 2;
-/// Queue pairs of a VF that asks for no number: the base mode that every AVF device promises.
+/// Number of queue pairs of a VF that requests no number: the base mode that every AVF device has.
 pub const BASE_PAIRS: usize = 4;
-/// VFs of a port.
+/// Maximum number of VFs of a port.
 pub const MAX_VFS: usize = 64;
-/// Intervals (ITR) of a vector.
+/// Number of intervals (ITR) of a vector.
 pub const ITRS: usize = 3;
 
 /// Bytes of the BAR with the registers (BAR 0, 64-bit, prefetchable).
@@ -28,33 +28,33 @@ pub const BAR0_SIZE: usize = 0x1_0000;
 /// Bytes of the BAR with the MSI-X table (at 0) and the pending bits (at 0x2000).
 pub const BAR3_SIZE: usize = 0x4000;
 
-/// The pages of BAR 0 that a VMM may map: the tails of transmit queues, and those of receive queues with the intervals and
-/// controls of vectors. Nothing there has an effect when it is read.
+/// Pages of BAR 0 that a VMM may map: the tails of transmit queues, and those of receive queues with the intervals
+/// and controls of vectors. Reads there have no side effects.
 pub const MAPPED: [core::ops::Range<u32>; 2] = [0x0000..0x1000, 0x2000..0x4000];
 
-/// Speed of the link, Mb/s. AVF fixes none; 25 Gb/s is one that drivers of every version know.
+/// Speed of the link in Mb/s. AVF prescribes none; drivers of every version know 25 Gb/s.
 pub const LINK_SPEED: u32 = 25_000;
-/// The longest frame, frame check sequence included.
+/// Longest frame in bytes, frame check sequence included.
 pub const MAX_FRAME: usize = 9728;
-/// The shortest frame that a driver may hand over; real cards call shorter ones malicious.
+/// Shortest frame that a driver may send, in bytes; real cards report shorter ones as malicious.
 pub const MIN_FRAME: usize = 17;
 /// Bytes of the frame check sequence.
 pub const FCS: usize = 4;
-/// The shortest and the longest frame on the wire, frame check sequence excluded.
+/// Shortest frame on the wire in bytes, frame check sequence excluded.
 pub const SHORTEST: usize = 60;
-/// See [`SHORTEST`].
+/// Longest frame on the wire in bytes, frame check sequence excluded.
 pub const LONGEST: usize = MAX_FRAME - FCS;
-/// Buffers of a frame on the wire, at most.
+/// Maximum number of buffers of a frame on the wire.
 pub const MAX_BUFFERS: usize = 8;
-/// Bytes of a transmit buffer, at most.
+/// Longest transmit buffer in bytes.
 pub const MAX_BUFFER: usize = 16_383;
 
-/// Bytes of the receive-side-scaling key.
+/// Bytes of the receive-side-scaling (RSS) key.
 pub const HASH_KEY: usize = 52;
-/// Entries of the receive-side-scaling table.
+/// Number of entries of the receive-side-scaling (RSS) table.
 pub const LOOKUP_TABLE: usize = 64;
 
-/// The fewest and the most descriptors of a ring.
+/// Possible numbers of descriptors in a ring.
 pub const RING: core::ops::RangeInclusive<u32> = 32..=4096;
-/// Where a ring may start: a multiple of this.
+/// Alignment of a ring's address in bytes.
 pub const RING_ALIGNMENT: u64 = 128;

@@ -1,21 +1,21 @@
-//! What Intel's Adaptive Virtual Function (AVF, the device of Linux's `iavf`) is: the register table, the admin queue's
-//! descriptors, the messages of the virtual channel (virtchnl), receive and transmit descriptors, packet types.
-//! The card (`avf-nic`) and the drivers (`driver`) are both written against this crate and against nothing of each other.
+//! Definition of Intel's Adaptive Virtual Function (AVF, the device of Linux's `iavf`): the register table, the
+//! admin queue's descriptors, the messages of the virtual channel (virtchnl), receive and transmit descriptors,
+//! packet types. The card (`avf-nic`) and the drivers (`driver`) both build on this crate and not on each other.
 //!
-//! | module | what it says |
+//! | module | contents |
 //! |---|---|
 //! | [`config`] | a VF's configuration space |
-//! | [`register`], [`table`], [`bits`] | where a VF's registers are, what an access does, what their bits mean |
+//! | [`register`], [`table`], [`bits`] | a VF's registers: offsets, effects of an access, bits |
 //! | [`pf_register`] | the registers of an X710 that a PF driver without interrupts needs |
 //! | [`admin`] | the 32-byte descriptor of the mailbox, of VF and PF alike |
 //! | [`virtchnl`] | each message as a type, with its length rules |
-//! | [`control`] | what a PF driver has the card do for a VF |
-//! | [`descriptor`] | what passes buffers: transmit data and context, receive in three forms |
-//! | [`packet_type`] | what the card says of a frame's headers |
+//! | [`control`] | the orders of a PF driver to the card, for a VF |
+//! | [`descriptor`] | the records that pass buffers: transmit data and context, receive in three formats |
+//! | [`packet_type`] | the card's classification of a frame's headers |
 //!
-//! Sources: `virtchnl.h` and the drivers `iavf` and `i40e` of Linux, those of DPDK, FreeBSD and iPXE. Where they differ
-//! from each other a comment says so. Left out: all behaviour, and what no driver in use asks for (iWARP, traffic
-//! classes, IPsec, flow rules, large VFs beyond 16 queue pairs).
+//! Sources: `virtchnl.h` and the drivers `iavf` and `i40e` of Linux, those of DPDK, FreeBSD and iPXE. Comments name
+//! their differences. The crate has no behaviour, and omits the parts that no driver in use asks for (iWARP,
+//! traffic classes, IPsec, flow rules, large VFs beyond 16 queue pairs).
 #![no_std]
 #![forbid(unsafe_code)]
 

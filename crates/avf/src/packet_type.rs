@@ -1,16 +1,16 @@
-//! Packet types: one number for the headers that a frame has, which drivers look up to know what checksums and hash
-//! are about. Left out: tunnels, and the numbers that only real cards tell apart.
+//! Packet types: the number by which the card classifies a frame's headers. Drivers look it up to interpret
+//! checksums and hash. The numbers of tunnels, and those that only real cards distinguish, are missing.
 
 use serde::{Deserialize, Serialize};
 
-/// Nothing is known: drivers use neither checksum nor hash.
+/// Unclassified: drivers use neither checksum nor hash.
 pub const UNKNOWN: u8 = 0;
 /// A frame without a header that the card knows.
 pub const L2: u8 = 1;
 /// ARP.
 pub const ARP: u8 = 11;
 
-/// The version of IP.
+/// Version of IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ip {
     /// Version 4.
@@ -19,12 +19,12 @@ pub enum Ip {
     V6,
 }
 
-/// What is in an IP packet.
+/// Payload of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Payload {
-    /// A part of something.
+    /// A fragment of an IP packet.
     Fragment,
-    /// Something else.
+    /// Any other protocol.
     Other,
     /// UDP.
     Udp,
@@ -39,7 +39,7 @@ pub enum Payload {
 const IPV4: u8 = 22;
 const IPV6: u8 = 88;
 
-/// The packet type of an IP packet.
+/// Returns the packet type of an IP packet.
 #[must_use]
 pub const fn ip(ip: Ip, payload: Payload) -> u8 {
     let base = match ip {
@@ -56,7 +56,7 @@ pub const fn ip(ip: Ip, payload: Payload) -> u8 {
     }
 }
 
-/// The IP version and the payload that a packet type stands for; `None` if it is not an IP packet's.
+/// Returns the IP version and the payload of a packet type; `None` for other packets.
 #[must_use]
 pub const fn parse(packet_type: u8) -> Option<(Ip, Payload)> {
     let (ip, kind) = match packet_type {
@@ -76,7 +76,7 @@ pub const fn parse(packet_type: u8) -> Option<(Ip, Payload)> {
     Some((ip, payload))
 }
 
-/// The bit of VFQF_HENA and of SET_RSS_HENA that has packets like this hashed.
+/// Returns the bit of VFQF_HENA and of SET_RSS_HENA that enables the hash of such packets.
 #[must_use]
 pub const fn hash_type(ip: Ip, payload: Payload) -> u64 {
     let base = match ip {
@@ -93,10 +93,10 @@ pub const fn hash_type(ip: Ip, payload: Payload) -> u64 {
         })
 }
 
-/// The bit for frames without IP.
+/// Hash bit of frames without IP.
 pub const HASH_L2: u64 = 1 << 63;
 
-/// Every packet type that can be hashed.
+/// Hash bits of every packet type that can be hashed.
 pub const HASH_TYPES: u64 = {
     let kinds = [Payload::Udp, Payload::Tcp, Payload::Sctp, Payload::Other, Payload::Fragment];
     let (mut all, mut at) = (0, 0);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_type_is_read_as_it_was_made_and_no_other_is_one() {
+    fn only_the_packet_types_of_ip_are_parsed_as_ip() {
         let made: std::vec::Vec<_> =
             [Ip::V4, Ip::V6].into_iter().flat_map(|version| ALL.map(|payload| (version, payload))).collect();
         for pair in &made {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_types_are_the_bits_that_drivers_ask_for() {
+    fn hash_types_are_the_bits_that_drivers_request() {
         let bits: std::vec::Vec<_> = (0..64).filter(|bit| HASH_TYPES >> bit & 1 == 1).collect();
         assert_eq!(bits, [31, 33, 34, 35, 36, 41, 43, 44, 45, 46]);
     }

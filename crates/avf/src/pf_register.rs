@@ -1,6 +1,6 @@
-//! Byte offsets of the registers of an X710 by which a PF driver without interrupts talks to its VFs: its admin queues,
-//! and the resets of VFs. Left out: host memory cache, queue contexts, NVM and PHY: driving real silicon needs them too,
-//! and [`crate::control`] stands in their place.
+//! Byte offsets of the registers of an X710 by which a PF driver without interrupts talks to its VFs: its admin
+//! queues, and the resets of VFs. A driver of real silicon needs more (host memory cache, queue contexts, NVM,
+//! PHY); [`crate::control`] stands in for those.
 
 crate::register::offsets! {
     /// Admin send queue, base, low half.
@@ -23,17 +23,17 @@ crate::register::offsets! {
     PF_ATQT = 0x8_0400;
     /// Admin receive queue, tail.
     PF_ARQT = 0x8_0480;
-    /// State of VF 0's reset as the VF reads it in VFGEN_RSTAT; the others follow at a stride of 4.
+    /// State of VF 0's reset, which the VF reads in VFGEN_RSTAT; the others follow at a stride of 4.
     VFGEN_RSTAT1 = 0x7_4400;
     /// Trigger of VF 0's reset; the others follow at a stride of 4.
     VPGEN_VFRTRIG = 0x9_1800;
-    /// Whether the hardware's part of VF 0's reset is over; the others follow at a stride of 4.
+    /// Completion of the hardware's part of VF 0's reset; the others follow at a stride of 4.
     VPGEN_VFRSTAT = 0x9_1c00;
-    /// VFs that were reset by their guest, a bit each in words of 32. Writing ones clears them.
+    /// VFs whose guest issued a function level reset, a bit each in words of 32. Writing ones clears them.
     GLGEN_VFLRSTAT = 0x9_2600;
 }
 
 /// VPGEN_VFRTRIG: the VF is in reset while this is set.
 pub const VFSWR: u32 = 1 << 0;
-/// VPGEN_VFRSTAT: the hardware's part is over.
+/// VPGEN_VFRSTAT: the hardware has completed its part of the reset.
 pub const VFRD: u32 = 1 << 0;

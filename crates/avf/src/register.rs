@@ -1,5 +1,5 @@
-//! Byte offsets of a VF's registers in its BAR 0, under the names of Intel's headers. A "1" at the end of a name means
-//! the VF's own view. Left out: what a register does (`table`) and what its bits mean (`bits`).
+//! Byte offsets of a VF's registers in its BAR 0, under the names of Intel's headers. A "1" at the end of a name
+//! means the VF's own view. [`crate::table`] defines the effects of an access, [`crate::bits`] the bits.
 
 macro_rules! offsets {
     ($($(#[$doc:meta])* $name:ident = $offset:literal;)*) => { $($(#[$doc])* pub const $name: u32 = $offset;)* };
@@ -19,7 +19,7 @@ offsets! {
     VFINT_ICR01 = 0x4800;
     /// Interval 0 of vector 0; the others follow at a stride of 4.
     VFINT_ITR01 = 0x4c00;
-    /// Which causes of vector 0 interrupt.
+    /// Causes of vector 0 that interrupt.
     VFINT_ICR0_ENA = 0x5000;
     /// Statistics control of vector 0.
     VFINT_STAT_CTL0 = 0x5400;
@@ -45,35 +45,35 @@ offsets! {
     VF_ARQLEN = 0x8000;
     /// Mailbox send queue, tail: the doorbell.
     VF_ATQT = 0x8400;
-    /// How far a reset is.
+    /// State of a reset.
     VFGEN_RSTAT = 0x8800;
     /// Packet types that are hashed, two words.
     VFQF_HENA = 0xc400;
-    /// Key of the hash, 13 words.
+    /// RSS key, 13 words.
     VFQF_HKEY = 0xcc00;
-    /// Table of the hash, 16 words.
+    /// RSS lookup table, 16 words.
     VFQF_HLUT = 0xd000;
 }
 
-/// Tail of a transmit queue.
+/// Returns the offset of a transmit queue's tail.
 #[must_use]
 pub const fn qtx_tail(queue: u8) -> u32 {
     QTX_TAIL + 4 * (queue & 15) as u32
 }
 
-/// Tail of a receive queue.
+/// Returns the offset of a receive queue's tail.
 #[must_use]
 pub const fn qrx_tail(queue: u8) -> u32 {
     QRX_TAIL + 4 * (queue & 15) as u32
 }
 
-/// Control of a vector.
+/// Returns the offset of a vector's control register.
 #[must_use]
 pub const fn dyn_ctl(vector: u8) -> u32 {
     if vector == 0 { VFINT_DYN_CTL0 } else { VFINT_DYN_CTLN + 4 * ((vector - 1) & 15) as u32 }
 }
 
-/// One of a vector's three intervals.
+/// Returns the offset of one of a vector's three intervals.
 #[must_use]
 pub const fn itr(index: u8, vector: u8) -> u32 {
     let index = (index % 3) as u32;

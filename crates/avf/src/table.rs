@@ -1,12 +1,12 @@
-//! A VF's register map as a table: where each register is, how it resets, what a read or a write does to it, and which
-//! part of the card acts on that. `docs/AVF-REGISTERS.md` is this table in words.
+//! Register map of a VF as a table: each register's offset, reset value, effects of reads and writes, and the part
+//! of the card that acts on it. `docs/AVF-REGISTERS.md` is this table in words.
 //!
-//! Left out: the acts themselves; the card has those. No driver reads a register on the path of a frame.
+//! The card implements those actions. Drivers read no register on the path of a frame.
 
 use crate::bits::{aqlen, dyn_ctl, rstat};
 use crate::register as r;
 
-/// What software's reads and writes do to the stored value.
+/// Effect of software's reads and writes on the stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Written bits within the mask are kept.
@@ -17,40 +17,40 @@ pub enum Access {
     Rc,
 }
 
-/// What a register is, and by that which part of the card acts on it.
+/// Kind of a register, which determines the part of the card that acts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The doorbell of a transmit queue.
     TxTail,
     /// The doorbell of a receive queue.
     RxTail,
-    /// One interval of vectors 1 to 16.
+    /// An interval of vectors 1 to 16.
     Interval(u8),
     /// The intervals of vector 0.
     IntervalOfVector0,
-    /// Control of vectors 1 to 16.
+    /// Controls of vectors 1 to 16.
     Control,
     /// Control of vector 0.
     ControlOfVector0,
     /// Causes of vector 0.
     Causes,
-    /// Which causes of vector 0 interrupt.
+    /// Causes of vector 0 that interrupt.
     EnabledCauses,
-    /// One of the five registers of a mailbox queue.
+    /// Register of a mailbox queue.
     Mailbox(Side, Field),
-    /// How far a reset is.
+    /// State of a reset.
     Reset,
     /// Packet types that are hashed.
     HashTypes,
-    /// The key of the hash.
+    /// RSS key.
     HashKey,
-    /// The table of the hash.
+    /// RSS lookup table.
     LookupTable,
-    /// Nothing comes of it.
+    /// Accesses have no effect.
     Unused,
 }
 
-/// A queue of the mailbox.
+/// Queue of the mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// From the VF to the PF (ATQ).
@@ -59,48 +59,48 @@ pub enum Side {
     Receive,
 }
 
-/// A register of a mailbox queue.
+/// Register of a mailbox queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     /// Low half of the address.
     BaseLow,
     /// High half of the address.
     BaseHigh,
-    /// Length, errors, and whether it is on.
+    /// Length, errors, and enable bit.
     Length,
-    /// What the card serves next.
+    /// Index of the descriptor that the card serves next.
     Head,
-    /// What the driver fills next.
+    /// Index of the descriptor that the driver fills next.
     Tail,
 }
 
-/// What happens to a register in the resets of a VF (RESET_VF, a reset by the PF, FLR).
+/// Effect on a register of a VF's resets (RESET_VF, a reset by the PF, FLR).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterReset {
-    /// It is as after power-on.
+    /// The register gets its value after power-on.
     Cleared,
-    /// It stays.
+    /// The register keeps its value.
     Kept,
 }
 
-/// A row: a register, or an array of equal ones.
+/// Row of the table: a register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Register {
-    /// The header's name.
+    /// Name in Intel's headers.
     pub name: &'static str,
-    /// Where element 0 is, bytes from the start of BAR 0.
+    /// Offset of element 0 in BAR 0, in bytes.
     pub offset: u32,
-    /// Elements, 4 bytes apart.
+    /// Number of elements, 4 bytes apart.
     pub count: u32,
-    /// Reads and writes.
+    /// Effect of reads and writes.
     pub access: Access,
     /// Value after power-on.
     pub reset: u32,
-    /// What a reset of the VF does to it.
+    /// Effect of a reset of the VF.
     pub after: AfterReset,
-    /// What it is.
+    /// Kind of the register.
     pub kind: Kind,
-    /// What there is to say besides, in words.
+    /// Further rules, as text for the documentation.
     pub more: &'static str,
 }
 
@@ -130,14 +130,14 @@ impl Register {
         self
     }
 
-    /// Offsets of the elements, in order.
+    /// Returns the offsets of the elements, in order.
     pub fn offsets(&self) -> impl Iterator<Item = u32> {
         let offset = self.offset;
         (0..self.count).map(move |i| offset + 4 * i)
     }
 }
 
-/// A ring of the mailbox starts at a multiple of this.
+/// Mask of a mailbox ring's address, which is 64-byte aligned.
 const RING_BASE: u32 = !0x3f;
 const LENGTH: u32 = aqlen::ENABLE | aqlen::ERRORS | aqlen::LENGTH;
 const INDEX: u32 = crate::bits::AQ_INDEX;
@@ -165,7 +165,7 @@ const fn mailbox(
     Register::one(name, offset, Access::Rw(mask), Kind::Mailbox(side, field), more)
 }
 
-/// The whole table, by chapter.
+/// All registers, by chapter.
 pub const CHAPTERS: &[(&str, &[Register])] = &[
     (
         "queues",
@@ -331,12 +331,13 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     ),
 ];
 
-/// Every row.
+/// Returns every row of the table.
 pub fn rows() -> impl Iterator<Item = &'static Register> {
     CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
 }
 
-/// The row of a register at an offset, and its index there. `None` where nothing is: reads are zero, writes ignored.
+/// Returns the row of the register at an offset, and the element's index in it. `None` without a register: reads
+/// give zero, writes are ignored.
 #[must_use]
 pub fn find(offset: u32) -> Option<(&'static Register, u8)> {
     let within = |row: &&'static Register| (row.offset..row.offset + 4 * row.count).contains(&offset);
@@ -351,7 +352,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     #[test]
-    fn no_two_registers_overlap_and_all_are_within_the_bar() {
+    fn registers_are_within_the_bar_and_do_not_overlap() {
         let mut taken = HashMap::new();
         for row in rows() {
             for offset in row.offsets() {
@@ -366,13 +367,13 @@ mod tests {
     }
 
     #[test]
-    fn no_two_registers_share_a_name() {
+    fn register_names_are_unique() {
         let mut names = HashSet::new();
         assert!(rows().all(|row| names.insert(row.name)));
     }
 
     #[test]
-    fn a_register_is_found_at_each_of_its_offsets_and_nowhere_else() {
+    fn a_register_is_found_at_exactly_its_offsets() {
         for row in rows() {
             for (index, offset) in row.offsets().enumerate() {
                 let (found, at) = find(offset).unwrap();
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_that_may_be_mapped_hold_tails_intervals_and_controls_and_all_of_them() {
+    fn exactly_the_doorbell_registers_are_in_the_mapped_pages() {
         for row in rows() {
             let is_mapped = MAPPED.iter().any(|pages| pages.contains(&row.offset));
             let is_doorbell =

@@ -1,4 +1,5 @@
-//! The drivers' Hal on top of the card in the same process. Left out: nothing is posted, registers act at once.
+//! Implements the drivers' [`Hal`] on the card in the same process. Register accesses have their effect at once: no
+//! write is posted.
 
 use crate::Backplane;
 use core::time::Duration;
@@ -6,13 +7,13 @@ use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use i82576::Time;
 use pcie::{Function, Iova};
 
-/// The PF's registers. Waiting moves the clock alone: the PF driver is the one that waits.
+/// Registers of the PF. A wait only moves the clock, since its caller is the PF driver itself.
 #[derive(Debug)]
 pub struct PfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,
 }
 
-/// A VF's registers and memory. Waiting moves the clock, the card and the PF driver.
+/// Registers and memory of a VF. A wait moves the clock, the card and the PF driver.
 #[derive(Debug)]
 pub struct VfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,

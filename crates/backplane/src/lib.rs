@@ -1,12 +1,11 @@
-//! The card and its drivers plugged together in one process: memory per function, recorded interrupts, a
-//! clock moved by hand, and a wire that is two queues of frames.
+//! The card and its drivers connected in one process: memory per function, recorded interrupts, a clock moved by
+//! hand, and a wire of two queues of frames.
 //!
 //! Drivers get their [`Hal`](driver::Hal) from [`Backplane::pf`] and [`Backplane::vf`]. Registers act at once;
-//! frames move, interrupts fire and the PF driver answers only when the clock moves ([`Backplane::advance`],
-//! or a driver's own wait) or when everything due is asked for ([`Backplane::settle`]). So a run is the same
-//! every time.
+//! frames move, interrupts fire and the PF driver answers only when the clock moves ([`Backplane::advance`], or a
+//! driver's own wait) or in [`Backplane::settle`]. So every run is the same.
 //!
-//! Left out: threads, real time, configuration space of VFs.
+//! It has no threads, no real time, and no configuration space of VFs.
 #![forbid(unsafe_code)]
 
 mod hal;
@@ -24,10 +23,10 @@ use pcie::capability::sriov;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function};
 
-/// Polls of the card by which everything due must be done: beyond it, something feeds itself.
+/// Maximum number of polls until the card must be idle: more indicate an endless loop.
 const SETTLE_POLLS: usize = 10_000;
 
-/// The card, what surrounds it, and the PF's driver if it is attached.
+/// Card and its surroundings, and the PF's driver if it is attached.
 #[derive(Debug)]
 pub struct Backplane {
     nic: Nic,
@@ -39,12 +38,11 @@ pub struct Backplane {
     between: Option<Between>,
 }
 
-/// What a test does to card and PF driver before each round of them, to stand in their way. The driver is not there
-/// while it waits itself.
+/// Disturbance by a test of card and PF driver before each round. The driver is absent during its own waits.
 pub type Between = fn(&mut Nic, Option<&mut Pf>);
 
 impl Backplane {
-    /// A card with `vfs` VFs enabled on the bus and the link up. No driver is attached.
+    /// Creates a card with `vfs` VFs enabled on the bus and the link up. No driver is attached.
     #[must_use]
     pub fn new(mac: MacAddress, vfs: u8) -> Self {
         let mut nic = Nic::new(nic::Config { mac, iov: true, loopback: None });
@@ -62,8 +60,8 @@ impl Backplane {
         Self { nic, world: World::new(), pf: None, now, budget, last_visit, between: None }
     }
 
-    /// A card as [`Backplane::new`], its PF driver attached and `vfs` VFs served. VF n's address is
-    /// [`vf_mac`]`(n)`, which the VF may change.
+    /// Creates a card as [`Backplane::new`] does, with its PF driver attached and `vfs` VFs served. VF n's address
+    /// is [`vf_mac`]`(n)`, which the VF may change.
     ///
     /// # Errors
     /// [`PfError`].
@@ -82,7 +80,7 @@ impl Backplane {
         let mut pf = Pf::probe(&mut hal)?;
         for vf in VfIndex::all() {
             let policy = policy::VfPolicy { mac: Some(vf_mac(vf.get())), ..Default::default() };
-            // The addresses are unicast and there is no VLAN: nothing to refuse.
+            // The PF driver cannot refuse this: the addresses are unicast and there is no VLAN.
             let _ = pf.set_policy(&mut hal, vf, policy);
         }
         pf.enable_vfs(&mut hal, vfs)?;
@@ -90,18 +88,18 @@ impl Backplane {
         Ok(())
     }
 
-    /// Puts a PF driver back that was taken away, or a successor of it.
+    /// Attaches a PF driver that was detached, or its successor.
     pub fn return_pf(&mut self, pf: Pf) {
         self.pf = Some(pf);
     }
 
-    /// Takes the PF driver away: VFs get no answers any more.
+    /// Detaches the PF driver: requests of VFs get no answer any more.
     pub fn detach_pf(&mut self) -> Option<Pf> {
         self.pf.take()
     }
 
-    /// Lets the PF driver do something, with the card under it; `None` if there is no driver. What it decides
-    /// about links is shown by the card afterwards.
+    /// Calls the PF driver with its registers; `None` without a driver. Afterwards it passes the driver's link
+    /// decisions to the card.
     pub fn with_pf_driver<R>(&mut self, act: impl FnOnce(&mut Pf, &mut PfHal<'_>) -> R) -> Option<R> {
         let mut pf = self.pf.take()?;
         let answer = act(&mut pf, &mut self.pf());
@@ -112,55 +110,55 @@ impl Backplane {
         Some(answer)
     }
 
-    /// The PF driver, if it is attached.
+    /// Returns the PF driver, if it is attached.
     #[must_use]
     pub fn pf_driver(&self) -> Option<&Pf> {
         self.pf.as_ref()
     }
 
-    /// The PF's registers.
+    /// Returns the PF's registers.
     pub fn pf(&mut self) -> PfHal<'_> {
         PfHal { backplane: self }
     }
 
-    /// A VF's registers and memory.
+    /// Returns a VF's registers and memory.
     pub fn vf(&mut self, vf: u8) -> VfHal<'_> {
         VfHal { function: Function::Vf(vf), backplane: self }
     }
 
-    /// The card itself.
+    /// Returns the card itself.
     pub fn nic(&mut self) -> &mut Nic {
         &mut self.nic
     }
 
-    /// Memory, interrupts and wire.
+    /// Returns memory, interrupts and wire.
     pub fn world(&mut self) -> &mut World {
         &mut self.world
     }
 
-    /// The moment now.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// What one poll of the card may do.
+    /// Sets the work limit of a card's poll.
     pub fn set_budget(&mut self, budget: Budget) {
         self.budget = budget;
     }
 
-    /// Has something done before each round.
+    /// Sets the disturbance before each round.
     pub fn set_between(&mut self, between: Option<Between>) {
         self.between = between;
     }
 
-    /// What the PF driver did at its last visit.
+    /// Returns the result of the PF driver's last visit.
     #[must_use]
     pub fn last_visit(&self) -> Visit {
         self.last_visit
     }
 
-    /// Does everything that is due now: polls the card until it is idle, and visits the PF driver before and
+    /// Performs all work that is due now: polls the card until it is idle, and visits the PF driver before and
     /// after.
     ///
     /// # Panics
@@ -175,14 +173,14 @@ impl Backplane {
         self.poll();
     }
 
-    /// Moves the clock, stopping wherever the card or the PF driver has something to do.
+    /// Moves the clock by `time`, and stops at every deadline of the card or the PF driver.
     pub fn advance(&mut self, time: Duration) {
         let end = self.now + time;
         self.settle();
         loop {
             let next = [self.poll(), self.last_visit.deadline].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next < end) else { break };
-            // A deadline that has passed must not hold the clock.
+            // A deadline in the past must not stop the clock.
             self.now = next.max(self.now + Duration::from_nanos(1));
             self.settle();
         }
@@ -190,7 +188,7 @@ impl Backplane {
         self.settle();
     }
 
-    /// One poll of the card on another wire than the two queues of frames; whether there is more to do.
+    /// Polls the card once, on another wire than the two queues of frames; returns true if more work is due.
     pub fn poll_on<W: Wire>(&mut self, wire: &mut W) -> bool {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, wire).more
     }
@@ -213,10 +211,10 @@ impl Backplane {
     }
 }
 
-/// The port's address in [`Backplane::with_pf`].
+/// Address of the port in [`Backplane::with_pf`].
 pub const PORT_MAC: MacAddress = MacAddress([0x02, 0, 0, 0, 0, 0xff]);
 
-/// VF `n`'s address in [`Backplane::with_pf`].
+/// Returns VF `n`'s address in [`Backplane::with_pf`].
 #[must_use]
 pub const fn vf_mac(n: u8) -> MacAddress {
     MacAddress([0x02, 0, 0, 0, 0, n])

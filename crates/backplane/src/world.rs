@@ -1,24 +1,24 @@
-//! What surrounds the card: each function's memory, the interrupts that arrived, and the wire.
-//! Left out: address translation beyond a function's own memory.
+//! Surroundings of the card: each function's memory, the recorded interrupts, and the wire. A function's memory has
+//! no translation beyond its own base address.
 
 use driver::{DmaRegion, OutOfDmaMemory};
 use nic::Wire;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
 
-/// Where a function's memory begins: an address of zero is a fault.
+/// Address of a function's memory: not zero, so that an access to address zero is a fault.
 const BASE: Iova = 0x10_0000;
-/// Bytes of a function's memory.
+/// Size of a function's memory in bytes.
 const SIZE: usize = 8 << 20;
 
-/// A function's memory: what is allocated is mapped, and nothing else.
+/// Memory of a function: only its allocated part is mapped.
 #[derive(Debug, Default)]
 pub struct Memory {
     bytes: Vec<u8>,
 }
 
 impl Memory {
-    /// Maps zeroed memory for the function.
+    /// Allocates and maps zeroed memory for the function.
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
@@ -29,21 +29,21 @@ impl Memory {
         Ok(DmaRegion { iova: BASE + start as u64, length })
     }
 
-    /// The bytes at an address, if all of them are mapped.
+    /// Returns the bytes at an address, if all of them are mapped.
     #[must_use]
     pub fn get(&self, iova: Iova, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
         self.bytes.get(start..start.checked_add(length)?)
     }
 
-    /// As [`Memory::get`], to write.
+    /// Returns the bytes at an address for writing, as [`Memory::get`].
     pub fn get_mut(&mut self, iova: Iova, length: usize) -> Option<&mut [u8]> {
         let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
         self.bytes.get_mut(start..start.checked_add(length)?)
     }
 }
 
-/// A bus with the PF (index 0) and eight VFs on it.
+/// Bus with the PF (index 0) and eight VFs.
 #[derive(Debug)]
 pub(crate) struct RecordingBus {
     memory: Vec<Memory>,
@@ -51,14 +51,14 @@ pub(crate) struct RecordingBus {
     faults: Vec<u64>,
 }
 
-/// Two queues of frames.
+/// Wire of two queues of frames.
 #[derive(Debug, Default)]
 pub(crate) struct QueueWire {
     incoming: VecDeque<Vec<u8>>,
     outgoing: Vec<Vec<u8>>,
 }
 
-/// Everything around the card.
+/// Surroundings of the card.
 #[derive(Debug)]
 pub struct World {
     pub(crate) bus: RecordingBus,
@@ -81,7 +81,7 @@ impl World {
         Self { bus, wire: QueueWire::default() }
     }
 
-    /// A function's memory.
+    /// Returns a function's memory.
     pub fn memory(&mut self, function: Function) -> &mut Memory {
         &mut self.bus.memory[index(function)]
     }
@@ -90,12 +90,12 @@ impl World {
         &self.bus.memory[index(function)]
     }
 
-    /// Vectors of the messages a function has sent since the last call, in order.
+    /// Returns the vectors of the messages that a function has sent since the last call, in order.
     pub fn take_interrupts(&mut self, function: Function) -> Vec<u16> {
         core::mem::take(&mut self.bus.interrupts[index(function)])
     }
 
-    /// Refused memory requests of a function so far.
+    /// Returns the number of refused memory requests of a function so far.
     #[must_use]
     pub fn faults(&self, function: Function) -> u64 {
         self.bus.faults[index(function)]
@@ -106,7 +106,7 @@ impl World {
         self.wire.incoming.push_back(frame.to_vec());
     }
 
-    /// The frames that the card has put on the wire since the last call.
+    /// Returns the frames that the card has put on the wire since the last call.
     pub fn take_frames(&mut self) -> Vec<Vec<u8>> {
         core::mem::take(&mut self.wire.outgoing)
     }

@@ -1,10 +1,10 @@
-//! Cost of a frame in the VF drivers: bursts that a VF sends and receives, over shared memory as live guests have it. The
-//! benchmark plays the card and the PF: it completes descriptors and copies no frame.
+//! Benchmarks the VF drivers: cost of a frame in bursts that a VF sends and receives, over shared memory as live
+//! guests have it. The benchmark plays the card and the PF: it completes descriptors and copies no frame.
 //!
 //! Prints the median of many rounds, and with FRAME_PATH_CALLS=n in the environment runs the cases whose name contains the
 //! first argument n times without measuring, for callgrind.
 //!
-//! Left out: the card; cache lines that another processor has.
+//! Without the card, and without cache lines that another processor holds.
 
 use avf::admin::{self, Descriptor};
 use avf::descriptor::rx as avf_rx;
@@ -28,12 +28,12 @@ const BURST: usize = 32;
 const MEMORY: u64 = 4 << 20;
 /// Bytes of a transmit descriptor, in either family.
 const TX_SIZE: usize = 16;
-/// Bytes of a receive buffer. Buffers follow each other.
+/// Bytes of a receive buffer. Buffers are contiguous.
 const BUFFER: u64 = 2048;
 const ROUNDS: usize = 51;
 const ROUND: Duration = Duration::from_millis(4);
 
-/// A ring in shared memory, as the card sees it.
+/// Ring in shared memory, as the card sees it.
 #[derive(Debug, Default, Clone, Copy)]
 struct Ring {
     base: u64,
@@ -176,7 +176,7 @@ struct Bench {
     /// Completed descriptors of a burst of received frames, all alike.
     received: Vec<u8>,
     rx_size: usize,
-    /// Byte of a transmit descriptor with the report bit, the bit, and where and what the card reports.
+    /// Byte of a transmit descriptor with the report bit, the bit, and offset and value of the card's report.
     report: (usize, u8, usize, u8),
     buffer: Vec<u8>,
 }

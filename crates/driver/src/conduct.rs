@@ -1,29 +1,28 @@
-//! The conduct of VFs, of every family: what each does a second, in six kinds, against thresholds; and what is done to one
-//! that goes beyond them: it is logged, throttled, or quarantined. Counts come in, verdicts go out.
+//! Conduct of VFs of every family: rates of six kinds of event against thresholds, and the measures against a VF
+//! that exceeds them: it is logged, throttled, or quarantined.
 //!
-//! One that is throttled (for ten seconds after the last crossing) sends at 10 Mb/s, interrupts its guest a
-//! thousand times a second, and has its requests served ten times a second, at the most. One that is quarantined moves
-//! no frame and sees no link until the administrator releases it; its interrupts and requests are held back as well.
+//! A throttled VF (for ten seconds after its last offence) sends at most at 10 Mb/s, interrupts its guest at most a
+//! thousand times a second, and has at most ten requests served a second. A quarantined VF moves no frame and sees
+//! no link until the administrator releases it; its interrupts and requests are limited as well.
 //!
-//! Left out: counting, which PF driver, card and host do; and how a card is made to hold a VF back, which its PF driver
-//! knows.
+//! PF driver, card and host count the events, and the PF driver has its card restrain a VF.
 
 use core::time::Duration;
 use policy::{Action, ConductLimits, KINDS, Offence};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
-/// Why a VF is quarantined.
+/// Reason why a VF is quarantined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// It did too much.
+    /// The VF exceeded a threshold.
     Offence(Offence),
-    /// The administrator wants it so.
+    /// The administrator has quarantined the VF.
     Administrator,
 }
 
 impl Cause {
-    /// A name for tables.
+    /// Returns the reason's name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,82 +32,82 @@ impl Cause {
     }
 }
 
-/// Events of each kind since the beginning.
+/// Events of each kind since the start.
 pub type Totals = [u64; KINDS];
 
-/// What was found, and done.
+/// Finding and measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// The kind.
+    /// Kind of event.
     pub offence: Offence,
-    /// Events a second.
+    /// Rate per second.
     pub rate: u64,
-    /// What is done.
+    /// Measure against the VF.
     pub action: Action,
 }
 
-/// Rates are taken over this time, or as much longer as nobody looked.
+/// Shortest period over which rates are measured.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long a VF stays throttled.
-const PENANCE: Duration = Duration::from_secs(10);
-/// Between two requests of a VF that is throttled or quarantined.
+/// Duration of a throttle after the last offence.
+const THROTTLE_TIME: Duration = Duration::from_secs(10);
+/// Interval between two served requests of a throttled or quarantined VF.
 pub(crate) const SERVICE: Duration = Duration::from_millis(100);
-/// What a VF that is throttled may send, Mb/s.
+/// Transmit rate of a throttled VF in Mb/s.
 pub(crate) const THROTTLED_RATE: u32 = 10;
-/// Between two interrupts of a VF that is throttled or quarantined.
+/// Interval between two interrupts of a throttled or quarantined VF in microseconds.
 pub(crate) const HELD_INTERVAL_US: u32 = 1_000;
-/// Counters below this can go on counting for centuries, and all of a VF's can be added up.
+/// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
 const MOST_COUNTED: u64 = 1 << 58;
 
-/// What is known of one VF's conduct. It is state as a whole: a successor goes on with it.
+/// Conduct of one VF. A successor continues with it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Monitor {
     sampled: Option<(Time, Totals)>,
-    /// Periods in which a threshold was crossed.
+    /// Periods with an exceeded threshold, by kind.
     crossed: Totals,
     throttled_until: Option<Time>,
     quarantined: Option<Cause>,
-    /// Not before then is a request served, while it is throttled or quarantined.
+    /// Earliest time of the next served request, while the VF is throttled or quarantined.
     serve_at: Option<Time>,
 }
 
 impl Monitor {
-    /// A VF that was quarantined before anything was counted.
+    /// Creates the conduct of a quarantined VF without history.
     #[must_use]
     pub fn of_quarantined(why: Cause) -> Self {
         Self { quarantined: Some(why), ..Self::default() }
     }
 
-    /// Why the VF is quarantined, if it is.
+    /// Returns the reason of the VF's quarantine, or `None`.
     #[must_use]
     pub fn quarantined(&self) -> Option<Cause> {
         self.quarantined
     }
 
-    /// Whether the VF is throttled.
+    /// Returns true if the VF is throttled.
     #[must_use]
     pub fn throttled(&self) -> bool {
         self.throttled_until.is_some()
     }
 
-    /// In how many periods the VF crossed a threshold, by kind.
+    /// Returns the number of periods with an exceeded threshold, by kind.
     #[must_use]
     pub fn offences(&self) -> &Totals {
         &self.crossed
     }
 
-    /// Whether the VF is held back in any way.
+    /// Returns true if the VF is throttled or quarantined.
     pub(crate) fn holds(&self) -> bool {
         self.throttled() || self.quarantined.is_some()
     }
 
-    /// Whether no counter is about to overflow.
+    /// Returns true if no counter is about to overflow.
     pub(crate) fn is_sound(&self) -> bool {
         self.crossed.iter().all(|count| *count < MOST_COUNTED)
     }
 
-    /// Compares new totals with the limits once a period, and throttles the VF if they say so. Returns the gravest finding; a
-    /// quarantine is left to the caller.
+    /// Compares new totals with the limits once a period, and throttles the VF if they require it. Returns the
+    /// gravest finding; the caller carries out a quarantine.
     pub(crate) fn observe(&mut self, now: Time, totals: Totals, limits: &ConductLimits) -> Option<Verdict> {
         let Some((then, before)) = self.sampled else {
             self.sampled = Some((now, totals));
@@ -130,31 +129,31 @@ impl Monitor {
             }
         }
         if worst.is_some_and(|worst| worst.action == Action::Throttle) {
-            self.throttled_until = Some(now + PENANCE);
+            self.throttled_until = Some(now + THROTTLE_TIME);
         }
         worst
     }
 
-    /// One event of a kind is not the VF's doing.
+    /// Excludes one event that the VF did not cause.
     pub(crate) fn excuse(&mut self, offence: Offence) {
         if let Some((_, before)) = &mut self.sampled {
             before[offence as usize] += 1;
         }
     }
 
-    /// Quarantines the VF; whether it was not yet.
+    /// Quarantines the VF. Returns true if it was not quarantined before.
     pub(crate) fn quarantine(&mut self, why: Cause) -> bool {
         self.quarantined.replace(why).is_none()
     }
 
-    /// Releases the VF, and lifts its throttle; whether it was quarantined.
+    /// Releases the VF, and ends its throttle. Returns true if it was quarantined.
     pub(crate) fn release(&mut self) -> bool {
         let before = core::mem::replace(self, Self { crossed: self.crossed, ..Self::default() });
         before.quarantined.is_some()
     }
 
-    /// Lifts a throttle whose time is over; whether there was one.
-    pub(crate) fn forgive(&mut self, now: Time) -> bool {
+    /// Ends an expired throttle. Returns true if one has expired.
+    pub(crate) fn end_throttle(&mut self, now: Time) -> bool {
         let over = self.throttled_until.is_some_and(|until| until <= now);
         if over {
             self.throttled_until = None;
@@ -162,7 +161,7 @@ impl Monitor {
         over
     }
 
-    /// Whether a request may be served now; a VF that is held back waits its time.
+    /// Returns true if a request may be served now, and starts the delay of the next one.
     pub(crate) fn may_serve(&mut self, now: Time) -> bool {
         if !self.holds() {
             self.serve_at = None;
@@ -175,12 +174,12 @@ impl Monitor {
         due
     }
 
-    /// When a throttle ends, or a request may be served that has to wait.
+    /// Returns the next time at which a throttle ends or a delayed request may be served.
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
         [self.throttled_until, self.serve_at].into_iter().flatten().filter(|at| *at > now).min()
     }
 
-    /// The most that the VF may send, Mb/s, where the administrator allows `most`; 0 is no limit.
+    /// Returns the VF's rate limit in Mb/s, given the administrator's; 0 is no limit.
     pub(crate) fn rate(&self, most: u32) -> u32 {
         match (self.throttled(), most) {
             (false, most) => most,
@@ -202,7 +201,7 @@ mod tests {
         Time::from_micros(s * 1_000_000)
     }
 
-    /// What is found of a VF that did this much of one kind in the second after the first look.
+    /// Returns the verdict on a VF with this many events of one kind in the second after the first sample.
     fn found(kind: Offence, events: u64) -> Option<Verdict> {
         let mut monitor = Monitor::default();
         assert_eq!(monitor.observe(seconds(5), [7; KINDS], &LIMITS), None, "nothing to compare with");
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn each_threshold_calls_for_its_action() {
+    fn each_threshold_has_its_action() {
         for offence in Offence::ALL {
             assert_eq!(found(offence, 9), None);
             for (rate, action) in [
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_of_zero_is_never_reached() {
+    fn zero_threshold_is_never_reached() {
         let never = [Thresholds { warn: 0, throttle: 0, quarantine: 0 }; KINDS];
         let mut monitor = Monitor::default();
         monitor.observe(seconds(0), [0; KINDS], &never);
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_a_second_at_least() {
+    fn rates_are_measured_over_at_least_a_second() {
         let mut monitor = Monitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         assert_eq!(monitor.observe(Time::from_micros(999_999), [1_000; KINDS], &LIMITS), None, "too soon");
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_offences_the_gravest_is_judged_and_all_are_counted() {
+    fn gravest_offence_is_judged_and_all_are_counted() {
         let mut monitor = Monitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         let verdict = monitor.observe(seconds(1), [20, 0, 200, 0, 20, 0], &LIMITS).unwrap();

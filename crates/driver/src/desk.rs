@@ -1,5 +1,5 @@
-//! Registers and memory that only remember, for tests that play the card. Memory is only what the driver allocated: an access
-//! that leaves one allocation panics.
+//! Registers and memory that only store values, for tests that play the card. An access outside one allocation
+//! panics.
 
 use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use alloc::collections::BTreeMap;

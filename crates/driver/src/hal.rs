@@ -1,5 +1,5 @@
-//! What a driver needs of the world: registers, a clock, and memory that the card can reach too.
-//! Left out: interrupts. Whoever owns the driver hears them and calls it.
+//! Driver's interface to its environment: registers, a clock, and memory shared with the card. The driver's owner
+//! receives interrupts and calls the driver.
 
 use core::time::Duration;
 use i82576::Time;
@@ -10,62 +10,60 @@ pub const DESCRIPTOR: usize = 32;
 /// Purpose of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Memory will be read.
+    /// The memory will be read.
     Read,
-    /// Memory will be written.
+    /// The memory will be written.
     Write,
 }
 
 /// Registers of one function, and time.
 pub trait Hal {
-    /// Reads the 32-bit register at a byte offset of BAR0. A function that is gone reads as all ones.
+    /// Reads the 32-bit register at a byte offset of BAR0. Returns all ones for a removed function.
     fn read(&mut self, offset: u32) -> u32;
 
     /// Writes the 32-bit register at a byte offset of BAR0. The write may be posted.
     fn write(&mut self, offset: u32, value: u32);
 
-    /// The moment now.
+    /// Returns the current time.
     fn now(&self) -> Time;
 
-    /// Lets at least `time` pass, during which the other side may make progress. Drivers call this only in
-    /// bounded loops.
+    /// Waits for at least `time`, during which the card may make progress. Drivers call this only in bounded loops.
     fn wait(&mut self, time: Duration);
 }
 
-/// Memory that the card reaches at `iova` and the driver through [`DmaHal`].
+/// Memory that the card accesses at `iova` and the driver through [`DmaHal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DmaRegion {
-    /// Where the card finds the first byte.
+    /// Device address of the first byte.
     pub iova: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: usize,
 }
 
-/// No memory is left for the card to share.
+/// DMA memory is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no DMA memory left for {0} bytes")]
 pub struct OutOfDmaMemory(pub usize);
 
-/// A [`Hal`] with memory for DMA.
+/// [`Hal`] with DMA memory.
 ///
-/// The region is the driver's own, so an access outside of it is a driver bug: implementations may panic.
+/// A region belongs to the driver, so an access outside of it is a driver bug: implementations may panic.
 pub trait DmaHal: Hal {
-    /// Zeroed memory, aligned to `align` (a power of two), for as long as the function lives.
+    /// Allocates zeroed memory, aligned to `align` (a power of two), for the life of the function.
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory>;
 
-    /// Copies out of DMA memory. What the card wrote before what this reads is visible to later reads
-    /// (acquire).
+    /// Copies out of DMA memory. The card's writes before the copied bytes are visible to later reads (acquire).
     fn dma_read(&self, iova: u64, into: &mut [u8]);
 
-    /// Copies into DMA memory. Earlier writes are visible to the card before this one (release).
+    /// Copies into DMA memory. The card sees earlier writes before this one (release).
     fn dma_write(&mut self, iova: u64, from: &[u8]);
 
-    /// Copies consecutive descriptors of `size` bytes, 16 or 32, that the card has completed, each to the front of an element of
-    /// `into`, up to the first that it has not. Bit 0 of a descriptor's ninth byte says so, and is read before the rest. Returns
-    /// how many were copied.
+    /// Copies consecutive descriptors of `size` bytes (16 or 32) up to the first incomplete one, each to the front
+    /// of an element of `into`. Bit 0 of the ninth byte marks a completed descriptor, and is read before the rest.
+    /// Returns the number of copied descriptors.
     ///
     /// `iova` is a multiple of `size`.
     #[inline]
@@ -83,7 +81,7 @@ pub trait DmaHal: Hal {
         completed
     }
 
-    /// Fetches `length` bytes at `iova` into the cache, to be copied out or in soon. A hint: the default does nothing.
+    /// Prefetches `length` bytes at `iova` before a copy. A hint: the default does nothing.
     #[inline]
     fn prefetch(&self, iova: u64, length: usize, access: Access) {
         let _ = (iova, length, access);

@@ -1,9 +1,9 @@
-//! The PF and VF drivers, portable over any bus: whatever implements [`Hal`] can carry them, be it the card
-//! in the same process, a vfio-user socket, or silicon.
+//! PF and VF drivers, portable over any bus: every implementation of [`Hal`] can carry them, be it the card in the
+//! same process, a vfio-user socket, or silicon.
 //!
-//! A driver is state without a bus: every call is handed the Hal, so that several drivers can share one.
+//! A driver is state without a bus: every call receives the Hal, so that several drivers can share one.
 //!
-//! Left out: the operating system around a driver. Interrupts arrive as calls, time as an answer of the Hal.
+//! The owner delivers interrupts as calls, and the Hal returns the time.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,29 +1,29 @@
-//! What the card is asked to do to a frame, and the headers it must be told about. The checksums that the card
-//! completes are seeded here with the pseudo-header's sum, as cards of either family want them.
+//! Transmit offloads of a frame, and the headers that the card needs to know. Seeds the checksums with the
+//! pseudo-header's sum, as cards of either family require.
 //!
-//! Left out: how a descriptor says it; SCTP, tunnels, and segmentation of UDP.
+//! Not supported: SCTP, tunnels, and segmentation of UDP. Each family encodes its descriptors elsewhere.
 
-/// Work for the card on one frame.
+/// Offloads of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxOffload {
-    /// Fill in the IPv4 header checksum, if it is IPv4.
+    /// True to fill in the checksum of an IPv4 header.
     pub ip_checksum: bool,
-    /// Fill in the TCP or UDP checksum.
+    /// True to fill in the TCP or UDP checksum.
     pub l4_checksum: bool,
-    /// Cut the TCP payload into segments of this many bytes; both checksums are then filled in, in each.
+    /// Payload bytes of a TCP segment; every segment then gets both checksums.
     pub tso: Option<u16>,
-    /// Insert this VLAN tag: priority, DEI, id.
+    /// VLAN tag to insert: priority, DEI, id.
     pub vlan: Option<u16>,
 }
 
 impl TxOffload {
-    /// Whether headers must be known.
+    /// Returns true if an offload needs the headers.
     pub(crate) fn needs_headers(&self) -> bool {
         self.ip_checksum || self.l4_checksum || self.tso.is_some()
     }
 }
 
-/// Bytes of headers that are looked at, at most.
+/// Maximum bytes searched for headers.
 pub(crate) const HEADERS: usize = 192;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
@@ -32,11 +32,11 @@ const VLAN: [u8; 2] = [0x81, 0x00];
 pub(crate) const VLAN_TAG: usize = 4;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Hop-by-hop, routing and destination options of IPv6: the headers whose length is where one expects it.
+/// IPv6 extension headers with a standard length field: hop-by-hop, routing and destination options (IANA numbers).
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
 const MAX_EXTENSIONS: usize = 4;
 
-/// Where the headers of a frame are.
+/// Lengths of a frame's headers in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Headers {
     mac: usize,
@@ -46,13 +46,13 @@ pub(crate) struct Headers {
     tcp: bool,
 }
 
-/// Returns the bytes of the VLAN tag in a frame.
+/// Returns the length of a frame's VLAN tag in bytes, or 0.
 pub(crate) fn tag_bytes(frame: &[u8]) -> usize {
     if frame.get(12..14) == Some(&VLAN) { VLAN_TAG } else { 0 }
 }
 
 impl Headers {
-    /// Finds the headers in a frame's beginning; `None` if they are not TCP or UDP over IP, or not all there.
+    /// Parses the headers at a frame's start. Returns `None` if they are incomplete, or not TCP or UDP over IP.
     pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         let mac = if frame.get(12..14)? == VLAN { 18 } else { 14 };
         let kind: [u8; 2] = frame.get(mac - 2..mac)?.try_into().ok()?;
@@ -72,28 +72,28 @@ impl Headers {
         complete.then_some(Self { mac, ip, l4, ipv4: kind == IPV4, tcp: protocol == TCP })
     }
 
-    /// Bytes of all headers.
+    /// Returns the length of all headers in bytes.
     pub(crate) fn total(&self) -> usize {
         self.mac + self.ip + self.l4
     }
 
-    /// Whether the IP header has a checksum.
+    /// Returns true if the IP header has a checksum.
     pub(crate) fn is_ipv4(&self) -> bool {
         self.ipv4
     }
 
-    /// Whether the payload can be cut.
+    /// Returns true if the payload can be segmented.
     pub(crate) fn is_tcp(&self) -> bool {
         self.tcp
     }
 
-    /// Bytes before the IP header, of the IP header, and of the transport's.
+    /// Returns the bytes before the IP header, of the IP header, and of the transport header.
     pub(crate) fn lengths(&self) -> (usize, usize, usize) {
         (self.mac, self.ip, self.l4)
     }
 
-    /// Puts into `head`, the frame's first [`Headers::total`] bytes, what the card adds to: a cleared IPv4
-    /// checksum, the pseudo-header's sum in place of the transport's, and for segmentation no IP length.
+    /// Prepares `head`, the frame's first [`Headers::total`] bytes, for the card: clears the IPv4 checksum, seeds
+    /// the transport's with the pseudo-header's sum, and omits the IP length for segmentation.
     pub(crate) fn prepare(&self, head: &mut [u8], frame_length: usize, offload: &TxOffload) {
         let segment = offload.tso.is_some();
         let (ip_header, l4_header) = head[self.mac..].split_at_mut(self.ip);
@@ -112,7 +112,7 @@ impl Headers {
         }
     }
 
-    /// Sum, not complemented, of addresses, protocol and length.
+    /// Returns the sum of addresses, protocol and length, not complemented.
     fn pseudo_header(&self, ip_header: &[u8], length: u32) -> u16 {
         let addresses = if self.ipv4 { &ip_header[12..20] } else { &ip_header[8..40] };
         let words = addresses.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
@@ -153,19 +153,19 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_is_the_pseudo_headers_sum() {
+    fn checksum_seed_is_the_pseudo_header_sum() {
         let mut frame = ipv4_udp(22);
         let headers = Headers::parse(&frame).unwrap();
         let offload = TxOffload { l4_checksum: true, ip_checksum: true, ..TxOffload::default() };
         headers.prepare(&mut frame, 64, &offload);
-        // 0a00 + 0001 + 0a00 + 0002 + 17 + 30
+        // Sum: 0a00 + 0001 + 0a00 + 0002 + 17 + 30.
         assert_eq!(frame[40..42], (0x1403u16 + 17 + 30).to_be_bytes());
         assert_eq!(headers.lengths(), (14, 20, 8));
         assert!(headers.is_ipv4() && !headers.is_tcp());
     }
 
     #[test]
-    fn headers_that_are_not_all_there_are_none() {
+    fn incomplete_headers_are_refused() {
         let frame = ipv4_udp(0);
         for length in 0..42 {
             assert_eq!(Headers::parse(&frame[..length]), None, "{length}");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ip_header_shorter_than_its_minimum_is_none() {
+    fn ip_header_below_its_minimum_is_refused() {
         let mut frame = ipv4_udp(0);
         frame[14] = 0x41;
         assert_eq!(Headers::parse(&frame), None);

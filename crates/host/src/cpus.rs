@@ -1,57 +1,57 @@
-//! Processors: where a thread may run, and holding it to some of them.
+//! Processors that a thread may run on, and pinning it to some of them.
 //!
-//! Left out: which processor is near which memory, and other threads than the calling one.
+//! Only the calling thread is pinned. Which memory is near which processor is not considered.
 
 use std::fmt;
 use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Numbers of processors, in order, each once.
+/// Set of processor numbers, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus(Vec<u32>);
 
-/// A processor that the calling thread may not run on.
+/// Processor that the calling thread may not run on.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "this host cannot run on CPU {cpu}, it may run on {allowed}: choose among these, or let the host have that one, if \
+    "CPU {cpu} is not available to this host (allowed: {allowed}): choose among these, or allow the host that CPU, if \
      the machine does (taskset, CPUAffinity= and AllowedCPUs= of a systemd unit, a container's cpuset)"
 )]
 pub struct ForeignCpu {
-    /// Its number.
+    /// Number of the refused processor.
     pub cpu: u32,
-    /// Those that it may run on.
+    /// Processors that the thread may run on.
     pub allowed: Cpus,
 }
 
 impl Cpus {
-    /// The largest number that the kernel is asked about.
+    /// Largest processor number that the kernel is asked about.
     pub const LAST: u32 = CpuSet::MAX_CPU as u32 - 1;
 
-    /// Those that the calling thread may run on, and threads that it starts.
+    /// Returns the processors that the calling thread, and threads that it starts, may run on.
     ///
     /// # Errors
-    /// The machine has more processors than [`Cpus::LAST`] says.
+    /// The machine has a processor above [`Cpus::LAST`].
     pub fn allowed() -> io::Result<Self> {
         let set = sched_getaffinity(None)?;
         Ok(Self((0..=Self::LAST).filter(|cpu| set.is_set(*cpu as usize)).collect()))
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The numbers.
+    /// Returns the processor numbers, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
 
-    /// Checks that the calling thread may run on all of these.
+    /// Checks that all of the set's processors are in `allowed`.
     ///
     /// # Errors
-    /// [`ForeignCpu`], with the first that it may not run on.
+    /// [`ForeignCpu`] with the first processor that is not allowed.
     pub fn check(&self, allowed: &Self) -> Result<(), ForeignCpu> {
         match self.iter().find(|cpu| !allowed.0.contains(cpu)) {
             Some(cpu) => Err(ForeignCpu { cpu, allowed: allowed.clone() }),
@@ -59,10 +59,10 @@ impl Cpus {
         }
     }
 
-    /// Holds the calling thread to these.
+    /// Pins the calling thread to the set.
     ///
     /// # Errors
-    /// There is none of these that it may run on.
+    /// The thread may run on none of the set's processors.
     pub fn pin(&self) -> io::Result<()> {
         let mut set = CpuSet::new();
         self.iter().filter(|cpu| *cpu <= Self::LAST).for_each(|cpu| set.set(cpu as usize));
@@ -79,7 +79,7 @@ impl FromIterator<u32> for Cpus {
     }
 }
 
-/// As `taskset` writes them: "0-3,6".
+/// Formats the set like `taskset`: "0-3,6".
 impl fmt::Display for Cpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranges = self.0.chunk_by(|one, next| one + 1 == *next);
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn they_are_written_as_taskset_does() {
+    fn cpus_are_formatted_like_taskset() {
         assert_eq!(cpus(&[6, 2, 0, 1, 3, 2]).to_string(), "0-3,6");
         assert_eq!((cpus(&[4]).to_string(), cpus(&[]).to_string()), ("4".to_owned(), String::new()));
     }
 
     #[test]
-    fn a_pinned_thread_runs_there_and_nowhere_else() {
+    fn pinned_thread_runs_only_on_its_cpus() {
         let run = || {
             let allowed = Cpus::allowed().unwrap();
             let last = allowed.iter().last().unwrap();
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_is_not_there_is_named() {
+    fn missing_cpu_is_named_with_the_allowed_ones() {
         let refused = cpus(&[0, Cpus::LAST]).check(&cpus(&[0, 1])).unwrap_err();
         assert_eq!(refused, ForeignCpu { cpu: Cpus::LAST, allowed: cpus(&[0, 1]) });
-        assert!(refused.to_string().contains("may run on 0-1: choose among these"), "{refused}");
+        assert!(refused.to_string().contains("(allowed: 0-1)"), "{refused}");
         assert_eq!(cpus(&[1]).check(&cpus(&[0, 1])), Ok(()));
     }
 }

@@ -1,9 +1,9 @@
-//! Folders for sockets: made with the rights they shall have, and refused where others could replace what is in them.
+//! Folders for sockets: created with given rights, and refused where other users could replace their contents.
 //!
-//! A socket is as safe as the folders on the way to it. Whoever may write to one of them can put a socket of their own
-//! in the place of ours. So each of them must belong to root or to us, and nobody else may write to it. A sticky folder
-//! such as `/tmp` may be on the way, because there only a file's owner can move it. Left out: removing folders. A
-//! container that has mounted one would keep the removed one and never see the sockets of the next host.
+//! A socket is as safe as the folders on its path. A user who may write to one of them can replace the socket. So
+//! root or this user must own each folder, and no other user may write to it. A sticky folder such as `/tmp` may be
+//! on the path, because only a file's owner can move files in it. Folders are never removed: a container that has
+//! mounted one would keep the removed one and never see the sockets of the next host.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -15,78 +15,78 @@ use rustix::process::geteuid;
 
 use crate::user::is_private_group;
 
-/// Why a folder cannot be used.
+/// Reason why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It could not be made, looked at or given its rights.
+    /// A system call on the folder failed.
     #[error("{} could not be {doing}: {source}", path.display())]
     System {
-        /// The folder.
+        /// Folder.
         path: PathBuf,
-        /// Which step failed.
+        /// Failed step, as a past participle.
         doing: &'static str,
-        /// What the kernel said.
+        /// Kernel's error.
         source: io::Error,
     },
-    /// Something else is there, perhaps a symbolic link to a folder.
-    #[error("{} is not a folder; remove it, or choose another place", path.display())]
+    /// The path leads to a file, or to a symbolic link.
+    #[error("{} is not a folder; remove it, or choose another path", path.display())]
     NotAFolder {
-        /// What is there.
+        /// Path of the file or link.
         path: PathBuf,
     },
-    /// Somebody else owns it.
+    /// Another user owns the folder.
     #[error(
         "{} belongs to user {owner}, who could replace the sockets in it; it must belong to root or to user {wanted}",
         path.display()
     )]
     NotOurs {
-        /// The folder, or one on the way to it.
+        /// Folder, or a parent of it.
         path: PathBuf,
-        /// Whose it is.
+        /// User id of the owner.
         owner: u32,
-        /// Whose it should be.
+        /// User id of the required owner.
         wanted: u32,
     },
-    /// It is not the user's that the host becomes.
+    /// The user that the host becomes does not own the folder.
     #[error(
         "{0} belongs to user {owner}, and user {uid} could not remove its sockets there; chown -R {uid} {0}",
         path.display()
     )]
     NotTheirs {
-        /// The folder.
+        /// Folder.
         path: PathBuf,
-        /// Whose it is.
+        /// User id of the owner.
         owner: u32,
-        /// The user.
+        /// User id of the host.
         uid: u32,
     },
-    /// Others may write to it.
+    /// Other users may write to the folder.
     #[error(
         "{0} can be written to by others (mode {mode:04o}), who could replace the sockets in it; chmod go-w {0}",
         path.display()
     )]
     Writable {
-        /// The folder, or one on the way to it.
+        /// Folder, or a parent of it.
         path: PathBuf,
-        /// Its mode.
+        /// Permission bits.
         mode: u32,
     },
-    /// The user that the host becomes cannot get there.
-    #[error("{} cannot be entered by user {uid}; choose another place", path.display())]
+    /// The user that the host becomes cannot enter the folder.
+    #[error("{} cannot be entered by user {uid}; choose another path", path.display())]
     Closed {
-        /// The folder, or one on the way to it.
+        /// Folder, or a parent of it.
         path: PathBuf,
-        /// The user.
+        /// User id of the host.
         uid: u32,
     },
 }
 
-/// Everybody may pass through such a folder, and only its owner may list it.
+/// Mode of a folder that every user may pass through and only its owner may list.
 pub const PASSABLE: u32 = 0o711;
-/// Only its owner may enter such a folder.
+/// Mode of a folder that only its owner may enter.
 pub const PRIVATE: u32 = 0o700;
 
-/// Makes the folder with this mode if it is not there, and checks it either way. Folders on the way must exist.
+/// Creates the folder with this mode if it does not exist, and checks it in any case. Its parents must exist.
 ///
 /// # Errors
 /// See [`FolderError`].
@@ -97,7 +97,7 @@ pub fn make(path: &Path, mode: u32) -> Result<(), FolderError> {
     check(path)
 }
 
-/// As [`make`], for a folder of which another user makes use: it is theirs.
+/// Creates a folder for another user, who becomes its owner, and checks it as [`make`] does.
 ///
 /// # Errors
 /// See [`FolderError`].
@@ -113,7 +113,7 @@ pub fn make_for(path: &Path, mode: u32, (uid, gid): (u32, u32)) -> Result<(), Fo
     barrier(path, uid, gid).map_or(Ok(()), |path| Err(FolderError::Closed { path, uid }))
 }
 
-/// Sets mode and group of a folder of ours, as it is made or as an earlier host left it.
+/// Sets mode and group of an existing folder of this user.
 ///
 /// # Errors
 /// [`FolderError::System`].
@@ -121,7 +121,7 @@ pub fn restrict(path: &Path, mode: u32, group: Option<u32>) -> Result<(), Folder
     set_rights(path, mode, None, group)
 }
 
-/// Refuses a folder where somebody else than root and this user could replace a socket.
+/// Refuses a folder in which a user other than root and this one could replace a socket.
 ///
 /// # Errors
 /// See [`FolderError`].
@@ -129,8 +129,8 @@ pub fn check(path: &Path) -> Result<(), FolderError> {
     check_as(path, geteuid().as_raw())
 }
 
-/// The first folder on the way to `path`, itself included, that a user with this one group cannot enter. What the
-/// user's further groups allow is not looked at.
+/// Returns the first folder on the path, itself included, that a user with this one group cannot enter. Ignores the
+/// user's supplementary groups.
 #[must_use]
 pub fn barrier(path: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -151,7 +151,7 @@ pub fn barrier(path: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
     if uid == 0 { None } else { ways.into_iter().find(closed).map(Path::to_owned) }
 }
 
-/// Answers whether it was not there before. It is private then, until it gets its rights.
+/// Creates a private folder. Returns false if it exists.
 fn create(path: &Path) -> Result<bool, FolderError> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Ok(()) => Ok(true),
@@ -160,7 +160,7 @@ fn create(path: &Path) -> Result<bool, FolderError> {
     }
 }
 
-/// By descriptor, so that no link can be put in the folder's place meanwhile.
+/// Sets owner, group and mode by descriptor, so that a link cannot replace the folder meanwhile.
 fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Result<(), FolderError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failure = |errno: rustix::io::Errno| system(path, "given its rights")(errno.into());
@@ -180,7 +180,7 @@ fn check_as(path: &Path, uid: u32) -> Result<(), FolderError> {
     }
     judge(&absolute, &found, uid, false)?;
     let real = fs::canonicalize(&absolute).map_err(failure)?;
-    // A link on the way can be trusted if its folder can be, and what it leads to is looked at as well.
+    // A link is trusted if its folder is, and its target's path is checked as well.
     let mut ways: Vec<&Path> = absolute.ancestors().skip(1).collect();
     if real != absolute {
         ways.extend(real.ancestors().skip(1));
@@ -188,7 +188,7 @@ fn check_as(path: &Path, uid: u32) -> Result<(), FolderError> {
     ways.into_iter().try_for_each(|way| judge(way, &look(way)?, uid, true))
 }
 
-/// Whether root and this user alone decide what is in it.
+/// Checks that only root and this user can change the folder's contents.
 fn judge(path: &Path, found: &Metadata, uid: u32, on_the_way: bool) -> Result<(), FolderError> {
     let owner = found.uid();
     if owner != 0 && owner != uid && !(on_the_way && owner == outside_owner()) {
@@ -200,15 +200,15 @@ fn judge(path: &Path, found: &Metadata, uid: u32, on_the_way: bool) -> Result<()
         0o020 => !is_private_group(owner, found.gid()),
         _ => true,
     };
-    // The mode of a link says nothing.
+    // The mode of a link has no meaning.
     if !writable || sticky || found.is_symlink() {
         return Ok(());
     }
     Err(FolderError::Writable { path: path.to_owned(), mode: found.mode() & 0o7777 })
 }
 
-/// Who seems to own the files of the users that this user namespace does not know, root's of the machine among them.
-/// Outside of such a namespace nobody does.
+/// Returns the user id that stands for users outside this user namespace, the machine's root among them. Returns 0
+/// outside a namespace.
 fn outside_owner() -> u32 {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let knows_all = map.split_whitespace().eq(["0", "0", "4294967295"]);
@@ -241,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_with_its_mode_and_found_again() {
+    fn folder_is_created_with_its_mode_and_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
         assert_eq!(mode(&path), 0o711);
         make(&path, PRIVATE).unwrap();
-        assert_eq!(mode(&path), 0o711, "what is there keeps its mode");
+        assert_eq!(mode(&path), 0o711, "an existing folder keeps its mode");
         restrict(&path, PRIVATE, None).unwrap();
         assert_eq!(mode(&path), 0o700);
         let nowhere = make(&folder.path().join("a/b"), PASSABLE);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_others_can_write_to_is_refused() {
+    fn folder_that_others_can_write_to_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
@@ -270,7 +270,10 @@ mod tests {
             check(&path).unwrap();
         }
         if !geteuid().is_root() {
-            return skipped("a_folder_others_can_write_to_is_refused", "only root has groups to give it to");
+            return skipped(
+                "folder_that_others_can_write_to_is_refused",
+                "only root has groups to give it to",
+            );
         }
         set_mode(&path, 0o775);
         check(&path).unwrap();
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn so_is_one_on_the_way_but_not_a_sticky_one() {
+    fn writable_parent_is_refused_unless_sticky() {
         let folder = tempfile::tempdir().unwrap();
         let way = folder.path().join("way");
         let path = way.join("sockets");
@@ -289,7 +292,7 @@ mod tests {
         assert!(matches!(check(&path), Err(FolderError::Writable { path, .. }) if path == way));
         set_mode(&way, 0o1777);
         check(&path).unwrap();
-        // What a link on the way leads to counts too.
+        // The target of a link is checked too.
         set_mode(&way, 0o777);
         let link = folder.path().join("link");
         symlink(&way, &link).unwrap();
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_files_are_no_folders() {
+    fn links_and_files_are_refused_as_folders() {
         let folder = tempfile::tempdir().unwrap();
         let (real, link, file) = (folder.path().join("r"), folder.path().join("l"), folder.path().join("f"));
         make(&real, PASSABLE).unwrap();
@@ -313,13 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_somebody_else_is_refused() {
+    fn folder_of_another_user_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
         let (uid, other) = (geteuid().as_raw(), 65_533);
         if uid != 0 {
-            return skipped("a_folder_of_somebody_else_is_refused", "only root can give a folder away");
+            return skipped("folder_of_another_user_is_refused", "only root can give a folder away");
         }
         std::os::unix::fs::chown(&path, Some(other), None).unwrap();
         assert!(matches!(check(&path), Err(FolderError::NotOurs { owner: 65_533, wanted: 0, .. })));
@@ -331,10 +334,10 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_cannot_get_there_is_told_where_the_way_ends() {
+    fn folder_that_the_user_cannot_enter_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
-        let name = "a_user_who_cannot_get_there_is_told_where_the_way_ends";
+        let name = "folder_that_the_user_cannot_enter_is_named";
         if !geteuid().is_root() {
             return skipped(name, "only root can give a folder away");
         }

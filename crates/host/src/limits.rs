@@ -1,16 +1,15 @@
-//! How much of the system this process may use, and how much there is. Left out: asking for more than the administrator
-//! allows.
+//! Limits on descriptors and memory of this process, and how to raise them.
 
 use std::io;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the number of descriptors that this process may have open as far as it may itself; answers how many
-/// that is, `None` for any number. The usual soft limit of 1,024 is there for programs that use `select`.
+/// Raises the soft limit of open descriptors to the hard one, and returns it (`None`: unlimited). The usual soft
+/// limit of 1,024 protects programs that use `select`.
 ///
 /// # Errors
-/// What the kernel says; nothing has changed then.
+/// The kernel's error; the limit is then unchanged.
 pub fn raise_open_files() -> io::Result<Option<u64>> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -19,7 +18,7 @@ pub fn raise_open_files() -> io::Result<Option<u64>> {
     Ok(maximum)
 }
 
-/// Bytes of memory that this machine has, swap space included.
+/// Returns the machine's memory in bytes, swap space included.
 #[must_use]
 pub fn machine_memory() -> u64 {
     let info = rustix::system::sysinfo();
@@ -28,7 +27,7 @@ pub fn machine_memory() -> u64 {
     ram.saturating_add(swap).saturating_mul(info.mem_unit.into())
 }
 
-/// What helps where an error of the kernel speaks of a limit.
+/// Returns the remedy for an error that reports a limit.
 #[must_use]
 pub fn remedy(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
@@ -39,8 +38,8 @@ pub fn remedy(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// The same error with what could not be done before it and what helps behind it.
-pub(crate) fn told(what: &str, errno: Errno) -> io::Error {
+/// Prefixes an error with the failed action, and appends its remedy.
+pub(crate) fn with_remedy(what: &str, errno: Errno) -> io::Error {
     let error = io::Error::from(errno);
     let remedy = remedy(&error).map_or(String::new(), |remedy| format!("; {remedy}"));
     io::Error::new(error.kind(), format!("{what}: {error}{remedy}"))
@@ -51,18 +50,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_the_thing_and_the_remedy() {
-        let told = |errno| told("no eventfd can be made", errno).to_string();
+    fn error_names_failed_action_and_remedy() {
+        let text = |errno| with_remedy("cannot create an eventfd", errno).to_string();
         assert_eq!(
-            told(Errno::MFILE),
-            "no eventfd can be made: Too many open files (os error 24); raise LimitNOFILE= of the host's unit, or ulimit -Hn"
+            text(Errno::MFILE),
+            "cannot create an eventfd: Too many open files (os error 24); raise LimitNOFILE= of the host's unit, or ulimit -Hn"
         );
-        assert!(told(Errno::NFILE).ends_with("; raise the machine's limit with sysctl fs.file-max"));
-        assert_eq!(told(Errno::PERM), "no eventfd can be made: Operation not permitted (os error 1)");
+        assert!(text(Errno::NFILE).ends_with("; raise the machine's limit with sysctl fs.file-max"));
+        assert_eq!(text(Errno::PERM), "cannot create an eventfd: Operation not permitted (os error 1)");
     }
 
     #[test]
-    fn the_machines_memory_is_what_the_kernel_tells_elsewhere() {
+    fn machine_memory_matches_proc_meminfo() {
         let text = std::fs::read_to_string("/proc/meminfo").unwrap();
         let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
         let kib = |name| line(name).split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn afterwards_the_soft_limit_is_the_hard_one() {
+    fn raised_soft_limit_equals_the_hard_one() {
         let raised = raise_open_files().unwrap();
         let now = getrlimit(Resource::Nofile);
         assert_eq!((now.current, now.maximum), (raised, raised));

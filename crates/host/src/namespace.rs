@@ -1,4 +1,4 @@
-//! Network namespaces: interfaces, addresses and routes of their own. Left out: every other kind of namespace.
+//! Network namespaces, each with its own interfaces, addresses and routes.
 
 #![expect(unsafe_code, reason = "unshare can pull a file table away from its descriptors")]
 
@@ -8,18 +8,18 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Moves the calling thread into a new network namespace, which has a loopback interface that is down and nothing else.
-/// What the thread opens and starts from now on is in there; the other threads of the process stay where they are.
+/// Moves the calling thread into a new network namespace, which has only a loopback interface that is down. The
+/// thread's later sockets and children are in it; other threads of the process stay where they are.
 ///
 /// # Errors
 /// `PermissionDenied` without CAP_SYS_ADMIN; the kernel has no network namespaces.
 pub fn enter_new_network() -> io::Result<()> {
-    // SAFETY: NEWNET leaves the file table shared, so every descriptor stays what it was.
+    // SAFETY: NEWNET leaves the file table shared, so every descriptor stays valid.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 
-/// Moves the calling thread into a network namespace that has a name in the file system, such as `/run/netns/NAME`. What the
-/// thread opens and starts from now on is in there; the other threads of the process stay where they are.
+/// Moves the calling thread into a network namespace with a name in the file system, such as `/run/netns/NAME`. The
+/// thread's later sockets and children are in it; other threads of the process stay where they are.
 ///
 /// # Errors
 /// `NotFound` without such a file, `InvalidInput` if it is no network namespace, `PermissionDenied` without CAP_SYS_ADMIN.

@@ -1,6 +1,6 @@
-//! Where sockets live when nobody says otherwise.
+//! Default folder of sockets.
 //!
-//! Left out: making the folder, and checking it for a host ([`crate::folder`]).
+//! [`crate::folder`] creates and checks the folder.
 
 use std::env;
 use std::fs;
@@ -9,21 +9,21 @@ use std::path::PathBuf;
 
 use rustix::process::geteuid;
 
-/// Somebody else's folder is in the place of ours, with a host of theirs perhaps.
+/// Another user's folder is in the default place, perhaps with a host of that user.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is not a folder of user {uid}; choose another with --runtime-dir", path.display())]
 pub struct NotOurs {
-    /// The folder.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Whose it must be.
+    /// User id that must own it.
     pub uid: u32,
 }
 
-/// The folder: `$XDG_RUNTIME_DIR/softiov`, or without that variable `/run/softiov` for root and
-/// `/tmp/softiov-UID` for others. It need not exist.
+/// Returns the default folder: `$XDG_RUNTIME_DIR/softiov`, or without that variable `/run/softiov` for root and
+/// `/tmp/softiov-UID` for other users. It may not exist yet.
 ///
 /// # Errors
-/// Everybody may make a folder in `/tmp`, and somebody else made this one.
+/// Another user has created the folder in `/tmp`, where every user may.
 pub fn runtime_dir() -> Result<PathBuf, NotOurs> {
     let uid = geteuid().as_raw();
     let path = location(env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), uid);
@@ -32,7 +32,7 @@ pub fn runtime_dir() -> Result<PathBuf, NotOurs> {
 
 fn location(session: Option<PathBuf>, uid: u32) -> PathBuf {
     match session {
-        // The XDG specification: a relative path is to be ignored.
+        // The XDG Base Directory specification ignores relative paths.
         Some(session) if session.is_absolute() => session.join("softiov"),
         _ if uid == 0 => PathBuf::from("/run/softiov"),
         _ => shared_place(uid),
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_session_comes_first_then_the_system_then_tmp() {
+    fn session_folder_precedes_system_and_tmp() {
         let session = |path: &str| Some(PathBuf::from(path));
         assert_eq!(location(session("/run/user/1000"), 1000), Path::new("/run/user/1000/softiov"));
         assert_eq!(location(session("relative"), 1000), Path::new("/tmp/softiov-1000"));
@@ -67,13 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn in_a_place_of_everybody_it_must_be_ours() {
+    fn folder_in_tmp_must_belong_to_the_user() {
         let (folder, uid) = (tempfile::tempdir().unwrap(), geteuid().as_raw());
         let path = folder.path().join("softiov");
-        assert_eq!(ours(path.clone(), uid).unwrap(), path, "nothing is there yet");
+        assert_eq!(ours(path.clone(), uid).unwrap(), path, "the folder does not exist yet");
         fs::create_dir(&path).unwrap();
         assert_eq!(ours(path.clone(), uid).unwrap(), path);
-        assert!(ours(path.clone(), uid + 1).is_err(), "owned by somebody else");
+        assert!(ours(path.clone(), uid + 1).is_err(), "owned by another user");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(ours(link, uid).is_err());

@@ -1,4 +1,4 @@
-//! Where files live that outlast the host, when nobody says otherwise. Left out: making the folder, and what is in it.
+//! Default folder of files that outlast the host.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// The folder: `$STATE_DIRECTORY`, which systemd sets for a unit with `StateDirectory=`; else
-/// `$XDG_STATE_HOME/softiov`; else `/var/lib/softiov` for root and `~/.local/state/softiov` for others. None if the
-/// user has no home either.
+/// Returns the default folder: `$STATE_DIRECTORY`, which systemd sets for a unit with `StateDirectory=`; else
+/// `$XDG_STATE_HOME/softiov`; else `/var/lib/softiov` for root and `~/.local/state/softiov` for other users.
+/// Returns `None` without a home.
 #[must_use]
 pub fn state_dir() -> Option<PathBuf> {
     location(|name| env::var_os(name), geteuid().as_raw())
@@ -36,7 +36,7 @@ mod tests {
     use super::location;
 
     #[test]
-    fn the_unit_comes_first_then_the_user_then_the_system() {
+    fn unit_folder_precedes_user_and_system() {
         let at = |variables: &[(&str, &str)], uid| {
             let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
             location(|name| find(name).map(|(_, value)| value.into()), uid)

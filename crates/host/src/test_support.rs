@@ -1,7 +1,7 @@
-//! What tests of this and other crates share: network namespaces, free ports, the processes of a keeper, and saying plainly
-//! what could not be tested.
+//! Helpers of tests of this and other crates: network namespaces, free ports, a keeper's processes, and reports of
+//! skipped tests.
 //!
-//! Left out: anything a program would use; it is compiled for tests and for the `test-support` feature only.
+//! Compiled for tests and for the `test-support` feature only.
 
 #![expect(unsafe_code, reason = "descriptors are copied between fork and exec")]
 
@@ -15,15 +15,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-/// Says that a test did not run, past the capture of the test harness: `SKIPPED: what: why`.
+/// Reports that a test did not run, past the capture of the test harness: `SKIPPED: what: why`.
 pub fn skipped(what: &str, why: &str) {
-    // A test that cannot even complain has nobody to complain to.
-    // One write, so that tests running beside it do not cut the line in two.
+    // An error cannot be reported anywhere. One write, so that parallel tests do not split the line.
     let _ = io::stderr().write_all(format!("SKIPPED: {what}: {why}\n").as_bytes());
 }
 
-/// Runs `body` on a thread of its own in a new network namespace, and hands back what it returned. Without
-/// the privilege to make one it says so through [`skipped`] and returns `None`.
+/// Runs `body` on a thread of its own in a new network namespace, and returns its result. Without the privilege for
+/// a namespace, reports that through [`skipped`] and returns `None`.
 ///
 /// # Panics
 /// If `body` does.
@@ -40,11 +39,11 @@ pub fn in_network_namespace<T: Send>(what: &str, body: impl FnOnce() -> T + Send
     }
 }
 
-/// Names the test whose body this process is to run.
+/// Environment variable with the test whose body this process is to run.
 const ALONE: &str = "SOFTIOV_TEST_ALONE";
 
-/// Runs a test's body in a process of its own, for bodies that use up or end the process: the test binary is
-/// started again for that one test. `None` inside that process, after the body; else what became of it.
+/// Runs a test's body in a process of its own, for bodies that exhaust or end the process: the test binary is
+/// started again for that one test. Returns `None` inside that process, after the body; else the process's output.
 ///
 /// # Errors
 /// The process could not be started.
@@ -57,21 +56,21 @@ pub fn in_own_process(test: &str, body: impl FnOnce()) -> std::io::Result<Option
     std::process::Command::new(this).args(["--exact", test]).env(ALONE, test).output().map(Some)
 }
 
-/// Has a command start with these descriptors from 3 on, as systemd passes them.
+/// Makes a command start with these descriptors from 3 on, as systemd passes them.
 ///
 /// # Errors
 /// The process is out of descriptors.
 pub fn pass(command: &mut std::process::Command, fds: &[std::os::fd::OwnedFd]) -> io::Result<()> {
     use std::os::unix::process::CommandExt as _;
     const FIRST: i32 = 3;
-    // Out of the way of what they are copied to.
+    // Above the target numbers, so that dup2 overwrites none of them.
     let beyond = FIRST + fds.len() as i32;
     let copies: Result<Vec<_>, _> =
         fds.iter().map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, beyond)).collect();
     let copies = copies?;
     let copy = move || {
         for (fd, target) in copies.iter().zip(FIRST..) {
-            // SAFETY: only system calls between fork and exec; what was there before is the child's own copy.
+            // SAFETY: only system calls between fork and exec; overwritten descriptors are the child's own copies.
             if unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(fd), target) } < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -83,19 +82,19 @@ pub fn pass(command: &mut std::process::Command, fds: &[std::os::fd::OwnedFd]) -
     Ok(())
 }
 
-/// What the kernel calls the process that starts hosts for a keeper.
+/// Name of the process that starts hosts for a keeper.
 const STARTER: &str = "softiov-starter";
 
-/// The hosts that a keeper has and that still run.
+/// Returns the running hosts of a keeper.
 #[must_use]
 pub fn hosts(keeper: u32) -> Vec<Pid> {
     children(keeper).into_iter().filter(|pid| !is_starter(*pid)).collect()
 }
 
-/// The process that starts them.
+/// Returns the process that starts a keeper's hosts.
 #[must_use]
 pub fn starter(keeper: u32) -> Option<Pid> {
-    // What it has copied from itself, which is no host yet, comes later.
+    // A copy of the starter, which is about to become a host, comes later in the list.
     children(keeper).into_iter().find(|pid| is_starter(*pid))
 }
 
@@ -110,19 +109,18 @@ fn is_starter(pid: Pid) -> bool {
     name.is_ok_and(|name| name.trim_end() == STARTER)
 }
 
-/// Kills a keeper and what it has started; afterwards nothing of them runs. Of a keeper that was waited for, nothing is
-/// known any more.
+/// Kills a keeper and its children, and waits until none runs. Does nothing after the keeper was waited for.
 pub fn kill_all(keeper: &mut std::process::Child) {
     if !matches!(keeper.try_wait(), Ok(None)) {
         return;
     }
     let end = |handle: std::os::fd::OwnedFd| {
-        // One that has ended already can be read from, too.
+        // The descriptor of a process that has ended is readable too.
         let _ = pidfd_send_signal(&handle, Signal::KILL);
         while poll(&mut [PollFd::new(&handle, PollFlags::IN)], None) == Err(Errno::INTR) {}
     };
     let opened = |pid| pidfd_open(pid, PidfdFlags::empty()).ok();
-    // A keeper that is stopped waits for nobody, so numbers stay what they are, and without a starter it gets no more.
+    // A stopped keeper reaps no child, so process ids stay valid, and without a starter it gets no new ones.
     let _ = kill_process(Pid::from_child(keeper), Signal::STOP);
     let _ = starter(keeper.id()).and_then(opened).map(end);
     let hosts: Vec<_> = children(keeper.id()).into_iter().filter_map(opened).collect();
@@ -131,8 +129,8 @@ pub fn kill_all(keeper: &mut std::process::Child) {
     hosts.into_iter().for_each(end);
 }
 
-/// Returns an address of this machine alone whose port is free. Tests that run at the same time get others, and no outgoing
-/// connection takes it: those have ports from 32,768 on.
+/// Returns a loopback address with a free port. Parallel tests get other ports, and outgoing connections use ports
+/// from 32,768 on.
 ///
 /// # Panics
 /// No port is free.
@@ -147,5 +145,5 @@ pub fn free_address() -> SocketAddr {
     addresses.find(|address| TcpListener::bind(address).is_ok()).expect("a port is free")
 }
 
-/// Ports that are neither servers' usual ones nor those of outgoing connections.
+/// Ports outside the ranges of usual servers and of outgoing connections.
 const FREE_PORTS: Range<u16> = 10_000..32_000;

@@ -1,13 +1,13 @@
 //! Users and groups by name or number.
 //!
-//! Left out: passwords, and whatever else a user database holds.
+//! Looks up names and numbers only.
 
 use std::fmt;
 use std::str::FromStr;
 
 use nix::unistd::{Group, User};
 
-/// Why a user or a group is not known.
+/// Reason why a user or a group was not found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UserError {
     /// No user has this name.
@@ -16,15 +16,15 @@ pub enum UserError {
     /// No group has this name.
     #[error("no group is called {0:?}; give an existing name or a number")]
     NoGroup(String),
-    /// Only a number was given, and no user has it, so its group is not known.
-    #[error("user {0} is in no user database; give a group too: {0}:GROUP")]
+    /// The user was given by number only and is in no database, so its group is unknown.
+    #[error("user {0} is in no user database; add a group: {0}:GROUP")]
     GroupMissing(u32),
-    /// The user database could not be read.
-    #[error("the user database could not be read: {0}; give a number")]
+    /// The user database is not readable.
+    #[error("cannot read the user database: {0}; give a number")]
     Database(String),
 }
 
-/// The number of a user.
+/// Returns the number of a user.
 ///
 /// # Errors
 /// [`UserError::NoUser`], [`UserError::Database`].
@@ -35,7 +35,7 @@ pub fn user_id(text: &str) -> Result<u32, UserError> {
     }
 }
 
-/// The number of a group.
+/// Returns the number of a group.
 ///
 /// # Errors
 /// [`UserError::NoGroup`], [`UserError::Database`].
@@ -47,8 +47,8 @@ pub fn group_id(text: &str) -> Result<u32, UserError> {
     Ok(group.ok_or_else(|| UserError::NoGroup(text.to_owned()))?.gid.as_raw())
 }
 
-/// Whether a group is that user's alone: made with the user, of the same name, and without other members. Many
-/// systems give each user one, and let it write to whatever the user makes.
+/// Returns true if a group belongs to one user alone: created with the user, of the same name, without other
+/// members. Many systems create one per user, which may write to all of the user's files.
 #[must_use]
 pub fn is_private_group(uid: u32, gid: u32) -> bool {
     let Ok(Some(user)) = User::from_uid(uid.into()) else { return false };
@@ -57,14 +57,14 @@ pub fn is_private_group(uid: u32, gid: u32) -> bool {
     user.gid == group.gid && user.name == group.name && alone
 }
 
-/// A user that a process can become, with the group that goes with it.
+/// User that a process can become, with its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The user's number.
+    /// User id.
     pub uid: u32,
-    /// The number of its group.
+    /// Group id.
     pub gid: u32,
-    /// Its name, if it has one: groups beyond the first are known by it.
+    /// User name, if known: supplementary groups are looked up by name.
     pub name: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for Account {
     }
 }
 
-/// All ones means "no change" to the kernel, so it is nobody's number.
+/// Parses a number. All ones is no id: the kernel reads it as "no change".
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number| *number != u32::MAX)
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_are_the_same_user() {
+    fn names_and_numbers_denote_the_same_user() {
         assert_eq!((user_id("root"), user_id("0"), group_id("root")), (Ok(0), Ok(0), Ok(0)));
         assert_eq!((user_id("64055"), group_id("107")), (Ok(64_055), Ok(107)));
         let root = Account { uid: 0, gid: 0, name: Some("root".into()) };
@@ -130,17 +130,17 @@ mod tests {
     }
 
     #[test]
-    fn a_users_own_group_is_private_and_others_are_not() {
+    fn only_the_users_own_group_is_private() {
         assert!(is_private_group(0, 0));
         assert!(!is_private_group(0, 1) && !is_private_group(1, 0));
         assert!(!is_private_group(3_000_000_001, 3_000_000_001));
     }
 
     #[test]
-    fn who_is_not_known_is_named() {
-        assert_eq!(user_id("nobody-here"), Err(UserError::NoUser("nobody-here".into())));
+    fn unknown_user_or_group_is_named() {
+        assert_eq!(user_id("missing-user"), Err(UserError::NoUser("missing-user".into())));
         assert_eq!(group_id("no-group"), Err(UserError::NoGroup("no-group".into())));
-        for text in ["", "4294967295", "-1", "nobody-here:0", "root:no-group", ":"] {
+        for text in ["", "4294967295", "-1", "missing-user:0", "root:no-group", ":"] {
             assert!(text.parse::<Account>().is_err(), "{text}");
         }
         let alone = "3000000001".parse::<Account>().unwrap_err();

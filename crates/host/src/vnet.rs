@@ -1,50 +1,49 @@
-//! What the kernel says of a frame, and is told of one: `struct virtio_net_hdr` of `linux/virtio_net.h`, in the machine's
-//! own byte order, in front of frames of taps and packet sockets. The checksum may be missing, and the frame may be a
-//! packet that is to be cut into segments.
+//! Header of frames of taps and packet sockets: `struct virtio_net_hdr` (linux/virtio_net.h), in the machine's byte
+//! order. The frame may lack its checksum, or be a packet that is to be segmented.
 //!
-//! Left out: whether what it says is true of the frame.
+//! The header is not checked against the frame.
 
-/// What a packet is that is to be cut into segments.
+/// Segmentation of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Segments {
-    /// It is a frame as it is.
+    /// The frame needs no segmentation.
     #[default]
     None,
-    /// TCP over IPv4.
+    /// TCP over IPv4 (VIRTIO_NET_HDR_GSO_TCPV4).
     TcpV4,
-    /// TCP over IPv6.
+    /// TCP over IPv6 (VIRTIO_NET_HDR_GSO_TCPV6).
     TcpV6,
-    /// Something else, as the kernel numbers it.
+    /// Another segmentation type (VIRTIO_NET_HDR_GSO_*).
     Other(u8),
 }
 
-/// The header.
+/// Fields of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
-    /// Where the checksum begins that is still missing, bytes from the start of the frame, and where from there it
-    /// belongs. Its place has the pseudo header's sum.
+    /// Start of the bytes covered by a missing checksum, from the start of the frame, and the checksum's offset
+    /// from there. Its field holds the pseudo header's sum.
     pub checksum: Option<(u16, u16)>,
-    /// Whether it is to be cut, and into what.
+    /// Segmentation of the packet.
     pub segments: Segments,
-    /// Bytes of all headers of a packet to be cut.
+    /// Bytes of all headers of a packet to be segmented.
     pub headers: u16,
     /// Payload bytes of a segment.
     pub size: u16,
 }
 
-/// Flags: the checksum is missing.
+/// Flag of a missing checksum (VIRTIO_NET_HDR_F_NEEDS_CSUM).
 const NEEDS_CHECKSUM: u8 = 1;
-/// Kinds of segmentation, and a bit beside them: TCP's CWR is set.
+/// Segmentation types (VIRTIO_NET_HDR_GSO_*), and a flag for a set TCP CWR bit.
 const NONE: u8 = 0;
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
 const ECN: u8 = 0x80;
 
 impl VnetHeader {
-    /// Bytes of it.
+    /// Size of the header in bytes.
     pub const SIZE: usize = 10;
 
-    /// Reads it.
+    /// Parses a header.
     #[must_use]
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Self {
         let [flags, kind, numbers @ ..] = bytes;
@@ -59,7 +58,7 @@ impl VnetHeader {
         Self { checksum, segments, headers: number(0), size: number(1) }
     }
 
-    /// Writes it.
+    /// Returns the header's bytes.
     #[must_use]
     pub fn emit(&self) -> [u8; Self::SIZE] {
         let kind = match self.segments {
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_reads_as_it_was_written() {
+    fn vnet_header_round_trips() {
         let plain = VnetHeader::default();
         assert_eq!(plain.emit(), [0; VnetHeader::SIZE]);
         for segments in [Segments::None, Segments::TcpV4, Segments::TcpV6, Segments::Other(5)] {
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn that_a_packet_has_cwr_set_makes_it_no_other_kind() {
+    fn cwr_flag_does_not_change_the_segmentation_type() {
         let mut bytes = VnetHeader { segments: Segments::TcpV6, ..VnetHeader::default() }.emit();
         bytes[1] |= ECN;
         assert_eq!(VnetHeader::parse(&bytes).segments, Segments::TcpV6);

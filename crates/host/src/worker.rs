@@ -1,14 +1,13 @@
-//! A thread for work that may take long or be held up by others: mapping and unmapping memory, closing descriptors.
+//! Thread for work that may block: mapping and unmapping memory, closing descriptors.
 //!
-//! `munmap` of a large guest takes seconds, `mmap` waits for it, and the last `close` of a file frees all of its memory,
-//! or waits for whatever stands behind the file. A thread that serves many clients hands such work to a [`Worker`] and
-//! goes on. Jobs run one after the other, in the order in which they came, so whoever has something unmapped and then
-//! mapped has it done in this order.
+//! `munmap` of a large guest takes seconds, `mmap` waits for it, and the last `close` of a file frees all of its
+//! memory, or waits for its file server. A thread that serves many clients sends such work to a [`Worker`] and
+//! continues. Jobs run one after the other in order, so an unmap that is followed by a map is done in that order.
 //!
-//! Give every client a worker of its own: the memory of one is then never in the way of another's, and a client whose
-//! descriptors cannot be closed holds up nobody else. An idle worker costs a sleeping thread.
+//! Each client should have its own worker: then the memory of one never delays another's, and a client whose
+//! descriptors cannot be closed delays only itself. An idle worker costs a sleeping thread.
 //!
-//! Left out: what the jobs are, and telling when one is done; a job can do that itself.
+//! Workers do not report a finished job; a job can do that itself.
 
 use crate::confine::{ConfineError, Prepared};
 use std::io;
@@ -21,11 +20,11 @@ use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The kernel cuts names of threads off here.
+/// Thread names are cut off by the kernel after this many bytes.
 const NAME: usize = 15;
 
-/// The thread, as whoever has work for it sees it. Clones give work to the same thread, which ends when the last of them
-/// is gone and everything is done. Nobody waits for that.
+/// Handle of the thread. Clones send work to the same thread, which ends after the last handle is dropped and every
+/// job is done. Dropping does not wait.
 #[derive(Clone, Debug)]
 pub struct Worker {
     jobs: Sender<Job>,
@@ -33,17 +32,17 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A new thread with this name, or as much of it as the kernel keeps.
+    /// Starts a thread with this name, cut to the kernel's limit.
     ///
     /// # Errors
-    /// There can be no more threads.
+    /// The kernel refuses another thread.
     pub fn start(name: &str) -> io::Result<Self> {
         let (worker, body) = Self::new();
         thread::Builder::new().name(cut(name).to_owned()).spawn(body)?;
         Ok(worker)
     }
 
-    /// A new thread as by [`Worker::start`], which gives up what it does not need before it does anything else.
+    /// Starts a thread as [`Worker::start`] does, which restricts itself first.
     ///
     /// # Errors
     /// As [`Prepared::spawn`].
@@ -53,7 +52,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// New threads as by [`Worker::start_confined`]. They give up what they do not need side by side: a guest may be
+    /// Starts threads as [`Worker::start_confined`] does. They restrict themselves in parallel: a guest may be
     /// waiting for all of them.
     ///
     /// # Errors
@@ -67,7 +66,7 @@ impl Worker {
         started.into_iter().map(|(worker, thread)| thread.wait().map(|_| worker)).collect()
     }
 
-    /// A worker, and what its thread does.
+    /// Creates a worker and its thread's body.
     fn new() -> (Self, impl FnOnce() + Send + 'static) {
         let (jobs, queue) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));
@@ -75,61 +74,61 @@ impl Worker {
         (Self { jobs, backlog }, move || work(&queue, &left))
     }
 
-    /// Has the thread do something. Never waits. The caller bounds how much it asks for; see [`Self::backlog`].
+    /// Sends a job to the thread. Never blocks. The caller bounds the number of pending jobs; see
+    /// [`Self::backlog`].
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         self.backlog.fetch_add(1, Ordering::Relaxed);
-        // The thread is there as long as `self` is.
+        // The thread runs as long as `self` exists.
         let _ = self.jobs.send(Box::new(job));
     }
 
-    /// Has the thread drop something, which may unmap memory or close descriptors.
+    /// Makes the thread drop a value, which may unmap memory or close descriptors.
     pub fn discard(&self, what: impl Send + 'static) {
         self.run(move || drop(what));
     }
 
-    /// A descriptor that the thread closes.
+    /// Wraps a descriptor that the thread will close.
     #[must_use]
     pub fn keep(&self, fd: OwnedFd) -> LateFd {
         LateFd { fd: Some(fd), worker: self.clone() }
     }
 
-    /// Jobs that are not done.
+    /// Returns the number of unfinished jobs.
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.backlog.load(Ordering::Relaxed)
     }
 }
 
-/// As much of a name as the kernel keeps.
+/// Cuts a name to the kernel's limit.
 fn cut(name: &str) -> &str {
     name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }
 
 fn work(queue: &Receiver<Job>, left: &AtomicUsize) {
     for job in queue {
-        // A defect in one job must not take the others with it. The panic was told when it happened.
+        // A panic in one job must not stop later ones. The panic was reported when it happened.
         let _ = catch_unwind(AssertUnwindSafe(job));
         left.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A descriptor that a client sent, and that a [`Worker`] closes when it is dropped: closing may take long, and what it
-/// does is up to the client.
+/// Client's descriptor that a [`Worker`] closes on drop: closing may block, depending on the client's file.
 #[derive(Debug)]
 pub struct LateFd {
-    /// There, until it is taken out or closed.
+    /// `None` after it was taken or closed.
     fd: Option<OwnedFd>,
     worker: Worker,
 }
 
 impl LateFd {
-    /// The descriptor, for a job of the worker: whoever has it closes it.
+    /// Returns the descriptor for a job of the worker, which closes it.
     ///
     /// # Panics
-    /// Never: only this takes the descriptor out, and it takes `self`.
+    /// Never: only this function takes the descriptor, and it consumes `self`.
     #[must_use]
     pub fn into_inner(mut self) -> OwnedFd {
-        self.fd.take().expect("nobody else takes it")
+        self.fd.take().expect("only into_inner and drop take it")
     }
 }
 
@@ -145,7 +144,7 @@ impl AsFd for LateFd {
     /// # Panics
     /// Never, for the same reason as [`LateFd::into_inner`].
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_ref().expect("nobody takes it from a borrow").as_fd()
+        self.fd.as_ref().expect("only into_inner and drop take it").as_fd()
     }
 }
 
@@ -159,7 +158,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn jobs_are_done_in_order_by_a_thread_of_that_name() {
+    fn worker_runs_jobs_in_order_on_a_named_thread() {
         let worker = Worker::start("pf0vf3 memory and more").unwrap();
         let (done, seen) = mpsc::channel();
         for number in 0..100 {
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_job_that_is_held_up() {
+    fn blocked_job_does_not_block_the_sender() {
         let worker = Worker::start("test").unwrap();
         let (free, held) = mpsc::channel::<()>();
         worker.run(move || assert!(held.recv().is_err()));
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_panics_is_the_only_one_that_fails() {
+    fn panic_in_a_job_does_not_stop_later_jobs() {
         let worker = Worker::start("test").unwrap();
         worker.run(|| panic!("a defect"));
         let (done, seen) = mpsc::channel();
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_is_taken_out_stays_open() {
+    fn taken_descriptor_stays_open() {
         let worker = Worker::start("test").unwrap();
         let (_reader, writer) = io::pipe().unwrap();
         let fd = worker.keep(writer.into()).into_inner();

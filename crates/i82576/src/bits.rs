@@ -1,5 +1,5 @@
-//! Bit fields of the registers, one module a register. A field that is wider than a bit has a `_SHIFT` or is
-//! read by a function. Left out: bits nobody acts on.
+//! Bit fields of the registers, one module per register (82576 datasheet chapter 8). A field wider than a bit has a
+//! `_SHIFT` or a function that extracts it. Bits without effect in the card and its drivers are omitted.
 
 mod board;
 mod filter;
@@ -17,11 +17,11 @@ pub use time::{tcptimer, tsync, tsyncrxcfg};
 pub mod ctrl {
     /// Full duplex.
     pub const FD: u32 = 1 << 0;
-    /// Stop mastering the bus; STATUS.GIO_MASTER falls in answer.
+    /// Stop mastering the bus; STATUS.GIO_MASTER then falls.
     pub const GIO_MASTER_DISABLE: u32 = 1 << 2;
     /// Set link up.
     pub const SLU: u32 = 1 << 6;
-    /// Speed, where it is forced: as in STATUS.
+    /// Forced speed, encoded as in STATUS.
     pub const SPEED: u32 = 0b11 << 8;
     /// Speed is forced.
     pub const FRCSPD: u32 = 1 << 11;
@@ -29,7 +29,7 @@ pub mod ctrl {
     pub const FRCDPX: u32 = 1 << 12;
     /// Software reset, self-clearing.
     pub const RST: u32 = 1 << 26;
-    /// Frames of flow control are taken for what they are.
+    /// Received pause frames are obeyed.
     pub const RFCE: u32 = 1 << 27;
     /// VLAN mode: strip and insert tags (ignored for stripping while pools are in use).
     pub const VME: u32 = 1 << 30;
@@ -81,7 +81,7 @@ pub mod rctl {
     pub const LBM_MASK: u32 = 3 << 6;
     /// Loopback mode: in the MAC, before the PHY.
     pub const LBM_MAC: u32 = 1 << 6;
-    /// Multicast offset: which 12 address bits index MTA and UTA.
+    /// Multicast offset: position of the 12 address bits that index MTA and UTA.
     pub const MO_SHIFT: u32 = 12;
     /// Broadcast accepted (without VMDq).
     pub const BAM: u32 = 1 << 15;
@@ -89,19 +89,19 @@ pub mod rctl {
     pub const VFE: u32 = 1 << 18;
     /// The tag's canonical form indicator is compared with CFI.
     pub const CFIEN: u32 = 1 << 19;
-    /// What it must be.
+    /// Required value of the canonical form indicator.
     pub const CFI: u32 = 1 << 20;
     /// Discard pause frames.
     pub const DPF: u32 = 1 << 22;
-    /// Pass MAC control frames that are no pause to software.
+    /// Pass MAC control frames other than pauses to software.
     pub const PMCF: u32 = 1 << 23;
     /// Buffer sizes of BSIZE are 16 times as large.
     pub const BSEX: u32 = 1 << 25;
     /// Strip the frame check sequence.
     pub const SECRC: u32 = 1 << 26;
 
-    /// Buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256, the last three
-    /// times 16 with BSEX. The first has no such size; it stays what it is, so that no buffer is overrun.
+    /// Returns the buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256, the last
+    /// three times 16 with BSEX. The first is undefined with BSEX; it stays 2048, so that no buffer overflows.
     #[must_use]
     pub const fn buffer_size(rctl: u32) -> usize {
         match ((rctl >> 16) & 3, rctl & BSEX != 0) {
@@ -119,35 +119,35 @@ pub mod tctl {
     pub const PSP: u32 = 1 << 3;
 }
 
-/// ICR, ICS, IMS, IMC: causes that are not a queue's.
+/// ICR, ICS, IMS, IMC: causes other than those of queues.
 pub mod icr {
     /// Transmit descriptor written back.
     pub const TXDW: u32 = 1 << 0;
     /// Link status change.
     pub const LSC: u32 = 1 << 2;
-    /// Few receive descriptors are left.
+    /// The number of free receive descriptors is low.
     pub const RXDMT0: u32 = 1 << 4;
     /// Receive buffers ran out.
     pub const RXO: u32 = 1 << 6;
     /// Receive descriptor written back.
     pub const RXDW: u32 = 1 << 7;
-    /// The PHY has answered.
+    /// An MDIC access has finished.
     pub const MDAC: u32 = 1 << 9;
     /// A VF has written its mailbox or was reset.
     pub const VMMB: u32 = 1 << 8;
     /// Storm control event: a storm began or ended.
     pub const SCE: u32 = 1 << 25;
-    /// The TCP timer has run out.
+    /// The TCP timer has expired.
     pub const TIMER: u32 = 1 << 30;
     /// Transmit out of sync: a VF's packet was blocked.
     pub const DOUTSYNC: u32 = 1 << 28;
     /// The interrupt was asserted.
     pub const INTA: u32 = 1 << 31;
-    /// The causes there are.
+    /// All causes that can be set.
     pub const SETTABLE: u32 = 0x77d4_fbfd;
 }
 
-/// EICR, EICS, EIMS, EIMC: vectors in 24:0, or queues in 15:0 while there is one interrupt for all.
+/// EICR, EICS, EIMS, EIMC: vectors in 24:0, or queues in 15:0 while there is a single interrupt.
 pub mod eicr {
     /// The TCP timer.
     pub const TIMER: u32 = 1 << 30;
@@ -165,25 +165,25 @@ pub mod gpie {
     pub const EIAME: u32 = 1 << 30;
     /// Pending-bit array support.
     pub const PBA: u32 = 1 << 31;
-    /// Position of the time that a credit for an interrupt at once takes to come, 5 bits.
+    /// Position of the time per credit for an immediate interrupt, 5 bits.
     pub const CREDIT_SHIFT: u32 = 7;
     /// Writable bits.
     pub const KEPT: u32 = NSICR | MULTIPLE_MSIX | 0x1f << CREDIT_SHIFT | EIAME | PBA;
 
-    /// Microseconds that a credit takes to come; 0 if none come.
+    /// Returns the microseconds per credit; 0 if no credits accrue.
     #[must_use]
     pub const fn credit_us(gpie: u32) -> u32 {
         4 * (gpie >> CREDIT_SHIFT & 0x1f)
     }
 }
 
-/// IVAR, IVAR_MISC, VTIVAR, VTIVAR_MISC: one byte an entry.
+/// IVAR, IVAR_MISC, VTIVAR, VTIVAR_MISC: one byte per entry.
 pub mod ivar {
-    /// The entry names a vector.
+    /// The entry has a vector.
     pub const VALID: u8 = 0x80;
-    /// The PF's vectors, 0..=24.
+    /// Vector of the PF, 0..=24.
     pub const VECTOR: u8 = 0x1f;
-    /// A VF's vectors; 3 does not exist.
+    /// Vector of a VF; 3 does not exist.
     pub const VF_VECTOR: u8 = 0x03;
     /// Writable bits of VTIVAR.
     pub const VTIVAR_MASK: u32 = 0x8383_8383;
@@ -197,24 +197,24 @@ pub mod eitr {
     pub const INTERVAL_MASK: u32 = 0x7ffc;
     /// Position of the interval.
     pub const INTERVAL_SHIFT: u32 = 2;
-    /// On a write: leave the running counter alone.
+    /// On a write: keep the running counter.
     pub const CNT_IGNR: u32 = 1 << 31;
     /// Position of the counter as read back: the upper 10 of its 12 bits.
     pub const COUNTER_SHIFT: u32 = 21;
-    /// The counter's end, where it is read and written.
+    /// Maximum of the counter in the register.
     pub const COUNTER_END: u32 = 0x3ff;
-    /// Microseconds of a step of the counter, where it is read and written.
+    /// Microseconds per step of the counter in the register.
     pub const COUNTER_STEP_US: u32 = 4;
-    /// Interrupts at once need a credit.
+    /// Immediate interrupts need a credit.
     pub const LLI_EN: u32 = 1 << 15;
     /// Position of the credits, 5 bits.
     pub const CREDITS_SHIFT: u32 = 16;
-    /// The most credits.
+    /// Maximum number of credits.
     pub const MOST_CREDITS: u32 = 31;
-    /// Writable bits that are kept.
+    /// Writable bits that are stored.
     pub const KEPT: u32 = 0x001f_fffc;
 
-    /// The interval in microseconds.
+    /// Returns the interval in microseconds.
     #[must_use]
     pub const fn interval_us(eitr: u32) -> u32 {
         (eitr & INTERVAL_MASK) >> INTERVAL_SHIFT
@@ -223,7 +223,7 @@ pub mod eitr {
 
 /// V2PMAILBOX: the VF's side of the mailbox control.
 pub mod v2p {
-    /// Ring the PF: a message is there.
+    /// Request: a message for the PF is in the buffer.
     pub const REQ: u32 = 1 << 0;
     /// Acknowledge the PF's message.
     pub const ACK: u32 = 1 << 1;
@@ -239,13 +239,13 @@ pub mod v2p {
     pub const RSTI: u32 = 1 << 6;
     /// The reset is over; cleared on read.
     pub const RSTD: u32 = 1 << 7;
-    /// What a read clears.
+    /// Bits that a read clears.
     pub const READ_CLEARS: u32 = PFSTS | PFACK | RSTD;
 }
 
 /// P2VMAILBOX: the PF's side of the mailbox control.
 pub mod p2v {
-    /// Ring the VF: a message is there.
+    /// Status: a message for the VF is in the buffer.
     pub const STS: u32 = 1 << 0;
     /// Acknowledge the VF's message.
     pub const ACK: u32 = 1 << 1;
@@ -259,9 +259,9 @@ pub mod p2v {
 
 /// MBVFICR.
 pub mod mbvficr {
-    /// VF n asks.
+    /// Position of the VFs' requests, a bit per VF.
     pub const VFREQ_SHIFT: u32 = 0;
-    /// VF n has acknowledged.
+    /// Position of the VFs' acknowledgements, a bit per VF.
     pub const VFACK_SHIFT: u32 = 16;
 }
 
@@ -269,7 +269,7 @@ pub mod mbvficr {
 pub mod dctl {
     /// Write-back threshold field.
     pub const WTHRESH_SHIFT: u32 = 16;
-    /// The queue runs.
+    /// The queue is enabled.
     pub const ENABLE: u32 = 1 << 25;
     /// Flush pending write-backs, self-clearing.
     pub const SWFLSH: u32 = 1 << 26;
@@ -277,7 +277,7 @@ pub mod dctl {
 
 /// SRRCTL.
 pub mod srrctl {
-    /// Drop packets for which no descriptor is left, instead of holding the port.
+    /// Drop packets without a descriptor, instead of delaying the port.
     pub const DROP_EN: u32 = 1 << 31;
     /// Descriptor type field.
     pub const DESCTYPE_SHIFT: u32 = 25;
@@ -285,30 +285,30 @@ pub mod srrctl {
     pub const LEGACY: u32 = 0;
     /// Descriptor type: advanced, one buffer.
     pub const ONE_BUFFER: u32 = 1;
-    /// Descriptor type: headers that are understood have a buffer of their own.
+    /// Descriptor type: recognized headers go to a separate buffer.
     pub const HEADER_SPLIT: u32 = 2;
-    /// Descriptor type: the header buffer is filled first, whatever the frame is.
+    /// Descriptor type: the header buffer is filled first, for any frame.
     pub const ALWAYS_SPLIT: u32 = 5;
 
-    /// Packet buffer bytes; 0 if RCTL decides.
+    /// Returns the packet buffer size in bytes; 0 if RCTL sets it.
     #[must_use]
     pub const fn packet_buffer(srrctl: u32) -> usize {
         (srrctl & 0x7f) as usize * 1024
     }
 
-    /// Header buffer bytes.
+    /// Returns the header buffer size in bytes.
     #[must_use]
     pub const fn header_buffer(srrctl: u32) -> usize {
         ((srrctl >> 8) & 0x3f) as usize * 64
     }
 
-    /// Free descriptors at which they count as running low: RDMTS, in sixteens.
+    /// Returns the number of free descriptors that counts as low (RDMTS, in units of 16).
     #[must_use]
     pub const fn low_threshold(srrctl: u32) -> u32 {
         ((srrctl >> 20) & 0x1f) * 16
     }
 
-    /// Descriptor type.
+    /// Returns the descriptor type.
     #[must_use]
     pub const fn descriptor_type(srrctl: u32) -> u32 {
         (srrctl >> DESCTYPE_SHIFT) & 7
@@ -319,25 +319,25 @@ pub mod srrctl {
 pub mod rah {
     /// The entry is valid.
     pub const AV: u32 = 1 << 31;
-    /// One bit a pool.
+    /// Position of the pools, a bit each.
     pub const POOLSEL_SHIFT: u32 = 18;
-    /// All of the pool bits.
+    /// Mask of the pools.
     pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
 }
 
 /// MRQC.
 pub mod mrqc {
-    /// Queueing mode field.
+    /// Mode field.
     pub const MODE_MASK: u32 = 7;
     /// Receive-side scaling over all queues.
     pub const RSS: u32 = 2;
-    /// A queue a pool.
+    /// A queue per pool.
     pub const VMDQ: u32 = 3;
-    /// Two queues a pool, chosen by hash.
+    /// Two queues per pool, selected by hash.
     pub const VMDQ_RSS: u32 = 5;
-    /// Position of the queue of frames that nothing else chooses a queue for, 3 bits; not with VMDq.
+    /// Position of the default queue, 3 bits; not with VMDq.
     pub const DEFAULT_QUEUE_SHIFT: u32 = 3;
-    /// First of the nine hash type bits.
+    /// Position of the nine hash type bits.
     pub const HASH_TYPES_SHIFT: u32 = 16;
     /// Hash TCP over IPv4 by addresses and ports.
     pub const TCP_IPV4: u32 = 1 << HASH_TYPES_SHIFT;
@@ -367,7 +367,7 @@ pub mod rxcsum {
     pub const TUOFL: u32 = 1 << 9;
     /// SCTP checksum offload.
     pub const CRCOFL: u32 = 1 << 11;
-    /// Instead of the packet checksum, report that of IP fragments.
+    /// Report the checksum of IP fragments instead of the packet checksum.
     pub const IPPCSE: u32 = 1 << 12;
     /// Report the RSS hash instead of a packet checksum.
     pub const PCSD: u32 = 1 << 13;
@@ -377,6 +377,6 @@ pub mod rxcsum {
 
 /// TDWBAL.
 pub mod tdwbal {
-    /// Write the head back to memory instead of into descriptors.
+    /// Write the head back to memory instead of descriptors.
     pub const HEAD_WB_EN: u32 = 1 << 0;
 }

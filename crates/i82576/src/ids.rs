@@ -1,14 +1,14 @@
-//! Numbers by which software knows the device. Left out: the other device ids of the same MAC.
+//! Ids and numbers of the 82576. Other device ids of the same MAC are omitted.
 
-/// Intel.
+/// Vendor id of Intel.
 pub const VENDOR: u16 = 0x8086;
-/// 82576 Gigabit Network Connection: the physical function.
+/// Device id of the PF (82576 Gigabit Network Connection).
 pub const DEVICE_PF: u16 = 0x10c9;
-/// 82576 Virtual Function.
+/// Device id of a VF (82576 Virtual Function).
 pub const DEVICE_VF: u16 = 0x10ca;
 /// Silicon revision.
 pub const REVISION: u8 = 0x01;
-/// Ethernet controller.
+/// Class code of an Ethernet controller.
 pub const CLASS: u32 = 0x02_0000;
 
 /// Virtual functions of a port, and pools of its switch.
@@ -31,10 +31,10 @@ pub const PF_BAR0_SIZE: usize = 0x2_0000;
 pub const VF_BAR0_SIZE: usize = 0x4000;
 /// Bytes of the BAR with the MSI-X table (at 0) and pending bits (at 0x2000).
 pub const BAR3_SIZE: usize = 0x4000;
-/// Speed of the link, Mb/s: the highest that the MAC has.
+/// Highest link speed of the MAC in Mb/s.
 pub const LINK_SPEED: u32 = 1_000;
-/// The longest frame the MAC takes, CRC included (9.5 KB).
+/// Longest frame of the MAC in bytes, CRC included (9.5 KB).
 pub const MAX_FRAME: usize = 9728;
-/// The shortest frame on the wire, CRC excluded.
+/// Shortest frame on the wire in bytes, without CRC.
 pub const MIN_FRAME: usize = 60;
 pub use units::FCS;

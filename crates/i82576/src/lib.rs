@@ -1,8 +1,7 @@
-//! What the 82576 datasheet says: the register table, bit fields, descriptors, mailbox words and ids.
-//! The card (`nic`) and its drivers (`driver`) are both written against this crate and against nothing
-//! of each other.
+//! Registers, bit fields, descriptors, mailbox words and ids of the Intel 82576 (its datasheet in code). The card
+//! (`nic`) and its drivers (`driver`) are both written against this crate and share no other code.
 //!
-//! Left out: all behaviour. A register's side effects live in the card.
+//! The crate has no behaviour: the card implements the registers' side effects.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! The words that PF and VF exchange through the shared mailbox memory (VMBMEM): 16 dwords, the first of
-//! which names the message. Left out: the lock and doorbell bits, which are register bits (`bits`).
+//! Mailbox messages between PF and VF in the shared mailbox memory (VMBMEM): 16 dwords, the first of which has the
+//! message id. Lock and doorbell bits are register bits (`bits`).
 
 /// Dwords of a mailbox.
 pub const WORDS: usize = 16;
 
 /// Message identifiers, bits 15:0 of the first dword.
 pub mod id {
-    /// VF to PF: the VF has reset itself and asks for its address.
+    /// VF to PF: the VF has reset itself and requests its address.
     pub const VF_RESET: u32 = 0x01;
     /// VF to PF: use this unicast address (dwords 1 and 2).
     pub const SET_MAC_ADDR: u32 = 0x02;
@@ -18,27 +18,27 @@ pub mod id {
     pub const SET_LPE: u32 = 0x05;
     /// VF to PF: promiscuity, see [`super::promisc`].
     pub const SET_PROMISC: u32 = 0x06;
-    /// PF to VF: something changed (link, reset); look again.
+    /// PF to VF: link or reset state has changed; check again.
     pub const PF_CONTROL: u32 = 0x100;
 }
 
-/// The message id's field of the first dword.
+/// Mask of the message id in the first dword.
 pub const ID_MASK: u32 = 0xffff;
-/// The info field of the first dword: a count or a choice that belongs to the message.
+/// Position of the info field in the first dword: a count or an option of the message.
 pub const INFO_SHIFT: u32 = 16;
 /// Mask of the info field.
 pub const INFO_MASK: u32 = 0x00ff_0000;
 
-/// The receiver agreed.
+/// The receiver grants the request.
 pub const ACK: u32 = 0x8000_0000;
-/// The receiver refused.
+/// The receiver refuses the request.
 pub const NACK: u32 = 0x4000_0000;
-/// Clear to send: the PF knows this VF and serves its requests.
+/// Clear to send: the PF serves this VF's requests.
 pub const CTS: u32 = 0x2000_0000;
 
 /// Info values of SET_MAC_ADDR.
 pub mod mac_filter {
-    /// Drop the VF's additional filters.
+    /// Remove the VF's additional filters.
     pub const CLEAR: u32 = 1;
     /// Add a filter beside the VF's main address.
     pub const ADD: u32 = 2;
@@ -46,15 +46,15 @@ pub mod mac_filter {
 
 /// Info bits of SET_PROMISC.
 pub mod promisc {
-    /// Every unicast frame: refused by the 82576.
+    /// Every unicast frame: the 82576 refuses it.
     pub const UNICAST: u32 = 1;
     /// Every multicast frame.
     pub const MULTICAST: u32 = 2;
 }
 
-/// The most multicast hashes one message carries.
+/// Maximum multicast hashes in one message.
 pub const MAX_MULTICAST: usize = 30;
-/// The count of SET_MULTICAST within the info field.
+/// Mask of SET_MULTICAST's count within the info field.
 pub const MULTICAST_COUNT_MASK: u32 = 0x1f;
-/// SET_MULTICAST info bit by which DPDK says that its list did not fit.
+/// Info bit of SET_MULTICAST by which DPDK reports that its list did not fit.
 pub const MULTICAST_OVERFLOW: u32 = 0x80;

@@ -1,18 +1,18 @@
-//! Indices as types, so that a queue cannot be taken for a pool. Left out: arithmetic that nobody needs.
+//! Index types, so that a queue cannot be used as a pool.
 
 use crate::ids;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// A number that names none of what a port has.
+/// Index out of the port's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a port has no {what} {number}")]
+#[error("{what} {number} is out of the port's range")]
 pub struct NoSuch {
     what: &'static str,
     number: u8,
 }
 
-/// The index types as the numbers that they are, with a check on the way back.
+/// Converts an index type to its number, and back with a range check.
 macro_rules! as_number {
     ($type:ty, $what:literal) => {
         impl From<$type> for u8 {
@@ -50,54 +50,54 @@ impl TryFrom<pcie::VfIndex> for VfIndex {
     }
 }
 
-/// A virtual function of the port, 0..=7. Pool `n` of the switch belongs to it.
+/// Virtual function of the port, 0..=7. Pool `n` of the switch belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub struct VfIndex(u8);
 
 impl VfIndex {
-    /// `n` as a VF, if the port has that many.
+    /// Returns VF `n`, or `None` if it is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < ids::MAX_VFS { Some(Self(n)) } else { None }
     }
 
-    /// Every VF of a port, in order.
+    /// Returns every VF of a port, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..ids::MAX_VFS as u8).map(Self)
     }
 
-    /// The number.
+    /// Returns the index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The number as an index.
+    /// Returns the index for arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The VF's bit in per-VF and per-pool masks.
+    /// Returns the VF's bit in per-VF and per-pool masks.
     #[must_use]
     pub const fn bit(self) -> u32 {
         1 << self.0
     }
 
-    /// The VF's first or second queue pair (`which` 0 or 1): queue n, and queue n + 8.
+    /// Returns the VF's first or second queue pair (`which` 0 or 1): queue n, and queue n + 8.
     #[must_use]
     pub const fn queue(self, which: u8) -> Queue {
         Queue(self.0 + 8 * (which & 1))
     }
 
-    /// The VF's pool.
+    /// Returns the VF's pool.
     #[must_use]
     pub const fn pool(self) -> Pool {
         Pool(self.0)
     }
 
-    /// The port's internal vector behind this VF's vector 0: 22 - 3n.
+    /// Returns the port's internal vector of this VF's vector 0: 22 - 3n.
     #[must_use]
     pub const fn first_vector(self) -> u8 {
         22 - 3 * self.0
@@ -110,94 +110,94 @@ impl fmt::Display for VfIndex {
     }
 }
 
-/// A pool of the switch, 0..=7: a VF, or the PF among the VFs. Without pools the whole port is the first.
+/// Pool of the switch, 0..=7: of a VF, or of the PF. Without virtualization the whole port is the first pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub struct Pool(u8);
 
 impl Pool {
-    /// The first.
+    /// First pool.
     pub const FIRST: Self = Self(0);
 
-    /// All of them, in order.
+    /// All pools, in order.
     pub const EVERY: [Self; ids::MAX_VFS] =
         [Self(0), Self(1), Self(2), Self(3), Self(4), Self(5), Self(6), Self(7)];
 
-    /// `n` as a pool, if the port has that many.
+    /// Returns pool `n`, or `None` if it is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < ids::MAX_VFS { Some(Self(n)) } else { None }
     }
 
-    /// The pool that the low three bits of a register's field name.
+    /// Returns the pool of a register field's low three bits.
     #[must_use]
     pub const fn of_field(bits: u32) -> Self {
         Self(bits as u8 & 7)
     }
 
-    /// The pools of a set, in order: bit n is pool n.
+    /// Returns the pools of a bit set, in order.
     pub fn of_set(set: u8) -> impl Iterator<Item = Self> {
         (0..ids::MAX_VFS as u8).filter(move |n| set & 1 << n != 0).map(Self)
     }
 
-    /// The number.
+    /// Returns the index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The number as an index into as many as there are pools, which needs no check.
+    /// Returns the index for arrays of all pools, without a bounds check.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
         (self.0 & 7) as usize
     }
 
-    /// The pool's bit in sets of pools.
+    /// Returns the pool's bit in sets of pools.
     #[must_use]
     #[inline]
     pub const fn bit(self) -> u8 {
         1 << (self.0 & 7)
     }
 
-    /// The pool's first or second queue pair (`which` 0 or 1): queue n, and queue n + 8.
+    /// Returns the pool's first or second queue pair (`which` 0 or 1): queue n, and queue n + 8.
     #[must_use]
     #[inline]
     pub const fn queue(self, which: u8) -> Queue {
         Queue((self.0 & 7) + 8 * (which & 1))
     }
 
-    /// Both of its queues, a bit each.
+    /// Returns both of the pool's queues, a bit each.
     #[must_use]
     pub const fn queues(self) -> u16 {
         0x101 << (self.0 & 7)
     }
 }
 
-/// A receive or transmit queue of the port, 0..=15.
+/// Receive or transmit queue of the port, 0..=15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub struct Queue(u8);
 
 impl Queue {
-    /// `n` as a queue, if the port has that many.
+    /// Returns queue `n`, or `None` if it is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < ids::QUEUES { Some(Self(n)) } else { None }
     }
 
-    /// The queue that the low four bits of a register's field name.
+    /// Returns the queue of a register field's low four bits.
     #[must_use]
     pub const fn of_field(bits: u32) -> Self {
         Self(bits as u8 & 0xf)
     }
 
-    /// Every queue of a port, in order.
+    /// Returns every queue of a port, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..ids::QUEUES as u8).map(Self)
     }
 
-    /// The queues whose bits are set: those from `first` on, in order, then those before it.
+    /// Returns the queues of a bit set, from `first` on in order, and then those before it.
     #[inline]
     pub fn in_turn(bits: u16, first: u8) -> impl Iterator<Item = Self> {
         let mut left = bits.rotate_right(first.into());
@@ -208,57 +208,57 @@ impl Queue {
         })
     }
 
-    /// The number.
+    /// Returns the index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The number as an index into as many as there are queues, which needs no check.
+    /// Returns the index for arrays of all queues, without a bounds check.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
         (self.0 & 0xf) as usize
     }
 
-    /// The pool that owns the queue while the card is virtualised: queue q belongs to pool q mod 8.
+    /// Returns the pool that owns the queue while the card is virtualized: queue q belongs to pool q mod 8.
     #[must_use]
     pub const fn pool(self) -> Pool {
         Pool(self.0 & 7)
     }
 
-    /// 0 for a pool's first queue, 1 for its second.
+    /// Returns 0 for a pool's first queue, 1 for its second.
     #[must_use]
     pub const fn in_pool(self) -> u8 {
         self.0 >> 3
     }
 }
 
-/// An internal interrupt vector of the port, 0..=24: a bit of EICR.
+/// Internal interrupt vector of the port, 0..=24: a bit of EICR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub struct Vector(u8);
 
 impl Vector {
-    /// `n` as a vector, if the port has that many.
+    /// Returns vector `n`, or `None` if it is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < ids::VECTORS { Some(Self(n)) } else { None }
     }
 
-    /// The number.
+    /// Returns the index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The number as an index.
+    /// Returns the index for arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The vector's bit in EICR and its companions.
+    /// Returns the vector's bit in EICR and related registers.
     #[must_use]
     pub const fn bit(self) -> u32 {
         1 << self.0
@@ -271,7 +271,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn queues_come_in_turn_from_any_of_them_on() {
+    fn queues_are_iterated_from_any_start() {
         let turn = |bits, first| Queue::in_turn(bits, first).map(Queue::get);
         assert!(turn(0b1000_0000_0000_0111, 1).eq([1, 2, 15, 0]));
         assert!(turn(u16::MAX, 15).eq([15].into_iter().chain(0..15)));
@@ -279,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn a_vf_of_any_device_is_the_82576s_if_it_has_that_many() {
+    fn generic_vf_index_converts_if_in_range() {
         let of_any = |n| pcie::VfIndex::new(n).unwrap();
         let last = VfIndex::new(7).unwrap();
         assert_eq!((VfIndex::try_from(of_any(7)), pcie::VfIndex::from(last)), (Ok(last), of_any(7)));
         let refused = VfIndex::try_from(of_any(8)).unwrap_err().to_string();
-        assert_eq!(refused, "a port has no virtual function 8");
+        assert_eq!(refused, "virtual function 8 is out of the port's range");
     }
 }

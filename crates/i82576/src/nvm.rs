@@ -1,27 +1,27 @@
-//! The NVM as a board carries it: 16-bit words, of which the first 64 are described and summed up. Left out:
-//! the boot images behind them, and the serial protocol of the chip itself.
+//! NVM image of a board: 16-bit words, of which the first 64 are defined and covered by a checksum. Boot images and
+//! the chip's serial protocol are omitted.
 
 use crate::{MacAddress, ids};
 
-/// Words of the NVM, as EECD.SIZE_EX says: 64 shifted left by 2.
+/// Words of the NVM, as reported by EECD.SIZE_EX: 64 shifted left by 2.
 pub const WORDS: usize = 256;
-/// Words that the checksum covers, its own included.
+/// Words covered by the checksum, its own included.
 pub const SUMMED: usize = 64;
-/// What the words covered add up to.
+/// Required sum of the covered words.
 pub const SUM: u16 = 0xbaba;
 
-/// The port's address, low byte first: this word and the two after it.
+/// First word of the port's address, low byte first; two more follow.
 pub const MAC: usize = 0x00;
-/// Bits 15:11: MSI-X vectors of the PF minus one.
+/// Word with the PF's MSI-X vectors minus one in bits 15:11.
 pub const MSIX: usize = 0x16;
-/// Bit 0: the card has virtual functions.
+/// Word with the I/O virtualization bit (bit 0).
 pub const IOV: usize = 0x25;
-/// Where alternative addresses are; all ones: there are none.
+/// Word with the location of alternative addresses; all ones for none.
 pub const ALTERNATIVE_MAC: usize = 0x37;
-/// The word that makes the sum right.
+/// Word that completes the sum.
 pub const CHECKSUM: usize = 0x3f;
 
-/// What nobody has written.
+/// Value of an unwritten word.
 const ERASED: u16 = 0xffff;
 /// Words 0x03 to 0x27 of a board with one copper port.
 const BOARD: [u16; 0x25] = [
@@ -30,7 +30,7 @@ const BOARD: [u16; 0x25] = [
     0x10a6, 0x0001, 0x0602, 0x0004, 0x0020, 0x0000, 0x004a, 0x2080, 0x00f5, 0x10ca, 0x0000,
 ];
 
-/// What the factory writes for a port with this address.
+/// Returns the factory image of a port with this address.
 #[must_use]
 pub fn image(mac: MacAddress, iov: bool) -> [u16; WORDS] {
     let mut words = [ERASED; WORDS];
@@ -45,13 +45,13 @@ pub fn image(mac: MacAddress, iov: bool) -> [u16; WORDS] {
     words
 }
 
-/// What the words that the checksum covers add up to.
+/// Returns the sum of the words that the checksum covers.
 #[must_use]
 pub fn sum(words: &[u16; WORDS]) -> u16 {
     words[..SUMMED].iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
-/// The address in words 0 to 2.
+/// Returns the address in words 0 to 2.
 #[must_use]
 pub fn mac(words: &[u16; WORDS]) -> MacAddress {
     let low = u32::from(words[MAC]) | u32::from(words[MAC + 1]) << 16;
@@ -66,7 +66,7 @@ mod tests {
     const PORT: MacAddress = MacAddress([0x00, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
 
     #[test]
-    fn an_image_sums_up_and_holds_the_address() {
+    fn nvm_image_has_checksum_and_address() {
         for iov in [false, true] {
             let words = image(PORT, iov);
             assert_eq!(sum(&words), SUM);

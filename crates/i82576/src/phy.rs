@@ -1,75 +1,75 @@
-//! The PHY's registers, as MDIC reaches them: the standard's first sixteen (IEEE 802.3, clause 22), then those
-//! of the IGP3 family, whose place depends on a page. Left out: the pages other than 0.
+//! PHY registers behind MDIC: the first sixteen of the standard (IEEE 802.3, clause 22), then those of the IGP3
+//! family, which depend on a page. Only page 0 is defined.
 
-/// Where the PHY answers.
+/// PHY address on the MDIO bus (82576 datasheet 8.2.4).
 pub const ADDRESS: u32 = 1;
-/// Registers that MDIC can name.
+/// Number of registers that MDIC can address.
 pub const REGISTERS: usize = 32;
 
-/// Control.
+/// Control register.
 pub const CONTROL: usize = 0;
-/// Status.
+/// Status register.
 pub const STATUS: usize = 1;
-/// Identifier, upper half.
+/// Identifier register, upper half.
 pub const ID_1: usize = 2;
-/// Identifier, lower half.
+/// Identifier register, lower half.
 pub const ID_2: usize = 3;
-/// What is advertised.
+/// Auto-negotiation advertisement register.
 pub const ADVERTISE: usize = 4;
-/// What the partner advertises.
+/// Link partner ability register.
 pub const PARTNER: usize = 5;
-/// How negotiation went.
+/// Auto-negotiation expansion register.
 pub const EXPANSION: usize = 6;
-/// Next page to send.
+/// Next page transmit register.
 pub const NEXT_PAGE: usize = 7;
-/// Gigabit control.
+/// Gigabit control register.
 pub const GIGABIT_CONTROL: usize = 9;
-/// Gigabit status.
+/// Gigabit status register.
 pub const GIGABIT_STATUS: usize = 10;
-/// Extended status.
+/// Extended status register.
 pub const EXTENDED_STATUS: usize = 15;
-/// First register whose place depends on the page: port configuration.
+/// Port configuration register, the first one that depends on the page.
 pub const PORT_CONFIG: usize = 0x10;
-/// Port status.
+/// Port status register.
 pub const PORT_STATUS: usize = 0x11;
-/// Port control.
+/// Port control register.
 pub const PORT_CONTROL: usize = 0x12;
-/// Link health.
+/// Link health register.
 pub const LINK_HEALTH: usize = 0x13;
-/// GMII buffers.
+/// GMII FIFO register.
 pub const GMII_FIFO: usize = 0x14;
-/// Power management.
+/// Power management register.
 pub const POWER: usize = 0x19;
-/// Page, in bits 15:5.
+/// Page select register: page in bits 15:5.
 pub const PAGE: usize = 0x1f;
 
 /// Bits of [`CONTROL`].
 pub mod control {
     /// Reset, self-clearing.
     pub const RESET: u16 = 1 << 15;
-    /// What is sent comes back, and the wire hears nothing.
+    /// Sent frames are looped back, and do not reach the wire.
     pub const LOOPBACK: u16 = 1 << 14;
-    /// Negotiate, instead of taking speed and duplex from this register.
+    /// Auto-negotiation enable, instead of speed and duplex from this register.
     pub const NEGOTIATE: u16 = 1 << 12;
-    /// Asleep: no link.
+    /// Power down: no link.
     pub const POWER_DOWN: u16 = 1 << 11;
-    /// Cut off from the MAC: no link.
+    /// Isolate from the MAC: no link.
     pub const ISOLATE: u16 = 1 << 10;
     /// Negotiate again, self-clearing.
     pub const RESTART: u16 = 1 << 9;
-    /// Bits that are reserved.
+    /// Reserved bits.
     pub const RESERVED: u16 = 0x3f;
 }
 
 /// Bits of [`STATUS`].
 pub mod status {
-    /// Negotiation is complete.
+    /// Auto-negotiation is complete.
     pub const COMPLETE: u16 = 1 << 5;
-    /// There is a link, and there was since the last read.
+    /// The link is up, and was since the last read.
     pub const LINK: u16 = 1 << 2;
 }
 
-/// Bits that software can write, a mask a register; all other bits are read-only.
+/// Writable bits of each register; all other bits are read-only.
 pub const WRITABLE: [u16; REGISTERS] = {
     let mut masks = [0; REGISTERS];
     masks[CONTROL] = !(control::RESET | control::RESTART | control::RESERVED);
@@ -85,17 +85,17 @@ pub const WRITABLE: [u16; REGISTERS] = {
     masks
 };
 
-/// Values after reset, without a link.
+/// Reset values of the registers, without a link.
 pub const RESET: [u16; REGISTERS] = {
     let mut values = [0; REGISTERS];
-    // Gigabit, full duplex, negotiating.
+    // Gigabit, full duplex, auto-negotiation.
     values[CONTROL] = 0x1140;
-    // All of 10 and 100 Mb/s, extended status, negotiation.
+    // All of 10 and 100 Mb/s, extended status, auto-negotiation.
     values[STATUS] = 0x7949;
     // IGP3, revision 1.
     values[ID_1] = 0x02a8;
     values[ID_2] = 0x0391;
-    // All of 10 and 100 Mb/s, pause both ways.
+    // All of 10 and 100 Mb/s, pause in both directions.
     values[ADVERTISE] = 0x0de1;
     values[NEXT_PAGE] = 0x2001;
     // Gigabit, both duplexes, multi-port, master.
@@ -107,7 +107,7 @@ pub const RESET: [u16; REGISTERS] = {
     values
 };
 
-/// Bits that a link adds: what the partner can do, how negotiation went, gigabit full duplex.
+/// Bits that a link adds: the partner's abilities, auto-negotiation complete, gigabit full duplex.
 pub const LINKED: [u16; REGISTERS] = {
     let mut bits = [0; REGISTERS];
     bits[STATUS] = status::COMPLETE | status::LINK;

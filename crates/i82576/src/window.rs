@@ -1,23 +1,23 @@
-//! A VF's register file as a window onto the PF's: which bits of which PF register a VF offset shows. There
-//! is one backing store, so the two views cannot disagree.
+//! Register file of a VF as a window onto the PF's: the PF register and bits behind each VF offset. There is one
+//! backing store, so the two views cannot disagree.
 //!
-//! Left out: side effects. Plain registers need no other code than this table.
+//! Plain registers need no other code than this table; the card implements side effects.
 
 use crate::numbers::{Pool, Vector, VfIndex};
 use crate::register::{self as r, vf, vf_stats};
 use crate::table::queues::{DCTL, INDEX, RING_BASE, RING_LENGTH, SRRCTL, WRITE_BACK};
 use crate::table::{ALL, Access};
 
-/// Where the bits of a VF register are kept in the PF's file.
+/// Location of a VF register's bits in the PF's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
-    /// The PF register at this offset, shared by all VFs.
+    /// PF register at this offset, shared by all VFs.
     Shared(u32),
-    /// An element a VF: offset of VF 0's, and the stride.
+    /// Element per VF: offset of VF 0's, and the stride.
     PerVf(u32, u32),
-    /// The VF's three bits of a vector mask: bits 22-3n and up.
+    /// Three bits of the VF's vectors in a mask: bits 22-3n and up.
     VectorBits(u32),
-    /// The VF's three EITRs.
+    /// Three EITRs of the VF.
     Throttle,
     /// Offset within the receive block of queue n or n + 8.
     Receive(u32),
@@ -25,42 +25,42 @@ pub enum Backing {
     Transmit(u32),
 }
 
-/// A row: a VF register, or an array of equal ones.
+/// Row of the table: a VF register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct VfRegister {
-    /// The datasheet's name.
+    /// Name in the datasheet.
     pub name: &'static str,
-    /// Where element 0 is, bytes from the start of the VF's BAR0.
+    /// Offset of element 0 in the VF's BAR0, in bytes.
     pub offset: u32,
-    /// Distance to the next element, bytes.
+    /// Distance to the next element in bytes.
     pub stride: u32,
-    /// Elements.
+    /// Number of elements.
     pub count: u32,
-    /// What reads and writes of the VF do.
+    /// Effect of the VF's reads and writes.
     pub access: Access,
-    /// Where the bits are.
+    /// Location of the bits.
     pub backing: Backing,
 }
 
-/// A VF register resolved for one VF: bits `mask << shift` of the PF register at `offset`.
+/// VF register resolved for one VF: bits `mask << shift` of the PF register at `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// Canonical offset in the PF's file.
     pub offset: u32,
-    /// How far left the bits are there.
+    /// Position of the bits there.
     pub shift: u32,
-    /// The bits, as the VF sees them.
+    /// Mask of the bits, as the VF sees them.
     pub mask: u32,
-    /// What reads and writes of the VF do.
+    /// Effect of the VF's reads and writes.
     pub access: Access,
 }
 
-/// The pages of a VF's BAR0 that its guest may have as memory: interrupts and rings. What is written there can be
-/// found later, and what is read can be there already; the first page has registers of which neither holds (reset,
+/// Pages of a VF's BAR0 that its guest may access as memory: interrupts and rings. Writes there can be detected
+/// later, and values to read can be published before; that is not true of the first page's registers (reset,
 /// mailbox).
 pub const MAPPED: core::ops::Range<u32> = 0x1000..0x4000;
 
-/// The bits of a VF's three vectors.
+/// Mask of a VF's three vectors.
 pub const VECTOR_BITS: u32 = 0b111;
 
 const fn row(name: &'static str, offset: u32, access: Access, backing: Backing) -> VfRegister {
@@ -95,7 +95,7 @@ const fn stat(name: &'static str, at: u32) -> VfRegister {
 
 use Access::{Rc, Ro, Rw, W1c, W1s, Wo};
 
-/// The VF's whole register file. Everything else reads zero and ignores writes.
+/// Register file of a VF. All other offsets read zero and ignore writes.
 pub const TABLE: &[VfRegister] = &[
     row("VTCTRL", vf::CTRL, Wo, Backing::PerVf(0x1_0000, 0x100)),
     row("STATUS", vf::STATUS, Ro, Backing::Shared(r::STATUS)),
@@ -114,7 +114,7 @@ pub const TABLE: &[VfRegister] = &[
     stat("VFGPTC", vf_stats::VFGPTC),
     stat("VFGORC", vf_stats::VFGORC),
     stat("VFGOTC", vf_stats::VFGOTC),
-    // Intel's header has VFMPRC at 0xf38, QEMU's model at 0xf3c: serve both from one counter.
+    // Intel's header has VFMPRC at 0xf38, QEMU's model at 0xf3c: both are served from one counter.
     row("VFMPRC", 0x0f38, Ro, Backing::PerVf(0x1_003c, 0x100)),
     stat("VFMPRC", vf_stats::VFMPRC),
     stat("VFGPRLBC", vf_stats::VFGPRLBC),
@@ -166,7 +166,7 @@ pub const TABLE: &[VfRegister] = &[
 ];
 
 impl VfRegister {
-    /// Where element `element` of this row is kept for `vf`.
+    /// Returns the location of this row's element `element` for `vf`.
     #[must_use]
     pub const fn slot(&self, vf: VfIndex, element: u32) -> Slot {
         let n = vf.get() as u32;
@@ -189,8 +189,8 @@ const fn first_throttle(vf: VfIndex) -> Vector {
     }
 }
 
-/// Row of the VF's register at a dword-aligned offset, as an index into [`TABLE`] plus the element, packed for
-/// [`resolve`]: 0 is "no such register".
+/// Row index in [`TABLE`] plus 1 and element of the register at a dword-aligned offset, packed for [`resolve`]: 0
+/// for no register.
 const DECODE: [u16; crate::ids::VF_BAR0_SIZE / 4] = {
     let mut map = [0; crate::ids::VF_BAR0_SIZE / 4];
     let mut i = 0;
@@ -206,7 +206,7 @@ const DECODE: [u16; crate::ids::VF_BAR0_SIZE / 4] = {
     map
 };
 
-/// What VF `vf` sees at a dword-aligned `offset` of its BAR0; `None` where nothing is.
+/// Returns the register at a dword-aligned `offset` of VF `vf`'s BAR0, or `None`.
 #[must_use]
 pub fn resolve(vf: VfIndex, offset: u32) -> Option<Slot> {
     let code = *DECODE.get(offset as usize / 4)?;
@@ -214,7 +214,7 @@ pub fn resolve(vf: VfIndex, offset: u32) -> Option<Slot> {
     Some(row.slot(vf, u32::from(code & 0xf)))
 }
 
-/// The register at a dword-aligned `offset` of a VF's BAR0: its name, which of its elements that is, and how many there are.
+/// Returns name, element and number of elements of the register at a dword-aligned `offset` of a VF's BAR0.
 #[must_use]
 pub fn name(offset: u32) -> Option<(&'static str, u32, u32)> {
     let code = *DECODE.get(offset as usize / 4)?;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn vf_vectors_are_three_bits_of_the_ports() {
+    fn vf_vectors_are_three_bits_of_the_port() {
         let slot = resolve(vf(0), r::vf::VTEIMS).unwrap();
         assert_eq!((slot.offset, slot.shift), (r::EIMS, 22));
         assert_eq!(resolve(vf(7), r::vf::VTEIMS).unwrap().shift, 1);
@@ -251,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_register_has_a_name() {
+    fn register_has_a_name() {
         assert_eq!(name(r::vf::VMBMEM + 8), Some(("VMBMEM", 2, 16)));
         assert_eq!(name(r::vf::TX_BLOCK + r::tx::TDT), Some(("TDT", 0, 2)));
         assert_eq!(name(0x0018), None);
     }
 
     #[test]
-    fn unknown_offsets_show_nothing() {
+    fn unknown_offsets_have_no_register() {
         assert_eq!(resolve(vf(0), 0x0018), None);
         assert_eq!(resolve(vf(0), 0x4000), None);
         assert_eq!(resolve(vf(0), 0xffff_fffc), None);

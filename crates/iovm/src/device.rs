@@ -1,29 +1,29 @@
-//! What the manager needs of the device. Left out: registers; those are the drivers'.
+//! The interface between the manager and a device. Registers belong to the drivers.
 
 use pcie::capability::express;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, walk};
 
-/// A device with VFs, as the one who assigns them reaches it.
+/// Device with VFs, as the assigner of its VFs accesses it.
 ///
-/// Bus mastering and reset come with bodies: the configuration writes that do it on silicon. A card in the
-/// same process may have a shorter way.
+/// Bus mastering and reset have default bodies: the configuration writes for silicon. A card in the same process
+/// may use a shorter way.
 pub trait Device: ConfigAccess {
-    /// Lets a function make requests, or stops it.
+    /// Lets a function issue memory requests, or stops it.
     fn set_bus_master(&mut self, function: Function, on: bool) {
         let command = self.config_read(function, offset::COMMAND, 2) as u16 & !offset::COMMAND_BUS_MASTER;
         let bit = if on { offset::COMMAND_BUS_MASTER } else { 0 };
         self.config_write(function, offset::COMMAND, 2, (command | bit).into());
     }
 
-    /// Whether every request that a function made before it was stopped has arrived, and nothing translates
-    /// its addresses any more. The default is for a card whose requests are synchronous.
+    /// Returns true if every request that a function issued before it was stopped has arrived, and no request of it
+    /// is still being translated. The default is for a card whose requests are synchronous.
     fn quiesce(&mut self, function: Function) -> bool {
         let _ = function;
         true
     }
 
-    /// Resets one function and no other (PCIe base specification, 6.6.2).
+    /// Resets a single function (PCIe base specification, 6.6.2).
     fn function_level_reset(&mut self, function: Function) {
         let Some(at) = walk::find(|at| self.config_read(function, at, 4), express::ID) else { return };
         let control = self.config_read(function, at + express::DEVICE_CONTROL, 2);

@@ -1,26 +1,27 @@
-//! The reset ladder: what happens to a function between two owners (Dong et al., "Towards high-quality I/O
-//! virtualization", SYSTOR 2009). Stop it, wait for its last request, reset it, silence its interrupts.
+//! The reset ladder: the steps that make a function safe between two owners (Dong et al., "Towards high-quality I/O
+//! virtualization", SYSTOR 2009). It stops the function, waits for its last request, resets it, and disables its
+//! interrupts.
 //!
-//! Left out: the rungs below a function level reset. A VF has no power states of its own, and a bus reset
-//! would take its siblings' owners down with it; so a function without it is refused.
+//! A function without a function level reset is refused: a VF has no power states of its own, and a bus reset would
+//! also reset the VFs of other owners.
 
 use crate::Device;
 use pcie::capability::msix;
 use pcie::{Function, ladder as rungs, walk};
 
-/// A function that could not be made safe for another owner.
+/// Reason why a function could not be made safe for another owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LadderError {
-    /// Requests are still on their way.
-    #[error("{0} still has requests on their way: try the reset again once they have arrived")]
+    /// The function still has requests in flight.
+    #[error("{0} still has requests in flight: try the reset again once they have arrived")]
     Busy(Function),
-    /// It cannot be reset alone.
+    /// The function cannot be reset alone.
     #[error("{0} has no function level reset: it can serve one owner until the whole port is reset")]
     NoReset(Function),
 }
 
-/// Climbs the ladder. Afterwards the function makes no request, holds nothing of its last owner, and signals
-/// nobody.
+/// Climbs the ladder. Afterwards the function issues no request, keeps no state of its last owner, and raises no
+/// interrupt.
 ///
 /// # Errors
 /// [`LadderError`]; the function is stopped all the same.
@@ -39,7 +40,7 @@ pub fn climb<D: Device>(device: &mut D, function: Function) -> Result<(), Ladder
     Ok(())
 }
 
-/// Whether the function itself is what [`rungs`] names first.
+/// Returns true if [`rungs`] names the function itself as the first reset to try.
 fn can_reset<D: Device>(device: &mut D, function: Function) -> bool {
     let found = rungs::Device::of(|at| device.config_read(function, at, 4), None);
     found.rung() == Some(rungs::Rung::Function)

@@ -1,10 +1,10 @@
 //! The SR-IOV manager: enables VFs, gives each a full configuration space, assigns, resets and removes it.
 //!
-//! A VF answers no bus scan and shows neither ids nor BARs. The manager works out where it is, adds it, and
-//! presents what a guest can drive: an ordinary endpoint. It reaches the card through [`Device`] only, so it
-//! runs on a card in the same process, in virtual time, or on silicon.
+//! A VF answers no bus scan and shows neither ids nor BARs. The manager computes its routing id, adds it, and
+//! presents an ordinary endpoint, which a guest can drive. It accesses the card only through [`Device`], so it runs
+//! on a card in the same process, in virtual time, or on silicon.
 //!
-//! Left out: a VF's registers and frames (the card), its policy (the PF driver), and who the owners are.
+//! The card implements a VF's registers and frames, the PF driver its policy, and the caller knows the owners.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! A card for tests: the 82576's configuration spaces, a log of what was asked of it, and a switch for
-//! requests that never arrive. Left out: everything behind configuration space.
+//! A card for tests: the 82576's configuration spaces, a log of the requests to it, and a switch for memory
+//! requests that never arrive. It has no registers.
 
 use crate::Device;
 use alloc::vec::Vec;
@@ -8,10 +8,10 @@ use i82576::{MacAddress, VfIndex};
 use pcie::capability::express;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
 
-/// Where a VF's device capabilities are.
+/// Offset of a VF's device capabilities.
 const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
-/// What was asked of the card.
+/// Request to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     BusMaster(u8, bool),
@@ -19,14 +19,14 @@ pub(crate) enum Asked {
     Reset(u8),
 }
 
-/// The card.
+/// Card for tests.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
     pub(crate) pf: Endpoint,
     pub(crate) vfs: Vec<Endpoint>,
     pub(crate) log: Vec<Asked>,
     pub(crate) busy: bool,
-    /// VFs offer a function level reset.
+    /// True if VFs offer a function level reset.
     pub(crate) resets: bool,
 }
 
@@ -36,7 +36,7 @@ impl Card {
         Self { pf: pf::endpoint(mac, true), vfs: Vec::new(), log: Vec::new(), busy: false, resets: true }
     }
 
-    /// What was asked since the last time.
+    /// Returns the requests since the last call.
     pub(crate) fn take_log(&mut self) -> Vec<Asked> {
         core::mem::take(&mut self.log)
     }
@@ -52,7 +52,7 @@ impl Card {
         }
     }
 
-    /// VFs come and go as the capability says, and a reset one starts anew.
+    /// Creates and removes VFs as the capability changes, and replaces a reset VF.
     fn follow(&mut self, function: Function, effects: Effects) {
         if let Some(sriov) = effects.sriov {
             self.vfs.resize_with(sriov.active().into(), vf::endpoint);

@@ -1,7 +1,7 @@
-//! A VF as `lspci -vv` describes it, from the configuration space that a guest reads after its firmware and
-//! driver have set it up. Left out: names; they change with the database of PCI ids.
+//! Compares a VF's configuration space, after the guest's firmware and driver have set it up, with the golden
+//! description of `lspci -vv`. Names are left out since they change with the database of PCI ids.
 //!
-//! The golden file belongs to pciutils 3.9; other versions word some lines differently and are skipped.
+//! The golden file is for pciutils 3.9; other versions format some lines differently and are skipped.
 
 use i82576::config;
 use iovm::VirtualFunction;
@@ -14,7 +14,7 @@ use std::process::Command;
 const GOLDEN: &str = include_str!("lspci-vf.golden");
 const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x4000))];
 
-/// VF 0 with BARs at fe000000h and fe004000h, memory, bus master and MSI-X on.
+/// Creates VF 0 with BARs at fe000000h and fe004000h, and memory, bus master and MSI-X enabled.
 fn vf_in_use() -> [u8; SIZE] {
     let identity = Identity { device: 0x10ca, ..config::identity() };
     let mut vf = VirtualFunction::new(VfIndex::new(0).unwrap(), Rid(0x0280), identity, BARS);
@@ -30,7 +30,7 @@ fn vf_in_use() -> [u8; SIZE] {
     *vf.endpoint().space().bytes()
 }
 
-/// The dump format that `lspci -xxxx` prints and `lspci -F` reads.
+/// Returns the dump in the format that `lspci -xxxx` prints and `lspci -F` reads.
 fn dump(bytes: &[u8; SIZE]) -> String {
     let mut text = String::from("02:10.0 Class 0200: Device 8086:10ca (rev 01)\n");
     for (line, row) in bytes.chunks(16).enumerate() {

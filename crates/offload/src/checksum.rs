@@ -1,21 +1,21 @@
 //! The internet checksum (RFC 1071): a ones' complement sum of big-endian words, taken eight bytes at a step.
-//! Left out: which bytes a protocol sums (`insert`, `segment`, `verify`).
+//! [`crate::insert`], [`crate::segment`] and [`crate::verify`] choose the bytes that a protocol sums.
 
-/// A sum in progress. Every part but the last must have an even number of bytes. It is one of little-endian words, and
-/// of any number of them at once: a ones' complement sum may be taken in either byte order and swapped at the end
-/// (RFC 1071, 2B), and in words of any length and folded at the end (RFC 1071, 2C).
+/// Unfinished sum. Every part but the last must have an even number of bytes. It adds little-endian words, and
+/// several of them at once: a ones' complement sum may be taken in either byte order and swapped at the end (RFC
+/// 1071, 2B), and in words of any length and folded at the end (RFC 1071, 2C).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// The sum of `bytes`; an odd last byte counts as the high half of a word.
+    /// Returns the sum of `bytes`; an odd last byte counts as the high half of a word.
     #[must_use]
     #[inline(always)]
     pub fn of(bytes: &[u8]) -> Self {
         Self::default().bytes(bytes)
     }
 
-    /// Adds bytes.
+    /// Adds bytes to the sum.
     #[must_use]
     #[inline(always)]
     pub fn bytes(self, bytes: &[u8]) -> Self {
@@ -29,7 +29,7 @@ impl Sum {
         Self(plus(sum, last(rest)))
     }
 
-    /// Adds many bytes.
+    /// Adds [`LONG`] or more bytes to the sum, outside the callers' code.
     #[inline(never)]
     fn long(self, bytes: &[u8]) -> Self {
         let (blocks, rest) = bytes.as_chunks::<BLOCK>();
@@ -64,16 +64,16 @@ impl Sum {
         Self(plus(self.0, words))
     }
 
-    /// Returns true if the sum of bytes with a checksum in it says that the checksum is right. The bytes are not all zero.
+    /// Returns true if bytes that include their checksum sum up to a correct one. The bytes must not be all zero.
     #[must_use]
     #[inline(always)]
     pub fn is_zero(self) -> bool {
-        // A multiple of 65,535, the negative zero of 16 bits. Multiplied by the inverse of 65,535, its multiples and no others
-        // become their quotients, which are small.
+        // The sum is then a multiple of 65,535, the negative zero of 16 bits. Multiplied by the inverse of 65,535,
+        // exactly its multiples become their quotients, which are small.
         self.0.wrapping_mul(INVERSE) <= QUOTIENT
     }
 
-    /// The sum in 16 bits.
+    /// Returns the sum folded to 16 bits.
     #[must_use]
     #[inline]
     pub fn value(self) -> u16 {
@@ -83,7 +83,7 @@ impl Sum {
         (word + u16::from(carry)).swap_bytes()
     }
 
-    /// The checksum: the complement of the sum.
+    /// Returns the checksum: the complement of the sum.
     #[must_use]
     #[inline]
     pub fn checksum(self) -> u16 {
@@ -91,24 +91,24 @@ impl Sum {
     }
 }
 
-/// The largest quotient by 65,535 of a word, and the inverse of 65,535 modulo 2^64.
+/// Largest quotient by 65,535 of a word, and the inverse of 65,535 modulo 2^64.
 const QUOTIENT: u64 = u64::MAX / 0xffff;
 const INVERSE: u64 = QUOTIENT.wrapping_neg();
-/// Bytes from which on a sum is worth a call.
+/// Minimum number of bytes for which a call is cheaper than inlined code.
 const LONG: usize = 128;
-/// Bytes whose words are added with the carry of each addition going into the next.
+/// Bytes of a chain of additions, each of which adds the carry of the one before.
 const CHAIN: usize = 64;
-/// Bytes of a block: four chains that do not wait for each other, which is twice as fast as one.
+/// Bytes of a block: four independent chains, which is twice as fast as one.
 const BLOCK: usize = 4 * CHAIN;
 
-/// The ones' complement sum of two words of 64 bits: what is carried out comes in again.
+/// Returns the ones' complement sum of two words of 64 bits: the carry is added again.
 #[inline]
 fn plus(one: u64, two: u64) -> u64 {
     let (sum, carry) = one.overflowing_add(two);
     sum + u64::from(carry)
 }
 
-/// The sum of a number and of whole words.
+/// Returns the sum of a number and of whole words.
 #[inline(always)]
 fn of_words<const N: usize>(sum: u64, bytes: &[u8; N]) -> u64 {
     let (sum, carry) = bytes
@@ -119,7 +119,7 @@ fn of_words<const N: usize>(sum: u64, bytes: &[u8; N]) -> u64 {
     plus(sum, carry.into())
 }
 
-/// The sum of a number and of blocks.
+/// Returns the sum of a number and of blocks.
 fn of_blocks(sum: u64, blocks: &[[u8; BLOCK]]) -> u64 {
     let sums = blocks.iter().fold([sum, 0, 0, 0], |mut sums, block| {
         for (sum, chain) in sums.iter_mut().zip(block.as_chunks::<CHAIN>().0) {
@@ -130,7 +130,7 @@ fn of_blocks(sum: u64, blocks: &[[u8; BLOCK]]) -> u64 {
     sums.into_iter().fold(0, plus)
 }
 
-/// The sum of a number and the first `N` bytes, if there are so many; and the others.
+/// Returns the sum of a number and the first `N` bytes, if `bytes` has them; and the remaining bytes.
 #[inline(always)]
 fn leading<const N: usize>(sum: u64, bytes: &[u8]) -> (u64, &[u8]) {
     match bytes.split_first_chunk::<N>() {
@@ -139,8 +139,9 @@ fn leading<const N: usize>(sum: u64, bytes: &[u8]) -> (u64, &[u8]) {
     }
 }
 
-/// Fewer than eight bytes as a little-endian number. They are loaded in pieces of 4, 2 and 1, none of which reaches back into bytes
-/// that were summed before: a load that spans two stores of a copy has to wait for both to reach the cache.
+/// Returns fewer than eight bytes as a little-endian number. It loads pieces of 4, 2 and 1 bytes, none of which
+/// overlaps bytes that were summed before: a load that spans two stores of a copy has to wait for both to reach the
+/// cache.
 #[inline(always)]
 fn last(rest: &[u8]) -> u64 {
     let (mut number, mut at) = (0, 0);
@@ -165,7 +166,7 @@ mod tests {
     use proptest::prelude::{any, proptest};
 
     #[test]
-    fn the_example_of_rfc_1071() {
+    fn the_example_of_rfc_1071_has_its_published_sum() {
         assert_eq!(Sum::of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).value(), 0xddf2);
     }
 
@@ -184,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_word_at_a_time(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {
+        fn a_sum_equals_one_taken_a_word_at_a_time(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {
             let mut plain = u32::from(seed);
             for word in bytes.chunks(2) {
                 plain += u32::from(word[0]) << 8 | word.get(1).copied().map_or(0, u32::from);

@@ -1,10 +1,10 @@
 //! Cyclic checks of 32 bits, eight bytes at a step: CRC-32C (Castagnoli), SCTP's checksum (RFC 9260, appendix A),
-//! and Ethernet's frame check sequence (IEEE 802.3, 3.2.9). Left out: fast ways for the latter, which only
-//! drivers see that do not have it stripped.
+//! and Ethernet's frame check sequence (IEEE 802.3, 3.2.9). The latter is not optimized further: only drivers that
+//! keep it in received frames need it.
 
 type Tables = [[u32; 256]; 8];
 
-/// `CASTAGNOLI[k][b]`: the effect of byte `b` with `k` more bytes behind it.
+/// Effect of byte `b` with `k` more bytes behind it: `CASTAGNOLI[k][b]`.
 static CASTAGNOLI: Tables = tables(0x82f6_3b78);
 static ETHERNET: Tables = tables(0xedb8_8320);
 
@@ -34,13 +34,13 @@ const fn tables(polynomial: u32) -> Tables {
     tables
 }
 
-/// The CRC-32C of the parts in order. SCTP stores it in little-endian order.
+/// Returns the CRC-32C of the parts in order. SCTP stores it in little-endian order.
 #[must_use]
 pub fn crc32c(parts: &[&[u8]]) -> u32 {
     !parts.iter().fold(!0, |crc, part| update(&CASTAGNOLI, crc, part))
 }
 
-/// The frame check sequence of a frame, which goes to the wire in little-endian order.
+/// Returns the frame check sequence of a frame, which is sent in little-endian order.
 #[must_use]
 pub fn frame_check_sequence(frame: &[u8]) -> u32 {
     !update(&ETHERNET, !0, frame)
@@ -63,19 +63,19 @@ mod tests {
     use super::{crc32c, frame_check_sequence};
 
     #[test]
-    fn the_check_values_of_the_algorithms() {
+    fn both_algorithms_give_their_published_check_values() {
         assert_eq!(crc32c(&[b"123456789"]), 0xe306_9283);
         assert_eq!(frame_check_sequence(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
-    fn the_examples_of_rfc_3720() {
+    fn the_examples_of_rfc_3720_have_their_published_values() {
         assert_eq!(crc32c(&[&[0; 32]]), 0x8a91_36aa);
         assert_eq!(crc32c(&[&[0xff; 32]]), 0x62a8_ab43);
     }
 
     #[test]
-    fn parts_are_one_message() {
+    fn a_message_in_parts_has_the_crc_of_the_whole() {
         let text = b"a message of some thirty-odd bytes";
         for cut in 0..text.len() {
             assert_eq!(crc32c(&[&text[..cut], &text[cut..]]), crc32c(&[text]), "cut at {cut}");

@@ -1,46 +1,46 @@
-//! Finds the headers of a frame: VLAN tags, IPv4 or IPv6 with its extensions, TCP, UDP or SCTP. What is
-//! truncated or contradicts itself is not reported, so a reported header is wholly inside the frame.
+//! Finds the headers of a frame: VLAN tags, IPv4 or IPv6 with its extensions, TCP, UDP or SCTP. A truncated or
+//! contradictory header is not reported, so a reported header is wholly inside the frame.
 //!
-//! Left out: tunnels, authentication and encryption headers (what follows them is not looked at).
+//! The search ends at tunnels and at authentication and encryption headers.
 
 use plane::bytes::be16;
 use plane::tag::{self, TAG};
 
 /// Bytes of the two Ethernet addresses.
 const ADDRESSES: usize = 12;
-/// Service (outer) VLAN tag, where no outer tags are in use.
+/// Ether type of a service (outer) VLAN tag, without outer tags in use.
 const TYPE_SERVICE_VLAN: u16 = 0x88a8;
-/// The type of IP version 4, as it stands behind the addresses.
+/// Ether type of IP version 4.
 pub const TYPE_IPV4: u16 = 0x0800;
-/// That of version 6.
+/// Ether type of IP version 6.
 pub const TYPE_IPV6: u16 = 0x86dd;
-/// That of ARP.
+/// Ether type of ARP.
 pub const TYPE_ARP: u16 = 0x0806;
 
-/// Bytes of the addresses and type before an IP header, where there are no tags.
+/// Bytes of the addresses and type before an IP header, without tags.
 pub const ETHERNET_HEADER: usize = 14;
 /// Bytes of an IPv4 header without options.
 pub const IPV4_HEADER: usize = 20;
-/// Where in it its checksum is.
+/// Offset of the checksum in an IPv4 header.
 pub const IPV4_CHECKSUM: usize = 10;
 /// Bytes of an IPv6 header without extensions.
 pub const IPV6_HEADER: usize = 40;
 /// Bytes of a TCP header without options.
 pub const TCP_HEADER: usize = 20;
-/// Where in it its checksum is.
+/// Offset of the checksum in a TCP header.
 pub const TCP_CHECKSUM: usize = 16;
 /// Bytes of a UDP header.
 pub const UDP_HEADER: usize = 8;
-/// Where in it its checksum is.
+/// Offset of the checksum in a UDP header.
 pub const UDP_CHECKSUM: usize = 6;
 /// Bytes of SCTP's common header.
 pub const SCTP_HEADER: usize = 12;
-/// Where in it its checksum is.
+/// Offset of the checksum in SCTP's common header.
 pub const SCTP_CHECKSUM: usize = 8;
 
-/// IPv6 extension headers that are followed; a longer chain hides its transport.
+/// Maximum number of IPv6 extension headers that are followed; a longer chain hides its transport.
 const MAX_EXTENSIONS: usize = 8;
-/// Destination options: padding of one byte, and the home address.
+/// Kinds of destination options: padding of one byte, and the home address.
 const PAD_1: u8 = 0;
 const HOME_ADDRESS: u8 = 0xc9;
 
@@ -63,7 +63,7 @@ pub mod protocol {
     pub(super) const DESTINATION: u8 = 60;
 }
 
-/// Network header.
+/// Kind of network header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L3 {
     /// Neither version of IP.
@@ -75,10 +75,10 @@ pub enum L3 {
     Ipv6,
 }
 
-/// Transport header.
+/// Kind of transport header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L4 {
-    /// None that is known, or a fragment.
+    /// Unknown transport, or a fragment.
     #[default]
     None,
     /// TCP.
@@ -89,50 +89,50 @@ pub enum L4 {
     Sctp,
 }
 
-/// Where the headers of a frame are. Offsets and lengths are bytes; an offset counts from the start of the
-/// frame.
+/// Headers of a frame. Offsets and lengths are in bytes; an offset counts from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Headers {
-    /// VLAN tags in the frame, at most two.
+    /// Number of VLAN tags in the frame, at most two.
     pub tags: u8,
-    /// Network header.
+    /// Kind of the network header.
     pub l3: L3,
-    /// Where it starts.
+    /// Offset of the network header.
     pub l3_offset: usize,
-    /// Its length, options or extensions included.
+    /// Length of the network header, options or extensions included.
     pub l3_length: usize,
-    /// It has options (IPv4) or extensions (IPv6).
+    /// True if the network header has options (IPv4) or extensions (IPv6).
     pub extended: bool,
-    /// The packet is a fragment. An IPv6 packet with a fragment header counts, whatever the header says.
+    /// True if the packet is a fragment. Every IPv6 packet with a fragment header counts as one.
     pub fragment: bool,
-    /// Where the IP packet ends by its own account; `None` if that is not inside the frame.
+    /// End of the IP packet according to its header; `None` if that is not inside the frame.
     pub l3_end: Option<usize>,
-    /// Where the address of a home address option is, which is the sender's own (RFC 6275, 6.3); 0 if there is none.
-    pub home: usize,
-    /// Where the address of a routing header of type 2 is, which is the receiver's own (RFC 6275, 6.4); 0 if there is
+    /// Offset of the address in a home address option, which is the sender's own (RFC 6275, 6.3); 0 if there is
     /// none.
+    pub home: usize,
+    /// Offset of the address in a routing header of type 2, which is the receiver's own (RFC 6275, 6.4); 0 if there
+    /// is none.
     pub routed: usize,
-    /// What the last header before the transport calls it: an IP protocol number.
+    /// IP protocol number of the transport, from the last header before it.
     pub protocol: u8,
-    /// Transport header.
+    /// Kind of the transport header.
     pub l4: L4,
-    /// Where it starts.
+    /// Offset of the transport header.
     pub l4_offset: usize,
-    /// Its length, options included.
+    /// Length of the transport header, options included.
     pub l4_length: usize,
-    /// Bytes of all the headers found, Ethernet included.
+    /// Length of all the headers found, Ethernet included.
     pub header_length: usize,
 }
 
 impl Headers {
-    /// Reads the headers of a frame (no frame check sequence).
+    /// Finds the headers of a frame (without frame check sequence).
     #[must_use]
     pub fn parse(frame: &[u8]) -> Self {
         Self::parse_behind(frame, false, tag::TYPE)
     }
 
-    /// The same, of a frame whose first tag is an `outer` one, whatever its type, and whose other tags are of type
-    /// `inner`.
+    /// Finds the headers of a frame whose first tag is an outer one of any type if `outer`, and whose other tags
+    /// have type `inner`.
     #[must_use]
     #[inline]
     pub fn parse_behind(frame: &[u8], outer: bool, inner: u16) -> Self {
@@ -145,14 +145,15 @@ impl Headers {
         headers
     }
 
-    /// The packet's ends have other addresses than its IPv6 header: the transport was summed up with those.
+    /// Returns true if the endpoints have other addresses than the IPv6 header: those are in the transport
+    /// checksum.
     #[must_use]
     #[inline]
     pub fn is_readdressed(&self) -> bool {
         self.home | self.routed != 0
     }
 
-    /// Steps over the addresses and tags to the type of what follows.
+    /// Skips the addresses and tags, and returns the type of the next header.
     fn link(&mut self, frame: &[u8], inner: u16) -> Option<u16> {
         let mut at = ADDRESSES + usize::from(self.tags) * TAG;
         let mut kind = be16(frame, at)?;
@@ -202,7 +203,7 @@ impl Headers {
                 None => {}
             }
             if next == protocol::FRAGMENT {
-                // A fragment's headers end before it.
+                // The next header belongs to the reassembled packet, so a fragment's headers end before it.
                 (self.fragment, next) = (true, protocol::NONE);
                 break;
             }
@@ -213,7 +214,7 @@ impl Headers {
         self.transport(frame, next);
     }
 
-    /// Notes a network header of `length` bytes in a packet that calls itself `total` bytes long, of which
+    /// Stores a network header of `length` bytes in a packet whose length field says `total` bytes, of which
     /// `available` are in the frame.
     #[inline]
     fn network(&mut self, l3: L3, length: usize, total: usize, available: usize) {
@@ -244,21 +245,22 @@ impl Headers {
     }
 }
 
-/// An IPv6 extension header.
+/// IPv6 extension header.
 struct Extension {
     length: usize,
     next: u8,
     address: Option<Address>,
 }
 
-/// An address in an extension header: bytes from its start.
+/// Address in an extension header: its offset in bytes from the header's start.
 enum Address {
     Home(usize),
     Routed(usize),
 }
 
 impl Extension {
-    /// The extension header of kind `kind` at the start of `bytes`; `None` if it is not one or not all there.
+    /// Reads the extension header of kind `kind` at the start of `bytes`; `None` if it is no extension header or
+    /// truncated.
     fn parse(bytes: &[u8], kind: u8) -> Option<Self> {
         let fixed = bytes.first_chunk::<8>()?;
         let length = if kind == protocol::FRAGMENT { 8 } else { (usize::from(fixed[1]) + 1) * 8 };
@@ -269,8 +271,7 @@ impl Extension {
             protocol::ROUTING if fixed[2..4] == [2, 1] && length == 24 => {
                 (fixed[0], Some(Address::Routed(8)))
             }
-            // On the way to another hop the header's destination is not the one the transport was summed
-            // with.
+            // Before the last hop the destination differs from the one in the transport's checksum.
             protocol::ROUTING if fixed[3] != 0 => (protocol::NONE, None),
             protocol::ROUTING => (fixed[0], None),
             _ => return None,
@@ -279,7 +280,7 @@ impl Extension {
     }
 }
 
-/// Looks for the home address option in a destination options header.
+/// Finds the home address option in a destination options header.
 fn home_address(header: &[u8]) -> Option<Address> {
     let mut at = 2;
     while let [kind, rest @ ..] = header.get(at..)? {

@@ -1,7 +1,7 @@
-//! Puts checksums into a frame. The transport's field must hold the sum of the pseudo header, length included, as drivers
-//! leave it there.
+//! Inserts checksums into a frame. The transport's field must hold the sum of the pseudo header, length included,
+//! as drivers leave it there.
 //!
-//! Left out: segmentation (`segment`), which inserts per segment what this inserts once.
+//! For a packet to be cut, [`crate::segment`] inserts per segment what this module inserts once.
 
 use crate::Request;
 use crate::checksum::Sum;
@@ -12,25 +12,25 @@ use plane::bytes::{be16, put16};
 use plane::frame::{Sealed, Transport};
 use thiserror::Error;
 
-/// Why no checksum was inserted.
+/// Reason why no checksum was inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Error {
-    /// The IPv4 header that the sender describes is too short or not inside the frame.
+    /// The IPv4 header of the request is too short or not inside the frame.
     #[error("IP header outside the frame")]
     IpHeader,
     /// The transport checksum field is not inside the frame.
     #[error("transport header outside the frame")]
     L4Header,
-    /// A checksum of a transport that the card does not know.
+    /// The card does not know the transport, so it has no checksum to insert.
     #[error("unknown transport")]
     Transport,
 }
 
-/// Inserts the checksums that are asked for into a whole frame. IPv6 has no header checksum: asking for one is ignored.
-/// Answers what is known of the transport's checksum, if it was inserted.
+/// Inserts the requested checksums into a whole frame. IPv6 has no header checksum: a request for one is ignored.
+/// Returns the seal of the transport's checksum, if it was inserted.
 ///
 /// # Errors
-/// The frame is unchanged if what the sender describes does not fit into it.
+/// Reports a request that does not fit the frame, and leaves the frame unchanged.
 #[inline]
 pub fn insert(frame: &mut [u8], request: &Request) -> Result<Option<Sealed>, Error> {
     let (ip_start, l4_start) = (request.mac_length, request.l4_start());
@@ -56,7 +56,7 @@ pub fn insert(frame: &mut [u8], request: &Request) -> Result<Option<Sealed>, Err
     Ok(sealed)
 }
 
-/// Where in its header the transport's checksum is.
+/// Returns the position of the transport's checksum in its header.
 fn checksum_field(transport: Transport) -> Range<usize> {
     match transport {
         Transport::Tcp => TCP_CHECKSUM..TCP_CHECKSUM + 2,
@@ -72,11 +72,11 @@ fn seal_ipv4(header: &mut [u8]) {
     put16(header, IPV4_CHECKSUM, checksum);
 }
 
-/// Writes the checksum of a TCP segment or UDP datagram over the seed in its field; answers the seed.
+/// Writes the checksum of a TCP segment or UDP datagram over the seed in its field, and returns the seed.
 fn seal_l4(segment: &mut [u8], field: usize, transport: Transport) -> u16 {
     let seed = be16(segment, field).unwrap_or(0);
     let checksum = Sum::of(segment).checksum();
-    // In UDP a zero would say "not summed".
+    // In UDP a zero would mean "no checksum".
     put16(segment, field, if checksum == 0 && transport == Transport::Udp { 0xffff } else { checksum });
     seed
 }

@@ -1,20 +1,20 @@
-//! What a card computes so that its guest need not, whatever the card's registers and descriptors look like. Pure functions
-//! over bytes that nobody may be trusted with: no panic, no allocation, work bounded by the length of what is given.
+//! Computations that a card does for its guest, independent of the card's registers and descriptors. Pure functions
+//! over untrusted bytes: no panic, no allocation, work bounded by the length of the input.
 //!
-//! | module | what it does |
+//! | module | task |
 //! |---|---|
 //! | [`headers`] | finds the headers of a frame |
-//! | [`plain`] | the same at a glance, for what nearly every frame is |
-//! | [`request`] | what a sender says of a packet, and asks for it |
+//! | [`plain`] | the fast path of [`headers`] and [`verify`] for plain TCP and UDP frames |
+//! | [`request`] | a sender's description of a packet, and its requests |
 //! | [`insert`] | puts checksums into a frame |
 //! | [`segment`] | cuts a packet into frames |
-//! | [`uncut`] | packets that somebody else cuts |
-//! | [`verify`] | says whether checksums are right |
+//! | [`uncut`] | packets that the kernel at the uplink cuts |
+//! | [`verify`] | checks checksums |
 //! | [`toeplitz`] | the hash that spreads frames over queues |
 //! | [`checksum`], [`crc`] | the sums themselves |
 //!
-//! Left out: descriptors and registers, which differ from family to family of cards; where the bytes come from and go to;
-//! VLAN tags, which are the forwarding plane's.
+//! Descriptors and registers, which differ between families of cards, are in the cards' crates; VLAN tags are
+//! handled by the forwarding plane.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! A glance at what nearly every frame is: a TCP segment or a UDP datagram in an IPv4 packet, all of it there, without
-//! tags, options or fragments. Then everything is where it always is, and one look answers what [`Headers::parse`] and
-//! [`verify`] answer of any frame.
+//! The fast path for nearly every frame: a complete TCP segment or UDP datagram in an IPv4 packet without tags,
+//! options or fragments. Every field then has a fixed offset, and a glance at the head answers what
+//! [`Headers::parse`] and [`verify`] answer for any frame.
 //!
-//! The glance needs the frame's first bytes only; what is behind them can be summed up while it is copied. Words are aligned to
-//! the frame's start: a frame was copied just before, and a load that spans two stores of the copy has to wait for both to reach
-//! the cache.
+//! The glance needs the frame's first bytes only; the rest can be summed up while it is copied. Words are aligned
+//! to the frame's start: a frame was copied just before, and a load that spans two stores of the copy has to wait
+//! for both to reach the cache.
 //!
-//! Left out: all other frames, which those look at.
+//! All other frames need [`Headers::parse`] and [`verify`].
 //!
 //! [`Headers::parse`]: crate::Headers::parse
 //! [`verify`]: crate::verify
@@ -16,36 +16,37 @@ use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, TCP_HEADER, UDP_HEADER, proto
 use crate::verify::is_seal_right;
 use plane::frame::{Sealed, Transport};
 
-/// Bytes of a frame that [`Plain`] looks at, and those that are copied for a [`Glance`].
+/// Bytes of a frame that [`Plain`] examines, and those that are copied for a [`Glance`].
 pub const LOOK: usize = 48;
 const HEAD: usize = 64;
-/// Offset from which the payload is summed up: the words before are in [`LOOK`].
+/// Offset of the first byte that the payload's sum includes: the words before are in [`LOOK`].
 const SUM_FROM: usize = 32;
 /// Offsets of an IPv4 header's addresses, of the transport header, and of the end of its ports.
 const ADDRESSES: usize = ETHERNET_HEADER + 12;
 const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
 const PORTS_END: usize = TRANSPORT + 4;
 
-/// Properties of a plain frame, a bit each: a number below [`PlainKind::ALL`], the index of a family's table of descriptor words.
+/// Properties of a plain frame, a bit each: a number below [`PlainKind::ALL`], which is an index in a card family's
+/// table of descriptor words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlainKind(u32);
 
 impl PlainKind {
-    /// Numbers that there are.
+    /// Number of possible values.
     pub const ALL: usize = 16;
-    /// The lowest bit, so that a comparison's carry can be added.
+    /// Lowest bit, so that the carry of a comparison can be added.
     const TRANSPORT_WRONG: u32 = 1;
     const UDP: u32 = 2;
     const NETWORK_WRONG: u32 = 4;
     const SUMMED: u32 = 8;
 
-    /// The properties of a number.
+    /// Returns the properties of an index.
     #[must_use]
     pub const fn of(index: usize) -> Self {
         Self(index as u32 & 15)
     }
 
-    /// The number.
+    /// Returns the index.
     #[must_use]
     #[inline(always)]
     pub const fn index(self) -> usize {
@@ -64,14 +65,14 @@ impl PlainKind {
         self.0 & Self::NETWORK_WRONG == 0
     }
 
-    /// Returns true if the transport's checksum is right; `None` if it was sent without one.
+    /// Returns true if the transport's checksum is right; `None` if the packet has none.
     #[must_use]
     pub const fn is_transport_right(self) -> Option<bool> {
         if self.0 & Self::SUMMED == 0 { None } else { Some(self.0 & Self::TRANSPORT_WRONG == 0) }
     }
 }
 
-/// Properties of a plain frame while a part of its payload is not summed up.
+/// Properties of a plain frame whose payload is not completely summed up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Glance {
     found: PlainKind,
@@ -79,8 +80,8 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// Looks at the head of a frame of `length` bytes, with zeros behind a shorter one; returns whether the frame is plain. What is
-    /// behind the head is not summed up yet, and all of it has to belong to the packet.
+    /// Examines the head of a frame of `length` bytes, with zeros behind a shorter one; returns true if the frame
+    /// is plain. The bytes behind the head are not summed up yet, and all of them belong to the packet.
     #[must_use]
     #[inline(always)]
     pub fn look(&mut self, head: &[u8; HEAD], length: u32) -> bool {
@@ -92,7 +93,7 @@ impl Glance {
         if length < HEAD as u32 || total + ETHERNET_HEADER as u32 != length {
             return self.look_at_short(head, length);
         }
-        // The frame is as long as a head, so there is a whole header of the transport.
+        // The frame is at least as long as a head, so the transport's header is complete.
         let transport = total - IPV4_HEADER as u32;
         let Some(found) = transport_of(w2, w4, w5, transport) else { return false };
         self.found = PlainKind(found | is_network_wrong(w1, w2, w3, w4));
@@ -102,7 +103,8 @@ impl Glance {
         true
     }
 
-    /// The same of a frame that ends within the head, or is longer than its packet: then nothing of it is behind the head.
+    /// Examines a frame that ends within the head, or is longer than its packet: then no byte of the packet may be
+    /// behind the head.
     #[cold]
     #[inline(never)]
     fn look_at_short(&mut self, head: &[u8; HEAD], length: u32) -> bool {
@@ -123,7 +125,8 @@ impl Glance {
     }
 }
 
-/// The type, version and header length are those of IPv4 without options; the packet is neither a fragment nor followed by one.
+/// Returns true if type, version and header length are those of IPv4 without options, and the packet is not a
+/// fragment.
 #[inline(always)]
 fn is_plain(head: &[u8]) -> bool {
     let (dwords, _) = head.as_chunks::<4>();
@@ -131,7 +134,7 @@ fn is_plain(head: &[u8]) -> bool {
     kind & 0x00ff_ffff == 0x0045_0008 && fragment & 0xff3f == 0
 }
 
-/// The bits for a transport of `transport` bytes whose header and length make sense.
+/// Returns the bits for a transport of `transport` bytes; `None` if its header or length is invalid.
 #[inline(always)]
 fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
     match (w2 >> 56) as u8 {
@@ -150,24 +153,25 @@ fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
     }
 }
 
-/// The bit for the IPv4 header's checksum.
+/// Returns the bit for a wrong checksum of the IPv4 header.
 #[inline(always)]
 fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u32 {
     let sum = Sum::default().words(w2).words(w3).words((w1 >> 48) + (w4 & 0xffff));
     if sum.is_zero() { 0 } else { PlainKind::NETWORK_WRONG }
 }
 
-/// A plain frame.
+/// Plain frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a> {
     head: &'a [u8; LOOK],
-    /// Offset behind the IP packet.
+    /// Offset of the end of the IP packet.
     end: usize,
     found: PlainKind,
 }
 
 impl<'a> Plain<'a> {
-    /// A frame of `length` bytes whose tags, if any, are not in its bytes; `None` if it takes a closer look.
+    /// Examines a frame of `length` bytes whose tags, if any, are not in its bytes; `None` if the frame is not
+    /// plain.
     #[must_use]
     #[inline(always)]
     pub fn of(head: &'a [u8; LOOK], length: usize) -> Option<Self> {
@@ -185,7 +189,8 @@ impl<'a> Plain<'a> {
         self.found.is_udp()
     }
 
-    /// Both addresses and both ports, twelve bytes, six in each number: what tells one conversation from another.
+    /// Returns both addresses and both ports, six of the twelve bytes in each number: the identity of a
+    /// conversation.
     #[must_use]
     #[inline(always)]
     pub fn ends(&self) -> [u64; 2] {
@@ -193,14 +198,14 @@ impl<'a> Plain<'a> {
         [first >> (8 * (ADDRESSES % 8)), second << (64 - 8 * (PORTS_END % 8))]
     }
 
-    /// The bytes that [`Plain::ends`] are: addresses, and ports.
+    /// Returns the bytes of [`Plain::ends`]: addresses, and ports.
     #[must_use]
     pub fn end_bytes(&self) -> (&'a [u8], &'a [u8]) {
         (&self.head[ADDRESSES..TRANSPORT], &self.head[TRANSPORT..PORTS_END])
     }
 
-    /// Makes a glance of a sum of the frame's bytes from [`SUM_FROM`] on. The addresses of the pseudo header stand just before the
-    /// transport header.
+    /// Creates a glance from a sum of the frame's bytes from [`SUM_FROM`] on. The addresses of the pseudo header
+    /// stand just before the transport header.
     #[inline(always)]
     fn glance(&self, payload: Sum) -> Glance {
         let [_, _, w2, w3, ..]: [u64; 6] = words(self.head);
@@ -209,7 +214,7 @@ impl<'a> Plain<'a> {
         Glance { found: self.found, sum: payload.words(pseudo) }
     }
 
-    /// Returns the properties of a whole frame. A payload that was `sealed` on the plane needs no second look.
+    /// Returns the properties of a whole frame. A payload that was `sealed` on the plane is not summed up again.
     #[must_use]
     #[inline(always)]
     pub fn find(&self, frame: &[u8], sealed: Option<Sealed>) -> PlainKind {
@@ -230,7 +235,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// The head in little-endian words.
+/// Returns the head as little-endian words.
 #[inline(always)]
 fn words<const WORDS: usize>(head: &[u8]) -> [u64; WORDS] {
     let (words, _) = head.as_chunks::<8>();

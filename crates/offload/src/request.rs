@@ -1,36 +1,37 @@
-//! What a sender says of the headers of its packet, and which checksums it asks for. The card believes it and not the
-//! packet, as silicon does; it only refuses to leave the packet. Left out: how a descriptor says so.
+//! Description of a packet's headers by its sender, and the sender's checksum requests. The card trusts the
+//! description and not the packet, as silicon does; it only refuses to access bytes outside the packet. The
+//! descriptors that carry a request belong to the card's family.
 
 use plane::frame::Transport;
 
-/// A packet by its sender's account.
+/// Description of a packet by its sender, and its checksum requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
     /// Bytes before the IP header.
     pub mac_length: usize,
     /// Bytes of the IP header, options or extensions included.
     pub ip_length: usize,
-    /// Bytes of the transport header, options included. Counts only where a packet is cut.
+    /// Bytes of the transport header, options included. Counts only for a packet that is cut.
     pub l4_length: usize,
-    /// The IP header is version 4's, else version 6's.
+    /// True for an IPv4 header, false for IPv6.
     pub ipv4: bool,
-    /// The transport; `None` if it is none that the card knows.
+    /// Transport of the packet; `None` if the card does not know it.
     pub l4: Option<Transport>,
-    /// Insert the checksum of the IPv4 header.
+    /// True to insert the checksum of the IPv4 header.
     pub ip_checksum: bool,
-    /// Insert the transport's.
+    /// True to insert the checksum of the transport.
     pub l4_checksum: bool,
 }
 
 impl Request {
-    /// Where the transport header starts.
+    /// Returns the offset of the transport header.
     #[must_use]
     #[inline]
     pub fn l4_start(&self) -> usize {
         self.mac_length + self.ip_length
     }
 
-    /// Where the payload starts.
+    /// Returns the offset of the payload.
     #[must_use]
     #[inline]
     pub fn payload_start(&self) -> usize {

@@ -1,11 +1,11 @@
 //! Cuts a packet: one large TCP segment or UDP datagram becomes many that fit the wire, each with its own lengths,
 //! identification, sequence number, flags and checksums.
 //!
-//! A guest chooses the lengths of headers and the segment size, so the bytes that come out may be hundreds of times those
-//! that go in: a caller bounds the length of a segment ([`Segmenter::longest`]) and budgets segments
-//! ([`Segmenter::count`]), not packets.
+//! A guest chooses the lengths of headers and the segment size, so the output may be hundreds of times as long as
+//! the input: a caller limits the length of a segment ([`Segmenter::longest`]) and the number of segments
+//! ([`Segmenter::count`]), not of packets.
 //!
-//! Left out: fetching the packet; VLAN tags, which a caller adds to each segment.
+//! Callers fetch the packet, and add VLAN tags to each segment.
 
 use crate::Request;
 use crate::checksum::Sum;
@@ -14,16 +14,16 @@ use core::ops::Range;
 use plane::frame::{Sealed, Transport};
 use thiserror::Error;
 
-/// The shortest frame: a shorter segment is padded, and needs room behind it.
+/// Shortest frame in bytes: a shorter segment is padded, and needs room behind it.
 const SHORTEST: usize = 60;
 
-/// Why a packet cannot be segmented.
+/// Reason why a packet cannot be segmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Error {
-    /// No bytes to a segment.
+    /// The segment size is zero.
     #[error("segment size of zero")]
     SegmentSize,
-    /// A header is said to be shorter than such a header is.
+    /// The request gives a header less than its minimum length.
     #[error("header too short")]
     HeaderTooShort,
     /// The headers are longer than the packet.
@@ -34,37 +34,37 @@ pub enum Error {
     Transport,
 }
 
-/// Which TCP flags survive in the first, middle and last segment, twelve bits each.
+/// Masks of the TCP flags that survive in the first, middle and last segment, twelve bits each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlagMasks {
-    /// First of several.
+    /// Mask for the first of several.
     pub first: u16,
-    /// Neither first nor last.
+    /// Mask for the segments between first and last.
     pub middle: u16,
-    /// Last of several.
+    /// Mask for the last of several.
     pub last: u16,
 }
 
 impl FlagMasks {
-    /// FIN and PSH in the last only, CWR in the first only (RFC 3168, 6.1.2: it answers one congestion
+    /// Keeps FIN and PSH in the last only, CWR in the first only (RFC 3168, 6.1.2: it answers one congestion
     /// event).
     pub const DEFAULT: Self = Self { first: 0xff6, middle: 0xf76, last: 0xf7f };
 }
 
-/// The sums of what is the same in all segments, so that a segment's headers need not be summed up again.
+/// Sums of the bytes that are equal in all segments, so that a segment's headers need not be summed up again.
 #[derive(Debug, Clone, Copy, Default)]
 struct Same {
-    /// Of an IPv4 header, without length, identification and checksum.
+    /// Sum of an IPv4 header, without length, identification and checksum.
     ip: Sum,
-    /// Of a transport header without options, the seed in its checksum field: without TCP's sequence number and flags,
-    /// or UDP's length.
+    /// Sum of a transport header without options, the seed in its checksum field: without TCP's sequence number and
+    /// flags, or UDP's length.
     l4: Sum,
-    /// Of the seed, which is the pseudo header's without its length.
+    /// Sum of the seed, which is the pseudo header's sum without its length.
     seed: Sum,
 }
 
 impl Same {
-    /// Those of IP and transport headers that are known to be no shorter than such headers are.
+    /// Sums up IP and transport headers, which must have their minimum lengths.
     fn of(ip: &[u8], l4: &[u8], transport: Transport) -> Self {
         let ip = Sum::of(&ip[..2]).bytes(&ip[6..10]).bytes(&ip[12..]);
         let (l4, seed) = match transport {
@@ -75,7 +75,7 @@ impl Same {
     }
 }
 
-/// A packet being cut, without its bytes: whoever has them hands them over each time.
+/// Progress of cutting a packet, without its bytes: the owner of the bytes passes them to each call.
 #[derive(Debug, Clone)]
 pub struct Cut {
     /// Bytes of the headers, and of the payload behind them.
@@ -87,13 +87,13 @@ pub struct Cut {
     masks: FlagMasks,
     seal_ip: bool,
     same: Same,
-    /// Segments, at least one.
+    /// Number of segments, at least one.
     total: u32,
     next: u32,
     sealed: Option<Sealed>,
 }
 
-/// A packet being cut, with its bytes, which stay as they are.
+/// Progress of cutting a packet, with its bytes, which remain unchanged.
 #[derive(Debug, Clone)]
 pub struct Segmenter<'a> {
     packet: &'a [u8],
@@ -101,30 +101,31 @@ pub struct Segmenter<'a> {
 }
 
 impl<'a> Segmenter<'a> {
-    /// Prepares a packet, headers and payload contiguous, for cutting into segments of `mss` bytes of payload each. The
-    /// payload is what is there. The transport's checksum field must hold the sum of the pseudo header without the length.
+    /// Prepares a packet, headers and payload contiguous, for cutting into segments of `mss` bytes of payload each.
+    /// The packet's length defines the payload. The transport's checksum field must hold the sum of the pseudo
+    /// header without the length.
     ///
     /// # Errors
-    /// Requests that describe no packet that could be cut.
+    /// Refuses requests whose description does not fit a packet that can be cut.
     pub fn new(packet: &'a [u8], request: &Request, mss: u16, masks: FlagMasks) -> Result<Self, Error> {
         Ok(Self { packet, cut: Cut::new(packet, request, mss, masks)? })
     }
 
-    /// Leaves out the first `segments`, which were written before.
+    /// Skips the first `segments`, which were written before.
     #[must_use]
     pub fn skip(mut self, segments: u32) -> Self {
         self.cut.next = segments.min(self.cut.total);
         self
     }
 
-    /// Segments that are still to come, at most the payload's bytes divided by the MSS, rounded up. A packet
-    /// without payload is one segment.
+    /// Returns the number of remaining segments, at most the payload's bytes divided by the MSS, rounded up. A
+    /// packet without payload is one segment.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.cut.count()
     }
 
-    /// Bytes of the longest segment: what a buffer must hold.
+    /// Returns the bytes of the longest segment, which a buffer must hold.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.cut.headers + self.cut.payload.min(self.cut.mss)
@@ -136,13 +137,13 @@ impl<'a> Segmenter<'a> {
         self.cut.write_next(self.packet, buffer)
     }
 
-    /// What is known of the checksum of the segment written last.
+    /// Returns the seal of the last written segment's checksum.
     #[must_use]
     pub fn sealed(&self) -> Option<Sealed> {
         self.cut.sealed
     }
 
-    /// The rest of the work, for who may change the packet.
+    /// Returns the remaining work without the bytes, for a caller that may change the packet.
     #[must_use]
     pub fn cut(self) -> Cut {
         self.cut
@@ -176,19 +177,19 @@ impl Cut {
         Ok(Self { headers, payload, request, transport, mss, masks, seal_ip, same, total, next, sealed })
     }
 
-    /// See [`Segmenter::count`].
+    /// Returns the number of remaining segments, see [`Segmenter::count`].
     #[must_use]
     pub fn count(&self) -> u32 {
         self.total - self.next
     }
 
-    /// See [`Segmenter::sealed`].
+    /// Returns the seal of the last written segment, see [`Segmenter::sealed`].
     #[must_use]
     pub fn sealed(&self) -> Option<Sealed> {
         self.sealed
     }
 
-    /// Where the payload of the next segment is in the packet, if there is one.
+    /// Returns the position of the next segment's payload in the packet, if a segment remains.
     fn chunk(&self) -> Option<Range<usize>> {
         let start = self.next as usize * self.mss;
         let end = self.payload.min(start + self.mss);
@@ -206,10 +207,10 @@ impl Cut {
         Some(length)
     }
 
-    /// The next segment, behind `lead` bytes that are free, and its length. The packet is behind as many. Nearly every segment
-    /// is made within the packet: its headers take the place of payload that has left. The first one is made in `place`, and so is
-    /// one that has to be padded, or that would overwrite the packet's own headers. `None` after the last, or if `place` is too
-    /// short.
+    /// Makes the next segment, behind `lead` free bytes, and returns it with its length. The packet begins behind
+    /// as many. Nearly every segment is made within the packet: its headers overwrite payload that was sent before.
+    /// The first one is made in `place`, and so is one that has to be padded, or that would overwrite the packet's
+    /// own headers. `None` after the last, or if `place` is too short.
     pub fn next_within<'b>(
         &mut self,
         packet: &'b mut [u8],
@@ -229,7 +230,7 @@ impl Cut {
         Some((segment, length))
     }
 
-    /// Completes the next segment, which has the packet's headers and its own payload.
+    /// Completes the next segment, which holds copies of the packet's headers and its own payload.
     fn complete(&mut self, segment: &mut [u8]) {
         let (headers, payload) = segment.split_at_mut(self.headers);
         self.network(headers, payload.len());
@@ -237,7 +238,7 @@ impl Cut {
         self.next += 1;
     }
 
-    /// Length, and for IPv4 identification and checksum.
+    /// Writes the length, and for IPv4 identification and checksum.
     fn network(&self, headers: &mut [u8], chunk: usize) {
         let start = self.request.mac_length;
         let whole = headers.len() - start + chunk;
@@ -256,7 +257,7 @@ impl Cut {
         }
     }
 
-    /// Sequence number and flags, or length; then the checksum.
+    /// Writes sequence number and flags, or the length; then the checksum.
     fn transport(&mut self, segment: &mut [u8]) {
         let (start, end) = (self.headers - self.request.l4_length, segment.len());
         let length = (end - start) as u32;
@@ -289,9 +290,9 @@ impl Cut {
         let Some((header, rest)) = l4.split_first_chunk_mut::<UDP_HEADER>() else { return };
         [header[4], header[5]] = (length as u16).to_be_bytes();
         if self.request.l4_checksum {
-            // Once in the header, once in the pseudo header.
+            // The length counts twice: in the header, and in the pseudo header.
             let checksum = self.same.l4.number(length).number(length).bytes(rest).checksum();
-            // A zero would say "not summed".
+            // A zero would mean "no checksum".
             let checksum = if checksum == 0 { 0xffff } else { checksum };
             [header[6], header[7]] = checksum.to_be_bytes();
         }
@@ -300,7 +301,7 @@ impl Cut {
     fn mask(&self) -> u16 {
         let (first, last) = (self.next == 0, self.next + 1 == self.total);
         match (first, last) {
-            // The only segment is first and last at once and keeps what either may keep.
+            // The only segment is first and last at once and keeps the flags of both.
             (true, true) => self.masks.first | self.masks.last,
             (true, false) => self.masks.first,
             (false, false) => self.masks.middle,

@@ -1,18 +1,18 @@
-//! The Toeplitz hash of a packet's ends, by which frames are spread over queues (the algorithm and its test vectors are
-//! Microsoft's). Left out: which packets are hashed, and what queue a hash means.
+//! The Toeplitz hash of a packet's addresses and ports, by which frames are spread over queues (Microsoft published
+//! the algorithm and its test vectors). The card chooses the packets to hash, and the queue of a hash.
 
 /// Half-bytes of the longest hash input: two IPv6 addresses and two ports.
 const NIBBLES: usize = 72;
 
-/// A key, ready for use.
+/// Hash function with a fixed key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toeplitz {
-    /// What each value of each half-byte of the input contributes.
+    /// Contribution of each value of each half-byte of the input.
     contributions: [[u32; 16]; NIBBLES],
 }
 
 impl Toeplitz {
-    /// That of a key, of which 40 bytes count; what is missing is zero.
+    /// Creates the hash function of a key, of which 40 bytes count; missing bytes are zero.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         // Bit `b` of the input (from the most significant of the first byte) contributes key bits `b..b + 32`.
@@ -29,7 +29,7 @@ impl Toeplitz {
         Self { contributions }
     }
 
-    /// The hash of both addresses, the sender's first, and both ports; no ports are not hashed.
+    /// Returns the hash of both addresses, the sender's first, and both ports; empty ports are not hashed.
     #[must_use]
     #[inline]
     pub fn hash(&self, addresses: &[u8], ports: &[u8]) -> u32 {
@@ -39,8 +39,8 @@ impl Toeplitz {
         })
     }
 
-    /// The hash that both directions of a conversation have: of what the two addresses, and the two ports, differ in, each
-    /// twice (Linux calls it symmetric-xor).
+    /// Returns a hash that both directions of a conversation share: it hashes the difference of the two addresses,
+    /// and of the two ports, each twice (Linux calls it symmetric-xor).
     #[must_use]
     pub fn hash_symmetric(&self, addresses: &[u8], ports: &[u8]) -> u32 {
         let (mut both, mut of_ports) = ([0; 32], [0; 4]);
@@ -50,7 +50,7 @@ impl Toeplitz {
     }
 }
 
-/// What the halves of `pair` differ in, twice; answers how many bytes.
+/// Writes the difference (XOR) of the halves of `pair` twice; returns the number of bytes.
 fn differ(pair: &[u8], into: &mut [u8]) -> usize {
     let half = (pair.len() / 2).min(into.len() / 2);
     let (one, other) = pair.split_at(pair.len() / 2);
@@ -65,7 +65,7 @@ fn differ(pair: &[u8], into: &mut [u8]) -> usize {
 mod tests {
     use super::Toeplitz;
 
-    /// The key that Microsoft verifies with.
+    /// Key of Microsoft's test vectors.
     const KEY: [u8; 40] = [
         0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
         0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
@@ -73,7 +73,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_first_vector_that_microsoft_publishes() {
+    fn the_first_published_vector_has_its_hash() {
         let (addresses, ports) =
             ([66, 9, 149, 187, 161, 142, 100, 80], [2794_u16, 1766].map(u16::to_be_bytes));
         let hash = Toeplitz::new(&KEY);
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_a_key_beyond_forty_change_nothing() {
+    fn key_bytes_beyond_forty_have_no_effect() {
         let long = [&KEY[..], &[7; 12]].concat();
         assert_eq!(Toeplitz::new(&long), Toeplitz::new(&KEY));
     }
 
     #[test]
-    fn both_directions_of_a_conversation_have_one_symmetric_hash() {
+    fn both_directions_have_the_same_symmetric_hash() {
         let hash = Toeplitz::new(&KEY);
         let there = hash.hash_symmetric(&[10, 0, 0, 1, 10, 0, 0, 2], &[1, 2, 3, 4]);
         let back = hash.hash_symmetric(&[10, 0, 0, 2, 10, 0, 0, 1], &[3, 4, 1, 2]);

@@ -1,9 +1,9 @@
-//! A TCP packet that crosses the uplink before it is cut into segments, because the kernel there cuts it, or delivers it
-//! whole: what is known of it, and its headers as Linux wants them and has them (the length of all
-//! of it in the network header, the pseudo header's sum in the place of the checksum).
+//! TCP packets that cross the uplink before they are cut into segments, because the kernel there cuts them, or
+//! delivers them whole. Linux expects their headers in a special form: the length of the whole packet in the
+//! network header, the pseudo header's sum in the checksum field.
 //!
-//! Left out: UDP, which Linux takes in this form from few, and packets that are not what their sender says. Those are cut
-//! by the card, which does as it is told.
+//! UDP packets are always cut by the card: Linux accepts this form of them from few senders. The card also cuts
+//! packets that differ from their sender's description.
 
 use crate::Request;
 use crate::checksum::Sum;
@@ -16,17 +16,18 @@ use plane::Uncut;
 use plane::bytes::{be16, put16};
 use plane::frame::Transport;
 
-/// The most segments that one packet is cut into: 64 KB at the smallest MSS that Linux allows (48) is 1,366.
+/// Maximum number of segments that one packet is cut into: 64 KB at the smallest MSS that Linux allows (48) is
+/// 1,366.
 pub const MAX_SEGMENTS: u32 = 2048;
-/// The longest IP packet.
+/// Longest IP packet in bytes.
 const LONGEST: usize = 65_535;
-/// Where in a TCP header its flags are.
+/// Offset of the flags in a TCP header.
 const FLAGS: usize = 13;
-/// The flag that answers one congestion event (RFC 3168, 6.1.2): a packet with it has to say so to Linux.
+/// TCP flag that answers one congestion event (RFC 3168, 6.1.2): Linux must be informed of a packet with it.
 const CWR: u8 = 0x80;
 
-/// A packet of a transmit queue, if somebody else may cut it: it is what its sender says, plain TCP over IP without a
-/// tag, and would be cut as TCP is (`masks`).
+/// Returns the description of a transmit queue's packet if the kernel may cut it: it matches its sender's
+/// description, is plain TCP over IP without a tag, and `masks` are the usual ones.
 #[must_use]
 pub fn sent(packet: &[u8], request: &Request, mss: u16, masks: FlagMasks) -> Option<Uncut> {
     let (l3, l4) = (request.mac_length, request.l4_start());
@@ -39,13 +40,13 @@ pub fn sent(packet: &[u8], request: &Request, mss: u16, masks: FlagMasks) -> Opt
     (usual && many && describes(&uncut, packet) && is_seeded(&uncut, packet)).then_some(uncut)
 }
 
-/// Whether the checksum's place has the sum of the pseudo header, without the length. Zero has two forms.
+/// Returns true if the checksum field has the sum of the pseudo header, without the length. Zero has two forms.
 fn is_seeded(uncut: &Uncut, packet: &[u8]) -> bool {
     let seed = be16(packet, uncut.l4 + TCP_CHECKSUM).unwrap_or(0);
     pseudo(uncut, packet).value() % 0xffff == seed % 0xffff
 }
 
-/// Whether the packet's own headers are where this says.
+/// Returns true if the packet's headers match the description.
 fn describes(uncut: &Uncut, packet: &[u8]) -> bool {
     let length = uncut.l4.saturating_sub(uncut.l3);
     let network = packet.get(uncut.l3..uncut.l4).unwrap_or_default();
@@ -66,9 +67,9 @@ fn describes(uncut: &Uncut, packet: &[u8]) -> bool {
         && tcp.is_some_and(|tcp| usize::from(tcp[12] >> 4) * 4 == length && tcp[FLAGS] & CWR == 0)
 }
 
-/// A packet that has come, of which somebody says that it is TCP over such an IP, to be cut into segments with `mss`
-/// bytes each. Its headers are made ready for that. `None` if it is none, makes more segments than a card takes of one
-/// packet, or one with more than `longest` bytes.
+/// Returns the description of a packet that arrived uncut at the uplink, TCP over the given IP version with `mss`
+/// bytes of payload per segment, and prepares its headers for cutting. `None` if it is no such packet, makes more
+/// segments than a card takes of one packet, or one with more than `longest` bytes.
 #[must_use]
 pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<Uncut> {
     let headers = Headers::parse(packet);
@@ -84,7 +85,7 @@ pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Optio
     (segments.count() <= MAX_SEGMENTS && segments.longest() <= longest).then_some(uncut)
 }
 
-/// Cuts the packet.
+/// Prepares cutting the packet.
 ///
 /// # Errors
 /// See [`Segmenter::new`].
@@ -101,7 +102,7 @@ pub fn segments<'a>(uncut: &Uncut, packet: &'a [u8]) -> Result<Segmenter<'a>, Er
     Segmenter::new(packet, &request, uncut.mss, FlagMasks::DEFAULT)
 }
 
-/// Completes the headers of a packet that [`sent`] has found, to be sent as it is.
+/// Completes the headers of a packet that [`sent`] has accepted, to be sent uncut.
 pub fn complete(uncut: &Uncut, packet: &mut [u8]) {
     let length = packet.len() - uncut.l3;
     if uncut.ipv4 {
@@ -116,7 +117,7 @@ pub fn complete(uncut: &Uncut, packet: &mut [u8]) {
     put16(packet, uncut.l4 + TCP_CHECKSUM, pseudo.value());
 }
 
-/// The sum of the pseudo header, without the length.
+/// Returns the sum of the pseudo header, without the length.
 fn pseudo(uncut: &Uncut, packet: &[u8]) -> Sum {
     let addresses = if uncut.ipv4 { uncut.l3 + 12..uncut.l3 + 20 } else { uncut.l3 + 8..uncut.l3 + 40 };
     Sum::of(packet.get(addresses).unwrap_or_default()).number(protocol::TCP.into())

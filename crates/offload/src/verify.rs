@@ -1,4 +1,5 @@
-//! Says whether the checksums of a received frame are right. Left out: whether anybody asks, and how a descriptor says it.
+//! Checks the checksums of a received frame. The card decides whether to check and how its descriptor reports the
+//! result.
 
 use core::ops::Range;
 
@@ -10,8 +11,8 @@ use crate::headers::{
 use plane::bytes::be16;
 use plane::frame::{Sealed, Transport};
 
-/// Whether the checksum of the IPv4 header is right; `None` if there is no such header. The headers were parsed from the
-/// same bytes.
+/// Returns true if the checksum of the IPv4 header is right; `None` without such a header. The headers must be
+/// parsed from the same bytes.
 #[must_use]
 #[inline]
 pub fn network(frame: &[u8], headers: &Headers) -> Option<bool> {
@@ -22,7 +23,7 @@ pub fn network(frame: &[u8], headers: &Headers) -> Option<bool> {
     Some(sum_of_header(header).checksum() == 0)
 }
 
-/// The sum of an IPv4 header, without a loop for the length that nearly all have.
+/// Returns the sum of an IPv4 header, without a loop for the length that nearly all have.
 #[inline]
 fn sum_of_header(header: &[u8]) -> Sum {
     match header.as_array::<IPV4_HEADER>() {
@@ -31,9 +32,9 @@ fn sum_of_header(header: &[u8]) -> Sum {
     }
 }
 
-/// Whether the transport checksum is right; `None` if it cannot be told: there is no known transport, the frame does not
-/// hold what the lengths say, UDP was sent without a checksum, or the packet has other ends than its addresses. What was
-/// `sealed` on the plane needs no second look at the payload.
+/// Returns true if the transport checksum is right; `None` if it is unknown: the transport is unknown, the frame is
+/// shorter than its lengths, UDP has no checksum, or the packet's endpoints differ from its addresses. A payload
+/// that was `sealed` on the plane is not summed up again.
 #[must_use]
 #[inline]
 pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<Sealed>) -> Option<bool> {
@@ -42,34 +43,35 @@ pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<Sealed>) -> Opt
     }
     let segment = frame.get(headers.l4_offset..headers.l3_end?)?;
     let whole = headers.l4_offset..headers.l3_end?;
-    // Only if just this was summed up, as just this.
-    let vouched = |transport, length| {
+    // The seal counts only for exactly these bytes and this transport.
+    let seal = |transport, length| {
         sealed.filter(|s| (s.start..s.end) == whole && s.transport == transport && segment.len() == length)
     };
     match headers.l4 {
         L4::None => None,
         L4::Tcp => {
-            let vouched = vouched(Transport::Tcp, segment.len());
-            Some(is_right(&pseudo(frame, headers, segment.len(), protocol::TCP), segment, vouched))
+            let seal = seal(Transport::Tcp, segment.len());
+            Some(is_right(&pseudo(frame, headers, segment.len(), protocol::TCP), segment, seal))
         }
         L4::Udp => {
             let datagram = segment.get(..usize::from(be16(segment, 4)?)).filter(|d| d.len() >= UDP_HEADER)?;
-            let vouched = vouched(Transport::Udp, datagram.len());
+            let seal = seal(Transport::Udp, datagram.len());
             let pseudo = pseudo(frame, headers, datagram.len(), protocol::UDP);
-            (be16(datagram, UDP_CHECKSUM)? != 0).then(|| is_right(&pseudo, datagram, vouched))
+            (be16(datagram, UDP_CHECKSUM)? != 0).then(|| is_right(&pseudo, datagram, seal))
         }
         L4::Sctp => {
             let (before, rest) = segment.split_at_checked(SCTP_CHECKSUM)?;
             let (sent, after) = rest.split_first_chunk::<4>()?;
-            let vouched = vouched(Transport::Sctp, segment.len()).is_some();
-            Some(vouched || crc32c(&[before, &[0; 4], after]) == u32::from_le_bytes(*sent))
+            let seal = seal(Transport::Sctp, segment.len()).is_some();
+            Some(seal || crc32c(&[before, &[0; 4], after]) == u32::from_le_bytes(*sent))
         }
     }
 }
 
-/// Where a frame lacks its TCP or UDP checksum, which its sender has left to a card: the place has the sum of the pseudo header, as
-/// Linux leaves it. Answers the bytes that the checksum is of, and where in the frame it belongs. A right checksum may look
-/// so too, once in 65,536 frames; putting it in again then changes nothing. `None` of all else.
+/// Finds the missing TCP or UDP checksum of a frame whose sender has left it to a card: the field has the sum of
+/// the pseudo header, as Linux leaves it. Returns the range of the bytes to sum, and the offset of the field in the
+/// frame. A right checksum may look so too, once in 65,536 frames; inserting it again then changes nothing. `None`
+/// for all other frames.
 #[must_use]
 pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
     let headers = Headers::parse(frame);
@@ -85,19 +87,19 @@ pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
     let sent = be16(segment.get(..length)?, place)?;
     let sum = pseudo(frame, &headers, length, protocol).value();
     let start = headers.l4_offset;
-    // Zero has two forms, and of UDP one of them says that there is no checksum.
+    // Zero has two forms, and for UDP one of them means "no checksum".
     (sent != 0 && sent % 0xffff == sum % 0xffff).then_some((start..start + length, start + place))
 }
 
-/// Whether a checksum that was sealed is right, given the sum of the pseudo header. The seal makes it all sum up to ones
-/// exactly if its seed was that sum, of which zero has two forms.
+/// Returns true if a sealed checksum is right, given the sum of the pseudo header. The sealed bytes sum up to ones
+/// exactly if the seed was that sum, of which zero has two forms.
 #[must_use]
 #[inline]
 pub(crate) fn is_seal_right(sealed: &Sealed, pseudo: Sum) -> bool {
     pseudo.value() % 0xffff == sealed.seed % 0xffff
 }
 
-/// The sum of the pseudo header.
+/// Returns the sum of the pseudo header.
 fn pseudo(frame: &[u8], headers: &Headers, length: usize, protocol: u8) -> Sum {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
     let addresses = match headers.l3 {
@@ -107,15 +109,15 @@ fn pseudo(frame: &[u8], headers: &Headers, length: usize, protocol: u8) -> Sum {
     addresses.number(protocol.into()).number(length as u32)
 }
 
-/// Bytes of a packet that is known to hold them.
+/// Returns bytes of a packet that the caller knows to hold them.
 #[inline]
 fn part<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
     packet.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
-/// Whether pseudo header and segment sum up to ones.
-fn is_right(pseudo: &Sum, segment: &[u8], vouched: Option<Sealed>) -> bool {
-    match vouched {
+/// Returns true if pseudo header and segment sum up to ones.
+fn is_right(pseudo: &Sum, segment: &[u8], seal: Option<Sealed>) -> bool {
+    match seal {
         Some(sealed) => is_seal_right(&sealed, *pseudo),
         None => pseudo.bytes(segment).checksum() == 0,
     }

@@ -1,14 +1,15 @@
-//! Configuration requests as software makes them: a function, an offset, one to four bytes. Left out: how a
-//! request is routed to the function (ECAM, type 0 and type 1).
+//! Configuration requests by software: a function, an offset, one to four bytes. The implementation routes them to
+//! the function (ECAM, type 0 and type 1).
 
 use crate::Function;
 
-/// Whatever routes configuration requests to the functions of one device.
+/// Router of configuration requests to the functions of one device.
 pub trait ConfigAccess {
     /// Reads `size` (1, 2 or 4) bytes of the function's configuration space, little endian, in the low bits.
-    /// A function that does not exist, an offset beyond 4 KiB and any other size read as all ones.
+    /// Returns all ones for a missing function, an offset beyond 4 KiB and any other size.
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32;
 
-    /// Writes the low `size` (1, 2 or 4) bytes of `value`. Where nothing answers, nothing happens.
+    /// Writes the low `size` (1, 2 or 4) bytes of `value`. Ignores a missing function, an offset beyond 4 KiB and
+    /// any other size.
     fn config_write(&mut self, function: Function, offset: u16, size: u8, value: u32);
 }

@@ -1,19 +1,21 @@
-//! Frames of a burst as a bus moves them: their heads are gathered, and later they are carried from one function's memory to
-//! another's. Left out: the requests ([`crate::Bus`]), descriptors, and receivers.
+//! Bursts of frames on a bus: heads are gathered first, and later the frames are carried from one function's memory
+//! to another's by [`crate::Bus`].
 
-/// Maximum number of frames in a burst.
+/// Maximum frames of a burst.
 pub const BURST: usize = 32;
-/// Bytes at the start of a frame, where its headers are. A card judges these bytes in a private copy, and delivers that copy.
+/// Bytes at the start of a frame that hold its headers. A card judges these bytes in a private copy, and delivers
+/// that copy.
 pub const HEAD: usize = 64;
 /// Maximum bytes of a frame in a burst: the size of most drivers' buffers.
 pub const LONGEST: usize = 2048;
 
-/// The window of a function's memory in which a ring, or the buffers of a ring, were found last. Each ring keeps one for itself and
-/// one for its buffers. The bus alone knows its meaning and checks it, so a stale hint costs time and does no harm.
+/// Hint at the part of a function's memory that holds a ring, or the buffers of a ring. Each ring keeps one for
+/// itself and one for its buffers. Only the bus interprets and verifies it, so a stale hint costs time and does no
+/// harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hint(pub u32);
 
-/// Frames that go from buffers of one function to buffers of another, a slot of each slice per frame.
+/// Frames to carry from one function's buffers to another's, one element of each slice per frame.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// Private copies of the first [`HEAD`] bytes, with zeros behind a shorter frame.
@@ -24,6 +26,6 @@ pub struct Run<'a> {
     pub lengths: &'a [u32],
     /// Addresses of the receiver's buffers.
     pub targets: &'a [u64],
-    /// Receives the ones' complement sum of the 16-bit little-endian words behind the head.
+    /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],
 }

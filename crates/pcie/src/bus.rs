@@ -1,26 +1,25 @@
-//! The bus as a device sees it: memory it may read and write, and interrupts it may send, each time in the
-//! name of one of its functions. Left out: who owns that memory and how an interrupt reaches a CPU.
+//! The bus as a device uses it: memory requests and interrupts in the name of one of its functions.
 
 use crate::VfIndex;
 use crate::burst::{HEAD, Hint, LONGEST, Run};
 use core::fmt;
 
-/// An address as a device puts it on the bus: an I/O virtual address, translated per function.
+/// I/O virtual address in a device's request, translated per function.
 pub type Iova = u64;
 
-/// A function of an SR-IOV device: the physical one, or one of the virtual ones.
+/// Function of an SR-IOV device: the PF or a VF.
 ///
-/// Memory and interrupts of a function are reached through the same value, so that they cannot disagree.
+/// Memory and interrupts of a function are accessed through the same value, so that they cannot disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Function {
-    /// The physical function.
+    /// Physical function.
     Pf,
-    /// Virtual function `n`, counted from 0.
+    /// Virtual function `n`, from 0.
     Vf(u8),
 }
 
 impl Function {
-    /// The VF index, if the function is a VF.
+    /// Returns the VF index, or `None` for the PF.
     #[must_use]
     pub const fn vf(self) -> Option<VfIndex> {
         match self {
@@ -39,7 +38,7 @@ impl fmt::Display for Function {
     }
 }
 
-/// A routing id: bus number in bits 15:8, function number (ARI) or device and function below.
+/// Routing id: bus number in bits 15:8, function number (ARI) or device and function below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rid(pub u16);
 
@@ -49,37 +48,37 @@ impl fmt::Display for Rid {
     }
 }
 
-/// A function's memory, as one ring or one set of buffers uses it.
+/// Function's memory, as one ring or one set of buffers accesses it.
 #[derive(Debug)]
 pub struct Space<'a> {
-    /// The owner of the memory.
+    /// Owner of the memory.
     pub function: Function,
-    /// The window that was used last.
+    /// Last accessed part of the memory.
     pub hint: &'a mut Hint,
 }
 
-/// A memory request that the bus refused: nothing, or not all of it, is mapped there for this function.
+/// Memory request that the bus refused: part of the range is not mapped for the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA fault of {function} at {iova:#x}")]
 pub struct DmaFault {
-    /// The function that asked.
+    /// Requesting function.
     pub function: Function,
-    /// The first address that could not be reached.
+    /// First inaccessible address.
     pub iova: Iova,
 }
 
-/// What is about to be done with memory.
+/// Intended access to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It is read.
+    /// The memory will be read.
     Read,
-    /// It is written.
+    /// The memory will be written.
     Write,
 }
 
-/// What a device needs of the bus. Requests are synchronous; a refused one moves no data that counts.
+/// Device's interface to the bus. Requests are synchronous; the data of a refused one is undefined.
 ///
-/// The card calls this in bursts: one `dma_read` fetches up to a few dozen descriptors.
+/// The card makes requests in bursts: one `dma_read` fetches up to a few dozen descriptors.
 pub trait Bus {
     /// Reads `into.len()` bytes at `iova` of the function's address space.
     ///
@@ -87,14 +86,14 @@ pub trait Bus {
     /// [`DmaFault`] if any byte of the range is unmapped; `into` then holds unspecified bytes.
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault>;
 
-    /// Writes `from` at `iova` of the function's address space. Bytes become visible in address order at the
-    /// latest when a later write of the same function does.
+    /// Writes `from` at `iova` of the function's address space. Bytes become visible in address order, at the
+    /// latest with a later write of the same function.
     ///
     /// # Errors
     /// [`DmaFault`] if any byte of the range is unmapped or read-only.
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault>;
 
-    /// Reads descriptors. By default [`Bus::dma_read`].
+    /// Reads descriptors. The default is [`Bus::dma_read`].
     ///
     /// # Errors
     /// [`DmaFault`] if any byte of the range is unmapped.
@@ -102,9 +101,9 @@ pub trait Bus {
         self.dma_read(ring.function, iova, into)
     }
 
-    /// Writes descriptors of `size` bytes (16 or 32), one behind the other from `iova` on. A driver that finds the second eight
-    /// bytes of a descriptor written, which say that it is done, finds the rest of it written, and every descriptor before it.
-    /// By default one write, which is enough where no driver looks meanwhile.
+    /// Writes consecutive descriptors of `size` bytes (16 or 32) at `iova`. A driver that finds the second eight
+    /// bytes of a descriptor written, which hold the done bit, also finds the rest of it written, and every earlier
+    /// descriptor. The default is one write, which suffices where no driver reads meanwhile.
     ///
     /// # Errors
     /// [`DmaFault`] if any byte of the range is unmapped or read-only; descriptors before it may have been written.
@@ -119,8 +118,9 @@ pub trait Bus {
         self.dma_write(ring.function, iova, from)
     }
 
-    /// Copies the first [`HEAD`] bytes of up to [`crate::burst::BURST`] frames, and zeros behind those that are shorter. Returns how many
-    /// frames it copied: it stops at the first one that cannot be read as a whole. By default it reads frame by frame.
+    /// Copies the first [`HEAD`] bytes of up to [`crate::burst::BURST`] frames, padded with zeros. Stops at the
+    /// first frame that cannot be read as a whole. Returns the number of copied heads. The default reads frame by
+    /// frame.
     fn gather(
         &mut self,
         from: Space<'_>,
@@ -131,37 +131,36 @@ pub trait Bus {
         gather(self, from.function, (sources, lengths), heads)
     }
 
-    /// Puts frames of one function into buffers of another: their heads as they were gathered, and what is behind them straight from
-    /// the sender, each byte read once. Returns how many frames it moved: it stops at the first one that cannot be read or
-    /// written as a whole. By default it moves frame by frame.
+    /// Copies frames of one function into buffers of another: their heads as gathered, the rest from the sender's
+    /// memory, each byte read once. Stops at the first frame that cannot be read or written as a whole. Returns the
+    /// number of copied frames. The default copies frame by frame.
     fn carry(&mut self, from: Space<'_>, to: Space<'_>, run: Run<'_>) -> usize {
         carry(self, from.function, to.function, run)
     }
 
-    /// Says that `length` bytes from `iova` on are about to be read, or written. A hint: nothing happens if nothing is mapped there.
-    /// By default nothing is done.
+    /// Announces that `length` bytes at `iova` are about to be accessed. A hint without effect on unmapped memory.
+    /// The default does nothing.
     #[inline]
     fn prefetch(&mut self, function: Function, (iova, length): (Iova, usize), access: Access) {
         let _ = (function, iova, length, access);
     }
 
-    /// Sends the MSI-X message of the function's vector. Never blocks; a masked vector's message pends
-    /// wherever the vector table is kept.
+    /// Sends the MSI-X message of a function's vector. Never blocks; a masked vector's message stays pending in the
+    /// vector table.
     fn msix(&mut self, function: Function, vector: u16);
 
-    /// Sends the function's MSI message, of which there is one. By default nothing happens: a bus whose drivers
-    /// all use MSI-X need not know of any other form.
+    /// Sends the function's only MSI message. The default does nothing, for buses whose drivers all use MSI-X.
     fn msi(&mut self, function: Function) {
         let _ = function;
     }
 
-    /// Raises or lowers the function's interrupt pin: a level, told when it changes. By default nothing happens.
+    /// Raises or lowers the function's interrupt pin; called on changes of the level. The default does nothing.
     fn intx(&mut self, function: Function, raised: bool) {
         let _ = (function, raised);
     }
 }
 
-/// Gathers heads by a request for each frame; see [`Bus::gather`].
+/// Gathers heads by one request per frame; see [`Bus::gather`].
 fn gather<B: Bus + ?Sized>(
     bus: &mut B,
     from: Function,
@@ -181,7 +180,7 @@ fn gather<B: Bus + ?Sized>(
     sources.len()
 }
 
-/// Carries frames by two requests for each; see [`Bus::carry`].
+/// Carries frames by two requests each; see [`Bus::carry`].
 fn carry<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, run: Run<'_>) -> usize {
     let mut place = [0; LONGEST];
     let Run { heads, sources, lengths, targets, sums } = run;
@@ -201,7 +200,7 @@ fn carry<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, run: Run<'_
     targets.len()
 }
 
-/// Sums 16-bit little-endian words. 2,048 bytes do not overflow.
+/// Sums 16-bit little-endian words. 2,048 bytes cannot overflow.
 fn sum_of(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<2>();
     let sum: u64 = words.iter().map(|word| u64::from(u16::from_le_bytes(*word))).sum();

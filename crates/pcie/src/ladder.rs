@@ -1,55 +1,57 @@
-//! How a device is reset before it changes its owner. First it may start nothing more, what it has started ends, and the
-//! IOMMU forgets it; then the first rung of the ladder that the device has; at last its configuration is as at boot.
-//! A device without a rung stays with its owner. Left out: doing it, which is for whoever has a device, real or modelled.
+//! Plans the reset of a device before it changes its owner. First bus mastering is disabled, pending transactions
+//! end, and the IOMMU's entries are removed; then the first available reset of the ladder is done; finally the boot
+//! configuration is restored. A device without a suitable reset stays with its owner. The caller carries out the
+//! plan on a real or modelled device.
 
 use crate::capability::{express, power};
 use crate::walk;
 use core::time::Duration;
 
-/// What a device is capable of, and who shares its bus.
+/// Reset capabilities of a device, and the ownership of its bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
-    /// Function-level reset.
+    /// True if the device supports function-level reset.
     pub flr: bool,
-    /// Power states D0 and D3hot; `No_Soft_Reset`, if it keeps its state between them.
+    /// Power states D0 and D3hot are supported; the value is `No_Soft_Reset`.
     pub power: Option<NoSoftReset>,
-    /// Below a bridge that can reset its secondary bus; whether every function there has one owner.
+    /// The device is below a bridge that can reset its secondary bus; the value is true if one owner has every
+    /// function there.
     pub bus: Option<OneOwner>,
 }
 
-/// The device keeps its state from D3hot to D0.
+/// True if the device keeps its state from D3hot to D0.
 pub type NoSoftReset = bool;
-/// All functions of a bus are of one owner.
+/// True if one owner has all functions of a bus.
 pub type OneOwner = bool;
 
-/// A rung of the ladder.
+/// Reset method of the ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rung {
     /// Function-level reset.
     Function = 1,
-    /// To D3hot and back.
+    /// Transition to D3hot and back.
     Power = 2,
-    /// The bus below the bridge.
+    /// Reset of the bus below the bridge.
     Bus = 3,
 }
 
 impl Rung {
-    /// How long software has to wait for it (PCI Express base specification).
+    /// Returns the time that software must wait for the reset (PCI Express base specification).
     #[must_use]
     pub const fn time(self) -> Duration {
         match self {
             Rung::Function => Duration::from_millis(100),
-            // 10 ms each way.
+            // 10 ms in each direction.
             Rung::Power => Duration::from_millis(20),
-            // 2 ms held, 100 ms to the first access.
+            // 2 ms asserted, 100 ms until the first access.
             Rung::Bus => Duration::from_millis(102),
         }
     }
 }
 
 impl Device {
-    /// What configuration space says, given `read`, which answers the dword at a multiple of four; and what its owner knows
-    /// of its bus.
+    /// Reads the reset capabilities from configuration space by `read`, which returns the dword at a multiple of
+    /// four. The owner knows the ownership of the bus.
     pub fn of(mut read: impl FnMut(u16) -> u32, bus: Option<OneOwner>) -> Self {
         let express = walk::find(&mut read, express::ID);
         let flr = express.is_some_and(|at| {
@@ -60,7 +62,7 @@ impl Device {
         Self { flr, power, bus }
     }
 
-    /// The first rung that resets this device and disturbs nobody else.
+    /// Returns the first reset of the ladder that affects no other owner.
     #[must_use]
     pub fn rung(&self) -> Option<Rung> {
         match self {
@@ -72,25 +74,25 @@ impl Device {
     }
 }
 
-/// What is done, in this order.
+/// Step of the plan, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// The command register's bus master bit.
+    /// Clears the command register's bus master bit.
     BusMasterOff,
-    /// Until the device reports no pending transaction.
+    /// Waits until the device reports no pending transaction.
     Wait,
-    /// The IOMMU's entries, and its cache.
+    /// Removes the IOMMU's entries, and flushes its cache.
     Unmap,
-    /// The rung.
+    /// Resets the device.
     Reset(Rung),
-    /// The configuration of boot time; no vector of the MSI state is left.
+    /// Restores the boot configuration; no vector of the MSI state remains.
     Restore,
-    /// The pages are another's.
+    /// Releases the device's pages to the next owner.
     HandOver,
 }
 
 impl Action {
-    /// Its name in a report.
+    /// Returns the action's name in a report.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -104,7 +106,7 @@ impl Action {
     }
 }
 
-/// What is to be done; `None` if the device has to stay where it is.
+/// Returns the steps, or `None` if the device must stay with its owner.
 #[must_use]
 pub fn plan(device: &Device) -> Option<[Action; 6]> {
     let rung = device.rung()?;
@@ -122,9 +124,9 @@ pub fn plan(device: &Device) -> Option<[Action; 6]> {
 mod tests {
     use super::{Action, Device, Rung, plan};
 
-    /// Every device there can be.
+    /// Covers every combination of capabilities.
     #[test]
-    fn a_device_is_reset_by_the_first_rung_that_disturbs_nobody_or_not_at_all() {
+    fn first_reset_that_affects_no_other_owner_is_chosen() {
         let options = [None, Some(false), Some(true)];
         for flr in [false, true] {
             for power in options {
@@ -133,7 +135,10 @@ mod tests {
                     let rung = device.rung();
                     assert_eq!(rung == Some(Rung::Function), flr);
                     assert!(rung != Some(Rung::Power) || power == Some(false));
-                    assert!(rung != Some(Rung::Bus) || bus == Some(true), "another's functions are below");
+                    assert!(
+                        rung != Some(Rung::Bus) || bus == Some(true),
+                        "another owner's functions are on the bus"
+                    );
                     assert_eq!(rung.is_none(), !flr && power != Some(false) && bus != Some(true));
                     assert_eq!(plan(&device).is_none(), rung.is_none());
                 }
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_starts_nothing_more_before_it_is_reset_and_its_pages_go_last() {
+    fn bus_master_is_cleared_first_and_pages_released_last() {
         use Action::{BusMasterOff, HandOver, Reset, Restore, Unmap, Wait};
         let device = Device { flr: false, power: Some(true), bus: Some(true) };
         let steps = [BusMasterOff, Wait, Unmap, Reset(Rung::Bus), Restore, HandOver];
@@ -152,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn each_rung_takes_the_time_of_the_specification() {
+    fn reset_times_match_the_specification() {
         let times = [Rung::Function, Rung::Power, Rung::Bus].map(|rung| rung.time().as_millis());
         assert_eq!(times, [100, 20, 102]);
     }
 
-    /// A PM capability at 0x40, PCI Express at 0x50.
+    /// Returns a configuration with the PM capability at 0x40 and PCI Express at 0x50.
     fn config(flr: bool, keeps: bool) -> impl Fn(u16) -> u32 {
         move |at| match at {
             0x04 => 1 << 20,
@@ -171,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_is_capable_of_is_read_in_its_configuration_space() {
+    fn reset_capabilities_are_read_from_configuration_space() {
         for flr in [false, true] {
             for keeps in [false, true] {
                 let found = Device::of(config(flr, keeps), Some(true));
                 assert_eq!(found, Device { flr, power: Some(keeps), bus: Some(true) });
             }
         }
-        let nobody = Device::of(|_| u32::MAX, None);
-        assert_eq!(nobody, Device { flr: false, power: None, bus: None });
+        let missing = Device::of(|_| u32::MAX, None);
+        assert_eq!(missing, Device { flr: false, power: None, bus: None });
     }
 }

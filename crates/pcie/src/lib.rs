@@ -1,18 +1,18 @@
-//! What PCI Express says, and nothing of any one device: functions and routing ids, the bus that a device
+//! PCI Express concepts that are independent of any device: functions and routing ids, the bus that a device
 //! masters, configuration space with its capabilities, MSI-X and SR-IOV.
 //!
-//! - [`bus`]: who makes a request, and what a device needs of the bus;
-//! - [`burst`]: frames of a burst as the bus moves them;
-//! - [`config`]: a configuration space as bytes and masks, and how one is laid out;
+//! - [`bus`]: functions, and a device's interface to the bus;
+//! - [`burst`]: bursts of frames on the bus;
+//! - [`config`]: a configuration space as bytes and masks, and its builder;
 //! - [`capability`]: the capabilities as data;
 //! - [`endpoint`]: a configuration space with side effects;
-//! - [`msix`], [`sriov`]: the two capabilities with a life of their own;
-//! - [`VfIndex`], [`VfSet`]: which VF, and sets of them, of any device;
-//! - [`pages`]: registers that a guest has as memory;
-//! - [`ladder`]: by which reset a device is made ready for its next owner;
+//! - [`msix`], [`sriov`]: the state machines of these capabilities;
+//! - [`VfIndex`], [`VfSet`]: indices and sets of VFs, of any device;
+//! - [`pages`]: registers that a guest accesses as memory;
+//! - [`ladder`]: the reset of a device before its next owner;
 //! - [`access`], [`walk`]: configuration space from the software's side.
 //!
-//! Left out: link training, flow control and everything else below the transaction layer.
+//! Link training, flow control and everything else below the transaction layer are not modelled.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,20 +1,22 @@
-//! Registers of a BAR that a guest has as memory: its loads and stores there are no accesses to the device. The device
-//! remembers what it has put into the place of each register ([`Places`]). What differs from that the guest has stored.
+//! Registers of a BAR that a guest accesses as memory: its loads and stores there do not reach the device. The
+//! device remembers the value that it has published in each register's place ([`Places`]). A different value was
+//! stored by the guest.
 //!
-//! Of several stores to a place between two looks the last counts. A store of the value that is there already cannot be seen.
+//! Of several stores to a register between two reads the last counts. A store of the present value cannot be
+//! detected.
 //!
-//! Left out: the memory itself; what a store means, which is each device's; and when to look.
+//! The device interprets the stores and decides when to read.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Memory that a guest reads and writes at the same time, by dword-aligned byte offsets of its BAR. An access is whole, and
-/// what the guest has stored in memory before it stored here can be seen after a load that has found it.
+/// Memory that a guest accesses at the same time, by dword-aligned byte offsets of its BAR. Accesses are atomic,
+/// and a load that returns a guest's store also makes its earlier stores to memory visible.
 pub trait Pages {
-    /// What is there now.
+    /// Loads the dword at an offset.
     fn load(&self, offset: u32) -> u32;
 
-    /// What is there from `offset` on, a dword behind the other. The last is loaded first.
+    /// Loads consecutive dwords from `offset` on, the last first.
     #[inline]
     fn load_run(&self, offset: u32, into: &mut [u32]) {
         for (at, value) in into.iter_mut().enumerate().rev() {
@@ -22,29 +24,30 @@ pub trait Pages {
         }
     }
 
-    /// Stores, whatever is there.
+    /// Stores a dword.
     fn store(&self, offset: u32, value: u32);
 
-    /// Stores `new` if `old` is there; answers whether it was.
+    /// Stores `new` if the dword is `old`. Returns true if it was.
     fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
 }
 
-/// Loads of all tails in one look at most, while the guest keeps storing there.
+/// Maximum loads of all tails in one read, while the guest keeps storing there.
 const TAIL_LOADS: usize = 4;
 
-/// The places of `N` registers, in the order in which stores are taken, and what the device has put into each.
+/// Places of `N` registers, in the order in which stores are handled, and the published value of each.
 #[derive(Debug, Clone)]
 pub struct Places<const N: usize> {
     offsets: &'static [u32; N],
     shown: [u32; N],
-    /// The first place of a tail that counts only with the registers of its ring. All later ones are tails too.
+    /// First place of a ring's tail, which counts only together with the ring's other registers. All later places
+    /// are tails too.
     tails: usize,
-    /// Places whose registers follow each other in the pages.
+    /// Places of registers with consecutive offsets.
     runs: Vec<Range<usize>>,
 }
 
 impl<const N: usize> Places<N> {
-    /// Of pages that hold what `value` says of each place, by its number, but for what the guest has stored since. Places
+    /// Adopts pages that hold `value` of each place, by its number, except for later stores by the guest. Places
     /// from `tails` on are tails of rings that the guest sets up in these pages; `N` if there are none.
     #[must_use]
     pub fn adopt(offsets: &'static [u32; N], tails: usize, value: impl FnMut(usize) -> u32) -> Self {
@@ -59,18 +62,18 @@ impl<const N: usize> Places<N> {
         Self { offsets, shown: core::array::from_fn(value), tails, runs }
     }
 
-    /// Puts into every place what is to be there. Stores so far do not count.
+    /// Publishes the value of every place, overwriting the guest's stores.
     pub fn fill<P: Pages>(&self, pages: &P) {
         for (offset, value) in self.offsets.iter().zip(self.shown) {
             pages.store(*offset, value);
         }
     }
 
-    /// Whether the guest has stored anything since the last look.
+    /// Returns true if the guest has stored anything since the last read.
     #[must_use]
     pub fn stirred<P: Pages>(&self, pages: &P) -> bool {
         let mut found = [0; N];
-        // The last first: tails, which are what a guest stores most.
+        // Last places first: tails, which a guest stores most.
         self.runs.iter().rev().any(|run| {
             let found = &mut found[run.clone()];
             pages.load_run(self.offsets[run.start], found);
@@ -78,9 +81,9 @@ impl<const N: usize> Places<N> {
         })
     }
 
-    /// Has `write` take what the guest has stored since the last look, by offset and value. Answers whether there was
-    /// anything. Where a register `acts` on a store even of the value that it has, what was shown is there again
-    /// afterwards, so that the same store is seen again.
+    /// Passes the guest's stores since the last read to `write`, by offset and value. Returns true if there were
+    /// any. Where a register `acts` even on a store of its present value, restores the published value, so that the
+    /// same store is detected again.
     pub fn take<P: Pages>(
         &mut self,
         pages: &P,
@@ -101,7 +104,7 @@ impl<const N: usize> Places<N> {
                 if !acts(offset) {
                     self.shown[place] = stored;
                 } else if !pages.replace(offset, stored, shown) {
-                    // There is more already: the next look takes it.
+                    // The guest has stored again meanwhile: the next read handles it.
                     continue;
                 }
                 write(offset, stored);
@@ -110,9 +113,9 @@ impl<const N: usize> Places<N> {
         any
     }
 
-    /// Loads every place. The last first: a look that has seen a tail has not missed what the guest stored before it. Nor may
-    /// it see a ring that was set up anew with the tail of before. So where anything but tails has changed, tails are loaded
-    /// once more, and all places again if a tail has changed meanwhile.
+    /// Loads every place, the last first: then a read that has seen a tail has not missed the guest's earlier
+    /// stores. It must not combine a ring that was set up again with its old tail either. So if a place other than
+    /// a tail has changed, tails are loaded once more, and all places again if a tail has changed meanwhile.
     #[inline]
     fn load<P: Pages>(&self, pages: &P) -> [u32; N] {
         let mut found = self.shown;
@@ -138,8 +141,8 @@ impl<const N: usize> Places<N> {
         }
     }
 
-    /// Puts into `places`, by their numbers, what loads are to give from now on. What the guest has stored since the last look
-    /// stays for the next; `false` if there was such a store.
+    /// Publishes new values of `places`, by their numbers. Keeps a guest's store since the last read for the next
+    /// one, and returns false if there was any.
     pub fn show<P: Pages>(
         &mut self,
         pages: &P,

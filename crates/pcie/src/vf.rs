@@ -1,53 +1,53 @@
-//! Which virtual function of a device, and sets of them, whatever the device. Left out: how many VFs one device has.
+//! Indices and sets of VFs, of any device.
 
 use crate::Function;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// The most VFs that a device can have here: as many as a [`VfSet`] has bits. SR-IOV would allow more.
+/// Maximum number of VFs: the bits of a [`VfSet`]. SR-IOV would allow more.
 pub const MAX_VFS: usize = 64;
 
-/// A number that is no VF's.
+/// Number out of the range of VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no device has a virtual function {0}: the last one possible is {last}", last = MAX_VFS - 1)]
+#[error("virtual function {0} is out of range (0-{last})", last = MAX_VFS - 1)]
 pub struct NoSuchVf(u8);
 
-/// A virtual function by its number, 0..=63. A device that has fewer says so where a number comes in.
+/// Index of a virtual function, 0..=63. A device with fewer VFs checks it on arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub struct VfIndex(u8);
 
 impl VfIndex {
-    /// `n` as a VF, if a device can have that many.
+    /// Returns VF `n`, or `None` if it is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < MAX_VFS { Some(Self(n)) } else { None }
     }
 
-    /// The VF that the low six bits of a number name.
+    /// Returns the VF of a number's low six bits.
     #[must_use]
     pub const fn of_field(bits: u32) -> Self {
         Self(bits as u8 & 63)
     }
 
-    /// The first VFs, `count` of them, in order; all if there are no more.
+    /// Returns the first `count` VFs in order, at most all.
     pub fn first(count: usize) -> impl ExactSizeIterator<Item = Self> {
         (0..count.min(MAX_VFS) as u8).map(Self)
     }
 
-    /// The number.
+    /// Returns the index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The number as an index.
+    /// Returns the index for arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The VF as a function of the device.
+    /// Returns the VF as a function of the device.
     #[must_use]
     pub const fn function(self) -> Function {
         Function::Vf(self.0)
@@ -74,64 +74,64 @@ impl TryFrom<u8> for VfIndex {
     }
 }
 
-/// A set of VFs: bit n is VF n.
+/// Set of VFs: bit n is VF n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VfSet(u64);
 
 impl VfSet {
-    /// No VF.
+    /// Empty set.
     pub const NONE: Self = Self(0);
 
-    /// The VFs whose bits are set.
+    /// Creates the set of the VFs whose bits are set.
     #[must_use]
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// A bit a VF.
+    /// Returns the bits, one per VF.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// There is none.
+    /// Returns true if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many there are.
+    /// Returns the number of VFs.
     #[must_use]
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether a VF is one of them.
+    /// Returns true if a VF is in the set.
     #[must_use]
     pub const fn has(self, vf: VfIndex) -> bool {
         self.0 >> vf.0 & 1 != 0
     }
 
-    /// The VFs of either set.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The VFs of both sets.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The VFs that are not in the other set.
+    /// Returns the VFs that are not in the other set.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Each of them, in order.
+    /// Returns the VFs in order.
     pub fn iter(self) -> impl Iterator<Item = VfIndex> {
         let mut left = self.0;
         core::iter::from_fn(move || {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_vf_is_63() {
+    fn last_vf_is_63() {
         assert_eq!((VfIndex::new(63).map(VfIndex::index), VfIndex::new(64)), (Some(63), None));
         assert_eq!(VfIndex::first(200).map(VfIndex::get).collect::<Vec<_>>(), (0..64).collect::<Vec<_>>());
         assert_eq!((VfIndex::first(2).len(), VfIndex::of_field(64 + 9)), (2, vf(9)));
@@ -168,11 +168,11 @@ mod tests {
         assert_eq!(Function::Vf(63).vf(), Some(vf(63)));
         assert_eq!((Function::Vf(64).vf(), Function::Pf.vf()), (None, None));
         let refused = VfIndex::try_from(64).unwrap_err().to_string();
-        assert_eq!(refused, "no device has a virtual function 64: the last one possible is 63");
+        assert_eq!(refused, "virtual function 64 is out of range (0-63)");
     }
 
     #[test]
-    fn a_set_has_room_for_every_vf() {
+    fn set_has_room_for_every_vf() {
         let ends = VfSet::from_iter([vf(63), vf(0), vf(9)]);
         assert_eq!(ends.bits(), 1 << 63 | 1 << 9 | 1);
         assert_eq!(ends.iter().map(VfIndex::get).collect::<Vec<_>>(), [0, 9, 63]);

@@ -1,18 +1,18 @@
-//! Finding a capability by walking the two linked lists, through whatever can read a dword. Left out: several
-//! capabilities with one id (vendor-specific ones); the first is found.
+//! Finds a capability by walking the two linked lists, through any reader of dwords. Of several capabilities with
+//! one id (vendor-specific ones) it finds the first.
 //!
-//! A list is data from a device: a loop or a pointer to nowhere ends the walk, not the walker.
+//! The list is data of a device: a loop or a dangling pointer ends the walk.
 
 use crate::config::offset;
 
-/// Where the first extended capability would be (PCIe base specification, 7.6.3).
+/// Offset of the first extended capability (PCIe base specification, 7.6.3).
 pub const EXTENDED_START: u16 = 0x100;
-/// Capabilities that fit in 192 bytes.
+/// Maximum capabilities in 192 bytes.
 const MOST: usize = 48;
-/// Extended capabilities that fit in 3,840 bytes.
+/// Maximum extended capabilities in 3,840 bytes.
 const MOST_EXTENDED: usize = 960;
 
-/// The offset of capability `id`, given `read`, which answers the dword at a multiple of four.
+/// Returns the offset of capability `id`. `read` returns the dword at a multiple of four.
 pub fn find(mut read: impl FnMut(u16) -> u32, id: u8) -> Option<u16> {
     let status = read(offset::COMMAND) >> 16;
     if status == 0xffff || status & u32::from(offset::STATUS_CAPABILITIES) == 0 {
@@ -32,7 +32,7 @@ pub fn find(mut read: impl FnMut(u16) -> u32, id: u8) -> Option<u16> {
     None
 }
 
-/// The offset of extended capability `id`, given `read`, which answers the dword at a multiple of four.
+/// Returns the offset of extended capability `id`. `read` returns the dword at a multiple of four.
 pub fn find_extended(mut read: impl FnMut(u16) -> u32, id: u16) -> Option<u16> {
     let mut at = EXTENDED_START;
     for _ in 0..MOST_EXTENDED {

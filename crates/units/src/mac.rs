@@ -1,27 +1,27 @@
-//! Ethernet addresses: six bytes in wire order, and the two dwords by which registers and mailbox hold them.
+//! Ethernet addresses: six bytes in wire order, or two dwords in registers and mailbox messages.
 
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// An Ethernet address in the order of the wire.
+/// Ethernet address in wire order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// ff:ff:ff:ff:ff:ff.
+    /// Broadcast address ff:ff:ff:ff:ff:ff.
     pub const BROADCAST: MacAddress = MacAddress([0xff; 6]);
-    /// 00:00:00:00:00:00: no address.
+    /// Zero address, which stands for none.
     pub const ZERO: MacAddress = MacAddress([0; 6]);
 
-    /// The first six bytes of a frame, or of any slice; `None` if there are fewer.
+    /// Returns the first six bytes of a slice as an address, or `None` if there are fewer.
     #[must_use]
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.first_chunk::<6>().map(|b| Self(*b))
     }
 
-    /// From a register or mailbox pair: the first four bytes little endian in `low`, the last two in the low
-    /// half of `high` (RAL/RAH, SET_MAC_ADDR).
+    /// Returns the address of a register or mailbox pair: the first four bytes little endian in `low`, the last two
+    /// in the low half of `high` (RAL/RAH, SET_MAC_ADDR).
     #[must_use]
     pub const fn from_words(low: u32, high: u32) -> Self {
         let l = low.to_le_bytes();
@@ -29,33 +29,33 @@ impl MacAddress {
         Self([l[0], l[1], l[2], l[3], h[0], h[1]])
     }
 
-    /// The pair that [`MacAddress::from_words`] takes; the high half of the second word is zero.
+    /// Returns the pair for [`MacAddress::from_words`]; the high half of the second word is zero.
     #[must_use]
     pub const fn to_words(self) -> (u32, u32) {
         let b = self.0;
         (u32::from_le_bytes([b[0], b[1], b[2], b[3]]), u32::from_le_bytes([b[4], b[5], 0, 0]))
     }
 
-    /// Multicast or broadcast: the group bit is set.
+    /// Returns true for a multicast or broadcast address: the group bit is set.
     #[must_use]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// All ones.
+    /// Returns true for the broadcast address.
     #[must_use]
     pub fn is_broadcast(self) -> bool {
         self == Self::BROADCAST
     }
 
-    /// The address of a virtual router (VRRP, RFC 9568 section 7.3, and CARP): several stations have it, and one of them uses
-    /// it.
+    /// Returns true for the address of a virtual router (VRRP, RFC 9568 section 7.3, and CARP): several stations
+    /// have it, and one of them uses it.
     #[must_use]
     pub const fn is_virtual_router(self) -> bool {
         matches!(self.0, [0x00, 0x00, 0x5e, 0x00, 0x01 | 0x02, _])
     }
 
-    /// May be a station's own address: not a group address, not zero.
+    /// Returns true for a valid station address: not a group address, not zero.
     #[must_use]
     pub fn is_valid_unicast(self) -> bool {
         !self.is_group() && self != Self::ZERO
@@ -69,13 +69,13 @@ impl fmt::Display for MacAddress {
     }
 }
 
-/// The text was not six colon-separated hexadecimal bytes.
+/// Invalid Ethernet address: not six colon-separated hexadecimal bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseMacError;
 
 impl fmt::Display for ParseMacError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected an Ethernet address such as 02:00:00:00:00:01")
+        f.write_str("invalid Ethernet address (format: 02:00:00:00:00:01)")
     }
 }
 

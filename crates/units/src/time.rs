@@ -1,43 +1,42 @@
-//! Moments. Left out: clocks; nothing below the host has one.
+//! Time as an argument: no crate below the host has a clock.
 
 use core::ops::{Add, Sub};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// A moment, in nanoseconds since whatever the caller calls the beginning. Time only ever comes in as an
-/// argument: nothing below the host has a clock.
+/// Time in nanoseconds since a start that the caller defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Time(u64);
 
 impl Time {
-    /// The beginning.
+    /// Start of time.
     pub const ZERO: Time = Time(0);
 
-    /// `ns` nanoseconds after the beginning.
+    /// Returns the time `ns` nanoseconds after the start.
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// `us` microseconds after the beginning.
+    /// Returns the time `us` microseconds after the start.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self(us.saturating_mul(1_000))
     }
 
-    /// Nanoseconds since the beginning.
+    /// Returns the nanoseconds since the start.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Microseconds since the beginning, rounded down.
+    /// Returns the microseconds since the start, rounded down.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// Returns the duration since `earlier`, or zero if that is later.
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -1,24 +1,24 @@
-//! Bytes and file descriptors in, whole messages out.
+//! Decodes bytes and file descriptors into whole messages.
 //!
-//! # Which message does a file descriptor belong to?
+//! # Ownership of file descriptors
 //!
-//! **The one that holds the last byte received together with it.** On a Unix stream socket, descriptors ride on the
-//! first byte of the `sendmsg` they were given to, and the kernel never lets one `recvmsg` run past the data of
-//! such a `sendmsg` (unix(7): "ancillary data forms a barrier"). It may run *into* it, though: one `recvmsg` can
-//! return the end of message 1, all of message 2, and the beginning of message 3 with message 3's descriptors.
-//! QEMU, libvfio-user and the published `vfio_user` crate all give a message that carries descriptors a
-//! `sendmsg` of its own. So everything up to the barrier that follows the carrying `sendmsg`'s first byte is that
-//! one message, and the last byte received is part of it, however the receiver cut the stream: a partial header,
-//! a header without its body, or a dozen messages at once.
+//! **Descriptors belong to the message that holds the last byte received together with them.** On a Unix stream
+//! socket, descriptors travel with the first byte of their `sendmsg`, and the kernel never lets one `recvmsg`
+//! continue past the data of such a `sendmsg` (unix(7): "ancillary data forms a barrier"). It may continue *into*
+//! it, though: one `recvmsg` can return the end of message 1, all of message 2, and the beginning of message 3 with
+//! message 3's descriptors. QEMU, libvfio-user and the published `vfio_user` crate all send a message with
+//! descriptors by a `sendmsg` of its own. So everything from that `sendmsg`'s first byte to the barrier is that one
+//! message, and the last byte received is part of it, however the receiver cut the stream: a partial header, a
+//! header without its body, or a dozen messages at once.
 //!
-//! A client that packed several messages into one `sendmsg` with descriptors would see them go to the last one;
-//! the specification does not say which it should be, and no known client does it.
+//! If a client packed several messages into one `sendmsg` with descriptors, they would go to the last one; the
+//! specification does not define this case, and no known client produces it.
 //!
 //! # Bounds
 //!
-//! At most [`BUFFER_LIMIT`] bytes and one push are held, at most [`MAX_MESSAGE_FDS`] descriptors per message and
-//! four times as many in all. A message longer than its command allows is swallowed as it arrives and reported
-//! without its body, so the stream stays in step whatever the client sends.
+//! The decoder holds at most [`BUFFER_LIMIT`] bytes and one push, at most [`MAX_MESSAGE_FDS`] descriptors per
+//! message and four times as many in all. A message longer than its command allows is discarded as it arrives and
+//! reported without its body, so the stream stays in step whatever the client sends.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -27,52 +27,52 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::wire::{Header, MAX_DATA_XFER, MAX_MESSAGE_FDS};
 
-/// Bytes held beyond which a push is refused: the longest message there is, rounded up.
+/// Buffered bytes beyond which a push is refused: the longest message, rounded up.
 pub const BUFFER_LIMIT: usize = MAX_DATA_XFER as usize + 4096;
 
 const MAX_HELD_FDS: usize = 4 * MAX_MESSAGE_FDS;
 
-/// The stream cannot be followed any further: end the connection.
+/// Unrecoverable framing error: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProtocolError {
-    /// A message that claims to be shorter than its header.
-    #[error("message size {size} is below the header's own")]
+    /// A message's size is below that of its header.
+    #[error("message size {size} is below the header's 16 bytes")]
     SizeBelowHeader {
-        /// The claimed size in bytes.
+        /// Claimed size in bytes.
         size: u32,
     },
-    /// A protocol major version other than 0; the specification asks to close.
-    #[error("the peer speaks protocol version {major}, not 0")]
+    /// The protocol's major version is not 0; the specification requires closing the connection.
+    #[error("unsupported protocol version {major} (supported: 0)")]
     UnsupportedVersion {
-        /// The proposed major version.
+        /// Proposed major version.
         major: u16,
     },
-    /// Bytes were pushed although earlier ones had not been taken out.
-    #[error("more bytes were received than were asked for")]
+    /// More bytes were pushed before earlier ones were taken.
+    #[error("too many unread bytes are buffered")]
     Overrun,
 }
 
-/// What came after a header.
+/// Body of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// All of it.
+    /// The whole body.
     Whole(&'a [u8]),
-    /// It was longer than allowed, and swallowed.
+    /// The body exceeded its limit and was discarded.
     Discarded,
 }
 
-/// One message, borrowing from the decoder's buffer.
+/// Message that borrows from the decoder's buffer.
 #[derive(Debug)]
 pub struct Message<'a, F> {
-    /// Its header.
+    /// Header.
     pub header: Header,
-    /// What followed.
+    /// Body.
     pub body: Body<'a>,
-    /// The descriptors that rode along; none for a discarded body.
+    /// Descriptors of the message; none for a discarded body.
     pub fds: Vec<F>,
 }
 
-/// A message that is being swallowed.
+/// Message whose body is being discarded.
 #[derive(Debug)]
 struct Discarding {
     header: Header,
@@ -81,53 +81,53 @@ struct Discarding {
 }
 
 impl Discarding {
-    /// Bytes swallowed behind the header.
+    /// Returns the discarded bytes after the header.
     fn skipped(&self) -> usize {
         self.header.size.get() as usize - Header::LEN - self.left
     }
 }
 
-/// A message of which only the first bytes have come.
+/// Received part of an incomplete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Partial<'a> {
-    /// The bytes that are kept, from the first on.
+    /// Buffered bytes, from the first on.
     pub kept: &'a [u8],
-    /// Bytes that came behind those and were swallowed, because the message is longer than its command allows.
+    /// Bytes after those that were discarded, because the message exceeds its limit.
     pub skipped: usize,
 }
 
 impl Partial<'_> {
-    /// Bytes that have come.
+    /// Returns the number of received bytes.
     #[must_use]
     pub fn received(&self) -> usize {
         self.kept.len() + self.skipped
     }
 
-    /// The size of the whole message, if its header has come.
+    /// Returns the size of the whole message in bytes, if its header is complete.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         Header::read_from_prefix(self.kept).ok().map(|(header, _)| header.size.get())
     }
 }
 
-/// The incremental parser. `F` is a file descriptor: whatever closes on drop, or a number in tests.
+/// Incremental parser. `F` is a file descriptor that closes on drop, or a number in tests.
 #[derive(Debug)]
 pub struct Decoder<F> {
     max_body: fn(&Header) -> usize,
-    /// Received, from the start of the first unconsumed message at `head`.
+    /// Received bytes; the first unconsumed message starts at `head`.
     buffer: Vec<u8>,
     head: usize,
-    /// Position of `buffer[0]` among all bytes that were ever in the buffer. Swallowed bytes do not count, but every
-    /// message has a header, so no two messages start at the same position.
+    /// Position of `buffer[0]` among all bytes that were ever in the buffer. Discarded bytes do not count, but
+    /// every message has a header, so no two messages start at the same position.
     base: u64,
     discarding: Option<Discarding>,
-    /// Descriptors with the position at which their message starts, in order.
+    /// Descriptors with the start position of their message, in order.
     fds: VecDeque<(u64, F)>,
     dropped_fds: u64,
 }
 
 impl<F> Decoder<F> {
-    /// A decoder that holds bodies of at most `max_body(header)` bytes and swallows longer ones.
+    /// Creates a decoder that buffers bodies of at most `max_body(header)` bytes and discards longer ones.
     pub fn new(max_body: fn(&Header) -> usize) -> Self {
         Self {
             max_body,
@@ -140,16 +140,16 @@ impl<F> Decoder<F> {
         }
     }
 
-    /// Takes what one `recvmsg` returned. Call [`next_message`](Self::next_message) until it has no more before
-    /// the next push.
+    /// Adds the bytes and descriptors of one `recvmsg`. Call [`next_message`](Self::next_message) until it returns
+    /// `None` before the next push.
     ///
     /// # Errors
-    /// [`ProtocolError::Overrun`] if more than [`BUFFER_LIMIT`] bytes are waiting.
+    /// [`ProtocolError::Overrun`] if more than [`BUFFER_LIMIT`] bytes are buffered.
     pub fn push(&mut self, bytes: &[u8], fds: impl IntoIterator<Item = F>) -> Result<(), ProtocolError> {
         if self.buffered() > BUFFER_LIMIT {
             return Err(ProtocolError::Overrun);
         }
-        let swallowed = self.swallow(bytes.len());
+        let swallowed = self.discard(bytes.len());
         self.buffer.drain(..self.head);
         self.base += self.head as u64;
         self.head = 0;
@@ -158,10 +158,10 @@ impl<F> Decoder<F> {
         Ok(())
     }
 
-    /// The next whole message, if there is one.
+    /// Returns the next whole message, if there is one.
     ///
     /// # Errors
-    /// The framing is lost; every later call says the same.
+    /// The framing is lost; every later call returns the same error.
     pub fn next_message(&mut self) -> Result<Option<Message<'_, F>>, ProtocolError> {
         if self.discarding.is_none() {
             let Some((header, body)) = self.peek()? else { return Ok(None) };
@@ -173,18 +173,18 @@ impl<F> Decoder<F> {
         Ok(self.take_discarded())
     }
 
-    /// Bytes buffered that belong to no message taken out yet.
+    /// Returns the number of buffered bytes of messages not taken yet.
     pub fn buffered(&self) -> usize {
         self.buffer.len() - self.head
     }
 
-    /// Bytes that came and belong to no message taken out yet, the swallowed ones too.
+    /// Returns the number of received bytes of messages not taken yet, including discarded ones.
     pub fn pending(&self) -> usize {
         let swallowed = self.discarding.as_ref().map_or(0, |discarding| Header::LEN + discarding.skipped());
         swallowed + self.buffered()
     }
 
-    /// The message that has not come whole, once [`next_message`](Self::next_message) has returned none.
+    /// Returns the incomplete message, once [`next_message`](Self::next_message) has returned `None`.
     pub fn partial(&self) -> Partial<'_> {
         match &self.discarding {
             Some(discarding) => Partial { kept: discarding.header.as_bytes(), skipped: discarding.skipped() },
@@ -192,10 +192,10 @@ impl<F> Decoder<F> {
         }
     }
 
-    /// Goes on with the [`Partial`] message of another decoder, and the descriptors that came with it.
+    /// Continues the [`Partial`] message of another decoder, with its descriptors.
     ///
     /// # Errors
-    /// It is no message of which some was swallowed, or it has lost the framing.
+    /// The partial message is invalid: no decoder can have left it.
     pub fn resume(
         &mut self,
         partial: Partial<'_>,
@@ -204,19 +204,19 @@ impl<F> Decoder<F> {
         self.push(partial.kept, fds)?;
         if partial.skipped > 0 {
             self.next_message()?;
-            if self.swallow(partial.skipped) < partial.skipped {
+            if self.discard(partial.skipped) < partial.skipped {
                 return Err(ProtocolError::Overrun);
             }
         }
         Ok(())
     }
 
-    /// Descriptors dropped because there were too many or their message was not understood.
+    /// Returns the number of descriptors that were dropped because of their number or a discarded message.
     pub fn dropped_fds(&self) -> u64 {
         self.dropped_fds
     }
 
-    /// The header at the front, and how many bytes follow it in its message.
+    /// Returns the next header, and the bytes of its body.
     fn peek(&self) -> Result<Option<(Header, usize)>, ProtocolError> {
         let Ok((header, _)) = Header::read_from_prefix(&self.buffer[self.head..]) else { return Ok(None) };
         let size = header.size.get();
@@ -244,8 +244,8 @@ impl<F> Decoder<F> {
         self.discarding = Some(Discarding { header, start, left: size - here });
     }
 
-    /// The first bytes of a push may belong to a message that is being swallowed.
-    fn swallow(&mut self, received: usize) -> usize {
+    /// Discards the first bytes of a push that belong to a message being discarded. Returns their number.
+    fn discard(&mut self, received: usize) -> usize {
         let Some(discarding) = &mut self.discarding else { return 0 };
         let here = discarding.left.min(received);
         discarding.left -= here;
@@ -274,7 +274,7 @@ impl<F> Decoder<F> {
         }
         let owner = self.last_message_start();
         let mut held = self.fds.iter().rev().take_while(|(start, _)| *start == owner).count();
-        // Without a byte there is no message they could belong to.
+        // Without a byte there is no message that the descriptors could belong to.
         if bytes == 0 {
             held = MAX_MESSAGE_FDS;
         }
@@ -288,7 +288,7 @@ impl<F> Decoder<F> {
         }
     }
 
-    /// Where the message starts that holds the last byte received.
+    /// Returns the start of the message that holds the last received byte.
     fn last_message_start(&self) -> u64 {
         if let (Some(discarding), true) = (&self.discarding, self.buffer.is_empty()) {
             return discarding.start;

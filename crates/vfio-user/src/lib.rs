@@ -1,20 +1,20 @@
 //! The vfio-user protocol: codec and sessions as pure state machines.
 //!
-//! A VMM (the *client*) reaches a device in another process (the *server*) over a Unix stream socket: it asks
-//! what the device is, announces guest memory and eventfds as file descriptors, and sends the loads and stores of
-//! its guest. This crate has no socket, no clock and no descriptors of its own: bytes go in, bytes come out, and a
-//! descriptor is a type parameter `F` that closes on drop (`OwnedFd` in the host, a number in tests).
+//! A VMM (the *client*) uses a device in another process (the *server*) over a Unix stream socket: it requests the
+//! device's description, sends guest memory and eventfds as file descriptors, and the loads and stores of its
+//! guest. This crate has no socket, no clock and no descriptors of its own: it turns bytes into calls and back, and
+//! a descriptor is a type parameter `F` that closes on drop (`OwnedFd` in the host, a number in tests).
 //!
 //! - [`wire`]: layouts and numbers;
-//! - [`decoder`]: bytes to messages, and which message a descriptor belongs to;
+//! - [`decoder`]: bytes to messages with their descriptors;
 //! - [`outbox`]: messages to `sendmsg` calls;
 //! - [`server`]: a [`Session`](server::Session) turns messages into calls of a [`Device`](server::Device);
-//! - [`client`]: requests and their replies, for our own guests and tests.
+//! - [`client`]: requests and their replies, for embedded guests and tests.
 //!
-//! Left out: migration, dirty page tracking, ioeventfds, twin sockets, messages that the server begins.
+//! Not supported: migration, dirty page tracking, ioeventfds, twin sockets, requests by the server.
 //!
-//! A client is hostile until proven otherwise: no byte stream makes a session panic, lose step, hold more than a
-//! bounded amount of memory, or do more than one message's work per call. Steady traffic allocates nothing.
+//! A client is treated as hostile: no byte stream makes a session panic, lose step, use more than a bounded amount
+//! of memory, or do more than one message's work per call. Steady traffic allocates nothing.
 //!
 //! # A server's loop
 //!
@@ -65,20 +65,20 @@
 //!     session.push(&bytes, fds)?;
 //!     while session.step(&mut device, &mut out)? == Step::Handled {}
 //!     // Step::Blocked: stop reading until the socket is writable and `out` has drained.
-//!     // Step::Waiting: the device said "later"; stop reading until it is done and `complete` was called.
+//!     // Step::Waiting: the device returned `Later`; stop reading until `complete` was called.
 //!     while let Some(chunk) = out.chunk() {
 //!         let sent = socket.sendmsg(chunk.bytes, chunk.fds);
 //!         out.sent(sent);
 //!     }
 //! }
-//! // The client is gone: windows and eventfds go, the device stays.
+//! // The client has disconnected: its windows and eventfds are dropped, the device stays.
 //! session.close(&mut device);
 //! # assert_eq!(socket.1.len(), 20);
 //! # Ok::<(), vfio_user::decoder::ProtocolError>(())
 //! ```
 //!
-//! `step` does the work of one message, so a loop that serves several connections can stop after any number of
-//! them. Keep reading, though: QEMU does not cope with a socket that takes half a message.
+//! `step` handles one message, so a loop that serves several connections can stop after any number of them. Keep
+//! reading, though: QEMU does not handle a socket that accepts half a message.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,10 +1,10 @@
-//! Messages on their way out, and how to cut them into `sendmsg` calls.
+//! Queues outgoing messages, and cuts them into `sendmsg` calls.
 //!
-//! Two facts about receivers decide where a send may end. QEMU reads a header with one `recvmsg` and gives the
-//! connection up if fewer than 16 bytes come back, and the `vfio_user` crate reads a whole region info that way:
-//! no send may end inside a message unless the message itself is too long for one. And descriptors ride on the
-//! first byte of a send: a message that carries them is sent alone. Small messages without any are put together up
-//! to [`MAX_CHUNK`], which the kernel queues in one piece or not at all.
+//! Two properties of receivers decide where a send may end. QEMU reads a header with one `recvmsg` and ends the
+//! connection if fewer than 16 bytes come back, and the `vfio_user` crate reads a whole region info that way: no
+//! send may end inside a message unless the message itself is too long for one. And descriptors travel with the
+//! first byte of a send: a message that carries them is sent alone. Small messages without descriptors are joined
+//! up to [`MAX_CHUNK`], which the kernel queues whole or not at all.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -12,28 +12,28 @@ use zerocopy::FromBytes;
 
 use crate::wire::Header;
 
-/// Bytes of small messages that are sent together.
+/// Maximum bytes of small messages that are sent together.
 pub const MAX_CHUNK: usize = 4096;
 
-/// What to give to one `sendmsg`.
+/// Arguments of one `sendmsg`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chunk<'a, F> {
-    /// The data; never empty.
+    /// Data; never empty.
     pub bytes: &'a [u8],
-    /// The descriptors to attach.
+    /// Descriptors to attach.
     pub fds: &'a [F],
 }
 
-/// A queue of encoded messages. Its buffers are kept when it runs empty.
+/// Queue of encoded messages. Its buffers are kept when it is empty.
 #[derive(Debug)]
 pub struct Outbox<F> {
     bytes: Vec<u8>,
     head: usize,
-    /// Position in the stream of `bytes[0]`.
+    /// Stream position of `bytes[0]`.
     base: u64,
-    /// Position in the stream up to which bytes are noted elsewhere ([`Outbox::fresh`]).
+    /// Stream position up to which [`Outbox::fresh`] has returned the bytes.
     noted: u64,
-    /// Bytes left of a message of which a part is sent.
+    /// Unsent bytes of a partly sent message.
     begun: usize,
     /// Descriptors with the stream position of their message, in order.
     fds: VecDeque<(u64, Vec<F>)>,
@@ -46,37 +46,37 @@ impl<F> Default for Outbox<F> {
 }
 
 impl<F> Outbox<F> {
-    /// An empty one.
+    /// Creates an empty outbox.
     pub fn new() -> Self {
         Self { bytes: Vec::new(), head: 0, base: 0, noted: 0, begun: 0, fds: VecDeque::new() }
     }
 
-    /// Replies of another process, which are to be sent on: `bytes` are whole messages, but that `sent` bytes of the
-    /// first are sent already. They came without descriptors, which cannot be had again.
+    /// Creates an outbox of a predecessor's replies: `bytes` are whole messages, of which the first `sent` bytes
+    /// are sent already. Descriptors of replies cannot be restored.
     pub fn resume(bytes: Vec<u8>, sent: usize) -> Self {
         let mut outbox = Self { noted: bytes.len() as u64, bytes, ..Self::new() };
         outbox.sent(sent);
         outbox
     }
 
-    /// Bytes that were queued since the last call, to be noted elsewhere before they are sent.
+    /// Returns the bytes queued since the last call, to be recorded before they are sent.
     pub fn fresh(&mut self) -> &[u8] {
         let from = (self.noted - self.base) as usize;
         self.noted = self.base + self.bytes.len() as u64;
         &self.bytes[from..]
     }
 
-    /// Bytes not yet sent.
+    /// Returns the number of unsent bytes.
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.head
     }
 
-    /// Whether what was sent ends with a whole message.
+    /// Returns true if the sent bytes end with a whole message.
     pub fn is_between_messages(&self) -> bool {
         self.begun == 0
     }
 
-    /// What to send next, or `None` if everything is sent.
+    /// Returns the next chunk to send, or `None` if everything is sent.
     pub fn chunk(&self) -> Option<Chunk<'_, F>> {
         let rest = &self.bytes[self.head..];
         let first = if self.begun > 0 { self.begun } else { message_size(rest)? };
@@ -90,8 +90,7 @@ impl<F> Outbox<F> {
         Some(Chunk { bytes: &rest[..end], fds: &[] })
     }
 
-    /// `sent` bytes of the last [`chunk`](Self::chunk) are on their way, and with them its descriptors, which are
-    /// dropped here.
+    /// Removes `sent` bytes of the last [`chunk`](Self::chunk), and drops its descriptors.
     pub fn sent(&mut self, sent: usize) {
         let mut left = sent.min(self.pending());
         if left == 0 {
@@ -111,7 +110,7 @@ impl<F> Outbox<F> {
         self.reclaim();
     }
 
-    /// Queues a message: header, then the parts of its body.
+    /// Queues a message of a header and the parts of its body.
     pub(crate) fn message(&mut self, header: &Header, body: &[&[u8]], fds: Vec<F>) {
         if !fds.is_empty() {
             self.fds.push_back((self.base + self.bytes.len() as u64, fds));
@@ -122,7 +121,7 @@ impl<F> Outbox<F> {
         }
     }
 
-    /// Queues a message whose body is `start` and `data` zero bytes, which the caller fills in.
+    /// Queues a message whose body is `start` and `data` zero bytes. Returns these for the caller to fill in.
     pub(crate) fn message_with_data(&mut self, header: &Header, start: &[u8], data: usize) -> &mut [u8] {
         self.message(header, &[start], Vec::new());
         let from = self.bytes.len();
@@ -130,7 +129,7 @@ impl<F> Outbox<F> {
         &mut self.bytes[from..]
     }
 
-    /// The end of as many whole messages without descriptors as fit a chunk, after one of `first` bytes.
+    /// Returns the end of the whole messages without descriptors that fit a chunk, after one of `first` bytes.
     fn end_of_small_messages(&self, first: usize) -> usize {
         let rest = &self.bytes[self.head..];
         let barrier = match self.fds.front() {
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_go_together_and_one_with_descriptors_goes_alone() {
+    fn only_messages_without_descriptors_are_joined() {
         let mut out = Outbox::new();
         queue(&mut out, 4, Vec::new());
         queue(&mut out, 4, Vec::new());
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_send_never_ends_inside_a_small_message() {
+    fn send_never_ends_inside_a_small_message() {
         let mut out = Outbox::new();
         for _ in 0..5 {
             queue(&mut out, 984, Vec::new());
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_goes_on_sending_in_the_middle_of_a_message() {
+    fn successor_resumes_inside_a_message() {
         let mut out = Outbox::new();
         for _ in 0..2 {
             queue(&mut out, 9984, Vec::new());
@@ -223,14 +222,14 @@ mod tests {
         assert_eq!((noted.len(), out.fresh().len()), (20_000, 0));
         out.sent(10_100);
         queue(&mut out, 4, Vec::new());
-        assert_eq!(out.fresh().len(), 20, "noted once");
+        assert_eq!(out.fresh().len(), 20, "returned once");
         let mut resumed = Outbox::resume(noted, 10_100);
         assert_eq!(drain(&mut resumed), [(9900, Vec::new())]);
         assert_eq!(resumed.fresh().len(), 0);
     }
 
     #[test]
-    fn a_long_message_sent_in_part_goes_on_alone() {
+    fn partly_sent_message_is_continued_alone() {
         let mut out = Outbox::new();
         queue(&mut out, 9984, Vec::new());
         queue(&mut out, 0, Vec::from([3]));

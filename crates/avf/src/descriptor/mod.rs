@@ -1,14 +1,15 @@
-//! Descriptors: the records by which driver and card pass buffers. Everything is little endian, in words of eight bytes.
+//! Descriptors: the records by which driver and card pass buffers. They consist of little-endian words of eight
+//! bytes.
 
 pub mod rx;
 #[cfg(test)]
 mod tests;
 pub mod tx;
 
-/// The status bit by which the card gives a receive descriptor back: descriptor done.
+/// Descriptor done: the status bit by which the card returns a receive descriptor.
 pub const DD: u64 = 1;
 
-/// `N` words as bytes.
+/// Returns `N` words as little-endian bytes.
 #[inline]
 fn words<const N: usize, const BYTES: usize>(words: [u64; N]) -> [u8; BYTES] {
     let mut raw = [0; BYTES];
@@ -18,7 +19,7 @@ fn words<const N: usize, const BYTES: usize>(words: [u64; N]) -> [u8; BYTES] {
     raw
 }
 
-/// The word at an index; zero where there is none.
+/// Returns the word at an index; zero past the end.
 #[inline]
 fn word(raw: &[u8], index: usize) -> u64 {
     raw.get(8 * index..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))

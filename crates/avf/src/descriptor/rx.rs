@@ -1,18 +1,18 @@
-//! Receive descriptors: as the driver posts them, and as the card writes them back, in three forms. Each form says the
-//! same of a frame ([`WriteBack`]) in other places: 32 bytes as every driver knows them (legacy), the first half of
-//! these (16 bytes, which DPDK can be built for), and the flexible ones that later cards have.
+//! Receive descriptors, in the format that the driver posts and the three formats that the card writes back. The
+//! formats hold the same facts about a frame ([`WriteBack`]) in other places: 32 bytes, which every driver reads
+//! (legacy), the first half of these (16 bytes, an option of DPDK's build), and the flexible ones of later cards.
 //!
-//! Left out: header split, time stamps, flow director's marks.
+//! Header split, time stamps and flow director's marks are not supported.
 
 use super::{DD, field, word, words};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the longest form.
+/// Bytes of the longest format.
 pub const SIZE: usize = 32;
-/// Bytes of the short one.
+/// Bytes of the short format.
 pub const SHORT: usize = 16;
 
-/// The form that a queue's descriptors have, by the number in CONFIG_VSI_QUEUES.
+/// Format of a queue's receive descriptors, chosen by a number (RXDID) in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Form {
     /// 16 bytes.
@@ -20,23 +20,24 @@ pub enum Form {
     /// 32 bytes.
     #[default]
     Legacy,
-    /// 32 bytes, the hash in the second word.
+    /// 32 bytes, with the hash in the second word.
     Flex(u8),
-    /// 32 bytes, the hash in the fourth word (number 22).
+    /// 32 bytes, with the hash in the fourth word (number 22).
     FlexLate,
 }
 
-/// Legacy.
+/// Number of the legacy format.
 pub const RXDID_LEGACY: u8 = 1;
 const RXDID_FLEX: u8 = 2;
 const RXDID_COMMS: core::ops::RangeInclusive<u8> = 16..=21;
 const RXDID_LATE: u8 = 22;
 
-/// The answer to GET_SUPPORTED_RXDIDS: a bit each.
+/// Answer to GET_SUPPORTED_RXDIDS: the set of the supported numbers, a bit each.
 pub const SUPPORTED: u64 = 1 << RXDID_LEGACY | 1 << RXDID_FLEX | 1 << RXDID_LATE;
 
 impl Form {
-    /// The form of a number. Without flexible descriptors negotiated every number means legacy; with them 0 is short.
+    /// Returns the format of a number. Without flexible descriptors negotiated every number means legacy; with them
+    /// 0 is short.
     #[must_use]
     pub fn of(rxdid: u8, flexible: bool) -> Option<Self> {
         match rxdid {
@@ -50,7 +51,7 @@ impl Form {
         }
     }
 
-    /// The number of a form.
+    /// Returns the number of the format.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -61,7 +62,7 @@ impl Form {
         }
     }
 
-    /// Bytes of a descriptor.
+    /// Returns the bytes of a descriptor.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -71,63 +72,63 @@ impl Form {
     }
 }
 
-/// A posted descriptor's buffer. The header's address is not looked at.
+/// Returns the buffer address of a posted descriptor. The header's address is ignored.
 #[must_use]
 #[inline]
 pub fn buffer(raw: &[u8]) -> u64 {
     word(raw, 0)
 }
 
-/// A descriptor as the driver posts it.
+/// Creates a descriptor as the driver posts it.
 #[must_use]
 #[inline]
 pub fn posted(buffer: u64) -> [u8; SIZE] {
     words([buffer, 0, 0, 0])
 }
 
-/// The kind of a frame's destination address.
+/// Kind of a frame's destination address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cast {
-    /// One station.
+    /// An individual address.
     #[default]
     Unicast,
-    /// A group.
+    /// A group address.
     Multicast,
-    /// All.
+    /// The broadcast address.
     Broadcast,
 }
 
-/// What the card found of checksums, when it looked.
+/// Result of the card's checksum check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checksums {
-    /// The IPv4 header's is wrong.
+    /// True if the IPv4 header checksum is wrong.
     pub ip_wrong: bool,
-    /// That of TCP, UDP or SCTP is wrong.
+    /// True if the TCP, UDP or SCTP checksum is wrong.
     pub l4_wrong: bool,
 }
 
-/// What the card says of a buffer's frame. Only length and `end_of_packet` count before the last buffer.
+/// Report of the card on a buffer's frame. Only `length` and `end_of_packet` are valid before the last buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
     /// Bytes in this buffer (14 bits).
     pub length: u16,
-    /// The frame's last buffer.
+    /// True in the last buffer of the frame.
     pub end_of_packet: bool,
-    /// See [`crate::packet_type`] (8 bits).
+    /// Packet type, see [`crate::packet_type`] (8 bits).
     pub packet_type: u8,
-    /// What was found of checksums; `None` if the card did not look.
+    /// Result of the checksum check; `None` if the card did not check.
     pub checksums: Option<Checksums>,
-    /// The tag that was taken out.
+    /// VLAN tag that the card stripped.
     pub tag: Option<u16>,
-    /// The hash.
+    /// Hash of the packet.
     pub hash: Option<u32>,
-    /// The kind of its destination address. Flexible forms do not have it.
+    /// Kind of its destination address. Flexible formats do not have it.
     pub cast: Cast,
-    /// The frame came from inside the card.
+    /// True if the frame came from inside the card.
     pub loopback: bool,
-    /// The frame check sequence is there.
+    /// True if the buffer includes the frame check sequence.
     pub fcs: bool,
-    /// The frame is damaged.
+    /// True if the frame is damaged.
     pub damaged: bool,
 }
 
@@ -165,8 +166,8 @@ mod flex {
     pub(super) const LENGTH: u32 = 32;
 }
 
-/// The first two words of descriptors of a form that tell a frame's packet type and checksums. What they have in common and the
-/// length is to be added ([`PlainWords`]).
+/// Returns the packet type and checksum bits of a descriptor's first two words. [`PlainWords`] adds the common bits
+/// and the length.
 #[must_use]
 pub const fn contents(form: Form, packet_type: u8, checksums: Option<Checksums>) -> [u64; 2] {
     let (looked, found) = match checksums {
@@ -185,43 +186,45 @@ pub const fn contents(form: Form, packet_type: u8, checksums: Option<Checksums>)
     }
 }
 
-/// Descriptors of one form that have much in common. They say what [`WriteBack::emit`] would.
+/// Common bits of the descriptors of many whole frames. They yield what [`WriteBack::emit`] yields, at less cost
+/// per frame.
 #[derive(Debug, Clone, Copy)]
 pub struct PlainWords {
     form: Form,
     common: [u64; 2],
-    /// Addend of each word for a byte of length.
+    /// Addend of each word per byte of length.
     byte: [u64; 2],
 }
 
 impl PlainWords {
-    /// Descriptors of a form, each of a whole frame: the tag that was taken out of it, and whether it came from inside the card.
+    /// Creates the common bits of frames that each fill one descriptor, with the stripped tag and the loopback bit.
     #[must_use]
     #[inline]
     pub fn new(form: Form, tag: Option<u16>, loopback: bool) -> Self {
         let (present, bits) = (tag.is_some(), u64::from(tag.unwrap_or(0)) << 16);
         match form {
             Form::Short | Form::Legacy => {
-                let told = flag(present, legacy::L2TAG1P) | flag(loopback, legacy::LPBK);
-                let second = DD | flag(true, legacy::EOF) | told;
+                let bits_of_frame = flag(present, legacy::L2TAG1P) | flag(loopback, legacy::LPBK);
+                let second = DD | flag(true, legacy::EOF) | bits_of_frame;
                 Self { form, common: [bits, second], byte: [0, 1 << legacy::LENGTH] }
             }
             Form::Flex(_) | Form::FlexLate => {
-                let told = flag(present, flex::L2TAG1P) | flag(loopback, flex::LPBK);
-                let second = DD | flag(true, flex::EOF) | told | bits;
+                let bits_of_frame = flag(present, flex::L2TAG1P) | flag(loopback, flex::LPBK);
+                let second = DD | flag(true, flex::EOF) | bits_of_frame | bits;
                 Self { form, common: [form.number().into(), second], byte: [1 << flex::LENGTH, 0] }
             }
         }
     }
 
-    /// The form.
+    /// Returns the format of the descriptors.
     #[must_use]
     #[inline]
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// The words of a descriptor that says in addition what [`contents`] has, the hash, and the length, which is below 16,384.
+    /// Returns the words of a descriptor with the bits of [`contents`], the hash, and the length in bytes, which is
+    /// below 16,384.
     #[must_use]
     #[inline(always)]
     pub fn words(&self, [first, second]: [u64; 2], hash: Option<u32>, length: u32) -> [u64; 4] {
@@ -240,8 +243,8 @@ impl PlainWords {
 }
 
 impl WriteBack {
-    /// The descriptor as the card writes it, DD set: as many bytes of it as the form has. The second word must be
-    /// written after the others.
+    /// Returns the descriptor as the card writes it, with DD set; a shorter format fills only the first bytes. The
+    /// card must write the second word last, since DD is in it.
     #[must_use]
     #[inline(always)]
     pub fn emit(&self, form: Form) -> [u8; SIZE] {
@@ -258,7 +261,7 @@ impl WriteBack {
         }
     }
 
-    /// Reads a descriptor; `None` while the card has not given it back.
+    /// Reads a descriptor; `None` while the card has not returned it.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8], form: Form) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! Bits are where drivers look for them, and come through in every form.
+//! Tests the bit positions of descriptors against those that drivers use, in every format.
 
 use super::rx::{Cast, Checksums, Form, SIZE, SUPPORTED, WriteBack, buffer, posted};
 use super::tx::{self, Context, Data, Ip, L4, Transmit};
@@ -8,7 +8,7 @@ use proptest::prelude::{Strategy, any, proptest};
 const FORMS: [Form; 4] = [Form::Short, Form::Legacy, Form::Flex(2), Form::FlexLate];
 
 #[test]
-fn a_tcp_segment_of_linux_is_read_as_it_means() {
+fn a_data_descriptor_of_linux_for_tcp_is_parsed() {
     // 1514 bytes, EOP, RS, ICRC, IPv4 and TCP; headers of 14, 20 and 32 bytes.
     let command = 1 | 2 | 4 | 0x40 | 0x100_u64;
     let info = command << 4 | 7 << 16 | 5 << 23 | 8 << 30 | 1514 << 34;
@@ -32,7 +32,7 @@ fn a_tcp_segment_of_linux_is_read_as_it_means() {
 }
 
 #[test]
-fn a_context_asks_for_segments() {
+fn a_context_descriptor_of_linux_for_segmentation_is_parsed() {
     // Linux's largest: 64,240 bytes in segments of 1,460.
     let info: u64 = 1 | 1 << 4 | 64_240 << 30 | 1_460 << 50;
     let mut raw = [0; tx::SIZE];
@@ -43,7 +43,7 @@ fn a_context_asks_for_segments() {
 }
 
 #[test]
-fn only_a_descriptor_that_was_given_back_is_done() {
+fn only_a_returned_transmit_descriptor_is_done() {
     let mut raw = Data { report_status: true, ..Data::default() }.emit();
     assert!(!tx::is_done(&raw) && !tx::is_done(&Context::default().emit()));
     raw[8..].copy_from_slice(&tx::done());
@@ -52,7 +52,7 @@ fn only_a_descriptor_that_was_given_back_is_done() {
 }
 
 #[test]
-fn the_form_follows_from_what_was_negotiated() {
+fn the_negotiated_capability_selects_the_format() {
     assert_eq!(Form::of(0, false), Some(Form::Legacy), "32 bytes unless flexible ones were negotiated");
     assert_eq!(Form::of(0, true), Some(Form::Short), "DPDK built for 16 bytes");
     assert_eq!(Form::of(1, true), Some(Form::Legacy));
@@ -65,14 +65,14 @@ fn the_form_follows_from_what_was_negotiated() {
 }
 
 #[test]
-fn a_posted_descriptor_is_not_done_in_any_form() {
+fn a_posted_descriptor_is_not_done_in_any_format() {
     let raw = posted(0x1000);
     assert_eq!(buffer(&raw), 0x1000);
     assert!(FORMS.iter().all(|form| WriteBack::parse(&raw, *form).is_none()));
 }
 
 #[test]
-fn a_legacy_write_back_has_its_bits_where_linux_looks() {
+fn a_legacy_write_back_has_its_bits_where_linux_reads_them() {
     let back = WriteBack {
         length: 1514,
         end_of_packet: true,
@@ -90,7 +90,7 @@ fn a_legacy_write_back_has_its_bits_where_linux_looks() {
 }
 
 #[test]
-fn a_flexible_write_back_has_its_bits_where_linux_and_dpdk_look() {
+fn a_flexible_write_back_has_its_bits_where_drivers_read_them() {
     let back = WriteBack {
         length: 1514,
         end_of_packet: true,
@@ -130,7 +130,7 @@ fn write_back() -> impl Strategy<Value = WriteBack> {
 
 proptest! {
     #[test]
-    fn what_the_card_says_comes_through_in_every_form(back in write_back()) {
+    fn a_write_back_survives_every_format(back in write_back()) {
         for form in FORMS {
             let raw = back.emit(form);
             let said = match form {
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_transmit_descriptor_that_comes_back(raw in any::<[u8; tx::SIZE]>()) {
+    fn any_transmit_descriptor_is_parsed_and_emitted_unchanged(raw in any::<[u8; tx::SIZE]>()) {
         match tx::parse(&raw) {
             Transmit::Data(data) => assert_eq!(tx::parse(&data.emit()), Transmit::Data(data)),
             Transmit::Context(context) => assert_eq!(tx::parse(&context.emit()), Transmit::Context(context)),
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_as_a_write_back_without_harm(raw in any::<[u8; SIZE]>(), length in 0..=SIZE) {
+    fn parsing_any_bytes_as_a_write_back_does_not_panic(raw in any::<[u8; SIZE]>(), length in 0..=SIZE) {
         for form in FORMS {
             let _ = WriteBack::parse(&raw[..length], form);
         }

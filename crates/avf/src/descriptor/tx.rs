@@ -1,7 +1,8 @@
-//! Transmit descriptors, 16 bytes: data, which name a buffer, and context, which come before the data of a packet that
-//! is to be segmented. The card gives one back by writing its type as done, and only where RS asked for it.
+//! Transmit descriptors, 16 bytes: data descriptors, which name a buffer, and context descriptors, which precede
+//! the data of a packet to be segmented. The card returns a descriptor by writing its type as done, and only where
+//! RS is set.
 //!
-//! Left out: flow director programming, IPsec, tunnels' other offloads.
+//! Flow director programming, IPsec and the other offloads of tunnels are not supported.
 
 use super::{field, word, words};
 use serde::{Deserialize, Serialize};
@@ -12,44 +13,44 @@ pub const SIZE: usize = 16;
 const DATA: u64 = 0;
 const CONTEXT: u64 = 1;
 const DONE: u64 = 0xf;
-/// Where a data descriptor's command begins.
+/// Shift of a data descriptor's command.
 const COMMAND_SHIFT: u32 = 4;
 
 /// Commands of a data descriptor, from bit 4 of the second word on.
 pub mod command {
     /// The packet's last buffer.
     pub const EOP: u64 = 1 << 0;
-    /// Say when it is done.
+    /// Asks for a report when the packet is done.
     pub const RS: u64 = 1 << 1;
-    /// Append the frame check sequence.
+    /// Appends the frame check sequence.
     pub const ICRC: u64 = 1 << 2;
-    /// Put L2TAG1 in.
+    /// Inserts L2TAG1.
     pub const IL2TAG1: u64 = 1 << 3;
-    /// No packet.
+    /// The descriptor carries no packet.
     pub const DUMMY: u64 = 1 << 4;
 }
 
-/// What asks for a report, in the second word of a data descriptor.
+/// Report request, in the second word of a data descriptor.
 pub const REPORT: u64 = command::RS << COMMAND_SHIFT;
 
-/// The IP header that a packet has, as far as the card needs to know.
+/// Kind of the packet's IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Ip {
-    /// Not said.
+    /// Not given.
     #[default]
     None,
     /// Version 6.
     V6,
-    /// Version 4, whose checksum stays.
+    /// Version 4, whose checksum the card keeps.
     V4,
     /// Version 4, whose checksum the card computes.
     V4Checksum,
 }
 
-/// The transport whose checksum the card computes.
+/// Transport protocol whose checksum the card computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum L4 {
-    /// None.
+    /// No transport: the card computes no transport checksum.
     #[default]
     None,
     /// TCP.
@@ -63,21 +64,21 @@ pub enum L4 {
 /// A data descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Data {
-    /// Where the buffer is.
+    /// Address of the buffer.
     pub address: u64,
-    /// Its bytes (14 bits).
+    /// Bytes in the buffer (14 bits).
     pub length: u16,
-    /// Last buffer of the packet.
+    /// True in the last buffer of the packet.
     pub end_of_packet: bool,
-    /// Say when it is done.
+    /// True if the driver asks for a report.
     pub report_status: bool,
-    /// The tag to put in. Counts in the packet's first descriptor.
+    /// VLAN tag to insert. Counts in the packet's first descriptor.
     pub tag: Option<u16>,
-    /// No packet.
+    /// True if the descriptor carries no packet.
     pub dummy: bool,
-    /// The IP header.
+    /// Kind of the IP header.
     pub ip: Ip,
-    /// The transport.
+    /// Transport protocol to compute the checksum of.
     pub l4: L4,
     /// Bytes before the IP header: an even number up to 254.
     pub mac_length: u16,
@@ -90,32 +91,32 @@ pub struct Data {
 /// A context descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Context {
-    /// Cut the packet into segments.
+    /// True if the card must segment the packet.
     pub segment: bool,
-    /// Stamp the packet.
+    /// True if the card must time-stamp the packet.
     pub time_stamp: bool,
-    /// Put the second tag in.
+    /// Second tag to insert.
     pub tag2: Option<u16>,
     /// Bytes of payload (18 bits).
     pub payload: u32,
     /// Payload bytes of a segment (14 bits).
     pub mss: u16,
-    /// What it says of a tunnel, as it stands: bits 31:0 of the first word. 0 is none.
+    /// Tunnel parameters, unparsed: bits 31:0 of the first word. 0 is none.
     pub tunnel: u32,
 }
 
-/// What a transmit descriptor is.
+/// Parsed transmit descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transmit {
     /// A buffer of a packet.
     Data(Data),
-    /// What to do with the packet that follows.
+    /// Instructions for the packet that follows.
     Context(Context),
-    /// A type that is no business of this card.
+    /// A type that this card does not support.
     Other(u8),
 }
 
-/// Reads a descriptor.
+/// Reads a descriptor from its bytes.
 #[must_use]
 #[inline]
 pub fn parse(raw: &[u8; SIZE]) -> Transmit {
@@ -126,14 +127,14 @@ pub fn parse(raw: &[u8; SIZE]) -> Transmit {
     }
 }
 
-/// The fields of a data descriptor's second word that are fixed where the descriptor is the whole packet: type, EOP, IL2TAG1,
-/// DUMMY.
+/// Bits of a data descriptor's second word that are fixed if the descriptor is the whole packet: type, EOP,
+/// IL2TAG1, DUMMY.
 const ALONE_MASK: u64 = 0xf | (command::EOP | command::IL2TAG1 | command::DUMMY) << COMMAND_SHIFT;
 const ALONE: u64 = DATA | command::EOP << COMMAND_SHIFT;
-/// The kinds of the IP header and of the transport.
+/// Bits of the IP header's kind and of the transport protocol.
 const HEADERS: u64 = (3 << 5 | 3 << 8) << COMMAND_SHIFT;
 
-/// Returns the bytes of a packet that is one descriptor and asks for nothing but to be sent and reported, by the descriptor's second
+/// Returns the length in bytes of a packet that is one descriptor without offloads, from the descriptor's second
 /// word; `None` for every other.
 #[must_use]
 #[inline(always)]
@@ -141,7 +142,8 @@ pub fn plain_length(second: u64) -> Option<u32> {
     (second & (ALONE_MASK | HEADERS) == ALONE).then(|| field(second, 34, 14) as u32)
 }
 
-/// Returns the bytes of a packet that is one descriptor and may name its headers or ask for checksums too.
+/// Returns the length in bytes of a packet that is one descriptor, with or without header kinds and checksum
+/// requests.
 #[must_use]
 #[inline(always)]
 pub fn summed_length(second: u64) -> Option<u32> {
@@ -155,13 +157,13 @@ pub fn reports(raw: &[u8; SIZE]) -> bool {
     word(raw, 1) & REPORT != 0
 }
 
-/// The second word of a descriptor that is given back. The card writes nothing else of it.
+/// Returns the second word of a returned descriptor. The card writes no other word.
 #[must_use]
 pub const fn done() -> [u8; 8] {
     DONE.to_le_bytes()
 }
 
-/// Whether the card has given a descriptor back.
+/// Returns true if the card has returned the descriptor.
 #[must_use]
 pub fn is_done(raw: &[u8; SIZE]) -> bool {
     field(word(raw, 1), 0, 4) == DONE
@@ -172,7 +174,7 @@ const TSYN: u64 = 1 << 1;
 const IL2TAG2: u64 = 1 << 2;
 
 impl Data {
-    /// Reads a data descriptor.
+    /// Reads a data descriptor from its bytes.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         let (address, info) = (word(raw, 0), word(raw, 1));
@@ -202,14 +204,14 @@ impl Data {
         }
     }
 
-    /// The descriptor as the driver writes it.
+    /// Returns the descriptor as the driver writes it.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
         words(self.words())
     }
 
-    /// The same in words.
+    /// Returns the descriptor as two words.
     #[must_use]
     #[inline(always)]
     pub fn words(&self) -> [u64; 2] {
@@ -258,7 +260,7 @@ impl Context {
         }
     }
 
-    /// The descriptor as the driver writes it.
+    /// Returns the descriptor as the driver writes it.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let flag = |on: bool, bit: u64| if on { bit } else { 0 };

@@ -1,4 +1,4 @@
-//! By what a VF receives: addresses, VLANs, promiscuity. Left out: what a VF may have.
+//! Messages about a VF's receive filters: addresses, VLANs, promiscuity. The PF decides which of them a VF gets.
 
 use super::list::Item;
 use crate::bytes::{Put, Reader};
@@ -6,31 +6,31 @@ use alloc::vec::Vec;
 
 /// Flags of CONFIG_PROMISCUOUS_MODE.
 pub mod promiscuity {
-    /// Every frame to one station.
+    /// Receives every frame to an individual address.
     pub const UNICAST: u16 = 1;
-    /// Every frame to a group.
+    /// Receives every frame to a group address.
     pub const MULTICAST: u16 = 2;
 }
 
-/// What an address is for.
+/// Purpose of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressUse {
-    /// Not said: drivers before there were types.
+    /// Not given: drivers older than the types.
     Legacy,
-    /// The VF's own.
+    /// The VF's own address.
     Primary,
-    /// One more.
+    /// An additional address.
     Extra,
-    /// A number that means nothing.
+    /// An undefined number.
     Other(u8),
 }
 
-/// An address to receive by.
+/// Address that a VF receives frames by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// The address.
+    /// MAC address.
     pub mac: [u8; 6],
-    /// What it is for.
+    /// Purpose of the address.
     pub usage: AddressUse,
 }
 
@@ -72,14 +72,14 @@ impl Item for u16 {
     }
 }
 
-/// A tag that a filter wants.
+/// VLAN tag that a filter matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tag {
-    /// Priority, DEI, id.
+    /// Tag: priority, DEI, id.
     pub tci: u16,
-    /// Which bits of it count; 0 is the id.
+    /// Mask of the tag bits that count; 0 stands for the id.
     pub mask: u16,
-    /// The ether type of the tag; 0 is no tag.
+    /// Ether type of the tag; 0 is no tag.
     pub tpid: u16,
 }
 
@@ -95,7 +95,7 @@ impl Tag {
     }
 }
 
-/// A VLAN of ADD_VLAN_V2 and DEL_VLAN_V2.
+/// VLAN of ADD_VLAN_V2 and DEL_VLAN_V2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanFilter {
     /// The inner tag.

@@ -1,23 +1,22 @@
-//! What comes several times in a message: elements of one size, read where they lie. Left out: how many there may be,
-//! which the message's length says.
+//! Lists in messages: elements of one size, read in place. The message's length limits their number.
 
 use crate::bytes::Reader;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-/// An element of a message.
+/// Element of a message.
 pub trait Item: Copy {
     /// Bytes of an element.
     const SIZE: usize;
 
-    /// Reads an element, of which there are as many bytes as it wants.
+    /// Reads an element; the caller ensures `SIZE` bytes.
     fn read(from: &mut Reader<'_>) -> Self;
 
     /// Writes an element.
     fn write(&self, to: &mut Vec<u8>);
 }
 
-/// The elements of a message, where they lie.
+/// List of elements in a message, read in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct List<'a, T> {
     bytes: &'a [u8],
@@ -25,25 +24,25 @@ pub struct List<'a, T> {
 }
 
 impl<'a, T: Item> List<'a, T> {
-    /// The first `count` elements in `bytes`; fewer if `bytes` ends before.
+    /// Creates a list of the first `count` elements in `bytes`; fewer if `bytes` ends before.
     pub(crate) fn new(bytes: &'a [u8], count: usize) -> Self {
         let length = count.saturating_mul(T::SIZE);
         Self { bytes: bytes.get(..length).unwrap_or(bytes), item: PhantomData }
     }
 
-    /// How many.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len() / T::SIZE
     }
 
-    /// Whether there is none.
+    /// Returns true if the list has no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The elements, in order.
+    /// Returns the elements, in order.
     pub fn iter(&self) -> impl Iterator<Item = T> + Clone + use<'a, T> {
         self.bytes.chunks_exact(T::SIZE).map(|bytes| T::read(&mut Reader::new(bytes)))
     }
@@ -53,7 +52,7 @@ impl<'a, T: Item> List<'a, T> {
     }
 }
 
-/// Elements in the form of a message.
+/// Elements encoded as in a message.
 #[derive(Debug, Clone)]
 pub struct Packed<T> {
     bytes: Vec<u8>,
@@ -61,7 +60,7 @@ pub struct Packed<T> {
 }
 
 impl<T: Item> Packed<T> {
-    /// Puts elements into the form of a message.
+    /// Encodes elements as in a message.
     #[must_use]
     pub fn new(items: &[T]) -> Self {
         let mut bytes = Vec::with_capacity(items.len() * T::SIZE);
@@ -69,7 +68,7 @@ impl<T: Item> Packed<T> {
         Self { bytes, item: PhantomData }
     }
 
-    /// All of them.
+    /// Returns all elements as a list.
     #[must_use]
     pub fn list(&self) -> List<'_, T> {
         List { bytes: &self.bytes, item: PhantomData }

@@ -4,16 +4,16 @@
 //!
 //! | module | messages about |
 //! |---|---|
-//! | [`op`], [`status`] | which message, and how it went |
+//! | [`op`], [`status`] | the operation and its result |
 //! | [`request`] | all requests of a VF: decoded with their length rules, and encoded |
-//! | [`resources`] | version, capabilities, what a VF has |
+//! | [`resources`] | version, capabilities, resources of a VF |
 //! | [`queues`] | rings, vectors, switching on and off |
 //! | [`filters`] | addresses, VLANs, promiscuity |
 //! | [`vlan_offload`] | stripping and inserting tags (VLAN V2) |
-//! | [`reply`] | bodies of replies, statistics, and what the PF says of its own accord |
-//! | [`list`] | what comes several times |
+//! | [`reply`] | bodies of replies, statistics, and events that the PF sends unasked |
+//! | [`list`] | lists of elements |
 //!
-//! Left out: which requests a PF grants.
+//! The PF decides which requests it grants.
 
 pub mod filters;
 pub mod list;

@@ -1,8 +1,9 @@
-//! The operations, by number. Left out: operations of parts that are not offered (iWARP, traffic classes, flow rules).
+//! Operations of the virtual channel, by number. The operations of unsupported features (iWARP, traffic classes,
+//! flow rules) are missing.
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// An operation.
+        /// Operation of a message.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u32)]
         pub enum Op { $($(#[$doc])* $name = $number,)* }
@@ -11,13 +12,13 @@ macro_rules! ops {
             /// Every operation, in the order of [`Op::index`].
             pub const ALL: &[Op] = &[$(Op::$name,)*];
 
-            /// The operation of a number, if it is one of these.
+            /// Returns the operation of a number; `None` if it is unknown.
             #[must_use]
             pub const fn of(number: u32) -> Option<Self> {
                 match number { $($number => Some(Self::$name),)* _ => None }
             }
 
-            /// A name for tables.
+            /// Returns a name for tables.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
@@ -27,80 +28,80 @@ macro_rules! ops {
 }
 
 ops! {
-    /// Which version do you speak?
+    /// Asks for the version of the messages.
     Version = 1, "version";
-    /// Reset me. There is no reply.
+    /// Resets the VF. The PF sends no reply.
     ResetVf = 2, "reset";
-    /// What do I have?
+    /// Asks for the VF's resources.
     GetVfResources = 3, "resources";
-    /// These are my rings.
+    /// Sets up the rings of queues.
     ConfigVsiQueues = 6, "queues";
-    /// These queues raise these vectors.
+    /// Maps queues to vectors.
     ConfigIrqMap = 7, "irq-map";
-    /// Switch queues on.
+    /// Switches queues on.
     EnableQueues = 8, "enable";
-    /// Switch queues off.
+    /// Switches queues off.
     DisableQueues = 9, "disable";
-    /// Receive by these addresses, too.
+    /// Adds addresses to receive by.
     AddEthAddr = 10, "add-address";
-    /// Not by these any more.
+    /// Removes addresses to receive by.
     DelEthAddr = 11, "delete-address";
-    /// Join these VLANs.
+    /// Joins VLANs.
     AddVlan = 12, "add-vlan";
-    /// Leave these VLANs.
+    /// Leaves VLANs.
     DelVlan = 13, "delete-vlan";
-    /// Receive everything.
+    /// Sets promiscuous reception.
     ConfigPromiscuousMode = 14, "promiscuity";
-    /// What did I send and receive?
+    /// Asks for the counters of the VF.
     GetStats = 15, "statistics";
-    /// From the PF: something has happened.
+    /// Reports an event, from the PF to the VF.
     Event = 17, "event";
-    /// How the hash is made.
+    /// Selects the hash function.
     ConfigRssHfunc = 18, "hash-function";
-    /// The key of the hash.
+    /// Sets the RSS key.
     ConfigRssKey = 23, "hash-key";
-    /// The table of the hash.
+    /// Sets the RSS lookup table.
     ConfigRssLut = 24, "hash-table";
-    /// Which packet types can be hashed?
+    /// Asks for the packet types that can be hashed.
     GetRssHenaCaps = 25, "hash-types";
-    /// Hash these packet types.
+    /// Selects the packet types that are hashed.
     SetRssHena = 26, "set-hash-types";
-    /// Take tags out of received frames.
+    /// Enables stripping of tags from received frames.
     EnableVlanStripping = 27, "strip";
-    /// Leave tags in.
+    /// Disables stripping of tags.
     DisableVlanStripping = 28, "no-strip";
-    /// I want another number of queue pairs.
+    /// Requests another number of queue pairs.
     RequestQueues = 29, "request-queues";
-    /// Which forms of receive descriptors are there?
+    /// Asks for the supported formats of receive descriptors.
     GetSupportedRxdids = 44, "descriptors";
-    /// What can be done with tags?
+    /// Asks for the VLAN capabilities.
     GetOffloadVlanV2Caps = 51, "vlan-v2";
-    /// Join VLANs, with their types.
+    /// Joins VLANs, with the ether types of tags.
     AddVlanV2 = 52, "add-vlan-v2";
-    /// Leave VLANs, with their types.
+    /// Leaves VLANs, with the ether types of tags.
     DelVlanV2 = 53, "delete-vlan-v2";
-    /// Take tags out, with their types.
+    /// Enables stripping of tags, with their ether types.
     EnableVlanStrippingV2 = 54, "strip-v2";
-    /// Leave them in.
+    /// Disables stripping of tags, with their ether types.
     DisableVlanStrippingV2 = 55, "no-strip-v2";
-    /// Put tags in, with their types.
+    /// Enables insertion of tags, with their ether types.
     EnableVlanInsertionV2 = 56, "insert-v2";
-    /// Put none in.
+    /// Disables insertion of tags, with their ether types.
     DisableVlanInsertionV2 = 57, "no-insert-v2";
-    /// Switch ranges of queues on.
+    /// Switches ranges of queues on.
     EnableQueuesV2 = 107, "enable-v2";
-    /// Switch ranges of queues off.
+    /// Switches ranges of queues off.
     DisableQueuesV2 = 108, "disable-v2";
 }
 
 impl Op {
-    /// Its number.
+    /// Returns the operation's number.
     #[must_use]
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// Its place in [`Op::ALL`].
+    /// Returns the operation's index in [`Op::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         Self::ALL.iter().position(|op| *op == self).unwrap_or(0)

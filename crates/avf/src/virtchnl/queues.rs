@@ -1,56 +1,57 @@
-//! Rings, which vectors they raise, and sets of queues. Left out: what a card makes of a ring (`control`).
+//! Messages about rings, the vectors that they raise, and sets of queues. The card's own view of a ring is in
+//! [`crate::control`].
 
 use super::list::Item;
 use crate::bytes::{Put, Reader};
 use alloc::vec::Vec;
 
-/// A transmit queue, as CONFIG_VSI_QUEUES describes it.
+/// Transmit queue of CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxQueue {
-    /// The VSI.
+    /// Number of the VSI.
     pub vsi: u16,
-    /// The queue.
+    /// Number of the queue.
     pub queue: u16,
-    /// Descriptors; 0 leaves the queue as it is (DPDK).
+    /// Number of descriptors; 0 keeps the queue unchanged (DPDK).
     pub length: u16,
-    /// The card writes its head to memory.
+    /// True if the card writes its head to memory.
     pub head_write_back: bool,
-    /// Where the ring is.
+    /// Address of the ring.
     pub base: u64,
-    /// Where the head is written.
+    /// Address to which the card writes its head.
     pub head_address: u64,
 }
 
-/// A receive queue, as CONFIG_VSI_QUEUES describes it.
+/// Receive queue of CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxQueue {
-    /// The VSI.
+    /// Number of the VSI.
     pub vsi: u16,
-    /// The queue.
+    /// Number of the queue.
     pub queue: u16,
-    /// Descriptors; 0 leaves the queue as it is (DPDK).
+    /// Number of descriptors; 0 keeps the queue unchanged (DPDK).
     pub length: u32,
-    /// Bytes of a header buffer.
+    /// Size of a header buffer in bytes.
     pub header_bytes: u16,
-    /// Headers have buffers of their own: deprecated.
+    /// True if headers have buffers of their own: deprecated.
     pub split: bool,
-    /// Bytes of a buffer.
+    /// Size of a buffer in bytes.
     pub buffer_bytes: u32,
-    /// The longest frame that the VF wants.
+    /// Longest frame that the VF requests, in bytes.
     pub max_frame: u32,
-    /// The frame check sequence stays.
+    /// True if received frames keep their frame check sequence.
     pub keep_fcs: bool,
-    /// The form of its descriptors.
+    /// Number of the descriptors' format (RXDID).
     pub rxdid: u8,
-    /// Time stamps and others.
+    /// Flags for time stamps and others.
     pub flags: u8,
-    /// Where the ring is.
+    /// Address of the ring.
     pub base: u64,
-    /// Where headers are split.
+    /// Header at which the card splits frames.
     pub split_at: u32,
 }
 
-/// A pair of queues.
+/// Pair of queues in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueuePair {
     /// Its transmit queue.
@@ -100,20 +101,20 @@ impl Item for QueuePair {
     }
 }
 
-/// The queues that raise a vector.
+/// Map of queues to the vector that they raise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VectorMap {
-    /// The VSI.
+    /// Number of the VSI.
     pub vsi: u16,
-    /// The vector.
+    /// Number of the vector.
     pub vector: u16,
     /// Receive queues, a bit each.
     pub rx: u16,
     /// Transmit queues, a bit each.
     pub tx: u16,
-    /// The interval of receive queues.
+    /// Index of the interval of receive queues.
     pub rx_itr: u16,
-    /// The interval of transmit queues.
+    /// Index of the interval of transmit queues.
     pub tx_itr: u16,
 }
 
@@ -139,11 +140,11 @@ impl Item for VectorMap {
 /// Queues of a VSI, a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueSet {
-    /// The VSI.
+    /// Number of the VSI.
     pub vsi: u16,
-    /// Receive queues.
+    /// Receive queues, a bit each.
     pub rx: u32,
-    /// Transmit queues.
+    /// Transmit queues, a bit each.
     pub tx: u32,
 }
 
@@ -161,25 +162,25 @@ impl Item for QueueSet {
     }
 }
 
-/// Which way a queue goes.
+/// Direction of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the VF.
     Transmit,
     /// To the VF.
     Receive,
-    /// A kind that there is not.
+    /// An undefined number.
     Other(u32),
 }
 
-/// A range of queues.
+/// Range of queues of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// Which.
+    /// Direction of the queues.
     pub direction: Direction,
-    /// The first.
+    /// Number of the first queue.
     pub start: u16,
-    /// How many.
+    /// Number of queues.
     pub count: u16,
 }
 

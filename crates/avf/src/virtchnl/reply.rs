@@ -1,21 +1,21 @@
-//! Bodies that a PF sends: statistics, and events. Left out: bodies that requests have as well (`resources`,
-//! `vlan_offload`), and single numbers.
+//! Message bodies that only a PF sends: statistics and events. [`super::resources`] and [`super::vlan_offload`]
+//! have the bodies that answer their requests.
 
 use super::list::Item;
 use crate::bytes::{Put, Reader};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// What a VF has received and sent.
+/// Counters of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Statistics {
     /// Bytes received.
     pub rx_bytes: u64,
-    /// Frames to this station received.
+    /// Frames to an individual address received.
     pub rx_unicast: u64,
-    /// Frames to groups received.
+    /// Frames to a group address received.
     pub rx_multicast: u64,
-    /// Frames to all received.
+    /// Broadcast frames received.
     pub rx_broadcast: u64,
     /// Frames that found no buffer.
     pub rx_discards: u64,
@@ -23,20 +23,20 @@ pub struct Statistics {
     pub rx_unknown: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Frames to a station sent.
+    /// Frames to an individual address sent.
     pub tx_unicast: u64,
-    /// Frames to groups sent.
+    /// Frames to a group address sent.
     pub tx_multicast: u64,
-    /// Frames to all sent.
+    /// Broadcast frames sent.
     pub tx_broadcast: u64,
     /// Frames that the card refused to send.
     pub tx_discards: u64,
-    /// Frames that failed.
+    /// Frames that failed to be sent.
     pub tx_errors: u64,
 }
 
 impl Statistics {
-    /// Every counter.
+    /// Returns every counter, in the order of the message.
     #[must_use]
     pub fn all(&self) -> [u64; 12] {
         let Self { rx_bytes, rx_unicast, rx_multicast, rx_broadcast, rx_discards, rx_unknown, .. } = *self;
@@ -78,17 +78,17 @@ impl Item for Statistics {
     }
 }
 
-/// The speed of a link.
+/// Speed of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkSpeed {
-    /// In Mb/s: where ADV_LINK_SPEED was negotiated.
+    /// Speed in Mb/s, if ADV_LINK_SPEED was negotiated.
     Mbps(u32),
-    /// A bit of the old field, which knows nothing beyond 40 Gb/s.
+    /// Bit of the old field, which has no bit beyond 40 Gb/s.
     Bit(u32),
 }
 
 impl LinkSpeed {
-    /// The old field's bit for a speed; 0 for one that it has no bit for.
+    /// Returns the old field's bit for a speed in Mb/s; 0 for a speed without a bit.
     #[must_use]
     pub const fn bit_of(mbps: u32) -> u32 {
         match mbps {
@@ -104,7 +104,7 @@ impl LinkSpeed {
         }
     }
 
-    /// The word of the message.
+    /// Returns the word of the message.
     #[must_use]
     pub const fn word(self) -> u32 {
         match self {
@@ -113,25 +113,25 @@ impl LinkSpeed {
     }
 }
 
-/// What a PF says of its own accord: 16 bytes.
+/// Event that a PF sends unasked: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The link has changed.
     Link {
-        /// The speed: the word as it stands; what it means was negotiated.
+        /// Speed as it is in the message; the negotiated capability defines its unit.
         speed: u32,
-        /// Frames can move.
+        /// True if the link is up.
         up: bool,
     },
     /// The VF is about to be reset.
     ResetImpending,
-    /// A number that this crate does not know.
+    /// An undefined number.
     Other(u32),
 }
 
 const LINK_CHANGE: u32 = 1;
 const RESET_IMPENDING: u32 = 2;
-/// The VF is certain to be disturbed.
+/// Severity that announces a certain disturbance of the VF.
 const CERTAIN_DOOM: u32 = 255;
 
 impl Item for Event {
@@ -154,7 +154,7 @@ impl Item for Event {
     }
 }
 
-/// A body of one fixed form.
+/// Encodes a body of fixed size.
 #[must_use]
 pub fn encode<T: Item>(body: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(T::SIZE);
@@ -162,8 +162,8 @@ pub fn encode<T: Item>(body: &T) -> Vec<u8> {
     bytes
 }
 
-/// Reads a body of one fixed form; `None` if it is too short. PFs add to bodies: i40e sends a spare VSI with
-/// [`super::Resources`].
+/// Reads a body of fixed size; `None` if it is too short. Excess bytes are ignored since PFs add to bodies: i40e
+/// sends a spare VSI with [`super::Resources`].
 #[must_use]
 pub fn decode<T: Item>(body: &[u8]) -> Option<T> {
     (body.len() >= T::SIZE).then(|| T::read(&mut Reader::new(body)))

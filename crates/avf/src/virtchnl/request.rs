@@ -1,10 +1,10 @@
-//! A VF's requests, with the length rules by which a PF refuses those that are no message.
+//! Requests of a VF, with the length rules by which a PF refuses malformed ones.
 //!
-//! Messages that carry lists were once declared with an array of one element, so every driver sends one element more than
-//! it counts, and i40e wants exactly that. Here a list must be there whole, and what follows is not looked at; all other
-//! lengths must be right to the byte.
+//! Messages that carry lists were once declared with an array of one element, so every driver sends one element
+//! more than it counts, and i40e requires exactly that. Here a list must be complete, and excess bytes are ignored;
+//! all other lengths must be exact.
 //!
-//! Left out: whether what a message asks for makes sense.
+//! The PF checks the contents of a request.
 
 use super::filters::{Address, VlanFilter};
 use super::list::{Item, List};
@@ -16,14 +16,14 @@ use super::vlan_offload::{VlanSetting, VlanWhat};
 use crate::bytes::{Put, Reader};
 use alloc::vec::Vec;
 
-/// What a VF asks for.
+/// Request of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// VERSION: the newest that the VF speaks.
+    /// VERSION: the newest that the VF supports.
     Version(Version),
     /// RESET_VF.
     Reset,
-    /// GET_VF_RESOURCES: what the VF can do with; a VF of version 1.0 does not say.
+    /// GET_VF_RESOURCES: the VF's capabilities; a VF of version 1.0 gives none.
     Resources(Option<Capabilities>),
     /// CONFIG_VSI_QUEUES.
     ConfigureQueues(u16, List<'a, QueuePair>),
@@ -55,7 +55,7 @@ pub enum Request<'a> {
     SetHashTypes(u64),
     /// ENABLE_VLAN_STRIPPING (`true`) and DISABLE_VLAN_STRIPPING.
     Strip(bool),
-    /// REQUEST_QUEUES: so many pairs.
+    /// REQUEST_QUEUES: the requested number of pairs.
     Queues(u16),
     /// GET_SUPPORTED_RXDIDS.
     RxDescriptors,
@@ -65,22 +65,23 @@ pub enum Request<'a> {
     VlanOffload(VlanWhat, bool, VlanSetting),
 }
 
-/// A body that is no message.
+/// Reason why a body is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// An operation that there is not, or that only a PF sends.
-    #[error("operation {0} is not known")]
+    /// The operation is unknown, or only a PF sends it.
+    #[error("operation {0} is unknown")]
     Unknown(u32),
-    /// Too short, or too long.
-    #[error("{1} bytes are no body of {name}", name = .0.name())]
+    /// The body is too short, or too long.
+    #[error("{1} bytes are not a valid body of {name}", name = .0.name())]
     Length(Op, usize),
-    /// A list of nothing.
-    #[error("{name} with nothing in it", name = .0.name())]
+    /// The list is empty.
+    #[error("{name} has an empty list", name = .0.name())]
     Empty(Op),
 }
 
 impl Malformed {
-    /// The status that refuses it. An unknown operation must be told apart: drivers take -64 for "not here".
+    /// Returns the status that refuses the request. An unknown operation needs a status of its own: drivers take
+    /// -64 for "not supported".
     #[must_use]
     pub const fn status(self) -> Status {
         match self {
@@ -90,16 +91,16 @@ impl Malformed {
     }
 }
 
-/// How a list may end.
+/// End of a list in a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tail {
-    /// With its last element.
+    /// The list ends with its last element.
     Exact,
-    /// With anything.
+    /// The list may have excess bytes after it.
     Anything,
 }
 
-/// A list behind a header: `count` elements from byte `header` on.
+/// Reads a list behind a header: `count` elements from byte `header` on.
 fn list<T: Item>(
     op: Op,
     body: &[u8],
@@ -117,7 +118,7 @@ fn list<T: Item>(
     if fits { Ok(List::new(elements, count.into())) } else { Err(wrong) }
 }
 
-/// A body of one size.
+/// Reads a body of one exact size.
 fn fixed<T: Item>(op: Op, body: &[u8]) -> Result<T, Malformed> {
     exactly(op, body, T::SIZE).map(|mut fields| T::read(&mut fields))
 }
@@ -126,7 +127,7 @@ fn exactly(op: Op, body: &[u8], length: usize) -> Result<Reader<'_>, Malformed> 
     if body.len() == length { Ok(Reader::new(body)) } else { Err(Malformed::Length(op, body.len())) }
 }
 
-/// The two numbers before a list: whose, and how many. A message without them is too short.
+/// Reads the two numbers before a list: the VSI and the count. A message without them is too short.
 fn pair(op: Op, body: &[u8]) -> Result<(u16, u16), Malformed> {
     if body.len() < 4 {
         return Err(Malformed::Length(op, body.len()));
@@ -135,8 +136,8 @@ fn pair(op: Op, body: &[u8]) -> Result<(u16, u16), Malformed> {
     Ok((fields.u16(), fields.u16()))
 }
 
-/// Bytes behind their number.
-fn counted(op: Op, body: &[u8]) -> Result<(u16, &[u8]), Malformed> {
+/// Reads bytes that follow their count.
+fn counted_bytes(op: Op, body: &[u8]) -> Result<(u16, &[u8]), Malformed> {
     let (vsi, count) = pair(op, body)?;
     match (count, body.get(4..4 + usize::from(count))) {
         (0, _) => Err(Malformed::Empty(op)),
@@ -146,7 +147,7 @@ fn counted(op: Op, body: &[u8]) -> Result<(u16, &[u8]), Malformed> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request.
+    /// Reads a request from its operation and body.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -169,8 +170,8 @@ impl<'a> Request<'a> {
                 let mut fields = exactly(op, body, 8)?;
                 Self::HashFunction(fields.u16(), fields.u16())
             }
-            Op::ConfigRssKey => counted(op, body).map(|(vsi, key)| Self::HashKey(vsi, key))?,
-            Op::ConfigRssLut => counted(op, body).map(|(vsi, table)| Self::LookupTable(vsi, table))?,
+            Op::ConfigRssKey => counted_bytes(op, body).map(|(vsi, key)| Self::HashKey(vsi, key))?,
+            Op::ConfigRssLut => counted_bytes(op, body).map(|(vsi, table)| Self::LookupTable(vsi, table))?,
             Op::GetRssHenaCaps => exactly(op, body, 0).map(|_| Self::GetHashTypes)?,
             Op::SetRssHena => Self::SetHashTypes(exactly(op, body, 8)?.u64()),
             Op::EnableVlanStripping | Op::DisableVlanStripping => {
@@ -211,7 +212,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Which operation it is.
+    /// Returns the operation of the request.
     #[must_use]
     pub const fn op(&self) -> Op {
         match self {
@@ -249,7 +250,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The body, in the form that every driver sends: lists with the one element more.
+    /// Returns the body as every driver sends it: lists with one additional element.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
@@ -257,15 +258,15 @@ impl<'a> Request<'a> {
             Self::Version(version) => version.write(&mut body),
             Self::Resources(Some(capabilities)) => _ = body.u32(capabilities.0),
             Self::ConfigureQueues(vsi, pairs) => {
-                long(body.u16(vsi).u16(pairs.len() as u16).u32(0), pairs);
+                write_padded_list(body.u16(vsi).u16(pairs.len() as u16).u32(0), pairs);
             }
-            Self::MapVectors(maps) => long(body.u16(maps.len() as u16), maps),
+            Self::MapVectors(maps) => write_padded_list(body.u16(maps.len() as u16), maps),
             Self::SwitchQueues(_, queues) | Self::Statistics(queues) => queues.write(&mut body),
             Self::SwitchRanges(_, vsi, chunks) => {
-                long(body.u16(vsi).u16(0).u16(chunks.len() as u16).u16(0), chunks);
+                write_padded_list(body.u16(vsi).u16(0).u16(chunks.len() as u16).u16(0), chunks);
             }
-            Self::Addresses(_, vsi, list) => long(body.u16(vsi).u16(list.len() as u16), list),
-            Self::Vlans(_, vsi, list) => long(body.u16(vsi).u16(list.len() as u16), list),
+            Self::Addresses(_, vsi, list) => write_padded_list(body.u16(vsi).u16(list.len() as u16), list),
+            Self::Vlans(_, vsi, list) => write_padded_list(body.u16(vsi).u16(list.len() as u16), list),
             Self::VlanFilters(_, vsi, list) => {
                 body.u16(vsi).u16(list.len() as u16).u32(0).extend_from_slice(list.bytes());
             }
@@ -289,8 +290,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A list, and one element more.
-fn long<T: Item>(body: &mut Vec<u8>, list: List<'_, T>) {
+/// Writes a list, and one additional element.
+fn write_padded_list<T: Item>(body: &mut Vec<u8>, list: List<'_, T>) {
     body.extend_from_slice(list.bytes());
     body.zeros(T::SIZE);
 }

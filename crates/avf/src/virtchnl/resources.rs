@@ -1,4 +1,4 @@
-//! What is settled first: version, capabilities, and what a VF has. Left out: what a PF offers.
+//! Messages that open the channel: version, capabilities, and the resources of a VF. The PF decides what it offers.
 
 use super::list::Item;
 use crate::bytes::{Put, Reader};
@@ -6,19 +6,19 @@ use crate::ids::{HASH_KEY, LOOKUP_TABLE};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// A version of the messages.
+/// Version of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
-    /// Before the point.
+    /// Major number.
     pub major: u32,
-    /// Behind it.
+    /// Minor number.
     pub minor: u32,
 }
 
 impl Version {
     /// 1.0: GET_VF_RESOURCES carries no capabilities.
     pub const V1_0: Self = Self { major: 1, minor: 0 };
-    /// 1.1, which this crate has.
+    /// 1.1, which this crate implements.
     pub const V1_1: Self = Self { major: 1, minor: 1 };
 }
 
@@ -34,32 +34,32 @@ impl Item for Version {
     }
 }
 
-/// A set of capabilities: what a VF asks for, what a PF offers, and what both agree on.
+/// Set of capabilities: requested by a VF, offered by a PF, or agreed by both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Capabilities(pub u32);
 
 impl Capabilities {
-    /// Frames.
+    /// Basic frame traffic.
     pub const L2: Self = Self(1 << 0);
-    /// RSS set by admin queue commands: makes Linux skip RSS, so do not offer.
+    /// RSS set by admin queue commands. A PF must not offer it: Linux then skips RSS.
     pub const RSS_AQ: Self = Self(1 << 3);
     /// RSS set by registers.
     pub const RSS_REG: Self = Self(1 << 4);
     /// Write back at the end of an interval.
     pub const WB_ON_ITR: Self = Self(1 << 5);
-    /// The VF may ask for another number of queue pairs.
+    /// The VF may request another number of queue pairs.
     pub const REQ_QUEUES: Self = Self(1 << 6);
     /// Link speeds in Mb/s.
     pub const ADV_LINK_SPEED: Self = Self(1 << 7);
     /// More than 16 queue pairs.
     pub const LARGE_NUM_QPAIRS: Self = Self(1 << 9);
-    /// Frame check sequences may be kept.
+    /// Received frames may keep their frame check sequence.
     pub const CRC: Self = Self(1 << 10);
     /// Tags by the messages 51 to 57.
     pub const VLAN_V2: Self = Self(1 << 15);
     /// Tags by the messages 12, 13, 27 and 28.
     pub const VLAN: Self = Self(1 << 16);
-    /// The VF polls.
+    /// The VF polls instead of using interrupts.
     pub const RX_POLLING: Self = Self(1 << 17);
     /// RSS set by messages.
     pub const RSS_PF: Self = Self(1 << 19);
@@ -69,57 +69,57 @@ impl Capabilities {
     pub const ENCAP_CSUM: Self = Self(1 << 21);
     /// Traffic classes.
     pub const ADQ: Self = Self(1 << 23);
-    /// Segmentation of UDP. A VF that asks for it copes with an address that the PF gives.
+    /// Segmentation of UDP. A VF that requests it also accepts an address that the PF assigns.
     pub const USO: Self = Self(1 << 25);
     /// Flexible receive descriptors.
     pub const RX_FLEX_DESC: Self = Self(1 << 26);
 
-    /// What an API 1.0 VF, which has no word for it, is taken to ask for.
+    /// Capabilities of a VF with version 1.0, whose request carries none.
     pub const OF_VERSION_1_0: Self = Self::L2.and(Self::RSS_REG).and(Self::VLAN);
 
-    /// These and others.
+    /// Returns the union with others.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// These without others.
+    /// Returns these capabilities without others.
     #[must_use]
     pub const fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
 
-    /// What is in both.
+    /// Returns the capabilities that are in both sets.
     #[must_use]
     pub const fn common(self, others: Self) -> Self {
         Self(self.0 & others.0)
     }
 
-    /// Whether all of `others` are among these.
+    /// Returns true if the set contains all of `others`.
     #[must_use]
     pub const fn has(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 }
 
-/// What a VF has: one virtual station interface (VSI) and its queue pairs.
+/// Resources of a VF: one virtual station interface (VSI) and its queue pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resources {
-    /// Queue pairs.
+    /// Number of queue pairs.
     pub pairs: u16,
-    /// Vectors, the mailbox's among them.
+    /// Number of vectors, the mailbox's included.
     pub vectors: u16,
-    /// The longest frame, tag and frame check sequence included; 0 is no limit.
+    /// Longest frame in bytes, tag and frame check sequence included; 0 is no limit.
     pub max_frame: u16,
-    /// What was agreed on.
+    /// Agreed capabilities.
     pub capabilities: Capabilities,
-    /// The VSI's number, which requests name.
+    /// Number of the VSI, which requests name.
     pub vsi: u16,
-    /// The VF's address; zero lets it choose.
+    /// MAC address of the VF; zero lets the VF choose.
     pub mac: [u8; 6],
 }
 
-/// The type of a VF's VSI.
+/// Type of a VF's VSI.
 const VSI_SRIOV: u32 = 6;
 
 impl Item for Resources {

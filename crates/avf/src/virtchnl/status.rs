@@ -1,28 +1,28 @@
-//! How a request went. Left out: raw numbers of errors of Linux, which some PFs send and a VF takes for a failure.
+//! Status of a request. Some PFs send raw error numbers of Linux instead; a VF treats those as failures.
 
-/// A status, as the reply's cookie carries it.
+/// Status of a request, carried in the reply's cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Done.
+    /// The request succeeded.
     Success,
-    /// Something in the request makes no sense, or is not granted.
+    /// The request has an invalid parameter, or is not granted.
     Param,
-    /// No room.
+    /// The PF has no room.
     NoMemory,
-    /// The reply is to another request.
+    /// The reply belongs to another request.
     OpcodeMismatch,
-    /// There is no such VF.
+    /// The VF does not exist.
     InvalidVf,
     /// The mailbox failed.
     AdminQueue,
-    /// There is no such operation here.
+    /// The operation is not supported.
     NotSupported,
-    /// Anything else.
+    /// Any other number.
     Other(i32),
 }
 
 impl Status {
-    /// Its number.
+    /// Returns the status number.
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {
@@ -37,7 +37,7 @@ impl Status {
         }
     }
 
-    /// The status of a number.
+    /// Returns the status of a number.
     #[must_use]
     pub const fn of(number: i32) -> Self {
         match number {
@@ -52,7 +52,7 @@ impl Status {
         }
     }
 
-    /// The cookie of a descriptor.
+    /// Returns the status as the cookie of a descriptor.
     #[must_use]
     pub const fn cookie(self) -> u32 {
         self.number().cast_unsigned()

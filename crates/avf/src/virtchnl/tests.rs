@@ -1,4 +1,4 @@
-//! Messages as drivers send them, and any bytes. The sizes are those of `virtchnl.h`.
+//! Tests messages as drivers send them, and arbitrary bytes. The sizes are those of `virtchnl.h`.
 
 use super::filters::promiscuity;
 use super::*;
@@ -12,10 +12,10 @@ fn op(number: u32) -> Op {
 }
 
 #[test]
-fn linux_asks_for_the_version_and_then_for_its_resources() {
+fn version_and_resources_requests_of_linux_are_parsed() {
     let body = [1, 0, 0, 0, 1, 0, 0, 0];
     assert_eq!(Request::decode(1, &body), Ok(Request::Version(Version::V1_1)));
-    // What iavf of Linux 6.12 can do.
+    // Capabilities of iavf in Linux 6.12.
     let body = 0x1abd_8cf9_u32.to_le_bytes();
     let Ok(Request::Resources(Some(asked))) = Request::decode(3, &body) else { panic!() };
     assert!(asked.has(Capabilities::L2.and(Capabilities::VLAN_V2).and(Capabilities::RSS_PF)));
@@ -23,7 +23,7 @@ fn linux_asks_for_the_version_and_then_for_its_resources() {
 }
 
 #[test]
-fn a_vf_of_version_1_0_says_nothing_of_capabilities() {
+fn a_resources_request_of_version_1_0_has_no_capabilities() {
     assert_eq!(Request::decode(3, &[]), Ok(Request::Resources(None)));
     assert_eq!(Request::decode(3, &[0; 3]), Err(Malformed::Length(op(3), 3)));
 }
@@ -38,7 +38,7 @@ fn replies_have_the_sizes_of_the_header() {
 }
 
 #[test]
-fn resources_are_where_the_header_has_them() {
+fn resources_have_the_layout_of_the_header() {
     let resources = Resources {
         pairs: 4,
         vectors: 5,
@@ -58,7 +58,7 @@ fn resources_are_where_the_header_has_them() {
 }
 
 #[test]
-fn a_list_may_be_one_element_longer_than_it_counts_but_not_shorter() {
+fn a_list_may_exceed_its_count_but_not_fall_short() {
     let macs = [Address { mac: [2, 0, 0, 0, 0, 1], usage: AddressUse::Primary }];
     let packed = Packed::new(&macs);
     let request = Request::Addresses(true, 3, packed.list());
@@ -76,7 +76,7 @@ fn a_list_may_be_one_element_longer_than_it_counts_but_not_shorter() {
 }
 
 #[test]
-fn the_long_forms_have_the_sizes_that_i40e_wants() {
+fn lists_with_an_additional_element_have_the_sizes_of_i40e() {
     let pairs = Packed::new(&[QueuePair::default(); 4]);
     assert_eq!(Request::ConfigureQueues(0, pairs.list()).encode().len(), 8 + 64 * 4 + 64);
     let maps = Packed::new(&[VectorMap::default(); 5]);
@@ -89,7 +89,7 @@ fn the_long_forms_have_the_sizes_that_i40e_wants() {
 }
 
 #[test]
-fn vlan_v2_is_exact() {
+fn vlan_v2_lists_have_exact_lengths() {
     let filters = Packed::new(&[VlanFilter::default()]);
     let mut body = Request::VlanFilters(true, 0, filters.list()).encode();
     assert!(Request::decode(52, &body).is_ok());
@@ -98,14 +98,14 @@ fn vlan_v2_is_exact() {
 }
 
 #[test]
-fn a_list_of_nothing_is_no_message() {
+fn an_empty_list_is_malformed() {
     for (number, length) in [(6, 72), (7, 14), (10, 12), (12, 6), (23, 5), (24, 5), (52, 8), (107, 16)] {
         assert_eq!(Request::decode(number, &vec![0; length]), Err(Malformed::Empty(op(number))));
     }
 }
 
 #[test]
-fn a_message_of_fixed_size_is_right_to_the_byte() {
+fn a_message_of_fixed_size_has_an_exact_length() {
     for (number, length) in [
         (1, 8),
         (2, 0),
@@ -135,7 +135,7 @@ fn a_message_of_fixed_size_is_right_to_the_byte() {
 }
 
 #[test]
-fn an_operation_that_is_not_offered_is_told_apart() {
+fn an_unknown_operation_has_a_status_of_its_own() {
     for number in [0, 4, 5, 17, 20, 45, 47, 60, 66, 112, 113, u32::MAX] {
         let refused = Request::decode(number, &[]).unwrap_err();
         assert_eq!((refused, refused.status()), (Malformed::Unknown(number), Status::NotSupported));
@@ -154,7 +154,7 @@ fn numbers_of_operations_and_statuses_are_those_of_the_header() {
 }
 
 #[test]
-fn events_are_where_drivers_look() {
+fn events_have_the_layout_that_drivers_read() {
     let up = reply::encode(&Event::Link { speed: 25_000, up: true });
     assert_eq!(up, [1, 0, 0, 0, 0xa8, 0x61, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     let reset = reply::encode(&Event::ResetImpending);
@@ -174,7 +174,7 @@ fn the_old_field_has_a_bit_for_each_speed_up_to_40_gigabits() {
 }
 
 #[test]
-fn one_tag_is_offered_as_linux_and_dpdk_take_it() {
+fn the_offer_of_one_tag_has_the_layout_of_the_header() {
     let body = reply::encode(&VlanCapabilities::one_tag(64));
     let words: Vec<u32> = body.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
     assert_eq!(words, [1, 0, 1, 64, 0x8000_0101, 0, 0x8000_0101, 0, 1, 0]);
@@ -208,14 +208,14 @@ fn pair() -> impl Strategy<Value = QueuePair> {
     })
 }
 
-/// Every number of an operation, and some that are none.
+/// Generates operation numbers, and some undefined ones.
 fn number() -> impl Strategy<Value = u32> {
     prop_oneof![9 => 0..120_u32, 1 => any::<u32>()]
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_a_message_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn any_bytes_are_parsed_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
         if let Ok(request) = Request::decode(number, &body) {
             assert_eq!(request.op().number(), number);
             let again = request.encode();
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn rings_come_through(pairs in prop::collection::vec(pair(), 1..20), vsi: u16) {
+    fn a_ring_configuration_is_decoded_as_encoded(pairs in prop::collection::vec(pair(), 1..20), vsi: u16) {
         let packed = Packed::new(&pairs);
         let body = Request::ConfigureQueues(vsi, packed.list()).encode();
         let Ok(Request::ConfigureQueues(read, list)) = Request::decode(6, &body) else { panic!() };
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn maps_addresses_and_tags_come_through(raw in prop::collection::vec(any::<[u16; 6]>(), 1..60)) {
+    fn maps_addresses_and_tags_are_decoded_as_encoded(raw in prop::collection::vec(any::<[u16; 6]>(), 1..60)) {
         let maps: Vec<_> = raw.iter().map(|[vsi, vector, rx, tx, rx_itr, tx_itr]| VectorMap {
             vsi: *vsi, vector: *vector, rx: *rx, tx: *tx, rx_itr: *rx_itr, tx_itr: *tx_itr,
         }).collect();
@@ -250,14 +250,14 @@ proptest! {
     }
 
     #[test]
-    fn statistics_come_through(values in any::<[u64; 12]>()) {
+    fn statistics_are_encoded_as_decoded(values in any::<[u64; 12]>()) {
         let body: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let read: Statistics = reply::decode(&body).unwrap();
         assert_eq!(reply::encode(&read), body);
     }
 
     #[test]
-    fn a_promiscuity_is_its_flags(vsi: u16) {
+    fn promiscuity_is_decoded_as_encoded(vsi: u16) {
         let flags = promiscuity::UNICAST | promiscuity::MULTICAST;
         let body = Request::Promiscuity(vsi, flags).encode();
         assert_eq!(Request::decode(14, &body), Ok(Request::Promiscuity(vsi, flags)));

@@ -1,48 +1,49 @@
-//! Tags by VLAN V2: what can be done with them, and settings. Left out: filters by tag (`filters`).
+//! Messages about tags by VLAN V2: capabilities and settings. Filters by tag are in [`super::filters`].
 
 use super::list::Item;
 use crate::bytes::{Put, Reader};
 use alloc::vec::Vec;
 
-/// Bits of [`VlanCapabilities`]: ether types, and what goes with them.
+/// Bits of [`VlanCapabilities`]: ether types and properties.
 pub mod support {
-    /// 0x8100.
+    /// Ether type 0x8100.
     pub const ETHERTYPE_8100: u32 = 1 << 0;
-    /// 0x88a8.
+    /// Ether type 0x88a8.
     pub const ETHERTYPE_88A8: u32 = 1 << 1;
-    /// The tag is where descriptors have L2TAG1.
+    /// The tag is in the L2TAG1 field of descriptors.
     pub const TAG_LOCATION_L2TAG1: u32 = 1 << 8;
-    /// It can be switched on and off.
+    /// The VF can switch the offload on and off.
     pub const TOGGLE: u32 = 1 << 31;
 }
 
-/// What can be done with tags: 40 bytes. All zero is nothing.
+/// VLAN capabilities: 40 bytes. All zero means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanCapabilities {
-    /// Outer tags that filters want.
+    /// Outer tags that filters can match.
     pub filter_outer: u32,
-    /// Inner tags that filters want.
+    /// Inner tags that filters can match.
     pub filter_inner: u32,
-    /// The ether type that a VF starts with.
+    /// Ether type of filters at the start.
     pub filter_initial: u32,
-    /// Filters that a VF may have.
+    /// Maximum number of filters of a VF.
     pub filters: u16,
-    /// Outer tags that are taken out.
+    /// Outer tags that the card can strip.
     pub strip_outer: u32,
-    /// Inner tags that are taken out.
+    /// Inner tags that the card can strip.
     pub strip_inner: u32,
-    /// Outer tags that are put in.
+    /// Outer tags that the card can insert.
     pub insert_outer: u32,
-    /// Inner tags that are put in.
+    /// Inner tags that the card can insert.
     pub insert_inner: u32,
-    /// The ether type that a VF starts with.
+    /// Ether type of stripping and insertion at the start.
     pub offload_initial: u32,
-    /// How the types of stripping and inserting depend on each other.
+    /// Dependency between the ether types of stripping and insertion.
     pub ethertype_match: u8,
 }
 
 impl VlanCapabilities {
-    /// One tag, 0x8100, filtered, and stripped and inserted by L2TAG1: what Linux and DPDK work well with.
+    /// Creates the capabilities of one tag, 0x8100, filtered, and stripped and inserted by L2TAG1: Linux and DPDK
+    /// support this well.
     #[must_use]
     pub const fn one_tag(filters: u16) -> Self {
         let offload = support::ETHERTYPE_8100 | support::TAG_LOCATION_L2TAG1 | support::TOGGLE;
@@ -89,23 +90,23 @@ impl Item for VlanCapabilities {
     }
 }
 
-/// What a setting is about.
+/// Offload that a setting is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VlanWhat {
-    /// Taking tags out of received frames.
+    /// Stripping tags from received frames.
     Strip,
-    /// Putting tags into sent frames.
+    /// Inserting tags into sent frames.
     Insert,
 }
 
-/// Ether types of tags that are to be stripped or inserted.
+/// Ether types of tags to strip or insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanSetting {
-    /// Of outer tags.
+    /// Ether types of outer tags.
     pub outer: u32,
-    /// Of inner tags.
+    /// Ether types of inner tags.
     pub inner: u32,
-    /// The VSI.
+    /// Number of the VSI.
     pub vsi: u16,
 }
 

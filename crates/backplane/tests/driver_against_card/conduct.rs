@@ -1,4 +1,5 @@
-//! VFs that do too much, and how often guests are interrupted: what the PF does about both, with real drivers.
+//! Tests the PF's measures against VFs that exceed thresholds, and its bounds on a guest's interrupts, with real
+//! drivers.
 
 use crate::support::{Bench, between, index};
 use core::time::Duration;
@@ -18,13 +19,13 @@ fn allow(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
 }
 
-/// Changes the port's thresholds.
+/// Sets the port's thresholds.
 fn limit(bench: &mut Bench, limits: ConductLimits) {
     let policy = PortPolicy { limits, ..PortPolicy::default() };
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap().unwrap();
 }
 
-/// Thresholds of one kind, no others.
+/// Returns the thresholds of one offence, and none for the others.
 fn only(offence: Offence, thresholds: Thresholds) -> ConductLimits {
     let never = Thresholds { warn: 0, throttle: 0, quarantine: 0 };
     let mut limits = [never; 6];
@@ -36,8 +37,8 @@ fn watch(bench: &mut Bench, totals: Totals) -> Option<Verdict> {
     bench.card.with_pf_driver(|pf, hal| pf.watch(hal, index(0), totals)).unwrap()
 }
 
-/// Has VF 0 judged for `events` of one kind in a second.
-fn judge(bench: &mut Bench, offence: Offence, events: u64) -> Option<Verdict> {
+/// Reports `events` of one offence of VF 0 within a second.
+fn report_events(bench: &mut Bench, offence: Offence, events: u64) -> Option<Verdict> {
     watch(bench, [0; 6]);
     bench.advance_us(1_000_000);
     let mut totals = [0; 6];
@@ -48,7 +49,7 @@ fn judge(bench: &mut Bench, offence: Offence, events: u64) -> Option<Verdict> {
 fn quarantine(bench: &mut Bench) {
     let thresholds = Thresholds { warn: 1, throttle: 2, quarantine: 5 };
     limit(bench, only(Offence::Spoofing, thresholds));
-    let verdict = judge(bench, Offence::Spoofing, 5).unwrap();
+    let verdict = report_events(bench, Offence::Spoofing, 5).unwrap();
     assert_eq!((verdict.offence, verdict.action), (Offence::Spoofing, Action::Quarantine));
 }
 
@@ -60,7 +61,7 @@ fn link(bench: &mut Bench) -> LinkCheck {
     })
 }
 
-/// How many of one frame each way arrive between VF 0 and VF 1.
+/// Exchanges a frame each way between VF 0 and VF 1; returns the number of frames that each received.
 fn exchange(bench: &mut Bench) -> [usize; 2] {
     bench.send(0, &between(0, 1, 60, 1));
     bench.send(1, &between(1, 0, 60, 2));
@@ -68,7 +69,7 @@ fn exchange(bench: &mut Bench) -> [usize; 2] {
 }
 
 #[test]
-fn a_vf_that_is_quarantined_moves_no_frame_and_sees_no_link_until_it_is_released() {
+fn a_quarantined_vf_has_no_frames_and_no_link_until_release() {
     let mut bench = Bench::new(2);
     assert_eq!(exchange(&mut bench), [1, 1]);
     bench.advance_us(2_000_000);
@@ -77,13 +78,13 @@ fn a_vf_that_is_quarantined_moves_no_frame_and_sees_no_link_until_it_is_released
     assert_eq!(exchange(&mut bench), [0, 0]);
     bench.card.with_pf_driver(|pf, hal| pf.release(hal, index(0))).unwrap();
     assert!(matches!(link(&mut bench), LinkCheck::Up(_)));
-    assert_eq!(exchange(&mut bench), [1, 2], "what VF 0 had sent meanwhile comes too");
+    assert_eq!(exchange(&mut bench), [1, 2], "frames that VF 0 sent meanwhile arrive too");
     let conduct = bench.card.pf_driver().unwrap().conduct(index(0));
     assert_eq!((conduct.quarantined(), conduct.offences()[1]), (None, 1));
 }
 
 #[test]
-fn a_reset_is_no_way_out_of_quarantine() {
+fn a_reset_does_not_end_quarantine() {
     let mut bench = Bench::new(2);
     quarantine(&mut bench);
     bench.vfs[0] = Vf::probe(&mut bench.card.vf(0), &Config::default()).unwrap();
@@ -118,7 +119,7 @@ fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
     let mut bench = Bench::new(1);
     let thresholds = Thresholds { warn: 0, throttle: 10, quarantine: 0 };
     limit(&mut bench, only(Offence::Storm, thresholds));
-    judge(&mut bench, Offence::Storm, 10).unwrap();
+    report_events(&mut bench, Offence::Storm, 10).unwrap();
     let throttled = |bench: &Bench| bench.card.pf_driver().unwrap().conduct(index(0)).throttled();
     bench.advance_us(9_900_000);
     assert!(throttled(&bench));
@@ -131,7 +132,7 @@ fn a_throttled_vf_sends_at_ten_megabits() {
     let mut bench = Bench::new(2);
     let thresholds = Thresholds { warn: 0, throttle: 1, quarantine: 0 };
     limit(&mut bench, only(Offence::Invalid, thresholds));
-    judge(&mut bench, Offence::Invalid, 1).unwrap();
+    report_events(&mut bench, Offence::Invalid, 1).unwrap();
     let mut bits = 0;
     for _ in 0..1_000 {
         // The sender keeps its ring full, the receiver its ring empty.
@@ -145,9 +146,9 @@ fn a_throttled_vf_sends_at_ten_megabits() {
     assert!((9_000_000..10_500_000).contains(&bits), "{bits} bits in a second");
 }
 
-/// Else a VF that is quarantined for its interrupts would go on with them.
+/// The limit exists because a VF in quarantine for its interrupts could otherwise continue them.
 #[test]
-fn a_vf_that_is_quarantined_interrupts_a_thousand_times_a_second_at_most() {
+fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
     let mut bench = Bench::with_config(2, &Config { moderation: Policy::Fixed(50), ..Config::default() });
     quarantine(&mut bench);
     bench.advance_us(1);
@@ -159,7 +160,7 @@ fn a_vf_that_is_quarantined_interrupts_a_thousand_times_a_second_at_most() {
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice again");
 }
 
-/// VF 0's interval on a vector, as the card has it, microseconds.
+/// Returns VF 0's interval on a vector as the card has it, in microseconds.
 fn interval(bench: &mut Bench, local: u8) -> u32 {
     let vector = Vector::new(index(0).first_vector() + local).unwrap();
     let mut pf = bench.card.pf();
@@ -187,7 +188,7 @@ fn the_guests_interval_is_kept_within_its_bounds() {
 }
 
 #[test]
-fn a_ceiling_holds_whatever_the_guest_writes() {
+fn a_ceiling_holds_against_any_write_of_the_guest() {
     let mut bench = Bench::new(2);
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 1_000, false));
     bench.advance_us(20_000);
@@ -208,7 +209,7 @@ fn a_ceiling_holds_whatever_the_guest_writes() {
 }
 
 #[test]
-fn adaptive_coalescing_is_enforced_on_a_guest_that_does_not_know_it() {
+fn adaptive_coalescing_is_enforced_on_any_guest() {
     let config = Config { moderation: Policy::Fixed(50), rx_descriptors: 64, ..Config::default() };
     let mut bench = Bench::with_config(2, &config);
     allow(&mut bench, 0, |policy| policy.interrupts = bound(200, 0, true));
@@ -228,9 +229,9 @@ fn adaptive_coalescing_is_enforced_on_a_guest_that_does_not_know_it() {
     bench.advance_us(1_000_000);
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 5_000, "a quiet VF has the lowest frequency");
     assert_eq!(interval(&mut bench, MAILBOX_VECTOR as u8), 0, "the mailbox is no receive queue");
-    assert_eq!(interval(&mut bench, 0), transmit, "nor is what an entry names that is not valid");
+    assert_eq!(interval(&mut bench, 0), transmit, "nor is the vector of an invalid entry");
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 0, true));
     bench.advance_us(1_000_000);
-    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 1_000, "of which there is one without a floor");
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 1_000, "the default frequency without a floor");
     assert!(bench.card.now() > Time::ZERO);
 }

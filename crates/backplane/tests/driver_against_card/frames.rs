@@ -1,4 +1,4 @@
-//! Frames between VFs and to the wire: contents, order, lengths, who gets what.
+//! Tests frames between VFs and to the wire: contents, order, lengths, receivers.
 
 use crate::support::{Bench, between, frame, index};
 use backplane::vf_mac;
@@ -23,7 +23,7 @@ fn ping_pong_between_two_vfs_stays_off_the_wire() {
 }
 
 #[test]
-fn a_batch_arrives_whole_and_in_order_with_one_doorbell() {
+fn a_batch_arrives_completely_in_order_by_one_doorbell() {
     let mut bench = Bench::new(2);
     let doorbells = bench.vfs[0].tx_counters().doorbells;
     for seed in 0..16 {
@@ -37,7 +37,7 @@ fn a_batch_arrives_whole_and_in_order_with_one_doorbell() {
 }
 
 #[test]
-fn two_pieces_make_one_frame() {
+fn a_frame_in_two_pieces_arrives_as_one() {
     let mut bench = Bench::new(2);
     let whole = between(0, 1, 1000, 3);
     let (first, second) = whole.split_at(77);
@@ -60,7 +60,7 @@ fn a_jumbo_frame_fills_several_buffers_on_both_sides() {
 }
 
 #[test]
-fn a_frame_longer_than_the_receiver_asked_for_is_dropped() {
+fn a_frame_beyond_the_receivers_max_frame_is_dropped() {
     let mut bench = Bench::unstarted(2, &Config { max_frame: 9000, ..Config::default() });
     bench.start(0);
     bench.start(1);
@@ -71,7 +71,7 @@ fn a_frame_longer_than_the_receiver_asked_for_is_dropped() {
 }
 
 #[test]
-fn lengths_that_cannot_be_sent_are_refused_by_the_driver() {
+fn the_driver_refuses_invalid_frame_lengths() {
     let mut bench = Bench::new(1);
     let none = TxOffload::default();
     let short = bench.on(0, |vf, hal| vf.transmit(hal, &[0; 13], &none));
@@ -95,7 +95,7 @@ fn tag_in_the_bytes_does_not_count_in_max_frame() {
 }
 
 #[test]
-fn a_full_ring_says_so_and_recovers() {
+fn a_full_ring_is_reported_and_recovers() {
     let mut bench = Bench::new(2);
     let frame = between(0, 1, 60, 0);
     let none = TxOffload::default();
@@ -112,7 +112,7 @@ fn a_full_ring_says_so_and_recovers() {
 }
 
 #[test]
-fn a_receiver_that_does_not_look_loses_frames_and_nobody_else_waits() {
+fn a_full_receive_ring_does_not_delay_other_vfs() {
     let mut bench = Bench::new(3);
     for seed in 0..=255 {
         bench.send(0, &between(0, 1, 60, seed));
@@ -127,7 +127,7 @@ fn a_receiver_that_does_not_look_loses_frames_and_nobody_else_waits() {
 }
 
 #[test]
-fn the_wire_gets_what_is_nobody_elses_and_broadcasts() {
+fn the_wire_gets_frames_to_unknown_addresses_and_broadcasts() {
     let mut bench = Bench::new(3);
     let stranger = MacAddress([2, 9, 9, 9, 9, 9]);
     let away = frame(stranger, vf_mac(0), 64, 1);
@@ -143,7 +143,7 @@ fn the_wire_gets_what_is_nobody_elses_and_broadcasts() {
 }
 
 #[test]
-fn the_wire_delivers_by_address() {
+fn frames_from_the_wire_are_delivered_by_address() {
     let mut bench = Bench::new(2);
     let stranger = MacAddress([2, 9, 9, 9, 9, 9]);
     let hello = frame(vf_mac(1), stranger, 200, 4);
@@ -156,7 +156,7 @@ fn the_wire_delivers_by_address() {
 }
 
 #[test]
-fn multicast_reaches_those_who_asked() {
+fn multicast_reaches_only_members_of_the_group() {
     let mut bench = Bench::new(4);
     let group = MacAddress([1, 0, 0x5e, 1, 2, 3]);
     let other = MacAddress([1, 0, 0x5e, 9, 8, 7]);
@@ -177,7 +177,7 @@ fn multicast_reaches_those_who_asked() {
 }
 
 #[test]
-fn more_groups_than_a_message_holds_become_all() {
+fn more_groups_than_a_message_holds_mean_all_groups() {
     let mut bench = Bench::new(2);
     let groups: Vec<_> = (0..31).map(|n| MacAddress([1, 0, 0x5e, 0, n, n])).collect();
     bench.on(1, |vf, hal| vf.set_multicast(hal, &groups)).unwrap();
@@ -200,7 +200,7 @@ fn a_spoofed_source_is_blocked_and_reported() {
 }
 
 #[test]
-fn a_vf_that_is_not_enabled_moves_nothing() {
+fn a_disabled_vf_sends_and_receives_no_frames() {
     let mut bench = Bench::new(2);
     let off = policy::VfPolicy { enabled: false, ..*bench.card.pf_driver().unwrap().policy(index(1)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(1), off)).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The conversation of a probe, register by register, as a stock igbvf holds it with real silicon.
+//! Tests the conversation of a probe, register by register, as a stock igbvf conducts it with real silicon.
 
 use crate::support::index;
 use backplane::{Backplane, PORT_MAC, VfHal, vf_mac};
@@ -10,7 +10,7 @@ use i82576::Time;
 use i82576::register::vf::{CTRL, V2PMAILBOX, VMBMEM};
 use policy::VfPolicy;
 
-/// A register access.
+/// Register access of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Did {
     Read(u32, u32),
@@ -18,7 +18,7 @@ enum Did {
 }
 use Did::{Read, Wrote};
 
-/// Writes down what passes.
+/// Bus that records every register access.
 struct Recorder<'a> {
     hal: VfHal<'a>,
     log: Vec<Did>,
@@ -27,7 +27,7 @@ struct Recorder<'a> {
 impl Hal for Recorder<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         let value = self.hal.read(offset);
-        // Polls that bring nothing are as many as the PF takes time.
+        // Repeated reads with the same value are recorded once: their number depends on the PF's response time.
         if self.log.last() != Some(&Read(offset, value)) {
             self.log.push(Read(offset, value));
         }
@@ -58,7 +58,7 @@ impl DmaHal for Recorder<'_> {
 }
 
 #[test]
-fn a_probe_is_the_golden_conversation() {
+fn a_probe_makes_exactly_the_golden_accesses() {
     let mut card = Backplane::with_pf(1).unwrap();
     let mut recorder = Recorder { hal: card.vf(0), log: Vec::new() };
     let vf = Vf::probe(&mut recorder, &Config::default()).unwrap();
@@ -85,7 +85,7 @@ fn a_probe_is_the_golden_conversation() {
 }
 
 #[test]
-fn replies_repeat_the_message_and_say_clear_to_send() {
+fn replies_repeat_the_message_with_clear_to_send() {
     let mut card = Backplane::with_pf(1).unwrap();
     let mut vf = Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
     vf.set_mac(&mut card.vf(0), vf_mac(0)).unwrap();
@@ -100,7 +100,7 @@ fn replies_repeat_the_message_and_say_clear_to_send() {
 }
 
 #[test]
-fn without_an_address_the_vf_makes_one_up() {
+fn a_vf_without_an_address_generates_one() {
     let mut card = Backplane::with_pf(1).unwrap();
     let policy = VfPolicy::default();
     card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)).unwrap().unwrap();
@@ -121,7 +121,7 @@ fn a_vf_cannot_start_before_the_pf() {
 }
 
 #[test]
-fn a_silent_pf_costs_a_bounded_time_and_one_answer() {
+fn a_silent_pf_delays_a_request_for_a_bounded_time() {
     let mut card = Backplane::with_pf(1).unwrap();
     let mut vf = Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
     let pf = card.detach_pf();

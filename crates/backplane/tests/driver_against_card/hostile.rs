@@ -1,4 +1,4 @@
-//! One VF does what it likes with its registers and descriptors, the other VFs' traffic goes on.
+//! Tests that a VF with arbitrary registers and descriptors does not disturb the traffic of other VFs.
 
 use crate::support::{Bench, between, index};
 use backplane::vf_mac;
@@ -12,16 +12,16 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptes
 
 const VILLAIN: u8 = 2;
 
-/// Something that a villain does.
+/// Action of the villain.
 #[derive(Debug, Clone)]
-enum Act {
+enum Action {
     Write(u32, u32),
     Read(u32),
     Send(Vec<[u8; 16]>),
     Poll(u16),
 }
 
-/// Values that registers find hard: extremes, lone bits, and addresses that exist.
+/// Generates difficult register values: extremes, single bits, and existing addresses.
 fn value() -> impl Strategy<Value = u32> {
     prop_oneof![
         any::<u32>(),
@@ -41,12 +41,12 @@ fn offset() -> impl Strategy<Value = u32> {
     prop_oneof![4 => known, 1 => (0u32..0x4000).prop_map(|o| o & !3)]
 }
 
-/// Where the villain's transmit ring and its slots' buffers are: it has allocated them first.
+/// Addresses of the villain's transmit ring and its slots' buffers: they are its first allocations.
 const RING: u64 = 0x10_0000;
 const SLOTS: u32 = 256;
 const BUFFERS: u64 = RING + SLOTS as u64 * 16;
 
-/// Data descriptors that are nearly right, context descriptors, and noise.
+/// Generates data descriptors that are nearly right, context descriptors, and noise.
 fn descriptor() -> impl Strategy<Value = [u8; 16]> {
     let address =
         prop_oneof![9 => (0u64..SLOTS.into()).prop_map(|slot| BUFFERS + slot * 2048), 1 => any::<u64>()];
@@ -61,7 +61,7 @@ fn descriptor() -> impl Strategy<Value = [u8; 16]> {
     })
 }
 
-/// A context that fits the frames in the villain's buffers, so that segmentation is reached.
+/// Generates a context that fits the frames in the villain's buffers, so that segmentation is reached.
 fn fitting_context() -> impl Strategy<Value = [u8; 16]> {
     (1u16..2_000, any::<u16>()).prop_map(|(mss, vlan_tag)| {
         let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
@@ -69,28 +69,28 @@ fn fitting_context() -> impl Strategy<Value = [u8; 16]> {
     })
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = Action> {
     let burst = proptest::collection::vec(prop_oneof![3 => descriptor(), 1 => fitting_context()], 1..40);
     prop_oneof![
-        2 => (offset(), value()).prop_map(|(o, v)| Act::Write(o, v)),
-        1 => offset().prop_map(Act::Read),
-        6 => burst.prop_map(Act::Send),
-        2 => (1u16..2_000).prop_map(Act::Poll),
+        2 => (offset(), value()).prop_map(|(o, v)| Action::Write(o, v)),
+        1 => offset().prop_map(Action::Read),
+        6 => burst.prop_map(Action::Send),
+        2 => (1u16..2_000).prop_map(Action::Poll),
     ]
 }
 
-fn perform(bench: &mut Bench, act: &Act) {
+fn perform(bench: &mut Bench, act: &Action) {
     match act {
-        Act::Write(offset, value) => bench.card.vf(VILLAIN).write(*offset, *value),
-        Act::Read(offset) => {
+        Action::Write(offset, value) => bench.card.vf(VILLAIN).write(*offset, *value),
+        Action::Read(offset) => {
             bench.card.vf(VILLAIN).read(*offset);
         }
-        Act::Send(descriptors) => send(&mut bench.card.vf(VILLAIN), descriptors),
-        Act::Poll(micros) => bench.advance_us(u64::from(*micros)),
+        Action::Send(descriptors) => send(&mut bench.card.vf(VILLAIN), descriptors),
+        Action::Poll(micros) => bench.advance_us(u64::from(*micros)),
     }
 }
 
-/// Writes descriptors where the tail is, and moves it.
+/// Writes descriptors at the tail, and moves the tail.
 fn send(hal: &mut impl DmaHal, descriptors: &[[u8; 16]]) {
     let mut tail = hal.read(vf::TX_BLOCK + tx::TDT) % SLOTS;
     for raw in descriptors {
@@ -100,7 +100,7 @@ fn send(hal: &mut impl DmaHal, descriptors: &[[u8; 16]]) {
     hal.write(vf::TX_BLOCK + tx::TDT, tail);
 }
 
-/// Puts a TCP frame into each of the villain's buffers: to a neighbour, to everybody, to the wire.
+/// Puts a TCP frame into each of the villain's buffers: to a neighbour, to all, to the wire.
 fn arm(bench: &mut Bench) {
     let targets = [vf_mac(0), MacAddress::BROADCAST, MacAddress([2, 9, 9, 9, 9, 9]), vf_mac(VILLAIN)];
     for (slot, target) in (0..u64::from(SLOTS)).zip(targets.iter().cycle()) {
@@ -116,16 +116,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_others_traffic_goes_on(acts in proptest::collection::vec(act(), 1..200)) {
+    fn arbitrary_accesses_of_a_vf_do_not_stop_others(acts in proptest::collection::vec(act(), 1..200)) {
         let mut bench = Bench::new(3);
         arm(&mut bench);
-        // Whatever it makes of its memory is sent, not blocked as spoofed.
+        // A trusted VF without a spoof check, so that its altered frames are sent and not blocked.
         let policy = *bench.card.pf_driver().unwrap().policy(index(VILLAIN));
         let policy = VfPolicy { spoofchk: false, trust: true, ..policy };
         bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(VILLAIN), policy)).unwrap().unwrap();
         for (round, acts) in acts.chunks(10).enumerate() {
             acts.iter().for_each(|act| perform(&mut bench, act));
-            // A flood fills neighbours' rings; what counts is that it ends.
+            // A flood fills neighbours' rings; the test requires only that the flood ends.
             bench.card.settle();
             (0..2).for_each(|vf| drop(bench.receive_all(vf)));
             let seed = round as u8;
@@ -136,7 +136,7 @@ proptest! {
             assert!(bench.receive_all(0).contains(&between(1, 0, 64, seed)));
             bench.on(0, |vf, hal| vf.set_vlan(hal, 5, round % 2 == 0)).unwrap();
         }
-        // And the villain's next owner finds a function that works.
+        // The villain's next owner must get a working function.
         bench.on(VILLAIN, |vf, hal| vf.restart(hal)).unwrap();
         bench.send(VILLAIN, &between(VILLAIN, 0, 64, 1));
         assert!(bench.receive_all(0).contains(&between(VILLAIN, 0, 64, 1)));

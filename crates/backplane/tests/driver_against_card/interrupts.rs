@@ -1,4 +1,4 @@
-//! Interrupts: which vector, how often, and never lost. The clock is moved by hand.
+//! Tests interrupts: their vector, their rate, and that none is lost. The clock is moved by hand.
 
 use crate::support::{Bench, between};
 use driver::moderation::{Adaptive, Policy};
@@ -22,7 +22,7 @@ fn quiet(bench: &mut Bench) {
 }
 
 #[test]
-fn sender_and_receiver_hear_on_their_own_vectors() {
+fn sending_and_receiving_signal_their_own_vectors() {
     let mut bench = Bench::new(2);
     quiet(&mut bench);
     bench.send(0, &between(0, 1, 60, 1));
@@ -33,7 +33,7 @@ fn sender_and_receiver_hear_on_their_own_vectors() {
 }
 
 #[test]
-fn a_vector_stays_silent_until_it_is_handled_and_speaks_at_once_afterwards() {
+fn a_vector_is_masked_until_it_is_handled() {
     let mut bench = Bench::new(2);
     quiet(&mut bench);
     for seed in 0..5 {
@@ -43,7 +43,7 @@ fn a_vector_stays_silent_until_it_is_handled_and_speaks_at_once_afterwards() {
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(1)), [RECEIVE_VECTOR]);
     assert_eq!(bench.on(1, |vf, hal| vf.handle_interrupt(hal, RECEIVE_VECTOR)), Event::Received);
     assert_eq!(bench.receive_all(1).len(), 5);
-    // One more arrives after the last look and before the interrupt is allowed again.
+    // One more frame arrives between the driver's last poll and the unmasking.
     bench.send(0, &between(0, 1, 60, 9));
     bench.on(1, |vf, hal| vf.receive_done(hal));
     bench.advance_us(1_000);
@@ -66,7 +66,7 @@ fn the_interval_bounds_the_rate() {
             bench.on(1, |vf, hal| vf.receive_done(hal));
         }
     }
-    // 10 ms of frames every 10 us at one interrupt per 200 us.
+    // Sends frames for 10 ms, one every 10 us, at one interrupt per 200 us.
     assert!((49..=51).contains(&interrupts), "{interrupts}");
 }
 
@@ -76,20 +76,20 @@ fn transmit_may_have_an_interval_of_its_own() {
     let config = Config { moderation, transmit_interval_us: Some(100), ..Config::default() };
     let mut bench = Bench::with_config(2, &config);
     quiet(&mut bench);
-    let mut heard = [0, 0];
+    let mut interrupts = [0, 0];
     for step in 0..1_000 {
         bench.send(0, &between(0, 1, 60, step as u8));
         bench.advance_us(10);
         for vf in [0, 1] {
             for vector in bench.card.world().take_interrupts(Function::Vf(vf)) {
-                heard[usize::from(vf)] += 1;
+                interrupts[usize::from(vf)] += 1;
                 bench.on(vf, |driver, hal| driver.handle_interrupt(hal, vector));
             }
         }
         bench.receive_all(1);
         bench.on(1, |driver, hal| driver.receive_done(hal));
     }
-    assert!((95..=105).contains(&heard[0]) && (9..=12).contains(&heard[1]), "{heard:?} in 10 ms");
+    assert!((95..=105).contains(&interrupts[0]) && (9..=12).contains(&interrupts[1]), "{interrupts:?} in 10 ms");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn adaptive_moderation_follows_the_packet_rate() {
 }
 
 #[test]
-fn transmit_interrupts_give_descriptors_back() {
+fn transmit_interrupts_free_descriptors() {
     let mut bench = Bench::new(2);
     quiet(&mut bench);
     let frame = between(0, 1, 60, 1);

@@ -1,4 +1,4 @@
-//! The link as a VF sees it: the port's, as far as the PF lets it show.
+//! Tests the link as a VF sees it: the port's, unless the PF overrides it.
 
 use crate::support::{Bench, index};
 use core::time::Duration;
@@ -13,18 +13,18 @@ use policy::Link;
 
 const UP: LinkCheck = LinkCheck::Up(Speed::Thousand);
 
-/// Handles what arrived on the mailbox vector, and looks at the link.
+/// Handles the mailbox interrupt, and checks the link.
 fn look(bench: &mut Bench, vf: u8) -> LinkCheck {
     bench.advance_us(100_000);
     let interrupts = bench.card.world().take_interrupts(Function::Vf(vf));
-    assert!(interrupts.contains(&MAILBOX_VECTOR), "vf{vf} was told nothing: {interrupts:?}");
+    assert!(interrupts.contains(&MAILBOX_VECTOR), "vf{vf} got no notice: {interrupts:?}");
     bench.on(vf, |driver, hal| {
         driver.handle_interrupt(hal, MAILBOX_VECTOR);
         driver.check_link(hal)
     })
 }
 
-fn told_nothing(bench: &mut Bench, vf: u8) -> LinkCheck {
+fn look_without_notice(bench: &mut Bench, vf: u8) -> LinkCheck {
     assert!(!bench.card.world().take_interrupts(Function::Vf(vf)).contains(&MAILBOX_VECTOR));
     bench.on(vf, |driver, hal| driver.check_link(hal))
 }
@@ -43,7 +43,7 @@ fn clear(bench: &mut Bench) {
 }
 
 #[test]
-fn the_port_loses_its_link_and_finds_it_again() {
+fn vfs_follow_the_link_of_the_port() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     for up in [false, true, false, true] {
@@ -55,7 +55,7 @@ fn the_port_loses_its_link_and_finds_it_again() {
 }
 
 #[test]
-fn a_phy_that_the_driver_before_left_asleep_is_woken() {
+fn a_phy_in_power_down_is_woken() {
     let mut bench = Bench::new(1);
     bench
         .card
@@ -70,7 +70,7 @@ fn a_phy_that_the_driver_before_left_asleep_is_woken() {
 }
 
 #[test]
-fn a_vf_that_keeps_the_buffer_is_told_late_and_asked_ever_less_often() {
+fn a_held_mailbox_delays_a_notice_with_growing_intervals() {
     const VFU: u32 = 4;
     let mut bench = Bench::new(2);
     clear(&mut bench);
@@ -93,18 +93,18 @@ fn a_vf_that_keeps_the_buffer_is_told_late_and_asked_ever_less_often() {
 }
 
 #[test]
-fn one_vfs_link_is_the_administrators() {
+fn the_administrator_sets_the_link_of_one_vf() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Disable)).unwrap();
     assert_eq!(look(&mut bench, 1), LinkCheck::Down);
-    assert_eq!(told_nothing(&mut bench, 0), UP);
+    assert_eq!(look_without_notice(&mut bench, 0), UP);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Auto)).unwrap();
     assert_eq!(look(&mut bench, 1), UP);
 }
 
 #[test]
-fn a_vf_whose_link_is_enabled_sees_one_while_the_port_has_none() {
+fn a_vf_with_enabled_link_is_up_without_the_port() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Enable)).unwrap();
@@ -114,7 +114,7 @@ fn a_vf_whose_link_is_enabled_sees_one_while_the_port_has_none() {
 }
 
 #[test]
-fn vfs_are_told_that_the_pf_driver_goes() {
+fn vfs_get_a_notice_of_the_pf_drivers_removal() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.remove(hal)).unwrap();
@@ -125,7 +125,7 @@ fn vfs_are_told_that_the_pf_driver_goes() {
 }
 
 #[test]
-fn vfs_are_told_of_a_reset_before_it_comes() {
+fn vfs_get_a_notice_before_a_reset() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
@@ -135,20 +135,20 @@ fn vfs_are_told_of_a_reset_before_it_comes() {
 }
 
 #[test]
-fn vfs_that_run_are_told_when_vfs_are_enabled_anew() {
+fn running_vfs_get_a_notice_when_vfs_are_enabled_again() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.on(1, |vf, hal| vf.stop(hal));
     bench.advance_us(100_000);
-    let told = |bench: &Bench| [0, 1].map(|vf| bench.card.pf_driver().unwrap().counters(index(vf)).notices);
-    let before = told(&bench);
+    let notices = |bench: &Bench| [0, 1].map(|vf| bench.card.pf_driver().unwrap().counters(index(vf)).notices);
+    let before = notices(&bench);
     bench.card.with_pf_driver(|pf, hal| pf.enable_vfs(hal, 2)).unwrap().unwrap();
     bench.advance_us(100_000);
-    assert_eq!(told(&bench), [before[0] + 1, before[1]], "the other has no driver any more");
+    assert_eq!(notices(&bench), [before[0] + 1, before[1]], "the other VF has no driver any more");
 }
 
 #[test]
-fn the_administrator_takes_the_port_down() {
+fn vfs_lose_their_link_when_the_port_is_taken_down() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_port_link(hal, false)).unwrap();
@@ -159,7 +159,7 @@ fn the_administrator_takes_the_port_down() {
 #[test]
 fn a_notice_never_overwrites_a_reply() {
     let mut bench = Bench::new(1);
-    // The PF is told to notify while the VF waits for its answers, again and again.
+    // The PF gets requests to notify while the VF waits for its answers, again and again.
     for vlan in 1..20 {
         bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
@@ -168,7 +168,8 @@ fn a_notice_never_overwrites_a_reply() {
     assert_eq!(bench.card.pf_driver().unwrap().vf_vlans(index(0)).count(), 20);
 }
 
-/// What igbvf's link check reads: STATUS.LU, and the mailbox's first dword under the lock, acknowledged.
+/// Returns the values that igbvf's link check reads: STATUS.LU, and the mailbox's first dword under the lock,
+/// acknowledged.
 fn as_igbvf_looks(bench: &mut Bench) -> (bool, u32) {
     let mut hal = bench.card.vf(0);
     let up = hal.read(STATUS) & 2 != 0;
@@ -180,7 +181,7 @@ fn as_igbvf_looks(bench: &mut Bench) -> (bool, u32) {
 }
 
 #[test]
-fn what_igbvf_reads_when_its_link_changes() {
+fn igbvf_reads_a_change_of_its_link() {
     let mut bench = Bench::new(1);
     clear(&mut bench);
     for (link, up) in [(Link::Disable, false), (Link::Auto, true)] {
@@ -194,7 +195,7 @@ fn what_igbvf_reads_when_its_link_changes() {
 }
 
 #[test]
-fn what_igbvf_reads_after_the_pf_was_reset() {
+fn igbvf_reads_a_reset_of_the_pf() {
     let mut bench = Bench::new(1);
     bench.advance_us(3_000_000);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();

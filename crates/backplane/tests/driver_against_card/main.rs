@@ -1,5 +1,5 @@
-//! The drivers against the card, in one process: what a guest sees of a VF, from the probe to hostile
-//! neighbours. Each module is one subject.
+//! Tests the drivers against the card, in one process: the behaviour of a VF for its guest, from the probe to
+//! hostile neighbours. Each module covers one subject.
 
 mod conduct;
 mod frames;

@@ -1,4 +1,4 @@
-//! Checksums and segmentation by the card, judged by an independent parser.
+//! Tests checksums and segmentation by the card with an independent parser.
 
 use crate::support::Bench;
 use backplane::vf_mac;
@@ -35,8 +35,8 @@ fn udp_ipv4(payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The frame's checksums are those that the parser computes.
-fn check(frame: &[u8]) {
+/// Asserts that the frame's checksums are those that the parser computes.
+fn assert_checksums(frame: &[u8]) {
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else { panic!("not TCP") };
     let wanted = match sliced.net.as_ref().unwrap() {
@@ -56,7 +56,7 @@ fn check(frame: &[u8]) {
 const BOTH: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
 
 #[test]
-fn the_card_completes_what_the_driver_seeds() {
+fn the_card_completes_seeded_checksums() {
     let mut bench = Bench::new(2);
     for (complete, checksum_at) in
         [(tcp_ipv4(b"payload"), 50), (udp_ipv4(b"odd size!"), 40), (tcp_ipv6(b"six"), 70)]
@@ -98,7 +98,7 @@ fn tso_cuts_into_segments_that_a_parser_accepts() {
         let first_sequence = u32::from_be_bytes(big[headers - 16..headers - 12].try_into().unwrap());
         let mut joined = Vec::new();
         for (i, frame) in frames.iter().enumerate() {
-            check(frame);
+            assert_checksums(frame);
             let sliced = SlicedPacket::from_ethernet(frame).unwrap();
             let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("not TCP") };
             let last = i == frames.len() - 1;
@@ -115,7 +115,7 @@ fn tso_cuts_into_segments_that_a_parser_accepts() {
 }
 
 #[test]
-fn the_largest_ip_packet_is_cut_too() {
+fn the_largest_ip_packet_is_segmented() {
     let mut bench = Bench::new(2);
     let payload = vec![0x5a; 65_535 - 40];
     let big = tcp_ipv4(&payload);
@@ -123,7 +123,7 @@ fn the_largest_ip_packet_is_cut_too() {
     let frames = bench.receive_all(1);
     assert_eq!(frames.len(), payload.len().div_ceil(1460));
     assert_eq!(frames.iter().map(|f| f.len() - 54).sum::<usize>(), payload.len());
-    frames.iter().for_each(|frame| check(frame));
+    frames.iter().for_each(|frame| assert_checksums(frame));
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! What the administrator allows a VF, and what the VF is told that asks for more: a driver's requests against the
-//! PF's policy, each refusal counted with its reason.
+//! Tests a driver's requests against the PF's policy, and that each refusal is counted with its reason.
 
 use crate::support::{Bench, frame, index};
 use backplane::vf_mac;
@@ -40,7 +39,7 @@ fn a_vf_joins_the_vlans_of_its_list_only() {
 }
 
 #[test]
-fn a_vlan_that_is_taken_off_the_list_is_left_at_once() {
+fn a_vf_leaves_a_vlan_that_is_removed_from_its_list() {
     let mut bench = Bench::new(1);
     for vlan in [10, 11] {
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
@@ -51,7 +50,7 @@ fn a_vlan_that_is_taken_off_the_list_is_left_at_once() {
     assert_eq!(vlans(&bench), [0, 10, 11], "the guest has it again");
 }
 
-/// Linux igbvf takes the refusal for consent, and does not ask again.
+/// Covers Linux igbvf, which ignores the refusal and does not repeat the request.
 #[test]
 fn vlan_that_was_refused_is_joined_once_it_is_allowed() {
     let mut bench = Bench::new(1);
@@ -100,7 +99,7 @@ fn a_frame_length_beyond_the_mtu_limit_is_refused() {
 }
 
 #[test]
-fn a_lowered_mtu_limit_holds_for_what_was_granted() {
+fn a_lowered_mtu_limit_holds_for_earlier_grants() {
     let mut bench = Bench::new(2);
     for vf in 0..2 {
         bench.on(vf, |vf, hal| vf.set_max_frame(hal, 9000)).unwrap();
@@ -113,11 +112,11 @@ fn a_lowered_mtu_limit_holds_for_what_was_granted() {
     assert_eq!(bench.receive_all(0).len(), 0);
     allow(&mut bench, |policy| policy.max_mtu = None);
     bench.send(1, &long);
-    assert_eq!(bench.receive_all(0).len(), 1, "what the VF had asked for comes back");
+    assert_eq!(bench.receive_all(0).len(), 1, "the VF's own limit returns");
 }
 
 #[test]
-fn every_multicast_is_refused_where_it_is_not_allowed() {
+fn all_multicast_is_refused_unless_it_is_allowed() {
     let mut bench = Bench::new(2);
     allow(&mut bench, |policy| policy.allmulti = false);
     assert!(is_nack(bench.on(0, |vf, hal| vf.set_all_multicast(hal, true))));
@@ -127,15 +126,15 @@ fn every_multicast_is_refused_where_it_is_not_allowed() {
     assert_eq!(bench.receive_all(0).len(), 0);
     bench.on(0, |vf, hal| vf.set_multicast(hal, &[GROUP])).unwrap();
     bench.send(1, &multicast);
-    assert_eq!(bench.receive_all(0).len(), 1, "a group by name is another matter");
+    assert_eq!(bench.receive_all(0).len(), 1, "a single group is allowed");
 }
 
 #[test]
-fn a_list_of_groups_that_does_not_fit_opens_nothing_where_all_are_not_allowed() {
+fn too_many_groups_do_not_bypass_the_policy() {
     let mut bench = Bench::new(2);
     allow(&mut bench, |policy| policy.allmulti = false);
     let many: Vec<_> = (0..40).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
-    // Whether the driver lists what fits or asks for all, strangers' groups stay out.
+    // The driver may list the groups that fit or request all: foreign groups must not arrive.
     let _ = bench.on(0, |vf, hal| vf.set_multicast(hal, &many));
     bench.send(1, &frame(GROUP, vf_mac(1), 100, 1));
     assert_eq!(bench.receive_all(0).len(), 0);
@@ -147,22 +146,22 @@ fn a_trusted_vf_with_a_full_list_receives_every_group() {
     let full: Vec<_> = (0..30).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
     bench.on(0, |vf, hal| vf.set_multicast(hal, &full)).unwrap();
     let stranger = frame(GROUP, vf_mac(1), 100, 1);
-    let heard = |bench: &mut Bench| {
+    let received = |bench: &mut Bench| {
         bench.send(1, &stranger);
         bench.receive_all(0).len()
     };
-    assert_eq!(heard(&mut bench), 0);
+    assert_eq!(received(&mut bench), 0);
     allow(&mut bench, |policy| policy.trust = true);
-    assert_eq!(heard(&mut bench), 1);
+    assert_eq!(received(&mut bench), 1);
     allow(&mut bench, |policy| policy.allmulti = false);
-    assert_eq!(heard(&mut bench), 0);
+    assert_eq!(received(&mut bench), 0);
     allow(&mut bench, |policy| (policy.trust, policy.allmulti) = (true, true));
     bench.on(0, |vf, hal| vf.set_multicast(hal, &full[1..])).unwrap();
-    assert_eq!(heard(&mut bench), 0, "a list that is not full is whole");
+    assert_eq!(received(&mut bench), 0, "a list that is not full has every group");
 }
 
 #[test]
-fn multicasts_that_are_flowing_stop_when_they_are_no_longer_allowed() {
+fn a_changed_policy_stops_all_multicast() {
     let mut bench = Bench::new(2);
     bench.on(0, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();
     let multicast = frame(GROUP, vf_mac(1), 100, 1);
@@ -174,7 +173,7 @@ fn multicasts_that_are_flowing_stop_when_they_are_no_longer_allowed() {
 }
 
 #[test]
-fn an_administrators_address_is_the_vfs_from_its_next_reset_on() {
+fn an_administrators_address_is_valid_from_the_next_reset() {
     let mut bench = Bench::new(1);
     let chosen = MacAddress([2, 0, 0, 0, 9, 9]);
     allow(&mut bench, |policy| (policy.mac, policy.admin_mac) = (Some(chosen), true));
@@ -185,5 +184,5 @@ fn an_administrators_address_is_the_vfs_from_its_next_reset_on() {
     bench.on(0, |vf, hal| vf.set_mac(hal, own)).unwrap();
     assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own));
     allow(&mut bench, |policy| policy.state = Link::Auto);
-    assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own), "another change leaves it");
+    assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own), "another change keeps it");
 }

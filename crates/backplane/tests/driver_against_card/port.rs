@@ -1,4 +1,4 @@
-//! What the administrator decides for the whole port, on the real card: copies to a watcher, and storms.
+//! Tests the administrator's policy for the whole port, on the real card: mirrors to a watcher, and storm control.
 
 use crate::support::{Bench, between, frame, index};
 use backplane::vf_mac;
@@ -7,9 +7,9 @@ use i82576::MacAddress;
 use pcie::VfSet;
 use policy::{Mirror, PolicyError, PortPolicy, StormControl};
 
-/// Somebody beyond the uplink.
+/// Address beyond the uplink.
 const OUTSIDE: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
-/// VF 3 watches.
+/// VF that gets the mirrored frames.
 const WATCHER: u8 = 3;
 const TAG_7: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: Some(7) };
 
@@ -21,7 +21,7 @@ fn set(bench: &mut Bench, policy: PortPolicy) -> Result<(), PolicyError> {
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap()
 }
 
-/// Four VFs, and one rule.
+/// Creates four VFs, and one rule.
 fn watched(rule: usize, mirror: Mirror) -> Bench {
     let mut bench = Bench::new(4);
     let mut policy = PortPolicy::default();
@@ -30,8 +30,8 @@ fn watched(rule: usize, mirror: Mirror) -> Bench {
     bench
 }
 
-/// How many copies the watcher gets of a frame from VF 0 to VF 1, from VF 1 to VF 0, from outside to VF 0, and from
-/// VF 0 to outside.
+/// Returns the watcher's numbers of copies of a frame from VF 0 to VF 1, from VF 1 to VF 0, from outside to VF 0,
+/// and from VF 0 to outside.
 fn copies(bench: &mut Bench) -> [usize; 4] {
     let seen = |bench: &mut Bench, sends: &mut dyn FnMut(&mut Bench)| {
         sends(bench);
@@ -49,7 +49,7 @@ fn copies(bench: &mut Bench) -> [usize; 4] {
 }
 
 #[test]
-fn each_kind_of_rule_copies_its_traffic_in_each_of_the_four_places() {
+fn each_kind_of_rule_copies_its_traffic_in_every_slot() {
     for rule in 0..4 {
         let kinds = [
             (Mirror { vfs: VfSet::new(0b01), ..mirror() }, [0, 1, 1, 0]),
@@ -65,7 +65,7 @@ fn each_kind_of_rule_copies_its_traffic_in_each_of_the_four_places() {
 }
 
 #[test]
-fn a_rule_that_is_taken_away_copies_nothing() {
+fn a_removed_rule_copies_no_frames() {
     let mut bench = watched(2, Mirror { ingress: true, ..mirror() });
     set(&mut bench, PortPolicy::default()).unwrap();
     assert_eq!(copies(&mut bench), [0; 4]);
@@ -86,7 +86,7 @@ fn a_rule_for_vlans_follows_them_as_vfs_join_and_leave() {
         bench.send_with(0, &between(0, 1, 100, 1), &TAG_7);
         (bench.receive_all(1).len(), bench.receive_all(WATCHER).len())
     };
-    // Another VLAN takes the first free filter, and is not copied.
+    // Another VLAN gets the first free filter, and is not mirrored.
     for vlan in [9, 7] {
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
         bench.on(1, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
@@ -94,7 +94,7 @@ fn a_rule_for_vlans_follows_them_as_vfs_join_and_leave() {
     assert_eq!(seen(&mut bench), (1, 1));
     bench.send_with(0, &between(0, 1, 100, 1), &TxOffload { vlan: Some(9), ..TAG_7 });
     assert_eq!((bench.receive_all(1).len(), bench.receive_all(WATCHER).len()), (1, 0));
-    // The filter of VLAN 7 is given to another one.
+    // The filter of VLAN 7 is reused for another VLAN.
     for vf in [0, 1] {
         bench.on(vf, |driver, hal| driver.set_vlan(hal, 7, false)).unwrap();
         bench.on(vf, |driver, hal| driver.set_vlan(hal, 8, true)).unwrap();
@@ -121,7 +121,8 @@ const fn storm(broadcast: u32, multicast: u32) -> StormControl {
     StormControl { broadcast, multicast, window_ms: 100 }
 }
 
-/// Sends 30 broadcasts of 832 bytes with the check sequence, 13 blocks each, in one window; how many VF 1 gets.
+/// Sends 30 broadcasts of 832 bytes with the check sequence, 13 blocks each, in one window; returns the number that
+/// VF 1 receives.
 fn broadcasts(bench: &mut Bench) -> usize {
     for _ in 0..30 {
         bench.send(0, &frame(MacAddress::BROADCAST, vf_mac(0), 828, 1));
@@ -130,7 +131,7 @@ fn broadcasts(bench: &mut Bench) -> usize {
 }
 
 #[test]
-fn broadcasts_beyond_the_rate_are_kept_from_vfs_and_not_from_the_uplink_and_each_storm_is_counted() {
+fn a_broadcast_storm_is_counted_and_kept_from_vfs_only() {
     let mut bench = Bench::new(2);
     set(&mut bench, PortPolicy { storm: storm(1_000, 0), ..PortPolicy::default() }).unwrap();
     // 1,000 Kb/s are 195 blocks in 100 ms: fifteen frames.
@@ -138,7 +139,7 @@ fn broadcasts_beyond_the_rate_are_kept_from_vfs_and_not_from_the_uplink_and_each
     assert_eq!(bench.card.world().take_frames().len(), 30);
     assert_eq!(bench.card.nic().counters()[1].rx_storm, 15);
     bench.send(0, &between(0, 1, 100, 1));
-    assert_eq!(bench.receive_all(1).len(), 1, "what is for one is no storm");
+    assert_eq!(bench.receive_all(1).len(), 1, "unicast frames are no storm");
     for _ in 0..2 {
         bench.advance_us(100_000);
     }

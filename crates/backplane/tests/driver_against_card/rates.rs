@@ -1,11 +1,11 @@
-//! Transmit rates: the PF driver's numbers make the card send as much as was asked for.
+//! Tests transmit rates: the PF driver's register values make the card send at the requested rate.
 
 use crate::support::{Bench, between, index};
 use core::time::Duration;
 use driver::vf::{TxError, TxOffload};
 use policy::VfPolicy;
 
-/// Frames of VF 0 that VF 1 gets in a tenth of a second, if VF 0 always has one to send.
+/// Returns the number of frames that VF 1 receives in a tenth of a second while VF 0 always has one to send.
 fn received(bench: &mut Bench) -> u64 {
     let frame = between(0, 1, 1_246, 3);
     let before = bench.card.nic().counters()[1].rx_packets;
@@ -22,20 +22,20 @@ fn received(bench: &mut Bench) -> u64 {
     bench.card.nic().counters()[1].rx_packets - before
 }
 
-/// Limits VF 0 to a rate, Mb/s.
+/// Limits VF 0 to a rate in Mb/s.
 fn set_rate(bench: &mut Bench, max_tx_rate: u32) {
     let policy = VfPolicy { max_tx_rate, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
     assert_eq!(bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)), Some(Ok(())));
 }
 
 #[test]
-fn a_vf_sends_as_much_as_the_administrator_lets_it() {
+fn a_vf_sends_at_the_rate_of_its_policy() {
     let mut bench = Bench::new(2);
     for mbps in [10, 100, 300] {
         set_rate(&mut bench, mbps);
         let frames = received(&mut bench);
         let wanted = u64::from(mbps) * 10;
-        // The last frame at the rate before is still paid for, too.
+        // The last frame at the former rate still delays the first one.
         assert!(frames.abs_diff(wanted) <= 2 + wanted / 50, "{frames} frames of 1,250 octets at {mbps} Mb/s");
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that the PF refuses, and why; and messages that only a broken or hostile driver sends.
+//! Tests requests that the PF refuses, with their reasons, and messages that only a broken or hostile driver sends.
 
 use crate::support::{Bench, between, index};
 use backplane::{Backplane, PORT_MAC, vf_mac};
@@ -23,7 +23,7 @@ const REFUSED_MAC: Result<(), VfError> = Err(VfError::Mailbox(MailboxError::Refu
 const NEW: MacAddress = MacAddress([2, 7, 7, 7, 7, 7]);
 
 #[test]
-fn a_vf_may_change_its_address_and_hears_under_it() {
+fn a_vf_receives_frames_at_its_changed_address() {
     let mut bench = Bench::new(2);
     bench.on(1, |vf, hal| vf.set_mac(hal, NEW)).unwrap();
     let frame = crate::support::frame(NEW, vf_mac(0), 64, 1);
@@ -47,7 +47,7 @@ fn an_administrators_address_stays_unless_trusted() {
 }
 
 #[test]
-fn addresses_that_are_none_or_anothers_are_refused() {
+fn invalid_and_foreign_addresses_are_refused() {
     let mut bench = Bench::new(2);
     for mac in [MacAddress::ZERO, MacAddress::BROADCAST, MacAddress([1, 0, 0x5e, 0, 0, 1])] {
         assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, mac)), REFUSED_MAC);
@@ -61,7 +61,7 @@ fn addresses_that_are_none_or_anothers_are_refused() {
     assert_eq!(bench.vfs[0].mac(), vf_mac(0));
 }
 
-/// The master and the backup of a virtual router (keepalived with use_vmac), and a client.
+/// Covers the master and the backup of a virtual router (keepalived with use_vmac), and a client.
 #[test]
 fn backup_of_a_virtual_router_receives_after_fail_over() {
     let (mut bench, router) = (Bench::new(3), MacAddress([0, 0, 0x5e, 0, 1, 51]));
@@ -76,9 +76,9 @@ fn backup_of_a_virtual_router_receives_after_fail_over() {
         let ping = crate::support::frame(router, vf_mac(client), 64, 2);
         bench.send(client, &ping);
         assert_eq!(bench.receive_all(active), std::slice::from_ref(&ping));
-        assert_eq!(bench.receive_all(master + backup - active), [ping], "the other's kernel drops it");
+        assert_eq!(bench.receive_all(master + backup - active), [ping], "the other VF's kernel drops it");
     }
-    // A neighbour that has not asked for the address may not send from it.
+    // A neighbour that has not requested the address may not send from it.
     bench.send(client, &crate::support::frame(vf_mac(1), router, 64, 3));
     assert_eq!(bench.receive_all(master).len(), 0);
 }
@@ -101,7 +101,7 @@ fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
 fn additional_addresses_come_from_a_shared_pool() {
     let mut bench = Bench::new(2);
     let mac = |n| MacAddress([2, 6, 6, 6, 6, n]);
-    // 24 entries: the port's, three kept back, two VFs'.
+    // 24 entries: the port's, three reserved ones, and those of two VFs.
     for n in 0..18 {
         bench.on(0, |vf, hal| vf.add_mac(hal, mac(n))).unwrap();
     }
@@ -126,7 +126,7 @@ fn unicast_promiscuity_is_refused() {
     assert_eq!(counters(&bench).refused(Refusal::UnicastPromiscuity), 1);
 }
 
-/// Sends a message as a driver would that knows no protocol; answers what is in the buffer afterwards.
+/// Sends a message without the driver's protocol; returns the first word of the buffer afterwards.
 fn raw(card: &mut Backplane, words: &[u32]) -> u32 {
     let mut hal = card.vf(0);
     hal.write(V2PMAILBOX, 4);
@@ -140,7 +140,7 @@ fn raw(card: &mut Backplane, words: &[u32]) -> u32 {
 }
 
 #[test]
-fn an_unknown_message_is_refused_and_repeated() {
+fn the_refusal_of_an_unknown_message_repeats_it() {
     let mut bench = Bench::new(1);
     assert_eq!(raw(&mut bench.card, &[0x0012_0077]), 0x6012_0077);
     assert_eq!(raw(&mut bench.card, &[0x0001_0001]), 0x6001_0001, "VF_RESET has no info");
@@ -151,7 +151,7 @@ fn an_unknown_message_is_refused_and_repeated() {
 }
 
 #[test]
-fn nothing_is_heard_before_vf_reset_and_refusals_are_rare() {
+fn messages_before_vf_reset_are_refused_at_a_limited_rate() {
     let mut card = Backplane::with_pf(1).unwrap();
     assert_eq!(raw(&mut card, &[2, 3, 4]), 0x4000_0002, "NACK, and not clear to send");
     for _ in 0..10 {
@@ -164,7 +164,7 @@ fn nothing_is_heard_before_vf_reset_and_refusals_are_rare() {
 }
 
 #[test]
-fn a_vf_without_an_address_is_told_so_and_started_all_the_same() {
+fn vf_reset_without_an_address_is_a_nack_and_starts_the_vf() {
     let mut bench = Bench::new(1);
     policy(&mut bench, 0, |policy| policy.mac = None);
     assert_eq!(raw(&mut bench.card, &[1]), 0x4000_0001, "NACK, and the guest invents an address");
@@ -173,7 +173,7 @@ fn a_vf_without_an_address_is_told_so_and_started_all_the_same() {
 }
 
 #[test]
-fn an_acknowledgement_out_of_the_blue_is_refused() {
+fn an_unexpected_acknowledgement_is_refused() {
     let mut card = Backplane::with_pf(1).unwrap();
     card.vf(0).write(V2PMAILBOX, 2);
     card.settle();
@@ -181,7 +181,7 @@ fn an_acknowledgement_out_of_the_blue_is_refused() {
 }
 
 #[test]
-fn a_vf_that_sits_on_the_mailbox_loses_its_request() {
+fn a_vf_that_holds_the_mailbox_loses_its_request() {
     let mut bench = Bench::new(2);
     let mut hal = bench.card.vf(0);
     hal.write(V2PMAILBOX, 4);
@@ -189,13 +189,13 @@ fn a_vf_that_sits_on_the_mailbox_loses_its_request() {
     hal.write(V2PMAILBOX, 5);
     bench.advance_us(100_000);
     assert_eq!(counters(&bench).dropped, 1);
-    assert_eq!(bench.card.last_visit().deadline, None, "the PF does not come back for it");
+    assert_eq!(bench.card.last_visit().deadline, None, "the PF does not retry");
     bench.send(0, &between(0, 1, 64, 1));
     assert_eq!(bench.receive_all(1).len(), 1);
 }
 
 #[test]
-fn a_reset_cancels_what_was_asked_before() {
+fn a_reset_cancels_earlier_requests() {
     let mut bench = Bench::new(1);
     let mut hal = bench.card.vf(0);
     hal.write(V2PMAILBOX, 4);

@@ -1,4 +1,4 @@
-//! Resets of every kind, in the middle of everything: what was asked for comes back, neighbours do not notice.
+//! Tests resets of every kind during traffic: settings return, and neighbours do not notice.
 
 use crate::support::{Bench, between, index};
 use backplane::VfHal;
@@ -10,7 +10,7 @@ use i82576::register::vf::CTRL;
 use i82576::{MacAddress, Time};
 use pcie::{ConfigAccess, Function, Iova};
 
-/// Counts the resets of a function on their way to the card.
+/// Bus that counts the resets of a function.
 struct Resets<'a, 'b> {
     hal: &'a mut VfHal<'b>,
     count: u32,
@@ -52,7 +52,7 @@ fn flood(bench: &mut Bench, from: u8, to: u8, count: u8) {
 }
 
 #[test]
-fn a_hundred_resets_under_traffic() {
+fn traffic_recovers_from_a_hundred_resets() {
     let mut bench = Bench::new(3);
     for round in 0..100 {
         flood(&mut bench, 0, 1, 20);
@@ -72,8 +72,8 @@ fn a_hundred_resets_under_traffic() {
     }
 }
 
-/// Linux' igb, still at work on one reset, takes the VF_RESET that follows a second for the end of both, and then
-/// forgets the VF for the second. So there is no second.
+/// Linux' igb, while it still handles one reset, treats the VF_RESET after a second one as the end of both, and
+/// then ignores the VF for the second. So the driver resets only once.
 #[test]
 fn a_restart_resets_the_function_once() {
     let mut bench = Bench::new(2);
@@ -88,7 +88,7 @@ fn a_restart_resets_the_function_once() {
 }
 
 #[test]
-fn a_restart_keeps_what_was_asked_for() {
+fn a_restart_keeps_the_drivers_settings() {
     let mut bench = Bench::new(2);
     let group = MacAddress([1, 0, 0x5e, 1, 2, 3]);
     let mac = MacAddress([2, 7, 7, 7, 7, 7]);
@@ -109,7 +109,7 @@ fn a_restart_keeps_what_was_asked_for() {
 }
 
 #[test]
-fn a_function_level_reset_in_the_middle_of_traffic() {
+fn a_function_level_reset_stops_traffic() {
     let mut bench = Bench::new(2);
     flood(&mut bench, 0, 1, 100);
     bench.card.nic().reset_function(Function::Vf(0));
@@ -117,7 +117,7 @@ fn a_function_level_reset_in_the_middle_of_traffic() {
     let before = bench.receive_all(1).len();
     bench.card.world().take_interrupts(Function::Vf(0));
     bench.advance_us(100_000);
-    assert_eq!(bench.receive_all(1).len(), 0, "nothing leaves a reset function ({before} did before)");
+    assert_eq!(bench.receive_all(1).len(), 0, "no frame leaves a reset function ({before} did before)");
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), []);
 
     bench.card.nic().config_write(Function::Vf(0), 4, 2, 4);
@@ -128,7 +128,7 @@ fn a_function_level_reset_in_the_middle_of_traffic() {
 }
 
 #[test]
-fn the_pf_resets_under_its_vfs_and_they_come_back() {
+fn vfs_recover_from_a_reset_of_the_pf() {
     let mut bench = Bench::new(2);
     flood(&mut bench, 0, 1, 10);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();

@@ -1,6 +1,6 @@
-//! A VF's two queues, and how the PF's policy spreads what it receives over them. Our VF driver uses the first queue
-//! only, as Linux igbvf does; the second is set up here, as DPDK's driver would. Left out: the hash itself
-//! (`nic::offload`).
+//! Tests that the PF's policy spreads a VF's received frames over its two queues. Our VF driver uses the first
+//! queue only, as Linux igbvf does; the tests set up the second one as DPDK's driver would. Tests of the hash
+//! itself are in `nic::offload`.
 
 use crate::support::{Bench, between, index};
 use backplane::vf_mac;
@@ -11,13 +11,13 @@ use i82576::descriptor::rx::Posted;
 use i82576::register::{rx, vf};
 use policy::VfPolicy;
 
-/// Frames that are sent, of one flow each.
+/// Number of flows, each of one frame.
 const FLOWS: u16 = 64;
 /// Descriptors of the second queue's ring, more than there are flows.
 const RING: u32 = 128;
 const BUFFER: u64 = 2048;
 
-/// Lets VF `vf` scale, or not.
+/// Sets receive-side scaling in the policy of VF `vf`.
 fn scale(bench: &mut Bench, vf: u8, rss: bool) {
     let policy = VfPolicy { rss, ..*bench.card.pf_driver().unwrap().policy(index(vf)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
@@ -54,7 +54,8 @@ fn flow(port: u16) -> Vec<u8> {
     frame
 }
 
-/// VF 1 sends a frame of every flow to VF 0; answers which arrived in the first queue, and how many in the second.
+/// Sends a frame of every flow from VF 1 to VF 0; returns the flows that arrived in the first queue, and the number
+/// in the second.
 fn spread(bench: &mut Bench) -> (Vec<u16>, u32) {
     let second = vf::RX_BLOCK + vf::QUEUE_STRIDE + rx::RDH;
     let before = bench.card.vf(0).read(second);
@@ -70,11 +71,11 @@ fn dropped(bench: &mut Bench) -> u64 {
     bench.card.nic().counters()[0].rx_disabled
 }
 
-/// How many flows a queue has at least, if they are spread: chance gives it half of them.
+/// Minimum number of flows in a queue if they are spread: half of them are expected.
 const FAIR: u16 = FLOWS / 4;
 
 #[test]
-fn with_rss_flows_are_spread_over_both_queues_and_each_stays_in_its_own() {
+fn rss_spreads_flows_over_both_queues_and_keeps_each_in_one() {
     let mut bench = Bench::new(2);
     open_second_queue(&mut bench);
     assert_eq!(spread(&mut bench), ((0..FLOWS).collect(), 0), "off is the default");
@@ -91,9 +92,9 @@ fn with_rss_flows_are_spread_over_both_queues_and_each_stays_in_its_own() {
     assert_eq!(dropped(&mut bench), 0);
 }
 
-/// The card does not look for another queue where the chosen one is disabled: what RSS puts there is lost.
+/// Shows that the card does not choose another queue if the selected one is disabled: its frames are lost.
 #[test]
-fn a_driver_with_one_queue_loses_the_flows_of_the_second_and_the_host_counts_them() {
+fn a_disabled_second_queue_loses_and_counts_its_flows() {
     let mut bench = Bench::new(2);
     scale(&mut bench, 0, true);
     let (first, _) = spread(&mut bench);
@@ -101,13 +102,13 @@ fn a_driver_with_one_queue_loses_the_flows_of_the_second_and_the_host_counts_the
     assert!(lost >= FAIR.into());
     assert_eq!(dropped(&mut bench), lost);
     bench.send(1, &between(1, 0, 100, 1));
-    assert_eq!(bench.receive_all(0).len(), 1, "what is not IP has no hash and goes to the first");
+    assert_eq!(bench.receive_all(0).len(), 1, "frames without IP have no hash and arrive in the first queue");
     scale(&mut bench, 0, false);
-    assert_eq!(spread(&mut bench).0.len(), FLOWS.into(), "without the policy nothing is lost");
+    assert_eq!(spread(&mut bench).0.len(), FLOWS.into(), "without the policy no frame is lost");
 }
 
 #[test]
-fn a_neighbour_with_rss_changes_nothing_for_a_driver_with_one_queue() {
+fn rss_of_a_vf_does_not_affect_its_neighbour() {
     let mut bench = Bench::new(2);
     scale(&mut bench, 1, true);
     assert_eq!(spread(&mut bench).0.len(), FLOWS.into());

@@ -1,11 +1,11 @@
-//! A card with some VFs up and running, and the frames that travel between them.
+//! Sets up a card with running VFs, and builds the frames between them.
 
 use backplane::{Backplane, vf_mac};
 use core::time::Duration;
 use driver::vf::{Config, LinkCheck, Received, TxOffload, Vf};
 use i82576::{MacAddress, VfIndex};
 
-/// A card, its PF driver and started VFs.
+/// Card with its PF driver and VFs.
 pub(crate) struct Bench {
     pub(crate) card: Backplane,
     pub(crate) vfs: Vec<Vf>,
@@ -16,7 +16,7 @@ pub(crate) fn index(vf: u8) -> VfIndex {
 }
 
 impl Bench {
-    /// `count` VFs, started, with the link up.
+    /// Creates `count` VFs, started, with the link up.
     pub(crate) fn new(count: u8) -> Self {
         Self::with_config(count, &Config::default())
     }
@@ -29,7 +29,7 @@ impl Bench {
         bench
     }
 
-    /// `count` VFs, probed.
+    /// Creates `count` VFs, probed but not started.
     pub(crate) fn unstarted(count: u8, config: &Config) -> Self {
         let mut card = Backplane::with_pf(count).unwrap();
         let probe = |vf| Vf::probe(&mut card.vf(vf), &Config { seed: u64::from(vf), ..*config }).unwrap();
@@ -43,12 +43,12 @@ impl Bench {
         assert!(matches!(check, LinkCheck::Up(_)), "vf{vf}: {check:?}");
     }
 
-    /// Lets VF `vf`'s driver do something.
+    /// Calls the driver of VF `vf` with its registers.
     pub(crate) fn on<R>(&mut self, vf: u8, act: impl FnOnce(&mut Vf, &mut backplane::VfHal<'_>) -> R) -> R {
         act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
     }
 
-    /// Sends a frame and lets the card do everything that is due.
+    /// Sends a frame and performs all work of the card that is due.
     pub(crate) fn send(&mut self, vf: u8, frame: &[u8]) {
         self.send_with(vf, frame, &TxOffload::default());
     }
@@ -62,7 +62,7 @@ impl Bench {
         self.on(vf, |driver, hal| driver.clean(hal));
     }
 
-    /// The next frame that VF `vf` has received.
+    /// Returns the next frame that VF `vf` has received.
     pub(crate) fn receive(&mut self, vf: u8) -> Option<(Vec<u8>, Received)> {
         let mut buffer = vec![0; 10_000];
         let received = self.on(vf, |driver, hal| driver.receive(hal, &mut buffer)).unwrap()?;
@@ -70,7 +70,7 @@ impl Bench {
         Some((buffer, received))
     }
 
-    /// Every frame that VF `vf` has received.
+    /// Returns every frame that VF `vf` has received.
     pub(crate) fn receive_all(&mut self, vf: u8) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.receive(vf)).map(|(frame, _)| frame).collect()
     }
@@ -80,14 +80,14 @@ impl Bench {
     }
 }
 
-/// A frame of `length` bytes that nobody parses, with a body that depends on `seed`.
+/// Builds a frame of `length` bytes with an unassigned type and a body that depends on `seed`.
 pub(crate) fn frame(to: MacAddress, from: MacAddress, length: usize, seed: u8) -> Vec<u8> {
     let mut frame = [&to.0[..], &from.0[..], &[0x88, 0xb5]].concat();
     frame.extend((frame.len()..length).map(|i| (i as u8).wrapping_mul(7).wrapping_add(seed)));
     frame
 }
 
-/// A frame from one VF to another.
+/// Builds a frame from one VF to another.
 pub(crate) fn between(from: u8, to: u8, length: usize, seed: u8) -> Vec<u8> {
     frame(vf_mac(to), vf_mac(from), length, seed)
 }

@@ -1,4 +1,4 @@
-//! VLANs: tags that guests join and send themselves, and those that the administrator puts them on.
+//! Tests VLANs: tags that guests join and send themselves, and those that the administrator puts them on.
 
 use crate::support::{Bench, between, frame, index};
 use backplane::vf_mac;
@@ -31,7 +31,7 @@ fn tagged_frames_reach_members_only_and_arrive_stripped() {
 }
 
 #[test]
-fn leaving_a_vlan_ends_it() {
+fn a_vf_receives_no_frames_of_a_vlan_that_it_left() {
     let mut bench = Bench::new(2);
     for vf in [0, 1] {
         bench.on(vf, |driver, hal| driver.set_vlan(hal, 7, true)).unwrap();
@@ -52,7 +52,7 @@ fn sending_on_a_foreign_vlan_is_spoofing() {
 }
 
 #[test]
-fn vlan_0_is_granted_and_stays() {
+fn vlan_0_is_granted_and_cannot_be_left() {
     let mut bench = Bench::new(2);
     bench.on(1, |vf, hal| vf.set_vlan(hal, 0, true)).unwrap();
     bench.on(1, |vf, hal| vf.set_vlan(hal, 0, false)).unwrap();
@@ -61,7 +61,7 @@ fn vlan_0_is_granted_and_stays() {
 }
 
 #[test]
-fn vlans_run_out_after_31_and_come_back() {
+fn vlans_are_limited_to_31_and_reusable() {
     let mut bench = Bench::new(1);
     for vlan in 1..32 {
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
@@ -101,8 +101,8 @@ fn port_vlan_0_tags_the_wire_with_a_priority() {
     let there = frame(MacAddress::BROADCAST, vf_mac(0), 100, 2);
     bench.send(0, &there);
     assert_eq!(bench.card.world().take_frames(), [tagged(&there, 5 << 13)]);
-    assert_eq!(bench.receive_all(1), [there], "VLAN 0 is every VF's, and copies lose their tag");
+    assert_eq!(bench.receive_all(1), [there], "every VF is in VLAN 0, and copies lose their tag");
     let back = frame(MacAddress::BROADCAST, vf_mac(1), 100, 3);
     bench.send(1, &back);
-    assert_eq!(bench.receive_all(0), [back], "untagged frames are still the VF's");
+    assert_eq!(bench.receive_all(0), [back], "the VF still receives untagged frames");
 }

@@ -28,10 +28,10 @@ fn a_processor_that_is_not_the_hosts_is_refused_by_name() {
     let text = "[[port]]\n[[port]]\ncpus = [0, 1000]\n";
     let config = Config::check(Config::parse(text).unwrap(), folder.path()).unwrap();
     let refused = Host::start(config).unwrap_err().to_string();
-    assert!(refused.contains("pf1: cpus: this host cannot run on CPU 1000"), "{refused}");
+    assert!(refused.contains("pf1: cpus: CPU 1000 is not available to this host"), "{refused}");
     assert!(refused.contains("choose among these") && refused.contains("CPUAffinity="), "{refused}");
     let live = Live::keeping("[[port]]\n");
     let refused = live.apply("[[port]]\ncpus = [1000]\n").expect_err("is refused").to_string();
-    assert!(refused.contains("pf0: cpus: this host cannot run on CPU 1000"), "{refused}");
+    assert!(refused.contains("pf0: cpus: CPU 1000 is not available to this host"), "{refused}");
     assert!(live.show_port("pf0").cpus.is_empty());
 }

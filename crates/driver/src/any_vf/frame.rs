@@ -1,10 +1,10 @@
-//! A received frame of a VF of either family. Left out: the rings, which hand frames out.
+//! Received frame of a VF of either family.
 
 use crate::avf::vf as adaptive;
 use crate::hal::DmaHal;
 use crate::vf::{self, Checksum, Received, RxError};
 
-/// A received frame in the buffers of a ring of either family.
+/// Received frame in a ring's buffers, of either family.
 #[derive(Debug)]
 pub enum AnyFrame<'a, 'b, H> {
     /// Frame of an 82576's VF.
@@ -26,7 +26,7 @@ impl<H: DmaHal> AnyFrame<'_, '_, H> {
     /// Copies the frame to the front of `into`. Returns its length.
     ///
     /// # Errors
-    /// [`RxError`]: the frame is lost, and counted as such.
+    /// [`RxError`]: the frame is lost, and counted.
     #[inline(always)]
     pub fn copy_to(&mut self, into: &mut [u8]) -> Result<usize, RxError> {
         match self {

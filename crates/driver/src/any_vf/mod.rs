@@ -1,5 +1,5 @@
-//! A VF of either family behind one interface, for owners that drive whichever the function turns out to be. Left out:
-//! operations of one family only, for which there are the drivers themselves.
+//! VF of either family behind one interface, for owners that drive the family that a function turns out to have.
+//! Operations of one family only are in its driver.
 
 mod frame;
 
@@ -15,7 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use i82576::MacAddress;
 
-/// Queue pairs of an Adaptive Virtual Function in use, at most.
+/// Maximum queue pairs of an Adaptive Virtual Function in use.
 const MAX_QUEUE_PAIRS: u16 = 4;
 
 /// Device family of a VF.
@@ -47,7 +47,7 @@ impl Family {
         }
     }
 
-    /// Returns the least size of BAR0, bytes.
+    /// Returns the minimum size of BAR0 in bytes.
     #[must_use]
     pub fn bar0_size(self) -> u64 {
         match self {
@@ -56,7 +56,7 @@ impl Family {
         }
     }
 
-    /// Returns the MSI-X vectors that a function must have, and those that the driver uses at most.
+    /// Returns the minimum MSI-X vectors of a function, and the maximum that the driver uses.
     #[must_use]
     pub fn vectors(self) -> (usize, usize) {
         match self {
@@ -69,7 +69,8 @@ impl Family {
 /// Configuration of a VF, for each family.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyVfConfig {
-    /// Configuration of an 82576's VF. Its seed gives a VF of either family an address if the PF gives none.
+    /// Configuration of an 82576's VF. Its seed generates the address of a VF of either family if the PF assigns
+    /// none.
     pub i82576: vf::Config,
     /// Configuration of an Adaptive Virtual Function.
     pub avf: Wishes,
@@ -100,7 +101,7 @@ impl AnyVfConfig {
     }
 }
 
-/// A driver of either family has failed.
+/// Error of either family's driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnyVfError {
     /// The 82576's driver.
@@ -112,7 +113,7 @@ pub enum AnyVfError {
 }
 
 impl AnyVfError {
-    /// Returns whether the PF's driver is absent or does not reply, so that a later attempt may succeed.
+    /// Returns true if the PF's driver is absent or does not reply, so that a later attempt may succeed.
     #[must_use]
     pub fn is_pf_unavailable(&self) -> bool {
         matches!(
@@ -126,9 +127,9 @@ impl AnyVfError {
 /// State of a VF's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
-    /// Frames can move.
+    /// Frames can be sent and received.
     Up,
-    /// Frames cannot move for now.
+    /// The link is down.
     Down,
     /// The function was reset: call [`AnyVf::restart`].
     ResetNeeded,
@@ -195,7 +196,7 @@ impl AnyVf {
         }
     }
 
-    /// Stops the function. A function that is gone is left alone.
+    /// Stops the function. A removed function is left alone.
     pub fn stop<H: DmaHal>(&mut self, hal: &mut H) {
         match self {
             Self::I82576(vf) => vf.stop(hal),
@@ -214,7 +215,7 @@ impl AnyVf {
         }
     }
 
-    /// Returns the MAC address in use. A reset may change it.
+    /// Returns the current MAC address. A reset may change it.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         match self {
@@ -223,14 +224,14 @@ impl AnyVf {
         }
     }
 
-    /// Returns whether every transmit queue has `wanted` free descriptors, after a look for completions if need be.
+    /// Returns true if every transmit queue has `wanted` free descriptors. Reclaims completed ones if necessary.
     pub fn has_room<H: DmaHal>(&mut self, hal: &mut H, wanted: usize) -> bool {
         let free = |vf: &Self| match vf {
             Self::I82576(vf) => vf.tx_free(),
             Self::Avf(vf) => vf.tx_free(),
         };
         if free(self) < wanted {
-            // The card completes only descriptors that it was told of.
+            // The card completes only descriptors whose doorbell was rung.
             self.flush(hal);
             match self {
                 Self::I82576(vf) => vf.clean(hal),
@@ -240,7 +241,7 @@ impl AnyVf {
         free(self) >= wanted
     }
 
-    /// Queues a packet: a burst of one. [`AnyVf::flush`] tells the card of it at the latest.
+    /// Queues a packet: a burst of one. [`AnyVf::flush`] rings its doorbell at the latest.
     ///
     /// # Errors
     /// [`TxError`].
@@ -256,7 +257,8 @@ impl AnyVf {
         }
     }
 
-    /// Queues packets up to the first that is refused. Returns how many. [`AnyVf::flush`] tells the card of them at the latest.
+    /// Queues packets up to the first refused one. Returns their number. [`AnyVf::flush`] rings their doorbell at
+    /// the latest.
     #[inline]
     pub fn transmit_burst<H: DmaHal>(
         &mut self,
@@ -278,8 +280,8 @@ impl AnyVf {
         }
     }
 
-    /// Hands received frames to `take`, at most `most`. Each is in a ring's buffers until `take` returns, and is lost unless
-    /// `take` copies it. Returns how many frames there were.
+    /// Passes received frames to `take`, at most `most`. Each is in a ring's buffers until `take` returns, and is
+    /// lost unless `take` copies it. Returns the number of frames.
     #[inline]
     pub fn receive_burst<H: DmaHal>(
         &mut self,
@@ -301,7 +303,7 @@ impl AnyVf {
         }
     }
 
-    /// Posts free buffers and unmasks the receive vectors, once every received frame is taken.
+    /// Posts free buffers and unmasks the receive vectors. Call it when every received frame is taken.
     pub fn receive_done<H: DmaHal>(&mut self, hal: &mut H) {
         match self {
             Self::I82576(vf) => vf.receive_done(hal),
@@ -309,7 +311,7 @@ impl AnyVf {
         }
     }
 
-    /// Returns the state of the link. A stopped function needs a restart, as one that was reset does.
+    /// Returns the state of the link. A stopped function needs a restart, as after a reset.
     pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> LinkState {
         match self {
             Self::I82576(vf) => link(vf.check_link(hal), vf.is_running()),
@@ -325,8 +327,8 @@ impl AnyVf {
         }
     }
 
-    /// Returns the card's counters. An Adaptive Virtual Function has none of loopback frames, and counts no check
-    /// sequences; its counters are zero if the PF does not reply.
+    /// Returns the card's counters. An Adaptive Virtual Function does not count loopback frames or check sequences;
+    /// its counters are zero if the PF does not reply.
     pub fn statistics<H: DmaHal>(&mut self, hal: &mut H) -> Statistics {
         match self {
             Self::I82576(vf) => vf.statistics(hal),

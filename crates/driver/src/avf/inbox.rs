@@ -1,22 +1,21 @@
-//! Messages from VFs to a PF that takes no interrupt, and is visited instead. A visit takes a bounded number of messages, in
-//! order; every few visits it looks for resets of VFs ([`Limits`]). Messages that a VF sent before its reset are dropped.
-//! Left out: what a message asks for.
+//! Polls messages of VFs for a PF without interrupts. A visit takes a bounded number of messages, in order; every
+//! few visits it checks for resets of VFs ([`Limits`]). Messages that a VF sent before its reset are dropped.
 
 use super::queue::{Found, Memory, Message, Queue, QueueState};
 use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// How much a visit may do.
+/// Bounds of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Messages of a visit.
+    /// Messages per visit.
     pub messages: u32,
-    /// Visits from one look at resets to the next.
+    /// Visits between two checks for resets.
     pub resets_every: u32,
 }
 
-/// An inbox as it is saved, between two visits.
+/// Saved state of an inbox, between two visits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InboxState {
     queue: QueueState,
@@ -26,44 +25,44 @@ pub struct InboxState {
     strange: u64,
 }
 
-/// Messages that wait, and which of them count.
+/// Pending messages of VFs, some of which a reset has voided.
 #[derive(Debug, Clone)]
 pub struct Inbox {
     queue: Queue,
     limits: Limits,
-    /// Visits since somebody looked for resets.
+    /// Visits since the last check for resets.
     visits: u32,
     /// Descriptors taken before this visit.
     before: u64,
-    /// For each VF: messages up to this one, counted over all VFs, are from before its reset.
+    /// For each VF, the last message before its reset, counted over all VFs.
     cancelled: Vec<u64>,
     dropped: u64,
     strange: u64,
 }
 
 impl Inbox {
-    /// What arrives in a queue, from as many VFs as the queue has numbers for.
+    /// Creates an inbox of a queue, for as many VFs as the queue has numbers.
     #[must_use]
     pub fn new(queue: Queue, limits: Limits, vfs: u16) -> Self {
         let cancelled = vec![0; vfs.into()];
         Self { queue, limits, visits: 0, before: 0, cancelled, dropped: 0, strange: 0 }
     }
 
-    /// Takes messages from VFs 0..`vfs` from now on; never from fewer VFs than before.
+    /// Accepts messages of VFs 0..`vfs` from now on. The number of VFs never shrinks.
     pub fn grow(&mut self, vfs: u16) {
         self.queue.grow(vfs);
         let count = self.cancelled.len().max(vfs.into());
         self.cancelled.resize(count, 0);
     }
 
-    /// All that a successor needs to go on with the inbox.
+    /// Returns the state for a successor.
     pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> InboxState {
         let (visits, cancelled) = (self.visits, self.cancelled.clone());
         let (dropped, strange) = (self.dropped, self.strange);
         InboxState { queue: self.queue.save(ring), visits, cancelled, dropped, strange }
     }
 
-    /// Makes an inbox that is new go on from a state; `false` if none with its queue and VFs can be in it.
+    /// Restores a saved state into a new inbox. Returns false if the state is invalid for its queue and VFs.
     #[must_use]
     pub fn resume<M: Memory + ?Sized>(&mut self, state: &InboxState, ring: &mut M) -> bool {
         let InboxState { queue, visits, cancelled, dropped, strange } = state;
@@ -82,12 +81,12 @@ impl Inbox {
         sound
     }
 
-    /// The slots of descriptors that wait, in order.
+    /// Returns the slots of pending descriptors, in order.
     pub fn waiting<M: Memory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
         self.queue.waiting(ring)
     }
 
-    /// Begins a visit; whether it has to look for resets.
+    /// Begins a visit. Returns true if it has to check for resets.
     pub fn begin(&mut self) -> bool {
         self.before = self.queue.taken();
         self.visits += 1;
@@ -96,7 +95,7 @@ impl Inbox {
         looks
     }
 
-    /// A VF was reset: nothing that it has sent so far counts.
+    /// Voids every message that a VF has sent so far, after its reset.
     pub fn cancel<M: Memory + ?Sized>(&mut self, vf: u16, ring: &M) {
         let so_far = self.queue.taken() + u64::from(self.queue.pending(ring));
         if let Some(cancelled) = self.cancelled.get_mut(usize::from(vf)) {
@@ -104,7 +103,7 @@ impl Inbox {
         }
     }
 
-    /// The next message that counts, as far as this visit goes.
+    /// Returns the next valid message, within the visit's limit.
     pub fn next<M: Memory + ?Sized>(&mut self, ring: &mut M) -> Option<Message> {
         while self.queue.taken() - self.before < u64::from(self.limits.messages) {
             match self.queue.take(ring)? {
@@ -116,23 +115,23 @@ impl Inbox {
         None
     }
 
-    /// Ends a visit: what the tail register is to be, if a message was taken.
+    /// Ends a visit. Returns the tail register's new value if a message was taken.
     pub fn end(&mut self) -> Option<u16> {
         (self.queue.taken() > self.before).then(|| self.queue.tail())
     }
 
-    /// Whether there is more than the visit could take.
+    /// Returns true if messages are still pending.
     pub fn has_more<M: Memory + ?Sized>(&self, ring: &M) -> bool {
         self.queue.pending(ring) > 0
     }
 
-    /// Messages dropped for a reset.
+    /// Returns the messages dropped for a reset.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Descriptors that were no messages of VFs.
+    /// Returns the descriptors that were not messages of VFs.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange
@@ -162,7 +161,8 @@ mod tests {
         (ring, Inbox::new(queue, limits, VFS))
     }
 
-    /// Three taken, of which one was dropped and one strange; two wait, one of them from before its VF's reset.
+    /// Three descriptors taken, of which one was dropped and one strange; two pending, one of them voided by its
+    /// VF's reset.
     fn midway() -> (Vec<u8>, Inbox) {
         let (mut ring, mut inbox) = new(Limits { messages: 3, ..LIMITS });
         let strange = Descriptor { flags: sent(0, 3).flags | flag::ERR, ..sent(0, 3) };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_goes_on_with_what_waits_and_with_what_counts() {
+    fn successor_keeps_pending_messages_and_counters() {
         let (old, before) = midway();
         assert_eq!((before.dropped(), before.strange()), (1, 1));
         let (mut ring, mut inbox) = new(LIMITS);
@@ -203,9 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_no_inbox_can_be_in_is_refused() {
+    fn impossible_inbox_state_is_refused() {
         assert!(resumed(|_| ()));
-        // Up to the two that wait, and all that were taken.
+        // The limit: the two pending ones, and all that were taken.
         assert!(
             resumed(|state| state.cancelled = vec![5, 5]) && !resumed(|state| state.cancelled = vec![5, 6])
         );

@@ -1,14 +1,14 @@
-//! The drivers of the second family, Intel's Adaptive Virtual Function: what a PF does for its VFs, and a VF's own.
+//! Drivers of Intel's Adaptive Virtual Function (AVF): the PF's part for its VFs, and the VF's own.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | [`pf`] | the PF driver: requests, policy, resets |
 //! | [`queue`] | an admin receive queue in memory, as its driver reads it |
-//! | [`inbox`] | messages from VFs to a PF that takes no interrupt: a bounded number a visit, in order, none from before a reset |
+//! | [`inbox`] | messages of VFs for a PF without interrupts: bounded per visit, in order, none from before a reset
+//! |
 //! | [`vf`] | the VF driver: several queue pairs, by polling or interrupts |
 //!
-//! Left out: what of a real X710 the PF would drive besides (host memory cache, NVM, PHY); `avf::control` stands in its
-//! place.
+//! [`avf::control`] replaces the parts of a real X710 that a PF would drive besides (host memory cache, NVM, PHY).
 
 pub mod inbox;
 pub mod pf;

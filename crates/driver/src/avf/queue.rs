@@ -1,20 +1,20 @@
-//! An admin receive queue: a ring of 32-byte descriptors in memory. The driver posts buffers, the card writes a message
-//! and sets the done bit, the driver finds the bit without reading a register. Left out: the registers; the driver says
-//! what the tail is to be.
+//! Admin receive queue: a ring of 32-byte descriptors in memory. The driver posts buffers, the card writes a
+//! message and sets the done bit, and the driver finds the bit without reading a register. The driver writes the
+//! tail register itself.
 
 use alloc::vec::Vec;
 use avf::admin::{Descriptor, SIZE, flag, opcode};
 use serde::{Deserialize, Serialize};
 
-/// Descriptors below this can go on being counted for centuries.
+/// Maximum of a restored count of descriptors, low enough to count for centuries.
 const MOST_TAKEN: u64 = 1 << 58;
 
-/// The memory of a ring, from its first byte on. The ring is the driver's own: an access outside is a driver's bug.
+/// Memory of a ring. The ring belongs to the driver: an access outside is the driver's bug.
 pub trait Memory {
-    /// Copies out of it.
+    /// Copies bytes out of the ring.
     fn read(&self, at: usize, into: &mut [u8]);
 
-    /// Copies into it.
+    /// Copies bytes into the ring.
     fn write(&mut self, at: usize, from: &[u8]);
 }
 
@@ -32,53 +32,53 @@ impl Memory for [u8] {
     }
 }
 
-/// A message of a VF.
+/// Message of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// Whose.
+    /// Number of the VF.
     pub vf: u16,
-    /// What it asks for: a number of virtchnl.
+    /// Operation (virtchnl).
     pub operation: u32,
-    /// Bytes in the buffer.
+    /// Bytes of the body.
     pub length: u16,
-    /// The slot whose buffer has the body. It stays there until the tail is written.
+    /// Slot whose buffer has the body, until the tail is written.
     pub slot: u16,
 }
 
-/// What a descriptor held.
+/// Contents of a completed descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// A message.
+    /// Message of a VF.
     Message(Message),
-    /// Something that is no message of a VF, or an error.
+    /// Descriptor that is no message of a VF, or an error.
     Other(u16),
 }
 
-/// A queue as it is saved. Its memory is not: what counts of that are the descriptors that wait.
+/// Saved state of a queue. Of its memory only pending descriptors are saved.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueueState {
     next: u16,
     taken: u64,
-    /// Descriptors that the card is done with and that were not taken yet, in order.
+    /// Completed descriptors that were not taken yet, in order.
     waiting: Vec<[u8; SIZE]>,
 }
 
-/// The driver's side of a queue.
+/// Driver's side of a queue.
 #[derive(Debug, Clone)]
 pub struct Queue {
     slots: u16,
     next: u16,
     taken: u64,
     buffer_bytes: u16,
-    /// Where the card finds the first buffer; the others follow.
+    /// Address of the first buffer; the others follow.
     buffers: u64,
-    /// Numbers of VFs end here.
+    /// Number of VFs.
     vfs: u16,
 }
 
 impl Queue {
-    /// A queue of `slots` descriptors in `ring`, whose buffers are `buffer_bytes` long and follow each other from
-    /// `buffers` on. Every buffer is posted. VFs have numbers below `vfs`.
+    /// Creates a queue of `slots` descriptors in `ring`, with contiguous buffers of `buffer_bytes` from address
+    /// `buffers` on, all of them posted. VFs have numbers below `vfs`.
     pub fn new<M: Memory + ?Sized>(
         slots: u16,
         buffer_bytes: u16,
@@ -91,18 +91,18 @@ impl Queue {
         queue
     }
 
-    /// Numbers of VFs end at `vfs` from now on, if they ended before it.
+    /// Raises the number of VFs to `vfs`.
     pub fn grow(&mut self, vfs: u16) {
         self.vfs = self.vfs.max(vfs);
     }
 
-    /// All that a successor needs to go on with the queue.
+    /// Returns the state for a successor.
     pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> QueueState {
         let waiting = self.waiting(ring).map(|slot| Self::raw(slot, ring)).collect();
         QueueState { next: self.next, taken: self.taken, waiting }
     }
 
-    /// Makes a queue that is new go on from a state; `false` if no queue of so many descriptors can be in it.
+    /// Restores a saved state into a new queue. Returns false if the state is invalid for its size.
     #[must_use]
     pub fn resume<M: Memory + ?Sized>(&mut self, state: &QueueState, ring: &mut M) -> bool {
         let QueueState { next, taken, waiting } = state;
@@ -111,19 +111,19 @@ impl Queue {
         if !fits || *taken > MOST_TAKEN {
             return false;
         }
-        (self.next, self.taken) = (*next, *taken);
+        (self.taken, self.next) = (*taken, *next);
         for (raw, step) in waiting.iter().zip(0..) {
             ring.write(usize::from(self.slot(step)) * SIZE, raw);
         }
         true
     }
 
-    /// The slots of descriptors that the card is done with and that were not taken yet, in order.
+    /// Returns the slots of completed descriptors that were not taken yet, in order.
     pub fn waiting<M: Memory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
         (0..self.pending(ring)).map(|step| self.slot(step))
     }
 
-    /// Takes the next descriptor that the card is done with, and posts its buffer again.
+    /// Takes the next completed descriptor, and posts its buffer again.
     pub fn take<M: Memory + ?Sized>(&mut self, ring: &mut M) -> Option<Found> {
         let slot = self.next;
         let descriptor = Self::look(slot, ring);
@@ -143,25 +143,25 @@ impl Queue {
         Some(found)
     }
 
-    /// Descriptors taken in all.
+    /// Returns the number of descriptors taken so far.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Descriptors that the card is done with and that were not taken yet.
+    /// Returns the number of completed descriptors that were not taken yet.
     pub fn pending<M: Memory + ?Sized>(&self, ring: &M) -> u16 {
         let done = |step: &u16| Self::look(self.slot(*step), ring).is_done();
         (0..self.slots).take_while(done).count() as u16
     }
 
-    /// What the tail register is to be: every slot but the one before the next is the card's.
+    /// Returns the tail register's value: the card owns every slot but the one before the next.
     #[must_use]
     pub fn tail(&self) -> u16 {
         (self.next + self.slots - 1) % self.slots
     }
 
-    /// The slot so many steps behind the next.
+    /// Returns the slot `step` slots after the next.
     fn slot(&self, step: u16) -> u16 {
         (self.next + step) % self.slots
     }
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_no_queue_can_be_in_is_refused() {
+    fn impossible_queue_state_is_refused() {
         assert!(resumed(|_| ()));
         assert!(resumed(|state| state.next = 3) && !resumed(|state| state.next = 4));
         assert!(resumed(|state| state.taken = MOST_TAKEN) && !resumed(|state| state.taken = MOST_TAKEN + 1));
         assert!(resumed(|state| state.taken = 1 << 40), "years of messages");
         assert!(!resumed(|state| state.waiting[0] = [0; SIZE]), "not done");
-        // The slot before the next is the driver's, so the card was done with three at the most.
+        // The driver owns the slot before the next, so the card completes at most three.
         let done = sent(1, 0).emit();
         assert!(
             resumed(|state| state.waiting = vec![done; 3]) && !resumed(|state| state.waiting = vec![done; 4])

@@ -1,4 +1,4 @@
-//! The inbox of a PF without interrupts, on a ring of bytes: what is a message, in which order, and what a reset cancels.
+//! Tests the inbox of a PF without interrupts on a ring of bytes: messages, their order, and resets.
 
 use super::inbox::{Inbox, Limits};
 use super::queue::{Found, Message, Queue};
@@ -9,7 +9,7 @@ use std::vec::Vec;
 
 const LIMITS: Limits = Limits { messages: 2, resets_every: 1 };
 
-/// What the card writes for a message of a VF.
+/// Returns the descriptor that the card writes for a message of a VF.
 pub(super) fn sent(vf: u16, operation: u32) -> Descriptor {
     Descriptor {
         flags: flag::DD | flag::CMP | flag::BUF,
@@ -32,18 +32,18 @@ fn queue(slots: u16) -> (Vec<u8>, Queue) {
 }
 
 #[test]
-fn every_buffer_is_posted_at_its_place() {
+fn every_buffer_is_posted_at_its_address() {
     let (ring, queue) = queue(4);
     for (slot, raw) in ring.as_chunks().0.iter().enumerate() {
         let posted = Descriptor::parse(raw);
         assert_eq!(posted, Descriptor::posted(0x10_0000 + 4_096 * slot as u64, 4_096));
         assert_eq!(raw[..8], [0, 0x12, 0, 0, 0, 0x10, 0, 0], "BUF and LB; 4,096 bytes");
     }
-    assert_eq!(queue.tail(), 3, "head == tail is empty, so one slot stays the driver's");
+    assert_eq!(queue.tail(), 3, "head == tail is empty, so the driver keeps one slot");
 }
 
 #[test]
-fn an_error_another_operation_or_a_vf_that_is_none_is_no_message() {
+fn error_other_operation_or_unknown_vf_is_no_message() {
     let good = sent(3, 1);
     let strange = [
         Descriptor { flags: good.flags | flag::ERR, ..good },
@@ -59,7 +59,7 @@ fn an_error_another_operation_or_a_vf_that_is_none_is_no_message() {
 }
 
 #[test]
-fn a_visit_takes_so_many_messages_in_order_and_the_next_goes_on() {
+fn visit_takes_a_bounded_number_of_messages_in_order() {
     let (mut ring, queue) = queue(8);
     let mut inbox = Inbox::new(queue, LIMITS, 64);
     (0..5).for_each(|n| put(&mut ring, n, sent(1, n as u32)));
@@ -70,13 +70,13 @@ fn a_visit_takes_so_many_messages_in_order_and_the_next_goes_on() {
         assert_eq!(
             inbox.end().is_some(),
             !wanted.is_empty(),
-            "the tail is written when there is a buffer to give"
+            "the tail is written when a buffer is returned"
         );
     }
 }
 
 #[test]
-fn a_reset_cancels_what_that_vf_had_asked_however_many_visits_later_it_is_reached() {
+fn reset_voids_messages_reached_visits_later() {
     let (mut ring, queue) = queue(8);
     let mut inbox = Inbox::new(queue, LIMITS, 64);
     for (slot, (vf, operation)) in [(1, 10), (2, 20), (2, 21), (1, 11)].into_iter().enumerate() {
@@ -95,7 +95,7 @@ fn a_reset_cancels_what_that_vf_had_asked_however_many_visits_later_it_is_reache
 }
 
 proptest! {
-    /// Whatever is in memory, a descriptor is looked at once and posted again.
+    /// For any memory contents, a descriptor is read once and posted again.
     #[test]
     fn any_descriptor_is_taken_once(bytes in any::<[u8; SIZE]>()) {
         let (mut ring, mut queue) = queue(4);

@@ -1,23 +1,23 @@
-//! Adaptive interrupt coalescing, after Dong, Yang, Li, Li, Tian and Guan, "High Performance Network Virtualization with
-//! SR-IOV" (HPCA 2010): interrupt just often enough that the smallest buffer on the way to the application does not
-//! overflow. IF = max(pps * r / bufs, lif).
+//! Adaptive interrupt coalescing, after Dong, Yang, Li, Li, Tian and Guan, "High Performance Network Virtualization
+//! with SR-IOV" (HPCA 2010): interrupts are just frequent enough that the smallest buffer between card and
+//! application does not overflow. IF = max(pps * r / bufs, lif).
 
 use core::time::Duration;
 use i82576::Time;
 use serde::{Deserialize, Serialize};
 
-/// How much headroom the buffers keep: r of the formula, in tenths, so that 12 is 1.2.
+/// Headroom of the buffers: r of the formula, in tenths, so that 12 is 1.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Redundancy(pub u32);
 
-/// What the adaptive policy is told once.
+/// Parameters of the adaptive policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adaptive {
-    /// r: more than one, so that buffers do not run full between two interrupts.
+    /// Factor r, above one, so that buffers do not run full between two interrupts.
     pub redundancy: Redundancy,
-    /// bufs: packets that the smaller of the application's and the ring's buffers holds.
+    /// Parameter bufs: packets that the smaller of the application's and the ring's buffers holds.
     pub buffers: u32,
-    /// lif: the lowest frequency, hertz, which bounds the latency of a quiet link.
+    /// Parameter lif: the lowest frequency in hertz, which bounds the latency of a quiet link.
     pub lowest_hz: u32,
 }
 
@@ -27,7 +27,8 @@ impl Default for Adaptive {
     }
 }
 
-/// Interrupts a second for `packets_per_second`: IF = max(pps * r / bufs, lif), rounded to the nearest.
+/// Returns the interrupts per second for `packets_per_second`: IF = max(pps * r / bufs, lif), rounded to the
+/// nearest.
 #[must_use]
 pub fn interrupt_frequency(packets_per_second: u64, adaptive: &Adaptive) -> u64 {
     let divisor = u64::from(adaptive.buffers.max(1)) * 10;
@@ -35,29 +36,29 @@ pub fn interrupt_frequency(packets_per_second: u64, adaptive: &Adaptive) -> u64 
     (wanted.saturating_add(divisor / 2) / divisor).max(u64::from(adaptive.lowest_hz))
 }
 
-/// How often the packet rate is sampled, as in the paper; so a step up may overflow a buffer for that long. The guest's
-/// driver and the PF, which enforces the rule, sample alike.
+/// Sampling period of the packet rate, as in the paper; after a rise a buffer may overflow for that long. The
+/// guest's driver and the PF, which enforces the rule, use the same period.
 pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Packets a second, over a period each.
+/// Measures packets per second over periods.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct RateMeter {
     sampled: Option<(Time, u64)>,
 }
 
 impl RateMeter {
-    /// Whether a period of the adaptive policy is over, or none has begun.
+    /// Returns true if a period of the adaptive policy is over, or none has begun.
     #[must_use]
     pub fn is_due(&self, now: Time) -> bool {
         self.has_passed(now, SAMPLE_PERIOD)
     }
 
-    /// Tells how many packets there have been in all; answers their rate if a period of the adaptive policy is over.
+    /// Records the total number of packets. Returns their rate if a period of the adaptive policy is over.
     pub fn sample(&mut self, now: Time, packets: u64) -> Option<u64> {
         self.sample_each(SAMPLE_PERIOD, now, packets)
     }
 
-    /// The same for another period.
+    /// Records the total number of packets. Returns their rate if the given period is over.
     pub(super) fn sample_each(&mut self, period: Duration, now: Time, packets: u64) -> Option<u64> {
         if !self.has_passed(now, period) {
             return None;
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_link_is_held_at_the_lowest_frequency() {
+    fn quiet_link_has_the_lowest_frequency() {
         let adaptive = Adaptive { lowest_hz: 1_000, ..Adaptive::default() };
         assert_eq!(interrupt_frequency(0, &adaptive), 1_000);
         assert_eq!(interrupt_frequency(53_333, &adaptive), 1_000);
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn no_buffers_do_not_divide_by_zero() {
+    fn zero_buffers_do_not_divide_by_zero() {
         let adaptive = Adaptive { buffers: 0, ..Adaptive::default() };
         assert_eq!(interrupt_frequency(1_000, &adaptive), 1_200);
     }

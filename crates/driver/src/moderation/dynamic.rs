@@ -1,42 +1,42 @@
-//! Dynamic interrupt moderation, as Linux' `net_dim` does it (Documentation/networking/net_dim.rst): one of five intervals is
-//! in force. After each 64 interrupts it is asked whether more bytes, more packets or fewer interrupts came than with the
-//! interval before. It goes on in the direction in which things get better, turns where they do not, and rests at the best
-//! until something changes.
+//! Dynamic interrupt moderation, after Linux's `net_dim` (Documentation/networking/net_dim.rst): one of five
+//! intervals is in force. Every 64 interrupts the search compares bytes, packets and interrupts with the previous
+//! interval. It continues in a direction while results improve, turns when they worsen, and rests at the best
+//! interval until the load changes.
 //!
-//! Left out: the number of packets that may also end an interval, which the 82576 does not count.
+//! The 82576 cannot end an interval by a number of packets, so that parameter is not used.
 
 use super::Received;
 use i82576::Time;
 
-/// The intervals, microseconds, of `net_dim`'s profiles for receive whose timer starts with an event.
+/// Intervals in microseconds (`net_dim`'s profiles for receive with an event-started timer).
 const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
-/// The profile that a driver begins with.
+/// Index of the initial interval.
 const FIRST: usize = 1;
-/// Interrupts of a measurement.
+/// Interrupts per measurement.
 const EVENTS: u64 = 64;
-/// Steps without rest that tire it, and measurements that it then rests.
-const TIRED: u32 = 2 * INTERVALS_US.len() as u32;
-/// Rates that differ by more than this many percent differ.
+/// Steps without rest after which the search pauses, and measurements of the pause.
+const PAUSE_AFTER: u32 = 2 * INTERVALS_US.len() as u32;
+/// Smallest difference of two rates that counts, in percent.
 const SIGNIFICANT_PCT: u64 = 10;
 
-/// Towards longer intervals, or shorter ones.
+/// Direction of the search: towards longer or shorter intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Longer,
     Shorter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stance {
-    /// Looks for a better interval.
-    Going(Way),
-    /// Rests at the best until something changes.
-    OnTop,
-    /// Rests, since it went back and forth.
-    Tired,
+enum SearchState {
+    /// Searching for a better interval.
+    Searching(Direction),
+    /// Resting at the best interval until the load changes.
+    AtBest,
+    /// Pausing after many steps back and forth.
+    Paused,
 }
 
-/// Bytes, packets and interrupts a millisecond.
+/// Bytes, packets and interrupts per millisecond.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rates {
     bytes: u64,
@@ -44,7 +44,7 @@ struct Rates {
     events: u64,
 }
 
-/// How two measurements compare.
+/// Result of comparing two measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Same,
@@ -52,17 +52,17 @@ enum Change {
     Worse,
 }
 
-/// The search for the best interval.
+/// Search for the best interval.
 #[derive(Debug, Clone)]
 pub struct Dynamic {
     profile: usize,
-    stance: Stance,
-    /// Steps towards longer and shorter intervals since it last turned.
+    stance: SearchState,
+    /// Steps towards longer and shorter intervals since the last turn.
     longer: u32,
     shorter: u32,
     tired: u32,
     before: Rates,
-    /// Interrupts of the measurement under way, and where it began.
+    /// Interrupts of the current measurement, and its start.
     events: u64,
     began: Option<(Time, Received)>,
 }
@@ -71,7 +71,7 @@ impl Default for Dynamic {
     fn default() -> Self {
         Self {
             profile: FIRST,
-            stance: Stance::Going(Way::Longer),
+            stance: SearchState::Searching(Direction::Longer),
             longer: 0,
             shorter: 0,
             tired: 0,
@@ -83,13 +83,13 @@ impl Default for Dynamic {
 }
 
 impl Dynamic {
-    /// The interval in force, microseconds.
+    /// Returns the interval in force, in microseconds.
     #[must_use]
     pub fn interval_us(&self) -> u32 {
         INTERVALS_US[self.profile]
     }
 
-    /// An interrupt was handled, and so much has been received in all. Another interval may be in force then.
+    /// Records a handled interrupt and the total received so far. May change the interval.
     pub fn interrupted(&mut self, now: Time, received: Received) {
         let Some((then, before)) = self.began else {
             self.began = Some((now, received));
@@ -113,75 +113,75 @@ impl Dynamic {
     fn decide(&mut self, rates: Rates) {
         let rested = self.stance;
         match self.stance {
-            Stance::OnTop if rates.against(&self.before) != Change::Same => self.set_off(),
-            Stance::OnTop => {}
-            Stance::Tired => {
+            SearchState::AtBest if rates.against(&self.before) != Change::Same => self.set_off(),
+            SearchState::AtBest => {}
+            SearchState::Paused => {
                 self.tired = self.tired.saturating_sub(1);
                 if self.tired == 0 {
                     self.set_off();
                 }
             }
-            Stance::Going(way) => {
+            SearchState::Searching(way) => {
                 let way = if rates.against(&self.before) == Change::Better { way } else { self.turn(way) };
                 if self.has_passed_the_best(way) {
-                    self.rest(Stance::OnTop);
+                    self.rest(SearchState::AtBest);
                 } else {
                     self.step(way);
                 }
             }
         }
-        if (rested, self.stance) != (Stance::OnTop, Stance::OnTop) {
+        if (rested, self.stance) != (SearchState::AtBest, SearchState::AtBest) {
             self.before = rates;
         }
     }
 
     fn set_off(&mut self) {
-        let way = if self.profile == 0 { Way::Longer } else { Way::Shorter };
-        self.stance = Stance::Going(way);
+        let way = if self.profile == 0 { Direction::Longer } else { Direction::Shorter };
+        self.stance = SearchState::Searching(way);
         self.step(way);
     }
 
-    fn turn(&mut self, way: Way) -> Way {
+    fn turn(&mut self, way: Direction) -> Direction {
         let way = match way {
-            Way::Longer => {
+            Direction::Longer => {
                 self.shorter = 0;
-                Way::Shorter
+                Direction::Shorter
             }
-            Way::Shorter => {
+            Direction::Shorter => {
                 self.longer = 0;
-                Way::Longer
+                Direction::Longer
             }
         };
-        self.stance = Stance::Going(way);
+        self.stance = SearchState::Searching(way);
         way
     }
 
-    /// One step back after several in a row: the best is where that leads.
-    fn has_passed_the_best(&self, way: Way) -> bool {
+    /// Returns true after one step back that followed several in a row: that interval is the best.
+    fn has_passed_the_best(&self, way: Direction) -> bool {
         match way {
-            Way::Longer => self.shorter > 1 && self.longer == 1,
-            Way::Shorter => self.longer > 1 && self.shorter == 1,
+            Direction::Longer => self.shorter > 1 && self.longer == 1,
+            Direction::Shorter => self.longer > 1 && self.shorter == 1,
         }
     }
 
-    fn step(&mut self, way: Way) {
-        if self.tired == TIRED {
-            return self.rest(Stance::Tired);
+    fn step(&mut self, way: Direction) {
+        if self.tired == PAUSE_AFTER {
+            return self.rest(SearchState::Paused);
         }
         match way {
-            Way::Longer if self.profile + 1 < INTERVALS_US.len() => {
+            Direction::Longer if self.profile + 1 < INTERVALS_US.len() => {
                 (self.profile, self.longer) = (self.profile + 1, self.longer + 1);
             }
-            Way::Shorter if self.profile > 0 => {
+            Direction::Shorter if self.profile > 0 => {
                 (self.profile, self.shorter) = (self.profile - 1, self.shorter + 1);
             }
-            Way::Longer | Way::Shorter => return self.rest(Stance::OnTop),
+            Direction::Longer | Direction::Shorter => return self.rest(SearchState::AtBest),
         }
         self.tired += 1;
     }
 
-    fn rest(&mut self, stance: Stance) {
-        if stance == Stance::OnTop {
+    fn rest(&mut self, stance: SearchState) {
+        if stance == SearchState::AtBest {
             self.tired = 0;
         }
         (self.longer, self.shorter, self.stance) = (0, 0, stance);
@@ -189,7 +189,7 @@ impl Dynamic {
 }
 
 impl Rates {
-    /// Bytes count most, then packets; of equal ones fewer interrupts are better.
+    /// Compares bytes first, then packets; with equal ones, fewer interrupts are better.
     fn against(&self, before: &Self) -> Change {
         let change = match (compare(self.bytes, before.bytes), compare(self.packets, before.packets)) {
             (Change::Same, packets) => packets,
@@ -204,7 +204,7 @@ impl Rates {
     }
 }
 
-/// What more of something is.
+/// Compares a value of which more is better.
 fn compare(now: u64, before: u64) -> Change {
     if before == 0 {
         return if now > 0 { Change::Better } else { Change::Same };
@@ -223,7 +223,7 @@ mod tests {
     use crate::moderation::Received;
     use i82576::Time;
 
-    /// Interrupts as often as the interval allows, while packets of 1,500 bytes come at a rate.
+    /// Simulates interrupts at the maximum rate for the interval, with packets of 1,500 bytes at a rate.
     fn run(dynamic: &mut Dynamic, at: &mut (u64, Received), packets_per_ms: u64, measurements: u64) {
         for _ in 0..measurements * EVENTS {
             let micros = u64::from(dynamic.interval_us()).max(1_000 / packets_per_ms);
@@ -235,25 +235,25 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_stream_leads_to_the_fewest_interrupts() {
+    fn steady_stream_leads_to_the_longest_interval() {
         let (mut dynamic, mut at) = (Dynamic::default(), (0, Received::default()));
-        assert_eq!(dynamic.interval_us(), 8, "as net_dim begins");
+        assert_eq!(dynamic.interval_us(), 8, "net_dim's initial interval");
         run(&mut dynamic, &mut at, 1_000, 20);
         assert_eq!(dynamic.interval_us(), INTERVALS_US[4]);
         run(&mut dynamic, &mut at, 1_000, 50);
-        assert_eq!(dynamic.interval_us(), INTERVALS_US[4], "it rests there");
+        assert_eq!(dynamic.interval_us(), INTERVALS_US[4], "the search rests");
     }
 
     #[test]
-    fn a_change_of_the_rate_sets_it_off_again() {
+    fn rate_change_restarts_the_search() {
         let (mut dynamic, mut at) = (Dynamic::default(), (0, Received::default()));
         run(&mut dynamic, &mut at, 1_000, 20);
         run(&mut dynamic, &mut at, 4, 2);
-        assert_eq!(dynamic.interval_us(), INTERVALS_US[3], "it looks whether a shorter interval is better");
+        assert_eq!(dynamic.interval_us(), INTERVALS_US[3], "a shorter interval is tried");
     }
 
     #[test]
-    fn interrupts_in_the_same_moment_decide_nothing() {
+    fn interrupts_at_one_time_change_nothing() {
         let mut dynamic = Dynamic::default();
         for _ in 0..1_000 {
             dynamic.interrupted(Time::ZERO, Received { buffers: 1, bytes: 1 });

@@ -1,12 +1,12 @@
-//! How often a queue may interrupt. A policy turns what was seen into an interval for EITR.
+//! Interrupt moderation: a policy turns the received packets into an interval for EITR.
 //!
 //! | module | policy |
 //! |---|---|
-//! | `adaptive` | as rarely as buffers allow (HPCA 2010) |
-//! | `dynamic` | Linux' dynamic interrupt moderation |
-//! | `hybrid` | at once at low rates, at a fixed interval at high ones |
+//! | `adaptive` | as few interrupts as buffers allow (HPCA 2010) |
+//! | `dynamic` | Linux's dynamic interrupt moderation |
+//! | `hybrid` | immediate at low rates, at a fixed interval at high ones |
 //!
-//! Left out: who asks. The driver does at the end of a poll, and in its watchdog.
+//! The driver samples at the end of a poll, and in its watchdog.
 
 mod adaptive;
 mod dynamic;
@@ -20,102 +20,102 @@ use hybrid::Switch;
 use i82576::Time;
 use i82576::bits::eitr;
 
-/// The longest interval EITR holds, microseconds.
+/// Longest interval of EITR in microseconds (82576 datasheet 8.8.14).
 pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
 
-/// What a queue has received in all.
+/// Totals received by a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Buffers that were filled: the packets, but for those longer than a buffer.
+    /// Filled buffers: packets, except those longer than a buffer.
     pub buffers: u64,
-    /// Bytes in them.
+    /// Bytes in the buffers.
     pub bytes: u64,
 }
 
-/// A policy for the interval between interrupts of a vector.
+/// Policy for the interval between interrupts of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Always this many microseconds; 0 does not hold interrupts back.
+    /// Fixed interval in microseconds; 0 delays no interrupt.
     Fixed(u32),
-    /// As rarely as the packet rate allows.
+    /// Minimum interrupts for the packet rate.
     Adaptive(Adaptive),
-    /// What Linux' drivers of today do ([`Dynamic`]).
+    /// Policy of current Linux drivers ([`Dynamic`]).
     Dynamic,
-    /// At once at low rates, at a fixed interval at high ones.
+    /// Immediate at low rates, at a fixed interval at high ones.
     Hybrid(Hybrid),
 }
 
 impl Default for Policy {
-    /// 488 microseconds, what igbvf starts with (EITR 0x7a0), is slow for a ping; 50 is not.
+    /// Returns a fixed interval of 50 microseconds: igbvf's 488 (EITR 0x7a0) is slow for a ping.
     fn default() -> Self {
         Policy::Fixed(50)
     }
 }
 
-/// The interval of a frequency, microseconds, as far as EITR reaches; 0 hertz is the longest interval.
+/// Returns the interval of a frequency in microseconds, limited to EITR's range; 0 hertz is the longest.
 #[must_use]
 pub fn interval_us(hertz: u64) -> u32 {
     let micros = 1_000_000u64.checked_div(hertz).unwrap_or(u64::MAX);
     u32::try_from(micros).unwrap_or(u32::MAX).min(MAX_INTERVAL_US)
 }
 
-/// The register's value for an interval in microseconds.
+/// Returns the EITR value of an interval in microseconds.
 #[must_use]
 pub const fn register_value(interval_us: u32) -> u32 {
     let micros = if interval_us > MAX_INTERVAL_US { MAX_INTERVAL_US } else { interval_us };
     micros << eitr::INTERVAL_SHIFT
 }
 
-/// What a policy keeps while it is at work.
+/// State of a policy.
 #[derive(Debug, Clone)]
-enum Work {
+enum PolicyState {
     Fixed(u32),
     Adaptive(Adaptive, RateMeter, u32),
     Dynamic(Dynamic),
     Hybrid(Switch),
 }
 
-/// A policy at work on one vector.
+/// Policy of one vector with its state.
 #[derive(Debug, Clone)]
-pub struct Moderator(Work);
+pub struct Moderator(PolicyState);
 
 impl Moderator {
-    /// A policy that has seen nothing yet.
+    /// Creates a moderator without samples.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self(match policy {
-            Policy::Fixed(micros) => Work::Fixed(micros.min(MAX_INTERVAL_US)),
+            Policy::Fixed(micros) => PolicyState::Fixed(micros.min(MAX_INTERVAL_US)),
             Policy::Adaptive(adaptive) => {
                 let interval = interval_us(interrupt_frequency(0, &adaptive));
-                Work::Adaptive(adaptive, RateMeter::default(), interval)
+                PolicyState::Adaptive(adaptive, RateMeter::default(), interval)
             }
-            Policy::Dynamic => Work::Dynamic(Dynamic::default()),
-            Policy::Hybrid(hybrid) => Work::Hybrid(Switch::new(hybrid)),
+            Policy::Dynamic => PolicyState::Dynamic(Dynamic::default()),
+            Policy::Hybrid(hybrid) => PolicyState::Hybrid(Switch::new(hybrid)),
         })
     }
 
-    /// The interval in force, microseconds.
+    /// Returns the interval in force, in microseconds.
     #[must_use]
     pub fn interval_us(&self) -> u32 {
         match &self.0 {
-            Work::Fixed(micros) | Work::Adaptive(_, _, micros) => *micros,
-            Work::Dynamic(dynamic) => dynamic.interval_us(),
-            Work::Hybrid(switch) => switch.interval_us(),
+            PolicyState::Fixed(micros) | PolicyState::Adaptive(_, _, micros) => *micros,
+            PolicyState::Dynamic(dynamic) => dynamic.interval_us(),
+            PolicyState::Hybrid(switch) => switch.interval_us(),
         }
     }
 
-    /// A poll is over: tells what was received in all; answers a new interval if the register should change.
+    /// Records the totals after a poll. Returns a new interval if the register should change.
     pub fn sample(&mut self, now: Time, received: Received) -> Option<u32> {
         let before = self.interval_us();
         match &mut self.0 {
-            Work::Fixed(_) => {}
-            Work::Adaptive(adaptive, meter, interval) => {
+            PolicyState::Fixed(_) => {}
+            PolicyState::Adaptive(adaptive, meter, interval) => {
                 if let Some(rate) = meter.sample(now, received.buffers) {
                     *interval = interval_us(interrupt_frequency(rate, adaptive));
                 }
             }
-            Work::Dynamic(dynamic) => dynamic.interrupted(now, received),
-            Work::Hybrid(switch) => switch.sample(now, received),
+            PolicyState::Dynamic(dynamic) => dynamic.interrupted(now, received),
+            PolicyState::Hybrid(switch) => switch.sample(now, received),
         }
         Some(self.interval_us()).filter(|interval| *interval != before)
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_adaptive_interval_follows_the_packet_rate() {
+    fn adaptive_interval_follows_the_packet_rate() {
         let mut moderator = Moderator::new(Policy::Adaptive(Adaptive::default()));
         assert_eq!(moderator.interval_us(), 1_000);
         assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hybrid_waits_from_its_rate_on_and_no_longer() {
+    fn hybrid_delays_interrupts_from_its_rate_on() {
         let mut moderator = Moderator::new(Policy::Hybrid(Hybrid { from_pps: 20_000, interval_us: 500 }));
         assert_eq!(moderator.interval_us(), 0);
         assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_interval_stays() {
+    fn fixed_interval_never_changes() {
         let mut moderator = Moderator::new(Policy::Fixed(100));
         assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
         assert_eq!(moderator.sample(Time::from_micros(1_000_000), packets(1_000_000)), None);

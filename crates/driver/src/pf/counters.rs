@@ -1,10 +1,9 @@
-//! What the PF counts for each VF: its messages by kind, the answers, and the refusals by reason.
-//! Left out: traffic, which the card counts.
+//! The PF's counters for each VF: messages by kind, replies, and refusals by reason. The card counts traffic.
 
 use i82576::mailbox::{ID_MASK, id};
 use serde::{Deserialize, Serialize};
 
-/// What a message was about.
+/// Kind of a message (82576 VF mailbox).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// VF_RESET.
@@ -19,12 +18,12 @@ pub enum Kind {
     FrameLength,
     /// SET_PROMISC.
     Promiscuity,
-    /// Anything else.
+    /// Unknown message.
     Other,
 }
 
 impl Kind {
-    /// Every kind, in the order of [`Counters::messages`].
+    /// All kinds, in the order of [`Counters::messages`].
     pub const ALL: [Kind; 7] = [
         Kind::Reset,
         Kind::Mac,
@@ -35,7 +34,7 @@ impl Kind {
         Kind::Other,
     ];
 
-    /// The kind of a message by its first dword.
+    /// Returns the kind of a message by its first dword.
     #[must_use]
     pub fn of(first: u32) -> Self {
         match first & ID_MASK {
@@ -49,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// A name for tables.
+    /// Returns the kind's name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,55 +63,55 @@ impl Kind {
     }
 }
 
-/// Why a message was refused.
+/// Reason why a message was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Anything before VF_RESET.
-    #[error("the VF has not introduced itself with VF_RESET")]
+    /// The VF has not sent VF_RESET yet.
+    #[error("the VF has not sent VF_RESET")]
     NotReady,
-    /// VF_RESET while no address is set for the VF.
+    /// The VF sent VF_RESET while it has no address.
     #[error("no address is set for the VF")]
     NoAddress,
-    /// The administrator has chosen the address.
+    /// The administrator has set the address.
     #[error("the address was set by the administrator")]
     AddressFixed,
-    /// Zero or a group address.
-    #[error("not a unicast address")]
+    /// The address is zero or a group address.
+    #[error("invalid address: zero or a group")]
     AddressInvalid,
-    /// Another function has the address, and may not share it.
+    /// Another function has the address, and does not share it.
     #[error("the address is in use by another function; allow it with share_mac for both, or with trust")]
     AddressInUse,
-    /// No receive-address entry is free.
-    #[error("no address filter is left")]
+    /// Every receive-address entry is in use.
+    #[error("all address filters are in use")]
     NoFilter,
     /// The administrator has put the VF on one VLAN.
     #[error("the VLAN was set by the administrator")]
     VlanFixed,
-    /// No VLVF entry is free.
-    #[error("no VLAN filter is left")]
+    /// Every VLVF entry is in use.
+    #[error("all VLAN filters are in use")]
     NoVlanFilter,
-    /// Not in the administrator's list.
+    /// The VLAN is not in the administrator's list.
     #[error("the administrator does not allow the VLAN")]
     VlanNotAllowed,
-    /// Longer than the MAC takes.
-    #[error("the frame length is not possible")]
+    /// The frame length exceeds the MAC's maximum.
+    #[error("the frame length exceeds the card's maximum")]
     FrameLength,
-    /// Longer than the administrator allows.
-    #[error("the administrator has limited the MTU")]
+    /// The frame length exceeds the administrator's limit.
+    #[error("the frame length exceeds the administrator's MTU")]
     MtuLimit,
-    /// The administrator does not allow it.
+    /// The administrator does not allow multicast promiscuity.
     #[error("the administrator does not allow every multicast")]
     MulticastPromiscuity,
-    /// The 82576 has no promiscuity for VFs.
-    #[error("unicast promiscuity is not possible")]
+    /// The 82576 has no unicast promiscuity for VFs.
+    #[error("the 82576 does not support unicast promiscuity of VFs")]
     UnicastPromiscuity,
-    /// No such message.
+    /// The message is unknown.
     #[error("unknown message")]
     Unknown,
 }
 
 impl Refusal {
-    /// Every reason, in the order of [`Counters::refused`].
+    /// All reasons, in the order of [`Counters::refused`].
     pub const ALL: [Refusal; 14] = [
         Refusal::NotReady,
         Refusal::NoAddress,
@@ -130,7 +129,7 @@ impl Refusal {
         Refusal::Unknown,
     ];
 
-    /// A name for tables.
+    /// Returns the reason's name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -152,45 +151,45 @@ impl Refusal {
     }
 }
 
-/// The counters of a VF.
+/// Counters of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     messages: [u64; Kind::ALL.len()],
     refused: [u64; Refusal::ALL.len()],
-    /// Messages that were agreed to.
+    /// Granted messages.
     pub granted: u64,
-    /// Messages that got no reply: refused too soon after the last refusal.
+    /// Messages without a reply: refused too soon after the last refusal.
     pub unanswered: u64,
-    /// Requests dropped because the VF did not let go of the mailbox.
+    /// Requests dropped because the VF kept the mailbox.
     pub dropped: u64,
     /// Resets of the function (VFLR and CTRL.RST).
     pub resets: u64,
     /// PF_CONTROL messages sent.
     pub notices: u64,
-    /// Reports of blocked, spoofed frames.
+    /// Reports of blocked frames with a forged source.
     pub spoofed: u64,
 }
 
 impl Counters {
-    /// Messages of a kind.
+    /// Returns the messages of a kind.
     #[must_use]
     pub fn messages(&self, kind: Kind) -> u64 {
         self.messages[kind as usize]
     }
 
-    /// Messages refused for a reason.
+    /// Returns the messages refused for a reason.
     #[must_use]
     pub fn refused(&self, reason: Refusal) -> u64 {
         self.refused[reason as usize]
     }
 
-    /// Messages of every kind, those without an answer among them.
+    /// Returns the messages of every kind, including those without a reply.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.messages.iter().sum::<u64>() + self.dropped
     }
 
-    /// Every counter.
+    /// Returns every counter.
     pub(super) fn all(&self) -> impl Iterator<Item = u64> {
         let Self { messages, refused, granted, unanswered, dropped, resets, notices, spoofed } = *self;
         let others = [granted, unanswered, dropped, resets, notices, spoofed];
@@ -214,7 +213,7 @@ mod tests {
     use super::{Kind, Refusal};
 
     #[test]
-    fn lists_are_in_the_order_of_their_indices() {
+    fn all_lists_are_in_index_order() {
         assert!(Kind::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(Refusal::ALL.iter().enumerate().all(|(i, reason)| *reason as usize == i));
     }

@@ -1,5 +1,5 @@
-//! The state of a PF driver as versions wrote it before VFs could share addresses: there were no withheld VLANs either.
-//! Left out: everything that is as today.
+//! State of a PF driver as written by versions before VFs could share addresses; these had no withheld VLANs
+//! either.
 
 use super::moderate::Sampler;
 use super::switch::{Filters, Groups, Vlans};
@@ -12,7 +12,7 @@ use i82576::{MacAddress, Time};
 use policy::{InterruptBounds, Link, PortVlan, VlanSet};
 use serde::Deserialize;
 
-/// A VF's policy.
+/// Policy of a VF.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct VfPolicy {
     mac: Option<MacAddress>,
@@ -93,7 +93,7 @@ impl From<VfState> for super::VfState {
     }
 }
 
-/// The state of a PF driver.
+/// State of a PF driver.
 #[derive(Debug, Clone, Deserialize)]
 pub struct PfState {
     mac: MacAddress,

@@ -1,7 +1,7 @@
-//! Limits of conduct ([`crate::conduct`]) for the VFs of an 82576: the PF compares each VF's counts with the limits, and has
-//! the card restrain a VF that goes beyond them.
+//! Limits of conduct ([`crate::conduct`]) for the VFs of an 82576: the PF compares each VF's counts with the
+//! limits, and has the card restrain a VF that exceeds them.
 //!
-//! Left out: counting. The PF counts mailbox requests and resets; card and host count the rest and give it to [`Pf::watch`].
+//! The PF counts mailbox requests and resets; card and host count the rest for [`Pf::watch`].
 
 use super::Pf;
 use crate::conduct::{Cause, Monitor, Totals, Verdict};
@@ -10,9 +10,9 @@ use i82576::VfIndex;
 use policy::{Action, Offence};
 
 impl Pf {
-    /// Compares a VF's counts with its limits, and acts on the gravest finding. The count of mailbox requests and resets in
-    /// `totals` is ignored: the PF has its own. Call it at least once a second: limits are rates a second. Afterwards the
-    /// card must be told [`Pf::link_override`].
+    /// Compares a VF's counts with its limits, and acts on the gravest finding. Ignores the count of mailbox
+    /// requests and resets in `totals`: the PF has its own. Call it at least once a second: limits are rates per
+    /// second. Afterwards pass [`Pf::link_override`] to the card.
     pub fn watch<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mut totals: Totals) -> Option<Verdict> {
         let now = hal.now();
         let limits = self.port_policy.0.limits;
@@ -27,7 +27,8 @@ impl Pf {
         Some(verdict)
     }
 
-    /// Quarantines a VF: the PF disables its queues and shows it a link that is down. Afterwards the card must be told [`Pf::link_override`].
+    /// Quarantines a VF: the PF disables its queues and shows it a link that is down. Afterwards pass
+    /// [`Pf::link_override`] to the card.
     pub fn quarantine<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, why: Cause) {
         if self.state_mut(vf).monitor.quarantine(why) {
             self.apply_enable(hal, vf);
@@ -35,7 +36,7 @@ impl Pf {
         }
     }
 
-    /// Releases a quarantined VF, and ends its throttle. Afterwards the card must be told [`Pf::link_override`].
+    /// Releases a quarantined VF, and ends its throttle. Afterwards pass [`Pf::link_override`] to the card.
     pub fn release<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let was_quarantined = self.state_mut(vf).monitor.release();
         self.apply_rate(hal, vf);
@@ -45,17 +46,17 @@ impl Pf {
         }
     }
 
-    /// What is known of a VF's conduct.
+    /// Returns a VF's conduct.
     #[must_use]
     pub fn conduct(&self, vf: VfIndex) -> &Monitor {
         &self.state(vf).monitor
     }
 
-    /// Ends throttles whose time is over.
-    pub(super) fn forgive<H: Hal>(&mut self, hal: &mut H) {
+    /// Ends expired throttles.
+    pub(super) fn end_throttles<H: Hal>(&mut self, hal: &mut H) {
         let now = hal.now();
         for vf in self.enabled_vfs() {
-            if self.state_mut(vf).monitor.forgive(now) {
+            if self.state_mut(vf).monitor.end_throttle(now) {
                 self.apply_rate(hal, vf);
             }
         }

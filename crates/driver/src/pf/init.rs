@@ -1,10 +1,10 @@
-//! From power-on to a switch that is ready for VFs, and a VF's starting point: register writes only.
+//! Initializes the switch for VFs from power-on, and sets a VF's defaults, by register writes only.
 //!
 //! The order is igb's: mask interrupts, stop receive and transmit, reset, then the switch (multicast and VLAN
-//! tables empty, MAC filters empty, queue drop on, loopback, replication, anti-spoof, scaling), then receive and
+//! tables empty, MAC filters empty, queue drop on, loopback, replication, anti-spoof, RSS), then receive and
 //! transmit; PFRSTD last, because it lets the VFs start.
 //!
-//! Left out: flow control, NVM: the port's address is what RAL0 was loaded with.
+//! Flow control stays off. The port's address is the one that the NVM has loaded into RAL0.
 
 use super::switch::{Filters, Groups, Vlans, update};
 use super::{Pf, PfError, phy};
@@ -18,7 +18,7 @@ use i82576::{MacAddress, VfIndex};
 const RESET_POLLS: u32 = 10;
 const RESET_POLL: Duration = Duration::from_millis(1);
 pub(super) const QUIESCE: Duration = Duration::from_millis(10);
-/// Words of MTA, UTA and VFTA.
+/// Words of MTA, UTA and VFTA (82576 datasheet 8.10).
 const TABLE_WORDS: u32 = 128;
 
 impl Pf {
@@ -45,12 +45,12 @@ impl Pf {
         Ok(())
     }
 
-    /// RSTI falls and RSTD rises for every VF.
+    /// Lets VFs start: RSTI falls and RSTD rises for every VF.
     pub(super) fn let_vfs_start<H: Hal>(&self, hal: &mut H) {
         update(hal, r::CTRL_EXT, 0, ctrl_ext::PFRSTD);
     }
 
-    /// Takes everything from a VF: no queue, no address, no VLAN, no group.
+    /// Removes queues, addresses, VLANs and groups of a VF.
     pub(super) fn forget_vf<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.clear_to_send = false;
@@ -64,8 +64,8 @@ impl Pf {
         self.apply_groups(hal, vf);
     }
 
-    /// What the VF starts with, and is put back to by every reset: the policy's address and VLAN, broadcast,
-    /// no multicast, frames of ordinary length.
+    /// Restores a VF's defaults, as after every reset: the policy's address and VLAN, broadcast, no multicast,
+    /// frames of standard length.
     pub(super) fn restore_defaults<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.clear_to_send = false;
@@ -85,7 +85,7 @@ impl Pf {
     }
 }
 
-/// No VF moves frames any more, and the card knows that it has no driver.
+/// Stops all VFs, and reports to the card that its driver is unloaded.
 pub(super) fn leave<H: Hal>(hal: &mut H) {
     hal.write(r::VFRE, 0);
     hal.write(r::VFTE, 0);
@@ -139,10 +139,10 @@ fn set_up_switch<H: Hal>(hal: &mut H) {
     hal.write(r::VFTE, 0);
     hal.write(r::GPIE, gpie::NSICR | gpie::MULTIPLE_MSIX | gpie::EIAME | gpie::PBA);
     hal.write(r::MBVFIMR, 0xff);
-    // A guest without buffers must not hold up the port.
+    // A guest without buffers must not block the port.
     hal.write(r::QDE, 0xffff);
     hal.write(r::RLPML, MAX_FRAME as u32);
-    // A packet checksum in the place of the hash is of no use to anybody, and the card would have to take it.
+    // A packet checksum in the place of the hash is useless, and the card would have to compute it.
     hal.write(r::RXCSUM, rxcsum::IPOFL | rxcsum::TUOFL | rxcsum::CRCOFL | rxcsum::PCSD);
     hal.write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
     update(hal, r::DTXCTL, 0, dtxctl::VLAN_ADDED | dtxctl::SPOOF_INT);

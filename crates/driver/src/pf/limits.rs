@@ -1,11 +1,11 @@
-//! The abilities of the 82576, to which policies are held. Left out: policies themselves.
+//! Limits of the 82576 for policies.
 
 use crate::moderation::MAX_INTERVAL_US;
 use core::ops::RangeInclusive;
 use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME, MAX_VFS};
 use policy::Limits;
 
-/// The abilities of the 82576.
+/// Limits of the 82576.
 pub const LIMITS: Limits = Limits {
     family: "82576",
     vfs: MAX_VFS,
@@ -18,11 +18,11 @@ pub const LIMITS: Limits = Limits {
     storm_blocks: MOST_BLOCKS,
 };
 
-/// IPv4's least MTU (RFC 791), bytes.
+/// Smallest MTU in bytes (IPv4, RFC 791).
 const LEAST_MTU: u16 = 68;
 /// Bytes around the packet in a frame: addresses and type, a VLAN tag, the frame check sequence.
 const AROUND: u16 = 14 + 4 + FCS as u16;
-/// The ceilings that intervals of whole microseconds, as long as EITR holds, can keep to.
+/// Interrupt ceilings in hertz that intervals of whole microseconds, up to EITR's longest, can enforce.
 const CEILINGS_HZ: RangeInclusive<u32> = 1_000_000u32.div_ceil(MAX_INTERVAL_US)..=1_000_000;
-/// The highest threshold of BSCTRH and MSCTRH, which have 19 bits.
+/// Highest threshold of BSCTRH and MSCTRH, which have 19 bits (82576 datasheet 8.18).
 const MOST_BLOCKS: u32 = (1 << 19) - 1;

@@ -1,10 +1,10 @@
-//! The PF's end of the mailbox: lock, take the request, answer. Acknowledgement and reply are one write, so
+//! The PF's end of the mailbox: locks it, takes the request, replies. Acknowledgement and reply are one write, so
 //! that the VF is interrupted once and finds both.
 //!
-//! A request is taken exactly once: its bit in MBVFICR is cleared under the lock, and if the bit is gone by
-//! then the VF was reset and nothing is served.
+//! A request is taken exactly once: its bit in MBVFICR is cleared under the lock, and if the bit is already clear
+//! then the VF was reset and no request is served.
 //!
-//! Left out: what to answer (`messages`).
+//! `messages` decides the requests.
 
 use super::Pf;
 use super::counters::{Kind, Refusal};
@@ -16,15 +16,15 @@ use i82576::mailbox::{ACK, CTS, NACK, WORDS, id};
 use i82576::register as r;
 use i82576::{Time, VfIndex};
 
-/// A VF that has not introduced itself is told so at most this often.
+/// Minimum interval between two NACKs to a VF that has not sent VF_RESET.
 const NACK_INTERVAL: Duration = Duration::from_secs(2);
-/// How long a reply stays safe from notices if the VF does not acknowledge it. igbvf never reads some replies,
-/// and an emulated guest may take long over those it reads.
+/// Time for which a reply is protected from notices if the VF does not acknowledge it. igbvf never reads some
+/// replies, and an emulated guest may be slow.
 const REPLY_TIME: Duration = Duration::from_secs(1);
-/// Visits that a VF may keep the buffer locked while it waits for an answer.
+/// Visits for which a VF may keep the buffer locked while it waits for a reply.
 pub(super) const LOCK_PATIENCE: u8 = 10;
 
-/// Whether a request was taken.
+/// Result of an attempt to take a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Served {
     Yes,
@@ -32,7 +32,7 @@ pub(super) enum Served {
 }
 
 impl Pf {
-    /// Takes and answers the VF's request, if it can be had now.
+    /// Takes and serves the VF's request, if the mailbox is free.
     pub(super) fn serve<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) -> Served {
         if !lock(hal, vf) {
             self.count_locked(hal, vf);
@@ -57,7 +57,7 @@ impl Pf {
         let first = message[0];
         self.state_mut(vf).counters.count_message(Kind::of(first));
         if vf.get() >= self.enabled || first & (ACK | NACK) != 0 {
-            // Nobody's VF, or an answer of ours that came back.
+            // A VF that is not enabled, or a reply of the PF that came back.
             self.state_mut(vf).counters.unanswered += 1;
             return hal.write(r::p2v_mailbox(vf), p2v::ACK);
         }
@@ -79,7 +79,7 @@ impl Pf {
         self.reply(hal, vf, &[echo | flag | CTS]);
     }
 
-    /// VF_RESET: back to the defaults, gates open, and the address in a reply without CTS.
+    /// Serves VF_RESET: restores the defaults, enables the queues, and returns the address in a reply without CTS.
     fn answer_reset<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         self.restore_defaults(hal, vf);
         let state = self.state_mut(vf);
@@ -100,7 +100,7 @@ impl Pf {
         self.state_mut(vf).reply_until = Some(hal.now() + REPLY_TIME);
     }
 
-    /// The VF has read what the PF wrote. One that has not introduced itself is told so.
+    /// Handles a VF's acknowledgement. A VF that has not sent VF_RESET gets a NACK.
     pub(super) fn acknowledged<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         hal.write(r::MBVFICR, vf.bit() << mbvficr::VFACK_SHIFT);
         self.state_mut(vf).reply_until = None;
@@ -108,7 +108,7 @@ impl Pf {
             return;
         }
         if lock(hal, vf) {
-            if asks(hal, vf) {
+            if has_request(hal, vf) {
                 return unlock(hal, vf);
             }
             hal.write(r::vmbmem(vf, 0), NACK);
@@ -125,8 +125,8 @@ impl Pf {
         may
     }
 
-    /// The VF holds the buffer though it waits for an answer: in the end the buffer and the request are taken
-    /// from it.
+    /// Counts a visit at which the VF held the buffer although it waits for a reply. Finally takes the buffer and
+    /// the request from it.
     fn count_locked<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.locked += 1;
@@ -140,7 +140,7 @@ impl Pf {
     }
 }
 
-/// Takes the buffer; false if the VF has it.
+/// Locks the buffer. Returns false if the VF holds it.
 pub(super) fn lock<H: Hal>(hal: &mut H, vf: VfIndex) -> bool {
     hal.write(r::p2v_mailbox(vf), p2v::PFU);
     hal.read(r::p2v_mailbox(vf)) & p2v::PFU != 0
@@ -150,7 +150,7 @@ pub(super) fn unlock<H: Hal>(hal: &mut H, vf: VfIndex) {
     hal.write(r::p2v_mailbox(vf), 0);
 }
 
-/// Whether a request of the VF waits.
-pub(super) fn asks<H: Hal>(hal: &mut H, vf: VfIndex) -> bool {
+/// Returns true if a request of the VF is pending.
+pub(super) fn has_request<H: Hal>(hal: &mut H, vf: VfIndex) -> bool {
     hal.read(r::MBVFICR) & vf.bit() << mbvficr::VFREQ_SHIFT != 0
 }

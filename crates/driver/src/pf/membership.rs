@@ -1,8 +1,8 @@
-//! VLANs that a VF joins itself. It is a member of those that it asked for and its policy allows; what the policy denies is
-//! withheld until the policy allows it, or the VF leaves or is reset. For Linux igbvf asks once, and takes a refusal for
-//! consent.
+//! VLANs that a VF joins by request. It is a member of those that it requested and its policy allows; denied ones
+//! are withheld until the policy allows them, or the VF leaves them or is reset: Linux igbvf requests a VLAN once,
+//! and treats a refusal as a grant.
 //!
-//! Left out: the port VLAN itself (`policy`), and the VLAN table (`switch`).
+//! `policy` has the port VLAN, and `switch` the VLAN table.
 
 use super::Pf;
 use super::counters::Refusal;
@@ -16,7 +16,7 @@ use i82576::register as r;
 use policy::{PortVlan, VfPolicy};
 
 impl Pf {
-    /// Serves SET_VLAN. No VF leaves VLAN 0: untagged frames are everybody's.
+    /// Serves SET_VLAN. No VF can leave VLAN 0: every VF receives untagged frames.
     pub(super) fn set_vlan<H: Hal>(
         &mut self,
         hal: &mut H,
@@ -38,7 +38,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Makes a VF a member of a VLAN that it asked for, or withholds the VLAN.
+    /// Makes a VF a member of a VLAN that it requested, or withholds the VLAN.
     fn join_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), Refusal> {
         let policy = self.state(vf).policy;
         let joined = match policy.vlan {
@@ -56,7 +56,7 @@ impl Pf {
         joined
     }
 
-    /// Takes a VF out of its VLANs if it is to have another port VLAN. Those that it asked for are withheld.
+    /// Removes a VF from its VLANs if its port VLAN is to change. Requested ones are withheld.
     pub(super) fn give_up_vlans<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<PortVlan>) {
         let old = self.state(vf).policy.vlan;
         if old == next || vf.get() >= self.enabled {
@@ -70,7 +70,7 @@ impl Pf {
         self.vlans.leave_all(hal, vf);
     }
 
-    /// Applies a new policy to the VLANs that a VF asked for under the `old` one.
+    /// Applies a new policy to the VLANs that a VF requested under the `old` one.
     pub(super) fn follow_vlan_policy<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, old: &VfPolicy) {
         let policy = self.state(vf).policy;
         let own = self.vlans.of(vf).filter(|vlan| *vlan != 0 && old.vlan.is_none());
@@ -82,12 +82,12 @@ impl Pf {
             if policy.vlan.is_none() && !policy.allows_vlan(vlan) {
                 self.vlans.leave(hal, vf, vlan);
             }
-            // What is refused is withheld again.
+            // A refused VLAN is withheld again.
             let _ = self.join_vlan(hal, vf, vlan);
         }
     }
 
-    /// Whether the VF gets frames and their tags apart.
+    /// Enables or disables the removal of tags from the VF's received frames.
     fn strip_tags<H: Hal>(&self, hal: &mut H, vf: VfIndex, on: bool) {
         update(hal, r::vmolr(vf.pool()), vmolr::STRVLAN, if on { vmolr::STRVLAN } else { 0 });
     }

@@ -1,7 +1,7 @@
-//! What each request means and whether it is granted: the rules of Linux igb, and one more: an address that
-//! another function uses is refused unless it may be shared.
+//! Decides requests by the rules of Linux igb, and one more: an address of another function is refused unless both
+//! may share it.
 //!
-//! Left out: VF_RESET and the mailbox itself (`mailbox`), and VLANs (`membership`).
+//! `mailbox` serves VF_RESET, and `membership` the VLANs.
 
 use super::Pf;
 use super::counters::{Kind, Refusal};
@@ -12,7 +12,7 @@ use i82576::ids::MAX_FRAME;
 use i82576::mailbox::{INFO_MASK, INFO_SHIFT, MAX_MULTICAST, MULTICAST_OVERFLOW, WORDS, mac_filter, promisc};
 use i82576::{MacAddress, VfIndex};
 
-/// A decision, and what the reply repeats of the request.
+/// Decision, and the part of the request that the reply repeats.
 pub(super) struct Answer {
     pub(super) echo: u32,
     pub(super) outcome: Result<(), Refusal>,
@@ -76,7 +76,7 @@ impl Pf {
     ) -> Result<(), Refusal> {
         let count = (info & !MULTICAST_OVERFLOW) as usize;
         let state = self.state_mut(vf);
-        // A list that does not fit is taken for a wish for all, if that may be had.
+        // A list that does not fit counts as a request for all groups, if that is allowed.
         let overflow = info & MULTICAST_OVERFLOW != 0 || count > MAX_MULTICAST;
         state.overflow = overflow && state.policy.allmulti;
         state.groups = count.min(MAX_MULTICAST);
@@ -99,7 +99,8 @@ impl Pf {
         Ok(())
     }
 
-    /// The multicast bit is done and leaves the message; whatever is left in the info field is refused.
+    /// Serves multicast promiscuity and clears its bit in the message; remaining bits in the info field are
+    /// refused.
     fn set_promiscuity<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, first: u32) -> Answer {
         let multicast = promisc::MULTICAST << INFO_SHIFT;
         let (asked, state) = (first & multicast != 0, self.state_mut(vf));

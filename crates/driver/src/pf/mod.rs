@@ -1,21 +1,20 @@
-//! The driver of the physical function as the host of virtual ones: it sets up the switch, lets VFs start,
-//! answers their mailboxes as Linux igb does, and holds them to their policy. It works through registers
-//! only, so it could drive silicon.
+//! PF driver for the VFs of an 82576: sets up the switch, lets VFs start, serves their mailboxes as Linux igb does,
+//! and enforces their policies. It works through registers only, so it could drive silicon.
 //!
-//! It takes no interrupts: [`Pf::visit`] is called when the port's loop has time, looks at the events, and is
-//! bounded in what it does. It has no queues either: all traffic is the VFs' and the wire's.
+//! It takes no interrupts: the port's loop calls [`Pf::visit`] when it has time, which reads the events and is
+//! bounded. It has no queues either: all traffic is the VFs' and the wire's.
 //!
-//! # How a stock igbvf learns of the link
-//! igbvf shows carrier on when STATUS.LU is set and the first dword of its mailbox has CTS, but it only looks
-//! when told: the mailbox interrupt turns the carrier off, marks the link unknown and starts the watchdog at
-//! once; the watchdog then reads STATUS and the mailbox, and again every two seconds until both agree. Clearing
-//! LU alone would not be noticed. So a change is two things: [`Pf::link_state`], which the card has to show to
-//! that VF as STATUS.LU (a VF's STATUS is the port's, so an override per VF is the card's own affair), and a
-//! PF_CONTROL message with CTS, whose interrupt makes igbvf look. Link up needs the message too: its CTS is
-//! what igbvf wants to find, and without it up to two seconds pass. When transmit descriptors are pending
-//! while the carrier is off, igbvf resets itself; its VF_RESET is then served as any other.
+//! # How a stock igbvf detects link changes
+//! igbvf sets the carrier on when STATUS.LU is set and the first dword of its mailbox has CTS, but it only looks
+//! after a mailbox interrupt: that turns the carrier off, marks the link unknown and starts the watchdog at once;
+//! the watchdog then reads STATUS and the mailbox, and again every two seconds until both agree. Clearing LU alone
+//! would not be noticed. So a change takes two steps: [`Pf::link_state`], which the card has to present to that VF
+//! as STATUS.LU (a VF's STATUS is the port's, so an override per VF is the card's own feature), and a PF_CONTROL
+//! message with CTS, whose interrupt makes igbvf look. Link up needs the message too: igbvf expects its CTS, and
+//! without it up to two seconds pass. When transmit descriptors are pending while the carrier is off, igbvf resets
+//! itself; its VF_RESET is then served like any other.
 //!
-//! Left out: a PF data path.
+//! The PF has no data path.
 
 mod counters;
 pub mod earlier;
@@ -56,47 +55,47 @@ use moderate::Sampler;
 use serde::{Deserialize, Serialize};
 use switch::{Filters, Groups, Vlans};
 
-/// Why the PF could not do what was asked.
+/// Error of the PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PfError {
-    /// Registers read as all ones.
-    #[error("the function does not answer on the bus")]
+    /// Registers read as all ones: the function was removed.
+    #[error("the function does not respond on the bus")]
     Gone,
     /// CTRL.RST stays set.
-    #[error("the card does not come out of reset")]
+    #[error("the card stays in reset")]
     ResetStuck,
-    /// More VFs than a port has.
-    #[error("a port has 8 virtual functions, not {0}")]
+    /// More VFs were requested than a port has.
+    #[error("{0} virtual functions are out of range (0-8)")]
     TooManyVfs(u8),
 }
 
-/// What the PF knows of a VF.
+/// State of a VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct VfState {
     policy: VfPolicy,
-    /// The address in use: the policy's, or what the VF chose.
+    /// Current address: the policy's, or the VF's choice.
     mac: Option<MacAddress>,
-    /// VF_RESET was served, and no reset has come since: requests are heard.
+    /// True once VF_RESET was served, until the next reset: other requests are served too.
     clear_to_send: bool,
-    /// When a NACK was last said without CTS, or the VF was reset.
+    /// Time of the last NACK without CTS, or of the VF's reset.
     last_nack: Option<Time>,
     hashes: [u16; MAX_MULTICAST],
     groups: usize,
-    /// More groups than a message holds.
+    /// True if the VF has more groups than a message holds.
     overflow: bool,
     all_multicast: bool,
-    /// The longest frame that the VF asked for.
+    /// Longest frame that the VF requested, in bytes.
     asked_length: Option<u32>,
-    /// A PF_CONTROL message is due since then.
+    /// Time since when a PF_CONTROL message is pending.
     notice: Option<Time>,
-    /// A reply is in the buffer, which nothing may overwrite before this moment or its acknowledgement.
+    /// Time until when an unacknowledged reply in the buffer must not be overwritten.
     reply_until: Option<Time>,
-    /// Visits in a row at which the VF held the buffer.
+    /// Consecutive visits at which the VF held the buffer.
     locked: u8,
     counters: Counters,
     monitor: Monitor,
     sampler: Sampler,
-    /// VLANs that the VF asked for and its policy denies it.
+    /// VLANs that the VF requested and its policy denies.
     withheld: Vec<u16>,
 }
 
@@ -122,23 +121,24 @@ impl VfState {
         }
     }
 
-    /// The list of groups takes the whole message. Linux's igbvf cuts a longer one to that, and does not say so.
+    /// Returns true if the list of groups fills the message. Linux's igbvf silently cuts a longer one.
     const fn has_full_list(&self) -> bool {
         self.groups == MAX_MULTICAST
     }
 
-    /// Returns true if the VF receives every multicast: it has asked for that, or its list may be cut and it is trusted.
+    /// Returns true if the VF receives every multicast: it has requested that, or its list may be cut and it is
+    /// trusted.
     const fn receives_every_group(&self) -> bool {
         let trusted = self.policy.trust && self.policy.allmulti;
         self.overflow || self.all_multicast || self.has_full_list() && trusted
     }
 }
 
-/// The physical function and its driver's state.
+/// Physical function and its driver's state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pf {
     mac: MacAddress,
-    /// VFs 0..enabled exist.
+    /// Number of enabled VFs, from VF 0 on.
     enabled: u8,
     vfs: [VfState; MAX_VFS],
     port_policy: SavedPortPolicy,
@@ -147,18 +147,18 @@ pub struct Pf {
     filters: Filters,
     vlans: Vlans,
     groups: Groups,
-    /// The administrator wants the port up.
+    /// True if the administrator has set the port up.
     port_up: bool,
-    /// The driver has taken its leave.
+    /// True once the driver has been removed.
     removed: bool,
     /// STATUS.LU of the port.
     wire_up: bool,
-    /// The VF that is looked at first at the next visit.
+    /// VF that the next visit serves first.
     turn: u8,
 }
 
 impl Pf {
-    /// Resets the function and sets it up, without any VF.
+    /// Resets the function and sets it up, without VFs.
     ///
     /// # Errors
     /// [`PfError::Gone`], [`PfError::ResetStuck`].
@@ -181,27 +181,27 @@ impl Pf {
         Ok(pf)
     }
 
-    /// Resets the card under its VFs: they are told before, lose their queues, and may start again afterwards.
+    /// Resets the card with its VFs: they are notified, lose their queues, and may start again afterwards.
     ///
-    /// As with igb, a stock igbvf finds its way back by itself: it sees RSTD, finds no CTS in the mailbox, and
-    /// its acknowledgement is answered with the NACK that makes it reset.
+    /// As with igb, a stock igbvf recovers by itself: it sees RSTD, finds no CTS in the mailbox, and gets a NACK
+    /// for its acknowledgement, which makes it reset.
     ///
     /// # Errors
     /// As [`Pf::probe`].
     pub fn reset<H: Hal>(&mut self, hal: &mut H) -> Result<(), PfError> {
         for state in &mut self.vfs {
-            // The notice must not say CTS: VFs would take the link for good.
+            // The notice must not have CTS: VFs would treat the link as up.
             state.clear_to_send = false;
         }
         self.notify_all(hal);
-        // The reset would take the interrupt back that tells them.
+        // The reset would withdraw the interrupt of the notice.
         hal.wait(init::QUIESCE);
         self.initialise(hal)?;
         self.enable_vfs(hal, self.enabled)
     }
 
-    /// Takes leave: VFs are told, see no link and lose their queues. Afterwards the card must be told
-    /// [`Pf::link_override`], and be given the time to send its interrupts.
+    /// Removes the driver: VFs are notified, see no link and lose their queues. Afterwards pass
+    /// [`Pf::link_override`] to the card, and give it time to send its interrupts.
     pub fn remove<H: Hal>(&mut self, hal: &mut H) {
         for state in &mut self.vfs {
             state.clear_to_send = false;
@@ -211,8 +211,8 @@ impl Pf {
         init::leave(hal);
     }
 
-    /// Lets VFs 0..`count` start, under the policy set for each. The bus must have them enabled (SR-IOV
-    /// capability). All of them start anew: a driver that runs one is told, and has to reset it.
+    /// Lets VFs 0..`count` start, each under its policy. The bus must have them enabled (SR-IOV capability). All of
+    /// them start again: an active driver is notified, and has to reset its VF.
     ///
     /// # Errors
     /// [`PfError::TooManyVfs`].
@@ -238,44 +238,44 @@ impl Pf {
         Ok(())
     }
 
-    /// The enabled VFs, in order.
+    /// Returns the enabled VFs, in order.
     pub fn enabled_vfs(&self) -> impl Iterator<Item = VfIndex> + use<> {
         let enabled = self.enabled;
         VfIndex::all().filter(move |vf| vf.get() < enabled)
     }
 
-    /// The port's own address.
+    /// Returns the port's own address.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac
     }
 
-    /// The address a VF uses, if it has one.
+    /// Returns a VF's current address, if it has one.
     #[must_use]
     pub fn vf_mac(&self, vf: VfIndex) -> Option<MacAddress> {
         self.state(vf).mac
     }
 
-    /// Whether a driver runs the VF: VF_RESET was served and no reset came since.
+    /// Returns true if a VF is active: VF_RESET was served since the last reset.
     #[must_use]
     pub fn vf_is_active(&self, vf: VfIndex) -> bool {
         self.state(vf).clear_to_send
     }
 
-    /// The VLANs a VF is a member of, in the order of the table; 0 stands for untagged.
+    /// Returns the VLANs that a VF is a member of, in the order of the table; 0 stands for untagged frames.
     pub fn vf_vlans(&self, vf: VfIndex) -> impl Iterator<Item = u16> + '_ {
         self.vlans.of(vf)
     }
 
-    /// Returns the number of multicast hashes that a VF receives by, at most [`MAX_MULTICAST`], and whether its guest may have
-    /// groups beyond them.
+    /// Returns the number of a VF's multicast hashes, at most [`MAX_MULTICAST`], and true if its guest may have
+    /// more groups.
     #[must_use]
     pub fn vf_multicast(&self, vf: VfIndex) -> (usize, bool) {
         let state = self.state(vf);
         (state.groups, state.has_full_list() && !state.receives_every_group())
     }
 
-    /// What was counted for a VF.
+    /// Returns the counters of a VF.
     #[must_use]
     pub fn counters(&self, vf: VfIndex) -> &Counters {
         &self.state(vf).counters

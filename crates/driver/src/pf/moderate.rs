@@ -1,8 +1,8 @@
-//! How often a VF's guest may be interrupted, whatever its driver writes: a floor, a ceiling, and the adaptive rule
-//! of [`crate::moderation`] on top. The VF's EITRs are the PF's too, so at each visit an interval that is out of
-//! bounds is put right; what the guest wrote since counts for one round at the most.
+//! Bounds a VF's interrupt rate, whatever its driver writes: a floor, a ceiling, and the adaptive rule of
+//! [`crate::moderation`]. The PF can write the VF's EITRs too, so each visit corrects an interval that is out of
+//! bounds; a guest's write lasts until the next visit.
 //!
-//! Left out: vectors that serve no receive queue, as far as adapting goes; their bounds hold.
+//! Vectors without a receive queue are bounded, but not adapted.
 
 use super::Pf;
 use crate::conduct::HELD_INTERVAL_US;
@@ -17,14 +17,14 @@ use i82576::{Vector, VfIndex};
 use policy::InterruptBounds;
 use serde::{Deserialize, Serialize};
 
-/// r of the formula.
+/// Factor r of the formula.
 const REDUNDANCY: Redundancy = Redundancy(12);
-/// lif of the formula, where no floor is set.
+/// Parameter lif of the formula, where no floor is set.
 const LOWEST_HZ: u32 = 1_000;
 /// Bytes of a descriptor.
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
-/// The rate of a VF's packets, and the interval that it calls for.
+/// Packet rate of a VF, and the interval for it.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Sampler {
     meter: RateMeter,
@@ -34,24 +34,25 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Packets so far.
+    /// Returns the packets so far.
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
 }
 
-/// Returns the shortest and the longest interval, microseconds, of a VF that may be held back.
+/// Returns the shortest and the longest interval of a VF in microseconds. `held` is true if the VF is throttled or
+/// quarantined.
 fn intervals(bounds: InterruptBounds, held: bool) -> (u32, u32) {
     let shortest = 1_000_000u32.checked_div(bounds.max_interrupts).unwrap_or(0);
     let shortest = if held { shortest.max(HELD_INTERVAL_US) } else { shortest };
     let longest = 1_000_000u32.checked_div(bounds.min_interrupts).unwrap_or(MAX_INTERVAL_US);
-    // The interval of a VF that is held back wins over its floor: it is there to protect others.
+    // A throttle overrides the floor, since it protects other VFs.
     let shortest = shortest.min(MAX_INTERVAL_US);
     (shortest, longest.clamp(shortest, MAX_INTERVAL_US))
 }
 
 impl Pf {
-    /// Puts the intervals of every VF right whose interrupts are bounded.
+    /// Corrects the intervals of every VF with bounded interrupts.
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
         for vf in self.enabled_vfs() {
             let bounds = self.state(vf).policy.interrupts;
@@ -77,7 +78,7 @@ impl Pf {
         }
     }
 
-    /// The interval that the VF's packet rate calls for, sampled anew if it is time.
+    /// Returns the interval for the VF's packet rate, sampled again after a period.
     fn adapted_interval<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds) -> Option<u32> {
         let now = hal.now();
         if !self.state(vf).sampler.meter.is_due(now) {
@@ -96,8 +97,8 @@ impl Pf {
     }
 }
 
-/// EITR with another interval. The guest's write has set the counter too: where it wanted less than it gets, the
-/// counter starts over, or writing often would be a way around the bound.
+/// Returns EITR with another interval. The guest's write has set the counter too: if its interval was shorter, the
+/// counter is restarted, or frequent writes would evade the bound.
 fn corrected(written: u32, interval: u32) -> u32 {
     let counter = if interval > eitr::interval_us(written) {
         (interval / eitr::COUNTER_STEP_US).min(eitr::COUNTER_END) << eitr::COUNTER_SHIFT
@@ -107,7 +108,7 @@ fn corrected(written: u32, interval: u32) -> u32 {
     written & eitr::KEPT & !eitr::INTERVAL_MASK | register_value(interval) | counter
 }
 
-/// The local vectors of the VF's receive queues, a bit each.
+/// Returns the local vectors of the VF's receive queues, a bit each.
 fn receive_vectors<H: Hal>(hal: &mut H, vf: VfIndex) -> u32 {
     let [first, _, second, _] = hal.read(r::vtivar(vf)).to_le_bytes();
     let bit = |entry: u8| if entry & ivar::VALID == 0 { 0 } else { 1 << (entry & ivar::VF_VECTOR) };
@@ -125,16 +126,16 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_bounds_the_interval_from_above_and_a_ceiling_from_below() {
+    fn interrupt_floor_and_ceiling_bound_the_interval() {
         assert_eq!(intervals(0, 0, false), (0, 8191));
         assert_eq!(intervals(2_000, 0, false), (0, 500));
         assert_eq!(intervals(0, 10_000, false), (100, 8191));
-        assert_eq!(intervals(1, 1, false), (8191, 8191), "as far as EITR reaches");
+        assert_eq!(intervals(1, 1, false), (8191, 8191), "limited by EITR");
         assert_eq!(intervals(10_000, 2_000, false), (500, 500), "the ceiling wins");
     }
 
     #[test]
-    fn a_corrected_interval_leaves_the_registers_other_bits() {
+    fn corrected_interval_keeps_other_eitr_bits() {
         let others = eitr::KEPT & !eitr::INTERVAL_MASK;
         for other in [0, others] {
             let written = other | 400 << eitr::INTERVAL_SHIFT;
@@ -143,8 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn a_vf_that_is_held_back_interrupts_a_thousand_times_a_second() {
+    fn throttled_vf_has_at_most_1000_interrupts_a_second() {
         assert_eq!(intervals(0, 0, true), (1_000, 8191));
-        assert_eq!(intervals(0, 500, true), (2_000, 8191), "unless it may less anyway");
+        assert_eq!(intervals(0, 500, true), (2_000, 8191), "unless its ceiling is lower");
     }
 }

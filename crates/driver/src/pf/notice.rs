@@ -1,9 +1,9 @@
-//! What the PF says of its own accord: PF_CONTROL, by which a VF is told to look at the link again. A notice
-//! waits while a request or an unread reply is in the buffer, so that it never costs a VF an answer.
+//! Notices of the PF: PF_CONTROL, which makes a VF check its link again. A notice is delayed while a request or an
+//! unread reply is in the buffer, so that it never overwrites a reply.
 //!
-//! Left out: showing the link itself, which is the card's (see the module above).
+//! The card presents the link itself (see [`super`]).
 
-use super::mailbox::{asks, lock, unlock};
+use super::mailbox::{has_request, lock, unlock};
 use super::{Pf, VfState};
 use crate::hal::Hal;
 use core::time::Duration;
@@ -13,20 +13,20 @@ use i82576::register as r;
 use i82576::{Time, VfIndex};
 use policy::Link;
 
-/// When to try again if a VF held the buffer: soon, and then ever less often, each time after as long as it has
-/// taken so far. A guest that keeps the buffer, or has died with it, must not keep the port awake.
+/// Delay before the next attempt if a VF held the buffer. It grows with the time the notice has waited, so that a
+/// guest that keeps the buffer, or has died with it, does not keep the port awake.
 const RETRY: Duration = Duration::from_millis(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
 impl Pf {
-    /// Whether a VF is shown a link.
+    /// Returns true if a VF sees a link.
     #[must_use]
     pub fn link_state(&self, vf: VfIndex) -> bool {
         self.link_override(vf).unwrap_or(self.wire_up)
     }
 
-    /// What the card must present as a VF's STATUS.LU if that is not the port's. One that is removed or quarantined sees
-    /// no link, whatever the administrator wishes.
+    /// Returns the card's STATUS.LU for a VF if it differs from the port's. A removed or quarantined VF sees no
+    /// link, whatever its policy.
     #[must_use]
     pub fn link_override(&self, vf: VfIndex) -> Option<bool> {
         match self.state(vf).policy.state {
@@ -37,28 +37,27 @@ impl Pf {
         }
     }
 
-    /// The administrator's wish for one VF's link. Afterwards the card must be told [`Pf::link_override`].
+    /// Sets the link policy of one VF. Afterwards pass [`Pf::link_override`] to the card.
     pub fn set_vf_link<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, link: Link) {
         if core::mem::replace(&mut self.state_mut(vf).policy.state, link) != link {
             self.notify(hal, vf);
         }
     }
 
-    /// The administrator's wish for the whole port. Afterwards the card must be told every VF's
-    /// [`Pf::link_override`].
+    /// Sets the whole port up or down. Afterwards pass every VF's [`Pf::link_override`] to the card.
     pub fn set_port_link<H: Hal>(&mut self, hal: &mut H, up: bool) {
         if core::mem::replace(&mut self.port_up, up) != up {
             self.notify_all(hal);
         }
     }
 
-    /// Tells every VF to look at the link again, at once or at a later visit.
+    /// Notifies every VF to check its link, at once or at a later visit.
     pub fn notify_all<H: Hal>(&mut self, hal: &mut H) {
         self.mark_notices(hal.now());
         self.send_notices(hal);
     }
 
-    /// Tells one VF to look at the link again, at once or at a later visit.
+    /// Notifies one VF to check its link, at once or at a later visit.
     pub fn notify<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         if vf.get() < self.enabled {
             let now = hal.now();
@@ -85,7 +84,7 @@ impl Pf {
         if state.notice.is_none() || state.reply_until.is_some_and(|until| now < until) || !lock(hal, vf) {
             return;
         }
-        if asks(hal, vf) {
+        if has_request(hal, vf) {
             return unlock(hal, vf);
         }
         let known = if state.clear_to_send { CTS } else { 0 };
@@ -96,7 +95,7 @@ impl Pf {
         state.counters.notices += 1;
     }
 
-    /// When something that could not be done now can be tried again.
+    /// Returns the time when a delayed action can be tried again.
     pub(super) fn deadline(&self, now: Time) -> Option<Time> {
         let waiting =
             self.enabled_vfs().map(|vf| self.state(vf)).filter(|s| s.notice.is_some() || s.locked > 0);

@@ -1,6 +1,6 @@
-//! Waking the PHY: a driver that was here before may have left it asleep, and some PHYs negotiate only when told to.
+//! Wakes the PHY: a previous driver may have left it powered down, and some PHYs negotiate only on request.
 //!
-//! Left out: what is advertised, links other than copper, and sharing the PHY with management firmware.
+//! Advertisement, links other than copper, and sharing the PHY with management firmware are not supported.
 
 use crate::hal::Hal;
 use core::time::Duration;
@@ -8,22 +8,22 @@ use i82576::bits::{mdic, status};
 use i82576::phy::{self, control};
 use i82576::register as r;
 
-/// Polls of MDIC, which takes some 64 us.
+/// Polls of MDIC for an access, which takes about 64 us.
 const POLLS: u32 = 100;
 const POLL: Duration = Duration::from_micros(20);
 
-/// Has the PHY negotiate, unless there is a link already. A card without a PHY stays as it is.
+/// Makes the PHY negotiate, unless the link is up already. Does nothing without a PHY.
 pub(super) fn wake<H: Hal>(hal: &mut H) {
     if hal.read(r::STATUS) & status::LU != 0 {
         return;
     }
     let Some(now) = access(hal, mdic::READ, 0) else { return };
     let asleep = control::POWER_DOWN | control::ISOLATE | control::LOOPBACK;
-    // Whether it has started shows in the link alone.
+    // A successful start shows only in the link.
     let _ = access(hal, mdic::WRITE, now & !asleep | control::NEGOTIATE | control::RESTART);
 }
 
-/// Reads or writes the control register; `None` if nobody answers.
+/// Reads or writes the PHY's control register. Returns `None` without a PHY.
 fn access<H: Hal>(hal: &mut H, operation: u32, word: u16) -> Option<u16> {
     let register = (phy::CONTROL as u32) << mdic::REGISTER_SHIFT;
     hal.write(r::MDIC, operation | phy::ADDRESS << mdic::PHY_SHIFT | register | u32::from(word));

@@ -1,5 +1,4 @@
-//! The administrator's policy for a VF, and its way into registers.
-//! Left out: requests of the VF (`messages`).
+//! Applies the administrator's policy for a VF to registers. `messages` has the VF's requests.
 
 use super::Pf;
 use super::counters::Refusal;
@@ -12,26 +11,26 @@ use i82576::ids::{LINK_SPEED, MAX_FRAME};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
 
-/// Longest frame of a VF that asked for no length, tag and frame check sequence included, bytes.
+/// Longest frame in bytes of a VF that requested no length, with tag and frame check sequence (IEEE 802.3).
 const STANDARD_FRAME: u32 = 1522;
 
-/// A card that is looked at this late, milliseconds, still keeps every rate, up to what [`MOST_RATE_WINDOW`] holds:
-/// eight at the link's speed. What is later is lost.
+/// Lateness of a visit in milliseconds up to which every rate is still met, limited by [`MOST_RATE_WINDOW`], which
+/// holds 8 at the link's speed. Later credit is lost.
 const LATENESS_MS: u32 = 10;
-/// What a rate may make up for, KB: what Linux igb writes, which a card in silicon never needs, and all that
-/// RTTBCNRM holds.
+/// Bounds of the credit of a rate limit in KB: Linux igb's value, which silicon never exceeds, and RTTBCNRM's
+/// maximum.
 const LEAST_RATE_WINDOW: u32 = 0x14;
 const MOST_RATE_WINDOW: u32 = 0x3ff;
 
 impl Pf {
-    /// The policy of a VF.
+    /// Returns the policy of a VF.
     #[must_use]
     pub fn policy(&self, vf: VfIndex) -> &VfPolicy {
         &self.state(vf).policy
     }
 
-    /// Sets the policy of a VF, whether enabled yet or not. A changed address reaches a running guest only
-    /// when it resets the VF; everything else holds at once.
+    /// Sets the policy of a VF, enabled or not. A running guest gets a changed address only when it resets the VF;
+    /// everything else takes effect at once.
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
@@ -81,7 +80,7 @@ impl Pf {
         self.follow_vlans(hal);
     }
 
-    /// Checks that a VF can have a policy now, while VFs that `leaves` names give up the address that they have.
+    /// Checks that a VF can have a policy now, while VFs for which `leaves` is true give up their address.
     pub(super) fn admit(
         &self,
         vf: VfIndex,
@@ -89,7 +88,7 @@ impl Pf {
         leaves: impl Fn(VfIndex) -> bool,
     ) -> Result<(), PolicyError> {
         let old = &self.state(vf).policy;
-        // What is not changed was granted before, or a trusted VF has come to use it since.
+        // An unchanged address was granted before, even if a trusted VF uses it since.
         if let Some(mac) = policy.mac.filter(|_| old.mac != policy.mac)
             && let Some(owner) = self.owner_of(mac, vf)
             && !owner.is_some_and(|owner| leaves(owner) && self.is_own_mac(owner, mac))
@@ -106,14 +105,14 @@ impl Pf {
         Ok(())
     }
 
-    /// Whether a VF has an address as its first, which it gives up when it gets another.
+    /// Returns true if a VF has an address as its main one, which it gives up for another.
     fn is_own_mac(&self, vf: VfIndex, mac: MacAddress) -> bool {
         let state = self.state(vf);
         state.policy.mac == Some(mac) || state.mac == Some(mac)
     }
 
-    /// Returns the function other than the VF that has an address, `Some(None)` for the port itself: it receives by the
-    /// address, or will when it is reset.
+    /// Returns the function other than the VF that has an address (`Some(None)` is the port): it receives by the
+    /// address, or will after a reset.
     fn owner_of(&self, mac: MacAddress, other_than: VfIndex) -> Option<Option<VfIndex>> {
         if mac == self.mac { Some(None) } else { self.owners(mac, other_than).next().map(Some) }
     }
@@ -124,7 +123,8 @@ impl Pf {
         VfIndex::all().filter(move |vf| *vf != other_than).filter(has)
     }
 
-    /// Checks that a VF may receive by an address, whoever has it. A trusted VF may by any, and all may by a virtual router's.
+    /// Checks that a VF may receive by an address that other functions may have. A trusted VF may by any, and all
+    /// VFs by a virtual router's.
     pub(super) fn may_use(&self, vf: VfIndex, mac: MacAddress) -> Result<(), Refusal> {
         let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
         let shares = |owner| share_mac && self.state(owner).policy.share_mac;
@@ -132,7 +132,7 @@ impl Pf {
         if trust || free() { Ok(()) } else { Err(Refusal::AddressInUse) }
     }
 
-    /// The VF's own VLANs go; what remains is the port VLAN, or untagged traffic.
+    /// Removes the VF's own VLANs, and joins its port VLAN, or VLAN 0 for untagged frames.
     pub(super) fn apply_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let vlan = self.state(vf).policy.vlan;
         self.vlans.leave_all(hal, vf);
@@ -143,7 +143,7 @@ impl Pf {
         self.apply_pool(hal, vf, vlan);
     }
 
-    /// Sets the longest frame: the length that the VF asked for, up to its policy's, or else Ethernet's standard.
+    /// Sets the longest frame: the requested length, limited by the policy, or else Ethernet's standard.
     pub(super) fn apply_length<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, asked: Option<u32>) {
         let state = self.state_mut(vf);
         state.asked_length = asked;
@@ -167,12 +167,12 @@ impl Pf {
         hal.write(r::RTTBCNRC, rate_factor(self.rate(vf)));
     }
 
-    /// The most that a VF may send now, Mb/s; 0 is no limit.
+    /// Returns the VF's current rate limit in Mb/s; 0 is no limit.
     fn rate(&self, vf: VfIndex) -> u32 {
         self.conduct(vf).rate(self.state(vf).policy.max_tx_rate)
     }
 
-    /// Opens the gates of a VF that may move frames and whose driver has introduced itself; closes all others.
+    /// Enables the queues of a VF that may move frames and has sent VF_RESET; disables the others'.
     pub(super) fn apply_enable<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let state = self.state(vf);
         let open = state.clear_to_send && state.policy.enabled && state.monitor.quarantined().is_none();
@@ -183,12 +183,12 @@ impl Pf {
     }
 }
 
-/// RTTBCNRM, which all VFs share, where the fastest limit is so many Mb/s.
+/// Returns RTTBCNRM, which all VFs share, for the fastest limit in Mb/s.
 fn rate_window(mbps: u32) -> u32 {
     (mbps * LATENESS_MS * 1_000 / 8).div_ceil(1_024).clamp(LEAST_RATE_WINDOW, MOST_RATE_WINDOW)
 }
 
-/// RTTBCNRC for so many Mb/s: the link's speed over it, with 14 binary places.
+/// Returns RTTBCNRC for a limit in Mb/s: the link's speed divided by it, with 14 binary places.
 fn rate_factor(mbps: u32) -> u32 {
     match (LINK_SPEED << rttbcnrc::INTEGER_SHIFT).checked_div(mbps) {
         Some(factor) => rttbcnrc::RS_ENA | factor & rttbcnrc::FACTOR,

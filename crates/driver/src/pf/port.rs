@@ -1,10 +1,11 @@
-//! Puts the policy of the port as a whole into registers: frames that are copied to a watching VF (VMRCTL, VMRVM,
-//! VMRVLAN), and limits of broadcasts and multicasts (SCCRL, SCBI, BSCTRH, MSCTRH).
+//! Applies the policy of the port as a whole to registers: mirroring to a watching VF (VMRCTL, VMRVM, VMRVLAN), and
+//! limits of broadcasts and multicasts (SCCRL, SCBI, BSCTRH, MSCTRH).
 //!
-//! A rule for VLANs names entries of the VLAN filter, so it follows them: a VLAN is copied while a VF is a member.
+//! A mirror rule for VLANs names entries of the VLAN filter, so it follows them: a VLAN is mirrored while a VF is a
+//! member.
 //!
-//! Left out: single VFs (`policy`); what a VF sends, which the card has no rule for, other than to whom it goes; and
-//! unicast that no filter knows, which storm control could count as broadcast.
+//! The card cannot mirror all frames that a VF sends, only those to a receiver. Storm control does not count
+//! unicast to unknown addresses as broadcast.
 
 use super::Pf;
 use super::limits::LIMITS;
@@ -18,13 +19,13 @@ use policy::{
 };
 use serde::{Deserialize, Serialize};
 
-// The card has what every family offers.
+// The card has the rules and units that all families offer.
 const _: () = assert!(MIRROR_RULES == ids::MIRROR_RULES && STORM_BLOCK as u64 == sccrl::BLOCK as u64);
 
-/// SCBI for a millisecond, so that SCCRL counts milliseconds.
+/// SCBI value of a millisecond, so that SCCRL counts milliseconds.
 const MILLISECOND: u32 = (1_000_000 / sccrl::BASIC_TICK_NS) as u32;
 
-/// A port's policy as a state keeps it: the card's eight VFs in a byte, where [`PortPolicy`] has sets of 64.
+/// Saved encoding of a port's policy: the card's eight VFs in a byte, where [`PortPolicy`] has sets of 64.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(into = "EightVfs", from = "EightVfs")]
 pub struct SavedPortPolicy(pub PortPolicy);
@@ -83,7 +84,7 @@ impl Pf {
         self.storms
     }
 
-    /// Sets the policy of the port; it holds at once.
+    /// Sets the policy of the port, which takes effect at once.
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
@@ -115,7 +116,7 @@ impl Pf {
         self.name_vlans(hal);
     }
 
-    /// Has the rules for VLANs name the filters that these VLANs have now.
+    /// Updates the VLAN rules to the current filter entries.
     pub(super) fn follow_vlans<H: Hal>(&mut self, hal: &mut H) {
         if self.vlans.take_changed() {
             self.name_vlans(hal);
@@ -135,7 +136,7 @@ impl Pf {
         hal.write(r::SCBI, MILLISECOND);
         hal.write(r::BSCTRH, storm.blocks(storm.broadcast));
         hal.write(r::MSCTRH, storm.blocks(storm.multicast));
-        // What goes beyond a threshold is dropped, not what comes after it: the rate is the threshold's.
+        // Frames beyond the threshold are dropped, and not all later ones: the rate is the threshold's.
         let window = u32::from(storm.window_ms) << sccrl::INTERVAL_SHIFT;
         hal.write(r::SCCRL, sccrl::BDICW | sccrl::MDICW | window);
     }

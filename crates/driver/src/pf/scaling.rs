@@ -1,11 +1,12 @@
-//! Receive-side scaling over a VF's two queues: the card's one key and table, the mode, and who takes part.
+//! Receive-side scaling over a VF's two queues: the card's only key and table, the mode, and the enabled pools.
 //!
-//! The table's lowest bit chooses between a pool's queues, so it serves every VF alike. The hash types are igb's:
-//! ports count for TCP only, because a fragment has none, and fragments of a datagram must not overtake one another.
+//! The table's lowest bit selects one of a pool's queues, so it serves every VF alike. The hash types are igb's:
+//! ports count for TCP only, because a fragment has none, and fragments of a datagram must not overtake one
+//! another.
 //!
-//! While no VF scales the mode is that of Linux igb, and the card computes no hash.
+//! While no VF uses RSS, the mode is that of Linux igb, and the card computes no hash.
 //!
-//! Left out: a key or a table for each VF, which the card does not have.
+//! The card has no key or table per VF.
 
 use super::Pf;
 use super::switch::update;
@@ -14,23 +15,23 @@ use i82576::VfIndex;
 use i82576::bits::{mrqc, rctl, vmolr};
 use i82576::register as r;
 
-/// Microsoft's key ("Verifying the RSS Hash Calculation"): it spreads well, and what a descriptor says of a frame can be
-/// held against published vectors. Linux draws one by chance, so that no stranger can aim at one of many queues; with
-/// two there is little to aim at, and any guest could work the key out from its hashes.
+/// RSS key of Microsoft's "Verifying the RSS Hash Calculation": it spreads well, and hashes in descriptors can be
+/// compared with published vectors. Linux draws a random one, so that a remote sender cannot target one of many
+/// queues; with two queues there is little to target, and any guest could compute the key from its hashes.
 const KEY: [u8; 40] = [
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
     0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
     0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 ];
-/// Registers of the redirection table, four entries each.
+/// Registers of the redirection table, four entries each (82576 datasheet 8.10.18).
 const TABLE_WORDS: u32 = 32;
-/// Four entries: the first queue and the second in turn.
+/// Four table entries: the first queue and the second in turn.
 const IN_TURN: u32 = 0x0100_0100;
-/// What is hashed while a VF scales.
+/// Hash types while a VF uses RSS.
 const TYPES: u32 = mrqc::TCP_IPV4 | mrqc::IPV4 | mrqc::TCP_IPV6 | mrqc::TCP_IPV6_EX | mrqc::IPV6;
 
 impl Pf {
-    /// Key, table and mode of a card that was reset and does not receive yet.
+    /// Writes key, table and mode of a card that was reset and does not receive yet.
     pub(super) fn set_up_scaling<H: Hal>(&self, hal: &mut H) {
         for (word, bytes) in (0..).zip(KEY.as_chunks().0) {
             hal.write(r::rssrk(word), u32::from_le_bytes(*bytes));
@@ -41,8 +42,8 @@ impl Pf {
         hal.write(r::MRQC, self.queueing());
     }
 
-    /// Lets the VF's pool scale, or not. The mode follows the first VF and the last; it may change only while the port
-    /// does not receive.
+    /// Enables or disables RSS for the VF's pool. The mode follows the first VF and the last; it may change only
+    /// while the port does not receive.
     pub(super) fn apply_scaling<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let scales = if self.state(vf).policy.rss { vmolr::RSSE } else { 0 };
         update(hal, r::vmolr(vf.pool()), vmolr::RSSE, scales);
@@ -54,7 +55,7 @@ impl Pf {
         }
     }
 
-    /// MRQC, as the policies want it.
+    /// Returns the MRQC value for the policies.
     fn queueing(&self) -> u32 {
         let scaled = VfIndex::all().any(|vf| self.state(vf).policy.rss);
         if scaled { mrqc::VMDQ_RSS | TYPES } else { mrqc::VMDQ }

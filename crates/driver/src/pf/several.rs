@@ -1,5 +1,5 @@
-//! Changes of several VFs at once: how many there are, and policies that only make sense together, such as two VFs
-//! that swap addresses. Left out: what one policy does (`policy`).
+//! Changes of several VFs at once: their number, and policies that are valid only together, such as two VFs that
+//! swap addresses.
 
 use super::Pf;
 use super::limits::LIMITS;
@@ -8,22 +8,22 @@ use i82576::ids::MAX_VFS;
 use i82576::{MacAddress, VfIndex};
 use policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 
-/// Why the number of VFs cannot be changed now. Nothing is changed then.
+/// Reason why the number of VFs cannot change now. Nothing is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResizeError {
-    /// More VFs than a port has.
-    #[error("a port has 8 virtual functions, not {0}")]
+    /// More VFs were requested than a port has.
+    #[error("{0} virtual functions are out of range (0-8)")]
     TooManyVfs(u8),
-    /// Addresses that other guests have added hold the filter that a new VF needs for its own.
-    #[error("all address filters are in use; take addresses away in the guests, or offer fewer VFs")]
+    /// Addresses that other guests have added occupy the filter that a new VF needs.
+    #[error("all address filters are in use; remove addresses in the guests, or offer fewer VFs")]
     NoFilter,
 }
 
 impl Pf {
-    /// Checks that VFs, by index, could all have these policies now, each of which makes sense by itself.
+    /// Checks that VFs, by index, can have these policies now. Each policy must be valid by itself.
     ///
     /// # Errors
-    /// The first VF that could not have its policy, and why.
+    /// First VF whose policy is refused, and the reason.
     pub fn check_policies(&self, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         let mac = |vf: VfIndex| self.state(vf).policy.mac;
         let leaves = |vf: VfIndex| wanted.get(vf.index()).is_some_and(|new| mac(vf) != new.mac);
@@ -43,7 +43,7 @@ impl Pf {
         }
     }
 
-    /// Checks that there are VLAN filters for all port VLANs, once the VFs that are to have others have given up theirs.
+    /// Checks that there are VLAN filters for all port VLANs, once the VFs with a changed one have freed theirs.
     fn check_vlan_filters(&self, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         let mut vlans = self.vlans.clone();
         for (vf, policy) in VfIndex::all().zip(wanted) {
@@ -61,16 +61,16 @@ impl Pf {
     /// Sets policies of VFs, by index, all of them or none.
     ///
     /// # Errors
-    /// The first VF that cannot have its policy, and why: nothing is changed.
+    /// First VF whose policy is refused, and the reason: nothing is changed.
     pub fn set_policies<H: Hal>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         each(wanted, |_, policy| policy.check(&LIMITS))?;
         self.check_policies(wanted)?;
-        // Addresses and VLAN filters are free before others get them.
+        // Addresses and VLAN filters are freed before other VFs get them.
         for (vf, policy) in VfIndex::all().zip(wanted) {
             self.give_up_mac(hal, vf, policy.mac);
             self.give_up_vlans(hal, vf, policy.vlan);
         }
-        // A VF without a port VLAN takes filters for VLANs that it has asked for, so it comes last.
+        // A VF without a port VLAN takes filters for the VLANs that it requested, so it comes last.
         for fixed in [true, false] {
             let policies = VfIndex::all().zip(wanted).filter(|(_, policy)| policy.vlan.is_some() == fixed);
             policies.for_each(|(vf, policy)| self.apply_policy(hal, vf, *policy));
@@ -78,7 +78,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Takes a VF's address away if it is to have another.
+    /// Removes a VF's address if it is to change.
     fn give_up_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<MacAddress>) {
         if self.state(vf).policy.mac == next {
             return;
@@ -89,8 +89,8 @@ impl Pf {
         }
     }
 
-    /// Changes how many VFs there are. Unlike [`Pf::enable_vfs`], it leaves VFs alone that were there before and still
-    /// are. A new VF has the policy that was set for it before; one that goes loses its policy.
+    /// Changes the number of VFs. Unlike [`Pf::enable_vfs`], it leaves VFs alone that exist before and after. A new
+    /// VF has the policy that was set for it before; a removed one loses its policy.
     ///
     /// # Errors
     /// [`ResizeError`].
@@ -116,7 +116,7 @@ impl Pf {
     }
 }
 
-/// Does something with each policy until one is refused. Returns its VF, and the reason.
+/// Applies `act` to each policy until one is refused. Returns its VF, and the reason.
 fn each(
     policies: &[VfPolicy],
     mut act: impl FnMut(VfIndex, &VfPolicy) -> Result<(), PolicyError>,

@@ -1,10 +1,10 @@
-//! The switch's tables with the driver's copy of each: receive addresses, VLAN filters, multicast hashes. Only
-//! what changes is written.
+//! The switch's tables, each with the driver's copy: receive addresses, VLAN filters, multicast hashes. Only
+//! changes are written.
 //!
-//! Entry 0 of the receive addresses is the port's own, 1 to 3 are kept back for it, VF n's is 23 - n, and what
-//! lies between is shared by all VFs, as in Linux. VLVF 0 is VLAN 0: untagged.
+//! Entry 0 of the receive addresses is the port's own, 1 to 3 are reserved for it, VF n's is 23 - n, and the
+//! entries between are shared by all VFs, as in Linux. VLVF 0 is VLAN 0: untagged frames.
 //!
-//! Left out: who may ask for what (`messages`, `policy`).
+//! `messages` and `policy` decide which requests are granted.
 
 use super::counters::Refusal;
 use super::{Pf, VfState};
@@ -17,10 +17,10 @@ use policy::{PortVlan, VlanSet};
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
-/// First entry that VFs may share.
+/// First entry of the receive addresses that VFs share.
 const SHARED_FROM: usize = 4;
 
-/// The receive-address table beyond the port's own entry.
+/// Receive-address table except the port's own entry.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Filters {
     entries: [Option<(VfIndex, MacAddress)>; RECEIVE_ADDRESSES],
@@ -43,7 +43,7 @@ impl Filters {
         }
         self.entries[entry] = owner;
         let i = entry as u32;
-        // Never valid with half an address.
+        // An entry is never valid with half an address.
         hal.write(r::rah(i), 0);
         if let Some((vf, mac)) = owner {
             let (low, high) = mac.to_words();
@@ -52,12 +52,12 @@ impl Filters {
         }
     }
 
-    /// Gives the VF its main address, or none.
+    /// Sets or clears the VF's main address.
     pub(super) fn set_main<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: Option<MacAddress>) {
         self.set(hal, Self::main_entry(vf), mac.map(|mac| (vf, mac)));
     }
 
-    /// Adds an address for the VF, above entries of `enabled` VFs.
+    /// Adds an address for the VF, below the main entries of `enabled` VFs.
     pub(super) fn add<H: Hal>(
         &mut self,
         hal: &mut H,
@@ -74,8 +74,8 @@ impl Filters {
         Ok(())
     }
 
-    /// Frees the entries that VFs `before`..`after` need for their own addresses; false if there is no place for what
-    /// others have added there.
+    /// Frees the entries that VFs `before`..`after` need for their own addresses. Returns false if there is no room
+    /// for the addresses in them.
     pub(super) fn make_room<H: Hal>(&mut self, hal: &mut H, before: u8, after: u8) -> bool {
         let (first, end) = (RECEIVE_ADDRESSES - usize::from(after), RECEIVE_ADDRESSES - usize::from(before));
         for taken in first..end {
@@ -87,7 +87,7 @@ impl Filters {
         true
     }
 
-    /// Drops the VF's added addresses.
+    /// Removes the VF's added addresses.
     pub(super) fn clear_added<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         for entry in (0..RECEIVE_ADDRESSES).filter(|i| *i != Self::main_entry(vf)) {
             if self.entries[entry].is_some_and(|(owner, _)| owner == vf) {
@@ -96,18 +96,18 @@ impl Filters {
         }
     }
 
-    /// Whether a VF receives by an address.
+    /// Returns true if a VF receives by an address.
     pub(super) fn has(&self, vf: VfIndex, mac: MacAddress) -> bool {
         self.entries.contains(&Some((vf, mac)))
     }
 }
 
-/// VLAN ids and their member pools.
+/// VLAN filter table: VLAN ids and their member pools.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Vlans {
-    /// VLAN id and pools; an entry without pools is free, entry 0 excepted.
+    /// VLAN id and pools; an entry without pools is free, except entry 0.
     entries: [(u16, u32); VLAN_FILTERS],
-    /// Since somebody looked last.
+    /// True if an entry was written since the last `take_changed`.
     changed: bool,
 }
 
@@ -118,12 +118,12 @@ impl Default for Vlans {
 }
 
 impl Vlans {
-    /// Whether every entry is a VLAN's, and a pool's.
+    /// Returns true if every entry has a valid VLAN and valid pools.
     pub(super) fn is_sound(&self) -> bool {
         self.entries.iter().all(|(vlan, pools)| *vlan <= LAST_VLAN && *pools >> MAX_VFS == 0)
     }
 
-    /// The entry of an id, or a free one.
+    /// Returns the entry of an id, or a free one.
     fn place(&self, vlan: u16) -> Option<usize> {
         if vlan == 0 {
             return Some(0);
@@ -132,9 +132,9 @@ impl Vlans {
         used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
     }
 
-    /// Whether the VF could change over to an id.
+    /// Returns true if the VF could change to an id.
     pub(super) fn has_room(&self, vf: VfIndex, vlan: u16) -> bool {
-        // What it holds alone becomes free.
+        // An entry that the VF holds alone becomes free.
         self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())
     }
 
@@ -144,19 +144,19 @@ impl Vlans {
         Ok(())
     }
 
-    /// Makes a VF a member of a VLAN in this table only; returns the entry, or `None` if none is free.
+    /// Makes a VF a member of a VLAN in this table only. Returns the entry, or `None` if none is free.
     pub(super) fn claim(&mut self, vf: VfIndex, vlan: u16) -> Option<usize> {
         let place = self.place(vlan)?;
         self.entries[place] = (vlan, self.entries[place].1 | vf.bit());
         Some(place)
     }
 
-    /// Takes a VF out of all VLANs in this table only.
+    /// Removes a VF from all VLANs in this table only.
     pub(super) fn vacate(&mut self, vf: VfIndex) {
         self.entries.iter_mut().for_each(|(_, pools)| *pools &= !vf.bit());
     }
 
-    /// Leaves a VLAN; not being a member is fine.
+    /// Removes a VF from a VLAN. Does nothing if it is no member.
     pub(super) fn leave<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) {
         let place = self.place(vlan).filter(|i| self.entries[*i].1 & vf.bit() != 0);
         if let Some(place) = place {
@@ -178,18 +178,18 @@ impl Vlans {
         self.entries.iter().filter(move |(_, pools)| pools & vf.bit() != 0).map(|(vlan, _)| *vlan)
     }
 
-    /// The entries of these VLANs, a bit each. Entry 0 is no VLAN.
+    /// Returns the entries of these VLANs, a bit each, without entry 0.
     pub(super) fn filters_of(&self, vlans: &VlanSet) -> u32 {
         let named = |(_, (vlan, pools)): &(usize, &(u16, u32))| *pools != 0 && vlans.contains(*vlan);
         self.entries.iter().enumerate().skip(1).filter(named).fold(0, |all, (place, _)| all | 1 << place)
     }
 
-    /// Whether an entry was written since the last call.
+    /// Returns true if an entry was written since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         core::mem::take(&mut self.changed)
     }
 
-    /// Writes an entry, and the id's bit in VFTA, which the filter wants too.
+    /// Writes an entry, and the id's bit in VFTA, which the filter also requires.
     pub(super) fn write<H: Hal>(&mut self, hal: &mut H, place: usize) {
         self.changed = true;
         let (vlan, pools) = self.entries[place];
@@ -203,17 +203,17 @@ impl Vlans {
     }
 }
 
-/// Words of the multicast table.
+/// Words of the multicast table (MTA, 82576 datasheet 8.10.15).
 const TABLE: usize = 128;
 
-/// The multicast table: hashes of all VFs together.
+/// Multicast table: hashes of all VFs together.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "Rows", from = "Rows")]
 pub(super) struct Groups {
     words: [u32; TABLE],
 }
 
-/// The words as they are saved: rows of as many as an array can have.
+/// Saved encoding of the words: rows of serde's longest array.
 type Rows = [[u32; 32]; TABLE / 32];
 
 impl From<Groups> for Rows {
@@ -256,13 +256,13 @@ impl Groups {
 }
 
 impl Pf {
-    /// Makes `mac` the VF's main address.
+    /// Sets the VF's main address.
     pub(super) fn use_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: Option<MacAddress>) {
         self.state_mut(vf).mac = mac;
         self.filters.set_main(hal, vf, mac);
     }
 
-    /// Puts the VF's multicast wishes into the table and its pool's options.
+    /// Applies the VF's multicast requests to the table and its pool's options.
     pub(super) fn apply_groups<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         self.groups.rebuild(hal, &self.vfs);
         let state = self.state(vf);
@@ -274,8 +274,8 @@ impl Pf {
         update(hal, r::vmolr(vf.pool()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
     }
 
-    /// Sets the pool's options to what a VF starts with. With a port VLAN tags are stripped, and untagged frames are not the
-    /// VF's own unless its tags carry a priority only (`igb_enable_port_vlan`).
+    /// Sets the pool's default options. With a port VLAN tags are stripped, and the VF receives untagged frames
+    /// only if its tags carry a priority only (`igb_enable_port_vlan`).
     pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: Option<PortVlan>) {
         let tags = match port_vlan {
             None => vmolr::AUPE,

@@ -1,5 +1,5 @@
-//! The PF driver against registers that only remember: what it writes, and what it does about a card that is
-//! broken. Conversations with the real card are in the backplane's tests.
+//! Tests the PF driver against registers that only store values: its writes, and its handling of a broken card.
+//! Conversations with the real card are in the backplane's tests.
 
 mod requests;
 mod scaling;
@@ -18,18 +18,19 @@ use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
 use policy::{Action, AddressOwner, Link, Offence, PolicyError, PortVlan, VfPolicy, VlanSet};
 
-/// Registers that keep what is written; CTRL.RST clears itself unless `stuck`, and MBVFICR what it is told to.
+/// Registers that store values; CTRL.RST clears itself unless `stuck`, and bits of MBVFICR are cleared by writing
+/// ones.
 #[derive(Default)]
 struct Registers {
     values: BTreeMap<u32, u32>,
     now: Time,
     stuck: bool,
     gone: bool,
-    /// VF 0 is reset, and its request gone, when the PF takes the buffer.
+    /// True if VF 0 is reset, and its request cleared, when the PF takes the buffer.
     race: bool,
-    /// VF 0 keeps the buffer.
+    /// True if VF 0 keeps the buffer.
     held: bool,
-    /// Where was written, in order.
+    /// Written offsets, in order.
     log: Vec<u32>,
 }
 
@@ -62,7 +63,7 @@ impl Hal for Registers {
 }
 
 impl Registers {
-    /// VFs have rung: the bits of MBVFICR.
+    /// Sets bits of MBVFICR, as VFs do.
     fn ring(&mut self, events: u32) {
         self.values.insert(r::MBVFICR, events);
     }
@@ -81,7 +82,7 @@ fn with_mac(n: u8) -> VfPolicy {
 }
 
 #[test]
-fn the_switch_is_set_up_and_vfs_may_start_only_when_they_are_enabled() {
+fn switch_is_set_up_before_vfs_may_start() {
     let mut hal = Registers::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);
@@ -103,7 +104,7 @@ fn the_switch_is_set_up_and_vfs_may_start_only_when_they_are_enabled() {
 }
 
 #[test]
-fn a_policy_is_in_registers() {
+fn policy_is_written_to_registers() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let vlan = Some(PortVlan { id: 100, qos: 3 });
@@ -130,7 +131,7 @@ fn a_policy_is_in_registers() {
 }
 
 #[test]
-fn a_policy_that_makes_no_sense_changes_nothing() {
+fn invalid_policy_changes_nothing() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let group = VfPolicy { mac: Some(MacAddress::BROADCAST), ..VfPolicy::default() };
@@ -139,7 +140,7 @@ fn a_policy_that_makes_no_sense_changes_nothing() {
     assert_eq!(pf.set_policy(&mut hal, vf(0), beyond), Err(PolicyError::Vlan(4096)));
     assert_eq!(*pf.policy(vf(0)), VfPolicy::default());
     let last = VfPolicy { vlan: Some(PortVlan { id: 4095, qos: 7 }), ..VfPolicy::default() };
-    assert_eq!(pf.set_policy(&mut hal, vf(0), last), Ok(()), "the last that make sense");
+    assert_eq!(pf.set_policy(&mut hal, vf(0), last), Ok(()), "the highest valid values");
 }
 
 #[test]
@@ -161,9 +162,9 @@ fn port_vlan_0_inserts_a_priority_and_keeps_untagged_frames() {
     assert_eq!(hal.read(r::vmolr(Pool::EVERY[2])) & (1 << 24 | 1 << 30), 1 << 24);
 }
 
-/// Whoever has another's address receives what is meant for it.
+/// A VF with another's address would receive the frames for it.
 #[test]
-fn an_address_belongs_to_one_function() {
+fn address_belongs_to_one_function() {
     let mut hal = Registers::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);
@@ -176,13 +177,17 @@ fn an_address_belongs_to_one_function() {
     assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(1)), ones);
     assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(0xff)), in_use(0xff, AddressOwner::Port));
     assert_eq!(pf.policy(vf(1)).mac, None, "nothing is changed");
-    assert_eq!(pf.set_policy(&mut hal, vf(0), VfPolicy { trust: true, ..with_mac(1) }), Ok(()), "its own");
+    assert_eq!(
+        pf.set_policy(&mut hal, vf(0), VfPolicy { trust: true, ..with_mac(1) }),
+        Ok(()),
+        "its own address"
+    );
     pf.set_policy(&mut hal, vf(0), with_mac(2)).unwrap();
-    assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(1)), Ok(()), "it is free again");
+    assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(1)), Ok(()), "the address is free again");
 }
 
 #[test]
-fn a_rate_is_a_part_of_the_links_with_14_binary_places() {
+fn rate_factor_has_14_binary_places() {
     let mut hal = Registers::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -197,7 +202,7 @@ fn a_rate_is_a_part_of_the_links_with_14_binary_places() {
 }
 
 #[test]
-fn what_a_late_card_may_make_up_for_is_ten_milliseconds_of_the_fastest_rate() {
+fn rate_window_is_ten_milliseconds_of_the_fastest_rate() {
     let mut hal = Registers::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -222,7 +227,7 @@ fn rate_needs_a_link_and_is_at_most_its_speed() {
 }
 
 #[test]
-fn resets_count_as_requests_and_a_flood_of_them_is_noticed() {
+fn resets_count_as_mailbox_requests() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
@@ -235,7 +240,7 @@ fn resets_count_as_requests_and_a_flood_of_them_is_noticed() {
 }
 
 #[test]
-fn a_broken_card_is_an_error_after_a_bounded_time() {
+fn broken_card_fails_after_a_bounded_time() {
     let mut hal = Registers { stuck: true, ..Registers::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::ResetStuck);
     assert!(hal.now < Time::from_micros(100_000));
@@ -244,7 +249,7 @@ fn a_broken_card_is_an_error_after_a_bounded_time() {
 }
 
 #[test]
-fn a_visit_serves_everybody_and_begins_with_another_each_time() {
+fn visits_serve_every_vf_in_rotating_order() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
@@ -261,7 +266,7 @@ fn a_visit_serves_everybody_and_begins_with_another_each_time() {
 }
 
 #[test]
-fn a_visit_looks_at_what_the_causes_name() {
+fn visit_handles_the_reported_causes() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();
@@ -278,7 +283,7 @@ fn a_visit_looks_at_what_the_causes_name() {
 }
 
 #[test]
-fn a_reset_of_a_vf_that_is_not_enabled_sets_nothing_up() {
+fn reset_of_a_disabled_vf_sets_nothing_up() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();
@@ -288,7 +293,7 @@ fn a_reset_of_a_vf_that_is_not_enabled_sets_nothing_up() {
 }
 
 #[test]
-fn a_card_that_is_gone_is_visited_in_vain() {
+fn visit_of_a_removed_card_does_nothing() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
@@ -297,7 +302,7 @@ fn a_card_that_is_gone_is_visited_in_vain() {
 }
 
 #[test]
-fn the_link_is_the_ports_and_the_administrators() {
+fn link_state_combines_port_and_policy() {
     let mut hal = Registers::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();

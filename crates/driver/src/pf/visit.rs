@@ -1,7 +1,7 @@
-//! A visit: what the card reports since the last one, resets first, then at most one request of each VF, then
-//! what is owed to them. The work of a visit is bounded by the number of VFs, whatever they do.
+//! Visits of the PF: handles the card's reports since the last visit, resets first, then at most one request of
+//! each VF, then pending notices. The number of VFs bounds the work of a visit, whatever the VFs do.
 //!
-//! Left out: what a request means (`messages`).
+//! `messages` decides the requests.
 
 use super::Pf;
 use super::mailbox::Served;
@@ -11,28 +11,28 @@ use i82576::ids::MAX_VFS;
 use i82576::register as r;
 use i82576::{Time, VfIndex};
 
-/// What a visit did. VFs are given as bit masks.
+/// Results of a visit. VFs are given as bit masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Visit {
-    /// VFs that had a request served; each has one at most.
+    /// VFs with a served request, at most one each.
     pub served: u8,
     /// VFs that were reset.
     pub resets: u8,
-    /// VFs that had frames blocked as spoofed.
+    /// VFs with frames blocked for a forged source.
     pub spoofed: u8,
-    /// The port's link has changed: [`Pf::link_state`] of every VF is to be shown again.
+    /// True if the port's link has changed: pass [`Pf::link_override`] of every VF to the card again.
     pub link_changed: bool,
-    /// When to come again though nothing new happens.
+    /// Latest time of the next visit without new reports.
     pub deadline: Option<Time>,
 }
 
 impl Pf {
-    /// Looks after the VFs. To be called when the card reports VMMB, DOUTSYNC or LSC, or regularly; a VF's
-    /// request waits for at most one visit.
+    /// Serves the VFs. Call it when the card reports VMMB, DOUTSYNC or LSC, or regularly; a VF's request waits for
+    /// at most one visit.
     pub fn visit<H: Hal>(&mut self, hal: &mut H) -> Visit {
         let mut visit = Visit::default();
         let causes = hal.read(r::ICR);
-        // Requests before resets: a request that is seen here and came after a reset finds the reset below.
+        // Requests are read before resets: the reset that precedes a request read here is found below.
         let events = hal.read(r::MBVFICR);
         if causes == u32::MAX || events == u32::MAX {
             return visit;
@@ -52,7 +52,7 @@ impl Pf {
         self.turn = (self.turn + 1) % MAX_VFS as u8;
         self.follow_vlans(hal);
         self.send_notices(hal);
-        self.forgive(hal);
+        self.end_throttles(hal);
         self.moderate(hal);
         visit.deadline = self.deadline(hal.now());
         visit

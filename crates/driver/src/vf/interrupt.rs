@@ -1,7 +1,7 @@
-//! Three vectors, as igbvf lays them out: transmit, receive, mailbox. EIAC and EIAM cover all of them, so an
-//! interrupt clears its cause and masks itself; whoever has handled it unmasks it in EIMS.
+//! Interrupts of the VF by three vectors, as igbvf uses them: transmit, receive, mailbox. EIAC and EIAM cover all
+//! of them, so an interrupt clears its cause and masks itself; its handler unmasks it in EIMS.
 //!
-//! Left out: MSI-X itself, which is the bus's.
+//! The bus delivers the MSI-X messages.
 
 use super::{RxCounters, Vf};
 use crate::hal::{DmaHal, Hal};
@@ -9,29 +9,29 @@ use crate::moderation::{Received, register_value};
 use i82576::bits::ivar;
 use i82576::register::vf;
 
-/// The vector of transmitted frames.
+/// Vector of transmitted frames.
 pub const TRANSMIT_VECTOR: u16 = 0;
-/// The vector of received frames.
+/// Vector of received frames.
 pub const RECEIVE_VECTOR: u16 = 1;
-/// The vector of messages from the PF.
+/// Vector of messages from the PF.
 pub const MAILBOX_VECTOR: u16 = 2;
 const ALL_VECTORS: u32 = 0b111;
 
-/// What an interrupt was about, and what is left for the owner to do.
+/// Cause of an interrupt, and the owner's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Frames have left; so many descriptors are free again. Nothing left to do.
+    /// Frames were sent, and this many descriptors reclaimed. No task remains.
     Transmitted(usize),
-    /// Frames may be there: [`Vf::receive`] until there is none, then [`Vf::receive_done`].
+    /// Frames may be pending: call [`Vf::receive`] until there is none, then [`Vf::receive_done`].
     Received,
-    /// The PF has something to say: [`Vf::check_link`].
+    /// The PF has written to the mailbox: call [`Vf::check_link`].
     Mailbox,
-    /// Not one of the VF's vectors.
+    /// The VF has no such vector.
     Unknown,
 }
 
 impl Vf {
-    /// To be called when a vector's message arrives.
+    /// Handles the message of an MSI-X vector.
     pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> Event {
         match vector {
             TRANSMIT_VECTOR => {
@@ -49,15 +49,15 @@ impl Vf {
         }
     }
 
-    /// Every received frame was taken: buffers go back to the card, and the next frame may interrupt.
+    /// Posts free buffers and unmasks the receive vector. Call it when every received frame is taken.
     pub fn receive_done<H: DmaHal>(&mut self, hal: &mut H) {
         self.rx.refill(hal);
         self.moderate(hal);
         self.unmask(hal, RECEIVE_VECTOR);
     }
 
-    /// Re-tunes the interval between receive interrupts to the packet rate, if the policy wants that. What overflows
-    /// are buffers, of which a frame longer than one takes several.
+    /// Adjusts the interval between receive interrupts to the packet rate, if the policy requires it. The rate is
+    /// that of buffers, which overflow; a long frame takes several.
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
         let RxCounters { buffers, bytes, .. } = self.rx.counters();
         if let Some(interval) = self.throttle.sample(hal.now(), Received { buffers, bytes }) {
@@ -74,7 +74,7 @@ impl Vf {
         for (vector, interval) in [(TRANSMIT_VECTOR, transmit), (RECEIVE_VECTOR, receive)] {
             hal.write(vf::VTEITR + 4 * u32::from(vector), register_value(interval));
         }
-        // Causes of an earlier life would interrupt at once.
+        // Causes from before the reset would interrupt at once.
         hal.read(vf::VTEICR);
         hal.write(vf::VTEIAC, ALL_VECTORS);
         hal.write(vf::VTEIAM, ALL_VECTORS);

@@ -1,15 +1,15 @@
-//! Whether there is a link, decided as igbvf decides it.
+//! Decides whether the link is up, as igbvf does.
 //!
-//! igbvf looks only when told to: after a mailbox interrupt, after it saw RSTI or RSTD, or after it lost an
-//! answer. Then it wants STATUS.LU, and in the mailbox, read without asking whether anything new is there, a
-//! word with CTS. A NACK without CTS means that the PF has forgotten the VF, which then resets itself, as it
-//! does if the PF speaks again after a lost answer. Until all of that holds the link is down, and every
-//! watchdog tick (2 s) looks again.
+//! igbvf checks the link only on a trigger: after a mailbox interrupt, after it saw RSTI or RSTD, or after it lost
+//! a reply. It then requires STATUS.LU, and a word with CTS in the mailbox, which it reads without checking for
+//! news. A NACK without CTS means that the PF has forgotten the VF, which then resets itself, as it does if the PF
+//! sends again after a lost reply. Until all of that holds the link is down, and every watchdog tick (2 s) checks
+//! again.
 //!
-//! One thing igbvf does not do: RSTI or RSTD while the function runs mean a reset that was not its own, so the
-//! queues are gone, whatever the mailbox says.
+//! Unlike igbvf: RSTI or RSTD while the function runs mean that another party reset it, so the queues are gone,
+//! whatever the mailbox holds.
 //!
-//! Left out: the timer.
+//! The owner provides the timer.
 
 use super::Vf;
 use super::mailbox::MailboxError;
@@ -18,7 +18,7 @@ use i82576::bits::status;
 use i82576::mailbox::{CTS, NACK};
 use i82576::register::vf;
 
-/// Speed of the port.
+/// Link speed of the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
     /// 10 Mb/s.
@@ -29,25 +29,25 @@ pub enum Speed {
     Thousand,
 }
 
-/// What a look at the link found.
+/// Result of a link check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkCheck {
     /// Frames can move.
     Up(Speed),
-    /// They cannot, for now.
+    /// The link is down.
     Down,
-    /// The PF has lost track of this VF, or the VF of the PF: [`Vf::restart`].
+    /// The PF has lost this VF's state, or the VF the PF's: call [`Vf::restart`].
     ResetNeeded,
-    /// The function is not on the bus any more.
+    /// The function was removed from the bus.
     Gone,
 }
 
-/// What is known about the link.
+/// State of link checks.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    /// Known good, until something says otherwise.
+    /// True if the link was up at the last check and no trigger came since.
     settled: bool,
-    /// Somebody else has reset the function.
+    /// True if another party has reset the function.
     lost: bool,
 }
 
@@ -62,7 +62,8 @@ impl Link {
 }
 
 impl Vf {
-    /// Looks at the link, closely only if there is reason to. A function that was not started has none.
+    /// Returns the state of the link. Reads the mailbox only after a trigger. Returns `Down` for a function that
+    /// was not started.
     pub fn check_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
         match self.mailbox.reset_seen(hal) {
             Err(_) => return LinkCheck::Gone,
@@ -87,7 +88,7 @@ impl Vf {
         let word = match self.mailbox.peek(hal) {
             Ok(word) => word,
             Err(MailboxError::Gone) => return LinkCheck::Gone,
-            // The PF is writing: look again at the next tick.
+            // The PF is writing: check again at the next tick.
             Err(_) => return LinkCheck::Down,
         };
         if word & CTS == 0 {
@@ -100,8 +101,8 @@ impl Vf {
         LinkCheck::Up(speed(port))
     }
 
-    /// What igbvf does every two seconds: looks at the link, fetches statistics, re-tunes moderation and, in
-    /// case an interrupt was lost, raises the receive interrupt by software.
+    /// Does igbvf's work of every two seconds: checks the link, reads statistics, adjusts moderation and, in case
+    /// an interrupt was lost, raises the receive interrupt by software.
     pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> LinkCheck {
         let check = self.check_link(hal);
         if matches!(check, LinkCheck::Up(_)) {

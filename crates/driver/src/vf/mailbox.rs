@@ -1,8 +1,8 @@
-//! The VF's end of the mailbox: lock the buffer, write, ring, wait for the acknowledgement and for the reply,
-//! read it, acknowledge. Every wait is bounded.
+//! The VF's end of the mailbox: locks the buffer, writes, rings, waits for the acknowledgement and for the reply,
+//! reads it, acknowledges. Every wait is bounded.
 //!
-//! One lost answer spoils the conversation, so after it nothing is said until the next reset, as in igbvf.
-//! Left out: what the messages mean (`requests`).
+//! After a lost reply, replies no longer match messages, so no message is sent until the next reset, as in igbvf.
+//! `requests` has the messages.
 
 use crate::hal::Hal;
 use core::time::Duration;
@@ -10,38 +10,38 @@ use i82576::bits::v2p;
 use i82576::mailbox::{CTS, ID_MASK, NACK, id};
 use i82576::register::vf;
 
-/// Polls of an answer at the quick pace, and of the lock.
+/// Polls of a reply at the quick interval, and of the lock.
 const QUICK_POLLS: u32 = 50;
 const QUICK: Duration = Duration::from_micros(20);
-/// Polls of an answer at igbvf's pace: together a second.
+/// Polls of a reply at igbvf's interval: together a second.
 const PATIENT_POLLS: u32 = 2_000;
 const PATIENT: Duration = Duration::from_micros(500);
-/// Notices of the PF that may come between a request and its reply.
+/// Maximum notices of the PF between a message and its reply.
 const NOTICES: u32 = 4;
 
-/// Why a message did not get through, or was not agreed to.
+/// Reason why a message failed or was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MailboxError {
-    /// Registers read as all ones.
-    #[error("the function does not answer on the bus")]
+    /// Registers read as all ones: the function was removed.
+    #[error("the function does not respond on the bus")]
     Gone,
-    /// An earlier answer never came.
-    #[error("an earlier message got lost, the VF must be reset first")]
+    /// An earlier reply was lost.
+    #[error("an earlier reply was lost: reset the VF first")]
     Lost,
-    /// The buffer could not be locked.
+    /// The PF holds the buffer.
     #[error("the PF keeps the mailbox locked")]
     Locked,
-    /// The PF has not taken the message.
+    /// The PF has not acknowledged the message.
     #[error("the PF did not acknowledge message {0:#x}")]
     NotAcknowledged(u32),
-    /// The PF has taken the message and stayed silent.
+    /// The PF has acknowledged the message without a reply.
     #[error("the PF did not reply to message {0:#x}")]
     NoReply(u32),
     /// The PF refused.
     #[error("the PF refused message {0:#x}")]
     Refused(u32),
-    /// The reply belongs to something else.
-    #[error("the PF answered {reply:#010x} to message {sent:#x}")]
+    /// The reply belongs to another message.
+    #[error("unexpected PF reply {reply:#010x} to message {sent:#x}")]
     Unexpected {
         /// First dword of the message.
         sent: u32,
@@ -50,29 +50,29 @@ pub enum MailboxError {
     },
 }
 
-/// The state of the VF's end.
+/// State of the VF's end.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
-    /// Clear-on-read bits that a read has brought along and nobody has asked for yet.
+    /// Clear-on-read bits that a read has returned and no caller has taken yet.
     seen: u32,
-    /// An answer got lost.
+    /// True if a reply was lost.
     lost: bool,
-    /// The PF has sent a notice since somebody asked.
+    /// True if the PF has sent a notice since the last `take_notice`.
     notified: bool,
 }
 
 impl Mailbox {
-    /// Forgets everything: the function was just reset.
+    /// Clears the state after a reset of the function.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether an answer got lost since the last reset.
+    /// Returns true if a reply was lost since the last reset.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// Whether a reset is going on or was finished since the last call.
+    /// Returns true if a reset is in progress or was finished since the last call.
     pub(super) fn reset_seen<H: Hal>(&mut self, hal: &mut H) -> Result<bool, MailboxError> {
         self.take(hal, v2p::RSTI | v2p::RSTD)
     }
@@ -105,28 +105,28 @@ impl Mailbox {
         Err(self.give_up(MailboxError::NoReply(sent)))
     }
 
-    /// As [`Mailbox::exchange`], for messages that are only agreed to or refused.
+    /// Sends a message that is only granted or refused, as [`Mailbox::exchange`] does.
     pub(super) fn request<H: Hal>(&mut self, hal: &mut H, message: &[u32]) -> Result<(), MailboxError> {
         let mut reply = [0];
         self.exchange(hal, message, &mut reply)?;
         if reply[0] & NACK == 0 { Ok(()) } else { Err(MailboxError::Refused(message[0])) }
     }
 
-    /// What the buffer holds now, whoever wrote it: its first dword. Acknowledges it to the PF.
+    /// Returns the first dword in the buffer, whichever side wrote it, and acknowledges it.
     pub(super) fn peek<H: Hal>(&mut self, hal: &mut H) -> Result<u32, MailboxError> {
         let mut word = [0];
         self.read(hal, &mut word)?;
         Ok(word[0])
     }
 
-    /// Whether the PF sent a notice beside its replies since the last call.
+    /// Returns true if the PF sent a notice beside its replies since the last call.
     pub(super) fn take_notice(&mut self) -> bool {
         core::mem::take(&mut self.notified)
     }
 
     fn check(&mut self, sent: u32, reply: u32) -> Result<(), MailboxError> {
         let same = sent & ID_MASK == reply & ID_MASK;
-        // A refusal without the id or without CTS: the PF does not know this VF any more.
+        // A refusal without the id or without CTS: the PF has lost this VF's state.
         let forgotten = reply & NACK != 0 && reply & CTS == 0 && reply & ID_MASK == 0;
         if same || forgotten { Ok(()) } else { Err(MailboxError::Unexpected { sent, reply }) }
     }
@@ -166,14 +166,14 @@ impl Mailbox {
         error
     }
 
-    /// Whether any bit of `mask` is or was set; forgets it.
+    /// Returns true if any bit of `mask` is or was set, and forgets it.
     fn take<H: Hal>(&mut self, hal: &mut H, mask: u32) -> Result<bool, MailboxError> {
         let status = self.status(hal)?;
         self.seen &= !mask;
         Ok(status & mask != 0)
     }
 
-    /// Reads the control register without losing what the read clears.
+    /// Reads the control register, and keeps the bits that the read clears.
     fn status<H: Hal>(&mut self, hal: &mut H) -> Result<u32, MailboxError> {
         let value = hal.read(vf::V2PMAILBOX);
         if value == u32::MAX {

@@ -1,14 +1,14 @@
-//! The driver of a virtual function, what igbvf is in Linux: probe, mailbox, one pair of rings, three vectors.
+//! Driver of an 82576's virtual function, like igbvf in Linux: probe, mailbox, one pair of rings, three vectors.
 //!
-//! A frame's way is in `transmit` and `receive`; `offload` reads its headers. `reset` and `requests` talk to
-//! the PF through `mailbox`; `interrupt`, `link` and `statistics` are what their names say.
+//! A frame passes `transmit` or `receive`; `offload` parses its headers. `reset` and `requests` send messages to
+//! the PF through `mailbox`; `interrupt`, `link` and `statistics` have the rest.
 //!
 //! # A VF's life
 //! ```
 //! # use driver::{DmaHal, vf::{Config, Event, RxFrame, TxOffload, Vf, VfError}};
 //! # fn owner<H: DmaHal>(hal: &mut H, interrupts: &[u16], frame: &[u8]) -> Result<(), VfError> {
 //! let mut vf = Vf::probe(hal, &Config::default())?; // reset, VF_RESET, an address
-//! vf.start(hal)?; // wishes to the PF, rings, interrupts
+//! vf.start(hal)?; // requests to the PF, rings, interrupts
 //! for vector in interrupts {
 //!     match vf.handle_interrupt(hal, *vector) {
 //!         Event::Received => {
@@ -30,8 +30,8 @@
 //! # }
 //! ```
 //!
-//! Left out: the second queue pair, header split, and the operating system: whoever owns the [`Vf`] hears the
-//! interrupts and calls.
+//! The second queue pair and header split are not used. The owner of the [`Vf`] receives the interrupts and calls
+//! it.
 
 mod interrupt;
 mod link;
@@ -61,27 +61,27 @@ use crate::moderation::{Moderator, Policy};
 use i82576::MacAddress;
 use mailbox::Mailbox;
 use receive::RxRing;
-use requests::Wishes;
+use requests::GrantedRequests;
 use transmit::TxRing;
 
-/// What the owner of a VF decides.
+/// Configuration of a VF.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
     /// Transmit descriptors, a multiple of 8 from 64 to 4096.
     pub tx_descriptors: u16,
     /// Receive descriptors, a multiple of 8 from 64 to 4096.
     pub rx_descriptors: u16,
-    /// Frames that are sent, and buffers that are given back, for one doorbell: 1 to [`MAX_BATCH`]. A guest that polls
-    /// bursts takes the length of its bursts.
+    /// Frames sent, and buffers returned, per doorbell: 1 to [`MAX_BATCH`]. A guest that polls bursts sets the
+    /// length of its bursts.
     pub batch: u16,
-    /// Longest frame, FCS and VLAN tag excluded, bytes.
+    /// Longest frame in bytes, without FCS and VLAN tag.
     pub max_frame: usize,
-    /// How often receive and transmit may interrupt.
+    /// Interrupt moderation of receive and transmit.
     pub moderation: Policy,
-    /// An interval of transmit's own, microseconds: who sends much through a small socket buffer cannot wait as long
-    /// for completions as the policy may let frames wait.
+    /// Separate transmit interval in microseconds: a sender with a small socket buffer cannot wait for completions
+    /// as long as received frames may wait.
     pub transmit_interval_us: Option<u32>,
-    /// Where an address comes from if the PF gives none.
+    /// Seed of the address that is used if the PF assigns none.
     pub seed: u64,
 }
 
@@ -100,37 +100,37 @@ impl Default for Config {
     }
 }
 
-/// Why a VF could not do what was asked.
+/// Error of the VF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VfError {
     /// The PF's driver has not let its VFs start.
     #[error("the PF is still in reset")]
     PfInReset,
-    /// The conversation with the PF failed.
+    /// A message to the PF failed.
     #[error(transparent)]
     Mailbox(#[from] MailboxError),
-    /// There is no memory for rings and buffers.
+    /// DMA memory for rings and buffers is exhausted.
     #[error(transparent)]
     Memory(#[from] OutOfDmaMemory),
-    /// Not a ring size.
-    #[error("{0} descriptors: must be a multiple of 8 from 64 to 4096")]
+    /// The number of descriptors is invalid.
+    #[error("invalid ring size {0}: must be a multiple of 8 from 64 to 4096")]
     RingSize(u16),
-    /// Not a VLAN id.
-    #[error("VLAN {0} is above 4095")]
+    /// The VLAN id is out of range.
+    #[error("VLAN {0} is out of range (0-4095)")]
     Vlan(u16),
-    /// Longer than the MAC takes.
-    #[error("frames of {0} bytes are longer than the card takes")]
+    /// The frame length exceeds the MAC's maximum.
+    #[error("frame length {0} exceeds the card's maximum")]
     FrameLength(usize),
 }
 
-/// A virtual function and its driver's state.
+/// Virtual function and its driver's state.
 #[derive(Debug)]
 pub struct Vf {
     mac: MacAddress,
-    /// What VF_RESET gave.
+    /// Address of the reply to VF_RESET.
     permanent: MacAddress,
     mailbox: Mailbox,
-    wishes: Wishes,
+    wishes: GrantedRequests,
     tx: TxRing,
     rx: RxRing,
     throttle: Moderator,
@@ -142,10 +142,10 @@ pub struct Vf {
 }
 
 impl Vf {
-    /// Resets the function, learns its address and sets memory aside. Nothing moves before [`Vf::start`].
+    /// Resets the function, gets its address and allocates memory. No frame moves before [`Vf::start`].
     ///
     /// # Errors
-    /// [`VfError::PfInReset`] while the PF's driver is away, [`VfError::Mailbox`] if it does not answer,
+    /// [`VfError::PfInReset`] while the PF's driver is absent, [`VfError::Mailbox`] if it does not reply,
     /// [`VfError::RingSize`], [`VfError::Memory`].
     pub fn probe<H: DmaHal>(hal: &mut H, config: &Config) -> Result<Self, VfError> {
         let batch = config.batch.clamp(1, MAX_BATCH);
@@ -153,7 +153,7 @@ impl Vf {
             mac: MacAddress::ZERO,
             permanent: MacAddress::ZERO,
             mailbox: Mailbox::default(),
-            wishes: Wishes::new(config.max_frame),
+            wishes: GrantedRequests::new(config.max_frame),
             tx: TxRing::new(hal, config.tx_descriptors, batch)?,
             rx: RxRing::new(hal, config.rx_descriptors, batch)?,
             throttle: Moderator::new(config.moderation),
@@ -168,7 +168,7 @@ impl Vf {
         Ok(vf)
     }
 
-    /// Brings the function up: tells the PF its wishes, sets up rings and interrupts, enables the queues.
+    /// Starts the function: repeats its requests to the PF, sets up rings and interrupts, enables the queues.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -183,8 +183,8 @@ impl Vf {
         Ok(())
     }
 
-    /// Takes the function down, without the PF's help, so that a dead PF cannot stop it: no interrupt, no DMA
-    /// afterwards.
+    /// Stops the function without the PF's help, so that a dead PF cannot prevent it: no interrupt and no DMA
+    /// follow.
     pub fn stop<H: DmaHal>(&mut self, hal: &mut H) {
         if core::mem::take(&mut self.running) {
             self.statistics.update(hal);
@@ -197,8 +197,8 @@ impl Vf {
         self.link.forget();
     }
 
-    /// Takes the function down and brings it up again with everything it had asked for. Frames that were
-    /// under way are lost. One reset serves both, since a PF driver may still be at work on it.
+    /// Stops the function and starts it again with all its earlier requests. Pending frames are lost. One reset
+    /// serves both, since a PF driver may still be handling it.
     ///
     /// # Errors
     /// As [`Vf::probe`] and [`Vf::start`].
@@ -208,19 +208,19 @@ impl Vf {
         self.start(hal)
     }
 
-    /// The address in use.
+    /// Returns the current MAC address.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac
     }
 
-    /// Whether the function was started and not stopped.
+    /// Returns true if the function was started and not stopped.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.running
     }
 
-    /// Longest frame, FCS and VLAN tag excluded, bytes.
+    /// Returns the longest frame in bytes, without FCS and VLAN tag.
     #[must_use]
     pub fn max_frame(&self) -> usize {
         self.wishes.max_frame

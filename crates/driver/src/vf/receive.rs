@@ -1,4 +1,4 @@
-//! The receive queue of an 82576's VF: its registers and descriptors. Left out: the ring (`ring`).
+//! Receive queue of an 82576's VF: its registers and descriptors. The ring is in `ring`.
 
 use super::VfError;
 use crate::hal::DmaHal;
@@ -9,16 +9,16 @@ use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::{Posted, WriteBack, rss_type, status};
 use i82576::register::{rx, vf};
 
-/// One buffer a descriptor, 2 KB, drop when no descriptor is left: 0x8200_0002, as igbvf.
+/// SRRCTL: one buffer of 2 KB per descriptor, and drop without a descriptor: 0x8200_0002, as igbvf.
 const SRRCTL: u32 = srrctl::DROP_EN | 1 << srrctl::DESCTYPE_SHIFT | (BUFFER / 1024) as u32;
-/// Enabled, thresholds 16, 8 and 1, as igbvf.
+/// RXDCTL: enabled, thresholds 16, 8 and 1, as igbvf.
 const RXDCTL: u32 = dctl::ENABLE | 1 << dctl::WTHRESH_SHIFT | 8 << 8 | 16;
 
-/// Advanced descriptors, one buffer each.
+/// Advanced receive descriptors with one buffer each (82576 datasheet 7.1.5).
 #[derive(Debug, Clone, Copy)]
 pub struct Advanced;
 
-/// A received frame in the buffers of its ring.
+/// Received frame in the buffers of its ring.
 pub type RxFrame<'a, H> = receive::RxFrame<'a, H, Advanced>;
 
 impl Layout for Advanced {
@@ -58,44 +58,44 @@ fn parse(raw: &Raw) -> Option<WriteBack> {
     raw.first_chunk().and_then(WriteBack::parse)
 }
 
-/// The card's verdict on a checksum.
+/// Card's verdict on a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checksum {
-    /// Not checked.
+    /// The card did not check the checksum.
     #[default]
     Unknown,
-    /// Right.
+    /// The checksum is right.
     Good,
-    /// Wrong.
+    /// The checksum is wrong.
     Bad,
 }
 
-/// The receive-side-scaling hash.
+/// Receive-side-scaling hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RssHash {
-    /// What was hashed, see [`rss_type`].
+    /// Hashed fields, see [`rss_type`].
     pub kind: u8,
-    /// The hash.
+    /// Hash value.
     pub value: u32,
 }
 
-/// A frame that was received.
+/// Received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Bytes, without FCS and stripped tag.
+    /// Length in bytes, without FCS and stripped tag.
     pub length: usize,
-    /// The IPv4 header's checksum.
+    /// Verdict on the IPv4 header's checksum.
     pub ip_checksum: Checksum,
-    /// The TCP or UDP checksum.
+    /// Verdict on the TCP or UDP checksum.
     pub l4_checksum: Checksum,
-    /// The stripped tag: priority, DEI, id.
+    /// Stripped VLAN tag: priority, DEI, id.
     pub vlan: Option<u16>,
-    /// The hash, if there is one.
+    /// Hash, if the card computed one.
     pub rss: Option<RssHash>,
 }
 
 impl Received {
-    /// Whether a checksum is wrong.
+    /// Returns true if a checksum is wrong.
     #[must_use]
     pub fn has_bad_checksum(&self) -> bool {
         self.ip_checksum == Checksum::Bad || self.l4_checksum == Checksum::Bad
@@ -127,7 +127,7 @@ impl RxRing {
     pub(super) fn start<H: DmaHal>(&mut self, hal: &mut H) {
         self.disable(hal);
         for block in [vf::RX_BLOCK, vf::RX_BLOCK + vf::QUEUE_STRIDE] {
-            // A reset leaves these to the next owner.
+            // A reset keeps these for the next owner.
             hal.write(block + rx::SRRCTL, 0);
             hal.write(block + rx::RXDCTL, 0);
         }
@@ -148,7 +148,7 @@ impl RxRing {
         self.0.stop();
     }
 
-    /// Posts every free slot but one, a doorbell per batch.
+    /// Posts every free slot but one, with a doorbell per batch.
     pub(super) fn refill<H: DmaHal>(&mut self, hal: &mut H) {
         self.0.refill(hal);
     }
@@ -163,7 +163,7 @@ impl RxRing {
         self.0.receive(hal, into)
     }
 
-    /// Hands the next frames to `take`, at most `most`. Returns how many.
+    /// Passes the next frames to `take`, at most `most`. Returns their number.
     #[inline]
     pub(super) fn receive_burst<H: DmaHal>(
         &mut self,
@@ -196,8 +196,9 @@ fn checksum(bits: u32, looked_at: u32, wrong: u32) -> Checksum {
 }
 
 impl super::Vf {
-    /// Hands received frames to `take`, at most `most`, in order. Each is in the ring's buffers until `take` returns, and is
-    /// lost unless `take` copies it. Free buffers go back to the card in batches. Returns how many frames there were.
+    /// Passes received frames to `take`, at most `most`, in order. Each is in the ring's buffers until `take`
+    /// returns, and is lost unless `take` copies it. Free buffers are returned to the card in batches. Returns the
+    /// number of frames.
     #[inline]
     pub fn receive_burst<H: DmaHal>(
         &mut self,

@@ -1,7 +1,7 @@
-//! What a VF asks of the PF: its address, multicast groups, VLANs, frame length, promiscuity. What was granted
-//! is remembered, so that it can be asked for again after a reset.
+//! Requests of a VF to the PF: its address, multicast groups, VLANs, frame length, promiscuity. Granted requests
+//! are remembered, so that they can be repeated after a reset.
 //!
-//! Left out: how a message travels (`mailbox`).
+//! `mailbox` carries the messages.
 
 use super::mailbox::MailboxError;
 use super::{Vf, VfError};
@@ -13,19 +13,19 @@ use i82576::mailbox::{INFO_SHIFT, MAX_MULTICAST, WORDS, id, mac_filter, promisc}
 
 const VLAN_IDS: u16 = 4096;
 
-/// What the VF wants beside its address.
+/// Requests of the VF beside its address.
 #[derive(Debug)]
-pub(super) struct Wishes {
-    /// A bit a VLAN id.
+pub(super) struct GrantedRequests {
+    /// Joined VLANs, a bit per id.
     vlans: [u64; VLAN_IDS as usize / 64],
     multicast: [u16; MAX_MULTICAST],
     groups: usize,
     all_multicast: bool,
-    /// Longest frame, FCS and tag excluded, bytes.
+    /// Longest frame in bytes, without FCS and tag.
     pub(super) max_frame: usize,
 }
 
-impl Wishes {
+impl GrantedRequests {
     pub(super) fn new(max_frame: usize) -> Self {
         let vlans = [0; VLAN_IDS as usize / 64];
         Self { vlans, multicast: [0; MAX_MULTICAST], groups: 0, all_multicast: false, max_frame }
@@ -43,32 +43,33 @@ impl Wishes {
     }
 }
 
-/// Where a group address falls in the multicast table with RCTL.MO 0: its top 12 bits (82576 7.1.1.2.1).
+/// Returns a group address's index in the multicast table with RCTL.MO 0: its top 12 bits (82576 datasheet
+/// 7.1.1.2.1).
 #[must_use]
 pub fn multicast_hash(group: MacAddress) -> u16 {
     u16::from(group.0[4] >> 4) | u16::from(group.0[5]) << 4
 }
 
 impl Vf {
-    /// Asks to be `mac`, for sending and receiving.
+    /// Requests `mac` as the VF's address, for sending and receiving.
     ///
     /// # Errors
-    /// [`VfError::Mailbox`]: refused if the PF's administrator has chosen the address.
+    /// [`VfError::Mailbox`]: refused if the administrator has set the address.
     pub fn set_mac<H: Hal>(&mut self, hal: &mut H, mac: MacAddress) -> Result<(), VfError> {
         self.mac_request(hal, id::SET_MAC_ADDR, mac)?;
         self.mac = mac;
         Ok(())
     }
 
-    /// Asks to receive `mac` too.
+    /// Requests to receive by `mac` too.
     ///
     /// # Errors
-    /// [`VfError::Mailbox`]: refused if no filter is left, or as [`Vf::set_mac`].
+    /// [`VfError::Mailbox`]: refused if all filters are in use, or as [`Vf::set_mac`].
     pub fn add_mac<H: Hal>(&mut self, hal: &mut H, mac: MacAddress) -> Result<(), VfError> {
         self.mac_request(hal, id::SET_MAC_ADDR | mac_filter::ADD << INFO_SHIFT, mac)
     }
 
-    /// Drops every address of [`Vf::add_mac`].
+    /// Removes every address of [`Vf::add_mac`].
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -81,7 +82,7 @@ impl Vf {
         Ok(self.mailbox.request(hal, &[first, low, high])?)
     }
 
-    /// Asks for the groups, and for no others. More than a message holds become all of them.
+    /// Requests these multicast groups, and no others. More groups than a message holds become all groups.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -106,7 +107,7 @@ impl Vf {
         Ok(self.mailbox.request(hal, &message)?)
     }
 
-    /// Asks for every multicast frame, or for the groups only.
+    /// Requests every multicast frame, or the groups only.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -117,7 +118,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Asks for every frame. The 82576 has no such thing for a VF, so the PF refuses.
+    /// Requests every frame. The 82576 has no such mode for a VF, so the PF refuses.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -129,7 +130,7 @@ impl Vf {
     /// Joins or leaves a VLAN.
     ///
     /// # Errors
-    /// [`VfError::Vlan`] above 4095; [`VfError::Mailbox`]: refused if the PF has put the VF on one VLAN.
+    /// [`VfError::Vlan`] above 4095; [`VfError::Mailbox`]: refused if the administrator has put the VF on one VLAN.
     pub fn set_vlan<H: Hal>(&mut self, hal: &mut H, vlan: u16, member: bool) -> Result<(), VfError> {
         if vlan >= VLAN_IDS {
             return Err(VfError::Vlan(vlan));
@@ -140,7 +141,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Asks to receive frames of up to `bytes`, FCS and one VLAN tag excluded.
+    /// Requests to receive frames of up to `bytes`, without FCS and one VLAN tag.
     ///
     /// # Errors
     /// [`VfError::FrameLength`] above 9.5 KB; [`VfError::Mailbox`].
@@ -154,8 +155,8 @@ impl Vf {
         Ok(())
     }
 
-    /// Says again what the PF has forgotten with the reset. A refusal is the PF's last word: the VF then lives
-    /// with what VF_RESET gave it.
+    /// Repeats the requests that the PF has forgotten with the reset. After a refusal the VF uses the values of
+    /// VF_RESET.
     pub(super) fn repeat_wishes<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         match self.set_mac(hal, self.mac) {
             Err(VfError::Mailbox(MailboxError::Refused(_))) => self.mac = self.permanent,

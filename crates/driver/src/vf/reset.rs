@@ -1,7 +1,7 @@
-//! Resetting the function and introducing it to the PF in the order of igbvf: CTRL.RST, wait
-//! until neither RSTI nor RSTD shows, VF_RESET, and the address in the reply.
+//! Resets the function and sends VF_RESET to the PF in igbvf's order: CTRL.RST, wait until neither RSTI nor RSTD is
+//! set, VF_RESET, and the address in the reply.
 //!
-//! Left out: asking again for what the PF forgot (`requests`).
+//! `requests` repeats the requests that the PF forgot.
 
 use super::mailbox::MailboxError;
 use super::{Vf, VfError};
@@ -12,20 +12,20 @@ use i82576::bits::ctrl;
 use i82576::mailbox::{ACK, NACK, id};
 use i82576::register::vf;
 
-/// Polls of RSTI and RSTD.
+/// Maximum polls of RSTI and RSTD.
 const RESET_POLLS: u32 = 200;
 const RESET_POLL: Duration = Duration::from_micros(5);
-/// How long requests that were under way may take to finish.
+/// Time for pending DMA requests to finish.
 pub(super) const QUIESCE: Duration = Duration::from_millis(10);
 
 impl Vf {
-    /// Resets the function and [says so](Self::introduce) to the PF.
+    /// Resets the function and [reports it](Self::introduce) to the PF.
     pub(super) fn reset<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.reset_function(hal);
         self.introduce(hal)
     }
 
-    /// Tells the PF that the function was reset; learns the permanent address.
+    /// Reports the reset to the PF, and stores the permanent address.
     pub(super) fn introduce<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.wait_for_pf(hal)?;
         let mut reply = [0; 3];
@@ -38,7 +38,7 @@ impl Vf {
         Ok(())
     }
 
-    /// The reset alone: queues and interrupts off, nothing said to anybody.
+    /// Resets the function only: queues and interrupts are off, and the PF gets no message.
     pub(super) fn reset_function<H: Hal>(&mut self, hal: &mut H) {
         hal.write(vf::CTRL, ctrl::RST);
         self.mailbox.forget();
@@ -55,10 +55,10 @@ impl Vf {
     }
 }
 
-/// A locally administered unicast address that depends on `seed` alone.
+/// Returns a locally administered unicast address that depends on `seed` alone.
 #[must_use]
 pub fn local_mac(seed: u64) -> MacAddress {
-    // The finaliser of SplitMix64: neighbouring seeds give unrelated addresses.
+    // Finaliser of SplitMix64: neighbouring seeds give unrelated addresses.
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,13 +1,13 @@
-//! What the card has counted for this VF. Its counters are 32 bits and wrap without a word, so they are added
-//! up here, often enough (a gigabit of octets wraps in half a minute).
+//! The card's counters of this VF. They have 32 bits and wrap, so they are accumulated here, often enough (at a
+//! gigabit, octets wrap in half a minute).
 //!
-//! Left out: what the driver counts itself (rings).
+//! The rings have the driver's own counters.
 
 use super::{RxCounters, TxCounters, Vf};
 use crate::hal::Hal;
 use i82576::register::vf;
 
-/// Counted since [`Vf::probe`], across resets. Octets include the FCS.
+/// Counters since [`Vf::probe`], kept across resets. Octets include the FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Good packets received.
@@ -42,7 +42,7 @@ const REGISTERS: [u32; 9] = [
     vf::VFGOTLBC,
 ];
 
-/// Sums over wrapping counters.
+/// Accumulates hardware counters that wrap.
 #[derive(Debug, Default)]
 pub(super) struct Accumulator {
     last: [u32; REGISTERS.len()],
@@ -50,7 +50,7 @@ pub(super) struct Accumulator {
 }
 
 impl Accumulator {
-    /// Takes what the registers say now as zero.
+    /// Sets the current register values as the new zero.
     pub(super) fn rebase<H: Hal>(&mut self, hal: &mut H) {
         for (last, offset) in self.last.iter_mut().zip(REGISTERS) {
             *last = hal.read(offset);
@@ -62,7 +62,7 @@ impl Accumulator {
         self.sums[0]
     }
 
-    /// Adds what was counted since.
+    /// Adds the increments since the last call.
     pub(super) fn update<H: Hal>(&mut self, hal: &mut H) {
         for ((sum, last), offset) in self.sums.iter_mut().zip(&mut self.last).zip(REGISTERS) {
             let value = hal.read(offset);
@@ -73,7 +73,7 @@ impl Accumulator {
 }
 
 impl Vf {
-    /// Fetches the card's counters and answers all that was counted.
+    /// Reads the card's counters. Returns the accumulated values.
     pub fn statistics<H: Hal>(&mut self, hal: &mut H) -> Statistics {
         if self.running {
             self.statistics.update(hal);
@@ -92,13 +92,13 @@ impl Vf {
         }
     }
 
-    /// What the driver has counted on the receive ring.
+    /// Returns the driver's counters of the receive ring.
     #[must_use]
     pub fn rx_counters(&self) -> RxCounters {
         self.rx.counters()
     }
 
-    /// What the driver has counted on the transmit ring.
+    /// Returns the driver's counters of the transmit ring.
     #[must_use]
     pub fn tx_counters(&self) -> TxCounters {
         self.tx.counters()

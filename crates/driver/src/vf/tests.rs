@@ -1,5 +1,6 @@
-//! The VF driver against registers and memory that only remember, with the test in the card's place: rings at
-//! their edges, and a card that writes nonsense. Conversations with the real card are in the backplane's tests.
+//! Tests the VF driver against registers and memory that only store values, with the test playing the card: limits
+//! of the rings, and a card that writes invalid values. Conversations with the real card are in the backplane's
+//! tests.
 
 use super::receive::RxRing;
 use super::statistics::Accumulator;
@@ -14,7 +15,7 @@ use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::tx::{self as descriptor, Transmit};
 use i82576::register::{rx, tx, vf};
 
-/// Frames or buffers for one doorbell.
+/// Frames or buffers per doorbell.
 const BATCH: u16 = 16;
 
 impl Desk {
@@ -25,7 +26,7 @@ impl Desk {
         raw
     }
 
-    /// Plays the card: a frame's piece arrives in a receive slot.
+    /// Plays the card: writes a frame's piece to a receive slot.
     fn fill(&mut self, slot: u64, bytes: &[u8], length: u16, bits: u32) {
         let base = self.read(vf::RX_BLOCK + rx::RDBAL);
         let posted = Posted::parse(&self.raw(vf::RX_BLOCK + rx::RDBAL, slot));
@@ -34,7 +35,7 @@ impl Desk {
         self.dma_write(BASE + u64::from(base) + slot * 16, &back.emit());
     }
 
-    /// Plays the card: writes DD into a transmit slot that asked for it.
+    /// Plays the card: sets DD in a transmit slot with a requested report.
     fn report(&mut self, slot: u64) {
         let base = BASE + u64::from(self.read(vf::TX_BLOCK + tx::TDBAL));
         self.dma_write(base + slot * 16 + 12, &1u32.to_le_bytes());
@@ -84,7 +85,7 @@ fn all_slots_but_one_are_posted() {
 }
 
 #[test]
-fn a_start_leaves_nothing_of_the_functions_last_owner() {
+fn start_clears_the_last_owners_settings() {
     let mut desk = Desk::default();
     let mut ring = RxRing::new(&mut desk, 64, BATCH).unwrap();
     for at in (0..0x40).step_by(4) {
@@ -113,7 +114,7 @@ fn a_start_leaves_nothing_of_the_functions_last_owner() {
 }
 
 #[test]
-fn received_slots_are_posted_again_sixteen_at_a_time() {
+fn received_slots_are_posted_in_batches_of_sixteen() {
     let (mut desk, mut ring) = receiver();
     let mut buffer = [0; 100];
     for slot in 0..15 {
@@ -130,7 +131,7 @@ fn received_slots_are_posted_again_sixteen_at_a_time() {
 }
 
 #[test]
-fn a_descriptor_says_what_was_looked_at_and_no_more() {
+fn descriptor_reports_only_checked_checksums() {
     use Checksum::{Bad, Good, Unknown};
     let (mut desk, mut ring) = receiver();
     let mut buffer = [0; 100];
@@ -152,7 +153,7 @@ fn a_descriptor_says_what_was_looked_at_and_no_more() {
 }
 
 #[test]
-fn a_frame_is_taken_when_its_last_piece_is_there() {
+fn frame_is_received_when_its_last_piece_is_complete() {
     let (mut desk, mut ring) = receiver();
     let mut buffer = vec![0; 5000];
     desk.fill(0, &[1; 2048], 2048, 0);
@@ -164,7 +165,7 @@ fn a_frame_is_taken_when_its_last_piece_is_there() {
 }
 
 #[test]
-fn nonsense_of_the_card_costs_one_frame() {
+fn malformed_descriptor_loses_one_frame() {
     let (mut desk, mut ring) = receiver();
     let mut buffer = [0; 100];
     desk.fill(0, &[], 2049, status::EOP);
@@ -177,7 +178,7 @@ fn nonsense_of_the_card_costs_one_frame() {
 }
 
 #[test]
-fn the_last_of_a_batch_reports() {
+fn last_frame_of_a_batch_requests_a_report() {
     let (mut desk, mut ring) = transmitter();
     for _ in 0..3 {
         send(&mut ring, &mut desk, &[7; 60], &PLAIN, 1514).unwrap();
@@ -193,7 +194,7 @@ fn the_last_of_a_batch_reports() {
 }
 
 #[test]
-fn a_burst_of_thirty_two_takes_one_doorbell_and_two_reports() {
+fn burst_of_32_has_one_doorbell_and_two_reports() {
     let mut desk = Desk::default();
     let mut ring = TxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
     ring.start(&mut desk);
@@ -203,13 +204,13 @@ fn a_burst_of_thirty_two_takes_one_doorbell_and_two_reports() {
     }
     assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 32);
     ring.flush(&mut desk);
-    assert_eq!(ring.counters().doorbells, 1, "there is nothing more to tell");
+    assert_eq!(ring.counters().doorbells, 1, "no frame is left to publish");
     let reports: Vec<_> = (0..32).filter(|slot| desk.data(*slot).report_status).collect();
     assert_eq!(reports, [15, 31]);
 }
 
 #[test]
-fn thirty_two_buffers_go_back_for_one_doorbell() {
+fn thirty_two_buffers_are_posted_per_doorbell() {
     let mut desk = Desk::default();
     let mut ring = RxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
     ring.start(&mut desk);
@@ -223,7 +224,7 @@ fn thirty_two_buffers_go_back_for_one_doorbell() {
         (doorbells + 1, 0),
         "to the end"
     );
-    // What was short of a batch at the end of the ring is made up for once.
+    // The short batch at the ring's end is made up once.
     for slot in 32..64 {
         desk.fill(slot, &[0; 60], 60, status::EOP);
         ring.receive(&mut desk, &mut [0; 100]).unwrap().unwrap();
@@ -232,7 +233,7 @@ fn thirty_two_buffers_go_back_for_one_doorbell() {
 }
 
 #[test]
-fn a_frame_over_several_slots_ends_once() {
+fn frame_in_several_slots_ends_once() {
     let (mut desk, mut ring) = transmitter();
     let first = vec![1; 3000];
     let second = vec![2; 2000];
@@ -248,7 +249,7 @@ fn a_frame_over_several_slots_ends_once() {
 }
 
 #[test]
-fn a_context_is_written_only_when_it_changes() {
+fn context_is_written_only_when_it_changes() {
     let (mut desk, mut ring) = transmitter();
     for tag in [5, 5, 6] {
         send(&mut ring, &mut desk, &[0; 60], &TxOffload { vlan: Some(tag), ..PLAIN }, 1514).unwrap();
@@ -264,7 +265,7 @@ fn a_context_is_written_only_when_it_changes() {
 }
 
 #[test]
-fn a_ring_goes_round_and_round() {
+fn ring_wraps_a_thousand_times() {
     let (mut desk, mut ring) = transmitter();
     for round in 0..1_000u64 {
         send(&mut ring, &mut desk, &[0; 60], &PLAIN, 1514).unwrap();
@@ -285,7 +286,7 @@ fn ring_sizes_are_checked() {
 }
 
 #[test]
-fn counters_wrap_and_the_sum_does_not() {
+fn sum_of_wrapping_counters_does_not_wrap() {
     let mut desk = Desk::default();
     let mut sum = Accumulator::default();
     desk.write(vf::VFGPRC, 0xffff_fff0);
@@ -298,7 +299,7 @@ fn counters_wrap_and_the_sum_does_not() {
 }
 
 #[test]
-fn the_card_is_asked_for_an_ip_checksum_only_where_the_header_has_one() {
+fn ip_checksum_is_requested_for_ipv4_only() {
     let mut tcp = [0; 120];
     tcp[54 - 8] = 0x50;
     let (mut ipv4, mut ipv6) = (tcp, tcp);

@@ -1,4 +1,4 @@
-//! The transmit queue of an 82576's VF: its registers and descriptors. Left out: the ring (`ring`).
+//! Transmit queue of an 82576's VF: its registers and descriptors. The ring is in `ring`.
 
 use super::VfError;
 use crate::hal::DmaHal;
@@ -9,7 +9,7 @@ use i82576::bits::dctl;
 use i82576::descriptor::{DD, SIZE, tx as descriptor};
 use i82576::register::{tx, vf};
 
-/// The hardware's descriptors are fetched in eights.
+/// Prefetch threshold: descriptors that silicon fetches at once.
 const PREFETCH: u32 = 8;
 
 impl Piece for descriptor::Data {
@@ -74,17 +74,17 @@ impl TxRing {
         self.ring.flush(hal);
     }
 
-    /// Reclaims the slots that the card has reported done. Returns how many.
+    /// Reclaims the slots that the card has reported as done. Returns their number.
     pub(super) fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.ring.clean(hal)
     }
 
-    /// Returns the slots that can be filled.
+    /// Returns the number of free slots.
     pub(super) fn free(&self) -> usize {
         self.ring.free()
     }
 
-    /// Returns the slots that are not reclaimed.
+    /// Returns the number of slots that are not reclaimed.
     pub(super) fn pending(&self) -> usize {
         self.ring.pending()
     }
@@ -92,7 +92,7 @@ impl TxRing {
 
 impl Queue for TxRing {
     type Piece = descriptor::Data;
-    /// A context may come before a frame.
+    /// A context may precede a frame.
     const RESERVE: usize = 1;
 
     #[inline(always)]
@@ -148,7 +148,7 @@ fn data_of(headers: Option<Headers>, offload: &TxOffload, length: usize) -> desc
         Some(headers) if segment => length - headers.total(),
         _ => length,
     };
-    // IPv6 headers have none, and not every card looks before it inserts one.
+    // IPv6 headers have no checksum, and not every card checks that before it inserts one.
     let ip_checksum = (offload.ip_checksum || segment) && headers.is_some_and(|headers| headers.is_ipv4());
     descriptor::Data {
         insert_vlan: offload.vlan.is_some(),
@@ -161,8 +161,8 @@ fn data_of(headers: Option<Headers>, offload: &TxOffload, length: usize) -> desc
 }
 
 impl super::Vf {
-    /// Queues frames, without FCS, up to the first that is refused. Returns how many. [`Vf::flush`](super::Vf::flush) tells the
-    /// card of them at the latest.
+    /// Queues frames, without FCS, up to the first refused one. Returns their number.
+    /// [`Vf::flush`](super::Vf::flush) rings their doorbell at the latest.
     #[inline]
     pub fn transmit_burst<H: DmaHal>(&mut self, hal: &mut H, frames: &[&[u8]], offload: &TxOffload) -> usize {
         self.tx.transmit_burst(hal, frames, offload, self.wishes.max_frame).0
@@ -181,7 +181,7 @@ impl super::Vf {
         self.tx.transmit_burst(hal, &[frame], offload, self.wishes.max_frame).1
     }
 
-    /// Queues a frame of two pieces. All headers that an offload needs are in the first.
+    /// Queues a frame of two pieces. The first must contain all headers that an offload needs.
     ///
     /// # Errors
     /// [`TxError`].
@@ -200,18 +200,18 @@ impl super::Vf {
         self.tx.flush(hal);
     }
 
-    /// Reclaims completed descriptors without waiting for the interrupt. Returns how many.
+    /// Reclaims completed descriptors without waiting for the interrupt. Returns their number.
     pub fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.tx.clean(hal)
     }
 
-    /// Returns the descriptors that are not reclaimed.
+    /// Returns the number of descriptors that are not reclaimed.
     #[must_use]
     pub fn tx_pending(&self) -> usize {
         self.tx.pending()
     }
 
-    /// Returns the descriptors that are free.
+    /// Returns the number of free descriptors.
     #[must_use]
     pub fn tx_free(&self) -> usize {
         self.tx.free()

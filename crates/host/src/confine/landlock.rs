@@ -1,8 +1,8 @@
-//! The files that this process, its threads to come and its children can reach, by Landlock.
+//! Restricts the files that this process, its later threads and its children can reach, by Landlock.
 //!
-//! As much is enforced as the kernel knows (Linux 5.13 and later); descriptors that are open stay as they are. Rules
-//! hold for the folder or file that was there, not for one that is put in its place later. Left out: reading what is
-//! not a file's content. Paths can still be looked at.
+//! The kernel enforces the rules that it knows (Linux 5.13 and later). Open descriptors keep their access. A rule
+//! holds for the folder or file that existed when it was made, not for a replacement. Metadata of any path stays
+//! visible.
 
 use std::path::{Path, PathBuf};
 
@@ -13,35 +13,35 @@ use landlock::{
 
 use super::ConfineError;
 
-/// The newest rules that this program knows: the first to cover devices' ioctls.
+/// Newest Landlock ABI that this program uses: the first that covers ioctls of devices.
 const KNOWN: ABI = ABI::V5;
 
-/// Folders and files that the process needs.
+/// Folders, files and TCP ports that the process needs.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
-    /// Folders in which sockets, folders and files are made, changed and removed.
+    /// Folders in which sockets, folders and files are created, changed and removed.
     pub work: Vec<PathBuf>,
     /// Folders and files that are read.
     pub read: Vec<PathBuf>,
-    /// Devices.
+    /// Device files, opened for reading, writing and ioctls.
     pub devices: Vec<PathBuf>,
-    /// Ports of TCP that are listened on.
+    /// TCP ports that the process listens on.
     pub listen: Vec<u16>,
 }
 
-/// How much of it the kernel enforces.
+/// Extent to which the kernel enforces the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enforced {
-    /// All of it.
+    /// The kernel enforces all rules.
     Fully,
-    /// What this kernel knows.
+    /// The kernel enforces the rules that its version knows.
     Partly,
-    /// Nothing: the kernel has no Landlock, or it is switched off.
+    /// The kernel enforces nothing: it has no Landlock, or Landlock is switched off.
     Not,
 }
 
-/// Restricts the calling thread, and those that it starts, to these. Any other TCP is out of reach too. What is not there is
-/// not added.
+/// Restricts the calling thread, and threads that it starts, to the given paths and ports. Other TCP ports are
+/// denied. Paths that do not exist are skipped.
 ///
 /// # Errors
 /// [`ConfineError::Landlock`].
@@ -91,7 +91,7 @@ fn allow(
         .try_fold(rules, |rules, (path, fd)| rules.add_rule(PathBeneath::new(fd, rights_for(&path, access))))
 }
 
-/// A file that is no folder takes no rights of folders.
+/// Returns the access rights that apply to a path: a file takes no rights of folders.
 fn rights_for(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
     if path.is_dir() { access } else { access & AccessFs::from_file(KNOWN) }
 }

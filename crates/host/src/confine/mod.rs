@@ -1,9 +1,9 @@
-//! Giving up what a process needs no longer: its user, its capabilities, most system calls, most files.
+//! Gives up the rights that a process no longer needs: its user, its capabilities, most system calls, most files.
 //!
-//! Whoever takes a thread over through a defect of ours shall get as little with it as possible. [`become_user`] and
-//! [`restrict_files`] are for the first thread, before it starts others; each thread then does its part of
-//! [`Confinement`]. All of it holds for whatever the process starts, too: a program that shall have more must be
-//! started by another process. Left out: namespaces and cgroups, which are the service manager's.
+//! An attacker who takes over a thread through a defect of this program gets as few rights as possible.
+//! [`become_user`] and [`restrict_files`] are for the first thread, before it starts others; each thread then
+//! applies its part of [`Confinement`]. The restrictions are inherited by every child: a program that needs more
+//! rights must be started by another process. Namespaces and cgroups are the service manager's.
 
 mod landlock;
 mod privilege;
@@ -23,41 +23,41 @@ pub use seccomp::{Seccomp, UnknownMode};
 pub use table::Role;
 pub use trap::EXIT_STATUS;
 
-/// Why something could not be given up.
+/// Reason why a right could not be given up.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
-    /// The process cannot become that user.
+    /// The process cannot switch to the user.
     #[error("cannot become user {user}: {source}; start as root, or leave the user out")]
     User {
-        /// The user.
+        /// The user's name or number.
         user: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A thread keeps its capabilities.
-    #[error("capabilities cannot be given up: {0}")]
+    /// The kernel refuses to drop a thread's capabilities.
+    #[error("cannot drop capabilities: {0}")]
     Capabilities(io::Error),
-    /// The kernel has no seccomp filters, or not this one.
-    #[error("system calls cannot be restricted: {0}; --seccomp false does without")]
+    /// The kernel has no seccomp, or refuses the filter.
+    #[error("cannot restrict system calls: {0}; start with --seccomp false to run without")]
     Seccomp(io::Error),
     /// The kernel has Landlock and refuses the rules.
-    #[error("files cannot be restricted: {0}; --landlock false does without")]
+    #[error("cannot restrict files: {0}; start with --landlock false to run without")]
     Landlock(io::Error),
-    /// There can be no more threads.
+    /// The kernel refuses another thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// What threads give up, by their roles.
+/// Rights that threads give up, by their roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confinement {
-    /// What becomes of calls that are not in the table.
+    /// Action on system calls outside the role's list.
     pub seccomp: Seccomp,
-    /// The capabilities that stay.
+    /// Capabilities that a thread keeps.
     pub capabilities: Capabilities,
 }
 
-/// What one thread gives up, made ready where an error still has somebody to be told to.
+/// Restrictions of one thread, compiled while an error can still be reported.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     filter: seccomp::Filter,
@@ -65,12 +65,12 @@ pub struct Prepared {
 }
 
 impl Confinement {
-    /// Prepares for a thread of this role.
+    /// Compiles the restrictions of a role's threads.
     ///
     /// # Errors
     /// [`ConfineError::Seccomp`].
     pub fn prepare(self, role: Role) -> Result<Prepared, ConfineError> {
-        // rustix asks the kernel once, by a call or a file that a thread need not have.
+        // rustix caches the page size on its first call, which needs a call or file that a confined thread lacks.
         let _ = rustix::param::page_size();
         let filter = seccomp::Filter::compile(role, self.seccomp)?;
         Ok(Prepared { filter, capabilities: self.capabilities })
@@ -78,7 +78,7 @@ impl Confinement {
 }
 
 impl Prepared {
-    /// Holds the calling thread to it, and the threads it starts. There is no way back.
+    /// Restricts the calling thread, and threads that it starts. The restriction cannot be undone.
     ///
     /// # Errors
     /// [`ConfineError::Capabilities`], [`ConfineError::Seccomp`]; the thread should end.
@@ -87,10 +87,11 @@ impl Prepared {
         self.filter.apply()
     }
 
-    /// Starts a thread that is held to it before it does anything else, and waits until it is.
+    /// Starts a thread that restricts itself before it runs `body`, and waits until it is restricted.
     ///
     /// # Errors
-    /// [`ConfineError::Thread`]; [`ConfineError::Capabilities`] and [`ConfineError::Seccomp`], and `body` does not run.
+    /// [`ConfineError::Thread`], [`ConfineError::Capabilities`] or [`ConfineError::Seccomp`]; then `body` does not
+    /// run.
     pub fn spawn(
         &self,
         name: &str,
@@ -99,7 +100,7 @@ impl Prepared {
         self.start(name, body)?.wait()
     }
 
-    /// Starts a thread as [`Prepared::spawn`] does, and leaves the wait to the caller, who may start others meanwhile.
+    /// Starts a thread as [`Prepared::spawn`] does, without waiting for its restriction.
     ///
     /// # Errors
     /// [`ConfineError::Thread`].
@@ -109,7 +110,7 @@ impl Prepared {
         let confine = move || {
             let outcome = prepared.apply();
             let confined = outcome.is_ok();
-            // Who started it waits for nothing else.
+            // The starter waits for this message only.
             if sender.send(outcome).is_ok() && confined {
                 body();
             }
@@ -119,7 +120,7 @@ impl Prepared {
     }
 }
 
-/// A thread that was started, and has not said yet that it is held to what was prepared for it.
+/// Thread that was started and has not confirmed its restriction yet.
 #[derive(Debug)]
 pub struct Starting {
     thread: JoinHandle<()>,
@@ -127,12 +128,14 @@ pub struct Starting {
 }
 
 impl Starting {
-    /// Waits until the thread is held to what was prepared for it.
+    /// Waits until the thread is restricted.
     ///
     /// # Errors
-    /// [`ConfineError::Capabilities`], [`ConfineError::Seccomp`] or [`ConfineError::Thread`], and its body does not run.
+    /// [`ConfineError::Capabilities`], [`ConfineError::Seccomp`] or [`ConfineError::Thread`]; then its body does
+    /// not run.
     pub fn wait(self) -> Result<JoinHandle<()>, ConfineError> {
-        let ended = || Err(ConfineError::Thread(io::Error::other("it ended at once")));
+        let ended =
+            || Err(ConfineError::Thread(io::Error::other("the thread ended before it was restricted")));
         self.confined.recv().unwrap_or_else(|_| ended())?;
         Ok(self.thread)
     }

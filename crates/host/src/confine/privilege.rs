@@ -1,6 +1,6 @@
-//! The user and the capabilities of this process.
+//! Switches the process to another user and limits its capabilities.
 //!
-//! Left out: getting anything back. Afterwards no program that the process starts has more than it has.
+//! Neither can be undone, and no program that the process starts has more rights than it.
 
 use std::ffi::CString;
 use std::io;
@@ -15,31 +15,31 @@ use rustix::thread::{
 use super::ConfineError;
 use crate::user::Account;
 
-/// What the start takes: giving sockets away, replacing a dead host's whoever owns them, taps, packet sockets, programs
-/// of interfaces.
+/// Capabilities that starting a host takes: chown of sockets, replacement of a dead host's sockets of any owner,
+/// taps, packet sockets, programs of interfaces.
 const START: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::NET_RAW)
     .union(CapabilitySet::BPF);
 
-/// Which capabilities a thread has from now on.
+/// Capabilities that a thread keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capabilities {
-    /// Those it has.
+    /// The thread keeps all capabilities that it has.
     Unchanged,
-    /// At most these.
+    /// The thread keeps at most the given capabilities.
     Only {
-        /// CAP_NET_ADMIN: a tap may have to be made again.
+        /// CAP_NET_ADMIN: a tap may have to be created again.
         net_admin: bool,
-        /// CAP_NET_RAW: an interface may come back.
+        /// CAP_NET_RAW: a packet socket may have to be opened again.
         net_raw: bool,
     },
 }
 
-/// Makes the process another user's, before it starts any thread that shall not be root's. What the start of a host
-/// takes is kept, until each thread gives it up. The memory of guests is in no core dump then, and other processes of
-/// that user cannot look into this one.
+/// Switches the process to another user, before it starts unprivileged threads. The capabilities that starting a
+/// host takes stay until each thread drops them. Afterwards the memory of guests is in no core dump, and other
+/// processes of that user cannot read this process's memory.
 ///
 /// # Errors
 /// [`ConfineError::User`]; the process must then end, since it may have become the user in part.
@@ -58,7 +58,7 @@ fn switch(account: &Account) -> io::Result<()> {
             Some(name) => initgroups(&CString::new(name.as_str())?, gid)?,
             None => setgroups(&[gid])?,
         }
-        // Through the C library, which does it for every thread there is.
+        // The C library switches every thread of the process; the system call would switch only this one.
         setresgid(gid, gid, gid)?;
         setresuid(uid, uid, uid)?;
         set_keep_capabilities(false)?;
@@ -68,7 +68,7 @@ fn switch(account: &Account) -> io::Result<()> {
     Ok(())
 }
 
-/// No program that is started can get what is not in the bounding set.
+/// Removes all but [`START`] from the bounding set, so that no started program can acquire them.
 fn limit_bounding_set(held: CapabilitySet) -> io::Result<()> {
     if !held.contains(CapabilitySet::SETPCAP) {
         return Ok(());
@@ -84,7 +84,7 @@ fn limit_bounding_set(held: CapabilitySet) -> io::Result<()> {
 }
 
 impl Capabilities {
-    /// Leaves the calling thread with these.
+    /// Reduces the calling thread's capabilities to the kept ones.
     pub(super) fn apply(self) -> io::Result<()> {
         match self {
             Self::Unchanged => Ok(()),
@@ -98,7 +98,7 @@ impl Capabilities {
     }
 }
 
-/// Keeps of the thread's capabilities these, hands none of them on, and lets no program that it starts have more.
+/// Reduces the thread's capabilities to `wanted`, passes none on, and forbids started programs to gain any.
 fn keep(wanted: CapabilitySet) -> io::Result<()> {
     let kept = capabilities(None)?.permitted & wanted;
     clear_ambient_capability_set()?;

@@ -1,7 +1,7 @@
-//! A thread's system calls, held to its rows of the table by seccomp.
+//! Restricts a thread's system calls to its rows of the table, by seccomp.
 //!
-//! A call that is not allowed ends the host: either the table lacks something, or somebody has taken the thread over,
-//! and then nothing that it does can be trusted. What the host says of it is `trap`'s. Left out: which calls.
+//! A call outside the list ends the host: either the table lacks a row, or an attacker has taken the thread over
+//! and nothing that it does can be trusted. `trap` reports the call; `table` lists the permitted ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,21 +14,21 @@ use seccompiler::{
 use super::table::{Role, Row, When};
 use super::{ConfineError, trap};
 
-/// What is done about calls that are not in the table.
+/// Action on system calls outside a role's list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seccomp {
-    /// They end the host.
+    /// The call ends the host.
     #[default]
     On,
-    /// The kernel logs them and carries them out.
+    /// The kernel logs the call and carries it out.
     Log,
-    /// Nothing.
+    /// System calls are not restricted.
     Off,
 }
 
-/// None of the three.
+/// Unknown seccomp mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("seccomp is one of true, false and log")]
+#[error("unknown seccomp mode (allowed: true, false, log)")]
 pub struct UnknownMode;
 
 impl FromStr for Seccomp {
@@ -55,7 +55,7 @@ impl fmt::Display for Seccomp {
     }
 }
 
-/// The programs for the threads of one role, ready to be applied by each of them.
+/// BPF programs for the threads of one role.
 #[derive(Clone, Debug)]
 pub(super) struct Filter(Vec<BpfProgram>);
 
@@ -69,9 +69,10 @@ impl Filter {
         trap::install().map_err(ConfineError::Seccomp)?;
         let refusals = rules(role.refused())?;
         let mut allowed = rules(role.allowed())?;
-        // Of what two programs say, the kernel does the worse. The refusal is the other program's to say.
+        // The kernel applies the stricter of two programs' verdicts, so this program allows the calls that the
+        // other one refuses.
         allowed.extend(refusals.keys().map(|call| (*call, Vec::new())));
-        // The refusing program first: the other one may not allow any more.
+        // The refusing program comes first: the allowing one may forbid seccomp calls afterwards.
         let programs = [
             SeccompFilter::new(refusals, SeccompAction::Allow, refused, architecture()?),
             SeccompFilter::new(allowed, unknown, SeccompAction::Allow, architecture()?),
@@ -80,7 +81,7 @@ impl Filter {
         programs.into_iter().map(compile).collect::<Result<_, _>>().map(Self).map_err(backend)
     }
 
-    /// Holds the calling thread, and those it starts, to the table. There is no way back.
+    /// Restricts the calling thread, and threads that it starts, to the table. The restriction cannot be undone.
     pub(super) fn apply(&self) -> Result<(), ConfineError> {
         self.0.iter().try_for_each(|program| seccompiler::apply_filter(program).map_err(refused))
     }
@@ -90,7 +91,7 @@ fn architecture() -> Result<seccompiler::TargetArch, ConfineError> {
     std::env::consts::ARCH.try_into().map_err(backend)
 }
 
-/// The rules for each call; none means whatever its arguments are.
+/// Returns the rules for each call. An empty list permits the call with any arguments.
 fn rules(lists: &[&[Row]]) -> Result<BTreeMap<i64, Vec<SeccompRule>>, ConfineError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for &(call, when) in lists.iter().copied().flatten() {
@@ -99,7 +100,7 @@ fn rules(lists: &[&[Row]]) -> Result<BTreeMap<i64, Vec<SeccompRule>>, ConfineErr
             std::collections::btree_map::Entry::Vacant(place) => {
                 place.insert(new);
             }
-            // A list that allows it whatever the arguments are has the last word.
+            // A row without a condition overrides conditional rows.
             std::collections::btree_map::Entry::Occupied(place) if new.is_empty() => place.into_mut().clear(),
             std::collections::btree_map::Entry::Occupied(place) if !place.get().is_empty() => {
                 place.into_mut().extend(new);

@@ -1,45 +1,45 @@
-//! Which system calls each thread may make. A call that is in no row of its thread ends the host, and says so.
+//! System calls that each kind of thread may make. A call in no row of its thread ends the host, which reports it.
 //!
-//! To add a call: put it into the row list of the threads that need it, with a condition where only some of its uses
-//! are needed. To find out which is missing: the last line of the host's log has thread and number of the call
-//! (`ausyscall NUMBER` names it), and with `--seccomp log` the host goes on while the kernel's log has a line for each
-//! such call. A new kind of thread gets a [`Role`]. A thread has the rows of the one that started it as well, so
-//! `CONTROL` and `MAIN`, which start threads, hold everything that the others do.
+//! To add a call: put it into the row list of the threads that need it, with a condition where only some of its
+//! uses are needed. To find a missing call: the last line of the host's log has thread and number of the call
+//! (`ausyscall NUMBER` names it); with `--seccomp log` the host continues and the kernel's log has a line for each
+//! such call. A new kind of thread gets a [`Role`]. A thread inherits the filter of the thread that started it, so
+//! `CONTROL` and `MAIN`, which start threads, hold every row of the other roles.
 //!
-//! Calls without a condition cost nothing to allow: the kernel keeps them in a bitmap (Linux 5.11). So what a port
-//! calls for each frame has none. Left out: files and what is behind them ([`super::landlock`]).
+//! Calls without a condition cost nothing to allow: the kernel keeps them in a bitmap (Linux 5.11). So calls that a
+//! port makes for each frame have none. [`super::landlock`] restricts files.
 
 use libc::c_long;
 
-/// What a thread is for.
+/// Purpose of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It starts the others, and waits for signals.
+    /// Starts the other threads, and waits for signals.
     Main,
-    /// It carries out commands.
+    /// Carries out commands.
     Control,
-    /// It serves clients of the control interface, and reads what they write.
+    /// Serves clients of the control interface, and reads their requests.
     Api,
-    /// It runs a card, and reads what guests and clients write.
+    /// Runs a card, and reads data of guests and clients.
     Port,
-    /// It does what takes time: unmapping memory, closing files, writing the log.
+    /// Does slow work: unmapping memory, closing files, writing the log.
     Helper,
-    /// It keeps descriptors for a host, in a process of its own.
+    /// Keeps descriptors for a host, in a process of its own.
     Keeper,
 }
 
-/// Under which condition on its arguments, counted from 0, a call is meant.
+/// Condition on a call's arguments, which count from 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum When {
-    /// Whatever they are.
+    /// Matches any arguments.
     Always,
-    /// The argument is one of these.
+    /// Matches if the argument is one of the values.
     Is(u8, &'static [u32]),
-    /// The argument is none of these.
+    /// Matches if the argument is none of the values.
     IsNot(u8, &'static [u32]),
-    /// The argument has all of these bits.
+    /// Matches if the argument has all of the bits.
     Has(u8, u32),
-    /// The argument is the number of this process.
+    /// Matches if the argument is this process's id.
     IsThisProcess(u8),
 }
 
@@ -47,7 +47,7 @@ use When::{Always, Has, Is, IsNot, IsThisProcess};
 
 pub(super) type Row = (c_long, When);
 
-/// Memory, time, locks, the end of a thread, signals, and words of farewell.
+/// Calls of every thread: memory, time, locks, the end of a thread, signals, and messages on standard error.
 const EVERY: &[Row] = &[
     (libc::SYS_brk, Always),
     (libc::SYS_clock_gettime, Always),
@@ -80,10 +80,10 @@ const EVERY: &[Row] = &[
     (libc::SYS_write, Always),
     (libc::SYS_writev, Always),
 ];
-/// `PR_SET_VMA`: the allocator names its memory.
+/// `PR_SET_VMA` (linux/prctl.h): the C library's allocator names its memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
 
-/// What a port does: clients, interrupts, the uplink, guest memory.
+/// Calls of a port: clients, interrupts, the uplink, guest memory.
 const CARD: &[Row] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_create1, Always),
@@ -103,7 +103,7 @@ const CARD: &[Row] = &[
     (libc::SYS_ioctl, Is(1, &[libc::FIONREAD as u32])),
     (libc::SYS_lseek, Always),
     (libc::SYS_memfd_create, Always),
-    // It wants to be woken in time.
+    // A port sets its timer slack for precise wake-ups.
     (libc::SYS_prctl, Is(0, &[libc::PR_SET_TIMERSLACK as u32])),
     (libc::SYS_pwrite64, Always),
     (libc::SYS_read, Always),
@@ -114,19 +114,19 @@ const CARD: &[Row] = &[
     (libc::SYS_recvmmsg, Always),
     (libc::SYS_sendmmsg, Always),
     (libc::SYS_recvmsg, Always),
-    // Its own processors, where it is told to.
+    // A port pins itself to its configured processors.
     (libc::SYS_sched_setaffinity, Is(0, &[0])),
     (libc::SYS_sendfile, Always),
     (libc::SYS_sendmsg, Always),
     (libc::SYS_setsockopt, Is(2, &[libc::SO_PEEK_OFF as u32, libc::SO_OOBINLINE as u32])),
     (libc::SYS_shutdown, Always),
-    // The socket's file goes with its listener.
+    // Dropping a listener removes the socket's file.
     (libc::SYS_newfstatat, Always),
     (libc::SYS_statx, Always),
     (libc::SYS_unlinkat, Always),
 ];
 
-/// What may take time: memory and files that others hold, which are looked at before they are mapped.
+/// Calls that may block: memory and files that clients share, which are examined before they are mapped.
 const SLOW: &[Row] = &[
     (libc::SYS_fstat, Always),
     (libc::SYS_fstatfs, Always),
@@ -140,14 +140,14 @@ const SLOW: &[Row] = &[
     (libc::SYS_mincore, Always),
     (libc::SYS_pread64, Always),
     (libc::SYS_pwrite64, Always),
-    // Descriptors go to the keeper.
+    // Descriptors are sent to the keeper.
     (libc::SYS_sendmsg, Always),
 ];
 
-/// Commands, configuration, sockets and folders, the tap, and further threads, which confine themselves.
+/// Calls of the control thread: commands, configuration, sockets and folders, the tap, and starting threads.
 const MANAGE: &[Row] = &[
     (libc::SYS_bind, Always),
-    // An interface comes back, and a program that was loaded before is attached to it.
+    // When an interface returns, a program that was loaded before is attached to it.
     (libc::SYS_bpf, Is(0, crate::xdp::LATER)),
     (libc::SYS_capget, Always),
     (libc::SYS_capset, Always),
@@ -189,8 +189,8 @@ const MANAGE: &[Row] = &[
     (libc::SYS_wait4, Always),
     (libc::SYS_waitid, Always),
 ];
-/// What the thread does that reads requests of the control interface: sockets that others have opened, and nothing else. No
-/// file, no memory of guests, no new socket or thread.
+/// Calls of the thread that reads requests of the control interface: only on sockets that other threads have
+/// opened. It opens no file, guest memory, socket or thread.
 const SERVE: &[Row] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_ctl, Always),
@@ -202,42 +202,42 @@ const SERVE: &[Row] = &[
     (libc::SYS_sendmsg, Always),
     (libc::SYS_sendto, Always),
     (libc::SYS_shutdown, Always),
-    // The socket's file goes with its listener.
+    // Dropping a listener removes the socket's file.
     (libc::SYS_newfstatat, Always),
     (libc::SYS_statx, Always),
     (libc::SYS_unlinkat, Always),
 ];
-/// What the keeper does: messages with descriptors, the end of processes, and signals passed on. No new file, program,
-/// process or thread.
+/// Calls of the keeper: messages with descriptors, waiting for processes, and forwarding signals. It opens no file,
+/// program, process or thread.
 const KEEP: &[Row] = &[
     (libc::SYS_epoll_create1, Always),
     (libc::SYS_epoll_ctl, Always),
     (libc::SYS_epoll_pwait2, Always),
-    // Which of its own descriptors are of one open file.
+    // Finds descriptors of the same open file.
     (libc::SYS_kcmp, IsThisProcess(0)),
     (libc::SYS_pidfd_send_signal, Always),
     (libc::SYS_read, Always),
     (libc::SYS_recvmsg, Always),
-    // When it ends.
+    // Dropping the signal handlers restores the defaults.
     (libc::SYS_rt_sigaction, Is(0, SIGNALS)),
     (libc::SYS_sendmsg, Always),
     (libc::SYS_setsockopt, Is(2, &[libc::SO_SNDTIMEO as u32, SO_SNDTIMEO_NEW])),
     (libc::SYS_socketpair, Is(0, &[libc::AF_UNIX as u32])),
     (libc::SYS_waitid, Is(0, &[libc::P_PIDFD])),
 ];
-/// `SO_SNDTIMEO` with a time of 64 bits, which rustix tries first.
+/// `SO_SNDTIMEO` with a 64-bit time (asm-generic/socket.h), which rustix tries first.
 const SO_SNDTIMEO_NEW: u32 = 67;
-/// Those that a process is told what to do by.
+/// Signals by which an administrator controls a process.
 const SIGNALS: &[u32] =
     &[libc::SIGHUP as u32, libc::SIGINT as u32, libc::SIGTERM as u32, libc::SIGUSR2 as u32];
 
-/// The flags of a new thread, as against a new process.
+/// `clone` flags that make a thread rather than a process.
 const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;
-/// No network above Ethernet: links are watched by netlink, frames of an interface come by a packet socket or by AF_XDP, and
-/// any other socket is a file.
+/// Socket families. None is a network above Ethernet: links are watched by netlink, frames of an interface come by
+/// a packet socket or AF_XDP, and all other sockets are Unix sockets.
 const FAMILIES: &[u32] =
     &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32, libc::AF_PACKET as u32, libc::AF_XDP as u32];
-/// Of a socket, of the log's terminal, of a tap, of an interface.
+/// ioctls of a socket, of the log's terminal, of a tap, of an interface.
 const IOCTLS: &[u32] = &[
     libc::FIONBIO as u32,
     libc::FIONREAD as u32,
@@ -257,7 +257,7 @@ const IOCTLS: &[u32] = &[
     libc::SIOCGIFNAME as u32,
 ];
 
-/// Calls that this architecture has under older names too, which the libraries use.
+/// Older names of the same calls on x86-64, which libraries use.
 #[cfg(target_arch = "x86_64")]
 const OLDER_EVERY: &[Row] = &[(libc::SYS_poll, Always)];
 #[cfg(target_arch = "x86_64")]
@@ -297,20 +297,19 @@ const OLDER_MANAGE: &[Row] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NO_FILES: &[Row] = &[];
 
-/// Answered as by a kernel that does not know the call, because libraries ask and can do without: memory with code in
-/// it, for what a user database would load.
+/// Executable memory, refused with ENOSYS because libraries do without: a user database would load code.
 const NO_CODE: &[Row] =
     &[(libc::SYS_mmap, Has(2, libc::PROT_EXEC as u32)), (libc::SYS_mprotect, Has(2, libc::PROT_EXEC as u32))];
-/// As above: no program is loaded any more, and whoever asks for one does without.
+/// Loading BPF programs, refused with ENOSYS: callers do without.
 const NO_PROGRAM: &[Row] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
-/// As above: where a panic looks up the names of functions.
+/// Opening files, refused with ENOSYS: a panic looks up the names of functions.
 const NO_FILES: &[Row] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
-/// As above: `clone3` hides its flags from any filter, and libraries then take `clone`; a user database may lie
-/// behind the network.
+/// Processes and network sockets, refused with ENOSYS: `clone3` hides its flags from filters, and libraries then
+/// use `clone`; a user database may be behind the network.
 const NO_PROCESS: &[Row] = &[(libc::SYS_clone3, Always), (libc::SYS_socket, IsNot(0, FAMILIES))];
 
 impl Role {
-    /// The lists whose rows are allowed.
+    /// Returns the lists whose rows are allowed.
     pub(super) fn allowed(self) -> &'static [&'static [Row]] {
         match self {
             Self::Port => &[EVERY, OLDER_EVERY, CARD, OLDER_CARD],
@@ -321,7 +320,7 @@ impl Role {
         }
     }
 
-    /// The lists whose rows are refused without ending the host. They come before those that are allowed.
+    /// Returns the lists whose rows fail with ENOSYS. They take precedence over allowed rows.
     pub(super) fn refused(self) -> &'static [&'static [Row]] {
         match self {
             Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],

@@ -1,4 +1,4 @@
-//! What is given up is gone: each test tries what is forbidden, and what must go on working.
+//! Each test tries forbidden operations, which must fail, and permitted ones, which must work.
 
 #![expect(unsafe_code, reason = "a thread that was taken over makes system calls as it likes")]
 
@@ -23,7 +23,7 @@ use crate::socket::{Access, FdBatch, Listener, Received, Stream};
 use crate::test_support::{in_own_process, skipped};
 use crate::user::Account;
 
-/// Runs `body` on a thread of its own that is held to the list of a role.
+/// Runs `body` on a thread that is restricted to a role's list.
 fn confined<T: Send>(role: Role, body: impl FnOnce() -> T + Send) -> T {
     let confinement = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
     let prepared = confinement.prepare(role).unwrap();
@@ -37,7 +37,7 @@ fn confined<T: Send>(role: Role, body: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Calls that a role may not make, and that are harmless with nonsense for arguments, should they be carried out.
+/// Calls that a role may not make, and that are harmless with invalid arguments if they are carried out.
 const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
     (
         Role::Port,
@@ -107,22 +107,22 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
         ],
     ),
 ];
-/// Names the pair that a process of this test is to try.
+/// Environment variable with the index of the pair that a child process of this test tries.
 const TRY: &str = "SOFTIOV_TEST_TRY";
 
 #[test]
-fn a_call_that_is_not_in_the_list_ends_the_host_which_says_so() {
+fn unlisted_system_call_is_reported_and_ends_the_host() {
     let pairs = FORBIDDEN.iter().flat_map(|(role, calls)| calls.iter().map(move |call| (*role, *call)));
     if let Ok(wanted) = std::env::var(TRY) {
         let (role, call) = pairs.clone().nth(wanted.parse().unwrap()).unwrap();
-        // A new process, but for a flag that only a thread may have.
+        // This flag is valid for a new thread only, so no process is made.
         let first = if call == libc::SYS_clone { libc::CLONE_SIGHAND } else { -1 };
         // SAFETY: no call does anything with these arguments.
         return confined(role, || unsafe {
             libc::syscall(call, first, -1, -1, -1, -1, -1);
         });
     }
-    let test = "confine::tests::a_call_that_is_not_in_the_list_ends_the_host_which_says_so";
+    let test = "confine::tests::unlisted_system_call_is_reported_and_ends_the_host";
     for (number, (role, call)) in pairs.enumerate() {
         let mut again = Command::new(std::env::current_exe().unwrap());
         let output = again.args(["--exact", test]).env(TRY, number.to_string()).output().unwrap();
@@ -134,7 +134,7 @@ fn a_call_that_is_not_in_the_list_ends_the_host_which_says_so() {
 }
 
 #[test]
-fn what_libraries_can_do_without_is_refused_and_ends_nothing() {
+fn optional_calls_of_libraries_fail_without_ending_the_host() {
     for role in [Role::Port, Role::Helper, Role::Api, Role::Keeper] {
         confined(role, || {
             let file = fs::File::open("/etc/passwd").unwrap_err();
@@ -161,7 +161,7 @@ fn what_libraries_can_do_without_is_refused_and_ends_nothing() {
 }
 
 #[test]
-fn a_port_goes_on_with_its_work() {
+fn confined_port_serves_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
     let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -184,7 +184,7 @@ fn a_port_goes_on_with_its_work() {
 }
 
 #[test]
-fn commands_can_start_a_port_that_is_held_to_its_own_list() {
+fn control_thread_starts_a_port_with_a_stricter_list() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
     confined(Role::Control, || {
@@ -196,12 +196,12 @@ fn commands_can_start_a_port_that_is_held_to_its_own_list() {
             assert!(fs::read("/etc/passwd").is_err());
         });
         drop(client);
-        assert!(fs::read("/etc/passwd").is_ok(), "the thread that started it may still");
+        assert!(fs::read("/etc/passwd").is_ok(), "the starting thread keeps its rights");
     });
 }
 
 #[test]
-fn files_out_of_reach_cannot_be_opened_and_others_can() {
+fn landlock_permits_only_listed_files() {
     let folder = tempfile::tempdir().unwrap();
     let (work, read, other) = (folder.path().join("w"), folder.path().join("r"), folder.path().join("o"));
     for path in [&work, &read, &other] {
@@ -216,7 +216,7 @@ fn files_out_of_reach_cannot_be_opened_and_others_can() {
     };
     let body = || {
         if restrict_files(&reach).unwrap() == Enforced::Not {
-            return skipped("files_out_of_reach_cannot_be_opened_and_others_can", "no Landlock here");
+            return skipped("landlock_permits_only_listed_files", "no Landlock here");
         }
         let denied = |result: std::io::Result<()>| {
             assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));
@@ -240,13 +240,13 @@ fn files_out_of_reach_cannot_be_opened_and_others_can() {
         fs::remove_dir_all(work.join("new")).unwrap();
         fs::write("/dev/null", "nothing").unwrap();
     };
-    // Of this thread alone, which ends with the test.
+    // Restricts this thread alone, which ends with the test.
     thread::scope(|scope| scope.spawn(body).join().unwrap());
 }
 
 #[test]
-fn another_user_has_none_of_roots_rights() {
-    let test = "confine::tests::another_user_has_none_of_roots_rights";
+fn unprivileged_user_has_no_capability() {
+    let test = "confine::tests::unprivileged_user_has_no_capability";
     if !geteuid().is_root() {
         return skipped(test, "only root can become another user");
     }
@@ -256,7 +256,7 @@ fn another_user_has_none_of_roots_rights() {
         fs::write(&secret, "").unwrap();
         fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let account: Account = "65533:65532".parse().unwrap();
-        // A thread that was there before becomes the user as well.
+        // A thread that existed before also switches to the user.
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let early = thread::spawn(move || wait.recv().map(|()| geteuid().as_raw()));
         become_user(&account).unwrap();
@@ -276,8 +276,11 @@ fn another_user_has_none_of_roots_rights() {
         assert!(CapabilitySet::NET_ADMIN.contains(held.permitted) && held.effective == held.permitted);
         assert_eq!(fs::read(&secret).unwrap_err().kind(), ErrorKind::PermissionDenied);
         assert_eq!(chown(&secret, Some(65_533), None).unwrap_err().kind(), ErrorKind::PermissionDenied);
-        assert!(nix::unistd::setresuid(0.into(), 0.into(), 0.into()).is_err(), "there is no way back");
-        // What it starts has nothing either.
+        assert!(
+            nix::unistd::setresuid(0.into(), 0.into(), 0.into()).is_err(),
+            "setresuid back to root must fail"
+        );
+        // Programs that it starts have no capability either.
         let status = Command::new("cat").arg("/proc/self/status").output().unwrap();
         let status = String::from_utf8(status.stdout).unwrap();
         for line in ["CapPrm:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1"] {
@@ -289,7 +292,7 @@ fn another_user_has_none_of_roots_rights() {
 }
 
 #[test]
-fn off_and_log_restrict_nothing() {
+fn seccomp_modes_off_and_log_restrict_nothing() {
     for (word, mode) in [("true", Seccomp::On), ("false", Seccomp::Off), ("log", Seccomp::Log)] {
         assert_eq!((word.parse(), mode.to_string().as_str()), (Ok(mode), word));
     }
@@ -297,7 +300,7 @@ fn off_and_log_restrict_nothing() {
     let off = Confinement { seccomp: Seccomp::Off, capabilities: Capabilities::Unchanged };
     off.prepare(Role::Port).unwrap().apply().unwrap();
     assert!(fs::read("/etc/passwd").is_ok());
-    // The kernel's log has it, and it is done.
+    // The kernel logs the calls and carries them out.
     let log = Confinement { seccomp: Seccomp::Log, capabilities: Capabilities::Unchanged };
     let log = log.prepare(Role::Port).unwrap();
     let body = || {

@@ -1,6 +1,6 @@
-//! The last words of a host, or of its keeper, that made a system call it may not make.
+//! Reports the system call for which seccomp ends the host or its keeper.
 //!
-//! Left out: going on. Where the call came from is for a debugger, or `--seccomp log`.
+//! A debugger or `--seccomp log` shows where the call came from.
 
 #![expect(unsafe_code, reason = "a signal handler")]
 
@@ -9,7 +9,7 @@ use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// 128 and the number of SIGSYS, as a shell reports a process that this signal ended.
+/// Exit status: 128 and the number of SIGSYS, as shells report a process that a signal ended.
 pub const EXIT_STATUS: i32 = 128 + libc::SIGSYS;
 
 /// The part of `siginfo_t` that a SIGSYS fills in.
@@ -23,7 +23,7 @@ struct SigSys {
     architecture: libc::c_uint,
 }
 
-/// Installs the handler, once per process.
+/// Installs the SIGSYS handler, once per process.
 pub(super) fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
     let failure = *INSTALLED.get_or_init(|| {
@@ -45,9 +45,9 @@ extern "C" fn on_sigsys(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     // SAFETY: PR_GET_NAME writes 16 bytes at the most.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let mut line = [0_u8; 256];
-    let length = last_words(&mut line, &name, call);
+    let length = format_report(&mut line, &name, call);
     let mut output = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one valid `pollfd`. Nobody who does not read the log can keep the host from ending.
+    // SAFETY: one valid `pollfd`. The poll keeps a reader that does not read the log from delaying the end.
     let ready = unsafe { libc::poll(&raw mut output, 1, 0) } == 1 && output.revents & libc::POLLOUT != 0;
     if ready {
         // SAFETY: the bytes are ours and initialised.
@@ -57,34 +57,34 @@ extern "C" fn on_sigsys(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     unsafe { libc::_exit(EXIT_STATUS) }
 }
 
-/// Formats without allocating; answers the length.
-fn last_words(line: &mut [u8], thread: &[u8], call: i32) -> usize {
+/// Formats the report without allocating. Returns its length in bytes.
+fn format_report(line: &mut [u8], thread: &[u8], call: i32) -> usize {
     let thread = thread.split(|byte| *byte == 0).next().unwrap_or_default();
     let thread = str::from_utf8(thread).unwrap_or("?");
     let mut line = Cursor::new(line);
-    // What does not fit is left out.
+    // A report longer than the buffer is cut off.
     let _ = writeln!(
         line,
-        "softiov: thread {thread} made system call {call}, which its seccomp list does not have; its process \
-         ends. With --seccomp log it goes on; please report the call"
+        "softiov: thread {thread} made system call {call}, which its seccomp list lacks; its process \
+         ends. With --seccomp log it continues; please report the call"
     );
     line.position() as usize
 }
 
 #[cfg(test)]
 mod tests {
-    use super::last_words;
+    use super::format_report;
 
     #[test]
-    fn thread_and_call_are_named_and_nothing_overflows() {
+    fn report_names_thread_and_call_and_fits_its_buffer() {
         let mut line = [0; 256];
-        let length = last_words(&mut line, b"pf0\0\0\0", 59);
+        let length = format_report(&mut line, b"pf0\0\0\0", 59);
         let said = str::from_utf8(&line[..length]).unwrap();
         assert!(
             said.starts_with("softiov: thread pf0 made system call 59,") && said.ends_with('\n'),
             "{said}"
         );
-        assert_eq!(last_words(&mut [0; 10], b"pf0\0", 59), 10);
-        assert!(last_words(&mut line, &[0xff; 16], -1) > 0);
+        assert_eq!(format_report(&mut [0; 10], b"pf0\0", 59), 10);
+        assert!(format_report(&mut line, &[0xff; 16], -1) > 0);
     }
 }

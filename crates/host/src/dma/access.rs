@@ -1,4 +1,4 @@
-//! The frame path: finding the memory behind an address, and moving bytes.
+//! Device access to guest memory: translates an I/O virtual address and moves bytes.
 //!
 //! Nearly every access lies in the region the last one hit and is one comparison and one copy. An access that
 //! crosses from one region into an adjacent one is checked as a whole first, then moved piece by piece.
@@ -8,26 +8,26 @@ use crate::memory::{AccessError, View, done_last};
 
 const WORD: usize = size_of::<u64>();
 
-/// An access the device was not permitted. Nothing was moved.
+/// Access that the device was not permitted. No byte was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("address {iova:#x}: {kind}")]
 pub struct DmaFault {
-    /// The first address that was not permitted.
+    /// First address that was not permitted.
     pub iova: u64,
-    /// Why.
+    /// Reason of the fault.
     pub kind: FaultKind,
 }
 
-/// What is wrong with an address.
+/// Reason why an address is not accessible.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FaultKind {
-    /// In no region.
+    /// The address is in no region.
     #[error("not mapped")]
     Unmapped,
-    /// In a region that came without memory.
+    /// The region was mapped without a descriptor.
     #[error("in a region that is not shared")]
     NotShared,
-    /// In a region whose permissions exclude this access.
+    /// The region's permissions exclude this access.
     #[error("not permitted by the region")]
     Forbidden,
     /// The access runs past the last address.
@@ -59,10 +59,10 @@ struct Piece<'table> {
 }
 
 impl DmaTable {
-    /// Fetches `buffer.len()` bytes from `iova` on.
+    /// Reads `buffer.len()` bytes at `iova`.
     ///
     /// # Errors
-    /// [`DmaFault`]; `buffer` is then as it was.
+    /// [`DmaFault`]; `buffer` is then unchanged.
     #[inline]
     pub fn read(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
         match self.last_hit(iova, Direction::Read) {
@@ -71,11 +71,11 @@ impl DmaTable {
         }
     }
 
-    /// Stores `bytes` from `iova` on. The order of the words of short aligned writes is that of
+    /// Writes `bytes` at `iova`. Short aligned writes store their words in the order of
     /// [`MappedFile::write`](crate::memory::MappedFile::write).
     ///
     /// # Errors
-    /// [`DmaFault`]; memory is then as it was.
+    /// [`DmaFault`]; memory is then unchanged.
     #[inline]
     pub fn write(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
         match self.last_hit(iova, Direction::Write) {
@@ -84,10 +84,10 @@ impl DmaTable {
         }
     }
 
-    /// Stores descriptors of `size` bytes from `iova` on, 16 or 32, one after the other, the second word of each last.
+    /// Writes consecutive descriptors of `size` bytes (16 or 32) at `iova`, the second word of each last.
     ///
     /// # Errors
-    /// [`DmaFault`]; descriptors before the one at fault may have been stored, of that one nothing.
+    /// [`DmaFault`]; descriptors before the faulting one may have been stored, the faulting one is not.
     #[inline]
     pub fn write_descriptors(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
         match self.last_hit(iova, Direction::Write) {
@@ -96,8 +96,8 @@ impl DmaTable {
         }
     }
 
-    /// Fetches the lines of `length` bytes from `iova` on into the cache, to be written if `writes`, up to a limit. Does nothing
-    /// outside the region that was accessed last.
+    /// Prefetches the cache lines of `length` bytes at `iova`, for writing if `writes`, up to a limit. Does nothing
+    /// outside the region of the last access.
     #[inline]
     pub fn prefetch(&self, (iova, length): (u64, usize), writes: bool) {
         let direction = if writes { Direction::Write } else { Direction::Read };
@@ -106,8 +106,8 @@ impl DmaTable {
         }
     }
 
-    /// Where an address is, if it is in the region that was hit last, and the device may do this there. What comes behind it is to
-    /// be seen when it is reached.
+    /// Returns memory and offset of an address if it lies in or after the last accessed region and the region
+    /// permits the access. The memory checks the offset against its end.
     #[inline]
     fn last_hit(&self, iova: u64, direction: Direction) -> Option<(&View, u64)> {
         let region = self.regions.get(self.last_hit.get())?;
@@ -118,7 +118,7 @@ impl DmaTable {
         Some((region.backing.as_ref()?.view(), iova.wrapping_sub(region.first)))
     }
 
-    /// In another region, which then is the one that was hit last, or in several.
+    /// Reads from a region that was not accessed last, or across regions.
     #[cold]
     #[inline(never)]
     fn read_elsewhere(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
@@ -137,7 +137,7 @@ impl DmaTable {
         }
     }
 
-    /// Descriptor by descriptor, and of one that lies across regions word by word.
+    /// Writes descriptors one by one. A descriptor that crosses regions is written word by word.
     #[cold]
     #[inline(never)]
     fn write_descriptors_elsewhere(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
@@ -157,7 +157,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Where an address is, if the device may do this there. From now on its region is the one that was hit last.
+    /// Returns memory and offset of an address, and makes its region the last accessed one.
     fn hit(&self, iova: u64, direction: Direction) -> Option<(&View, u64)> {
         self.region_at(iova)?;
         self.last_hit(iova, direction)
@@ -171,7 +171,7 @@ impl DmaTable {
             let piece = self.piece(at, rest.len(), Direction::Read)?;
             let (now, later) = rest.split_at_mut(piece.len);
             piece.memory.read(piece.offset, now).map_err(|error| fault(at, error))?;
-            // May run one past the last address, with nothing left to do there.
+            // The address may wrap to 0 after the last byte; then nothing is left to read.
             at = at.wrapping_add(piece.len as u64);
             rest = later;
         }
@@ -192,7 +192,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Whether all of a range is permitted.
+    /// Checks that a whole range is permitted.
     fn check(&self, iova: u64, len: usize, direction: Direction) -> Result<(), DmaFault> {
         let (mut at, mut rest) = (iova, len);
         while rest > 0 {
@@ -203,7 +203,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// The first part of a range that lies in one region; `len` is not 0.
+    /// Returns the first part of a range that lies in one region. `len` is not 0.
     fn piece(&self, iova: u64, len: usize, direction: Direction) -> Result<Piece<'_>, DmaFault> {
         let fault = |kind| DmaFault { iova, kind };
         if iova.checked_add(len as u64 - 1).is_none() {

@@ -1,14 +1,14 @@
-//! Bursts of frames between the memories of two clients. A ring keeps a hint for its descriptors and one for its buffers, so that a
-//! guest whose rings and buffers lie in different regions costs what a guest with one region does. A hint is the index of a region
-//! and is verified when it is used.
+//! Moves bursts of frames between the memories of two clients. A ring keeps a hint for its descriptors and one for
+//! its buffers, so that a guest whose rings and buffers lie in different regions costs no more look-ups. A hint is
+//! a region's index and is verified on use.
 //!
-//! Left out: frames that lie across two regions, which [`DmaTable::read`] and [`DmaTable::write`] can reach.
+//! A frame that crosses regions ends a burst; [`DmaTable::read`] and [`DmaTable::write`] move it.
 
 use super::access::Direction;
 use super::{DmaFault, DmaTable};
 use crate::memory::frames::{self, HEAD, LongPlaces, Place, Places, Regions, Run};
 
-/// A look-up of many addresses that mostly lie in one region.
+/// Look-up of many addresses that mostly lie in one region.
 struct Cursor<'table, 'hint, const WRITES: bool> {
     table: &'table DmaTable,
     hint: &'hint mut u32,
@@ -23,7 +23,7 @@ impl<'table, 'hint, const WRITES: bool> Cursor<'table, 'hint, WRITES> {
         cursor
     }
 
-    /// Goes to the hinted region; to none if there is none, or if it does not permit the access.
+    /// Selects the hinted region; selects none if the hint is stale or the region does not permit the access.
     fn enter(&mut self) {
         let direction = if WRITES { Direction::Write } else { Direction::Read };
         let region = self.table.regions.get(*self.hint as usize);
@@ -48,8 +48,8 @@ impl<'table, const WRITES: bool> Regions<'table, WRITES> for Cursor<'table, '_, 
 }
 
 impl DmaTable {
-    /// Copies the first 64 bytes of up to 32 frames, and zeros behind those that are shorter. Returns how many frames it
-    /// copied; it stops at the first one that is not permitted or not in one region.
+    /// Copies the first 64 bytes of up to 32 frames, and pads shorter frames with zeros. Stops at the first frame
+    /// that is not permitted or crosses regions. Returns the number of copied heads.
     pub fn gather(
         &self,
         hint: &mut u32,
@@ -64,8 +64,9 @@ impl DmaTable {
         places.len()
     }
 
-    /// Puts up to 32 frames from this table's memory into buffers of another: their heads as they were gathered, the rest straight
-    /// from the sender. Returns how many frames it moved; it stops at the first one that is not permitted, or not in one region.
+    /// Copies up to 32 frames from this table's memory into buffers of another: their heads as gathered, the rest
+    /// from the sender's memory. Stops at the first frame that is not permitted or crosses regions. Returns the
+    /// number of copied frames.
     pub fn carry(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, run: Run<'_>) -> usize {
         let Run { heads, sources, lengths, targets, sums } = run;
         let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
@@ -78,16 +79,16 @@ impl DmaTable {
         written.len()
     }
 
-    /// Fetches descriptors, whose ring has a hint of its own.
+    /// Reads descriptors by their ring's hint.
     ///
     /// # Errors
-    /// [`DmaFault`]; `buffer` is then as it was.
+    /// [`DmaFault`]; `buffer` is then unchanged.
     pub fn read_by(&self, hint: &mut u32, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
         self.go_to(hint, iova);
         self.read(iova, buffer)
     }
 
-    /// Stores descriptors, as [`DmaTable::write_descriptors`] does, of a ring that has a hint of its own.
+    /// Writes descriptors by their ring's hint, as [`DmaTable::write_descriptors`] does.
     ///
     /// # Errors
     /// As for [`DmaTable::write_descriptors`].
@@ -102,7 +103,7 @@ impl DmaTable {
         self.write_descriptors(iova, bytes, size)
     }
 
-    /// Makes the hinted region the one that was accessed last, after a search if the hint is stale.
+    /// Makes the hinted region the last accessed one. Searches for the region if the hint is stale.
     #[inline]
     fn go_to(&self, hint: &mut u32, iova: u64) {
         let holds = self.regions.get(*hint as usize).is_some_and(|region| region.holds(iova));

@@ -1,11 +1,10 @@
-//! The mappings behind one client's regions. Regions of the same file share mappings, however the client cuts its memory
-//! up: a guest behind an IOMMU maps page by page, and would use up its mappings otherwise.
+//! Memory mappings behind one client's regions. Regions of the same file share mappings: a guest behind an IOMMU
+//! maps page by page, which would otherwise exhaust the process's mappings.
 //!
-//! So a mapping is larger than the region that first needs it: it has the whole blocks of the file that hold the region.
-//! What the device may reach is decided by regions alone. A mapping goes when its last region does.
+//! A mapping covers the whole blocks of the file that hold the region. Only regions decide which bytes the device
+//! may reach. A mapping is dropped with its last region.
 //!
-//! Left out: the addresses of regions. And who may take how long: everything here may be held up, and belongs on a
-//! [`Worker`](crate::worker::Worker).
+//! Everything here may block, and belongs on a [`Worker`](crate::worker::Worker).
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,23 +13,23 @@ use super::region::{Backing, Region};
 use super::{DmaLimits, MapRegionError, Permissions};
 use crate::memory::{FileIdentity, MapError, MappedFile, Protection};
 
-/// Bytes of a file that are mapped together, at least, and into how many blocks a large file is cut.
+/// Smallest mapping of a file in bytes, and the number of blocks that a large file is divided into.
 const LEAST_BLOCK: u64 = 1 << 30;
 const BLOCKS: u64 = 32;
 
-/// A client's descriptor, kept once for all mappings of the file.
+/// Client's descriptor, shared by all mappings of the file.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) fd: OwnedFd,
     identity: FileIdentity,
 }
 
-/// A part of a file in memory.
+/// Mapped part of a file.
 #[derive(Debug)]
 pub(super) struct Mapping {
     pub(super) memory: Arc<MappedFile>,
     pub(super) file: Arc<File>,
-    /// Offset in the file of the first byte mapped.
+    /// Offset of the first mapped byte in the file.
     pub(super) start: u64,
 }
 
@@ -43,12 +42,12 @@ impl Mapping {
     }
 }
 
-/// The mappings of one client. Only whoever maps and unmaps ever waits for the lock.
+/// Mappings of one client. Only threads that map and unmap take the lock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mappings(Arc<Mutex<Vec<Weak<Mapping>>>>);
 
 impl Mappings {
-    /// The mapping that serves this part of a file: one that there is, or a new one.
+    /// Returns an existing or new mapping that covers this part of a file.
     fn get(
         &self,
         fd: OwnedFd,
@@ -75,7 +74,7 @@ impl Mappings {
     }
 }
 
-/// One descriptor is enough for all mappings of a file.
+/// Returns the file of an existing mapping, or a new one: all mappings of a file share one descriptor.
 fn keep(
     fd: OwnedFd,
     identity: FileIdentity,
@@ -97,28 +96,28 @@ fn keep(
     Ok(Arc::new(File { fd, identity }))
 }
 
-/// Bytes of a block in a file of `size` bytes.
+/// Returns the block size in bytes for a file of `size` bytes.
 fn block(size: u64) -> u64 {
     (size / BLOCKS).checked_next_power_of_two().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
 }
 
-/// A region that a table has admitted, and whose memory is not mapped yet.
+/// Region that a table has admitted, and whose memory is not mapped yet.
 #[derive(Debug)]
 pub struct PendingRegion {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) permissions: Permissions,
-    /// Offset in the file of the first byte.
+    /// Offset of the region's first byte in the file.
     pub(super) offset: u64,
     pub(super) mappings: Mappings,
     pub(super) limits: DmaLimits,
 }
 
 impl PendingRegion {
-    /// Maps the memory of the region, which is in this file. May take long.
+    /// Maps the region's memory from its file. May block.
     ///
     /// # Errors
-    /// The descriptor cannot serve, or a limit is reached.
+    /// The descriptor is unsuitable, or a limit is reached.
     pub fn map(self, fd: OwnedFd) -> Result<MappedRegion, MapRegionError> {
         let Self { first, last, permissions, offset, mappings, limits } = self;
         let protection = if permissions.write { Protection::ReadWrite } else { Protection::ReadOnly };
@@ -130,19 +129,19 @@ impl PendingRegion {
     }
 }
 
-/// A region whose memory is mapped, for the table that has admitted it. Dropping it may take long.
+/// Region with mapped memory, for the table that has admitted it. Dropping it may block.
 #[derive(Debug)]
 #[must_use]
 pub struct MappedRegion(pub(super) Region);
 
-/// Regions that are in no table any more. Nothing of them can be reached; dropping them unmaps their memory and closes
-/// their files, which may take long.
+/// Regions that were removed from their table. The device cannot reach them; dropping them unmaps their memory and
+/// closes their files, which may block.
 #[derive(Debug)]
 #[must_use = "have a worker drop it: that may take long"]
 pub struct RemovedRegions(pub(super) Vec<Region>);
 
 impl RemovedRegions {
-    /// Whether none of them has memory, so that dropping them takes no time.
+    /// Returns true if no region has memory, so that dropping them does not block.
     #[must_use]
     pub fn is_light(&self) -> bool {
         self.0.iter().all(|region| region.backing.is_none())

@@ -1,17 +1,17 @@
-//! What one client lets its device reach: from I/O virtual addresses to mapped memory.
+//! Translates I/O virtual addresses of one client to mapped memory.
 //!
-//! One table per function, owned by the thread that runs the card: a look-up takes no lock, makes no system
-//! call and allocates nothing. Addresses come from the guest, so every one may be a lie; an access that is
-//! not wholly permitted moves nothing and returns a [`DmaFault`] that names the address.
+//! Each function has one table, owned by the thread that runs the card: a look-up takes no lock, makes no system
+//! call and allocates nothing. The guest chooses the addresses, so any may be invalid; an access that is not wholly
+//! permitted moves nothing and returns a [`DmaFault`] with the address.
 //!
 //! A vfio-user client also announces regions without a descriptor (read-only ROMs, other devices' memory, and
-//! everything when the VM was started without `share=on`). They are kept, so that overlaps and unmaps are
-//! judged correctly, but no byte of them can be reached.
+//! everything when the VM was started without `share=on`). The table keeps them, so that overlaps and unmaps are
+//! judged correctly; the device can reach none of their bytes.
 //!
-//! Mapping and unmapping memory may take long, and is not done here: [`DmaTable::admit`] answers what is to be mapped, and
-//! [`DmaTable::unmap`] what is to be dropped, both to be sent to a [`Worker`](crate::worker::Worker).
+//! Mapping and unmapping may block and happen on a [`Worker`](crate::worker::Worker): [`DmaTable::admit`] returns
+//! the region to map, and [`DmaTable::unmap`] the regions to drop.
 //!
-//! Left out: the messages that carry all this, and bouncing through the client (DMA_READ, DMA_WRITE).
+//! The device does not reach memory through the client (DMA_READ, DMA_WRITE).
 
 mod access;
 mod burst;
@@ -35,77 +35,75 @@ pub use region::{DmaRegion, Permissions};
 pub use crate::memory::frames::Run;
 use crate::memory::{MapError, poison_events};
 
-/// Addresses and sizes come in pages of this many bytes, as announced to the client (`pgsizes`).
+/// Unit of addresses and sizes in bytes, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
-/// Pages that [`DmaTable::is_blank`] looks at: so many of the lowest (a PC's first MiB is written to before any
-/// driver runs), and so many of the rest.
+/// Pages that [`DmaTable::is_blank`] samples: the lowest ones (firmware writes a PC's first MiB before any driver
+/// runs), and others spread over the rest.
 const LOW_SAMPLES: u64 = 256;
 const SPREAD_SAMPLES: u64 = 256;
 
-/// How much of this process one client may use up.
+/// Bounds on this process's resources for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DmaLimits {
-    /// Regions, with or without memory behind them (`max_dma_maps`).
+    /// Regions, with or without memory (`max_dma_maps`).
     pub regions: usize,
-    /// Mappings. Regions of one file share them; see also [`MappingShare`](crate::memory::MappingShare).
+    /// Memory mappings. Regions of one file share them; see also [`MappingShare`](crate::memory::MappingShare).
     pub mappings: usize,
-    /// Different descriptors kept, for a successor to map again.
+    /// Different files, whose descriptors are kept for a successor.
     pub files: usize,
-    /// Bytes in regions with memory behind them.
+    /// Bytes in regions with memory.
     pub bytes: u64,
 }
 
 impl Default for DmaLimits {
-    /// Enough for every honest client: QEMU maps about 25 regions of one file, or, for a guest with an IOMMU, each page
-    /// of it that the guest lets the device have; and a file has about 32 mappings at most.
+    /// Returns limits above the needs of VMMs: QEMU maps about 25 regions of one file or, for a guest with an
+    /// IOMMU, each page that the guest maps; a file has at most about 32 mappings.
     fn default() -> Self {
         Self { regions: 65_535, mappings: 256, files: 64, bytes: 8 << 40 }
     }
 }
 
-/// Why a region was not added. The table is as it was.
+/// Reason why a region was not added. The table is unchanged.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MapRegionError {
-    /// Zero size, an end beyond 2^64, or an address, size or offset that is not a multiple of [`PAGE_SIZE`].
+    /// The size is 0, the end is beyond 2^64, or a value is not a multiple of [`PAGE_SIZE`].
     #[error("region {iova:#x}+{size:#x} is empty, unaligned or wraps")]
     Invalid {
         /// First address.
         iova: u64,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// Some address is in another region already.
-    #[error("region {iova:#x}+{size:#x} overlaps the one at {existing:#x}")]
+    /// Another region holds some of the addresses.
+    #[error("region {iova:#x}+{size:#x} overlaps the region at {existing:#x}")]
     Overlap {
         /// First address.
         iova: u64,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
-        /// First address of the region in the way.
+        /// First address of the other region.
         existing: u64,
     },
     /// [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
-    #[error("the client has as many regions, mappings or files as it may")]
+    #[error("the client has reached its limit of regions, mappings or files")]
     LimitReached,
     /// [`DmaLimits::bytes`] would be exceeded.
-    #[error(
-        "{size} bytes more than the {mapped} that the client has mapped are more than the {limit} it may"
-    )]
+    #[error("region of {size} bytes exceeds the client's limit: {mapped} of {limit} bytes are mapped")]
     TooMuchMemory {
-        /// Bytes of the region.
+        /// Size of the region in bytes.
         size: u64,
         /// Bytes that are mapped already.
         mapped: u64,
-        /// Bytes that may be mapped.
+        /// Bytes that the client may map.
         limit: u64,
     },
-    /// The descriptor cannot serve.
+    /// The descriptor is unsuitable.
     #[error(transparent)]
     Memory(#[from] MapError),
 }
 
 impl MapRegionError {
-    /// The errno for the reply: EEXIST for an overlap (vfio-user, DMA_MAP), EINVAL, ENOSPC, ENOMEM.
+    /// Returns the errno of the reply: EEXIST for an overlap (vfio-user, DMA_MAP), EINVAL, ENOSPC, ENOMEM.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -118,49 +116,49 @@ impl MapRegionError {
     }
 }
 
-/// There is no region in this range, or one that is cut by its ends.
+/// Range that holds no region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("no whole regions in {iova:#x}+{size:#x}")]
 pub struct NotMapped {
-    /// First address asked for.
+    /// First requested address.
     pub iova: u64,
-    /// Bytes asked for.
+    /// Requested size in bytes.
     pub size: u64,
 }
 
 impl NotMapped {
-    /// The errno for the reply: ENOENT.
+    /// Returns the errno of the reply: ENOENT.
     #[must_use]
     pub fn errno(&self) -> i32 {
         Errno::NOENT.raw_os_error()
     }
 }
 
-/// The regions of one client, in order of address, none overlapping another.
+/// Regions of one client, in order of address, without overlaps.
 #[derive(Debug, Default)]
 pub struct DmaTable {
     regions: Vec<Region>,
     limits: DmaLimits,
-    /// Regions with memory.
+    /// Number of regions with memory.
     shareable: usize,
     mapped_bytes: u64,
     mappings: Mappings,
-    /// Index of the region the last access hit: rings and buffers of one guest are mostly in one region.
+    /// Index of the last accessed region: rings and buffers of one guest mostly lie in one region.
     last_hit: Cell<usize>,
-    /// [`poison_events`] when the regions were last looked over, and what was found.
+    /// [`poison_events`] at the last check of the regions, and its result.
     looked_over: Cell<(u64, bool)>,
 }
 
 impl DmaTable {
-    /// An empty table.
+    /// Creates an empty table.
     #[must_use]
     pub fn new(limits: DmaLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Admits the region of `size` bytes at `iova`. With an offset into a file, and if any permission is given, its memory
-    /// is to be mapped from the answer, and the region [inserted](Self::insert) then; else it is in the table already,
-    /// known and unreachable. Does nothing that takes time.
+    /// Admits the region of `size` bytes at `iova`. With a file offset and any permission, returns the region to
+    /// map and then to [insert](Self::insert). Otherwise adds a region that the device cannot reach. Does not
+    /// block.
     ///
     /// # Errors
     /// See [`MapRegionError`].
@@ -193,10 +191,10 @@ impl DmaTable {
         Ok(Some(PendingRegion { first: iova, last, permissions, offset, mappings, limits }))
     }
 
-    /// Adds a region that was admitted and is mapped now.
+    /// Adds an admitted region whose memory is mapped.
     ///
     /// # Errors
-    /// The region, if its addresses were given to another one meanwhile.
+    /// The region, if another one has taken its addresses meanwhile.
     pub fn insert(&mut self, region: MappedRegion) -> Result<(), MappedRegion> {
         let Ok(index) = self.place(region.0.first, region.0.last) else { return Err(region) };
         self.shareable += 1;
@@ -205,7 +203,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Where in the table a region belongs that overlaps no other.
+    /// Returns the table index of a region that overlaps no other.
     fn place(&self, first: u64, last: u64) -> Result<usize, MapRegionError> {
         let index = self.regions.partition_point(|region| region.last < first);
         match self.regions.get(index).filter(|region| region.first <= last) {
@@ -217,8 +215,8 @@ impl DmaTable {
         }
     }
 
-    /// Removes every region inside the `size` bytes at `iova`. From now on the device reaches nothing of them; their
-    /// memory goes with the answer.
+    /// Removes every region inside the `size` bytes at `iova` from the device's reach. The caller drops their
+    /// memory.
     ///
     /// # Errors
     /// [`NotMapped`]; a part of a region cannot be removed.
@@ -254,45 +252,44 @@ impl DmaTable {
 
     fn forget_hints(&mut self) {
         self.last_hit.set(0);
-        // Never equal to a count of events: the next question looks again.
+        // Never equal to a count of events, so the next call of `poisoned` checks again.
         self.looked_over.set((u64::MAX, false));
     }
 
-    /// The regions in order of address, with what a successor of this process needs to map them again.
+    /// Returns the regions in order of address, with the file and offset by which a successor maps them again.
     pub fn regions(&self) -> impl Iterator<Item = DmaRegion<'_>> {
         self.regions.iter().map(Region::describe)
     }
 
-    /// Regions, reachable or not.
+    /// Returns the number of regions, with or without memory.
     #[must_use]
     pub fn len(&self) -> usize {
         self.regions.len()
     }
 
-    /// Whether there is no region.
+    /// Returns true if there is no region.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.regions.is_empty()
     }
 
-    /// Regions with memory behind them. A client with regions and none of these was started without sharing
-    /// its memory (`share=on`), and no frame will ever reach it.
+    /// Returns the number of regions with memory. If a client has regions but none with memory, its VM does not
+    /// share memory (`share=on`), and no frame can reach it.
     #[must_use]
     pub fn shareable_regions(&self) -> usize {
         self.shareable
     }
 
-    /// Bytes that can be reached.
+    /// Returns the number of bytes in regions with memory.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped_bytes
     }
 
-    /// Whether nothing was ever written to what can be reached, as far as a sample shows: the lowest pages, and
-    /// some that are spread over the rest.
+    /// Returns true if a sample of the memory holds only zeros: its lowest pages, and some spread over the rest.
     ///
-    /// A client that maps its memory privately (`share=off`) hands over a file too, and then fills copies of
-    /// its pages that nobody else sees. Memory that is in use is told by the first page or two.
+    /// A client that maps its memory privately (`share=off`) also sends a file, but writes to private copies of the
+    /// pages. In shared memory that is in use, the first page or two differ from zero.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         let stride = (self.mapped_bytes / SPREAD_SAMPLES).next_multiple_of(PAGE_SIZE).max(PAGE_SIZE);
@@ -311,8 +308,8 @@ impl DmaTable {
         true
     }
 
-    /// Whether the client shrank some memory after mapping it. Its session should then be ended: what the
-    /// device reads is zeros and what it writes is lost. Costs one load as long as nobody in the process did.
+    /// Returns true if the client shrank mapped memory. Its session should then end: the device reads zeros and its
+    /// writes are discarded. Costs one load until any client of the process shrinks memory.
     #[must_use]
     pub fn poisoned(&self) -> bool {
         let events = poison_events();

@@ -1,4 +1,4 @@
-//! One region of a table: its addresses, what the device may do there, and the memory behind it.
+//! Region of a table: its addresses, the device's permissions, and its memory.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use super::mapping::Mapping;
 use crate::memory::{View, Window};
 
-/// What a device may do in a region (vfio-user DMA_MAP flags).
+/// Device's permissions in a region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
-    /// The device may fetch from it.
+    /// The device may read.
     pub read: bool,
-    /// The device may store to it.
+    /// The device may write.
     pub write: bool,
 }
 
 impl Permissions {
-    /// Ordinary memory.
+    /// Permissions of ordinary memory.
     pub const READ_WRITE: Self = Self { read: true, write: true };
-    /// ROM.
+    /// Permissions of ROM.
     pub const READ_ONLY: Self = Self { read: true, write: false };
 
     pub(super) fn any(self) -> bool {
@@ -27,37 +27,38 @@ impl Permissions {
     }
 }
 
-/// What is known of a region.
+/// Description of a region.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaRegion<'table> {
     /// First address.
     pub iova: u64,
     /// Last address: a region may end at 2^64 - 1.
     pub last: u64,
-    /// What the device may do.
+    /// Device's permissions.
     pub permissions: Permissions,
-    /// The file behind it and the offset of its first byte; `None` if it cannot be reached.
+    /// File and offset of the region's first byte; `None` if the region has no memory.
     pub file: Option<(BorrowedFd<'table>, u64)>,
 }
 
-/// Where in memory a region is.
+/// Memory of a region.
 pub(super) struct Backing {
-    /// All of the region, and no byte more.
+    /// Exactly the region's bytes of the mapping.
     window: Window,
-    /// Shared with other regions of the file.
+    /// Mapping, shared with other regions of the file.
     pub(super) mapping: Arc<Mapping>,
-    /// Bytes of the mapping before the region's.
+    /// Bytes of the mapping before the region.
     skip: u64,
 }
 
 impl Backing {
-    /// `len` bytes of a mapping, from `skip` on; `None` if it does not have them, or not for writing, if the device may write.
+    /// Creates the memory of `len` bytes at `skip` in a mapping. Returns `None` if the mapping is too short, or
+    /// read-only and the device may write.
     pub(super) fn new(mapping: Arc<Mapping>, skip: u64, len: u64, permissions: Permissions) -> Option<Self> {
         let window = Window::new(Arc::clone(&mapping.memory), skip, len, permissions.write)?;
         Some(Self { window, mapping, skip })
     }
 
-    /// The bytes.
+    /// Returns the region's bytes.
     #[inline]
     pub(super) fn view(&self) -> &View {
         self.window.view()
@@ -73,7 +74,7 @@ impl fmt::Debug for Backing {
     }
 }
 
-/// Kept small, since a client may have 65,535.
+/// Entry of a table, kept small since a client may have 65,535.
 #[derive(Debug)]
 pub(super) struct Region {
     pub(super) first: u64,
@@ -83,7 +84,8 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Bytes; at most 2^64 - 4,096, since regions are whole pages and only two together fill the address space.
+    /// Returns the size in bytes, at most 2^64 - 4,096: regions are whole pages and only two together fill the
+    /// address space.
     pub(super) fn size(&self) -> u64 {
         (self.last - self.first).saturating_add(1)
     }

@@ -1,5 +1,4 @@
-//! The table as a client fills it and as a device uses it, honest or not. Left out: which mappings there are, in
-//! [`sharing`].
+//! Tests of the table with honest and hostile clients and devices. Tests of mappings are in [`sharing`].
 
 mod burst;
 mod sharing;
@@ -27,7 +26,7 @@ impl DmaTable {
         let (fd, offset) = memory.unzip();
         let pending = self.admit(iova, size, permissions, offset)?;
         if let (Some(pending), Some(fd)) = (pending, fd) {
-            self.insert(pending.map(fd)?).expect("nobody else has the addresses");
+            self.insert(pending.map(fd)?).expect("no other region has the addresses");
         }
         Ok(())
     }
@@ -43,7 +42,7 @@ fn fault<T>(iova: u64, kind: FaultKind) -> Result<T, DmaFault> {
     Err(DmaFault { iova, kind })
 }
 
-/// A table with `regions` of (first page, pages), each backed by a file of its own.
+/// Creates a table of regions (first page, pages), each with a file of its own.
 fn table(regions: &[(u64, u64)]) -> DmaTable {
     let mut table = DmaTable::default();
     for (page, pages) in regions {
@@ -54,9 +53,9 @@ fn table(regions: &[(u64, u64)]) -> DmaTable {
 }
 
 #[test]
-fn descriptors_are_written_whole_wherever_they_lie() {
+fn descriptors_are_written_whole_at_any_address() {
     for size in [16, 32] {
-        // In a region, across two, and not at a multiple of eight.
+        // Inside a region, across two, and at an address that is no multiple of 8.
         for start in [PAGE, 2 * PAGE - 40, 2 * PAGE - 24, 2 * PAGE - 13] {
             let table = table(&[(1, 1), (2, 1)]);
             let descriptors: Vec<u8> = (1..=3 * size as u8).collect();
@@ -69,7 +68,7 @@ fn descriptors_are_written_whole_wherever_they_lie() {
 }
 
 #[test]
-fn a_descriptor_whose_end_is_not_mapped_is_a_fault() {
+fn descriptor_with_unmapped_end_is_a_fault() {
     let table = table(&[(1, 1)]);
     let end = 2 * PAGE;
     assert_eq!(table.write_descriptors(end - 40, &[1; 64], 32), fault(end, FaultKind::Unmapped));
@@ -78,7 +77,7 @@ fn a_descriptor_whose_end_is_not_mapped_is_a_fault() {
 }
 
 #[test]
-fn a_prefetch_of_what_is_not_mapped_does_nothing() {
+fn prefetch_of_unmapped_memory_does_nothing() {
     let table = table(&[(1, 1)]);
     table.read(PAGE, &mut [0; 8]).unwrap();
     for iova in [0, PAGE - 1, PAGE, 2 * PAGE - 1, 2 * PAGE, u64::MAX] {
@@ -90,13 +89,13 @@ fn a_prefetch_of_what_is_not_mapped_does_nothing() {
 }
 
 #[test]
-fn the_word_that_says_done_is_written_last() {
+fn descriptor_word_with_done_bit_is_written_last() {
     assert!(crate::memory::done_last(2).eq([0, 1]));
     assert!(crate::memory::done_last(4).eq([0, 2, 3, 1]));
 }
 
 #[test]
-fn a_buffer_may_cross_adjacent_regions_but_not_a_hole() {
+fn buffer_may_cross_adjacent_regions_but_not_a_hole() {
     let table = table(&[(1, 1), (2, 1), (3, 2), (6, 1)]);
     let long: Vec<u8> = (0..2 * PAGE + 10).map(|value| value as u8).collect();
     table.write(2 * PAGE - 5, &long).unwrap();
@@ -114,7 +113,7 @@ fn a_buffer_may_cross_adjacent_regions_but_not_a_hole() {
 }
 
 #[test]
-fn memory_is_blank_until_something_is_written_low_or_in_many_places() {
+fn memory_is_blank_until_sampled_pages_are_written() {
     let pages = 64 << 10;
     let blank = || table(&[(0, 4), (16, pages)]);
     assert!(DmaTable::default().is_blank());
@@ -122,7 +121,7 @@ fn memory_is_blank_until_something_is_written_low_or_in_many_places() {
 
     let low = blank();
     low.write(20 * PAGE, &[0; 100]).unwrap();
-    assert!(low.is_blank(), "zeros are nothing");
+    assert!(low.is_blank(), "zeros do not count");
     low.write(260 * PAGE - 1, &[1]).unwrap();
     assert!(!low.is_blank());
 
@@ -134,7 +133,7 @@ fn memory_is_blank_until_something_is_written_low_or_in_many_places() {
 }
 
 #[test]
-fn an_address_that_wraps_is_a_fault() {
+fn wrapping_address_is_a_fault() {
     let mut table = DmaTable::default();
     let last_page = u64::MAX - PAGE + 1;
     table.map(last_page, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
@@ -147,7 +146,7 @@ fn an_address_that_wraps_is_a_fault() {
 }
 
 #[test]
-fn a_region_without_a_descriptor_is_known_but_unreachable() {
+fn region_without_descriptor_is_known_but_unreachable() {
     let mut table = table(&[(0, 1)]);
     table.map(PAGE, PAGE, Permissions::READ_ONLY, None).unwrap();
     assert_eq!((table.len(), table.shareable_regions(), table.mapped_bytes()), (2, 1, PAGE));
@@ -160,7 +159,7 @@ fn a_region_without_a_descriptor_is_known_but_unreachable() {
 }
 
 #[test]
-fn overlap_is_eexist_and_nonsense_is_einval() {
+fn overlap_is_eexist_and_invalid_range_is_einval() {
     let mut table = table(&[(4, 4), (10, 1)]);
     let mut map = |page, pages| {
         let outcome = table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, None);
@@ -180,7 +179,7 @@ fn overlap_is_eexist_and_nonsense_is_einval() {
 }
 
 #[test]
-fn whole_regions_are_unmapped_as_many_as_the_range_holds() {
+fn unmap_removes_every_region_inside_the_range() {
     let mut table = table(&[(4, 4), (8, 1), (20, 1), (21, 1), (30, 2)]);
     assert!(table.unmap(19 * PAGE, 12 * PAGE).is_err(), "it cuts the last");
     drop(table.unmap(19 * PAGE, 11 * PAGE).unwrap());
@@ -203,7 +202,7 @@ fn whole_regions_are_unmapped_as_many_as_the_range_holds() {
 }
 
 #[test]
-fn a_region_may_be_mapped_elsewhere_at_once() {
+fn region_can_be_remapped_at_another_address() {
     let fd = memfd(1);
     let mut table = DmaTable::default();
     table.map(0, PAGE, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), 0))).unwrap();
@@ -216,7 +215,7 @@ fn a_region_may_be_mapped_elsewhere_at_once() {
 }
 
 #[test]
-fn permissions_bind_the_device() {
+fn permissions_restrict_the_device() {
     let mut table = DmaTable::default();
     let write_only = Permissions { read: false, write: true };
     let nothing = Permissions { read: false, write: false };
@@ -232,7 +231,7 @@ fn permissions_bind_the_device() {
 }
 
 #[test]
-fn a_descriptor_that_is_not_memory_is_refused_and_leaves_no_trace() {
+fn descriptor_without_memory_is_refused() {
     let mut table = DmaTable::default();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let refused = table.map(0, PAGE, Permissions::READ_WRITE, Some((pipe, 0))).unwrap_err();
@@ -242,7 +241,7 @@ fn a_descriptor_that_is_not_memory_is_refused_and_leaves_no_trace() {
 }
 
 #[test]
-fn one_client_cannot_use_the_process_up() {
+fn client_limits_are_enforced() {
     let limits = DmaLimits { regions: 5, mappings: 3, files: 2, bytes: 8 * PAGE };
     let mut table = DmaTable::new(limits);
     let (a, b, c) = (memfd(8), memfd(1), memfd(1));
@@ -267,7 +266,7 @@ fn one_client_cannot_use_the_process_up() {
 }
 
 #[test]
-fn as_many_regions_as_negotiated_are_kept_and_found() {
+fn all_65535_negotiated_regions_are_found() {
     let mut table = DmaTable::default();
     for page in 0..65_535 {
         table.map(2 * page * PAGE, PAGE, Permissions::READ_WRITE, None).unwrap();
@@ -290,13 +289,13 @@ fn truncated_memory_poisons_its_own_table_only() {
     ftruncate(&hostile, 0).unwrap();
     theirs.read(PAGE, &mut [0; 1500]).unwrap();
     assert!(theirs.poisoned() && !honest.poisoned());
-    assert!(theirs.poisoned(), "the answer is kept");
+    assert!(theirs.poisoned(), "the result is kept");
     drop(theirs.unmap_all());
     assert!(!theirs.poisoned());
 }
 
 #[test]
-fn a_successor_finds_what_it_needs_to_map_again() {
+fn regions_report_file_and_offset_for_a_successor() {
     let table = table(&[(2, 1)]);
     table.write(2 * PAGE, b"state").unwrap();
     let region = table.regions().next().unwrap();
@@ -312,10 +311,9 @@ fn a_successor_finds_what_it_needs_to_map_again() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Against the obvious model, a page-by-page array: the same bytes, and a fault exactly where the model
-    /// has a hole.
+    /// Compares the table with a page-by-page array: equal bytes, and a fault exactly where the model has a hole.
     #[test]
-    fn any_access_does_what_a_flat_array_would(
+    fn accesses_match_a_flat_array_model(
         pages in vec(0u64..12, 1..8),
         accesses in vec((0u64..12 * PAGE, 1usize..9000, any::<u8>(), any::<bool>()), 1..20),
     ) {

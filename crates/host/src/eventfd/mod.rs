@@ -1,14 +1,13 @@
-//! Eventfds: how an interrupt leaves for a guest, and how one thread wakes another.
+//! Eventfds: interrupts to guests, and wake-ups between threads.
 //!
-//! A client may hand over any descriptor as an interrupt. Writing to a full pipe or to a socket could block,
-//! or put bytes where they do harm, so anything but an eventfd is refused, by the name the kernel gives it.
+//! A client may send any descriptor as an interrupt. Writing to a full pipe or to a socket could block, or put
+//! bytes where they do harm. So descriptors other than eventfds are refused, by the name the kernel gives them.
 //!
-//! A signal must not block either. An eventfd blocks when its counter is full, unless `O_NONBLOCK` is set.
-//! That flag belongs to the open file, which the client shares, so setting it also changes what the client
-//! sees of a blocking read; QEMU and Cloud Hypervisor set it themselves, and KVM's irqfd does not look at it.
-//! Whoever hands over a blocking eventfd is given the flag, but may clear it again: [`Notifier`] signals without
-//! depending on it, and is what interrupts to clients go through. [`EventFd::signal`] is for eventfds that nobody
-//! hostile shares.
+//! A signal must not block either. An eventfd blocks when its counter is full, unless `O_NONBLOCK` is set. That
+//! flag belongs to the open file, which the client shares, so setting it also changes the client's blocking reads;
+//! QEMU and Cloud Hypervisor set it themselves, and KVM's irqfd ignores it. The flag is set on adoption, but the
+//! client may clear it again: [`Notifier`] signals without depending on it and raises all interrupts to clients.
+//! [`EventFd::signal`] is for eventfds that no client shares.
 
 mod notifier;
 
@@ -22,19 +21,19 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, readlinkat};
 use rustix::io::Errno;
 
-/// Why a descriptor is not taken as an eventfd.
+/// Reason why a descriptor was refused as an eventfd.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// It is something else: a pipe, a socket, a file.
+    /// The descriptor is a pipe, a socket, a file or another object.
     #[error("the descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
-    /// It could not be examined.
+    /// The kernel did not report the descriptor's kind.
     #[error("the descriptor for an interrupt cannot be examined in /proc/self/fd: {0}")]
     System(io::Error),
 }
 
 impl AdoptError {
-    /// The errno that says this to a client.
+    /// Returns the errno of the reply to the client.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -43,7 +42,7 @@ impl AdoptError {
         }
     }
 
-    /// What helps.
+    /// Returns the administrator's or user's remedy.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -58,7 +57,7 @@ impl AdoptError {
     }
 }
 
-/// Returns whether a descriptor is of an eventfd.
+/// Returns true if a descriptor is an eventfd.
 #[must_use]
 pub fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
     is_kind(fd) == Ok(true)
@@ -66,26 +65,25 @@ pub fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
 
 fn is_kind(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    // The kernel's own name: no file can have it, since the name of a file begins with a slash.
+    // No file can have this name: the kernel's names of files begin with a slash.
     Ok(readlinkat(CWD, path, Vec::new())?.as_bytes() == b"anon_inode:[eventfd]")
 }
 
-/// A counter that wakes whoever waits for it to be above zero.
+/// Counter that wakes its reader while it is above zero.
 #[derive(Debug)]
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// A new one, at zero, closed on exec.
+    /// Creates an eventfd with count 0 that is closed on exec.
     ///
     /// # Errors
     /// The process or the system is out of descriptors.
     pub fn new() -> io::Result<Self> {
         let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        made.map(Self).map_err(|errno| limits::told("no eventfd can be made", errno))
+        made.map(Self).map_err(|errno| limits::with_remedy("cannot create an eventfd", errno))
     }
 
-    /// Takes a descriptor that came from a client, if it is an eventfd, and makes sure that it does not
-    /// block.
+    /// Adopts a client's descriptor and makes it non-blocking. Refuses descriptors other than eventfds.
     ///
     /// # Errors
     /// See [`AdoptError`].
@@ -99,15 +97,15 @@ impl EventFd {
         Ok(event)
     }
 
-    /// Sets the flag again if somebody who shares the open file has cleared it.
+    /// Sets `O_NONBLOCK` again if another owner of the open file has cleared it.
     #[inline]
     fn keep_from_blocking(&self) -> Result<(), Errno> {
         let flags = fcntl_getfl(&self.0)?;
         if flags.contains(OFlags::NONBLOCK) { Ok(()) } else { fcntl_setfl(&self.0, flags | OFlags::NONBLOCK) }
     }
 
-    /// Adds one. A full counter is as good: its reader has not been there yet and will be woken all the same.
-    /// There is no error to handle: a client that breaks its own eventfd has lost its own interrupts.
+    /// Adds one to the counter. A full counter already wakes its reader. An error is ignored: a client that breaks
+    /// its own eventfd loses only its own interrupts.
     #[inline]
     pub fn signal(&self) {
         if self.keep_from_blocking().is_ok() {
@@ -115,7 +113,7 @@ impl EventFd {
         }
     }
 
-    /// Takes the count, leaving zero; zero if it was zero already.
+    /// Resets the counter to zero and returns its previous value.
     #[inline]
     pub fn drain(&self) -> u64 {
         let mut count = [0; size_of::<u64>()];
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_counter_neither_blocks_nor_fails() {
+    fn full_counter_does_not_block_the_signal() {
         let event = EventFd::new().unwrap();
         rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         event.signal();
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_clears_the_flag_and_fills_the_counter_stops_nobody() {
+    fn cleared_nonblock_flag_does_not_block_the_signal() {
         let theirs = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let ours = EventFd::adopt(theirs.try_clone().unwrap()).unwrap();
         rustix::io::write(&theirs, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocking_eventfd_is_adopted_and_no_longer_blocks() {
+    fn adopted_eventfd_becomes_non_blocking() {
         let blocking = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         rustix::io::write(&blocking, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         let event = EventFd::adopt(blocking).unwrap();
@@ -186,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn a_semaphore_eventfd_counts_down() {
+    fn semaphore_eventfd_counts_down() {
         let event = EventFd::adopt(eventfd(2, EventfdFlags::SEMAPHORE).unwrap()).unwrap();
         assert_eq!((event.drain(), event.drain(), event.drain()), (1, 1, 0));
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn descriptor_other_than_eventfd_is_refused() {
         let (pipe, _) = rustix::pipe::pipe().unwrap();
         let (socket, _) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
@@ -209,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_proc_is_named_with_its_remedy() {
+    fn missing_proc_is_named_with_its_remedy() {
         let refused = AdoptError::System(Errno::NOENT.into());
         assert!(refused.to_string().contains("/proc/self/fd: No such file"), "{refused}");
         assert_eq!(refused.remedy(), "mount /proc where the host runs");
     }
 
     #[test]
-    fn the_client_closing_its_end_changes_nothing() {
+    fn client_closing_its_end_changes_nothing() {
         let ours = EventFd::new().unwrap();
         let theirs = ours.as_fd().try_clone_to_owned().unwrap();
         drop(ours);

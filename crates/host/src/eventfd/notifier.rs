@@ -1,14 +1,14 @@
-//! Signalling eventfds that somebody hostile shares, without ever waiting for them.
+//! Signals eventfds that hostile clients share, without blocking.
 //!
-//! A plain write to an eventfd waits while its counter is full, unless `O_NONBLOCK` is set; but that flag belongs to
-//! the open file, and the client can clear it between any look at it and the write. The kernel itself signals
-//! eventfds without waiting (`eventfd_signal`), and Linux AIO lets a process ask for just that: a request names an
-//! eventfd to signal when it completes (io_submit(2), `IOCB_FLAG_RESFD`). So an interrupt is a read of no bytes of an
-//! empty file of our own, which completes at once, with the client's eventfd to tell. That is one system call, and
-//! another one in [`BATCH`] to forget the completions.
+//! A plain write to an eventfd blocks while its counter is full, unless `O_NONBLOCK` is set; but that flag belongs
+//! to the open file, and the client can clear it between a check and the write. The kernel itself signals eventfds
+//! without blocking (`eventfd_signal`), and Linux AIO offers this to processes: a request names an eventfd to
+//! signal when it completes (io_submit(2), `IOCB_FLAG_RESFD`). So an interrupt is a read of no bytes of an empty
+//! file, which completes at once and signals the client's eventfd. That is one system call, and another one per
+//! [`BATCH`] to reap the completions.
 //!
-//! Where AIO is not to be had (a seccomp filter, `fs.aio-max-nr`), it is a write after a look at the flag, which
-//! leaves that race open; [`Notifier::is_safe`] says so.
+//! Where AIO is not available (a seccomp filter, `fs.aio-max-nr`), it is a write after a check of the flag, which
+//! leaves that race open; [`Notifier::is_safe`] then returns false.
 
 #![expect(unsafe_code, reason = "Linux AIO has no safe wrapper")]
 
@@ -19,14 +19,14 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::EventFd;
 
-/// Completions that pile up before they are forgotten: half of what the context has room for.
+/// Completions per reaping: half of the context's capacity.
 const BATCH: u32 = 64;
-/// Linux: `IOCB_CMD_PREAD`.
+/// `IOCB_CMD_PREAD` (linux/aio_abi.h).
 const PREAD: u16 = 0;
-/// Linux: `IOCB_FLAG_RESFD`.
+/// `IOCB_FLAG_RESFD` (linux/aio_abi.h).
 const RESFD: u32 = 1;
 
-/// A request, as `linux/aio_abi.h` has it on a little-endian machine.
+/// Request, `struct iocb` of linux/aio_abi.h on a little-endian machine.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Iocb {
@@ -44,7 +44,7 @@ struct Iocb {
     result_fd: u32,
 }
 
-/// A completion.
+/// Completion, `struct io_event` of linux/aio_abi.h.
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(C)]
 struct IoEvent {
@@ -54,34 +54,34 @@ struct IoEvent {
     result2: i64,
 }
 
-/// Signals eventfds for one thread.
+/// Signaller of eventfds for one thread.
 #[derive(Debug)]
 pub struct Notifier(Option<Aio>);
 
 #[derive(Debug)]
 struct Aio {
     context: libc::c_ulong,
-    /// An empty file.
+    /// Empty file that the requests read.
     empty: OwnedFd,
-    /// Requests since completions were forgotten last.
+    /// Requests since the last reaping of completions.
     pending: u32,
 }
 
 impl Notifier {
-    /// One that cannot be made to wait, if the kernel allows it.
+    /// Creates a notifier that cannot block, if the kernel provides AIO.
     #[must_use]
     pub fn new() -> Self {
         Self(Aio::new())
     }
 
-    /// Whether nothing that a client does to its eventfd makes [`Notifier::signal`] wait.
+    /// Returns true if no client can make [`Notifier::signal`] block.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Adds one to an eventfd. A full counter is as good: its reader has not been there yet and will be woken all the
-    /// same. There is no error to handle: a client that breaks its own eventfd has lost its own interrupts.
+    /// Adds one to an eventfd. A full counter already wakes its reader. An error is ignored: a client that breaks
+    /// its own eventfd loses only its own interrupts.
     #[inline]
     pub fn signal(&mut self, event: &EventFd) {
         match &mut self.0 {
@@ -115,19 +115,19 @@ impl Aio {
             ..Iocb::default()
         };
         let full = self.pending == BATCH;
-        // The context has room for twice as many as it remembers; if it has none all the same, the interrupt must not
-        // be lost for that.
+        // The context holds twice as many completions as a batch. If it is full even so, the interrupt falls back
+        // to a write.
         if full {
-            self.forget();
+            self.reap();
         }
         if !self.submit(&mut request) && !full {
-            self.forget();
+            self.reap();
             self.submit(&mut request);
         }
         self.pending += 1;
     }
 
-    /// Whether the kernel took the request.
+    /// Submits a request. Returns true if the kernel accepted it.
     fn submit(&self, request: &mut Iocb) -> bool {
         let mut list = [ptr::from_mut(request)];
         // SAFETY: the list has one pointer to a request, which io_submit(2) reads before it returns; the request is for
@@ -136,8 +136,8 @@ impl Aio {
         taken == 1
     }
 
-    /// Takes the completions off the context.
-    fn forget(&mut self) {
+    /// Reaps the context's completions.
+    fn reap(&mut self) {
         let mut events = [IoEvent::default(); BATCH as usize];
         let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let (room, none) = (events.len(), ptr::from_ref(&no_time));
@@ -171,7 +171,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn an_interrupt_adds_one() {
+    fn interrupt_adds_one() {
         let mut notifier = Notifier::new();
         let event = EventFd::new().unwrap();
         (0..3 * BATCH).for_each(|_| notifier.signal(&event));
@@ -190,12 +190,12 @@ mod tests {
         assert_eq!(waits.join().unwrap().unwrap(), 1);
     }
 
-    /// In a process that may use AIO; elsewhere the write after a look is all there is.
+    /// Needs AIO: the fallback (a write after a check) can block.
     #[test]
-    fn a_full_counter_without_the_flag_does_not_block() {
+    fn full_blocking_eventfd_does_not_block_the_interrupt() {
         let mut notifier = Notifier::new();
         if !notifier.is_safe() {
-            crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not to be had here");
+            crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not available here");
             return;
         }
         let event = EventFd(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
@@ -209,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_races_for_its_eventfd_stops_nobody() {
+    fn racing_client_does_not_block_its_interrupt() {
         let mut notifier = Notifier::new();
         if !notifier.is_safe() {
-            crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not to be had here");
+            crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not available here");
             return;
         }
         let theirs = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();

@@ -1,8 +1,8 @@
-//! What systemd is told, so that its store has what a shelf has.
+//! Mirrors a shelf in systemd's file descriptor store.
 //!
-//! systemd keeps an open file once: what it has already it drops, whatever the name. But a guest's VMM gives the same
-//! file of memory to each of its VFs, and the same eventfd again when a driver is loaded anew. So an open file goes to
-//! systemd under all the names that it has on the shelf, joined to one.
+//! systemd stores an open file once: it drops a second descriptor of the same file, whatever its name. But a VMM
+//! sends the same memory file for each of its VFs, and the same eventfd again when a driver is loaded anew. So an
+//! open file goes to systemd under all of its names on the shelf, joined to one name.
 
 #![expect(unsafe_code, reason = "kcmp, which rustix does not have")]
 
@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::message::{Message, Shelf, is_name, value};
 
-/// Between the names of one open file. No name of ours has it.
+/// Separator between the names of one open file. No name of a shelf contains it.
 const AND: char = '+';
 
-/// Does on a shelf what a message says, and tells systemd what has changed. Answers a descriptor that is needed no
-/// more, as [`Shelf::apply`] does.
+/// Applies a message to a shelf and sends the changes to systemd through `tell`. Returns a descriptor that is no
+/// longer needed, as [`Shelf::apply`] does.
 #[must_use]
 pub(super) fn apply(
     shelf: &mut Shelf,
@@ -44,7 +44,7 @@ pub(super) fn apply(
     done
 }
 
-/// The names of one open file, as systemd gives them back.
+/// Returns the names of one open file from systemd's joined name.
 pub(super) fn split(name: &str) -> impl Iterator<Item = &str> {
     name.split(AND)
 }
@@ -53,12 +53,13 @@ fn join(names: &[String]) -> String {
     names.join(&AND.to_string())
 }
 
-/// Under which names an open file is on a shelf.
+/// Returns the names of an open file on a shelf.
 fn names(shelf: &Shelf, fd: BorrowedFd<'_>) -> Vec<String> {
     shelf.iter().filter(|(_, other)| is_same(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Whether two descriptors are of one open file, as far as the kernel tells.
+/// Returns true if the kernel reports that two descriptors refer to one open file. Returns false if it reports
+/// nothing.
 #[must_use]
 pub fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
     const KCMP_FILE: libc::c_int = 0;

@@ -1,8 +1,8 @@
-//! What a process finds when it starts: descriptors that were kept for it, and from whom.
+//! Receives the descriptors that were kept for a process when it starts.
 //!
-//! systemd passes them as open descriptors from 3 on (`sd_listen_fds(3)`). A keeper of ours, or a predecessor that is
-//! still there, sends them over a socket, which is the process's standard input: so nothing has to be arranged
-//! between fork and exec. The words of a hand-over are in [`Line`].
+//! systemd passes them as open descriptors from 3 on (`sd_listen_fds(3)`). A keeper, or a predecessor that is still
+//! running, sends them over a socket, which is the process's standard input: so nothing has to be arranged between
+//! fork and exec. [`Line`] carries the messages of a hand-over.
 
 #![expect(unsafe_code, reason = "taking over descriptors that the parent has opened")]
 
@@ -22,60 +22,60 @@ use super::backing;
 use super::message::{self, Shelf, value};
 use super::store::{PATIENCE, Store};
 
-/// Tells a process that its standard input is such a socket, and who is at its other end.
+/// Environment variable that marks standard input as such a socket and names its other end.
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
 pub(super) const KEEPER: &str = "keeper";
 pub(super) const PREDECESSOR: &str = "predecessor";
-/// The first descriptor that systemd passes.
+/// First descriptor that systemd passes (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
-/// What a successor says before it takes its heritage, with its process number: it is ready to.
+/// Message of a successor, with its process id, before it takes its heritage.
 pub const STARTED: &str = "STARTED";
-/// The last message of a heritage.
+/// Last message of a heritage.
 const END: &str = "END=1";
 
-/// Why a heritage cannot be taken.
+/// Reason why a heritage could not be received.
 #[derive(Debug, thiserror::Error)]
 pub enum HeritageError {
     /// The socket failed.
-    #[error("what was kept for this process cannot be had: {0}")]
+    #[error("cannot receive the descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
-    /// Whoever had it is gone in the middle.
-    #[error("the process that had started this one is gone")]
+    /// The sender ended before it had sent everything.
+    #[error("the process that started this one has ended")]
     Gone,
-    /// The environment is not one that systemd or a keeper makes.
-    #[error("the environment variable {0} makes no sense here")]
+    /// An environment variable has an invalid value.
+    #[error("environment variable {0} is invalid: systemd or a keeper sets it")]
     Environment(&'static str),
 }
 
-/// Who had it.
+/// Sender of a heritage.
 #[derive(Debug)]
 pub enum From {
-    /// Nobody: this process was started by hand.
+    /// No sender: the process was started by hand.
     Nobody,
-    /// A keeper of ours: it goes on keeping.
+    /// Keeper, which keeps the descriptors further.
     Keeper(Store),
-    /// A process that is still there and waits to hear how it went.
+    /// Predecessor, which waits for the hand-over's result.
     Predecessor(Line),
 }
 
-/// What was kept, and by whom.
+/// Kept descriptors and their sender.
 #[derive(Debug)]
 pub struct Heritage {
-    /// The descriptors.
+    /// Kept descriptors by name.
     pub shelf: Shelf,
-    /// Who had them.
+    /// Process that sent them.
     pub from: From,
 }
 
 impl Heritage {
-    /// Whether this process was started by a keeper, or by a predecessor.
+    /// Returns true if a keeper or a predecessor started this process.
     #[must_use]
     pub fn is_left_by_ours() -> bool {
         env::var_os(HERITAGE).is_some()
     }
 
-    /// Takes what is there. Once in a process. A predecessor that is still there hears [`STARTED`] before, and stops only
-    /// then.
+    /// Receives the heritage, once in a process. Sends [`STARTED`] to a predecessor first, which stops its ports
+    /// only then.
     ///
     /// # Errors
     /// [`HeritageError`].
@@ -97,7 +97,8 @@ impl Heritage {
     }
 }
 
-/// What systemd has kept for this process, which nobody else may have taken yet.
+/// Takes the descriptors that systemd has stored for this process. No other code may have opened descriptors
+/// before.
 ///
 /// # Errors
 /// [`HeritageError::Environment`].
@@ -133,20 +134,20 @@ fn receive(socket: &OwnedFd) -> Result<Shelf, HeritageError> {
     Err(HeritageError::Gone)
 }
 
-/// Two ends of a socket that keeps messages apart.
+/// Creates two connected sockets that preserve message boundaries.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Has `command` read its heritage from `socket`, at whose other end is whom `from` says: [`KEEPER`] or [`PREDECESSOR`].
-/// It gets a process group of its own, so that a Ctrl-C in the terminal is passed on once and not twice.
+/// Makes `command` read its heritage from `socket`. `from` names the other end: [`KEEPER`] or [`PREDECESSOR`]. The
+/// process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through the keeper.
 pub(super) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
     use std::os::unix::process::CommandExt as _;
     command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");
     command.stdin(socket).process_group(0)
 }
 
-/// A line to a process that hands over or takes over: words in both directions.
+/// Message channel between predecessor and successor.
 #[derive(Debug)]
 pub struct Line(OwnedFd);
 
@@ -156,10 +157,10 @@ impl Line {
         Ok(Self(socket))
     }
 
-    /// Gives the other side everything on a shelf.
+    /// Sends everything on a shelf.
     ///
     /// # Errors
-    /// It is gone.
+    /// The peer is gone.
     pub fn give<'a>(&self, shelf: impl Iterator<Item = (&'a str, BorrowedFd<'a>)>) -> io::Result<()> {
         for (name, fd) in shelf {
             message::send(&self.0, &format!("FDSTORE=1\nFDNAME={name}"), Some(fd))?;
@@ -167,18 +168,18 @@ impl Line {
         message::send(&self.0, END, None)
     }
 
-    /// Says one word.
+    /// Sends one message.
     ///
     /// # Errors
-    /// The other side is gone, or listens to nothing for two seconds.
+    /// The peer is gone, or reads nothing for two seconds.
     pub fn tell(&self, word: &str) -> io::Result<()> {
         message::send(&self.0, word, None)
     }
 
-    /// Waits for one word, so long at most. `None` if the other side is gone.
+    /// Waits for one message, at most for `patience`. Returns `None` if the peer is gone.
     ///
     /// # Errors
-    /// `WouldBlock` when the time is over.
+    /// `WouldBlock` after `patience`.
     pub fn hear(&self, patience: Duration) -> io::Result<Option<String>> {
         set_socket_timeout(&self.0, Timeout::Recv, Some(patience))?;
         Ok(message::receive(&self.0)?.map(|message| message.text))
@@ -191,7 +192,7 @@ impl AsFd for Line {
     }
 }
 
-/// The number that a line `KEY=n` gives.
+/// Returns the number in a line `KEY=n` of a message.
 #[must_use]
 pub fn number(text: &str, key: &str) -> Option<i32> {
     value(text, key)?.trim().parse().ok()

@@ -1,6 +1,6 @@
-//! The keeper: a process that has the host started, holds copies of its descriptors, and has it started again with all
-//! of them when it dies. It does nothing else: it reads no guest's data, opens no file and starts no program, and a
-//! seccomp filter holds it to that ([`Role::Keeper`]).
+//! The keeper: a process that has the host started, holds copies of its descriptors, and has a new host started
+//! with all of them when it dies. It reads no guest's data, opens no file and starts no program, and a seccomp
+//! filter enforces that ([`Role::Keeper`]).
 //!
 //! ```text
 //!   softiov serve (keeper) ---- gives descriptors -------> softiov serve (host)
@@ -9,16 +9,16 @@
 //!     softiov-starter ----------- starts -------------------------+
 //! ```
 //!
-//! A host that ends by itself is the end of the keeper too, with the same exit status. One that is killed, panics or
-//! asks for it ([`RESTART`]) is started again; if that happens often in a short time, ever later, until a hand-over has
-//! brought another program. Signals are passed on. For a planned hand-over the host has the keeper start a second one
-//! (`SUCCEED=1`), speaks to it alone, and says when it takes its place (`MAINPID=`), or that it does not (`ABANDON=1`).
-//! Neither host nor keeper starts a program: the starter does, which was forked before (`keep::starter`). Without a
-//! starter the host goes on, and cannot be replaced.
+//! When a host exits, the keeper exits with the same status. A host that is killed, panics or asks for it
+//! ([`RESTART`]) is started again; after several deaths in a short time the start is delayed, until a hand-over has
+//! brought another program. Signals are forwarded. For a planned hand-over the host asks the keeper to start a
+//! successor (`SUCCEED=1`), speaks to it directly, and reports that it takes over (`MAINPID=`) or that it does not
+//! (`ABANDON=1`). Neither host nor keeper starts a program: the starter does, which was forked before
+//! (`keep::starter`). Without a starter the host continues, but cannot be replaced.
 //!
-//! Where systemd has a file descriptor store for the unit, it keeps what the keeper keeps: then a unit that is restarted
-//! goes on, too. Left out: keeping anything over the death of the keeper elsewhere. A host whose keeper dies goes on
-//! without.
+//! Where systemd has a file descriptor store for the unit, it stores the keeper's descriptors too, so that guests
+//! survive a restart of the unit. Elsewhere the descriptors are lost with the keeper, and its host continues
+//! without one.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -39,12 +39,13 @@ use crate::confine::{Capabilities, Confinement, Role, Seccomp};
 use crate::poll::{Interest, Poller, Signal, Signals};
 use crate::worker::Worker;
 
-/// The exit status by which a host asks to be started again with its descriptors (sysexits.h, EX_TEMPFAIL).
+/// Exit status by which a host asks to be started again with its descriptors (sysexits.h, EX_TEMPFAIL).
 pub const RESTART: u8 = 75;
-/// The exit status of a panic.
+/// Exit status of a panic (Rust runtime).
 const PANIC: i32 = 101;
-/// So many deaths within so long, and the next start waits, each time twice as long, up to the longest. QEMU waits five
-/// seconds for a reply and then gives its device up, so the longest wait leaves time for the start itself.
+/// Deaths within the period from which on the next start is delayed. Each delay is twice the last one, up to the
+/// longest. QEMU gives its device up after five seconds without a reply, so the longest delay leaves time for the
+/// start itself.
 const DEATHS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -53,37 +54,37 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
 const PROCESS: u64 = 2;
-/// Processes that are not the host: a successor, and those that were the host.
+/// Processes other than the host: a successor, and former hosts.
 const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
-/// A keeper and its host.
+/// Keeper and its host.
 struct Keeper {
     starter: Starter,
     shelf: Shelf,
     signals: Signals,
-    /// systemd, or whoever has started the keeper and wants to know when the host is ready.
+    /// systemd, or another service manager that waits for the host's readiness.
     notify: Option<Store>,
-    /// systemd keeps what the keeper keeps.
+    /// True if systemd stores the keeper's descriptors.
     backed: bool,
-    /// The host has been ready once.
+    /// True once a host has reported readiness.
     ready: bool,
-    /// It was asked to end.
+    /// True once a signal has asked the keeper to end.
     ending: bool,
     deaths: VecDeque<Instant>,
     closer: Worker,
-    /// A successor that has not taken over yet.
+    /// Successor that has not taken over yet.
     successor: Option<Process>,
-    /// Processes that have handed over, or were abandoned, and may not have ended yet.
+    /// Processes that have handed over, or were abandoned, and may still run.
     former: Vec<Process>,
 }
 
-/// Keeps a host until it ends; its exit status. `command` makes the host's command line. To be called before the process
-/// has a second thread; afterwards it can do little but end.
+/// Keeps a host until it exits. Returns its exit status. `command` builds the host's command line. The process must
+/// have one thread; afterwards it can do little but end.
 ///
 /// # Errors
-/// The keeper cannot begin: out of descriptors or processes, or it cannot be confined. What goes wrong later it says
-/// itself, and the status is 1.
+/// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
+/// error, and the status is 1.
 pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Result<u8> {
     let shelf = heritage::of_systemd().map_err(io::Error::other)?;
     let starter = Starter::fork(command)?;
@@ -104,18 +105,18 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Resul
     };
     gives_up.apply().map_err(io::Error::other)?;
     Ok(keeper.run().unwrap_or_else(|error| {
-        // Here, since the caller may make calls to say it that it may make no more.
+        // Reported here: confined as it is now, the process may not make the caller's system calls.
         say(&format!("the host cannot be started: {error}"));
         1
     }))
 }
 
 impl Keeper {
-    /// Has a host after the other until none is to be started again; the last one's exit status.
+    /// Starts hosts one after the other. Returns the last one's exit status.
     fn run(&mut self) -> io::Result<u8> {
         loop {
             let death = self.serve()?;
-            if let Some(status) = self.judge(death) {
+            if let Some(status) = self.status_to_end_with(death) {
                 return Ok(status);
             }
             if !self.wait() {
@@ -124,12 +125,12 @@ impl Keeper {
         }
     }
 
-    /// Has a host started and keeps what it wants kept until it dies.
+    /// Has a host started, and keeps its descriptors until it dies.
     fn serve(&mut self) -> io::Result<Death> {
         let (ours, theirs) = heritage::pair()?;
         let mut host = self.starter.start(KEEPER, theirs)?;
         let line = Line::over(ours)?;
-        // One that has died already is heard of below.
+        // The loop below notices a host that has died already.
         let _ = line.give(self.shelf.iter());
         let mut poller = Poller::new()?;
         poller.add(&line, SOCKET, Interest::READ)?;
@@ -139,20 +140,20 @@ impl Keeper {
         loop {
             let events: Vec<u64> = poller.wait(None)?.map(|event| event.token).collect();
             if events.contains(&SOCKET) && !self.hear(&line, &mut host, &poller)? {
-                // The host has closed it, and will end; or is gone.
+                // The host has closed the socket and will end, or has ended.
                 let _ = poller.remove(&line);
             }
             if events.contains(&OTHERS) {
-                self.bury(&poller);
+                self.reap(&poller);
             }
             if events.contains(&STARTER) {
-                self.go_on_without_starter(&poller);
+                self.drop_starter(&poller);
             }
             if events.contains(&SIGNALS) {
-                self.pass_on(&host);
+                self.forward_signals(&host);
             }
             if events.contains(&PROCESS) {
-                // What it has said last, perhaps that another takes its place.
+                // Reads the host's last messages; one may name a successor as the new host.
                 while is_readable(&line) && self.hear(&line, &mut host, &poller)? {}
                 if let Some(death) = host.death()? {
                     self.abandon();
@@ -162,14 +163,14 @@ impl Keeper {
         }
     }
 
-    /// Does what one message says; false at the end of them.
+    /// Carries out one message. Returns false if the host has closed the socket.
     fn hear(&mut self, line: &Line, host: &mut Process, poller: &Poller) -> io::Result<bool> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
         let text = &message.text;
         if value(text, "FDNAME").is_some() {
             let done = match &self.notify {
                 Some(systemd) if self.backed => backing::apply(&mut self.shelf, message, |text, fd| {
-                    // It may be starting itself anew; then it has missed this.
+                    // systemd may be restarting itself, and then misses this message.
                     let _ = message::send(systemd, text, fd);
                 }),
                 _ => self.shelf.apply(message),
@@ -179,7 +180,7 @@ impl Keeper {
         } else if text == SUCCEED {
             self.abandon();
             if let Some(socket) = message.fd {
-                // A line that ends at once tells the host that there is none.
+                // The closed socket tells the host that no successor started.
                 let started = self.starter.start(PREDECESSOR, socket);
                 self.successor = started.inspect_err(|error| say(&format!("no successor: {error}"))).ok();
             }
@@ -194,7 +195,7 @@ impl Keeper {
                 let before = std::mem::replace(host, successor);
                 poller.modify(&before, OTHERS, Interest::READ)?;
                 self.former.push(before);
-                // What died was another program.
+                // The deaths were those of another program.
                 self.deaths.clear();
             }
         } else {
@@ -204,7 +205,7 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Passes a message on to whoever has started the keeper; they may be gone.
+    /// Forwards a message to the service manager, if there is one. It may have ended.
     fn relay(&self, text: &str) {
         if let Some(notify) = &self.notify {
             let _ = message::send(notify, text, None);
@@ -212,34 +213,34 @@ impl Keeper {
     }
 
     /// Forgets processes that have ended.
-    fn bury(&mut self, poller: &Poller) {
+    fn reap(&mut self, poller: &Poller) {
         self.former.extend(self.successor.take_if(|process| !matches!(process.death(), Ok(None))));
         self.former.retain(|process| {
             let lives = matches!(process.death(), Ok(None));
             if !lives {
-                // It may have been waited for in an earlier host's time.
+                // An earlier call may have reaped the process already.
                 let _ = poller.remove(process);
             }
             lives
         });
     }
 
-    /// Forgets a starter that has ended.
-    fn go_on_without_starter(&mut self, poller: &Poller) {
+    /// Forgets a starter that has ended, and reports it.
+    fn drop_starter(&mut self, poller: &Poller) {
         let _ = poller.remove(self.starter.process());
-        self.starter.bury();
+        self.starter.reap();
         let remedy = if self.backed {
             "restart the unit, which guests do not notice"
         } else {
             "start `softiov serve` anew when guests can do without it"
         };
         say(&format!(
-            "the process that starts hosts, softiov-starter, is gone. The host goes on, but this keeper can replace it no \
-             more; {remedy}"
+            "the process that starts hosts, softiov-starter, has ended. The host continues, but this keeper can replace it no \
+             longer; {remedy}"
         ));
     }
 
-    /// Ends a successor that has not taken over.
+    /// Kills a successor that has not taken over.
     fn abandon(&mut self) {
         if let Some(successor) = self.successor.take() {
             successor.signal(Kill::KILL);
@@ -247,7 +248,7 @@ impl Keeper {
         }
     }
 
-    fn pass_on(&mut self, host: &Process) {
+    fn forward_signals(&mut self, host: &Process) {
         let signals = self.signals.take();
         self.ending |= signals.asks_to_end();
         for (signal, number) in [
@@ -259,18 +260,18 @@ impl Keeper {
             if !signals.contains(signal) {
                 continue;
             }
-            if signal == Signal::HandOver && !self.backed && !self.starter.is_there() {
-                say("SIGUSR2: nobody could start the host again; this one goes on");
+            if signal == Signal::HandOver && !self.backed && !self.starter.is_alive() {
+                say("SIGUSR2: no starter and no systemd store to start another host; this host continues");
                 continue;
             }
             host.signal(number);
         }
     }
 
-    /// The status to end with, if the host is not to be started again.
-    fn judge(&mut self, death: Death) -> Option<u8> {
+    /// Returns the exit status, or `None` if another host is to be started.
+    fn status_to_end_with(&mut self, death: Death) -> Option<u8> {
         match death {
-            // Who keeps what is kept here starts the next.
+            // systemd stores the descriptors, and starts the next keeper with them.
             Death::Exit(status) if status == i32::from(RESTART) => return self.backed.then_some(RESTART),
             Death::Exit(status) if status != PANIC && (!self.ready || self.ending || status == 0) => {
                 return Some(status as u8);
@@ -287,7 +288,7 @@ impl Keeper {
         None
     }
 
-    /// Waits before the next start if hosts die too often; false if it is asked to end meanwhile.
+    /// Delays the next start if hosts die too often. Returns false if a signal asks the keeper to end meanwhile.
     fn wait(&mut self) -> bool {
         while self.deaths.front().is_some_and(|death| death.elapsed() > PERIOD) {
             self.deaths.pop_front();
@@ -303,7 +304,7 @@ impl Keeper {
             }
             let mut asked = [PollFd::new(&self.signals, PollFlags::IN)];
             let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-            // A signal interrupts, and is then seen below.
+            // A signal interrupts the poll, and is read below.
             let _ = poll(&mut asked, Some(&timeout));
             if self.signals.take().asks_to_end() {
                 return false;
@@ -316,7 +317,7 @@ fn is_readable(fd: impl AsFd) -> bool {
     ready(fd, PollFlags::IN)
 }
 
-/// Says something on standard error, if that takes it now: the keeper waits for no reader.
+/// Writes a message to standard error, unless that would block: the keeper waits for no reader.
 pub(super) fn say(text: &str) {
     if ready(io::stderr(), PollFlags::OUT) {
         let _ = writeln!(io::stderr(), "softiov keeper: {text}");

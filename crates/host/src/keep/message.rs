@@ -1,4 +1,4 @@
-//! The words: one message with at most one descriptor, and what a shelf of named descriptors makes of it.
+//! Messages with at most one descriptor each, and the shelf of named descriptors that they change.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -12,20 +12,20 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-/// The longest message, and the longest name (systemd's limit).
+/// Longest message in bytes, and longest name (systemd's limit).
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
-/// Descriptors on a shelf: more than the clients on 64 VFs of each of three ports can have kept, 85 each.
+/// Descriptors on a shelf: above the clients on 64 VFs of each of three ports, 85 each.
 const MAX_KEPT: usize = 16_384;
 
-/// What was received.
+/// Received message.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) text: String,
     pub(super) fd: Option<OwnedFd>,
 }
 
-/// Sends one message. Blocks as the socket does.
+/// Sends one message. Blocks if the socket does.
 pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -42,7 +42,7 @@ pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) ->
     }
 }
 
-/// Receives one message; `None` if the other side is gone. Blocks as the socket does.
+/// Receives one message. Returns `None` if the peer has closed the socket. Blocks if the socket does.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -69,12 +69,12 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
     Ok(Some(Message { text, fd }))
 }
 
-/// The value of a key in a message of `KEY=value` lines.
+/// Returns the value of a key in a message of `KEY=value` lines.
 pub(super) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
 }
 
-/// Whether a name can be used: as systemd has it.
+/// Returns true if systemd accepts the name of a stored descriptor.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c == ':' || c.is_ascii_control())
 }
@@ -84,8 +84,8 @@ pub(super) fn is_name(name: &str) -> bool {
 pub struct Shelf(BTreeMap<String, OwnedFd>);
 
 impl Shelf {
-    /// Does what a message says about descriptors; everything else in it is not the shelf's business. Answers a
-    /// descriptor that is needed no more: to close it may take long.
+    /// Applies the descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
+    /// needed; closing it may block.
     #[must_use]
     pub(super) fn apply(&mut self, message: Message) -> Option<OwnedFd> {
         let name = value(&message.text, "FDNAME").filter(|name| is_name(name))?;
@@ -97,34 +97,34 @@ impl Shelf {
         if kept { self.0.insert(name.to_owned(), fd) } else { Some(fd) }
     }
 
-    /// Puts a descriptor under a name, in the place of what was there, which is answered.
+    /// Stores a descriptor under a name. Returns the one that it replaces.
     pub fn put(&mut self, name: &str, fd: OwnedFd) -> Option<OwnedFd> {
         self.0.insert(name.to_owned(), fd)
     }
 
-    /// Takes the descriptor of a name away.
+    /// Removes and returns the descriptor of a name.
     pub fn take(&mut self, name: &str) -> Option<OwnedFd> {
         self.0.remove(name)
     }
 
-    /// The descriptor of a name.
+    /// Returns the descriptor of a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.0.get(name).map(OwnedFd::as_fd)
     }
 
-    /// Every descriptor with its name, in the order of names.
+    /// Returns every descriptor with its name, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, BorrowedFd<'_>)> {
         self.0.iter().map(|(name, fd)| (name.as_str(), fd.as_fd()))
     }
 
-    /// How many there are.
+    /// Returns the number of descriptors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if the shelf is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,12 +1,12 @@
-//! Descriptors that outlive a process: how they are kept elsewhere, and how a successor gets them.
+//! Keeps descriptors beyond the life of a process, and passes them to its successor.
 //!
-//! A VMM cannot reconnect to a vfio-user device. If this process dies, its sockets must not: somebody else holds a
-//! copy of each descriptor under a name ([`Store`]), and hands all of them to the next process ([`Heritage`]). That is
-//! [`keeper`], a supervisor of our own, and behind it systemd where the unit has a file descriptor store. Both are told
-//! in the same words, systemd's (`sd_notify(3)`: `FDSTORE=1`, `FDNAME=`, `FDSTOREREMOVE=1`, `READY=1`, `MAINPID=`), a
-//! message with at most one descriptor each.
+//! A VMM cannot reconnect to a vfio-user device, so its sockets must survive this process. A keeper holds a copy of
+//! each descriptor under a name ([`Store`]) and sends all of them to the next process ([`Heritage`]). That is
+//! [`keeper`], a supervisor of this program, and behind it systemd where the unit has a file descriptor store. Both
+//! use systemd's messages (`sd_notify(3)`: `FDSTORE=1`, `FDNAME=`, `FDSTOREREMOVE=1`, `READY=1`, `MAINPID=`), with
+//! at most one descriptor each.
 //!
-//! Left out: what the descriptors are.
+//! The module does not interpret the descriptors.
 
 mod backing;
 mod heritage;

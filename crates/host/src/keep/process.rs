@@ -1,20 +1,20 @@
-//! A process that the keeper has started: by a handle of it (a pidfd), which never comes to mean another process.
+//! Process that the keeper has started, identified by a pidfd, which never refers to another process.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Death {
-    /// By itself, with this status.
+    /// The process exited with this status.
     Exit(i32),
-    /// By this signal.
+    /// This signal killed the process.
     Signal(i32),
 }
 
-/// A child of this process. Its handle can be read from when it has ended.
+/// Child of this process. Its pidfd becomes readable when it has ended.
 #[derive(Debug)]
 pub(super) struct Process(OwnedFd);
 
@@ -23,12 +23,13 @@ impl Process {
         Self(handle)
     }
 
-    /// Sends it a signal; one that has just died is heard of as such.
+    /// Sends a signal. Ignores the error of a process that has just ended: `death` reports its end.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.0, signal);
     }
 
-    /// How it ended, if it has. To be asked once: the call that answers has waited for the process.
+    /// Returns the process's end, or `None` while it runs. Call it until it returns an end, which reaps the
+    /// process.
     pub(super) fn death(&self) -> io::Result<Option<Death>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {

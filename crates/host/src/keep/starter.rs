@@ -1,4 +1,4 @@
-//! The starter: a process that starts hosts for the keeper, which has given up starting programs.
+//! The starter: a process that starts hosts for the keeper, whose seccomp filter forbids it.
 //!
 //! ```text
 //!   keeper ---- forks, before it gives anything up ----> starter
@@ -6,9 +6,10 @@
 //!          <--- STARTED, a handle of the host -----------  which is the keeper's child
 //! ```
 //!
-//! It holds its end of a socket to the keeper and the standard descriptors, and nothing that is kept. An order is one of
-//! two words with the socket that the host reads its heritage from. Program, arguments and environment were settled when
-//! it was forked. It ends when the keeper does. Left out: giving anything up, which hosts would inherit.
+//! The starter holds its end of a socket to the keeper and the standard descriptors, and none of the kept ones. An
+//! order is one of two words with the socket from which the host reads its heritage. Program, arguments and
+//! environment were fixed when it was forked. It ends when the keeper does. It drops no rights, since hosts would
+//! inherit that.
 
 #![expect(
     unsafe_code,
@@ -35,35 +36,35 @@ use super::message::{self, Message};
 use super::process::Process;
 use super::store::PATIENCE;
 
-/// What `ps` calls it. The kernel keeps 15 bytes.
+/// Process name in `ps`. The kernel keeps 15 bytes.
 const NAME: &CStr = c"softiov-starter";
-/// Its answers: with a handle of the host, or with the error's number.
+/// Replies: with the host's pidfd, or with an errno.
 const STARTED: &str = "STARTED=1";
 const FAILED: &str = "FAILED";
-/// How long it may take to answer, on a machine that swaps: without it no host can be started any more.
+/// Time limit of a reply, generous for a machine that swaps: after it no host can be started any more.
 const ANSWER: Duration = Duration::from_secs(10);
-/// The exit status of a host whose program cannot be run, as a shell has it.
+/// Exit status of a host whose program cannot be run (as in shells).
 const NO_PROGRAM: i32 = 127;
 
-/// The starter, as the keeper sees it.
+/// Keeper's side of the starter.
 #[derive(Debug)]
 pub(super) struct Starter {
-    /// Leads to it; none when it cannot be used any more.
+    /// Socket to the starter; `None` after a failure.
     line: Option<OwnedFd>,
     process: Process,
 }
 
 impl Starter {
-    /// Forks it. `command` makes the command line of a host, in the starter.
+    /// Forks the starter. `command` builds a host's command line, in the starter.
     ///
     /// # Errors
-    /// This process has a second thread, or there can be no more processes.
+    /// This process has a second thread, or the system is out of processes.
     pub(super) fn fork(command: &mut dyn FnMut() -> Command) -> io::Result<Self> {
         if fs::read_dir("/proc/self/task")?.count() > 1 {
-            return Err(io::Error::other("a keeper has to begin before any other thread does"));
+            return Err(io::Error::other("a keeper must start before any other thread of its process"));
         }
         let (ours, theirs) = heritage::pair()?;
-        // SAFETY: this is the only thread, and nobody else could start another.
+        // SAFETY: this is the only thread, so no other thread can start one.
         let handle = unsafe { copy_process(0) }?;
         let Some(handle) = handle else { run(&theirs, command) };
         set_socket_timeout(&ours, Timeout::Send, Some(PATIENCE))?;
@@ -74,21 +75,22 @@ impl Starter {
     /// Has a host started that reads its heritage from `socket`; see [`heritage::arrange`].
     ///
     /// # Errors
-    /// The starter is gone, or there can be no more processes. That the program cannot be run is told by the host's end.
+    /// The starter has ended, or the system is out of processes. A program that cannot be run shows as the host's
+    /// exit.
     pub(super) fn start(&mut self, from: &str, socket: OwnedFd) -> io::Result<Process> {
-        let gone = || io::Error::other("the process that starts hosts, softiov-starter, is gone");
+        let gone = || io::Error::other("the process that starts hosts, softiov-starter, has ended");
         let line = self.line.as_ref().ok_or_else(gone)?;
         let asked = message::send(line, from, Some(socket.as_fd()));
-        // The host's is the only one from now on, so that its end is heard of.
+        // From now on only the host holds this end, so that its exit closes the connection.
         drop(socket);
         match asked.and_then(|()| message::receive(line)) {
             Ok(Some(Message { fd: Some(handle), .. })) => Ok(Process::of(handle)),
             Ok(Some(Message { text, .. })) => {
-                // A handle that is left out had no room here: the host then finds no heritage, and ends.
+                // Without room for the pidfd here the kernel drops it: the host then finds no heritage, and ends.
                 Err(io::Error::from_raw_os_error(number(&text, FAILED).unwrap_or(libc::EMFILE)))
             }
             Ok(None) | Err(_) => {
-                // A late answer would be taken for that to the next order.
+                // A late reply would be read as the reply to the next order.
                 self.process.signal(Signal::KILL);
                 self.line = None;
                 Err(gone())
@@ -96,35 +98,35 @@ impl Starter {
         }
     }
 
-    /// Its process, to wait for its end.
+    /// Returns the starter's process, to wait for its end.
     pub(super) fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Whether it can start hosts.
-    pub(super) fn is_there(&self) -> bool {
+    /// Returns true if the starter can start hosts.
+    pub(super) fn is_alive(&self) -> bool {
         self.line.is_some()
     }
 
-    /// After its end: leaves nothing of it behind.
-    pub(super) fn bury(&mut self) {
+    /// Reaps the starter after its end.
+    pub(super) fn reap(&mut self) {
         self.line = None;
         let _ = self.process.death();
     }
 }
 
-/// Is the starter until the keeper is gone.
+/// Runs the starter until the keeper has ended.
 fn run(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> ! {
-    // A panic must not lead back into what this process was copied from.
+    // A panic must not unwind into the keeper's frames.
     let outcome = catch_unwind(AssertUnwindSafe(|| obey(line, command)));
-    // SAFETY: ends the process; what it was copied from has the buffers and the descriptors.
+    // SAFETY: ends the process without touching the keeper's buffers and descriptors.
     unsafe { libc::_exit(i32::from(!matches!(outcome, Ok(Ok(()))))) }
 }
 
 fn obey(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> io::Result<()> {
     close_all_but(line)?;
     set_name(NAME)?;
-    // No signal is meant for it: neither the terminal's, nor what is sent to every process of a unit.
+    // Blocks all signals: neither the terminal's, nor those sent to every process of a unit, are meant for it.
     setpgid(None, None)?;
     let signals = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
     while let Some(Message { text, fd }) = message::receive(line)? {
@@ -149,7 +151,7 @@ fn obey(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> io::Result<()> 
     Ok(())
 }
 
-/// Runs the host's program in this process. Where that cannot be, says why and ends it.
+/// Runs the host's program in this process. On failure reports the error and ends the process.
 fn become_host(mut command: Command, from: &str, socket: OwnedFd) -> ! {
     let error = heritage::arrange(&mut command, from, socket).exec();
     say(&format!("{} cannot be run: {error}", command.get_program().display()));
@@ -157,13 +159,13 @@ fn become_host(mut command: Command, from: &str, socket: OwnedFd) -> ! {
     unsafe { libc::_exit(NO_PROGRAM) }
 }
 
-/// Closes every descriptor of this process but the standard ones and one more.
+/// Closes every descriptor of this process except the standard ones and `line`.
 fn close_all_but(line: &OwnedFd) -> io::Result<()> {
     let (first, line) = (libc::STDERR_FILENO as u32 + 1, line.as_raw_fd() as u32);
     for (from, to) in [(first, line - 1), (line + 1, u32::MAX)] {
         if from <= to {
-            // SAFETY: only the starter does this, at its start. Those who own the descriptors are copies in frames that
-            // it never returns to, so nobody uses or closes them any more.
+            // SAFETY: only the starter does this, at its start. The owners of the descriptors are in frames that it
+            // never returns to, so no code uses or closes them any more.
             let done = unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
             if done < 0 {
                 return Err(io::Error::last_os_error());
@@ -173,17 +175,17 @@ fn close_all_but(line: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies this process, as `fork` does; with `CLONE_PARENT` the copy is its parent's child. `None` in the copy, and here
-/// a handle of it.
+/// Copies this process like `fork`; with `CLONE_PARENT` the copy is its parent's child. Returns `None` in the copy,
+/// and its pidfd in this process.
 ///
 /// # Safety
-/// This process has one thread. Otherwise what another thread was changing or had locked stays so in the copy.
+/// This process has one thread. Otherwise the copy would keep another thread's half-made changes and locks.
 unsafe fn copy_process(parent: libc::c_int) -> io::Result<Option<OwnedFd>> {
     let mut handle: RawFd = -1;
     let flags = parent | libc::CLONE_PIDFD | libc::SIGCHLD;
-    // SAFETY: memory is copied and not shared, and without a stack of its own the copy goes on with its copy of this one.
-    // The kernel writes one descriptor to `handle`, here. No thread-local state of the C library changes but the number of
-    // the thread, which no call of the copies reads.
+    // SAFETY: memory is copied and not shared, and without a stack of its own the copy continues on its copy of
+    // this one. The kernel writes one descriptor to `handle`, here. No thread-local state of the C library changes
+    // but the thread id, which no call of the copies reads.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, &raw mut handle, 0, 0) };
     match pid {
         0 => Ok(None),

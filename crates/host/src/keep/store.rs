@@ -1,5 +1,5 @@
-//! The side that has descriptors kept. Each call may block while the keeper is busy, for a bounded time: not for a
-//! thread that moves frames.
+//! Client of a keeper. Each call may block while the keeper is busy, for a bounded time, so threads that move
+//! frames must not make it.
 
 use std::env;
 use std::io;
@@ -14,21 +14,22 @@ use rustix::net::{
 use super::heritage::{self, Line};
 use super::message;
 
-/// How long a keeper may take to read a message.
+/// Timeout for sending a message to a keeper.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Words for a keeper of ours, which systemd does not know.
+/// Messages to a keeper of this program, which systemd does not know.
 pub(super) const SUCCEED: &str = "SUCCEED=1";
 pub(super) const ABANDON: &str = "ABANDON=1";
 
-/// A keeper of descriptors.
+/// Connection to a keeper of descriptors.
 #[derive(Debug)]
 pub struct Store {
     socket: OwnedFd,
 }
 
 impl Store {
-    /// systemd, if it has started this process as a unit with a file descriptor store (`$FDSTORE`, systemd 254).
+    /// Connects to systemd, if it has started this process as a unit with a file descriptor store (`$FDSTORE`,
+    /// systemd 254).
     ///
     /// # Errors
     /// systemd's socket cannot be reached.
@@ -37,7 +38,7 @@ impl Store {
         if room.is_some_and(|room| room > 0) { Self::notify() } else { Ok(None) }
     }
 
-    /// Whoever has started this process and wants to hear how it is (`$NOTIFY_SOCKET`).
+    /// Connects to the service manager that waits for this process's readiness (`$NOTIFY_SOCKET`).
     ///
     /// # Errors
     /// The socket cannot be reached.
@@ -53,28 +54,31 @@ impl Store {
         Self::over(socket).map(Some)
     }
 
-    /// A keeper at the other end of a socket that keeps messages apart.
+    /// Uses a connected socket that preserves message boundaries.
     ///
     /// # Errors
-    /// It is not a socket.
+    /// The descriptor is not a socket.
     pub fn over(socket: OwnedFd) -> io::Result<Self> {
         set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
         Ok(Self { socket })
     }
 
-    /// Has a copy of a descriptor kept under a name, which nothing else is kept under. Names have up to 255 bytes, no
-    /// colon and no control characters.
+    /// Has the keeper store a copy of a descriptor under an unused name. Names have up to 255 bytes, no colon and
+    /// no control characters.
     ///
     /// # Errors
-    /// `InvalidInput` for a name that cannot be; the keeper is gone, or takes no message for two seconds.
+    /// `InvalidInput` for an invalid name; the keeper has ended, or reads no message for two seconds.
     pub fn keep(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
         if !message::is_name(name) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} cannot be a name")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("invalid descriptor name {name:?}: 1 to 255 bytes, no colon, no control characters"),
+            ));
         }
         message::send(&self.socket, &format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), Some(fd))
     }
 
-    /// Has what is kept under a name given up.
+    /// Has the keeper drop the descriptor of a name.
     ///
     /// # Errors
     /// As [`Store::keep`].
@@ -82,7 +86,7 @@ impl Store {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)
     }
 
-    /// Has the keeper start a successor of this process. The line leads to it.
+    /// Has the keeper start a successor of this process. Returns the channel to it.
     ///
     /// # Errors
     /// As [`Store::keep`].
@@ -92,7 +96,7 @@ impl Store {
         Line::over(ours)
     }
 
-    /// Has the successor ended that was started last.
+    /// Has the keeper end the successor that it started last.
     ///
     /// # Errors
     /// As [`Store::keep`].
@@ -100,7 +104,7 @@ impl Store {
         message::send(&self.socket, ABANDON, None)
     }
 
-    /// Says something about this process: `READY=1`, `STOPPING=1`, `MAINPID=`, `STATUS=`.
+    /// Sends this process's state: `READY=1`, `STOPPING=1`, `MAINPID=`, `STATUS=`.
     ///
     /// # Errors
     /// As [`Store::keep`].
@@ -110,7 +114,7 @@ impl Store {
 }
 
 impl AsFd for Store {
-    /// The socket, for a successor.
+    /// Returns the socket, for a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

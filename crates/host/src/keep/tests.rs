@@ -1,5 +1,4 @@
-//! What is kept, under which names, and what a peer that says nonsense can do. Left out: the keeper's own loop, which
-//! tests of the command show.
+//! Tests the shelf, its names, and hostile peers. Tests of the command cover the keeper's loop.
 
 use super::message::{self, Shelf};
 use super::process::{Death, Process};
@@ -19,7 +18,7 @@ fn pair() -> (Store, OwnedFd) {
     (Store::over(ours).unwrap(), theirs)
 }
 
-/// Puts on a shelf what has been said, and tells what is there.
+/// Applies received messages to a shelf. Returns its names.
 fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
         drop(shelf.apply(message::receive(socket).unwrap().unwrap()));
@@ -28,7 +27,7 @@ fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
 }
 
 #[test]
-fn what_is_kept_is_the_same_open_file_and_goes_when_it_is_given_up() {
+fn kept_descriptor_is_the_same_open_file_until_forgotten() {
     let (store, keeper) = pair();
     let mut shelf = Shelf::default();
     let event = EventFd::new().unwrap();
@@ -43,7 +42,7 @@ fn what_is_kept_is_the_same_open_file_and_goes_when_it_is_given_up() {
 }
 
 #[test]
-fn a_name_keeps_what_was_put_there_last() {
+fn name_keeps_its_last_descriptor() {
     let (store, keeper) = pair();
     let mut shelf = Shelf::default();
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
@@ -55,7 +54,7 @@ fn a_name_keeps_what_was_put_there_last() {
 }
 
 #[test]
-fn what_cannot_be_a_name_is_refused_by_both_sides() {
+fn invalid_name_is_refused_by_both_sides() {
     let (store, keeper) = pair();
     let event = EventFd::new().unwrap();
     for name in ["", "a:b", "a\nFDSTOREREMOVE=1", &"n".repeat(256)] {
@@ -71,7 +70,7 @@ fn what_cannot_be_a_name_is_refused_by_both_sides() {
 }
 
 #[test]
-fn the_end_of_the_other_side_is_no_error() {
+fn peer_closing_is_no_error() {
     let (store, keeper) = pair();
     drop(store);
     assert!(message::receive(&keeper).unwrap().is_none());
@@ -80,7 +79,7 @@ fn the_end_of_the_other_side_is_no_error() {
     assert!(store.say("READY=1").is_err());
 }
 
-/// What systemd would have after these messages: an open file once, under the first name that came with it.
+/// Models systemd's store after these messages: an open file once, under the first name that came with it.
 fn backed(shelf: &mut Shelf, store: &mut Vec<(String, OwnedFd)>, text: &str, fd: Option<&EventFd>) {
     let fd = fd.map(|fd| fd.as_fd().try_clone_to_owned().unwrap());
     let told = std::cell::RefCell::new(Vec::new());
@@ -99,7 +98,7 @@ fn backed(shelf: &mut Shelf, store: &mut Vec<(String, OwnedFd)>, text: &str, fd:
 }
 
 #[test]
-fn systemd_has_everything_though_it_keeps_an_open_file_once() {
+fn systemd_store_mirrors_shared_open_files() {
     let (mut shelf, mut store) = (Shelf::default(), Vec::new());
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
     let mut step = |text: &str, fd, expected: &[&str]| {
@@ -109,7 +108,7 @@ fn systemd_has_everything_though_it_keeps_an_open_file_once() {
         assert_eq!(names, expected, "{text}");
         for (name, kept) in &store {
             for name in super::backing::split(name) {
-                assert!(is_same(shelf.get(name).unwrap(), kept.as_fd()), "{name} is what the shelf has");
+                assert!(is_same(shelf.get(name).unwrap(), kept.as_fd()), "{name} is the shelf's open file");
             }
         }
     };
@@ -126,7 +125,7 @@ fn systemd_has_everything_though_it_keeps_an_open_file_once() {
 
 #[test]
 #[expect(clippy::zombie_processes, reason = "it is waited for by its handle")]
-fn what_a_keeper_does_is_in_its_list() {
+fn keeper_works_inside_its_seccomp_list() {
     let child = Command::new("sleep").arg("60").spawn().unwrap();
     let child = Process::of(pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap());
     let event = EventFd::new().unwrap();
@@ -149,6 +148,6 @@ fn what_a_keeper_does_is_in_its_list() {
         assert_eq!(poller.wait(None).unwrap().next().map(|event| event.token), Some(7));
         assert_eq!(child.death().unwrap(), Some(Death::Signal(9)));
     };
-    // Of this thread alone, which ends with the test.
+    // Restricts this thread alone, which ends with the test.
     thread::scope(|scope| scope.spawn(keeper).join().unwrap());
 }

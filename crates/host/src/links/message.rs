@@ -1,7 +1,7 @@
-//! Messages of rtnetlink about one interface: a question by name, and the three attributes that are read of answers and
-//! news. Attributes that are not read may look as a newer kernel likes.
+//! rtnetlink messages about one interface: a request by name, and three attributes of replies and notifications.
+//! Other attributes may have any format.
 //!
-//! Left out: dumps of all interfaces, and every other kind of message, which is passed over.
+//! All other kinds of message are skipped; dumps of all interfaces are not requested.
 
 use libc::{IFF_UP, IFLA_CARRIER, IFLA_IFNAME, IFLA_MTU, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK};
 use netlink_packet_core::{
@@ -10,36 +10,36 @@ use netlink_packet_core::{
 };
 use rustix::io::Errno;
 
-/// `struct nlmsghdr`, and `struct ifinfomsg` behind it.
+/// Bytes of `struct nlmsghdr`, and of `struct ifinfomsg` after it.
 const HEADER: usize = 16;
 const INFO: usize = 16;
-/// Where `struct ifinfomsg` has index and flags.
+/// Offsets of index and flags in `struct ifinfomsg`.
 const INDEX: usize = 4;
 const FLAGS: usize = 8;
 
-/// An interface as it is now.
+/// State of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its number in its namespace. A number is not given twice, unless somebody asks for one.
+    /// Interface index in its namespace. The kernel reuses an index only on request.
     pub index: u32,
-    /// Its administrator has set it up.
+    /// True if the administrator has set the interface up.
     pub up: bool,
-    /// It has a carrier: for a tap, somebody is attached, and nobody has taken the carrier away.
+    /// True if the interface has a carrier: for a tap, a process is attached and the carrier is not switched off.
     pub carrier: bool,
-    /// The largest payload of a frame, in bytes.
+    /// Largest payload of a frame, in bytes.
     pub mtu: u32,
 }
 
-/// What a question brings.
+/// Reply to a request.
 pub(super) enum Answer {
     Link(Link),
     Error(Errno),
 }
 
-/// A request for the interface of this name.
+/// Builds a request for the interface of this name.
 pub(super) fn question(name: &str) -> Vec<u8> {
     let text = name.as_bytes();
-    // With its final zero.
+    // Includes the terminating zero.
     let attribute = NLA_HEADER_SIZE + text.len() + 1;
     let length = HEADER + INFO + attribute.next_multiple_of(NLA_ALIGNTO);
     let mut bytes = vec![0; length];
@@ -54,7 +54,7 @@ pub(super) fn question(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The answer to a question; `None` if it cannot be read.
+/// Parses a reply. Returns `None` if it is malformed.
 pub(super) fn answer(bytes: &[u8]) -> Option<Answer> {
     let message = NetlinkBuffer::new_checked(bytes).ok()?;
     match message.message_type() {
@@ -67,7 +67,7 @@ pub(super) fn answer(bytes: &[u8]) -> Option<Answer> {
     }
 }
 
-/// The interfaces that news are about: index and name.
+/// Returns index and name of each interface in notifications.
 pub(super) fn changes(bytes: &[u8]) -> impl Iterator<Item = (u32, &str)> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -103,7 +103,7 @@ fn number(payload: &[u8], offset: usize) -> Option<u32> {
 fn attribute(payload: &[u8], kind: u16) -> Option<&[u8]> {
     let attributes = NlasIterator::new(payload.get(INFO..)?);
     let found = attributes.map_while(Result::ok).find(|attribute| attribute.kind() == kind)?;
-    // From the slice below, which lives longer than what the attribute itself lends.
+    // From the outer slice, which outlives the attribute.
     let length = usize::from(found.length());
     found.into_inner().get(NLA_HEADER_SIZE..length)
 }

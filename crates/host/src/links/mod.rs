@@ -1,10 +1,10 @@
-//! What the kernel tells of network interfaces, by rtnetlink: that one has changed, and how one is now.
+//! Observes network interfaces by rtnetlink: notifications of changes, and the current state of one.
 //!
-//! The kernel's news are taken as a hint to look again. How an interface is, is asked for when it matters, so news
-//! that the kernel had to drop (ENOBUFS) cost one question more and nothing else. Both sockets see the network
-//! namespace of the thread that made them.
+//! A notification is only a hint to look again. The state is requested when it matters, so notifications that the
+//! kernel dropped (ENOBUFS) cost one request. Both sockets see the network namespace of the thread that created
+//! them.
 //!
-//! Left out: addresses, routes, statistics, changing an interface, and interfaces of other namespaces.
+//! Addresses, routes, statistics and other namespaces are not observed; interfaces are not changed.
 
 mod message;
 #[cfg(test)]
@@ -21,25 +21,25 @@ use rustix::net::{bind, recv, send, socket_with};
 use message::Answer;
 pub use message::Link;
 
-/// The kernel's messages about one interface stay below 8 KiB (NLMSG_GOODSIZE).
+/// Receive buffer in bytes. The kernel's messages about one interface stay below 8 KiB (NLMSG_GOODSIZE).
 const BUFFER: usize = 32 << 10;
-/// Reads in one visit; what is left makes the descriptor readable again.
+/// Messages read per visit; later ones keep the descriptor readable.
 const READS: usize = 64;
-/// The group of news about interfaces, as a bit (RTMGRP_LINK).
+/// Multicast group of interface notifications, as a bit (RTMGRP_LINK).
 const NEWS: u32 = libc::RTMGRP_LINK as u32;
 
-/// What a visit heard.
+/// Notifications that a visit found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heard {
-    /// Nothing, or news of interfaces that nobody asked about.
+    /// No notification, or only ones of other interfaces.
     Unrelated,
-    /// News of an interface that was asked about.
+    /// Notification of an interface of interest.
     Related,
-    /// The kernel has dropped news: anything may have changed.
+    /// The kernel has dropped notifications: any interface may have changed.
     Lost,
 }
 
-/// The interfaces of a network namespace. Readable when there is news.
+/// Interfaces of a network namespace. Readable when there is a notification.
 #[derive(Debug)]
 pub struct Links {
     news: OwnedFd,
@@ -48,18 +48,19 @@ pub struct Links {
 }
 
 impl Links {
-    /// The interfaces of the calling thread's network namespace; news from now on.
+    /// Observes the interfaces of the calling thread's network namespace from now on.
     ///
     /// # Errors
-    /// The process is out of descriptors, or may not have netlink sockets.
+    /// The process is out of descriptors, or may not open netlink sockets.
     pub fn new() -> io::Result<Self> {
         Ok(Self { news: open(NEWS)?, questions: open(0)?, buffer: vec![0; BUFFER].into() })
     }
 
-    /// Takes the news without waiting. `related` is asked about each interface that has changed, by index and name.
+    /// Reads pending notifications without blocking. `related` returns true for an interface of interest, given its
+    /// index and name.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn hear(&mut self, mut related: impl FnMut(u32, &str) -> bool) -> io::Result<Heard> {
         let mut heard = Heard::Unrelated;
         for _ in 0..READS {
@@ -81,21 +82,25 @@ impl Links {
         Ok(heard)
     }
 
-    /// How the interface of this name is now; `None` if there is none. May wait for the kernel's lock on interfaces.
+    /// Requests the current state of an interface. Returns `None` if there is none. May wait for the kernel's lock
+    /// on interfaces.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn look_up(&mut self, name: &str) -> io::Result<Option<Link>> {
-        // What an earlier question left unread would be taken for the answer to this one.
+        // An unread reply to an earlier request would be read as the reply to this one.
         while recv(&self.questions, &mut *self.buffer, RecvFlags::DONTWAIT).is_ok() {}
         send(&self.questions, &message::question(name), SendFlags::empty())?;
-        // The kernel has answered before `send` returns.
+        // The kernel has queued its reply before `send` returns.
         let (length, _) = recv(&self.questions, &mut *self.buffer, RecvFlags::DONTWAIT)?;
         match message::answer(&self.buffer[..length]) {
             Some(Answer::Link(link)) => Ok(Some(link)),
             Some(Answer::Error(Errno::NODEV)) => Ok(None),
             Some(Answer::Error(error)) => Err(error.into()),
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is no interface")),
+            None => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "unexpected rtnetlink reply: not an interface",
+            )),
         }
     }
 }
@@ -108,7 +113,7 @@ impl AsFd for Links {
 
 fn open(groups: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // No protocol is NETLINK_ROUTE.
+    // Protocol 0 is NETLINK_ROUTE.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
     bind(&socket, &SocketAddrNetlink::new(0, groups))?;
     Ok(socket)

@@ -1,4 +1,5 @@
-//! Interfaces in network namespaces of their own: seen, changed, and changed more often than the kernel remembers.
+//! Tests interfaces in network namespaces of their own: observed, changed, and changed more often than the kernel's
+//! buffer holds.
 
 use std::process::Command;
 use std::thread;
@@ -25,7 +26,7 @@ fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|output| output.status.success())
 }
 
-/// What is heard of a tap's name until it has been quiet for a while.
+/// Collects notifications of the tap's name until none has come for a while.
 fn hear(links: &mut Links) -> Heard {
     let mut heard = Heard::Unrelated;
     for _ in 0..100 {
@@ -36,7 +37,7 @@ fn hear(links: &mut Links) -> Heard {
 }
 
 #[test]
-fn an_interface_is_told_as_it_is() {
+fn look_up_reports_the_current_state() {
     with_tap("links: as it is", |tap| {
         let mut links = Links::new().unwrap();
         let link = links.look_up("watched0").unwrap().unwrap();
@@ -54,7 +55,7 @@ fn an_interface_is_told_as_it_is() {
 }
 
 #[test]
-fn news_name_the_interface() {
+fn notifications_name_the_interface() {
     with_tap("links: news", |tap| {
         let mut links = Links::new().unwrap();
         assert_eq!(hear(&mut links), Heard::Unrelated);
@@ -68,7 +69,7 @@ fn news_name_the_interface() {
         }
         assert!(ip("tuntap add passer0 mode tap") && ip("tuntap del passer0 mode tap"));
         assert_eq!(hear(&mut links), Heard::Unrelated);
-        // Renamed: the news has the new name and the old number.
+        // After a rename the notification has the new name and the old index.
         let index = links.look_up("watched0").unwrap().unwrap().index;
         assert!(ip("link set watched0 name other0"));
         assert_eq!(links.hear(|number, name| number == index && name == "other0").unwrap(), Heard::Related);
@@ -80,10 +81,10 @@ fn news_name_the_interface() {
 }
 
 #[test]
-fn news_that_the_kernel_dropped_are_told_of() {
+fn dropped_notifications_are_reported() {
     with_tap("links: lost news", |_tap| {
         let mut links = Links::new().unwrap();
-        // The kernel makes it as small as it allows.
+        // The kernel rounds the size up to its minimum.
         set_socket_recv_buffer_size(&links.news, 1).unwrap();
         for _ in 0..20 {
             assert!(ip("link set watched0 up") && ip("link set watched0 down"));
@@ -91,13 +92,13 @@ fn news_that_the_kernel_dropped_are_told_of() {
         assert_eq!(hear(&mut links), Heard::Lost);
         assert_eq!(hear(&mut links), Heard::Unrelated, "once");
         assert!(ip("link set watched0 mtu 1400"));
-        assert!(hear(&mut links) >= Heard::Related, "and it goes on");
+        assert!(hear(&mut links) >= Heard::Related, "later notifications arrive");
         assert_eq!(links.look_up("watched0").unwrap().unwrap().mtu, 1400);
     });
 }
 
 #[test]
-fn broken_messages_say_nothing() {
+fn malformed_messages_are_ignored() {
     for length in 0..40 {
         for byte in [0, 1, 16, 0xff] {
             let bytes = vec![byte; length];
@@ -105,7 +106,7 @@ fn broken_messages_say_nothing() {
             assert!(message::answer(&bytes).is_none());
         }
     }
-    // As a question says it, but cut short anywhere.
+    // A valid message, cut off at any length.
     let mut told = message::question("watched0");
     NetlinkBuffer::new(&mut told).set_message_type(libc::RTM_NEWLINK);
     assert_eq!(message::changes(&told).collect::<Vec<_>>(), [(0, "watched0")]);

@@ -1,4 +1,4 @@
-//! What one thread does by itself: the clock and system calls. Left out: calls that wait.
+//! Measures one thread: the processor's clock, and system calls that do not block.
 
 use std::hint::black_box;
 use std::io;
@@ -9,8 +9,8 @@ use rustix::process::getppid;
 use super::repeat::{each, per_operation, timed};
 use super::{Sample, Unmeasured};
 
-/// The clock that instructions see, which is not the time-stamp counter's: a rotation and an addition, each waiting
-/// for the one before, are two cycles on every processor of the last fifteen years.
+/// Measures the processor's clock rate, which differs from the time-stamp counter's. A chain of a rotation and a
+/// dependent addition takes two cycles on every processor of the last fifteen years.
 pub(super) fn clock() -> Result<Sample, Unmeasured> {
     const CYCLES: f64 = 2.0;
     let odd = black_box(0x9e37_79b9_7f4a_7c15_u64);
@@ -38,7 +38,7 @@ pub(super) fn eventfd_write() -> Result<Sample, Unmeasured> {
     each(|| write(&event))
 }
 
-/// As a semaphore with enough in it, every read takes one and none waits.
+/// Reads a semaphore with a large count: every read takes one and none blocks.
 pub(super) fn eventfd_read() -> Result<Sample, Unmeasured> {
     let event =
         eventfd(u32::MAX, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE).map_err(io::Error::from)?;

@@ -1,4 +1,4 @@
-//! Copying frames, from the cache and from memory. Left out: copies that pass the cache by.
+//! Measures copies of frames from the cache and from memory.
 
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "flushing caches takes an intrinsic"))]
 
@@ -7,23 +7,23 @@ use std::hint::black_box;
 use super::repeat::each;
 use super::{Sample, Unmeasured};
 
-/// A full frame.
+/// Bytes of a full Ethernet frame.
 const FRAME: usize = 1_514;
 
-/// From nanoseconds a frame to nanoseconds for 1,000 bytes.
+/// Factor from nanoseconds a frame to nanoseconds for 1,000 bytes.
 const PER_KILOBYTE: f64 = 1_000.0 / FRAME as f64;
 
-/// Few enough frames for the smallest cache.
+/// Copies from few enough frames for the smallest cache.
 pub(super) fn warm() -> Result<Sample, Unmeasured> {
     in_turn(4)
 }
 
-/// 12 MB of frames: too many for a core's own caches, and few enough for a server's last.
+/// Copies from 12 MB of frames: above a core's own caches, and within a server's last-level cache.
 pub(super) fn shared() -> Result<Sample, Unmeasured> {
     in_turn(8_192)
 }
 
-/// So many frames in turn, to a buffer that is in use.
+/// Measures copies of `frames` frames in turn to a cached buffer.
 fn in_turn(frames: usize) -> Result<Sample, Unmeasured> {
     let from = vec![1_u8; frames * FRAME];
     let mut to = vec![0; FRAME];
@@ -36,7 +36,7 @@ fn in_turn(frames: usize) -> Result<Sample, Unmeasured> {
     Ok(sample.times(PER_KILOBYTE))
 }
 
-/// From memory to a buffer that is in use: what a card has written, and a program reads.
+/// Measures copies from memory to a cached buffer, as of frames that a card has written.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn cold() -> Result<Sample, Unmeasured> {
     use super::repeat::{per_operation, timed};
@@ -67,7 +67,7 @@ pub(super) fn cold() -> Result<Sample, Unmeasured> {
     Err(Unmeasured::Architecture)
 }
 
-/// Leaves none of the bytes in a cache.
+/// Evicts the bytes from all caches.
 #[cfg(target_arch = "x86_64")]
 fn flush(bytes: &[u8]) {
     use core::arch::x86_64::{_mm_clflush, _mm_mfence};

@@ -1,26 +1,26 @@
-//! What the processor spares its guests, as the kernel says. Left out: what a certain guest is given of it.
+//! Virtualization features of the processor and IOMMU, as the kernel reports them. A guest may be given fewer.
 
 use std::fs;
 use std::path::Path;
 
-/// Whether this machine has something, and who says so.
+/// Feature of this machine and the source of that information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// What it is.
+    /// Name of the feature.
     pub what: &'static str,
-    /// `None`: nothing here says.
+    /// True if the machine has the feature; `None` if unknown.
     pub found: Option<bool>,
-    /// The file that says, or would.
+    /// File with the information.
     pub source: &'static str,
 }
 
 const FLAGS: &str = "/proc/cpuinfo";
 const APICV: &str = "/sys/module/kvm_intel/parameters/enable_apicv";
 const IOMMUS: &str = "/sys/class/iommu";
-/// Of an Intel IOMMU's capability register: posted interrupts (VT-d 11.4.2, bit 59).
+/// Posted interrupts in an Intel IOMMU's capability register (VT-d 11.4.2, bit 59).
 const POSTED: u64 = 1 << 59;
 
-/// x2APIC, virtual-interrupt delivery, and posted interrupts of devices.
+/// Returns x2APIC, virtual-interrupt delivery, and posted interrupts of devices.
 #[must_use]
 pub fn features() -> [Feature; 3] {
     let read = |path: &str| fs::read_to_string(path).ok();
@@ -43,7 +43,7 @@ pub fn features() -> [Feature; 3] {
     ]
 }
 
-/// Whether the first processor has a flag.
+/// Returns true if the first processor has a flag, or `None` without a list of flags.
 fn has_flag(text: &str, flag: &str) -> Option<bool> {
     let flags = text.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_ascii_whitespace().any(|known| known == flag))
@@ -57,7 +57,7 @@ fn is_on(text: &str) -> Option<bool> {
     }
 }
 
-/// The capability registers of Intel's IOMMUs, if there are any.
+/// Returns the capability registers of Intel IOMMUs, or `None` if there are none.
 fn capabilities(folder: &Path) -> Option<Vec<u64>> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let files = entries.filter_map(|entry| fs::read_to_string(entry.path().join("intel-iommu/cap")).ok());
@@ -71,7 +71,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn what_nothing_says_is_not_known() {
+    fn unreported_feature_is_unknown() {
         assert_eq!(has_flag("processor : 0\nflags : fpu x2apic\n", "x2apic"), Some(true));
         assert_eq!(has_flag("flags : fpu x2apicish\n", "x2apic"), Some(false));
         assert_eq!(has_flag("Features : fp asimd\n", "x2apic"), None);

@@ -1,5 +1,4 @@
-//! What leaving a virtual machine takes: one with a processor in real mode and a program of a few bytes.
-//! Left out: interrupts.
+//! Measures exits of a virtual machine with one processor in real mode and a program of a few bytes.
 
 mod machine;
 mod watchdog;
@@ -8,20 +7,20 @@ use std::time::Duration;
 
 use super::{Sample, Unmeasured};
 
-/// Instructions that leave the machine, and what else their program needs.
+/// Instructions that exit the machine, and their environment.
 struct Program {
-    /// In real mode; may change any register but SI.
+    /// Real-mode instructions; they may change any register but SI.
     instructions: &'static [u8],
-    /// Where the segment ES begins.
+    /// Base address of the segment ES.
     es: u64,
-    /// How often they are run before the machine stops; none: they stop it each time.
+    /// Repetitions before the machine stops; `None` if each repetition stops it.
     repeated: Option<u16>,
 }
 
-/// Often enough that the stop at the end hardly shows, and seldom enough not to be interrupted meanwhile.
+/// Repetitions that hide the cost of the final stop and are rarely interrupted.
 const OFTEN: Option<u16> = Some(200);
 
-/// Where KVM itself runs in a virtual machine, some instructions never come back.
+/// Time limit: where KVM itself runs in a virtual machine, some instructions never return.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) fn cpuid() -> Result<Sample, Unmeasured> {
@@ -30,7 +29,8 @@ pub(super) fn cpuid() -> Result<Sample, Unmeasured> {
 }
 
 pub(super) fn hypercall() -> Result<Sample, Unmeasured> {
-    // xor ax, ax; vmcall, of which KVM makes a vmmcall where it has to. There is no call 0, which is an answer too.
+    // xor ax, ax; vmcall, which KVM replaces by vmmcall on AMD. Hypercall 0 does not exist; its error reply is what
+    // is timed.
     run(&Program { instructions: &[0x31, 0xc0, 0x0f, 0x01, 0xc1], es: 0, repeated: OFTEN })
 }
 
@@ -40,7 +40,7 @@ pub(super) fn mmio_kernel() -> Result<Sample, Unmeasured> {
 }
 
 pub(super) fn mmio_user() -> Result<Sample, Unmeasured> {
-    // The same where there is nothing.
+    // The same write where no device is.
     run(&Program { instructions: WRITE, es: 0xd000_0000, repeated: None })
 }
 
@@ -57,7 +57,7 @@ fn run(program: &'static Program) -> Result<Sample, Unmeasured> {
         super::repeat::per_operation(|count| {
             let stops = program.repeated.map_or(count, |repeated| count.div_ceil(repeated.into()));
             let took = super::repeat::timed(|| (0..stops).try_for_each(|_| machine.run(given_up)))?;
-            // For as many as were asked for, of those that were done.
+            // Scaled from the repetitions done to the repetitions requested.
             let done = u64::from(stops) * program.repeated.map_or(1, u64::from);
             Ok(took * u64::from(count) / done)
         })

@@ -1,9 +1,9 @@
-//! What small things take on this machine: calls, wake-ups, switches, copies, exits of a virtual machine.
+//! Measures durations on this machine: calls, wake-ups, switches, copies, exits of a virtual machine.
 //!
-//! Every number is the median of several repetitions, each long enough for its clock. Two threads are held on the
-//! processors that the number is about. What cannot be measured here says why.
+//! Each figure is the median of several repetitions, each long enough for its clock. Measurements with two threads
+//! pin them to processors. A measurement that is not possible here returns the reason.
 //!
-//! Left out: what the numbers are good for, and any expectation of them.
+//! The module judges no figure.
 
 mod calls;
 mod copies;
@@ -19,55 +19,55 @@ pub use features::{Feature, features};
 
 use std::io;
 
-/// What one number says.
+/// Measurement with its name and unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
-    /// Its name.
+    /// Name in results.
     pub name: &'static str,
-    /// What it is counted in.
+    /// Unit of the figure.
     pub unit: &'static str,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub what: &'static str,
-    /// Measures it.
+    /// Runs the measurement.
     pub run: fn() -> Result<Sample, Unmeasured>,
 }
 
-/// What repetitions of a measurement found, in the probe's unit.
+/// Result of repeated measurements, in the probe's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Half of them found more.
+    /// Median of the repetitions.
     pub median: f64,
-    /// The least.
+    /// Smallest repetition.
     pub least: f64,
-    /// The most.
+    /// Largest repetition.
     pub most: f64,
 }
 
-/// Why there is no number.
+/// Reason why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unmeasured {
-    /// It takes two processors.
-    #[error("this process may use one processor only")]
+    /// The measurement needs two processors.
+    #[error("only one processor is available to this process; this needs two")]
     OneProcessor,
-    /// Nobody has written it for this kind of processor.
-    #[error("it is made for x86-64")]
+    /// The measurement is not written for this processor architecture.
+    #[error("this measurement needs x86-64")]
     Architecture,
-    /// A system call did not work.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// KVM did not do its part.
+    /// A KVM call failed.
     #[error("KVM does not work here: {what}: {error}")]
     Kvm {
-        /// What it was to do.
+        /// Failed action.
         what: &'static str,
-        /// What it said.
+        /// Kernel's error.
         error: io::Error,
     },
-    /// A virtual machine stopped for another reason than the one that is measured.
+    /// The virtual machine exited for a reason other than the measured one.
     #[error("KVM does not work here: the virtual machine stopped with {0}")]
     Exit(String),
-    /// A virtual machine did not stop at all.
-    #[error("KVM does not work here: the virtual machine does not come back from it")]
+    /// The virtual machine did not exit.
+    #[error("KVM does not work here: the virtual machine does not exit")]
     Stuck,
 }
 
@@ -80,11 +80,11 @@ const fn probe(
     Probe { name, unit, what, run }
 }
 
-/// All of them; a virtual machine's exits on x86-64 only.
+/// All measurements; those of VM exits on x86-64 only.
 pub const PROBES: &[Probe] = &[
     probe("clock", "Hz", "the clock, from a chain of dependent instructions", calls::clock),
     probe("system_call", "ns", "a system call that does nothing", calls::system_call),
-    probe("eventfd_write", "ns", "an eventfd write that nobody waits for", calls::eventfd_write),
+    probe("eventfd_write", "ns", "an eventfd write without a waiting reader", calls::eventfd_write),
     probe("eventfd_read", "ns", "an eventfd read that does not wait", calls::eventfd_read),
     probe("wake_call", "ns", "an eventfd write that wakes a thread elsewhere: the call", threads::wake_call),
     probe("wake", "ns", "an eventfd write until a thread elsewhere is awake", threads::wake),

@@ -1,15 +1,16 @@
-//! Repetitions and their median. Left out: outliers told apart from the rest; a median does not mind them.
+//! Repeats measurements and takes their median, which ignores outliers.
 
 use super::{Sample, Unmeasured};
 use crate::poll::Clock;
 
-/// Nanoseconds that a repetition takes at least: little enough that most of them are not interrupted by others.
+/// Minimum duration of a repetition in nanoseconds: short enough that most are not interrupted.
 const LONG_ENOUGH: u64 = 500_000;
-/// No repetition is of more operations, however fast they seem.
+/// Maximum operations of a repetition.
 const MOST: u32 = 1 << 26;
 const REPETITIONS: usize = 31;
 
-/// Nanoseconds for each operation; `batch` does so many and answers how many nanoseconds they took.
+/// Measures nanoseconds per operation. `batch` performs the given number of operations and returns their duration
+/// in nanoseconds.
 pub(super) fn per_operation(
     mut batch: impl FnMut(u32) -> Result<u64, Unmeasured>,
 ) -> Result<Sample, Unmeasured> {
@@ -25,12 +26,12 @@ pub(super) fn per_operation(
     Ok(Sample { median: found[REPETITIONS / 2], least: found[0], most: found[REPETITIONS - 1] })
 }
 
-/// As [`per_operation`], of an operation.
+/// Measures nanoseconds of one operation, as [`per_operation`] does.
 pub(super) fn each(mut operation: impl FnMut() -> Result<(), Unmeasured>) -> Result<Sample, Unmeasured> {
     per_operation(|count| timed(|| (0..count).try_for_each(|_| operation())))
 }
 
-/// How many nanoseconds it took.
+/// Returns the duration of `work` in nanoseconds.
 pub(super) fn timed(work: impl FnOnce() -> Result<(), Unmeasured>) -> Result<u64, Unmeasured> {
     let begun = Clock.now_ns();
     work()?;
@@ -38,7 +39,7 @@ pub(super) fn timed(work: impl FnOnce() -> Result<(), Unmeasured>) -> Result<u64
 }
 
 impl Sample {
-    /// The same times a factor.
+    /// Multiplies every value by a factor.
     pub(super) fn times(self, factor: f64) -> Self {
         Self { median: self.median * factor, least: self.least * factor, most: self.most * factor }
     }

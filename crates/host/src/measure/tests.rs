@@ -1,4 +1,4 @@
-//! Measurements measure, or say why not. No test looks at how long anything took.
+//! Tests that each measurement returns a figure or a reason. No test judges a duration.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::{PROBES, Unmeasured};
 use crate::test_support::skipped;
 
 #[test]
-fn every_probe_finds_a_number_or_says_why_not() {
+fn every_probe_returns_a_figure_or_a_reason() {
     let names: BTreeSet<_> = PROBES.iter().map(|probe| probe.name).collect();
     assert_eq!(names.len(), PROBES.len());
     for probe in PROBES {
@@ -23,7 +23,7 @@ fn every_probe_finds_a_number_or_says_why_not() {
 }
 
 #[test]
-fn a_measurement_is_the_median_and_repetitions_grow_until_they_are_long_enough() {
+fn repetitions_grow_until_long_enough_for_the_median() {
     let mut took = [5, 4, 6, 90, 5, 5, 3, 5, 5].into_iter().map(|millions| millions * 1_000_000);
     let mut counts = BTreeSet::new();
     let sample = per_operation(|count| {
@@ -36,7 +36,7 @@ fn a_measurement_is_the_median_and_repetitions_grow_until_they_are_long_enough()
 }
 
 #[test]
-fn what_fails_ends_the_measurement() {
+fn failing_operation_ends_the_measurement() {
     let failed = per_operation(|_| Err(Unmeasured::OneProcessor)).unwrap_err();
-    assert_eq!(failed.to_string(), "this process may use one processor only");
+    assert_eq!(failed.to_string(), "only one processor is available to this process; this needs two");
 }

@@ -1,5 +1,5 @@
-//! Two threads, on one processor or two: wake-ups, switches, and a cache line that both want. Left out: processes;
-//! threads of one share their memory, so a switch between them is the cheapest there is.
+//! Measures two threads on one processor or two: wake-ups, switches, and a contended cache line. Both belong to one
+//! process, so a switch between them is cheaper than between processes.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use super::calls::{read, write};
 use super::repeat::{per_operation, timed};
 use super::{Sample, Unmeasured};
 
-/// Half of a round trip: a write, and the other thread has read it.
+/// Measures half of a round trip: from a write until the other thread has read it.
 pub(super) fn wake() -> Result<Sample, Unmeasured> {
     let processors = two_processors()?;
     per_operation(|count| Ok(ping_pong(processors, count)?.round_trips / 2))
@@ -28,7 +28,7 @@ pub(super) fn switch() -> Result<Sample, Unmeasured> {
     per_operation(|count| Ok(ping_pong([processor; 2], count)?.round_trips / 2))
 }
 
-/// One way, from a store until the other processor has seen it.
+/// Measures a cache line's transfer: from a store until the other processor has seen it.
 pub(super) fn cache_line() -> Result<Sample, Unmeasured> {
     let processors = two_processors()?;
     let bounce = |count| {
@@ -47,10 +47,10 @@ pub(super) fn cache_line() -> Result<Sample, Unmeasured> {
     Ok(per_operation(bounce)?.times(0.5))
 }
 
-/// What a number of round trips took, in nanoseconds.
+/// Durations of a number of round trips, in nanoseconds.
 struct PingPong {
     round_trips: u64,
-    /// Of these, in the first thread's writes.
+    /// Part of the duration in the first thread's writes.
     writes: u64,
 }
 
@@ -71,14 +71,14 @@ fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPong, Unmeasured>
     Ok(PingPong { round_trips, writes })
 }
 
-/// Runs both, each held on a processor; answers what the first does.
+/// Runs both closures, each pinned to a processor. Returns the result of the first.
 fn side_by_side<T: Send>(
     processors: [usize; 2],
     first: impl FnOnce() -> Result<T, Unmeasured> + Send,
     second: impl FnOnce() -> Result<(), Unmeasured> + Send,
 ) -> Result<T, Unmeasured> {
     thread::scope(|scope| {
-        // Whoever may not be where it should be runs all the same: the other waits for it.
+        // A thread that cannot be pinned runs all the same, since the other one waits for it.
         let first = scope.spawn(move || {
             let held = hold(processors[0]);
             first().and_then(|found| held.map(|()| found))
@@ -99,13 +99,13 @@ fn hold(processor: usize) -> Result<(), Unmeasured> {
     Ok(sched_setaffinity(None, &set).map_err(io::Error::from)?)
 }
 
-/// The processors that this process may use; at least one.
+/// Returns the processors that this process may use, at least one.
 fn processors() -> Result<Vec<usize>, Unmeasured> {
     let set = sched_getaffinity(None).map_err(io::Error::from)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect())
 }
 
-/// The first and the last, which are the least likely to be threads of one core.
+/// Returns the first and the last processor, which are the least likely to be threads of one core.
 fn two_processors() -> Result<[usize; 2], Unmeasured> {
     match processors()?.as_slice() {
         [first, .., last] => Ok([*first, *last]),

@@ -1,24 +1,24 @@
-//! Moving bytes between our memory and memory that a guest writes at the same time.
+//! Copies bytes between private memory and memory that a guest writes at the same time.
 //!
-//! The language has no word for "plain bytes that another process may change": the copies here are the usual
-//! answer, a plain copy through raw pointers, fenced so that the compiler can neither look twice at guest
-//! memory nor put a later look before an earlier one. Left out: bounds, which the callers check.
+//! Rust has no type for plain bytes that another process may change. The copies here are the usual solution: plain
+//! copies through raw pointers, fenced so that the compiler can neither load guest memory twice nor move a later
+//! load before an earlier one. The callers check the bounds.
 
 use std::arch::asm;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A descriptor is 16 bytes, a cache line of descriptors 64: up to here the order of the words matters.
+/// Longest copy in bytes whose word order is guaranteed: a cache line of descriptors, 16 bytes each.
 const ORDERED_LIMIT: usize = 64;
 const WORD: usize = size_of::<u64>();
-/// Bytes of a frame that its headers mostly are in.
+/// Bytes that hold the headers of most frames.
 const HEAD: usize = 64;
 /// Bytes of a short descriptor.
 pub(super) const SHORT: usize = 16;
 /// Bytes of a long descriptor.
 pub(super) const LONG: usize = 32;
 
-/// Copies guest bytes into `buffer`, looking at each once.
+/// Copies guest bytes into `buffer`, loading each once.
 ///
 /// The first 64 bytes, where a frame has its headers, are stored in pieces that do not overlap, each at a multiple of its own size.
 /// So an aligned load of eight bytes finds all of them in one store. A load that spans two stores has to wait until both have
@@ -37,7 +37,7 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
     guest_may_have_written();
 }
 
-/// The same for any length. A call, so that the shortest frames, which have [`HEAD`] bytes, need not save registers for it.
+/// Copies any length. A separate function, so that the common length of [`HEAD`] bytes saves no registers.
 ///
 /// # Safety
 /// As for [`out_of_guest`].
@@ -78,7 +78,7 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// The same for any length. A call, as [`any_out_of_guest`] is.
+/// Copies any length. A separate function, as [`any_out_of_guest`].
 ///
 /// # Safety
 /// As for [`into_guest`].
@@ -125,7 +125,7 @@ pub(super) unsafe fn descriptors_into_guest(bytes: &[u8], size: usize, target: *
     }
 }
 
-/// Stores descriptors of `N` words, one behind the other, the words of each in an order.
+/// Stores consecutive descriptors of `N` words, the words of each in `order`.
 ///
 /// # Safety
 /// All words from `target` on must be mapped for writing, and `target` must be aligned.
@@ -145,8 +145,8 @@ unsafe fn store<const N: usize, const SIZE: usize>(
     }
 }
 
-/// Copies descriptors of `size` bytes, [`SHORT`] or else [`LONG`], up to the first that is not completed; see
-/// [`super::MappedFile::read_completed`]. Returns how many.
+/// Copies descriptors of `size` bytes ([`SHORT`] or [`LONG`]) up to the first incomplete one; see
+/// [`super::MappedFile::read_completed`]. Returns their number.
 ///
 /// # Safety
 /// As many descriptors as `into` has elements must be mapped from `source` on, aligned to words, and not be part of `into`.
@@ -161,7 +161,8 @@ pub(super) unsafe fn completed_out_of_guest(
     if size == SHORT { unsafe { load::<2>(words, into) } } else { unsafe { load::<4>(words, into) } }
 }
 
-/// Loads descriptors of `N` words up to the first without bit 0 in its second word, which is loaded first.
+/// Loads descriptors of `N` words up to the first without bit 0 in its second word, which is loaded first. Returns
+/// their number.
 ///
 /// # Safety
 /// As many descriptors as `into` has elements must be mapped from `source` on, and `source` must be aligned.
@@ -182,13 +183,13 @@ unsafe fn load<const N: usize>(source: *mut u64, into: &mut [[u8; LONG]]) -> usi
     into.len()
 }
 
-/// The words of a descriptor in the order in which they are written: the second, which says that the descriptor is done, last.
+/// Returns the order in which a descriptor's words are written: the second word, which has the done bit, last.
 pub(crate) fn done_last(words: usize) -> impl Iterator<Item = usize> {
     let done = (words > 1).then_some(1);
     (0..words).filter(|word| *word != 1).chain(done)
 }
 
-/// Fetches the line at `at` into the cache, to be written if `writes`, where the processor has an instruction for that.
+/// Prefetches the cache line at `at`, for writing if `writes`, where the processor has such an instruction.
 ///
 /// The compiler's own prefetch for writing is one for reading, unless it builds for processors with PREFETCHW only. A line fetched
 /// that way is still the other processor's too, and the store has to wait for it a second time. All x86-64 processors know
@@ -211,8 +212,8 @@ pub(super) fn prefetch(at: NonNull<u8>, writes: bool) {
     let _ = (at, writes);
 }
 
-/// Tells the compiler that guest memory may differ from now on, so that it uses the copy it has instead of
-/// looking again: what was checked is what is used.
+/// Makes the compiler assume that guest memory has changed, so that it uses its copy instead of loading again: the
+/// checked bytes are the used ones.
 #[inline]
 pub(super) fn guest_may_have_written() {
     // SAFETY: no instruction; without `nomem` the compiler must assume that all reachable memory changed.

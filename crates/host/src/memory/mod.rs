@@ -1,15 +1,12 @@
-//! A file mapped shared into this process: guest memory as the card reaches it.
+//! Maps guest memory: a file, shared with this process.
 //!
-//! The other side of the mapping is a guest or a VMM that may write, or truncate, at any moment. Therefore no
-//! reference to mapped bytes ever leaves this module: bytes are copied in and copied out, after a bounds check. A
-//! file that shrinks under its mapping does not kill the process: the mapping turns into zeros and says so.
+//! A guest or a VMM may write or truncate the file at any moment. Therefore no reference to mapped bytes ever
+//! leaves this module: bytes are copied in and out after a bounds check. A file that shrinks under its mapping does
+//! not kill the process: the mapping becomes zeros and is marked as poisoned.
 //!
-//! Left out: which addresses a guest gives these bytes ([`crate::dma`]), and any notion of descriptor.
+//! [`crate::dma`] translates guest addresses.
 
-#![expect(
-    unsafe_code,
-    reason = "mapping memory and reaching it through raw pointers is what this module is for"
-)]
+#![expect(unsafe_code, reason = "this module maps memory and accesses it through raw pointers")]
 
 mod copy;
 pub(crate) mod frames;
@@ -36,7 +33,7 @@ pub(crate) use view::{View, Window};
 /// Bytes of the longest descriptor.
 pub const DESCRIPTOR: usize = copy::LONG;
 
-/// What a mapping permits this process to do.
+/// Access that a mapping permits this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     /// Loads only.
@@ -45,45 +42,45 @@ pub enum Protection {
     ReadWrite,
 }
 
-/// Why a descriptor could not be mapped.
+/// Reason why a descriptor could not be mapped.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MapError {
-    /// The descriptor is not memory: a pipe, a socket, a directory, a device, or a file that a disk or a file
-    /// server stands behind and could stall.
+    /// The descriptor is a pipe, a socket, a directory, a device, or a file on a disk or a file server, which could
+    /// stall.
     #[error("guest memory must be a memfd or a file on tmpfs or hugetlbfs")]
     WrongKind,
-    /// The descriptor was opened, or is sealed, without the access asked for.
-    #[error("the descriptor does not permit the access asked for")]
+    /// The descriptor was opened, or is sealed, without the requested access.
+    #[error("the descriptor does not permit the requested access")]
     Permission,
-    /// The range has no bytes, or its end is not a number.
+    /// The range is empty, or its end exceeds 2^64.
     #[error("an empty or wrapping range cannot be mapped")]
     BadRange,
     /// The file offset is not a multiple of the page size.
     #[error("file offset {offset:#x} is not page aligned")]
     Unaligned {
-        /// The offset asked for, in bytes.
+        /// Requested offset in bytes.
         offset: u64,
     },
     /// The file is too short for the range.
     #[error("range {offset:#x}+{len:#x} lies outside the file of {size:#x} bytes")]
     OutsideFile {
-        /// First byte asked for.
+        /// Requested first byte.
         offset: u64,
-        /// Bytes asked for.
+        /// Requested bytes.
         len: u64,
-        /// Bytes in the file.
+        /// Size of the file in bytes.
         size: u64,
     },
     /// The process-wide table of mappings is full.
     #[error("no room for another mapping in this process")]
     TooManyMappings,
-    /// The kernel refused.
-    #[error("the mapping was refused: {0}")]
+    /// The kernel refused the mapping.
+    #[error("the kernel refused the mapping: {0}")]
     System(Errno),
 }
 
 impl MapError {
-    /// The errno that says this to a client.
+    /// Returns the errno of the reply to the client.
     #[must_use]
     pub fn errno(&self) -> i32 {
         let errno = match self {
@@ -98,47 +95,46 @@ impl MapError {
     }
 }
 
-/// Why bytes of a mapping could not be reached. Nothing was moved.
+/// Reason why bytes of a mapping were not accessed. No byte was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AccessError {
-    /// Some byte of the range lies outside the mapping.
+    /// Part of the range lies outside the mapping.
     #[error("access to {offset:#x}+{len:#x} lies outside the mapping")]
     OutOfRange {
-        /// First byte asked for, from the start of the mapping.
+        /// First byte of the access, from the start of the mapping.
         offset: u64,
-        /// Bytes asked for.
+        /// Bytes of the access.
         len: usize,
     },
-    /// A store to a read-only mapping.
+    /// The access is a store to a read-only mapping.
     #[error("the mapping is read-only")]
     ReadOnly,
 }
 
-/// A range of a file, mapped shared. Unmapped when dropped, piece by piece: have a [`Worker`](crate::worker::Worker) drop
-/// what is large.
+/// Part of a file, mapped shared. Dropping a large one may block: leave it to a [`Worker`](crate::worker::Worker).
 pub struct MappedFile {
-    /// The bytes asked for. Inside `span`: huge pages make the kernel map more than was asked for.
+    /// Requested bytes, inside `span`: with huge pages the kernel maps more.
     view: View,
     span: sigbus::Span,
     registration: sigbus::Registration,
-    /// Bytes of one of the file's pages.
+    /// Size of the file's pages in bytes.
     page: u64,
 }
 
 impl MappedFile {
     /// Maps `len` bytes of `fd` from byte `offset` on. The descriptor may be closed afterwards.
     ///
-    /// `offset` must be a multiple of 4,096; with huge pages the kernel is asked for the huge pages around
-    /// the range and the range alone is given out.
+    /// `offset` must be a multiple of 4,096. With huge pages the surrounding huge pages are mapped, and only the
+    /// range is accessible.
     ///
     /// # Errors
-    /// See [`MapError`]: what is not memory, what is too short and what lacks permission is refused.
+    /// See [`MapError`]: descriptors without memory, too short files and missing permissions are refused.
     pub fn map(fd: impl AsFd, offset: u64, len: u64, protection: Protection) -> Result<Self, MapError> {
         let fd = fd.as_fd();
         Self::map_extent(fd, &source::check(fd, (offset, len), protection, None)?, protection)
     }
 
-    /// Whether a range could be mapped, as far as the descriptor goes.
+    /// Checks a descriptor for a mapping of the range, without mapping it.
     pub(crate) fn check(
         fd: impl AsFd,
         offset: u64,
@@ -148,9 +144,9 @@ impl MappedFile {
         source::check(fd.as_fd(), (offset, len), protection, None).map(drop)
     }
 
-    /// Maps the blocks of a file that hold a range, as far as the file goes, so that ranges nearby need no mapping of
-    /// their own; `block` says how many bytes a block has in a file of so many. Answers the file offset of the first byte
-    /// as well.
+    /// Maps the blocks of a file that hold a range, up to the file's end, so that nearby ranges need no mapping of
+    /// their own. `block` returns the block size in bytes for a file size. Returns the file offset of the first
+    /// mapped byte as well.
     ///
     /// # Errors
     /// As for [`Self::map`]: the range must be inside the file.
@@ -162,7 +158,7 @@ impl MappedFile {
     ) -> Result<(Self, u64), MapError> {
         let extent = source::check(fd, (offset, len), protection, Some(block))?;
         match Self::map_extent(fd, &extent, protection) {
-            // There may be room for the range alone (RLIMIT_AS).
+            // A limit (RLIMIT_AS) may leave room for the range alone.
             Err(MapError::System(Errno::NOMEM)) => Ok((Self::map(fd, offset, len, protection)?, offset)),
             mapped => Ok((mapped?, extent.offset)),
         }
@@ -192,37 +188,37 @@ impl MappedFile {
         Ok(Self { view, span, registration, page: extent.page })
     }
 
-    /// Bytes that can be reached: offsets 0 to `len() - 1`.
+    /// Returns the number of accessible bytes: offsets 0 to `len() - 1`.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.view.len() as u64
     }
 
-    /// Always false: an empty range cannot be mapped.
+    /// Returns false: an empty range cannot be mapped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.view.len() == 0
     }
 
-    /// Where the first byte is in this process, for the kernel to hand to a device.
+    /// Returns the first byte's address in this process, for the kernel to map for a device.
     pub(crate) fn address(&self) -> usize {
         self.view.address()
     }
 
-    /// Whether stores are permitted.
+    /// Returns true if stores are permitted.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.view.is_writable()
     }
 
-    /// Whether the file shrank (or its memory failed) under the mapping. From then on the mapping is private
-    /// zeros: nothing the device does reaches the guest any more, and its session should be ended.
+    /// Returns true if the file shrank (or its memory failed) under the mapping. The mapping is then private zeros,
+    /// nothing the device writes reaches the guest, and the session should end.
     #[must_use]
     pub fn poisoned(&self) -> bool {
         self.registration.poisoned()
     }
 
-    /// Copies bytes out. The copy is taken once: later changes by the guest do not show in `buffer`.
+    /// Copies bytes out, each loaded once: later changes by the guest do not show in `buffer`.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`].
@@ -231,11 +227,11 @@ impl MappedFile {
         self.view.read(offset, buffer)
     }
 
-    /// Copies descriptors of `size` bytes, 16 or 32, each to the front of an element of `into`, up to the first without bit 0 in
-    /// its second word: the device sets that bit when the rest is written. Returns how many were copied.
+    /// Copies descriptors of `size` bytes (16 or 32), each to the front of an element of `into`, up to the first
+    /// without bit 0 in its second word: the device sets that bit last. Returns the number of copied descriptors.
     ///
     /// # Errors
-    /// [`AccessError::OutOfRange`]; descriptors of another size, or not aligned to words, are out of range too.
+    /// [`AccessError::OutOfRange`], also for descriptors of another size or not aligned to words.
     #[inline]
     pub fn read_completed(
         &self,
@@ -246,9 +242,8 @@ impl MappedFile {
         self.view.read_completed(offset, size, into)
     }
 
-    /// Copies bytes in. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by word
-    /// in rising order, so a guest that sees the last word of a descriptor written back sees the words
-    /// before.
+    /// Copies bytes in. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by word in
+    /// rising order: a guest that sees the last word of a written-back descriptor also sees the earlier ones.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
@@ -257,26 +252,26 @@ impl MappedFile {
         self.view.write(offset, bytes)
     }
 
-    /// Fetches the lines of `length` bytes from `offset` on into the cache, to be written if `writes`, up to a limit. Does nothing
-    /// if they are not in the mapping.
+    /// Prefetches the cache lines of `length` bytes at `offset`, for writing if `writes`, up to a limit. Does
+    /// nothing if they are not in the mapping.
     #[inline]
     pub fn prefetch(&self, range: (u64, usize), writes: bool) {
         self.view.prefetch(range, writes);
     }
 
-    /// A dword that the other side writes whole. What it had stored before can be seen afterwards.
+    /// Loads a dword that the client or device stores whole. Its earlier stores are visible afterwards.
     ///
     /// # Errors
-    /// [`AccessError::OutOfRange`]; a dword that is not aligned is out of range too.
+    /// [`AccessError::OutOfRange`], also for an unaligned dword.
     #[inline]
     pub fn load_dword(&self, offset: u64) -> Result<u32, AccessError> {
         Ok(self.dword(offset)?.load(Ordering::Acquire))
     }
 
-    /// Loads dwords that follow each other, each as [`Self::load_dword`] does, the last first.
+    /// Loads consecutive dwords, each as [`Self::load_dword`] does, the last first.
     ///
     /// # Errors
-    /// As for [`Self::load_dword`]; then none is loaded.
+    /// As for [`Self::load_dword`]; then no dword is loaded.
     #[inline]
     pub fn load_dwords(&self, offset: u64, into: &mut [u32]) -> Result<(), AccessError> {
         let first = self.view.at(offset, size_of_val(into))?.cast::<AtomicU32>();
@@ -291,7 +286,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Stores a dword as a whole. What was stored before can be seen by who sees it.
+    /// Stores a dword whole. A reader that sees it also sees all earlier stores.
     ///
     /// # Errors
     /// As for [`Self::load_dword`], and [`AccessError::ReadOnly`].
@@ -301,7 +296,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Stores a dword if `old` is there; answers whether it was.
+    /// Replaces a dword if it is `old`. Returns true if it was replaced.
     ///
     /// # Errors
     /// As for [`Self::store_dword`].
@@ -319,16 +314,16 @@ impl MappedFile {
         self.dword(offset)
     }
 
-    /// A dword of the mapping. To be stored to only if the mapping is writable.
+    /// Returns a dword of the mapping. The caller may store to it only if the mapping is writable.
     #[inline]
     fn dword(&self, offset: u64) -> Result<&AtomicU32, AccessError> {
         let dword = self.view.at(offset, size_of::<u32>())?.cast::<AtomicU32>();
         if !dword.is_aligned() {
             return Err(AccessError::OutOfRange { offset, len: size_of::<u32>() });
         }
-        // SAFETY: `at` checked that four bytes are mapped there, for as long as `self` lives, and they are aligned. Any
-        // value is one. Others may change it at any time, which is what an atomic is for; this process reaches these
-        // bytes by copies too, whose source or target is never a reference.
+        // SAFETY: `at` checked that four bytes are mapped there, for as long as `self` lives, and they are aligned.
+        // Any value is valid. Other processes may change it at any time, as an atomic permits; this process also
+        // accesses these bytes by copies, whose source or target is never a reference.
         Ok(unsafe { dword.as_ref() })
     }
 }
@@ -342,22 +337,21 @@ fn refused_mapping(errno: Errno) -> MapError {
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        // Out of the table first: once unmapped, the addresses may at once belong to another thread's
-        // mapping.
+        // Before unmapping: afterwards the addresses may belong to another thread's mapping.
         self.registration.release();
         unmap(self.span, self.page);
     }
 }
 
-/// Bytes unmapped at a time. Whoever maps, unmaps or faults in another thread waits for one such piece at most.
+/// Bytes unmapped at a time, which bounds the wait of threads that map, unmap or fault meanwhile.
 const PIECE: u64 = 4 << 20;
 
-/// Unmaps a span that nobody uses any more, in pieces of whole pages.
+/// Unmaps an unused span in pieces of whole pages.
 fn unmap(span: sigbus::Span, page: u64) {
     let piece = PIECE.max(page) as usize;
     let end = span.start + span.len;
     for start in (span.start..end).step_by(piece) {
-        // SAFETY: the span was mapped by `map_extent`, and whoever held it is being dropped: no pointer into it is left.
+        // SAFETY: the span was mapped by `map_extent`, and its owner is being dropped: no pointer into it is left.
         let unmapped = unsafe { munmap(start as *mut _, piece.min(end - start)) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
     }
@@ -365,7 +359,7 @@ fn unmap(span: sigbus::Span, page: u64) {
 
 impl fmt::Debug for MappedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The bytes are the guest's, and the address is nobody's business.
+        // Without the bytes, which are the guest's, and the address, which an attacker could use.
         f.debug_struct("MappedFile")
             .field("len", &self.len())
             .field("writable", &self.is_writable())

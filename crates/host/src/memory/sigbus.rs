@@ -1,14 +1,14 @@
-//! Surviving memory that shrinks: a client may truncate its memfd while the card is copying from it.
+//! Survives shrinking memory: a client may truncate its memfd while the card is copying from it.
 //!
-//! The kernel then sends SIGBUS, which would end the process and with it every other guest. So every mapping
-//! is entered in a table of atomics, and a handler looks the faulting address up: if it is ours, the whole
-//! mapping is replaced with private zeros, the mapping is marked, and the interrupted copy carries on. The
-//! whole mapping rather than the page, because huge pages cannot be replaced in part, and because a client
-//! that punches every second page away would otherwise cost the process one kernel mapping per page.
-//! A SIGBUS anywhere else goes to whoever handled it before, by default the end of the process.
+//! The kernel then sends SIGBUS, which by default ends the process and disconnects every guest. So every mapping is
+//! entered in a table of atomics, and a handler looks up the faulting address: if a mapping holds it, the whole
+//! mapping is replaced by private zeros and marked, and the interrupted copy continues. The whole mapping rather
+//! than the page, because huge pages cannot be replaced in part, and because a client that punches every second
+//! page away would otherwise cost the process one kernel mapping per page. Other SIGBUS go to the previous handler,
+//! by default the end of the process.
 //!
-//! Everything the handler does is async-signal-safe: atomics, `mmap`, `sigaction`, `raise`; no lock, no
-//! allocation. Left out: SIGSEGV, which no guest can cause.
+//! The handler uses async-signal-safe operations only: atomics, `mmap`, `sigaction`, `raise`; no lock, no
+//! allocation. SIGSEGV is not handled: no guest can cause it.
 
 use std::io;
 use std::mem;
@@ -18,31 +18,32 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize
 
 use rustix::io::Errno;
 
-/// Mappings in one process. The kernel has a limit of 65,530, for everything that a process maps.
+/// Table entries for mappings of one process. The kernel's limit for all of them is 65,530 (vm.max_map_count).
 const CAPACITY: usize = 32_768;
-/// Of these, the mappings that are nobody's share: memory of our own.
+/// Entries outside all shares, for memory of this process.
 const UNSHARED: usize = 4_096;
-/// Mappings that one share has, if there is no shortage, and at least.
+/// Mappings of one share: usual and minimum size.
 const SHARE: usize = 256;
 const LEAST_SHARE: usize = 32;
-/// A share is so large only while this many of its size are left, so that ports with 64 VFs have room beside each other.
+/// A share of a size requires the free entries of this many shares, so that ports with 64 VFs have room beside each
+/// other.
 const EQUALS: usize = 32;
 const FREE: usize = 0;
-/// Not an address a mapping can start at.
+/// Never a mapping's first address.
 const BUSY: usize = 1;
 const PAGE: usize = 4096;
 
-/// The addresses of one mapping.
+/// Addresses of one mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: usize,
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) len: usize,
 }
 
 struct Slot {
-    /// Raised each time the slot is taken, so that the handler can tell a start and an end that belong
-    /// together.
+    /// Incremented each time the slot is taken, so that the handler detects a start and a length of different
+    /// mappings.
     generation: AtomicU32,
     start: AtomicUsize,
     len: AtomicUsize,
@@ -58,28 +59,27 @@ static SLOTS: [Slot; CAPACITY] = [const {
     }
 }; CAPACITY];
 
-/// Slots that belong to shares.
+/// Number of slots that belong to shares.
 static SHARED: AtomicUsize = AtomicUsize::new(0);
-/// Where the search for a free slot begins.
+/// Slot where the next search for a free one begins.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// How many mappings of this process have lost their file so far. Cheap to compare with what it was before:
-/// as long as it has not moved, no mapping was poisoned.
+/// Returns the number of mappings of this process that have lost their file. While it is unchanged, no mapping has
+/// been poisoned.
 #[must_use]
 pub fn poison_events() -> u64 {
     POISON_EVENTS.load(Ordering::Acquire)
 }
 
-/// A part of the table that is set aside for one client, so that no other can take it. Given back when dropped.
+/// Part of the table that is reserved for one client. Released when dropped.
 #[derive(Debug)]
 pub struct MappingShare(usize);
 
 impl MappingShare {
-    /// Sets a share aside: 256 mappings, or fewer where most of the table belongs to others; `None` when there is
-    /// nothing left to share out.
+    /// Reserves a share: 256 mappings, or fewer when most of the table is taken. Returns `None` when it is full.
     #[must_use]
     pub fn reserve() -> Option<Self> {
         let sizes = std::iter::successors(Some(SHARE), |size| Some(size / 2));
@@ -93,7 +93,7 @@ impl MappingShare {
         sizes.find(|size| take(*size)).map(Self)
     }
 
-    /// How many mappings it has room for.
+    /// Returns the share's size in mappings.
     #[must_use]
     pub fn mappings(&self) -> usize {
         self.0
@@ -106,7 +106,7 @@ impl Drop for MappingShare {
     }
 }
 
-/// One taken slot of the table.
+/// Taken slot of the table.
 #[derive(Debug)]
 pub(crate) struct Registration(usize);
 
@@ -115,13 +115,13 @@ impl Registration {
         SLOTS[self.0].poisoned.load(Ordering::Acquire)
     }
 
-    /// Gives the slot back. Called once, by the owner's `drop`, before it unmaps.
+    /// Frees the slot. The owner's `drop` calls it once, before it unmaps.
     pub(crate) fn release(&self) {
         SLOTS[self.0].start.store(FREE, Ordering::Release);
     }
 }
 
-/// Enters a mapping; `None` if the table is full.
+/// Enters a mapping. Returns `None` if the table is full.
 pub(crate) fn register(span: Span) -> Option<Registration> {
     let first = NEXT.load(Ordering::Relaxed);
     let index = (0..CAPACITY).map(|step| (first + step) % CAPACITY).find(|index| {
@@ -142,9 +142,9 @@ pub(crate) fn install() -> Result<(), Errno> {
     *INSTALLED.get_or_init(|| {
         // SAFETY: all-zero is a valid `sigaction`: default handler, no flags, empty mask.
         let mut previous: libc::sigaction = unsafe { mem::zeroed() };
-        // SAFETY: asks only; `previous` is a valid place for the answer.
+        // SAFETY: only queries; `previous` is valid for the result.
         check(unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous) })?;
-        // Before the handler can run, so that it always knows whom to call.
+        // Before the handler can run, so that it always knows the previous one.
         PREVIOUS_FLAGS.store(previous.sa_flags, Ordering::Release);
         PREVIOUS_HANDLER.store(previous.sa_sigaction, Ordering::Release);
         // SAFETY: as above.
@@ -177,22 +177,22 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Replaces the mapping that holds `address` with zeros; false if there is none or the kernel refuses.
+/// Replaces the mapping that holds `address` by zeros. Returns false if there is none or the kernel refuses.
 fn poison(address: usize) -> bool {
     let Some((slot, span)) = SLOTS.iter().find_map(|slot| Some((slot, slot.holding(address)?))) else {
         return false;
     };
     slot.poisoned.store(true, Ordering::Release);
     POISON_EVENTS.fetch_add(1, Ordering::AcqRel);
-    // The page alone only where memory is accounted so strictly that the whole is refused.
+    // The single page only where strict memory accounting refuses the whole mapping.
     replace(span) || replace(Span { start: address - address % PAGE, len: PAGE })
 }
 
 fn replace(span: Span) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let prot = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the span is (part of) a mapping of guest memory that its owner still holds, since someone is
-    // inside a copy from it; nothing of ours but such copies looks at it, and they take any bytes.
+    // SAFETY: the span is (part of) a mapping of guest memory that its owner still holds, since a copy from it was
+    // interrupted; only such copies access it, and they accept any bytes.
     let at = unsafe { libc::mmap(span.start as *mut _, span.len, prot, flags, -1, 0) };
     at != libc::MAP_FAILED
 }
@@ -208,7 +208,7 @@ impl Slot {
     }
 }
 
-/// Not ours: hand on what the process would have done without us.
+/// Passes a SIGBUS outside all mappings to the previous handler.
 fn chain(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let sent_by_a_process = code <= 0;
     match PREVIOUS_HANDLER.load(Ordering::Acquire) {

@@ -1,8 +1,8 @@
-//! Which descriptors may be mapped as guest memory, and what to ask the kernel for.
+//! Checks that a descriptor may be mapped as guest memory, and computes the part of its file to map.
 //!
-//! A client hands over any descriptor it likes. The first question asked of it, for its seals, is one that
-//! the kernel answers without consulting whatever stands behind the descriptor, and that only memory answers:
-//! a file on a file server or on FUSE could hold even `fstat` for ever, and each later page fault too.
+//! A client may send any descriptor. The first call, which asks for its seals, is answered by the kernel alone, and
+//! only for memory: a file on a file server or on FUSE could block even `fstat` for ever, and each later page fault
+//! too.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,25 +11,25 @@ use rustix::fs::{FileType, OFlags, fcntl_get_seals, fcntl_getfl, fstat, fstatfs}
 use super::{MapError, Protection};
 
 const PAGE: u64 = 4096;
-/// `HUGETLBFS_MAGIC` of `linux/magic.h`.
+/// `HUGETLBFS_MAGIC` (linux/magic.h).
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// What to map so that the range asked for is inside: whole pages of the file's own size.
+/// Part of a file to map, in whole pages, that contains the requested range.
 #[derive(Debug)]
 pub(super) struct Extent {
-    /// File offset to map from.
+    /// File offset of the first mapped byte.
     pub(super) offset: u64,
     /// Bytes to map.
     pub(super) len: usize,
-    /// Bytes before the range asked for.
+    /// Bytes before the requested range.
     pub(super) lead: usize,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub(super) visible: usize,
-    /// Bytes of one of the file's pages.
+    /// Size of the file's pages in bytes.
     pub(super) page: u64,
 }
 
-/// Tells files apart, whatever number of descriptors lead to them.
+/// Identity of a file, equal for all of its descriptors with the same access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
@@ -38,10 +38,10 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// The identity of a descriptor that has been mapped, and so is known to be memory.
+    /// Returns the identity of a descriptor that has been mapped before, and so is memory.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn of_memory(fd: BorrowedFd<'_>) -> rustix::io::Result<Self> {
         let stat = fstat(fd)?;
         let writable = fcntl_getfl(fd)?.contains(OFlags::RDWR);
@@ -49,14 +49,14 @@ impl FileIdentity {
     }
 }
 
-/// Returns whether a descriptor is of memory: a memfd, or a file on tmpfs or hugetlbfs, which nothing can stall.
+/// Returns true if a descriptor is memory: a memfd, or a file on tmpfs or hugetlbfs, which cannot stall.
 #[must_use]
 pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
     fcntl_get_seals(fd).is_ok()
 }
 
-/// What to map for a range: no more than it takes, or with `around` the whole blocks of so many bytes that hold it, as
-/// far as the file goes. Huge pages are blocks of their own, since mapping more of them could reserve them.
+/// Computes the part to map for a range: only its pages, or, with `around`, the whole blocks that hold it, up to
+/// the file's end. Huge pages are mapped singly, since mapping more of them could reserve them.
 pub(super) fn check(
     fd: BorrowedFd<'_>,
     (offset, len): (u64, u64),
@@ -93,7 +93,8 @@ pub(super) fn check(
     Ok(Extent { offset: from, len, lead: 0, visible: len, page })
 }
 
-/// A mapping is always readable, so a write-only descriptor cannot serve; nor can a path-only one.
+/// Checks a descriptor's access mode. A mapping is always readable, so write-only and path-only descriptors are
+/// refused.
 fn check_mode(flags: OFlags, protection: Protection) -> Result<(), MapError> {
     let writable = flags.contains(OFlags::RDWR);
     let readable = writable || !flags.intersects(OFlags::WRONLY | OFlags::PATH);
@@ -104,7 +105,7 @@ fn check_mode(flags: OFlags, protection: Protection) -> Result<(), MapError> {
     if enough { Ok(()) } else { Err(MapError::Permission) }
 }
 
-/// Huge pages are mapped, and unmapped, whole.
+/// Returns the page size of a file in bytes. Huge pages are mapped and unmapped whole.
 fn page_size_of(fd: BorrowedFd<'_>) -> Result<u64, MapError> {
     let filesystem = fstatfs(fd).map_err(MapError::System)?;
     let huge = u64::try_from(filesystem.f_type).is_ok_and(|magic| magic == HUGETLBFS_MAGIC);

@@ -1,4 +1,4 @@
-//! What a mapping promises, against real memfds: bounds, kinds of descriptors, and truncation under our feet.
+//! Tests mappings of real memfds: bounds, kinds of descriptors, and truncation during copies.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ fn mapped(fd: &OwnedFd, pages: u64) -> MappedFile {
 }
 
 #[test]
-fn bytes_written_through_one_mapping_are_read_through_another() {
+fn mappings_of_one_file_share_their_bytes() {
     let fd = memfd(2);
     let (ours, theirs) = (mapped(&fd, 2), mapped(&fd, 2));
     ours.write(PAGE - 3, b"across").unwrap();
@@ -33,7 +33,7 @@ fn bytes_written_through_one_mapping_are_read_through_another() {
 }
 
 #[test]
-fn the_offset_selects_a_part_of_the_file() {
+fn offset_selects_a_part_of_the_file() {
     let fd = memfd(3);
     let whole = mapped(&fd, 3);
     let part = MappedFile::map(&fd, PAGE, PAGE, Protection::ReadWrite).unwrap();
@@ -44,7 +44,7 @@ fn the_offset_selects_a_part_of_the_file() {
 }
 
 #[test]
-fn no_byte_outside_the_range_is_reachable() {
+fn no_byte_outside_the_range_is_accessible() {
     let fd = memfd(2);
     let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadWrite).unwrap();
     let outside = |offset, len| Err(AccessError::OutOfRange { offset, len });
@@ -84,7 +84,7 @@ fn completed_descriptors_are_read_up_to_the_first_pending() {
 }
 
 #[test]
-fn descriptors_outside_or_askew_are_refused() {
+fn unaligned_or_outside_descriptors_are_refused() {
     let fd = memfd(1);
     let map = mapped(&fd, 1);
     let mut found = [[0; DESCRIPTOR]; 4];
@@ -95,7 +95,7 @@ fn descriptors_outside_or_askew_are_refused() {
 }
 
 #[test]
-fn a_read_only_mapping_refuses_stores() {
+fn read_only_mapping_refuses_stores() {
     let fd = memfd(1);
     let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadOnly).unwrap();
     assert_eq!(map.write(0, &[1]), Err(AccessError::ReadOnly));
@@ -103,7 +103,7 @@ fn a_read_only_mapping_refuses_stores() {
 }
 
 #[test]
-fn a_range_outside_the_file_is_refused() {
+fn range_outside_the_file_is_refused() {
     let fd = memfd(2);
     let refused = |offset, len| MappedFile::map(&fd, offset, len, Protection::ReadWrite).unwrap_err();
     let size = 2 * PAGE;
@@ -129,7 +129,7 @@ fn only_memory_is_mapped() {
 }
 
 #[test]
-fn the_descriptors_own_access_mode_counts() {
+fn descriptor_access_mode_limits_the_mapping() {
     let fd = memfd(1);
     let again = |flags| open(format!("/proc/self/fd/{}", rustix_raw(&fd)), flags, Mode::empty()).unwrap();
     let map = |fd: OwnedFd, protection| MappedFile::map(fd, 0, PAGE, protection).map(drop);
@@ -143,7 +143,7 @@ fn rustix_raw(fd: &OwnedFd) -> i32 {
 }
 
 #[test]
-fn a_write_sealed_memfd_is_not_writable() {
+fn write_sealed_memfd_is_not_writable() {
     let fd = memfd(1);
     rustix::fs::fcntl_add_seals(&fd, rustix::fs::SealFlags::WRITE).unwrap();
     let refused = MappedFile::map(&fd, 0, PAGE, Protection::ReadWrite).unwrap_err();
@@ -151,7 +151,7 @@ fn a_write_sealed_memfd_is_not_writable() {
 }
 
 #[test]
-fn a_truncated_memfd_turns_into_zeros_and_harms_no_neighbour() {
+fn truncated_memfd_becomes_zeros_alone() {
     let (hostile, honest) = (memfd(64), memfd(1));
     let (victim, neighbour) = (mapped(&hostile, 64), mapped(&honest, 1));
     victim.write(40 * PAGE, &[0xaa; 16]).unwrap();
@@ -172,7 +172,7 @@ fn a_truncated_memfd_turns_into_zeros_and_harms_no_neighbour() {
 }
 
 #[test]
-fn a_slot_is_clean_again_for_the_next_mapping() {
+fn reused_slot_is_not_poisoned() {
     for _ in 0..100 {
         let fd = memfd(1);
         let map = mapped(&fd, 1);
@@ -184,18 +184,18 @@ fn a_slot_is_clean_again_for_the_next_mapping() {
 }
 
 #[test]
-fn shares_of_the_table_are_never_more_than_there_is() -> io::Result<()> {
-    let name = "memory::tests::shares_of_the_table_are_never_more_than_there_is";
+fn shares_never_exceed_the_table() -> io::Result<()> {
+    let name = "memory::tests::shares_never_exceed_the_table";
     let taken = || {
         let shares: Vec<MappingShare> = std::iter::from_fn(MappingShare::reserve).collect();
         let port = 65;
         assert!(shares.len() >= 3 * port, "{} are not three ports with 64 VFs", shares.len());
         assert!(shares[..port].iter().all(|share| share.mappings() == 256), "one port has no shortage");
-        assert!(shares.iter().all(|share| share.mappings() >= 32), "the last is of use, too");
+        assert!(shares.iter().all(|share| share.mappings() >= 32), "the smallest share is usable");
         let total: usize = shares.iter().map(MappingShare::mappings).sum();
         assert!(total <= 28_672, "{total}");
         drop(shares);
-        assert_eq!(MappingShare::reserve().map(|share| share.mappings()), Some(256), "given back");
+        assert_eq!(MappingShare::reserve().map(|share| share.mappings()), Some(256), "released");
     };
     let Some(child) = in_own_process(name, taken)? else { return Ok(()) };
     assert!(child.status.success(), "{child:?}");
@@ -248,7 +248,7 @@ fn huge_pages_are_mapped_around_an_unaligned_range() {
         Ok(fd) => fd,
         Err(error) => return crate::test_support::skipped("huge pages", &error.to_string()),
     };
-    // The low 640 KiB of a PC, then what lies above its video memory: as QEMU sends them.
+    // The low 640 KiB of a PC, then the memory above its video memory, in QEMU's order.
     let map = |offset, len| MappedFile::map(&fd, offset, len, Protection::ReadWrite);
     let (low, above) = match (map(0, 0xa_0000), map(0x10_0000, huge)) {
         (Ok(low), Ok(above)) => (low, above),
@@ -275,8 +275,8 @@ fn fault_outside_every_mapping() {
 }
 
 #[test]
-fn a_fault_elsewhere_still_ends_the_process() -> io::Result<()> {
-    let name = "memory::tests::a_fault_elsewhere_still_ends_the_process";
+fn sigbus_outside_mappings_ends_the_process() -> io::Result<()> {
+    let name = "memory::tests::sigbus_outside_mappings_ends_the_process";
     let Some(child) = in_own_process(name, fault_outside_every_mapping)? else { return Ok(()) };
     assert!(!child.status.success());
     // A sanitizer reports the fault and exits instead.

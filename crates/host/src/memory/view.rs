@@ -1,6 +1,6 @@
-//! A stretch of mapped memory, and the only ways to reach its bytes: copied in and copied out, after a bounds check.
+//! Range of mapped memory, accessed only by copies after a bounds check.
 //!
-//! Left out: how the memory came to be mapped ([`MappedFile`]), and which addresses a guest gives it ([`crate::dma`]).
+//! [`MappedFile`] maps the memory, and [`crate::dma`] translates a guest's addresses.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::{AccessError, MappedFile, copy};
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
-/// Bytes that are fetched ahead of a frame, at most.
+/// Maximum bytes that are prefetched for a frame.
 pub(super) const PREFETCHED: usize = 32 * LINE;
 
-/// Bytes that are mapped, offsets 0 to `len - 1`.
+/// Mapped bytes, offsets 0 to `len - 1`.
 pub(crate) struct View {
     base: NonNull<u8>,
     len: usize,
@@ -32,24 +32,24 @@ impl View {
         Self { base, len, writable }
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     #[inline]
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Where the first byte is in this process.
+    /// Returns the first byte's address in this process.
     pub(super) fn address(&self) -> usize {
         self.base.addr().get()
     }
 
-    /// Whether stores are permitted.
+    /// Returns true if stores are permitted.
     #[inline]
     pub(super) fn is_writable(&self) -> bool {
         self.writable
@@ -92,8 +92,9 @@ impl View {
         Ok(())
     }
 
-    /// Copies descriptors of `size` bytes in, 16 or 32. If they are 8-byte aligned, they are stored word by word, one descriptor
-    /// after the other, the second word of each last: a guest that sees it sees all of the descriptor.
+    /// Copies descriptors of `size` bytes (16 or 32) in. If they are 8-byte aligned, they are stored word by word,
+    /// one descriptor after the other, the second word of each last: a guest that sees it sees the whole
+    /// descriptor.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
@@ -120,7 +121,7 @@ impl View {
         }
     }
 
-    /// Where `len` bytes from `offset` on are.
+    /// Returns the address of `len` bytes at `offset`.
     #[inline]
     pub(super) fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
         let start =
@@ -130,7 +131,7 @@ impl View {
         Ok(unsafe { self.base.add(start) })
     }
 
-    /// The same, for stores.
+    /// Returns the address of `len` bytes at `offset`, for stores.
     #[inline]
     pub(super) fn at_writable(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
         if !self.writable {
@@ -140,10 +141,10 @@ impl View {
     }
 }
 
-/// Fetches the lines of some bytes into the cache, to be written if `writes`, up to the same limit as of guest memory.
+/// Prefetches the cache lines of private memory, for writing if `writes`, up to the same limit as for guest memory.
 #[inline]
 pub fn prefetch(bytes: &[u8], writes: bool) {
-    // SAFETY: all of the slice is there.
+    // SAFETY: all bytes of the slice are valid.
     unsafe { prefetch_lines(NonNull::from(bytes).cast(), bytes.len().min(PREFETCHED), writes) };
 }
 
@@ -157,14 +158,15 @@ unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
     }
 }
 
-/// A part of a mapping, which it keeps mapped.
+/// Part of a mapping. Keeps the mapping alive.
 pub(crate) struct Window {
     view: View,
     _mapping: Arc<MappedFile>,
 }
 
 impl Window {
-    /// `len` bytes from `skip` on, for writing too if `writable`; `None` if the mapping does not have them, or not for that.
+    /// Creates a window of `len` bytes at `skip`, writable if `writable`. Returns `None` if the mapping is too
+    /// short or read-only.
     pub(crate) fn new(mapping: Arc<MappedFile>, skip: u64, len: u64, writable: bool) -> Option<Self> {
         let len = usize::try_from(len).ok()?;
         let whole = &mapping.view;
@@ -174,7 +176,7 @@ impl Window {
         Some(Self { view, _mapping: mapping })
     }
 
-    /// The bytes.
+    /// Returns the window's bytes.
     #[inline]
     pub(crate) fn view(&self) -> &View {
         &self.view

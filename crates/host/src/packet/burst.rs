@@ -1,8 +1,8 @@
-//! Frames in bursts: one call of the kernel for up to 32.
+//! Receives and sends bursts: one system call for up to 32 frames.
 //!
-//! In front of each frame is `struct virtio_net_hdr` (PACKET_VNET_HDR). What comes from another process of this machine may
-//! lack its checksum, which a cable would never carry: the header says where it belongs, and it is put there. The tag of
-//! a VLAN comes beside the frame (PACKET_AUXDATA) and is put back.
+//! Each frame follows a `struct virtio_net_hdr` (PACKET_VNET_HDR). A frame from another process of this machine may
+//! lack its checksum, which no cable would carry: the header names its place, and it is filled in. The VLAN tag
+//! comes beside the frame (PACKET_AUXDATA) and is inserted again.
 
 use std::array;
 use std::mem::{self, offset_of};
@@ -11,39 +11,39 @@ use std::ptr;
 
 use rustix::io::Errno;
 
-/// Frames in a burst.
+/// Frames of a burst.
 const FRAMES: usize = 32;
-/// Room for a frame.
+/// Buffer of a frame in bytes.
 const PLACE: usize = 16 * 1024;
-/// The longest frame that fits in: with the tag that is put back.
+/// Longest frame in bytes, including the inserted VLAN tag.
 pub const LONGEST: usize = PLACE - TAG;
-/// A VLAN tag, and where it is in a frame.
+/// Bytes of a VLAN tag, and its offset in a frame.
 const TAG: usize = 4;
 const ADDRESSES: usize = 12;
-/// `struct virtio_net_hdr`: flags and kind of segmentation, each a byte; then four numbers of 16 bits, of which the last
-/// two say where a checksum begins and where, from there, it belongs.
+/// Bytes of `struct virtio_net_hdr`: flags and segmentation type, a byte each; then four 16-bit numbers, of which
+/// the last two are the checksum's start and its offset from there.
 const HEADER: usize = 10;
 const NEEDS_CHECKSUM: u8 = 1;
 const CHECKSUM: usize = 6;
-/// Room for one control message, aligned as the kernel wants it.
+/// Control buffer of one message, aligned for the kernel.
 type Control = [u64; 6];
-/// glibc and musl want flags of different types.
+/// glibc and musl declare flags with different types.
 const DO_NOT_WAIT: libc::c_int = libc::MSG_DONTWAIT;
 
-/// What was received.
+/// Received packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arrived<'a> {
-    /// A frame.
+    /// Frame with checksum and VLAN tag.
     Frame(&'a [u8]),
-    /// Something longer than any frame: the kernel has merged several, or not made them yet.
+    /// Packet longer than any frame: the kernel has merged several, or not segmented it yet.
     TooLong,
 }
 
-/// Frames that have come.
+/// Received frames.
 #[derive(Debug)]
 pub struct ReceiveBurst {
     memory: Box<[u8]>,
-    /// Where each frame is in its place; empty for one that was too long.
+    /// Offset and length of each frame in its buffer; length 0 if it was too long.
     frames: [(usize, usize); FRAMES],
     next: usize,
     count: usize,
@@ -56,7 +56,7 @@ impl Default for ReceiveBurst {
 }
 
 impl ReceiveBurst {
-    /// The next frame.
+    /// Returns the next frame.
     pub fn pop(&mut self) -> Option<Arrived<'_>> {
         if self.next == self.count {
             return None;
@@ -70,13 +70,13 @@ impl ReceiveBurst {
         })
     }
 
-    /// Whether every frame was taken out.
+    /// Returns true if every frame was taken.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.next == self.count
     }
 
-    /// Forgets what is left.
+    /// Discards the remaining frames.
     pub fn clear(&mut self) {
         (self.next, self.count) = (0, 0);
     }
@@ -99,8 +99,8 @@ impl ReceiveBurst {
             message.msg_hdr.msg_controllen = mem::size_of::<Control>() as _;
         }
         let fd = socket.as_fd().as_raw_fd();
-        // SAFETY: each message points to two vectors and a control buffer, and these to memory of their lengths; all of it
-        // is there until the call returns, and nobody else looks at it.
+        // SAFETY: each message points to two vectors and a control buffer, and these to memory of their lengths;
+        // all of it lives until the call returns, and no other code accesses it.
         let count = unsafe {
             libc::recvmmsg(fd, messages.as_mut_ptr(), FRAMES as u32, DO_NOT_WAIT as _, ptr::null_mut())
         };
@@ -110,7 +110,7 @@ impl ReceiveBurst {
             let cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             let place = &mut self.memory[n * PLACE..][..PLACE];
             self.frames[n] = match headers[n] {
-                // Segments of one packet, all in one.
+                // Several segments of one packet, merged.
                 [_, segments, ..] if cut || segments != 0 => (0, 0),
                 header => finish(place, length, &header, tag(&controls[n])),
             };
@@ -120,12 +120,13 @@ impl ReceiveBurst {
     }
 }
 
-/// Puts in what the kernel has left out of a frame, which begins behind room for a tag. Answers where it is then.
+/// Completes a frame in a buffer that has room for a tag before it: fills in its checksum and inserts its tag.
+/// Returns its offset and length.
 fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u8; TAG]>) -> (usize, usize) {
     let frame = &mut place[TAG..TAG + length];
     if header[0] & NEEDS_CHECKSUM != 0 {
         let number = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
-        put_checksum(frame, number(CHECKSUM), number(CHECKSUM + 2));
+        fill_checksum(frame, number(CHECKSUM), number(CHECKSUM + 2));
     }
     match tag {
         Some(tag) if length >= ADDRESSES => {
@@ -137,8 +138,8 @@ fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u
     }
 }
 
-/// The Internet's checksum (RFC 1071) of everything from `start` on, which has the pseudo header's in its field already.
-fn put_checksum(frame: &mut [u8], start: usize, offset: usize) {
+/// Fills in the Internet checksum (RFC 1071) of all bytes from `start`. Its field holds the pseudo header's sum.
+fn fill_checksum(frame: &mut [u8], start: usize, offset: usize) {
     let Some(covered) = frame.get_mut(start..) else { return };
     let words =
         covered.chunks(2).map(|word| u64::from(word[0]) << 8 | word.get(1).map_or(0, |low| (*low).into()));
@@ -146,14 +147,14 @@ fn put_checksum(frame: &mut [u8], start: usize, offset: usize) {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    // Zero would say that there is none.
+    // In UDP zero means that there is no checksum.
     let checksum = if sum == 0xffff { 0xffff } else { !(sum as u16) };
     if let Some(field) = covered.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<2>()) {
         *field = checksum.to_be_bytes();
     }
 }
 
-/// The tag that the kernel has taken off a frame.
+/// Returns the VLAN tag that the kernel has removed from a frame.
 fn tag(control: &Control) -> Option<[u8; TAG]> {
     let mut flat = [0_u8; mem::size_of::<Control>()];
     for (to, word) in flat.chunks_exact_mut(8).zip(control) {
@@ -180,7 +181,7 @@ fn tag(control: &Control) -> Option<[u8; TAG]> {
     Some([a, b, c, d])
 }
 
-/// Frames to be sent.
+/// Frames to send.
 #[derive(Debug)]
 pub struct SendBurst {
     memory: Box<[u8]>,
@@ -188,14 +189,14 @@ pub struct SendBurst {
     count: usize,
 }
 
-/// Frames that were not sent.
+/// Numbers of frames that were not sent, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Frames longer than the interface's MTU allows.
+    /// Frames longer than the interface's MTU.
     pub too_long: u64,
-    /// The kernel had no room, or did not take them.
+    /// Frames that the kernel had no buffer for, or refused.
     pub no_room: u64,
-    /// The interface is down or gone.
+    /// Frames for an interface that is down or deleted.
     pub no_link: u64,
 }
 
@@ -206,7 +207,7 @@ impl Default for SendBurst {
 }
 
 impl SendBurst {
-    /// Adds a frame of at most [`LONGEST`] bytes; `false` if it is longer. A full burst has to be sent first.
+    /// Adds a frame of at most [`LONGEST`] bytes. Returns false if it is longer. A full burst must be sent first.
     ///
     /// # Panics
     /// The burst is full.
@@ -220,19 +221,19 @@ impl SendBurst {
         true
     }
 
-    /// Whether no other frame fits in.
+    /// Returns true if the burst is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.count == FRAMES
     }
 
-    /// Whether there is nothing to be sent.
+    /// Returns true if the burst has no frame.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Forgets what is there.
+    /// Discards the frames.
     pub fn clear(&mut self) {
         self.count = 0;
     }
@@ -250,7 +251,7 @@ impl SendBurst {
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
                     return Lost { no_room: lost.no_room + (count - sent) as u64, ..lost };
                 }
-                // This one cannot be sent; the next ones may be.
+                // This frame cannot be sent; later ones may be.
                 Err(Errno::MSGSIZE) => (sent, lost.too_long) = (sent + 1, lost.too_long + 1),
                 Err(_) => (sent, lost.no_room) = (sent + 1, lost.no_room + 1),
             }
@@ -258,7 +259,7 @@ impl SendBurst {
         lost
     }
 
-    /// Sends as many as the kernel takes in one call, at least one.
+    /// Sends the frames that the kernel accepts in one call, and returns their number (at least one).
     fn send_from(&mut self, socket: impl AsFd, begin: usize, end: usize) -> Result<usize, Errno> {
         let mut header = [0_u8; HEADER];
         let header = header.as_mut_ptr();
@@ -270,8 +271,8 @@ impl SendBurst {
         let mut messages: [libc::mmsghdr; FRAMES] = array::from_fn(|n| message(&mut vectors[n]));
         let messages = &mut messages[begin..end];
         let fd = socket.as_fd().as_raw_fd();
-        // SAFETY: each message points to two vectors, and these to memory of their lengths, which the kernel reads; all of
-        // it is there until the call returns.
+        // SAFETY: each message points to two vectors, and these to memory of their lengths, which the kernel reads;
+        // all of it lives until the call returns.
         let sent =
             unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), messages.len() as u32, DO_NOT_WAIT as _) };
         usize::try_from(sent).map_err(|_| last_error())
@@ -299,13 +300,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checksum_is_put_where_the_header_says() {
-        // UDP from 10.0.0.1 to 10.0.0.2, ports 1 and 2, four bytes: the field has the sum of the pseudo header.
+    fn checksum_is_filled_in_at_the_header_offset() {
+        // UDP from 10.0.0.1 to 10.0.0.2, ports 1 and 2, four bytes: the field holds the pseudo header's sum.
         let pseudo: u16 = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 17 + 12;
         let mut frame = vec![0xee; 4];
         frame.extend([0, 1, 0, 2, 0, 12, 0, 0, b'a', b'b', b'c', b'd']);
         frame[10..12].copy_from_slice(&pseudo.to_be_bytes());
-        put_checksum(&mut frame, 4, 6);
+        fill_checksum(&mut frame, 4, 6);
         let mut sum = u32::from(pseudo);
         sum +=
             frame[4..].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>();
@@ -314,13 +315,13 @@ mod tests {
         // A header that points beyond the frame changes nothing.
         for (start, offset) in [(16, 0), (17, 0), (4, 11), (4, 60_000), (60_000, 6)] {
             let before = frame.clone();
-            put_checksum(&mut frame, start, offset);
+            fill_checksum(&mut frame, start, offset);
             assert_eq!(frame, before, "{start} {offset}");
         }
     }
 
     #[test]
-    fn a_tag_is_put_behind_the_addresses() {
+    fn vlan_tag_is_inserted_after_the_addresses() {
         let mut place: Vec<u8> = (0..40).collect();
         let (begin, length) = finish(&mut place, 30, &[0; HEADER], Some([0x81, 0, 0, 5]));
         let expected: Vec<u8> = (4..16).chain([0x81, 0, 0, 5]).chain(16..34).collect();

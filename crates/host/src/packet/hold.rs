@@ -1,4 +1,4 @@
-//! A hold on an interface whose frames come by another way.
+//! Keeps an interface in promiscuous mode whose frames are received by AF_XDP.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,8 +8,8 @@ use rustix::net::{AddressFamily, sockopt};
 use super::{Frames, PacketError, attach, request};
 use crate::tap::InterfaceName;
 
-/// As long as it is there the interface takes in frames for whatever address. None comes by it. Like a [`super::PacketSocket`]
-/// it stays with its interface when that is renamed, and knows when it was deleted.
+/// Packet socket without frames. While it is open, the interface accepts frames for any address. Like a
+/// [`super::PacketSocket`] it stays with its interface on a rename, and detects its deletion.
 #[derive(Debug)]
 pub struct Hold {
     fd: OwnedFd,
@@ -17,7 +17,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Of the interface of this name.
+    /// Holds the interface of this name.
     ///
     /// # Errors
     /// See [`PacketError`].
@@ -26,20 +26,20 @@ impl Hold {
         Ok(Self { fd, index })
     }
 
-    /// Whether a descriptor that another process had from [`Hold::open`] is of an interface that is still there.
+    /// Returns true if a descriptor of another process's [`Hold`] belongs to an existing interface.
     #[must_use]
     pub fn is_held(fd: impl AsFd) -> bool {
         sockopt::socket_domain(&fd) == Ok(AddressFamily::PACKET)
             && request::bound(fd).is_ok_and(|bound| bound.index.is_some())
     }
 
-    /// The interface's number.
+    /// Returns the interface index.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// What the interface is called now; `None` if it was deleted.
+    /// Returns the interface's current name, or `None` if it was deleted.
     #[must_use]
     pub fn interface(&self) -> Option<String> {
         let index = request::bound(&self.fd).ok()?.index?;

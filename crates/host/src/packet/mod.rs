@@ -1,15 +1,15 @@
-//! A packet socket: whole Ethernet frames to and from a network interface that is there (packet(7)).
+//! Packet socket: whole Ethernet frames to and from an existing network interface (packet(7)).
 //!
-//! The interface is put into promiscuous mode, so that frames for other addresses than its own come too. What the host
-//! itself sends through it is not seen, nor is what is sent here. Frames go and come in bursts (`burst`), and nothing
-//! blocks. Opening takes CAP_NET_RAW; an open socket takes nothing. It sees the network namespace of the thread that
-//! opened it.
+//! The interface is put into promiscuous mode, so that frames for other addresses arrive too. Frames that the host
+//! itself sends, by this socket or others, are not received. Frames are sent and received in bursts (`burst`),
+//! without blocking. Opening takes CAP_NET_RAW; an open socket takes no privilege. It sees the network namespace of
+//! the thread that opened it.
 //!
-//! The socket stays with its interface when that is renamed, or goes down and up. When the interface is deleted or moved
-//! to another namespace, the socket is done with for good.
+//! The socket stays with its interface on a rename, and when it goes down and up. When the interface is deleted or
+//! moved to another namespace, the socket is unusable from then on.
 //!
-//! Left out: rings shared with the kernel (TPACKET), which save a copy and hold memory for the longest frame in each
-//! place; segments that the kernel has merged (GRO) or not yet made (TSO).
+//! Rings shared with the kernel (TPACKET) are not used: they save a copy, but hold memory for the longest frame in
+//! each slot. Segments that the kernel has merged (GRO) or not yet made (TSO) are not received.
 
 #![expect(unsafe_code, reason = "addresses and options of packet sockets, and bursts, are untyped")]
 
@@ -33,35 +33,35 @@ pub use burst::{Arrived, LONGEST, Lost, ReceiveBurst, SendBurst};
 pub use hold::Hold;
 use request::Frames;
 
-/// Why there is no packet socket.
+/// Reason why a packet socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PacketError {
-    /// Without privilege.
+    /// The process lacks CAP_NET_RAW.
     #[error(
-        "attaching to interface {name} needs root or CAP_NET_RAW; a tap that root has made beforehand needs neither"
+        "attaching to interface {name} needs root or CAP_NET_RAW; a tap that root has created needs neither"
     )]
     NotPermitted {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
     },
     /// There is no interface of this name.
-    #[error("interface {name} does not exist; name one that `ip link` lists, or use a tap, which is made")]
+    #[error("interface {name} does not exist; name one that `ip link` lists, or use a tap, which is created")]
     NoInterface {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
     },
-    /// It carries something else.
+    /// The interface has another link type.
     #[error("interface {name} carries no Ethernet frames; name one that does (link/ether in `ip link`)")]
     NotEthernet {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
     },
     /// The kernel refused.
     #[error("attaching to interface {name} failed: {source}")]
     System {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
-        /// What the kernel said.
+        /// Kernel's error.
         source: io::Error,
     },
 }
@@ -77,15 +77,15 @@ impl PacketError {
     }
 }
 
-/// How much the kernel may hold for a port that is late, bytes, if it may be asked for so much.
+/// Receive buffer in bytes, for a port that is late. The kernel may grant less.
 const BACKLOG: libc::c_int = 4 << 20;
 
-/// A socket to which these frames of an interface come, and the interface's number. As long as it is open the interface takes in
-/// frames for whatever address.
+/// Opens a packet socket on an interface, and returns it with the interface index. While it is open, the interface
+/// accepts frames for any address.
 fn attach(name: &InterfaceName, frames: Frames) -> Result<(OwnedFd, u32), PacketError> {
     let system = |error: io::Error| PacketError::of(error, name);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Without a protocol no frame of any interface comes before it is bound.
+    // Without a protocol no frame arrives before the socket is bound to its interface.
     let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
         .map_err(|errno| system(errno.into()))?;
     let index = name_to_index(&fd, name.as_str()).map_err(|errno| system(errno.into()))?;
@@ -100,7 +100,7 @@ fn attach(name: &InterfaceName, frames: Frames) -> Result<(OwnedFd, u32), Packet
     Ok((fd, index))
 }
 
-/// A packet socket on an interface.
+/// Packet socket on an interface.
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
@@ -109,7 +109,7 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Attaches to the interface of this name.
+    /// Opens a packet socket on the interface of this name.
     ///
     /// # Errors
     /// See [`PacketError`].
@@ -118,7 +118,7 @@ impl PacketSocket {
         Ok(Self { fd, name: name.clone(), missed: AtomicU64::new(0) })
     }
 
-    /// Attaches to the interface of this name if there is one.
+    /// Opens a packet socket on the interface of this name, or returns `None` if there is none.
     ///
     /// # Errors
     /// See [`PacketError`].
@@ -129,8 +129,8 @@ impl PacketSocket {
         }
     }
 
-    /// Takes over a descriptor that another process had from [`PacketSocket::open`] with this name; `None` if it is none,
-    /// or its interface was deleted.
+    /// Adopts a descriptor of another process's [`PacketSocket`] with this name. Returns `None` if it is not a
+    /// packet socket, or its interface was deleted.
     #[must_use]
     pub fn adopt(fd: OwnedFd, name: &InterfaceName) -> Option<Self> {
         if sockopt::socket_domain(&fd) != Ok(AddressFamily::PACKET) {
@@ -141,23 +141,23 @@ impl PacketSocket {
         socket.interface().is_some().then_some(socket)
     }
 
-    /// The name it was opened by.
+    /// Returns the name that the socket was opened with.
     #[must_use]
     pub fn name(&self) -> &InterfaceName {
         &self.name
     }
 
-    /// What the interface is called now; `None` if it was deleted.
+    /// Returns the interface's current name, or `None` if it was deleted.
     #[must_use]
     pub fn interface(&self) -> Option<String> {
         let index = request::bound(&self.fd).ok()?.index?;
         index_to_name(&self.fd, index).ok()
     }
 
-    /// Takes what has come, as much as a burst holds, if everything of the last one was taken out.
+    /// Receives up to a burst of pending frames, if every frame of the last burst was taken.
     ///
     /// # Errors
-    /// What the kernel says, if it is more than that the interface is down or gone.
+    /// The kernel's error, except that the interface is down or deleted.
     pub fn receive(&self, burst: &mut ReceiveBurst) -> io::Result<()> {
         match burst.fill(&self.fd) {
             Err(Errno::AGAIN | Errno::INTR | Errno::NETDOWN) => Ok(()),
@@ -165,12 +165,12 @@ impl PacketSocket {
         }
     }
 
-    /// Sends a burst; what cannot be sent is lost. Answers what that was.
+    /// Sends a burst. Frames that cannot be sent are dropped and counted in the result.
     pub fn send(&self, burst: &mut SendBurst) -> Lost {
         burst.send(&self.fd)
     }
 
-    /// Frames that came and for which the kernel held no more room, since it was opened.
+    /// Returns the frames dropped by the kernel for a full receive buffer since the socket was opened.
     #[must_use]
     pub fn missed(&self) -> u64 {
         let news = request::take_missed(&self.fd).map_or(0, u64::from);

@@ -4,15 +4,15 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// What a socket is bound to.
+/// Interface that a socket is bound to.
 pub(super) struct Bound {
-    /// The interface's number; `None` if it was deleted.
+    /// Interface index; `None` if it was deleted.
     pub(super) index: Option<u32>,
     pub(super) is_ethernet: bool,
 }
 
-/// Has frames come with the tag that the kernel has taken off and with what is missing of their checksums, and not those
-/// that go out; and has the kernel hold so many bytes for us, or as many as it lets us have.
+/// Requests VLAN tags and checksum offsets beside received frames, excludes outgoing ones, and sets the receive
+/// buffer's size in bytes, which the kernel may limit.
 pub(super) fn prepare(socket: impl AsFd, backlog: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
     for option in [libc::PACKET_AUXDATA, libc::PACKET_VNET_HDR, libc::PACKET_IGNORE_OUTGOING] {
@@ -24,7 +24,7 @@ pub(super) fn prepare(socket: impl AsFd, backlog: libc::c_int) -> io::Result<()>
     Ok(())
 }
 
-/// Has the interface take in frames for whatever address, as long as the socket is open.
+/// Puts the interface into promiscuous mode while the socket is open.
 pub(super) fn listen_to_all(socket: impl AsFd, index: u32) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: index.cast_signed(),
@@ -42,14 +42,14 @@ fn set<T: Copy>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, valu
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Which frames of an interface come.
+/// Frames of an interface that a socket receives.
 #[derive(Clone, Copy)]
 pub(super) enum Frames {
     All,
     None,
 }
 
-/// Frames of this interface come from now on.
+/// Starts receiving frames of this interface.
 pub(super) fn bind(socket: impl AsFd, index: u32, frames: Frames) -> io::Result<()> {
     let mut address = no_address();
     address.sll_family = libc::AF_PACKET as libc::c_ushort;
@@ -83,7 +83,7 @@ fn no_address() -> libc::sockaddr_ll {
     unsafe { mem::zeroed() }
 }
 
-/// Frames that found no room since the last time this was asked.
+/// Returns the frames dropped for a full receive buffer since the last call.
 pub(super) fn take_missed(socket: impl AsFd) -> io::Result<u32> {
     let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut size = mem::size_of_val(&counts) as libc::socklen_t;

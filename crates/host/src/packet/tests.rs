@@ -1,4 +1,4 @@
-//! Packet sockets on pairs of interfaces in network namespaces of their own.
+//! Tests packet sockets on pairs of interfaces in network namespaces of their own.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn with_a_pair(what: &str, body: impl FnOnce() + Send) {
         if !Command::new("ip").args(pair).output().is_ok_and(|output| output.status.success()) {
             return skipped(what, "this kernel has no veth, or iproute2 is not installed");
         }
-        // Nothing but what the test sends.
+        // Only the test's frames cross the pair.
         for file in ["all", "default", "left0", "right0"] {
             let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{file}/disable_ipv6"), "1");
         }
@@ -42,8 +42,8 @@ fn open(interface: &str) -> PacketSocket {
     PacketSocket::open(&name(interface)).unwrap()
 }
 
-/// Waits until frames pass from one interface to the other, and until none of its own probes is left. A pair whose carrier
-/// comes gets its send queue a moment later (the kernel's linkwatch), and loses silently what is sent before.
+/// Waits until frames pass from one interface to the other, and discards its probes. A pair whose carrier comes up
+/// gets its send queue a moment later (the kernel's linkwatch), and silently drops earlier frames.
 #[track_caller]
 fn wait_until_carries(from: &PacketSocket, to: &PacketSocket) {
     let mut poller = Poller::new().unwrap();
@@ -56,15 +56,15 @@ fn wait_until_carries(from: &PacketSocket, to: &PacketSocket) {
     let _ = arrived(to, 0);
 }
 
-/// A frame to a station that is not there, of an experimental protocol.
+/// Builds a frame of an experimental protocol to a missing station.
 fn frame(number: u8, len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 9, 0x88, 0xb5, number];
     frame.resize(len, 0x5a);
     frame
 }
 
-/// What comes: at least `expected` frames, and more until nothing has come for a while. A busy kernel may take its time with
-/// those that are expected.
+/// Receives at least `expected` frames, and more until none has come for a while. A busy kernel may delay the
+/// expected ones.
 fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     let (mut poller, mut burst, mut frames) = (Poller::new().unwrap(), ReceiveBurst::default(), Vec::new());
     poller.add(socket, 0, Interest::READ).unwrap();
@@ -100,7 +100,7 @@ fn sum(one: Lost, other: Lost) -> Lost {
 }
 
 #[test]
-fn frame_beyond_the_mtu_is_too_long_and_one_tag_is_on_top() {
+fn mtu_limits_a_frame_plus_one_vlan_tag() {
     with_a_pair("packet lengths", || {
         let (left, right) = (open("left0"), open("right0"));
         for (tag, most) in [(&[][..], 1514), (&[0x81, 0x00, 0x00, 0x05], 1518)] {
@@ -117,13 +117,13 @@ fn frame_beyond_the_mtu_is_too_long_and_one_tag_is_on_top() {
 }
 
 #[test]
-fn frames_for_anybody_cross_both_ways_in_bursts_and_none_comes_back() {
+fn bursts_cross_both_ways_without_echo() {
     with_a_pair("packet frames", || {
         let (left, right) = (open("left0"), open("right0"));
         let frames: Vec<_> = (0..100).map(|n| frame(n, 60 + usize::from(n) * 14)).collect();
         assert_eq!(send(&left, &frames), Lost::default());
         assert_eq!(arrived(&right, frames.len()), frames);
-        assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "what it has sent");
+        assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "its own frames");
         assert_eq!(send(&right, &frames[..3]), Lost::default());
         assert_eq!(arrived(&left, 3), frames[..3]);
         assert_eq!((left.missed(), right.missed()), (0, 0));
@@ -131,10 +131,10 @@ fn frames_for_anybody_cross_both_ways_in_bursts_and_none_comes_back() {
 }
 
 #[test]
-fn a_tag_goes_and_comes_with_its_frame() {
+fn vlan_tag_is_sent_and_received_with_its_frame() {
     with_a_pair("packet tags", || {
         let (left, right) = (open("left0"), open("right0"));
-        // The kernel takes tags off when frames arrive, before anybody sees them.
+        // The kernel removes tags from arriving frames.
         for tag in [[0x81, 0x00, 0x60, 0x05], [0x88, 0xa8, 0x00, 0x07]] {
             let plain = frame(1, 200);
             let tagged = [&plain[..12], &tag, &plain[12..]].concat();
@@ -145,7 +145,7 @@ fn a_tag_goes_and_comes_with_its_frame() {
 }
 
 #[test]
-fn what_the_host_sends_comes_with_its_checksum() {
+fn frames_of_the_host_arrive_with_checksum() {
     with_a_pair("packet checksums", || {
         ip("addr add 10.98.0.1/24 dev left0");
         ip("neigh add 10.98.0.2 lladdr 02:00:00:00:00:07 dev left0");
@@ -153,7 +153,7 @@ fn what_the_host_sends_comes_with_its_checksum() {
         UdpSocket::bind("10.98.0.1:0").unwrap().send_to(&[0x5a; 101], "10.98.0.2:9").unwrap();
         let frames = arrived(&right, 1);
         let [frame] = &frames[..] else { panic!("{} frames", frames.len()) };
-        // Addresses, protocol and length, and all of UDP.
+        // The sum covers addresses, protocol, length, and all of UDP.
         let pseudo = [&frame[26..34], &[0, 17], &frame[38..40]].concat();
         let covered = [&pseudo[..], &frame[34..], &[0]].concat();
         let sum: u32 =
@@ -163,18 +163,18 @@ fn what_the_host_sends_comes_with_its_checksum() {
 }
 
 #[test]
-fn an_interface_that_is_down_loses_frames_and_one_that_is_gone_is_known_to_be() {
+fn down_interface_drops_and_deleted_one_is_detected() {
     with_a_pair("packet gone", || {
         let (left, right) = (open("left0"), open("right0"));
         ip("link set left0 down");
         assert_eq!(send(&left, &[frame(1, 60), frame(2, 60)]), Lost { no_link: 2, ..Lost::default() });
-        assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "that it is down is no error");
+        assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "a down interface is no error");
         ip("link set left0 name other0");
         ip("link set other0 up");
         assert_eq!(left.interface().as_deref(), Some("other0"));
         wait_until_carries(&right, &left);
         assert_eq!(send(&right, &[frame(3, 60)]), Lost::default());
-        assert_eq!(arrived(&left, 1), [frame(3, 60)], "it is the same one");
+        assert_eq!(arrived(&left, 1), [frame(3, 60)], "the renamed interface is the same");
         ip("link del other0");
         assert_eq!((left.interface(), right.interface()), (None, None));
         assert_eq!(send(&left, &[frame(4, 60)]), Lost { no_link: 1, ..Lost::default() });
@@ -184,7 +184,7 @@ fn an_interface_that_is_down_loses_frames_and_one_that_is_gone_is_known_to_be() 
 }
 
 #[test]
-fn what_is_not_there_or_is_no_ethernet_is_refused_by_name() {
+fn missing_or_non_ethernet_interface_is_refused_by_name() {
     with_a_pair("packet refusals", || {
         let refused = PacketSocket::open(&name("nothere0")).unwrap_err().to_string();
         assert!(refused.contains("nothere0 does not exist"), "{refused}");

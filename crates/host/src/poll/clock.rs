@@ -1,13 +1,13 @@
-//! The clock of the live host. Pure crates get time as an argument; this is where it comes from.
+//! The clock of the live host. Pure crates get its time as an argument.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// CLOCK_MONOTONIC: never set back, and stopped while the machine sleeps.
+/// Monotonic clock (CLOCK_MONOTONIC): never set back, and stopped while the machine sleeps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock;
 
 impl Clock {
-    /// Nanoseconds since some moment in the past, the same for every process since the machine started.
+    /// Returns nanoseconds since a fixed moment, the same for all processes until the machine restarts.
     #[inline]
     #[must_use]
     pub fn now_ns(self) -> u64 {

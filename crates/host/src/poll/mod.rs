@@ -1,8 +1,8 @@
-//! Waiting: epoll, and the things of our own to wait for.
+//! Waits for descriptors by epoll, and provides wakers, signals and the clock.
 //!
-//! [`Poller`] says which descriptors are ready; [`Waker`] wakes it from another thread; [`Signals`] turns a
-//! request to end into something readable; [`Clock`] is the only clock of the live host. Left out: timers; a
-//! wait takes a timeout, in nanoseconds, and whoever has deadlines passes the nearest.
+//! [`Poller`] reports ready descriptors; [`Waker`] wakes it from another thread; [`Signals`] makes termination
+//! signals readable; [`Clock`] is the only clock of the live host. There are no timers: a wait takes a timeout in
+//! nanoseconds, and the caller passes its nearest deadline.
 
 mod clock;
 mod signals;
@@ -25,30 +25,29 @@ pub use clock::Clock;
 pub use signals::{Signal, SignalSet, Signals};
 pub use waker::Waker;
 
-/// Events taken from the kernel in one wait; what is left comes with the next.
+/// Events taken from the kernel in one wait; later ones come with the next.
 const BATCH: usize = 64;
 
-/// What to wait for on a descriptor. Its end (hang-up, error) is always waited for; that the peer will send no
-/// more, only by who wants to read. (Who waits for room to write could do nothing about it, and would be woken by
-/// it for ever.)
+/// Events to wait for on a descriptor. Hang-up and error are always reported. The peer's end of sending is reported
+/// to readers only: a writer cannot handle it, and would be woken by it for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
-    /// Something to read, or to accept.
+    /// Data to read, or a connection to accept.
     pub readable: bool,
     /// Room to write.
     pub writable: bool,
-    /// Report only what is new: for who leaves things unread on purpose.
+    /// Report new events only, for readers that leave data unread on purpose.
     pub news: bool,
 }
 
 impl Interest {
-    /// Something to read.
+    /// Data to read.
     pub const READ: Self = Self { readable: true, writable: false, news: false };
     /// Room to write.
     pub const WRITE: Self = Self { readable: false, writable: true, news: false };
-    /// Either.
+    /// Data to read, or room to write.
     pub const BOTH: Self = Self { readable: true, writable: true, news: false };
-    /// Something to read that was not there at the last report.
+    /// Data to read that arrived since the last report.
     pub const NEWS: Self = Self { news: true, ..Self::READ };
 
     fn flags(self) -> epoll::EventFlags {
@@ -60,16 +59,16 @@ impl Interest {
     }
 }
 
-/// A descriptor that is ready.
+/// Ready descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The token it was added with.
+    /// Token of its registration.
     pub token: u64,
-    /// A read would bring something: bytes, a connection, or the news that the peer is gone.
+    /// A read returns data, a connection, or the end of the stream.
     pub readable: bool,
-    /// A write would be taken.
+    /// A write succeeds.
     pub writable: bool,
-    /// The peer is gone or the descriptor is broken; there may still be bytes to read.
+    /// The peer has closed, or the descriptor failed; unread data may remain.
     pub closed: bool,
 }
 
@@ -87,20 +86,20 @@ impl From<epoll::Event> for Ready {
     }
 }
 
-/// A set of descriptors to wait for, level-triggered: what is not dealt with is reported again.
+/// Set of descriptors to wait for, level-triggered: an event that is not handled is reported again.
 pub struct Poller {
     epoll: OwnedFd,
     ready: Vec<Ready>,
 }
 
 impl Poller {
-    /// An empty set.
+    /// Creates an empty set.
     ///
     /// # Errors
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
-        let epoll = epoll.map_err(|errno| limits::told("no epoll set can be made", errno))?;
+        let epoll = epoll.map_err(|errno| limits::with_remedy("cannot create an epoll set", errno))?;
         Ok(Self { epoll, ready: Vec::with_capacity(BATCH) })
     }
 
@@ -113,7 +112,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Changes what is waited for on a descriptor, and its token.
+    /// Changes the events and the token of a descriptor.
     ///
     /// # Errors
     /// `NotFound` if it was not added.
@@ -121,7 +120,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Waits for the descriptor no more. Events already handed out still name its token.
+    /// Removes a descriptor. Events already returned still name its token.
     ///
     /// # Errors
     /// `NotFound` if it was not added.
@@ -129,8 +128,8 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Waits until something is ready, a signal interrupts (then nothing is), or `timeout` is over; without a
-    /// timeout, for ever. The timeout is in nanoseconds (`epoll_pwait2`, Linux 5.11).
+    /// Waits until a descriptor is ready, a signal interrupts (then none is), or `timeout` has passed; `None` waits
+    /// for ever. The timeout has nanosecond resolution (`epoll_pwait2`, Linux 5.11).
     ///
     /// # Errors
     /// `Unsupported` on an older kernel.
@@ -159,13 +158,13 @@ impl AsFd for Poller {
     }
 }
 
-/// Has waits of this thread end when they should: the kernel may make each up to 50 us longer otherwise.
+/// Makes this thread's waits end on time: by default the kernel may extend each by up to 50 us.
 pub fn wake_in_time() {
-    // A kernel that refuses wakes us later.
+    // If the kernel refuses, wake-ups are less precise.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Longer than anyone waits is as good as for ever.
+/// Converts a timeout. Too large ones become the longest.
 fn timespec(duration: Duration) -> Timespec {
     let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() }

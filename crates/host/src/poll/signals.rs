@@ -1,7 +1,7 @@
-//! SIGTERM, SIGINT, SIGHUP and SIGUSR2 as something to wait for.
+//! Makes SIGTERM, SIGINT, SIGHUP and SIGUSR2 readable.
 //!
-//! A handler notes the signal and writes to an eventfd. Not signalfd: that needs the signals blocked in every
-//! thread, and programs we start would inherit them blocked. Left out: every other signal.
+//! A handler records the signal and writes to an eventfd. signalfd would need the signals blocked in every thread,
+//! and started programs would inherit them blocked.
 
 #![expect(unsafe_code, reason = "installing signal handlers")]
 
@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use crate::eventfd::EventFd;
 
-/// A signal that asks something of the process.
+/// Signal that controls the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// SIGTERM: end cleanly.
     Terminate,
-    /// SIGINT: end cleanly, asked from the keyboard.
+    /// SIGINT: end cleanly, requested from the keyboard.
     Interrupt,
-    /// SIGHUP: the terminal is gone, or what the process makes of it.
+    /// SIGHUP: the terminal has closed, or an administrator requests a reload.
     HangUp,
-    /// SIGUSR2: set everything aside for a successor, and end.
+    /// SIGUSR2: hand over to a successor, and end.
     HandOver,
 }
 
@@ -39,30 +39,30 @@ impl Signal {
     }
 }
 
-/// Signals that arrived since the last look; how often is not known.
+/// Signals that arrived since the last call, without their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalSet(u32);
 
 impl SignalSet {
-    /// Whether `signal` arrived.
+    /// Returns true if `signal` arrived.
     #[must_use]
     pub fn contains(self, signal: Signal) -> bool {
         self.0 & bit(signal.number()) != 0
     }
 
-    /// Whether the process is asked to end.
+    /// Returns true if a signal asks the process to end.
     #[must_use]
     pub fn asks_to_end(self) -> bool {
         self.contains(Signal::Terminate) || self.contains(Signal::Interrupt)
     }
 }
 
-/// One per process: the handlers have nothing but statics to write to.
+/// True while handlers are installed, once per process: the handlers can write to statics only.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static PENDING: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 
-/// Catches the signals as long as it lives; afterwards they do what they did before.
+/// Handlers of the signals. Dropping it restores the previous ones.
 pub struct Signals {
     event: EventFd,
     previous: Vec<(Signal, libc::sigaction)>,
@@ -78,7 +78,7 @@ impl Signals {
     /// Installs the handlers.
     ///
     /// # Errors
-    /// `ResourceBusy` if they are installed already; out of descriptors.
+    /// `ResourceBusy` if they are installed already; the process is out of descriptors.
     pub fn install() -> io::Result<Self> {
         let event = EventFd::new()?;
         if TAKEN.swap(true, Ordering::AcqRel) {
@@ -94,7 +94,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Takes what arrived, leaving nothing; readable again with the next signal.
+    /// Returns and clears the signals that arrived.
     #[must_use]
     pub fn take(&self) -> SignalSet {
         self.event.drain();
@@ -111,7 +111,7 @@ impl AsFd for Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         for (signal, previous) in &self.previous {
-            // SAFETY: puts back what `sigaction` itself returned.
+            // SAFETY: restores what `sigaction` itself returned.
             unsafe { libc::sigaction(signal.number(), previous, ptr::null_mut()) };
         }
         EVENT.store(-1, Ordering::Release);
@@ -119,7 +119,7 @@ impl Drop for Signals {
     }
 }
 
-/// Installs `handler` and returns what was installed before.
+/// Installs `handler` and returns the previous one.
 fn handle(signal: Signal, handler: usize) -> io::Result<libc::sigaction> {
     // SAFETY: all-zero is a valid `sigaction`: default handler, no flags, empty mask.
     let (mut action, mut previous): (libc::sigaction, libc::sigaction) = unsafe { mem::zeroed() };
@@ -137,8 +137,7 @@ fn bit(signal: libc::c_int) -> u32 {
 extern "C" fn on_signal(signal: libc::c_int) {
     PENDING.fetch_or(bit(signal), Ordering::AcqRel);
     let one = 1u64.to_ne_bytes();
-    // SAFETY: `write` is async-signal-safe; the descriptor is our eventfd, or -1 and refused; errno is put
-    // back.
+    // SAFETY: `write` is async-signal-safe; the descriptor is our eventfd, or -1 and refused; errno is restored.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(EVENT.load(Ordering::Acquire), one.as_ptr().cast(), one.len());

@@ -1,4 +1,4 @@
-//! Waiting for real descriptors, wakers, signals and deadlines.
+//! Tests waits for real descriptors, wakers, signals and deadlines.
 
 use std::thread;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn tokens(poller: &mut Poller, timeout: Option<Duration>) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_ready_is_reported_by_its_token_until_dealt_with() {
+fn ready_descriptor_is_reported_until_handled() {
     let mut poller = Poller::new().unwrap();
     let (one, other) = Stream::pair().unwrap();
     poller.add(&other, u64::MAX, Interest::READ).unwrap();
@@ -40,7 +40,7 @@ fn what_is_ready_is_reported_by_its_token_until_dealt_with() {
 }
 
 #[test]
-fn who_waits_for_room_is_not_woken_because_the_peer_says_no_more() {
+fn writer_is_not_woken_by_the_end_of_the_peer() {
     let mut poller = Poller::new().unwrap();
     let (one, other) = Stream::pair().unwrap();
     while let Ok(crate::socket::Sent::Bytes(_)) = other.send(&[0; 4096], &[]) {}
@@ -51,11 +51,11 @@ fn who_waits_for_room_is_not_woken_because_the_peer_says_no_more() {
     assert_eq!(tokens(&mut poller, NOW), [1]);
     drop(one);
     poller.modify(&other, 1, Interest::WRITE).unwrap();
-    assert_eq!(tokens(&mut poller, SOON), [1], "nobody is there any more");
+    assert_eq!(tokens(&mut poller, SOON), [1], "the peer has closed");
 }
 
 #[test]
-fn a_descriptor_is_added_once_and_a_file_not_at_all() {
+fn descriptor_is_added_once_and_a_file_never() {
     let poller = Poller::new().unwrap();
     let (one, _other) = Stream::pair().unwrap();
     poller.add(&one, 1, Interest::READ).unwrap();
@@ -65,7 +65,7 @@ fn a_descriptor_is_added_once_and_a_file_not_at_all() {
 }
 
 #[test]
-fn more_than_a_batch_comes_in_several_waits() {
+fn more_than_a_batch_takes_several_waits() {
     let mut poller = Poller::new().unwrap();
     let wakers: Vec<Waker> = (0..BATCH + 10).map(|_| Waker::new().unwrap()).collect();
     for (token, waker) in (0..).zip(&wakers) {
@@ -87,7 +87,7 @@ fn more_than_a_batch_comes_in_several_waits() {
 }
 
 #[test]
-fn a_waker_wakes_from_another_thread() {
+fn waker_wakes_from_another_thread() {
     let mut poller = Poller::new().unwrap();
     let waker = Waker::new().unwrap();
     poller.add(&waker, 1, Interest::READ).unwrap();
@@ -101,7 +101,7 @@ fn a_waker_wakes_from_another_thread() {
 }
 
 #[test]
-fn a_timeout_is_never_early_and_finer_than_a_millisecond() {
+fn timeout_is_never_early_and_finer_than_a_millisecond() {
     let mut poller = Poller::new().unwrap();
     let wait = |poller: &mut Poller, timeout: Duration| {
         let before = Clock.now_ns();
@@ -109,7 +109,7 @@ fn a_timeout_is_never_early_and_finer_than_a_millisecond() {
         Duration::from_nanos(Clock.now_ns() - before)
     };
     let asked = Duration::from_micros(150);
-    // On a busy machine most waits take longer; one that was rounded to milliseconds is never shorter than that.
+    // On a busy machine most waits take longer, but one that was rounded to milliseconds would never be shorter.
     let finer = (0..10_000).any(|_| {
         let took = wait(&mut poller, asked);
         assert!(took >= asked, "{took:?}");
@@ -119,7 +119,7 @@ fn a_timeout_is_never_early_and_finer_than_a_millisecond() {
 }
 
 #[test]
-fn a_timeout_beyond_all_time_is_for_ever() {
+fn maximum_timeout_waits_for_ever() {
     assert_eq!(timespec(Duration::MAX), Timespec { tv_sec: i64::MAX, tv_nsec: 999_999_999 });
     let mut poller = Poller::new().unwrap();
     let waker = Waker::new().unwrap();
@@ -129,12 +129,12 @@ fn a_timeout_beyond_all_time_is_for_ever() {
 }
 
 #[test]
-fn the_clock_only_goes_forward() {
+fn clock_never_goes_back() {
     let times: Vec<u64> = (0..1000).map(|_| Clock.now_ns()).collect();
     assert!(times.is_sorted() && times[0] > 0);
 }
 
-/// One test, since a process has one set of handlers.
+/// A single test, since the handlers belong to the whole process.
 #[test]
 fn signals_become_readable_and_are_taken_once() {
     let signals = Signals::install().unwrap();
@@ -146,7 +146,7 @@ fn signals_become_readable_and_are_taken_once() {
     kill_process(getpid(), Kernel::HUP).unwrap();
     let mut seen = [false; 2];
     while seen != [true; 2] {
-        // The signal itself may interrupt the wait; the next one finds the event.
+        // The signal itself may interrupt the wait; the next one returns the event.
         poller.wait(SOON).unwrap().for_each(drop);
         let set = signals.take();
         assert!(!set.contains(Signal::Interrupt));

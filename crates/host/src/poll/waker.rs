@@ -1,4 +1,4 @@
-//! Waking a waiting thread from another.
+//! Wakes a waiting thread from another.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use crate::eventfd::EventFd;
 
-/// Readable from [`Waker::wake`] until [`Waker::drain`]. Clones wake the same thread.
+/// Wake-up flag, readable from [`Waker::wake`] until [`Waker::drain`]. Clones wake the same thread.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<EventFd>);
 
 impl Waker {
-    /// One that is not readable. Add it to a [`super::Poller`].
+    /// Creates a waker that is not readable. Add it to a [`super::Poller`].
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -19,12 +19,12 @@ impl Waker {
         Ok(Self(Arc::new(EventFd::new()?)))
     }
 
-    /// Makes it readable. Never blocks; waking twice is waking once.
+    /// Makes the waker readable. Never blocks; repeated calls have no further effect.
     pub fn wake(&self) {
         self.0.signal();
     }
 
-    /// Makes it not readable. Call it before looking for work, so that work announced meanwhile wakes again.
+    /// Makes the waker unreadable. Call it before looking for work, so that work announced meanwhile wakes again.
     pub fn drain(&self) {
         self.0.drain();
     }

@@ -1,8 +1,8 @@
-//! Gives out pieces of a range: first fit, any power-of-two alignment, neighbours merged when given back.
+//! Allocates pieces of a range: first fit, any power-of-two alignment, free neighbours merged.
 //!
-//! For rings and buffer pools, made once and kept: simplicity over speed. Left out: the bytes themselves.
+//! Meant for rings and buffer pools, which are allocated once: simple rather than fast.
 
-/// A piece that was given out. Not `Clone`: what has been given back cannot be given back again.
+/// Allocated piece of a range. Not `Clone`, which prevents a second free.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
     offset: u64,
@@ -10,47 +10,47 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Bytes from the start of the range to the first byte of the piece.
+    /// Returns the offset of the first byte in the range.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes in the piece.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Always false: no empty piece is given out.
+    /// Returns false: no piece is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-/// The free gaps of a range, in order, no two touching.
+/// Free gaps of a range, in order, no two adjacent.
 #[derive(Debug)]
 pub struct PieceAllocator {
     gaps: Vec<Piece>,
 }
 
 impl PieceAllocator {
-    /// A range of `len` bytes, all free.
+    /// Creates an allocator of `len` bytes, all free.
     #[must_use]
     pub fn new(len: u64) -> Self {
         let gaps = if len == 0 { Vec::new() } else { vec![Piece { offset: 0, len }] };
         Self { gaps }
     }
 
-    /// Bytes not given out, in whatever number of gaps.
+    /// Returns the free bytes in all gaps.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.gaps.iter().map(|gap| gap.len).sum()
     }
 
-    /// Takes `len` bytes whose offset is a multiple of `align`, a power of two. `None` if no gap is large
-    /// enough, `len` is zero, or `align` is not a power of two.
+    /// Allocates `len` bytes at a multiple of `align`, a power of two. Returns `None` if no gap is large enough,
+    /// `len` is zero, or `align` is not a power of two.
     pub fn allocate(&mut self, len: u64, align: u64) -> Option<Piece> {
         if len == 0 || !align.is_power_of_two() {
             return None;
@@ -71,7 +71,7 @@ impl PieceAllocator {
         Some(Piece { offset, len })
     }
 
-    /// Takes a piece of this allocator back.
+    /// Frees a piece of this allocator.
     pub fn free(&mut self, piece: Piece) {
         let index = self.gaps.partition_point(|gap| gap.offset < piece.offset);
         self.gaps.insert(index, piece);

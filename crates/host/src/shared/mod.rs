@@ -1,8 +1,7 @@
-//! Memory of our own to share with a device: what an embedded guest calls its RAM, and a card its doorbells.
+//! Memory of this process that a device shares: RAM of an embedded guest, or doorbell pages of a card.
 //!
-//! A memfd, sealed so that it can neither shrink nor grow, mapped here and handed to the other side as a
-//! descriptor. Pieces of it are given out by a small allocator. Left out: at which address the other side
-//! sees it, which is between the two sides.
+//! A memfd, sealed so that it can neither shrink nor grow, mapped here and sent to the peer as a descriptor. A
+//! small allocator divides it. The peer's address of it is agreed elsewhere.
 
 mod allocator;
 #[cfg(test)]
@@ -18,15 +17,15 @@ pub use allocator::{Piece, PieceAllocator};
 
 use crate::memory::{MapError, MappedFile, Protection};
 
-/// Why shared memory could not be made.
+/// Reason why shared memory could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedMemoryError {
-    /// The kernel refused to make or size the memfd.
-    #[error("shared memory of {len} bytes could not be made")]
+    /// The kernel refused to create or size the memfd.
+    #[error("cannot create shared memory of {len} bytes")]
     Create {
-        /// Bytes asked for.
+        /// Requested bytes.
         len: u64,
-        /// What the kernel said.
+        /// Kernel's error.
         #[source]
         source: io::Error,
     },
@@ -35,7 +34,7 @@ pub enum SharedMemoryError {
     Map(#[from] MapError),
 }
 
-/// A sealed memfd, mapped for reading and writing.
+/// Sealed memfd, mapped for reading and writing.
 #[derive(Debug)]
 pub struct SharedMemory {
     fd: OwnedFd,
@@ -44,7 +43,7 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Makes `len` zero bytes. `len` is not zero; a device wants whole pages of 4,096.
+    /// Creates `len` zero bytes. `len` is not zero; a device needs whole pages of 4,096.
     ///
     /// # Errors
     /// See [`SharedMemoryError`].
@@ -55,10 +54,10 @@ impl SharedMemory {
         Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
     }
 
-    /// Takes over a memfd that another process has made. All of it counts as free.
+    /// Adopts a memfd that another process has created. All of it counts as free.
     ///
     /// # Errors
-    /// It is no memory, or empty.
+    /// The descriptor is not memory, or empty.
     pub fn adopt(fd: OwnedFd) -> Result<Self, SharedMemoryError> {
         let stat = fstat(&fd).map_err(|error| SharedMemoryError::Create { len: 0, source: error.into() })?;
         let len = stat.st_size as u64;
@@ -66,26 +65,26 @@ impl SharedMemory {
         Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
     }
 
-    /// The bytes.
+    /// Returns the mapped bytes.
     #[must_use]
     pub fn memory(&self) -> &MappedFile {
         &self.memory
     }
 
-    /// Takes `len` bytes aligned to `align`, a power of two; `None` if there is no such gap. The bytes are
-    /// what their last user left in them.
+    /// Allocates `len` bytes aligned to `align`, a power of two. Returns `None` if no gap is large enough. The
+    /// bytes keep the contents of their last use.
     pub fn allocate(&mut self, len: u64, align: u64) -> Option<Piece> {
         self.pieces.allocate(len, align)
     }
 
-    /// Gives a piece back.
+    /// Frees a piece.
     pub fn free(&mut self, piece: Piece) {
         self.pieces.free(piece);
     }
 }
 
 impl AsFd for SharedMemory {
-    /// The descriptor to send over a socket.
+    /// Returns the descriptor to send over a socket.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

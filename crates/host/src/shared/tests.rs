@@ -1,4 +1,4 @@
-//! Shared memory is sealed, seen by both sides, and given out without overlap.
+//! Tests that shared memory is sealed, visible to both sides, and allocated without overlap.
 
 use proptest::collection::vec;
 use proptest::prelude::any;
@@ -9,7 +9,7 @@ use super::*;
 use crate::memory::Protection;
 
 #[test]
-fn what_is_written_here_is_seen_through_the_descriptor() {
+fn writes_are_visible_through_the_descriptor() {
     let shared = SharedMemory::new(8192).unwrap();
     let other = MappedFile::map(&shared, 4096, 4096, Protection::ReadOnly).unwrap();
     shared.memory().write(4096, b"doorbell").unwrap();
@@ -19,7 +19,7 @@ fn what_is_written_here_is_seen_through_the_descriptor() {
 }
 
 #[test]
-fn dwords_are_loaded_one_by_one_or_together() {
+fn dwords_are_loaded_singly_or_together() {
     let shared = SharedMemory::new(4096).unwrap();
     let memory = shared.memory();
     (0..4).for_each(|n| memory.store_dword(4080 + 4 * n, 7 + n as u32).unwrap());
@@ -30,11 +30,11 @@ fn dwords_are_loaded_one_by_one_or_together() {
     for beyond_or_unaligned in [4084, 4096, u64::MAX, 2] {
         assert!(memory.load_dwords(beyond_or_unaligned, &mut four).is_err());
     }
-    assert_eq!(four, [7, 8, 9, 10], "none is loaded");
+    assert_eq!(four, [7, 8, 9, 10], "no dword is loaded");
 }
 
 #[test]
-fn nobody_can_change_its_size() {
+fn sealed_memory_cannot_be_resized() {
     let shared = SharedMemory::new(8192).unwrap();
     for len in [0, 4096, 16_384] {
         assert_eq!(ftruncate(&shared, len), Err(rustix::io::Errno::PERM));
@@ -43,7 +43,7 @@ fn nobody_can_change_its_size() {
 }
 
 #[test]
-fn no_bytes_are_no_memory() {
+fn empty_or_oversized_memory_is_refused() {
     assert!(matches!(SharedMemory::new(0), Err(SharedMemoryError::Map(MapError::BadRange))));
     assert!(matches!(SharedMemory::new(u64::MAX), Err(SharedMemoryError::Create { .. })));
 }
@@ -69,9 +69,9 @@ fn end(piece: &Piece) -> u64 {
 }
 
 proptest! {
-    /// Whatever is taken and given back in whatever order: no two pieces overlap, and nothing is lost.
+    /// In any order of allocations and frees, no two pieces overlap and no byte is lost.
     #[test]
-    fn nothing_overlaps_and_nothing_is_lost(
+    fn pieces_never_overlap_and_no_byte_is_lost(
         steps in vec((1u64..600, 0u32..8, any::<bool>(), any::<Index>()), 1..200),
     ) {
         let mut allocator = PieceAllocator::new(8192);

@@ -1,6 +1,6 @@
-//! Who may connect to a socket file: its owner, its group and its mode.
+//! Access to a socket file: its owner, its group and its mode.
 //!
-//! Left out: the folders on the way ([`crate::folder`]).
+//! [`crate::folder`] checks the folders of its path.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,28 +12,28 @@ use rustix::process::geteuid;
 
 use super::BindError;
 
-/// Owner, group and mode of a socket file. To connect takes the right to write.
+/// Owner, group and mode of a socket file. Connecting takes write permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The owner's number; `None` is the user of this process.
+    /// User id of the owner; `None` is the user of this process.
     pub owner: Option<u32>,
-    /// The group's number; `None` is the group of this process.
+    /// Group id; `None` is the group of this process.
     pub group: Option<u32>,
-    /// The mode, such as 0o660.
+    /// Permission bits, such as 0o660.
     pub mode: u32,
 }
 
 impl Access {
-    /// For the user of this process only.
+    /// Access for the user of this process only.
     pub const PRIVATE: Self = Self { owner: None, group: None, mode: 0o600 };
 
-    /// The mode to make the file with: nobody has more than in the end, whoever its owner and group are meanwhile.
+    /// Returns the mode to create the file with. Whatever its owner meanwhile, it grants no user more than the final one.
     pub(super) fn first_mode(self) -> Mode {
         Mode::from_raw_mode(self.mode) & Mode::RWXU
     }
 
-    /// Gives the file that was just bound its group, its mode, and last its owner, since only an owner may set the
-    /// mode. All by a descriptor of the file, so that nothing else can be put in its place meanwhile.
+    /// Sets group, mode and owner of the file that was just bound; the owner last, since only an owner may set the
+    /// mode. Uses a descriptor of the file, so that no other file can replace it meanwhile.
     pub(super) fn grant(self, path: &Path) -> Result<(), BindError> {
         if self == Self::PRIVATE {
             return Ok(());
@@ -52,7 +52,7 @@ impl Access {
             give(&file, None, Some(group)).map_err(failure("given to its group"))?;
         }
         if self.first_mode() != Mode::from_raw_mode(self.mode) {
-            // A descriptor that is only a place takes no fchmod; its name in /proc does.
+            // An O_PATH descriptor does not accept fchmod; its name in /proc does.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
             chmod(name, Mode::from_raw_mode(self.mode)).map_err(failure("given its mode"))?;
         }
@@ -92,11 +92,11 @@ mod tests {
     const GROUP: u32 = 65_532;
     const STRANGER: u32 = 65_531;
 
-    /// What a process of this user and group, and no other group, finds when it connects.
+    /// Connects as a process of this user and group, without other groups.
     fn connect_as(uid: u32, gid: u32, path: &Path) -> Result<(), ErrorKind> {
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
         let attempt = || {
-            // Of this thread alone, which ends with the attempt.
+            // Restricts this thread alone, which ends with the attempt.
             set_thread_groups(&[]).unwrap();
             set_thread_res_gid(gid, gid, gid).unwrap();
             set_thread_res_uid(uid, uid, uid).unwrap();
@@ -105,7 +105,7 @@ mod tests {
         thread::scope(|scope| scope.spawn(attempt).join().unwrap())
     }
 
-    /// A folder that everybody may pass through; none if this is not root.
+    /// Creates a folder that all users may pass through. Returns `None` without root.
     fn folder(test: &str) -> Option<tempfile::TempDir> {
         if !geteuid().is_root() {
             skipped(test, "only root can give a socket away and become its owner");
@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn owner_and_group_connect_and_nobody_else() {
-        let Some(folder) = folder("owner_and_group_connect_and_nobody_else") else { return };
+    fn only_owner_and_group_can_connect() {
+        let Some(folder) = folder("only_owner_and_group_can_connect") else { return };
         let path = folder.path().join("vf.sock");
         let denied = Err(ErrorKind::PermissionDenied);
         for (mode, owner, group, stranger) in [
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_hosts_socket_is_replaced_whoevers_it_was() {
-        let Some(folder) = folder("a_dead_hosts_socket_is_replaced_whoevers_it_was") else { return };
+    fn stale_socket_of_another_owner_is_replaced() {
+        let Some(folder) = folder("stale_socket_of_another_owner_is_replaced") else { return };
         let path = folder.path().join("vf.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         std::os::unix::fs::chown(&path, Some(OWNER), Some(GROUP)).unwrap();
@@ -148,8 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_give_files_away_is_told_so_and_leaves_nothing() {
-        let Some(folder) = folder("who_may_not_give_files_away_is_told_so_and_leaves_nothing") else {
+    fn failed_chown_is_reported_and_leaves_no_socket() {
+        let Some(folder) = folder("failed_chown_is_reported_and_leaves_no_socket") else {
             return;
         };
         std::os::unix::fs::chown(folder.path(), Some(STRANGER), Some(STRANGER)).unwrap();

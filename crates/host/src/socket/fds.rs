@@ -1,17 +1,17 @@
-//! Descriptors received and not yet claimed.
+//! Descriptors that were received and not claimed yet.
 //!
-//! Left out: what they are. Dropping one closes it, and closing is up to what stands behind it.
+//! Dropping a descriptor closes it, which may block, depending on its file.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Most descriptors in one send, and held at once without some being counted as lost. vfio-user clients are told 16 a
-/// message (`max_msg_fds`); twice that lets a client that sends too many be told so, instead of being cut off.
+/// Maximum descriptors in one send, and held at once without loss. vfio-user clients may send 16 a message
+/// (`max_msg_fds`); twice that lets a client that sends too many receive an error instead of losing its connection.
 pub const MAX_FDS: usize = 32;
-/// Most descriptors that the kernel lets one send carry (`SCM_MAX_FD`). All of them are received, even those that are too
-/// many: what is not received the kernel closes at once, in the thread that receives, and that may take long.
+/// Maximum descriptors that the kernel lets one send carry (`SCM_MAX_FD`). All are received, even excess ones: the
+/// kernel closes those that are not received in the receiving thread, which may block.
 pub(super) const MOST_SENT: usize = 253;
 
-/// Descriptors in the order in which they arrived. Those never claimed are closed.
+/// Descriptors in order of arrival. Unclaimed ones are closed.
 #[derive(Debug)]
 pub struct FdBatch {
     fds: Vec<OwnedFd>,
@@ -25,43 +25,43 @@ impl Default for FdBatch {
 }
 
 impl FdBatch {
-    /// An empty batch. The only allocation it makes.
+    /// Creates an empty batch. Allocates once.
     #[must_use]
     pub fn new() -> Self {
         Self { fds: Vec::with_capacity(MAX_FDS), truncated: false }
     }
 
-    /// Descriptors held.
+    /// Returns the number of descriptors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fds.len()
     }
 
-    /// Whether none is held.
+    /// Returns true if the batch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fds.is_empty()
     }
 
-    /// Whether the peer sent more than [`MAX_FDS`], or some were lost because this process has no descriptors left. What
-    /// they came with cannot be carried out.
+    /// Returns true if the peer sent more than [`MAX_FDS`], or some were lost because this process is out of
+    /// descriptors. Their message cannot be carried out.
     #[must_use]
     pub fn truncated(&self) -> bool {
         self.truncated
     }
 
-    /// All that are held, oldest first.
+    /// Returns all descriptors, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.fds.iter().map(AsFd::as_fd)
     }
 
-    /// Takes all that are held, oldest first, and forgets that any was lost.
+    /// Takes all descriptors, oldest first, and resets the loss flag.
     pub fn drain(&mut self) -> impl Iterator<Item = OwnedFd> + '_ {
         self.truncated = false;
         self.fds.drain(..)
     }
 
-    /// Closes all that are held, and forgets that any was lost.
+    /// Closes all descriptors, and resets the loss flag.
     pub fn clear(&mut self) {
         self.truncated = false;
         self.fds.clear();

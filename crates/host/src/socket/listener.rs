@@ -1,7 +1,7 @@
-//! A socket file that clients connect to.
+//! Socket file that clients connect to.
 //!
-//! Binding tells a socket left behind by a dead process from one in use, and never removes anything else. At no moment
-//! may anybody connect who may not in the end. Left out: making the folder it is in.
+//! Binding distinguishes a dead process's socket from one in use, and removes nothing else. At no moment may a user
+//! connect who has no access in the end. The socket's folder must exist.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,83 +18,83 @@ use rustix::net::{
 use super::{Access, Stream};
 use crate::folder::{self, FolderError};
 
-/// `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
+/// Maximum path length in bytes: `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
 const MAX_PATH: usize = 107;
 /// Clients that may wait to be accepted: one is served at a time, and its successor may wait.
 const BACKLOG: i32 = 8;
 
-/// Why a socket file could not be made.
+/// Reason why a socket file could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The path does not fit into a socket address.
-    #[error("socket path {} is longer than the {MAX_PATH} bytes that are possible", path.display())]
+    #[error("socket path {} is longer than {MAX_PATH} bytes", path.display())]
     PathTooLong {
-        /// The path asked for.
+        /// Requested path.
         path: PathBuf,
     },
-    /// A living process listens there.
+    /// A running process listens on the socket.
     #[error("socket {} is in use by another process", path.display())]
     AddrInUse {
-        /// The path asked for.
+        /// Requested path.
         path: PathBuf,
     },
-    /// Something is there that is not a socket, and stays.
+    /// The path holds a file that is not a socket, which stays.
     #[error("{} exists and is not a socket", path.display())]
     NotASocket {
-        /// The path asked for.
+        /// Requested path.
         path: PathBuf,
     },
-    /// The folder is missing, or others could replace what is in it.
+    /// The folder is missing, or other users could replace its contents.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Only root may give files away, and only to a group of its own may anybody else.
+    /// Only root may give files away, and other users only to groups of their own.
     #[error(
         "socket {} could not be {doing}: start the host as root, or as a member of that group",
         path.display()
     )]
     NotGiven {
-        /// The path asked for.
+        /// Requested path.
         path: PathBuf,
-        /// Which step failed.
+        /// Failed step, as a past participle.
         doing: &'static str,
     },
-    /// Another process put something in the socket's place at once.
-    #[error("socket {} was replaced by somebody else while it was made", path.display())]
+    /// Another process replaced the socket's file at once.
+    #[error("socket {} was replaced by another process while it was created", path.display())]
     Replaced {
-        /// The path asked for.
+        /// Requested path.
         path: PathBuf,
     },
     /// The kernel refused.
     #[error("socket {} could not be {doing}", path.display())]
     System {
-        /// The path asked for.
+        /// Requested path.
         path: PathBuf,
-        /// Which step failed.
+        /// Failed step, as a past participle.
         doing: &'static str,
-        /// What the kernel said.
+        /// Kernel's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// Device and inode: whether a file is still the one it was.
+/// Device and inode, which identify a file.
 type FileId = (u64, u64);
 
-/// A listening socket and its file, which goes when the listener does.
+/// Listening socket and its file, which is removed with it.
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
     path: PathBuf,
     file: FileId,
-    /// A descriptor kept to be given up when there is no other, so that a client can be turned away rather
-    /// than be left to wake us again and again.
+    /// Spare descriptor, released when the process is out of descriptors, so that a client can be rejected instead
+    /// of waking the port for ever.
     spare: Option<OwnedFd>,
-    /// The file stays when the listener goes.
+    /// True if dropping the listener leaves the file.
     left: bool,
 }
 
 impl Listener {
-    /// Makes the socket file at `path` for those who may connect, replacing one that nobody listens on any more.
+    /// Creates the socket file at `path` with the given access, and replaces a stale one.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -106,7 +106,7 @@ impl Listener {
         folder::check(folder_of(path))?;
         remove_stale(path, &address)?;
         let fd = new_socket().map_err(failure(path, "created"))?;
-        // Before there is a file: the file takes the mode of the socket, and is never open to others.
+        // The file inherits the socket's mode, which excludes other users from the start.
         fchmod(&fd, access.first_mode()).map_err(failure(path, "protected"))?;
         match bind(&fd, &address) {
             Err(Errno::ADDRINUSE) => return Err(BindError::AddrInUse { path: path.to_owned() }),
@@ -115,14 +115,14 @@ impl Listener {
         let file = file_id(path).map_err(|source| system(path, "examined", source))?;
         let spare = spare(&fd);
         let listener = Self { fd, path: path.to_owned(), file, spare, left: false };
-        // Before it listens: nobody can connect yet.
+        // Before it listens: no client can connect yet.
         access.grant(path)?;
         listen(&listener.fd, BACKLOG).map_err(failure(path, "listened on"))?;
         Ok(listener)
     }
 
-    /// Takes over a predecessor's listening socket, if it is the one behind the file at `path`. The file stays when this
-    /// goes, until [`Listener::own`] is called: the predecessor may yet go on.
+    /// Adopts a predecessor's listening socket, if it is bound to the file at `path`. The file stays on drop until
+    /// [`Listener::own`] is called: the predecessor may resume.
     #[must_use]
     pub fn adopt(fd: OwnedFd, path: &Path) -> Option<Self> {
         let address = SocketAddrUnix::try_from(getsockname(&fd).ok()?).ok()?;
@@ -134,27 +134,27 @@ impl Listener {
         Some(Self { fd, path: path.to_owned(), file, spare, left: true })
     }
 
-    /// The file goes with this from now on.
+    /// Makes dropping the listener remove the file.
     pub fn own(&mut self) {
         self.left = false;
     }
 
-    /// Lets go of the socket and leaves its file: somebody else listens there from now on.
+    /// Closes the socket and leaves its file, since another process listens on it from now on.
     pub fn leave(mut self) {
         self.left = true;
     }
 
-    /// The socket file.
+    /// Returns the socket file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Accepts a client, if one waits. When the process is out of descriptors the client is turned away and
-    /// the error says so; the next one can be accepted again.
+    /// Accepts a pending client, if there is one. When the process is out of descriptors, rejects the client and
+    /// returns an error; later clients can be accepted.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn accept(&mut self) -> io::Result<Option<Stream>> {
         match self.accept_once() {
             Ok(fd) => Ok(Some(Stream::accepted(fd))),
@@ -164,7 +164,7 @@ impl Listener {
         }
     }
 
-    /// The kernel wants a descriptor before it looks whether anyone waits, so someone need not be there.
+    /// Rejects a pending client. There may be none: the kernel allocates the descriptor before it looks.
     fn turn_away(&mut self, error: Errno) -> io::Result<Option<Stream>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);
@@ -185,7 +185,8 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Whoever replaced our file keeps theirs. A thread that panics may have a successor with a copy of the socket.
+        // A file that has replaced this one stays. So does that of a panicking thread, whose successor may have a
+        // copy of the socket.
         if !self.left && !std::thread::panicking() && file_id(&self.path).is_ok_and(|file| file == self.file)
         {
             let _ = std::fs::remove_file(&self.path);
@@ -193,7 +194,7 @@ impl Drop for Listener {
     }
 }
 
-/// Removes the socket file of a process that is no more. Only a refused connection proves that.
+/// Removes the socket file of a dead process. Only a refused connection proves its death.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> {
     let found = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -206,13 +207,13 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> 
     match connect(&probe, address) {
         Err(Errno::CONNREFUSED) => {}
         Err(Errno::NOENT) => return Ok(()),
-        // A full backlog is a sign of life; a datagram socket is somebody's, if not one of ours.
+        // A full backlog means a running listener; a datagram socket belongs to another program.
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
             return Err(BindError::AddrInUse { path: path.to_owned() });
         }
         Err(error) => return Err(system(path, "probed", error.into())),
     }
-    // Another process may have replaced the stale file while we asked; then theirs stays.
+    // Another process may have replaced the stale file meanwhile; then its file stays.
     if file_id(path).is_ok_and(|file| file == (found.dev(), found.ino())) {
         std::fs::remove_file(path).map_err(|source| system(path, "replaced", source))?;
     }
@@ -228,7 +229,7 @@ fn new_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-/// Another one of the same socket, since a port's thread may open no file.
+/// Duplicates the socket as a spare descriptor, since a port's thread may open no file.
 fn spare(listener: &OwnedFd) -> Option<OwnedFd> {
     fcntl_dupfd_cloexec(listener, 0).ok()
 }

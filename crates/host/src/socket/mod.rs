@@ -1,7 +1,8 @@
-//! UNIX stream sockets that never block and carry descriptors: the transport under vfio-user.
+//! UNIX stream sockets that never block and carry descriptors: the transport of vfio-user.
 //!
-//! [`Listener`] owns a socket file; [`Stream`] is one connection; [`FdBatch`] bounds what a peer can make
-//! this process hold; [`ReplyLog`] is what a successor of this process can go on sending. Bytes are just bytes here. Left out: messages, retries, and waiting ([`crate::poll`]).
+//! [`Listener`] owns a socket file; [`Stream`] is one connection; [`FdBatch`] bounds the descriptors that a peer
+//! can make this process hold; [`ReplyLog`] lets a successor continue sending. Messages are not interpreted here,
+//! and waiting is in [`crate::poll`].
 
 mod access;
 mod fds;

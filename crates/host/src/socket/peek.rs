@@ -1,4 +1,4 @@
-//! SO_PEEK_OFF, which rustix does not have.
+//! Socket option SO_PEEK_OFF, which rustix lacks.
 
 #![expect(unsafe_code, reason = "setsockopt and getsockopt with an option that rustix lacks")]
 
@@ -8,7 +8,8 @@ mod tests;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Has the next peek begin so many bytes behind the first in the socket, and each one after where the last has ended.
+/// Sets the next peek's offset in bytes from the first unread byte. Each later peek begins where the last one
+/// ended.
 pub(super) fn begin_at(socket: impl AsFd, offset: usize) -> io::Result<()> {
     let offset = libc::c_int::try_from(offset).map_err(io::Error::other)?;
     // SAFETY: the option is an int, and the kernel reads the int that is passed.
@@ -24,8 +25,7 @@ pub(super) fn begin_at(socket: impl AsFd, offset: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns where the next peek begins, in bytes behind the first in the socket. The kernel moves this place forwards by what
-/// is peeked at, and back by what is received.
+/// Returns the next peek's offset in bytes from the first unread byte. Peeks advance it, and receives reduce it.
 pub(super) fn offset(socket: impl AsFd) -> io::Result<usize> {
     let mut offset: libc::c_int = 0;
     let mut length = size_of_val(&offset) as libc::socklen_t;

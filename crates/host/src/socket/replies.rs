@@ -1,18 +1,17 @@
-//! Bytes on their way out that outlive the process which wrote them.
+//! Log of replies that a successor of the process can continue to send.
 //!
-//! A process that dies between sending a reply and noting so leaves its successor in doubt whether to send it again,
-//! and a client takes neither a reply too many nor one too few. So replies are written to a file in memory, and
-//! `sendfile` sends from it: the kernel advances the file's position by what it has sent, and the position belongs to
-//! the open file, which a successor holds too. There is no moment at which the two disagree.
+//! A process that dies between sending a reply and recording that leaves its successor in doubt whether to send it
+//! again, and a client tolerates neither a duplicate nor a missing reply. So replies are written to a file in
+//! memory, and `sendfile` sends from it: the kernel advances the file's position by the sent bytes, and the
+//! position belongs to the open file, which a successor holds too. At no moment do the two disagree.
 //!
-//! The socket takes the file's pages and not copies of them, so a byte that was sent must not be written again:
-//! positions only grow. Pages that are done with are given back to the kernel (a hole); the socket keeps its own hold
-//! of them.
+//! The socket references the file's pages instead of copying them, so a sent byte must not be overwritten:
+//! positions only grow. Sent pages are released to the kernel (a hole); the socket keeps its own reference.
 //!
-//! The same file holds the first part of a message of the client's that has not come whole ([`ReplyLog::hold`]): it lies on
-//! pages of its own, which are never sent, behind the replies that are sent and before those to come.
+//! The same file holds the first part of an incomplete client message ([`ReplyLog::hold`]): on pages of its own,
+//! which are never sent, after the sent replies and before later ones.
 //!
-//! Left out: what is in replies and messages, and where one ends.
+//! The log does not interpret replies and messages.
 
 #[cfg(test)]
 mod tests;
@@ -25,55 +24,55 @@ use rustix::io::{Errno, pread, pwrite};
 
 use super::{Sent, Stream};
 
-/// QEMU reads a header with one receive and gives up on a part of one. Before Linux 6.5 the kernel sends page by
-/// page, so a reply that could cross the end of a page begins on the next one.
+/// Page size in bytes. QEMU reads a header with one receive and fails on a part of one. Before Linux 6.5 the kernel
+/// sends page by page, so a reply that could cross the end of a page begins on the next one.
 const PAGE: u64 = 4096;
-/// How much may be sent before its pages are given back.
+/// Sent bytes after which pages are released.
 const HOLE: u64 = 64 * 1024;
-/// More than this is never noted at a time: what a client may leave unread, twice over, or the longest message.
+/// Longest recorded range in bytes: twice what a client may leave unread, and above the longest message.
 const LONGEST: u64 = 4 << 20;
 
-/// What is written and not sent, as positions in the file: kept by the owner where a successor finds it.
+/// Written and unsent bytes as positions in the file. The owner records it for a successor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Where a reply begins that may not be sent; all before it are.
+    /// Start of the first reply that may be unsent.
     pub begin: u64,
-    /// Where the next reply will be written.
+    /// Start of the next reply to be written.
     pub end: u64,
 }
 
-/// Bytes of a message that has not come whole, as positions in the file: noted like [`Extent`].
+/// Part of an incomplete message as positions in the file. The owner records it like [`Extent`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Held {
-    /// The position of the first byte.
+    /// Position of the first byte.
     pub begin: u64,
-    /// The number of bytes; 0 if there is no such message.
+    /// Number of bytes; 0 if there is no such message.
     pub length: u64,
 }
 
 impl Held {
-    /// The first page behind the bytes.
+    /// Returns the first page after the bytes.
     fn end(self) -> u64 {
         (self.begin + self.length).next_multiple_of(PAGE)
     }
 }
 
-/// A file of replies to one client.
+/// Replies to one client.
 #[derive(Debug)]
 pub struct ReplyLog {
     file: OwnedFd,
     extent: Extent,
-    /// The file's position: everything before is sent.
+    /// Position of the first unsent byte.
     sent: u64,
-    /// The pages before have been given back.
+    /// Position before which pages have been released.
     hole: u64,
     held: Held,
-    /// The next reply begins here at the earliest, behind everything that was held.
+    /// Lowest start of the next reply, after all held bytes.
     floor: u64,
 }
 
 impl ReplyLog {
-    /// An empty one.
+    /// Creates an empty log.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -82,14 +81,14 @@ impl ReplyLog {
         Ok(Self { file, extent: Extent::default(), sent: 0, hole: 0, held: Held::default(), floor: 0 })
     }
 
-    /// Takes over a predecessor's file with what it had noted last. Returns the log, the replies from
-    /// [`Extent::begin`] on, and how many bytes of them are sent.
+    /// Adopts a predecessor's file and its last records. Returns the log, the replies from [`Extent::begin`] on,
+    /// and the number of their sent bytes.
     ///
     /// # Errors
-    /// The file cannot be read: it is not one of these.
+    /// The file is not a reply log, or cannot be read.
     pub fn adopt(file: OwnedFd, extent: Extent, held: Held) -> io::Result<(Self, Vec<u8>, usize)> {
         let mut sent = tell(&file)?;
-        // The predecessor died between noting the next page and moving there.
+        // The predecessor died between recording the next page and moving there.
         if !(extent.begin..=extent.end).contains(&sent) {
             sent = seek(&file, SeekFrom::Start(extent.begin))?;
         }
@@ -98,11 +97,11 @@ impl ReplyLog {
         Ok((Self { file, extent, sent, hole, held, floor }, replies, (sent - extent.begin) as usize))
     }
 
-    /// Appends bytes of the message that has not come whole to those that are held. They count from when [`ReplyLog::held`]
-    /// is noted. Only while every reply is sent: the next ones will lie behind.
+    /// Appends bytes of an incomplete message to the held ones. They count once [`ReplyLog::held`] is recorded.
+    /// Every reply must have been sent: later ones are written after the held bytes.
     ///
     /// # Errors
-    /// There is no memory.
+    /// The system is out of memory.
     pub fn hold(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.held.length == 0 {
             self.held.begin = self.extent.end.next_multiple_of(PAGE);
@@ -113,24 +112,24 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Returns the bytes to note after [`ReplyLog::hold`].
+    /// Returns the held bytes, to be recorded after [`ReplyLog::hold`].
     #[must_use]
     pub fn held(&self) -> Held {
         self.held
     }
 
-    /// Reads the bytes that are held.
+    /// Reads the held bytes.
     ///
     /// # Errors
-    /// The file is not one of these.
+    /// The file is not a reply log.
     pub fn read_held(&self) -> io::Result<Vec<u8>> {
         read(&self.file, self.held.begin, Some(self.held.length))
     }
 
-    /// Forgets the bytes that are held. To be called when a note counts that there are none.
+    /// Drops the held bytes. Call it after a record without them.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn release(&mut self) -> io::Result<()> {
         let Held { begin, length } = std::mem::take(&mut self.held);
         if length >= HOLE {
@@ -140,15 +139,15 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// What to note before the next [`ReplyLog::send`].
+    /// Returns the range to record before the next [`ReplyLog::send`].
     #[must_use]
     pub fn extent(&self) -> Extent {
         self.extent
     }
 
-    /// Makes room for `bytes` of replies: they begin on the next page if everything is sent and they would cross the end
-    /// of this one, and behind what is or was held. If it returns true, [`ReplyLog::extent`] has to be noted, and then
-    /// [`ReplyLog::settle`] to be called.
+    /// Prepares room for `bytes` of replies: on the next page if everything is sent and they would cross the end of
+    /// this one, and after held bytes. If it returns true, record [`ReplyLog::extent`] and then call
+    /// [`ReplyLog::settle`].
     #[must_use]
     pub fn make_room(&mut self, bytes: usize) -> bool {
         let end = self.extent.end;
@@ -162,19 +161,19 @@ impl ReplyLog {
         true
     }
 
-    /// Moves to where the file goes on, after [`ReplyLog::make_room`] was noted.
+    /// Moves the file's position to the new page, after the extent of [`ReplyLog::make_room`] was recorded.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn settle(&mut self) -> io::Result<()> {
         self.sent = seek(&self.file, SeekFrom::Start(self.extent.begin))?;
         Ok(())
     }
 
-    /// What was sent ends with a whole reply: from now on a successor need not know what was before.
+    /// Drops sent replies, which must end with a whole one: a successor does not need them any more.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn trim(&mut self) -> io::Result<()> {
         self.extent.begin = self.sent;
         let page = self.sent & !(PAGE - 1);
@@ -186,20 +185,20 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Writes replies behind those that are there. They count from when the [`ReplyLog::extent`] is noted.
+    /// Writes replies after the existing ones. They count once [`ReplyLog::extent`] is recorded.
     ///
     /// # Errors
-    /// There is no memory.
+    /// The system is out of memory.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         write(&self.file, self.extent.end, bytes)?;
         self.extent.end += bytes.len() as u64;
         Ok(())
     }
 
-    /// Sends up to `bytes` of what is noted, as the socket takes them now.
+    /// Sends up to `bytes` of the recorded replies without blocking.
     ///
     /// # Errors
-    /// What the kernel says, if it is neither "not now" nor "the peer is gone".
+    /// The kernel's error, except a full socket and a closed peer.
     pub fn send(&mut self, stream: &Stream, bytes: usize) -> io::Result<Sent> {
         loop {
             return match sendfile(stream, &self.file, None, bytes) {
@@ -215,9 +214,8 @@ impl ReplyLog {
         }
     }
 
-    /// Sends what is noted next, which is `bytes`, with descriptors, as far as the socket takes it now. Descriptors do
-    /// not go through `sendfile`, so here there is a moment at which file and socket disagree: a successor of a process
-    /// that dies in it sends the bytes again.
+    /// Sends the next recorded `bytes` with descriptors, without blocking. `sendfile` carries no descriptors, so
+    /// file and socket disagree for a moment: the successor of a process that dies in it sends the bytes again.
     ///
     /// # Errors
     /// As for [`Self::send`].
@@ -239,7 +237,7 @@ fn write(file: &OwnedFd, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads bytes that were noted, if their number is one that may be.
+/// Reads recorded bytes. Refuses an impossible length.
 fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>> {
     let length = length.filter(|length| *length <= LONGEST).ok_or(io::ErrorKind::InvalidData)?;
     let mut bytes = vec![0; length as usize];
@@ -255,7 +253,7 @@ fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>>
 }
 
 impl AsFd for ReplyLog {
-    /// The file, to be kept for a successor.
+    /// Returns the file, to be kept for a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

@@ -1,6 +1,6 @@
-//! One connection: bytes and descriptors in and out, never waiting.
+//! Non-blocking connection that carries bytes and descriptors.
 //!
-//! Left out: buffering. A partial send is reported, and the rest is the caller's to keep and to bound.
+//! It does not buffer: after a partial send the caller keeps the rest, and bounds it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -20,32 +20,32 @@ use rustix::net::{
 use super::fds::MOST_SENT;
 use super::{FdBatch, MAX_FDS};
 
-/// What a receive brought.
+/// Result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// So many bytes, at least one.
+    /// Number of received bytes, at least one.
     Bytes(usize),
-    /// Nothing now.
+    /// No bytes are pending.
     WouldBlock,
-    /// Nothing ever again: the peer is gone.
+    /// The peer has closed.
     Closed,
 }
 
-/// What a send achieved.
+/// Result of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// So many bytes, perhaps fewer than given; the descriptors went with the first.
+    /// Number of sent bytes, perhaps fewer than given; the descriptors went with the first.
     Bytes(usize),
-    /// Nothing, not even the descriptors: the peer does not read.
+    /// The socket's buffer is full; nothing was sent, not even the descriptors.
     WouldBlock,
-    /// Nothing ever again: the peer is gone.
+    /// The peer has closed.
     Closed,
 }
 
-/// Who connected, as the kernel noted it at that moment.
+/// Peer's identity when it connected, as the kernel recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Process id; 0 if it is not visible from here.
+    /// Process id; 0 if it is not visible in this namespace.
     pub pid: i32,
     /// Effective user id.
     pub uid: u32,
@@ -53,16 +53,16 @@ pub struct Credentials {
     pub gid: u32,
 }
 
-/// A connected UNIX stream socket that does not block.
+/// Connected UNIX stream socket that does not block.
 #[derive(Debug)]
 pub struct Stream(OwnedFd);
 
 impl Stream {
-    /// Connects to the socket file at `path`, without waiting for its owner to accept.
+    /// Connects to the socket file at `path`, without waiting for the server to accept.
     ///
     /// # Errors
-    /// `NotFound`, `ConnectionRefused` if nobody listens, `WouldBlock` if too many wait already,
-    /// `InvalidFilename` if the path is too long for a socket.
+    /// `NotFound`; `ConnectionRefused` without a listener; `WouldBlock` if its backlog is full; `InvalidFilename`
+    /// if the path is too long for a socket.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -71,7 +71,7 @@ impl Stream {
         Ok(Self(fd))
     }
 
-    /// Two ends of a connection without a file.
+    /// Creates two ends of a connection without a file.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -81,7 +81,7 @@ impl Stream {
         Ok((Self(one), Self(other)))
     }
 
-    /// Takes a descriptor that was opened elsewhere (`--fd=N`, or handed over by a predecessor).
+    /// Adopts a descriptor that another process opened (`--fd=N`, or a predecessor's).
     ///
     /// # Errors
     /// `InvalidInput` if it is not a UNIX stream socket.
@@ -98,27 +98,26 @@ impl Stream {
         Self(fd)
     }
 
-    /// Receives up to `buffer.len()` bytes, which must not be 0, and adds what descriptors came with them to
-    /// `fds`.
+    /// Receives up to `buffer.len()` bytes, which must not be 0, and appends their descriptors to `fds`.
     ///
-    /// Descriptors travel with the first byte of the send that carried them, and a receive ends with that
-    /// send at the latest; bytes of earlier sends may come before. So descriptors belong to the message that
-    /// holds the last byte received; or, for who never asks for bytes beyond the message at hand, to that
-    /// message.
+    /// Descriptors travel with the first byte of the send that carried them, and a receive ends with that send at
+    /// the latest; bytes of earlier sends may come before. So descriptors belong to the message that holds the last
+    /// received byte. A caller that never requests bytes beyond the current message gets its descriptors only.
     ///
     /// # Errors
-    /// What the kernel says, if it is neither "nothing now" nor "the peer is gone".
+    /// The kernel's error, except an empty socket and a closed peer.
     pub fn recv(&self, buffer: &mut [u8], fds: &mut FdBatch) -> io::Result<Received> {
         self.receive(buffer, fds, RecvFlags::empty())
     }
 
-    /// Receives as [`Stream::recv`] does, and leaves everything in the socket: the next call brings what comes behind,
-    /// and [`Stream::consume`] takes out what is dealt with. A process that dies in between has lost nothing: its
-    /// successor calls [`Stream::peek_from`] and sees the bytes and descriptors again.
+    /// Receives as [`Stream::recv`] does, and leaves everything in the socket: the next call returns later bytes,
+    /// and [`Stream::consume`] removes handled ones. A process that dies in between loses nothing: its successor
+    /// calls [`Stream::peek_from`] and receives the bytes and descriptors again.
     ///
-    /// `fds` must be empty. Each peek at a part of a send brings all its descriptors, so a send that may go on behind the
-    /// buffer is left for the next peek: this one brings a quarter of the buffer, and no descriptors. With pages of 4 KiB, the
-    /// kernel cuts a send into parts of at most 48 KiB: in a buffer of 64 KiB the next peek sees such a part whole.
+    /// `fds` must be empty. Each peek at a part of a send returns all its descriptors, so a send that may continue
+    /// beyond the buffer is left for the next peek: this one returns a quarter of the buffer, and no descriptors.
+    /// With pages of 4 KiB, the kernel cuts a send into parts of at most 48 KiB: in a buffer of 64 KiB the next
+    /// peek holds such a part whole.
     ///
     /// # Errors
     /// As [`Stream::recv`].
@@ -134,22 +133,21 @@ impl Stream {
         Ok(Received::Bytes(bytes))
     }
 
-    /// Has the next [`Stream::peek`] begin so many bytes behind the first in the socket (SO_PEEK_OFF, unix(7)). To be
-    /// called before the first peek, and when another process may have peeked.
+    /// Sets the next [`Stream::peek`]'s offset in bytes from the first unread byte (SO_PEEK_OFF, unix(7)). Call it
+    /// before the first peek, and when another process may have peeked.
     ///
-    /// Urgent bytes (`MSG_OOB`) are like any others from now on. Otherwise the kernel skips and drops them, and a peek and
-    /// the consuming of what it has seen do not agree on which.
+    /// Urgent bytes (`MSG_OOB`) are treated as ordinary ones from now on. Otherwise the kernel skips and drops
+    /// them, and peeked and consumed bytes differ.
     ///
     /// # Errors
-    /// More bytes than a socket can hold.
+    /// The offset exceeds the socket's capacity.
     pub fn peek_from(&self, offset: usize) -> io::Result<()> {
         sockopt::set_socket_oobinline(&self.0, true)?;
         super::peek::begin_at(&self.0, offset)
     }
 
-    /// Returns where the next [`Stream::peek`] begins, in bytes behind the first in the socket. [`Stream::consume`] moves
-    /// this place back by what it takes, in the kernel and in one with taking it: it tells a successor how much of what was
-    /// to be consumed is.
+    /// Returns the next [`Stream::peek`]'s offset in bytes from the first unread byte. [`Stream::consume`] reduces
+    /// it by the bytes it takes, atomically in the kernel: a successor learns how many bytes were consumed.
     ///
     /// # Errors
     /// [`Stream::peek_from`] was never called.
@@ -157,12 +155,12 @@ impl Stream {
         super::peek::offset(&self.0)
     }
 
-    /// Takes `buffer.len()` bytes out of the socket that were peeked at, into `buffer`. Descriptors that came with them
-    /// are dropped: the peek has brought copies. Answers how many bytes were taken: fewer only if descriptors came in
-    /// the middle of them.
+    /// Removes `buffer.len()` peeked bytes from the socket into `buffer`. Their descriptors are dropped: the peek
+    /// has returned copies. Returns the number of removed bytes, fewer only if descriptors came in the middle of
+    /// them.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn consume(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT) {
@@ -200,15 +198,18 @@ impl Stream {
     /// Sends as many bytes as the socket takes now, with at most [`MAX_FDS`] descriptors.
     ///
     /// # Errors
-    /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else what
-    /// the kernel says, if it is neither "not now" nor "the peer is gone".
+    /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else the kernel's
+    /// error, except a full socket and a closed peer.
     pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<Sent> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let fits =
             fds.len() <= MAX_FDS && (fds.is_empty() || control.push(SendAncillaryMessage::ScmRights(fds)));
         if bytes.is_empty() || !fits {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no bytes, or too many descriptors"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a send needs at least one byte and at most 32 descriptors",
+            ));
         }
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         loop {
@@ -222,25 +223,23 @@ impl Stream {
         }
     }
 
-    /// Whether the peer will send no more: it has closed its end, or has died. What it sent before may still
-    /// have to be received.
+    /// Returns true if the peer will send no more: it has closed its end, or has died. Earlier bytes may be unread.
     #[must_use]
     pub fn is_hung_up(&self) -> bool {
         let mut asked = [PollFd::new(&self.0, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // An error would say nothing about the peer; receiving will tell.
+        // An error is ignored: the next receive reports it.
         poll(&mut asked, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Whether something waits to be received.
+    /// Returns true if bytes are unread.
     #[must_use]
     pub fn has_unread(&self) -> bool {
-        // An error would say nothing about the peer; receiving will tell.
+        // An error is ignored: the next receive reports it.
         ioctl_fionread(&self.0).is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Sends nothing more: the peer reads what was sent, and then the end of the stream. What the peer sends can
-    /// still be received.
+    /// Ends sending: the peer reads the sent bytes and then the end of the stream. Receiving continues.
     ///
     /// # Errors
     /// `NotConnected` if the peer is gone.
@@ -248,17 +247,17 @@ impl Stream {
         Ok(shutdown(&self.0, Shutdown::Write)?)
     }
 
-    /// Ends the connection in both directions, as the peer sees it. Closing the descriptor does so too, but also closes
-    /// what descriptors nobody has received, and that may take long.
+    /// Ends the connection in both directions for the peer. Closing the descriptor does that too, but also closes
+    /// unread descriptors, which may block.
     pub fn hang_up(&self) {
-        // It fails when the peer has gone, and that is as good.
+        // Fails if the peer has closed already.
         let _ = shutdown(&self.0, Shutdown::Both);
     }
 
-    /// Who is at the other end.
+    /// Returns the peer's identity.
     ///
     /// # Errors
-    /// None that a connected socket gives.
+    /// None for a connected socket.
     pub fn peer(&self) -> io::Result<Credentials> {
         let peer = sockopt::socket_peercred(&self.0)?;
         Ok(Credentials { pid: peer.pid.as_raw_pid(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })

@@ -1,4 +1,4 @@
-//! Sockets with real peers: stale files, living ones, descriptors in flight, peers that go or do not read.
+//! Tests sockets with real peers: stale and used files, descriptors, peers that close or do not read.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};
@@ -26,11 +26,11 @@ fn recv(stream: &Stream, len: usize) -> (Received, Vec<u8>, FdBatch) {
 }
 
 #[test]
-fn a_client_connects_and_both_know_each_other() {
+fn connected_peers_know_each_other() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
-    assert!(listener.accept().unwrap().is_none(), "nobody waits yet");
+    assert!(listener.accept().unwrap().is_none(), "no client is pending yet");
     let client = Stream::connect(&path).unwrap();
     let server = listener.accept().unwrap().unwrap();
     assert_eq!(client.send(b"hello", &[]).unwrap(), Sent::Bytes(5));
@@ -41,7 +41,7 @@ fn a_client_connects_and_both_know_each_other() {
 }
 
 #[test]
-fn the_file_is_its_owners_alone_and_goes_with_the_listener() {
+fn private_socket_file_is_removed_with_its_listener() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -52,10 +52,10 @@ fn the_file_is_its_owners_alone_and_goes_with_the_listener() {
 }
 
 #[test]
-fn a_stale_socket_is_replaced_and_a_living_one_refused() {
+fn stale_socket_is_replaced_and_a_used_one_refused() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    // The standard library leaves the file behind, as a killed process does.
+    // Like a killed process, the standard library leaves the file.
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     let first = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -66,7 +66,7 @@ fn a_stale_socket_is_replaced_and_a_living_one_refused() {
 }
 
 #[test]
-fn a_full_backlog_is_a_sign_of_life() {
+fn socket_with_full_backlog_is_in_use() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -80,7 +80,7 @@ fn a_full_backlog_is_a_sign_of_life() {
 }
 
 #[test]
-fn what_is_not_our_kind_of_socket_stays() {
+fn file_other_than_a_stream_socket_stays() {
     let folder = folder();
     let file = folder.path().join("notes.txt");
     fs::write(&file, "keep").unwrap();
@@ -99,18 +99,18 @@ fn what_is_not_our_kind_of_socket_stays() {
 }
 
 #[test]
-fn a_path_that_cannot_be_a_socket_says_why() {
+fn invalid_socket_path_is_explained() {
     let folder = folder();
     let long = folder.path().join("x".repeat(120));
     let error = Listener::bind(&long, Access::PRIVATE).unwrap_err();
     assert!(matches!(error, BindError::PathTooLong { .. }));
-    assert!(error.to_string().contains("longer than the 107 bytes"), "{error}");
+    assert!(error.to_string().contains("longer than 107 bytes"), "{error}");
     let nowhere = Listener::bind(&folder.path().join("missing/vf0.sock"), Access::PRIVATE).unwrap_err();
     assert!(matches!(nowhere, BindError::Folder(_)), "{nowhere}");
 }
 
 #[test]
-fn a_listener_leaves_the_file_of_its_successor() {
+fn listener_leaves_the_file_of_its_successor() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     let old = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -139,7 +139,7 @@ fn descriptors_arrive_with_their_bytes_and_close_on_exec() {
 }
 
 #[test]
-fn a_receive_ends_with_the_send_that_carried_descriptors() {
+fn receive_ends_with_the_send_that_carried_descriptors() {
     let (one, other) = connected();
     let (_reader, writer) = rustix::pipe::pipe().unwrap();
     let send_three = || {
@@ -153,7 +153,7 @@ fn a_receive_ends_with_the_send_that_carried_descriptors() {
     let (_, bytes, fds) = recv(&other, 64);
     assert_eq!((bytes.as_slice(), fds.len()), (&b"after"[..], 0));
 
-    // Who asks for one message at a time gets its descriptors with its first byte.
+    // A reader of one message at a time gets its descriptors with its first byte.
     send_three();
     for (len, expected, count) in [(6, "before", 0), (1, "w", 1), (3, "ith", 0), (5, "after", 0)] {
         let (_, bytes, fds) = recv(&other, len);
@@ -162,7 +162,7 @@ fn a_receive_ends_with_the_send_that_carried_descriptors() {
 }
 
 #[test]
-fn too_many_descriptors_are_noticed_and_closed() {
+fn excess_descriptors_are_detected_and_closed() {
     let (one, other) = connected();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     let many = vec![writer.as_fd(); MAX_FDS];
@@ -181,10 +181,10 @@ fn too_many_descriptors_are_noticed_and_closed() {
 }
 
 #[test]
-fn more_descriptors_than_the_kernel_has_room_for_are_noticed() {
+fn descriptors_beyond_max_fds_set_the_loss_flag() {
     let (one, other) = connected();
     let (_reader, writer) = rustix::pipe::pipe().unwrap();
-    // Past our own limit, as another program may send.
+    // Beyond the limit of `send`, as another program may send.
     let many = vec![writer.as_fd(); MAX_FDS + 8];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
     let mut control = rustix::net::SendAncillaryBuffer::new(&mut space);
@@ -193,7 +193,7 @@ fn more_descriptors_than_the_kernel_has_room_for_are_noticed() {
     rustix::net::sendmsg(&one, &bytes, &mut control, rustix::net::SendFlags::empty()).unwrap();
     let (received, _, fds) = recv(&other, 8);
     assert_eq!(received, Received::Bytes(1));
-    assert!(fds.truncated() && fds.len() == MAX_FDS + 8, "whoever received them closes them");
+    assert!(fds.truncated() && fds.len() == MAX_FDS + 8, "the receiver closes them");
 }
 
 fn io_slice(bytes: &[u8]) -> std::io::IoSlice<'_> {
@@ -201,7 +201,7 @@ fn io_slice(bytes: &[u8]) -> std::io::IoSlice<'_> {
 }
 
 #[test]
-fn a_peer_that_goes_is_an_end_and_not_an_error() {
+fn closing_peer_is_an_end_and_no_error() {
     let (one, other) = connected();
     one.send(b"last words", &[]).unwrap();
     drop(one);
@@ -216,7 +216,7 @@ fn a_peer_that_goes_is_an_end_and_not_an_error() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_stops_the_sender_without_blocking_it() {
+fn full_socket_stops_the_sender_without_blocking() {
     let (one, other) = connected();
     let chunk = [7; 4096];
     let mut total = 0;
@@ -249,7 +249,7 @@ fn only_a_unix_stream_is_adopted() {
 }
 
 #[test]
-fn ten_thousand_connections_leave_nothing_behind() {
+fn ten_thousand_connections_leak_nothing() {
     let folder = folder();
     let mut listener = Listener::bind(&folder.path().join("vf0.sock"), Access::PRIVATE).unwrap();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
@@ -276,7 +276,7 @@ fn turn_a_client_away_without_descriptors() {
     let error = listener.accept().unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
     assert_eq!(recv(&turned_away, 1).0, Received::Closed);
-    assert!(listener.accept().unwrap().is_none(), "nobody is left to wake us again");
+    assert!(listener.accept().unwrap().is_none(), "no client is left pending");
 
     hoard.clear();
     let client = Stream::connect(listener.path()).unwrap();
@@ -290,14 +290,14 @@ fn turn_a_client_away_without_descriptors() {
 }
 
 #[test]
-fn without_descriptors_clients_are_turned_away_and_losses_noticed() {
-    let name = "socket::tests::without_descriptors_clients_are_turned_away_and_losses_noticed";
+fn without_free_descriptors_clients_are_rejected() {
+    let name = "socket::tests::without_free_descriptors_clients_are_rejected";
     let child = in_own_process(name, turn_a_client_away_without_descriptors).unwrap();
     assert!(child.is_none_or(|child| child.status.success()), "see the output of the test alone");
 }
 
 #[test]
-fn a_peer_that_has_hung_up_is_known_before_everything_is_read() {
+fn hang_up_is_detected_before_everything_is_read() {
     let (one, other) = Stream::pair().unwrap();
     one.send(b"last words", &[]).unwrap();
     assert!(!other.is_hung_up());

@@ -1,9 +1,8 @@
-//! A macvtap: a tap whose other end is not this machine's network stack but an interface, `eth1` for example. Its
-//! administrator makes it, and the kernel gives it a device file, `/dev/tapN`, with the number of the interface.
+//! Macvtap: a tap whose other end is an interface, `eth1` for example, and not this machine's network stack. An
+//! administrator creates it, and the kernel gives it a device file, `/dev/tapN` with the interface index.
 //!
-//! A file of that name may be missing in a container, or be that of an interface of another network namespace, where the
-//! same number is given again. So name and Ethernet address of the interface behind it are looked at after it was opened.
-//! Left out: the macvtap's mode.
+//! A file of that name may be missing in a container, or belong to an interface of another network namespace with
+//! the same index. So name and Ethernet address of the interface behind it are checked after opening.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -12,8 +11,8 @@ use rustix::net::netdevice::name_to_index;
 use super::{InterfaceName, Tap, TapError, control, request, system};
 
 impl Tap {
-    /// Attaches to the macvtap of this name; `None` if there is no interface of this name in the network namespace of the
-    /// calling thread. Takes no privilege but access to the device file.
+    /// Attaches to the macvtap of this name. Returns `None` if the calling thread's network namespace has no such
+    /// interface. Takes no privilege but access to the device file.
     ///
     /// # Errors
     /// See [`TapError`].
@@ -43,7 +42,7 @@ impl Tap {
         }
     }
 
-    /// Where the device file of the macvtap of this name is, in the network namespace of the calling thread.
+    /// Returns the path of the macvtap's device file in the calling thread's network namespace.
     #[must_use]
     pub fn macvtap_file(name: &InterfaceName) -> Option<String> {
         name_to_index(control(name).ok()?, name.as_str()).ok().map(device_file)

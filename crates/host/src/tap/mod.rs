@@ -1,14 +1,14 @@
-//! A tap: a network interface of the host whose wire is this process. The uplink of a port.
+//! Tap: a network interface of the host whose wire is this process. An uplink of a port.
 //!
-//! Frames are whole Ethernet frames without a check sequence, one to a read or write, and nothing blocks.
-//! Creating an interface takes CAP_NET_ADMIN; attaching to one that was made for this user
-//! (`ip tuntap add dev NAME mode tap user USER`) does not. An attached tap stays attached when its interface is
-//! renamed or moves to another network namespace.
+//! Frames are whole Ethernet frames without a check sequence, one per read or write, and no call blocks on them.
+//! Creating an interface takes CAP_NET_ADMIN; attaching to one that was created for this user (`ip tuntap add dev
+//! NAME mode tap user USER`) does not. An attached tap stays attached when its interface is renamed or moves to
+//! another network namespace.
 //!
-//! Attaching, letting go and all that asks about the interface may wait for the kernel's lock on interfaces; frames
-//! never do. In front of each frame is a [`VnetHeader`], where the kernel knows that. What it says beside "a whole frame"
-//! it says only to who takes offloads ([`Tap::take_offloads`]). A macvtap is one more kind of tap (`macvtap`). Left out:
-//! several queues; addresses and bridges, which are the administrator's.
+//! Attaching, detaching and requests about the interface may wait for the kernel's lock on interfaces; frames never
+//! do. A [`VnetHeader`] precedes each frame, where the kernel supports it. It describes partial frames only to a
+//! process that accepts offloads ([`Tap::take_offloads`]). A macvtap is one more kind of tap (`macvtap`). A tap has
+//! one queue; addresses and bridges are the administrator's.
 
 mod macvtap;
 mod name;
@@ -27,56 +27,56 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use crate::vnet::VnetHeader;
 pub use name::{InterfaceName, InvalidName};
 
-/// Why a tap could not be opened or set up.
+/// Reason why a tap could not be opened or set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
-    /// The kernel has no tap driver, or the container does not show it.
-    #[error("/dev/net/tun does not exist: load the tun module, or let the container have the device")]
+    /// The kernel has no tap driver, or the container hides it.
+    #[error("/dev/net/tun does not exist: load the tun module, or give the container the device")]
     NoDriver,
     /// The device file may not be opened.
     #[error("/dev/net/tun may not be opened: give this user read and write access to it")]
     NoAccess,
-    /// Neither privileged nor the owner of an existing interface.
+    /// The user has neither the privilege nor an existing interface.
     #[error(
-        "{doing} tap {name} needs root or CAP_NET_ADMIN; or let root make it beforehand: \
+        "{doing} tap {name} needs root or CAP_NET_ADMIN; or let root create it beforehand: \
          ip tuntap add dev {name} mode tap user $USER && ip link set {name} up"
     )]
     NotPermitted {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
-        /// Which step failed.
+        /// Failed step, as a gerund.
         doing: &'static str,
     },
     /// Another process is attached.
     #[error("tap {name} is in use by another process")]
     InUse {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
     },
-    /// An interface of that name is something else.
+    /// An interface of another kind has that name.
     #[error("{name} exists and is not a tap with one queue")]
     NotATap {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
     },
     /// There is no interface of this name.
     #[error(
-        "interface {name} does not exist; make a macvtap: ip link add link eth1 name {name} type macvtap mode passthru"
+        "interface {name} does not exist; create a macvtap: ip link add link eth1 name {name} type macvtap mode passthru"
     )]
     NoMacvtap {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
     },
-    /// An interface that has no macvtap's device file, or that of another one.
+    /// The interface has no macvtap device file, or the file is another one's.
     #[error(
-        "{path} is not the device file of {name}; make a macvtap: ip link add link eth1 name {name} type macvtap mode \
+        "{path} is not the device file of {name}; create a macvtap: ip link add link eth1 name {name} type macvtap mode \
          passthru; if {name} is one, this container does not show its file: mknod {path} c MAJOR MINOR, with the \
          numbers in /sys/class/net/{name}/macvtap/*/dev"
     )]
     NoDeviceFile {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
-        /// The file.
+        /// Path of the file.
         path: String,
     },
     /// The device file of a macvtap may not be opened.
@@ -85,62 +85,62 @@ pub enum TapError {
          file that was there when it started"
     )]
     NoFileAccess {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
     /// The kernel refused.
     #[error("{doing} tap {name} failed")]
     System {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
-        /// Which step failed.
+        /// Failed step, as a gerund.
         doing: &'static str,
-        /// What the kernel said.
+        /// Kernel's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// What a read from the tap brought.
+/// Result of a read from a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapReceived {
-    /// A frame, and its length in bytes; what did not fit into the buffer is lost. And what the kernel says of it.
+    /// Frame with its length in bytes and its header. The part that did not fit the buffer is lost.
     Frame(usize, VnetHeader),
-    /// Nothing now.
+    /// No frame is pending.
     Empty,
 }
 
-/// What became of a frame written to the tap.
+/// Result of a write to a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapSent {
-    /// The host has it.
+    /// The host's network stack has the frame.
     Sent,
-    /// The host has no room for it now.
+    /// The host's queue is full.
     Full,
-    /// The interface is down; the frame is lost, as on a wire that is not plugged in.
+    /// The interface is down; the frame is dropped, as on an unplugged wire.
     Down,
 }
 
-/// The interface that a tap is attached to, as it is now.
+/// Interface that a tap is attached to, in its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name, in whatever network namespace it is.
+    /// Its name, in its current network namespace.
     pub name: String,
-    /// It stays when nobody is attached to it. One that [`Tap::open`] creates does not.
+    /// True if the interface stays without an attached process. One that [`Tap::open`] creates does not.
     pub persistent: bool,
 }
 
-/// An attached tap. The interface goes with it unless it was made persistent by its owner.
+/// Attached tap. Dropping it removes the interface, unless its owner has made it persistent.
 #[derive(Debug)]
 pub struct Tap {
     fd: OwnedFd,
     name: InterfaceName,
-    /// Frames have headers in front of them.
+    /// True if a header precedes each frame.
     headers: bool,
 }
 
 impl Tap {
-    /// Attaches to the tap of this name, or creates it, in the network namespace of the calling thread.
+    /// Attaches to the tap of this name, or creates it, in the calling thread's network namespace.
     ///
     /// # Errors
     /// See [`TapError`].
@@ -154,22 +154,23 @@ impl Tap {
         Self::attach(fd, name)
     }
 
-    /// Attaches to the tap of this name if there is one, and creates none.
+    /// Attaches to the tap of this name. Returns `None` if there is none.
     ///
     /// # Errors
-    /// See [`TapError`]; without the privilege to create one, [`TapError::NotPermitted`] if there is none.
+    /// See [`TapError`]. Without the privilege to create a tap, [`TapError::NotPermitted`] if there is none.
     pub fn open_existing(name: &InterfaceName) -> Result<Option<Self>, TapError> {
         let tap = Self::open(name)?;
-        // The kernel has created what was not there, and what it creates so is not persistent. One that another
-        // process has created so would be in use.
+        // The kernel creates a missing tap, which is then not persistent. A tap that another process created so
+        // would be in use.
         let was_there = tap.attachment().is_ok_and(|interface| interface.persistent);
         Ok(was_there.then_some(tap))
     }
 
-    /// Takes over a descriptor that another process had from [`Tap::open`] with this name. It stays attached.
+    /// Adopts a descriptor of another process's tap with this name. It stays attached.
     ///
     /// # Errors
-    /// [`TapError::NotATap`] if it is not attached to a tap, or the tap was deleted meanwhile; [`TapError::System`].
+    /// [`TapError::NotATap`] if the descriptor is not attached to a tap, or the tap was deleted;
+    /// [`TapError::System`].
     pub fn adopt(fd: OwnedFd, name: &InterfaceName) -> Result<Self, TapError> {
         let flags = fcntl_getfl(&fd).map_err(system(name, "taking over"))?;
         fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(system(name, "taking over"))?;
@@ -180,7 +181,7 @@ impl Tap {
     }
 
     fn attach(fd: OwnedFd, name: &InterfaceName) -> Result<Self, TapError> {
-        // A kernel that knows no headers refuses them as it refuses what is no tap.
+        // A kernel without headers returns the same error as for an interface of another kind.
         let headers = match request::attach(&fd, name, true) {
             Err(Errno::INVAL) => request::attach(&fd, name, false).map(|()| false),
             other => other.map(|()| true),
@@ -194,44 +195,44 @@ impl Tap {
         if headers {
             request::settle_headers(&tap.fd).map_err(system(name, "setting up the frames of"))?;
         }
-        // Who was attached before may have taken more.
+        // A previous process may have enabled offloads.
         tap.leave_offloads();
         Ok(tap)
     }
 
-    /// Has the host leave to the receiver what it can: checksums, and the cutting of TCP packets into segments. And it may
-    /// be sent such. `false` if this kernel cannot, and everything stays as it was: whole frames.
+    /// Enables offloads: the host may send and accept frames without checksum and unsegmented TCP packets. Returns
+    /// false if the kernel does not support them; frames then stay whole.
     #[must_use]
     pub fn take_offloads(&self) -> bool {
         self.headers && request::set_offloads(&self.fd, true).is_ok()
     }
 
     fn leave_offloads(&self) {
-        // A kernel that knows no offloads has none on.
+        // A kernel without offloads has none enabled.
         let _ = request::set_offloads(&self.fd, false);
     }
 
-    /// The name it was opened by.
+    /// Returns the name that the tap was opened with.
     #[must_use]
     pub fn name(&self) -> &InterfaceName {
         &self.name
     }
 
-    /// The interface that this is attached to.
+    /// Returns the interface that the tap is attached to.
     ///
     /// # Errors
-    /// The interface was deleted, or what else the kernel says.
+    /// The interface was deleted, or another error of the kernel.
     pub fn attachment(&self) -> io::Result<Attachment> {
         let request::Attached { name, persistent, .. } = request::attachment(&self.fd)?;
         Ok(Attachment { name, persistent })
     }
 
-    /// Whether the interface is set up, in whatever network namespace it is. Needs no privilege.
+    /// Returns true if the interface is up, in any network namespace. Needs no privilege.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn is_up(&self) -> io::Result<bool> {
-        // The driver has room for frames exactly while the interface is up.
+        // The driver accepts frames exactly while the interface is up.
         let mut waiting = [PollFd::new(&self.fd, PollFlags::OUT)];
         poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
         Ok(waiting[0].revents().contains(PollFlags::OUT))
@@ -250,7 +251,7 @@ impl Tap {
         request::set_up(&control, &self.name, flags).map_err(system(&self.name, "setting up"))
     }
 
-    /// The largest payload of a frame, in bytes, without its Ethernet header.
+    /// Returns the MTU: the largest payload of a frame in bytes, without its Ethernet header.
     ///
     /// # Errors
     /// [`TapError::System`].
@@ -258,7 +259,7 @@ impl Tap {
         request::mtu(&self.control()?, &self.name).map_err(system(&self.name, "looking at"))
     }
 
-    /// Sets the largest payload of a frame, 68 to 65,521 bytes. Needs no privilege if it is that already.
+    /// Sets the MTU, 68 to 65,521 bytes. Needs no privilege if it has that value already.
     ///
     /// # Errors
     /// [`TapError::NotPermitted`], [`TapError::System`].
@@ -270,11 +271,11 @@ impl Tap {
         request::set_mtu(&control, &self.name, mtu).map_err(system(&self.name, "setting the MTU of"))
     }
 
-    /// Takes the next frame the host sends, into a buffer that should hold the MTU and 18 bytes of header; with offloads,
+    /// Receives the next frame of the host. The buffer should hold the MTU and 18 bytes of header; with offloads,
     /// 65,535 bytes and the header.
     ///
     /// # Errors
-    /// The interface is gone, or what else the kernel says.
+    /// The interface was deleted, or another error of the kernel.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<TapReceived> {
         let mut header = [0; VnetHeader::SIZE];
         let place = if self.headers { &mut header[..] } else { &mut [] };
@@ -286,18 +287,18 @@ impl Tap {
         }
     }
 
-    /// Gives the host a frame.
+    /// Sends a frame to the host.
     ///
     /// # Errors
-    /// `InvalidInput` for a frame shorter than its header; the interface is gone; what else the kernel says.
+    /// `InvalidInput` for a frame shorter than its header; the interface was deleted; another error of the kernel.
     pub fn send(&self, frame: &[u8]) -> io::Result<TapSent> {
         self.send_with(&VnetHeader::default(), frame)
     }
 
-    /// Gives the host a frame of which it has to know something; where it knows no headers, nothing.
+    /// Sends a frame with its header to the host. The header is omitted where the kernel does not support it.
     ///
     /// # Errors
-    /// As [`Tap::send`]; `InvalidInput` too if the header is not true of the frame.
+    /// As [`Tap::send`]; `InvalidInput` too if the header contradicts the frame.
     pub fn send_with(&self, header: &VnetHeader, frame: &[u8]) -> io::Result<TapSent> {
         let header = header.emit();
         let header = if self.headers { &header[..] } else { &[] };
@@ -314,7 +315,7 @@ impl Tap {
     }
 }
 
-/// Any socket carries requests about interfaces; it sees the namespace of the thread that made it.
+/// Opens a socket for requests about interfaces. It sees the network namespace of the calling thread.
 fn control(name: &InterfaceName) -> Result<OwnedFd, TapError> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     socket.map_err(system(name, "looking at"))

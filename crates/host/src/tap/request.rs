@@ -1,6 +1,6 @@
-//! The requests about interfaces: `struct ifreq` of `netdevice(7)`, and those of the tun driver.
+//! Requests about interfaces: `struct ifreq` of netdevice(7), and those of the tun driver.
 //!
-//! Each is one system call on one zeroed structure. Left out: what the answers mean.
+//! Each is one system call on one zeroed structure.
 
 #![expect(unsafe_code, reason = "ioctls are untyped")]
 
@@ -23,14 +23,14 @@ const SIOCGIFHWADDR: Opcode = libc::SIOCGIFHWADDR as Opcode;
 const SIOCGIFMTU: Opcode = libc::SIOCGIFMTU as Opcode;
 const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
 
-/// Flags of an interface; the ones this crate has no use for are carried along.
+/// Flags of an interface, including those without use here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flags {
     raw: libc::c_short,
     pub(super) up: bool,
 }
 
-/// Attaches to the interface, with a [`VnetHeader`] in front of each frame or without.
+/// Attaches to the interface, with or without a [`VnetHeader`] before each frame.
 ///
 /// [`VnetHeader`]: crate::vnet::VnetHeader
 pub(super) fn attach(tun: impl AsFd, name: &InterfaceName, headers: bool) -> Result<()> {
@@ -41,7 +41,7 @@ pub(super) fn attach(tun: impl AsFd, name: &InterfaceName, headers: bool) -> Res
     unsafe { ioctl(tun, Updater::<TUNSETIFF, _>::new(&mut request)) }
 }
 
-/// Has headers be as this crate reads them, whatever somebody who was attached before has asked for.
+/// Sets the headers' size and byte order, which a previous process may have changed.
 pub(super) fn settle_headers(tun: impl AsFd) -> Result<()> {
     let size = crate::vnet::VnetHeader::SIZE as libc::c_int;
     // SAFETY: TUNSETVNETHDRSZ reads one `int`.
@@ -51,7 +51,7 @@ pub(super) fn settle_headers(tun: impl AsFd) -> Result<()> {
     unsafe { ioctl(&tun, Setter::<TUNSETVNETLE, _>::new(little)) }
 }
 
-/// What the host leaves to whoever is attached: checksums and the cutting of TCP, or nothing.
+/// Enables or disables all offloads: checksums and TCP segmentation.
 pub(super) fn set_offloads(tun: impl AsFd, on: bool) -> Result<()> {
     let all = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
     let offloads = if on { all as usize } else { 0 };
@@ -59,15 +59,15 @@ pub(super) fn set_offloads(tun: impl AsFd, on: bool) -> Result<()> {
     unsafe { ioctl(tun, IntegerSetter::<TUNSETOFFLOAD>::new_usize(offloads)) }
 }
 
-/// What a descriptor is attached to.
+/// Interface that a descriptor is attached to.
 pub(super) struct Attached {
     pub(super) name: String,
     pub(super) persistent: bool,
-    /// Frames have headers in front of them.
+    /// True if a header precedes each frame.
     pub(super) headers: bool,
 }
 
-/// The interface behind a descriptor.
+/// Returns the interface that a descriptor is attached to.
 pub(super) fn attachment(tun: impl AsFd) -> Result<Attached> {
     // SAFETY: all-zero is a valid `ifreq`: an empty name and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
@@ -104,7 +104,7 @@ pub(super) fn set_up(socket: impl AsFd, name: &InterfaceName, flags: Flags) -> R
     unsafe { ioctl(socket, Updater::<SIOCSIFFLAGS, _>::new(&mut request)) }
 }
 
-/// The Ethernet address of an interface; of a macvtap, that of the one behind the descriptor, whatever its name.
+/// Returns the Ethernet address of an interface; for a macvtap descriptor, of its interface, whatever the name.
 pub(super) fn address(socket: impl AsFd, name: &InterfaceName) -> Result<[libc::c_char; 6]> {
     let mut request = named(name);
     // SAFETY: SIOCGIFHWADDR reads and writes one `ifreq`.

@@ -1,4 +1,4 @@
-//! Taps in network namespaces of their own: created, attached to, sent through, taken away.
+//! Tests taps in network namespaces of their own: created, attached to, used and deleted.
 
 #![expect(unsafe_code, reason = "making a tap persistent takes two more ioctls")]
 
@@ -12,14 +12,14 @@ use super::*;
 use crate::poll::{Interest, Poller};
 use crate::test_support::{in_network_namespace, skipped};
 
-/// Somebody without any privilege.
-const NOBODY: u32 = 65_534;
+/// User id without any privilege.
+const UNPRIVILEGED: u32 = 65_534;
 
 fn name(name: &str) -> InterfaceName {
     name.parse().unwrap()
 }
 
-/// Runs a test in a namespace where taps can be made.
+/// Runs a test in a namespace where taps can be created.
 fn with_taps(what: &str, body: impl FnOnce() + Send) {
     in_network_namespace(what, || match Tap::open(&name("probe0")) {
         Ok(probe) => {
@@ -30,8 +30,8 @@ fn with_taps(what: &str, body: impl FnOnce() + Send) {
     });
 }
 
-/// Attaches to a tap that was let go. A process that another thread starts has a copy of every descriptor until it executes
-/// its program, so the tap may still be in use for a moment.
+/// Attaches to a released tap. A child of another thread has a copy of every descriptor until it executes its
+/// program, so the tap may still be in use for a moment.
 fn once_free<T>(attach: impl Fn() -> Result<T, TapError>) -> Result<T, TapError> {
     for _ in 0..3_000 {
         match attach() {
@@ -42,7 +42,7 @@ fn once_free<T>(attach: impl Fn() -> Result<T, TapError>) -> Result<T, TapError>
     attach()
 }
 
-/// A broadcast frame of an experimental protocol (IEEE 802: local experimental Ethertype 1).
+/// Builds a broadcast frame of an experimental protocol (IEEE 802: local experimental Ethertype 1).
 fn frame(len: usize) -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 9, 0x88, 0xb5]);
@@ -51,7 +51,7 @@ fn frame(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_name_is_what_the_kernel_takes_literally() {
+fn valid_interface_names_are_used_literally() {
     for good in ["tap0", "a", "fifteen-bytes-x", "uplink.100"] {
         assert_eq!(name(good).as_str(), good);
     }
@@ -62,7 +62,7 @@ fn a_name_is_what_the_kernel_takes_literally() {
 }
 
 #[test]
-fn a_created_tap_is_set_up_and_carries_frames_both_ways() {
+fn created_tap_carries_frames_both_ways() {
     with_taps("tap frames", || {
         let (left, right) = (Tap::open(&name("left0")).unwrap(), Tap::open(&name("right0")).unwrap());
         assert_eq!(left.send(&frame(60)).unwrap(), TapSent::Down, "the interface is still down");
@@ -72,7 +72,7 @@ fn a_created_tap_is_set_up_and_carries_frames_both_ways() {
         assert_eq!((left.mtu().unwrap(), right.mtu().unwrap()), (9000, 1500));
         assert!(matches!(left.set_mtu(10), Err(TapError::System { .. })));
         right.set_up().unwrap();
-        // A bridge makes the host send on one what it received on the other.
+        // A bridge makes the host send on one tap what it receives on the other.
         let ip = |arguments: &str| Command::new("ip").args(arguments.split(' ')).status();
         match ip("link add bridge0 type bridge forward_delay 0") {
             Ok(status) if status.success() => {}
@@ -87,16 +87,16 @@ fn a_created_tap_is_set_up_and_carries_frames_both_ways() {
         assert_eq!(receive_ours(&right), frame(1000));
         assert_eq!(right.send(&frame(64)).unwrap(), TapSent::Sent);
         assert_eq!(receive_ours(&left), frame(64));
-        assert!(left.send(&[0; 5]).is_err(), "shorter than a header");
+        assert!(left.send(&[0; 5]).is_err(), "shorter than an Ethernet header");
     });
 }
 
-/// Waits for a frame of our protocol; the host says things of its own.
+/// Waits for a frame of the test's protocol: the host sends frames of its own.
 fn receive_ours(tap: &Tap) -> Vec<u8> {
     let mut poller = Poller::new().unwrap();
     poller.add(tap, 0, Interest::READ).unwrap();
     for _ in 0..100 {
-        assert_eq!(poller.wait(Some(Duration::from_secs(60))).unwrap().count(), 1, "no frame came");
+        assert_eq!(poller.wait(Some(Duration::from_secs(60))).unwrap().count(), 1, "no frame arrived");
         let mut buffer = vec![0; 9018];
         while let TapReceived::Frame(len, _) = tap.recv(&mut buffer).unwrap() {
             if buffer[12..14] == [0x88, 0xb5] {
@@ -105,11 +105,11 @@ fn receive_ours(tap: &Tap) -> Vec<u8> {
             }
         }
     }
-    panic!("only frames of others came");
+    panic!("only frames of the host arrived");
 }
 
 #[test]
-fn nothing_to_read_does_not_block() {
+fn receive_without_a_frame_does_not_block() {
     with_taps("tap read", || {
         let tap = Tap::open(&name("quiet0")).unwrap();
         assert_eq!(tap.recv(&mut [0; 2048]).unwrap(), TapReceived::Empty);
@@ -118,7 +118,7 @@ fn nothing_to_read_does_not_block() {
 }
 
 #[test]
-fn a_tap_in_use_and_an_interface_that_is_no_tap_are_refused() {
+fn used_tap_and_other_interface_are_refused() {
     with_taps("tap refusal", || {
         let tap = Tap::open(&name("busy0")).unwrap();
         assert!(matches!(Tap::open(&name("busy0")), Err(TapError::InUse { .. })));
@@ -129,7 +129,7 @@ fn a_tap_in_use_and_an_interface_that_is_no_tap_are_refused() {
 }
 
 #[test]
-fn a_deleted_tap_is_an_error_and_not_a_hang() {
+fn deleted_tap_is_an_error() {
     with_taps("tap deletion", || {
         let tap = Tap::open(&name("gone0")).unwrap();
         tap.set_up().unwrap();
@@ -143,12 +143,12 @@ fn a_deleted_tap_is_an_error_and_not_a_hang() {
     });
 }
 
-/// Interfaces of the network namespace of this thread.
+/// Returns the interfaces of this thread's network namespace.
 fn interfaces() -> String {
     std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()
 }
 
-/// Returns whether an interface goes. A process that another thread starts may keep it for a moment, as in [`once_free`].
+/// Waits until an interface is deleted. A child of another thread may keep it for a moment, as in [`once_free`].
 fn is_gone(interface: &str) -> bool {
     let gone = || !interfaces().contains(interface);
     (0..3_000).any(|_| {
@@ -160,7 +160,7 @@ fn is_gone(interface: &str) -> bool {
 }
 
 #[test]
-fn a_tap_that_is_renamed_or_moved_stays_attached() {
+fn renamed_or_moved_tap_stays_attached() {
     with_taps("tap renamed and moved", || {
         let tap = Tap::open(&name("first0")).unwrap();
         let ip = |arguments: &str| Command::new("ip").args(arguments.split(' ')).status();
@@ -171,11 +171,11 @@ fn a_tap_that_is_renamed_or_moved_stays_attached() {
         assert_eq!((tap.attachment().unwrap(), tap.is_up().unwrap()), (attachment.clone(), false));
         ip("link set second0 up").unwrap();
         assert!(tap.is_up().unwrap());
-        // Another process, and with it another namespace to move to.
+        // Another process, with a namespace to move to.
         let mut other = Command::new("unshare").args(["-n", "sleep", "60"]).spawn().unwrap();
         let moved = (0..100).any(|_| {
             std::thread::sleep(Duration::from_millis(20));
-            // Until the namespace is another one the move has no effect.
+            // Without effect until the process has its own namespace.
             ip(&format!("link set second0 netns {}", other.id())).unwrap();
             !interfaces().contains("second0:")
         });
@@ -188,7 +188,7 @@ fn a_tap_that_is_renamed_or_moved_stays_attached() {
 }
 
 #[test]
-fn one_that_is_to_exist_is_not_created() {
+fn open_existing_creates_no_tap() {
     with_taps("existing tap", || {
         assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());
         assert!(is_gone("exists0:"));
@@ -201,7 +201,7 @@ fn one_that_is_to_exist_is_not_created() {
 }
 
 #[test]
-fn a_descriptor_is_taken_over() {
+fn descriptor_of_a_tap_is_adopted() {
     with_taps("tap taken over", || {
         let tap = Tap::open(&name("hand0")).unwrap();
         tap.set_up().unwrap();
@@ -215,15 +215,15 @@ fn a_descriptor_is_taken_over() {
 }
 
 #[test]
-fn the_owner_of_a_persistent_tap_attaches_without_privilege() {
+fn owner_attaches_to_persistent_tap_without_privilege() {
     with_taps("unprivileged tap", || {
-        make_persistent(&Tap::open(&name("theirs0")).unwrap(), NOBODY);
+        make_persistent(&Tap::open(&name("theirs0")).unwrap(), UNPRIVILEGED);
         let files: Vec<OwnedFd> =
             (0..2).map(|_| open("/dev/net/tun", flags(), Mode::empty()).unwrap()).collect();
         let [owned, new] = files.try_into().unwrap();
-        // Of this thread alone, which the namespace ends with.
-        let nobody = rustix::process::Uid::from_raw(NOBODY);
-        if let Err(error) = set_thread_res_uid(nobody, nobody, nobody) {
+        // Restricts this thread alone, which ends with the namespace.
+        let unprivileged = rustix::process::Uid::from_raw(UNPRIVILEGED);
+        if let Err(error) = set_thread_res_uid(unprivileged, unprivileged, unprivileged) {
             return skipped("unprivileged tap", &error.to_string());
         }
         let tap = once_free(|| Tap::attach(owned.try_clone().unwrap(), &name("theirs0"))).unwrap();
@@ -240,7 +240,7 @@ fn flags() -> OFlags {
     OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC
 }
 
-/// What `ip tuntap add ... user` does.
+/// Makes a tap persistent for a user, as `ip tuntap add ... user` does.
 fn make_persistent(tap: &Tap, owner: u32) {
     const TUNSETPERSIST: u32 = libc::TUNSETPERSIST as u32;
     const TUNSETOWNER: u32 = libc::TUNSETOWNER as u32;
@@ -251,10 +251,10 @@ fn make_persistent(tap: &Tap, owner: u32) {
     }
 }
 
-/// Runs a test in a namespace with the macvtap left0 on one end of a pair; the other end is the macvtap right0.
+/// Runs a test in a namespace with the macvtaps left0 and right0, one on each end of a pair.
 fn with_macvtaps(what: &str, body: impl FnOnce() + Send) {
     in_network_namespace(what, || {
-        // Numbers of their own: the device files of all namespaces are in one folder.
+        // Unique indices: the device files of all namespaces are in one folder.
         let numbers = 1_000_000 + 2 * rustix::thread::gettid().as_raw_nonzero().get();
         for words in [
             "link add wire0 type veth peer name wire1".to_owned(),
@@ -268,7 +268,7 @@ fn with_macvtaps(what: &str, body: impl FnOnce() + Send) {
         }
         for interface in ["left0", "right0"] {
             match Tap::open_macvtap(&name(interface)) {
-                Ok(tap) => tap.expect("it was just made").set_up().unwrap(),
+                Ok(tap) => tap.expect("it was just created").set_up().unwrap(),
                 Err(error @ TapError::NoDeviceFile { .. }) => return skipped(what, &error.to_string()),
                 Err(error) => panic!("{error}"),
             }
@@ -282,14 +282,14 @@ fn with_macvtaps(what: &str, body: impl FnOnce() + Send) {
 }
 
 #[test]
-fn frames_cross_between_two_macvtaps_and_a_deleted_one_is_known_to_be() {
+fn macvtaps_exchange_frames_until_one_is_deleted() {
     with_macvtaps("macvtap frames", || {
         let open = |interface: &str| Tap::open_macvtap(&name(interface)).unwrap();
         let (left, right) = (open("left0").unwrap(), open("right0").unwrap());
         assert!(left.take_offloads() && right.take_offloads());
         for (from, to) in [(&left, &right), (&right, &left)] {
             let mut buffer = [0; 70_000];
-            // A pair whose carrier comes gets its send queue a moment later, and loses silently what is sent before.
+            // A pair whose carrier comes up gets its send queue a moment later, and silently drops earlier frames.
             let arrived = (0..1000).any(|_| {
                 assert_eq!(from.send(&frame(1000)).unwrap(), TapSent::Sent);
                 std::thread::sleep(Duration::from_millis(20));
@@ -311,7 +311,7 @@ fn frames_cross_between_two_macvtaps_and_a_deleted_one_is_known_to_be() {
 }
 
 #[test]
-fn an_interface_that_is_no_macvtap_is_refused_with_what_makes_one() {
+fn other_interface_is_refused_with_the_macvtap_command() {
     with_macvtaps("macvtap refusals", || {
         let refused = Tap::open_macvtap(&name("wire0")).unwrap_err().to_string();
         assert!(refused.contains("is not the device file of wire0"), "{refused}");
@@ -320,11 +320,11 @@ fn an_interface_that_is_no_macvtap_is_refused_with_what_makes_one() {
 }
 
 #[test]
-fn the_device_file_of_another_namespace_is_not_taken_for_ones_own() {
+fn device_file_of_another_namespace_is_refused() {
     with_macvtaps("macvtap namespaces", || {
         let index = rustix::net::netdevice::name_to_index(control(&name("left0")).unwrap(), "left0").unwrap();
         in_network_namespace("macvtap namespaces", || {
-            // The same number and the same name.
+            // The same index and the same name.
             for words in [
                 "link add wire0 type veth peer name wire1".to_owned(),
                 format!("link add link wire0 name left0 index {index} type macvtap mode passthru"),

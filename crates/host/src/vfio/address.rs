@@ -1,9 +1,9 @@
-//! Where a PCI function is: domain, bus, device, function, as Linux writes it.
+//! Addresses of PCI functions: domain, bus, device, function, in Linux's notation.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The address of a PCI function, such as `0000:01:10.0`.
+/// Address of a PCI function, such as `0000:01:10.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PciAddress {
     domain: u32,
@@ -12,15 +12,15 @@ pub struct PciAddress {
     function: u8,
 }
 
-/// The text is not the address of a PCI function.
+/// Invalid PCI address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a PCI address; one looks like 0000:01:10.0")]
+#[error("invalid PCI address (format: 0000:01:10.0)")]
 pub struct NotAnAddress;
 
 impl FromStr for PciAddress {
     type Err = NotAnAddress;
 
-    /// With or without the domain, which is 0 if not said.
+    /// Parses an address. Without a domain, it is 0.
     fn from_str(text: &str) -> Result<Self, NotAnAddress> {
         let (rest, function) = text.rsplit_once('.').ok_or(NotAnAddress)?;
         let (rest, device) = rest.rsplit_once(':').ok_or(NotAnAddress)?;

@@ -1,36 +1,36 @@
-//! Why a function cannot be had, each with what helps.
+//! Errors of VFIO functions, each with its remedy.
 
 use super::PciAddress;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a function cannot be had from Linux.
+/// Reason why Linux does not provide a function by VFIO.
 #[derive(Debug, thiserror::Error)]
 pub enum VfioError {
-    /// No such function.
-    #[error("there is no PCI function {0}; `lspci -D` lists those there are")]
+    /// No PCI function has this address.
+    #[error("no PCI function has address {0}; `lspci -D` lists the existing ones")]
     NoSuchFunction(PciAddress),
-    /// Something that sysfs should say cannot be read, or written.
+    /// A file of sysfs is not readable or writable.
     #[error("{path}: {source}", path = path.display())]
     Sysfs {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the kernel said.
+        /// Kernel's error.
         source: io::Error,
     },
-    /// No IOMMU is in front of the function.
+    /// The function is behind no IOMMU.
     #[error(
         "no IOMMU is in front of {0}; the machine needs one, and the kernel intel_iommu=on (or amd_iommu=on) on \
          its command line"
     )]
     NoIommu(PciAddress),
-    /// The group has no IOMMU behind it.
+    /// The function's group has no IOMMU.
     #[error(
         "{0} is in a noiommu group, in which its DMA could go anywhere; give the machine an IOMMU \
          (intel_iommu=on) and bind the function again"
     )]
     NoIommuGroup(PciAddress),
-    /// Another driver has it, or none.
+    /// The function is bound to another driver, or to none.
     #[error(
         "{address} is bound to {}, not to vfio-pci; `modprobe vfio-pci`, then in /sys/bus/pci/devices/{address} \
          write vfio-pci to driver_override and {address} to driver/unbind, and {address} to \
@@ -38,7 +38,7 @@ pub enum VfioError {
         driver.as_deref().unwrap_or("no driver")
     )]
     NotBound {
-        /// The function.
+        /// Function.
         address: PciAddress,
         /// Its driver, if it has one.
         driver: Option<String>,
@@ -46,57 +46,57 @@ pub enum VfioError {
     /// `/dev/vfio/vfio` or the group's file cannot be opened.
     #[error("cannot open {path}: {source}; {remedy}", path = path.display())]
     Open {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the kernel said.
+        /// Kernel's error.
         source: io::Error,
-        /// What may help.
+        /// Likely remedy.
         remedy: &'static str,
     },
-    /// The kernel's VFIO is another than the one known here.
+    /// The kernel's VFIO has no IOMMU of a supported type.
     #[error("this kernel's VFIO has no type 1 IOMMU, version 2; `modprobe vfio_iommu_type1`")]
     NoType1,
-    /// The rest of the group is not free.
+    /// Other functions of the group are bound to other drivers.
     #[error(
         "IOMMU group {group} is not viable: bind all of its functions to vfio-pci, or to no driver; it holds \
          {members}"
     )]
     NotViable {
-        /// The group.
+        /// Group number.
         group: u32,
-        /// Its functions and their drivers.
+        /// Functions of the group and their drivers.
         members: String,
     },
-    /// A request failed.
+    /// The kernel refused a request.
     #[error("{address}: VFIO refuses {request}: {source}{}", remedy.unwrap_or(""))]
     Refused {
-        /// The function.
+        /// Function.
         address: PciAddress,
-        /// What was asked.
+        /// Refused request.
         request: &'static str,
-        /// What the kernel said.
+        /// Kernel's error.
         source: io::Error,
-        /// What may help, with a separator before it.
+        /// Likely remedy, with a separator before it.
         remedy: Option<&'static str>,
     },
-    /// Not what a PCI function offers.
+    /// The function lacks a required property.
     #[error("{address}: {what}")]
     Unexpected {
-        /// The function.
+        /// Function.
         address: PciAddress,
-        /// What is missing.
+        /// Description of the mismatch.
         what: &'static str,
     },
-    /// The number of virtual functions cannot be set.
+    /// The kernel refused to change the number of VFs.
     #[error("cannot give {address} {count} virtual functions: {source}{remedy}")]
     VirtualFunctions {
-        /// The physical function.
+        /// PF.
         address: PciAddress,
-        /// How many were wanted.
+        /// Requested number of VFs.
         count: u8,
-        /// What the kernel said.
+        /// Kernel's error.
         source: io::Error,
-        /// What may help, with a separator before it.
+        /// Likely remedy, with a separator before it.
         remedy: &'static str,
     },
 }

@@ -1,6 +1,6 @@
-//! A function that is ours: its group opened, put into a container of its own, and the device taken from it.
+//! Opens a function: its group, in a container of its own, and its device.
 //!
-//! Left out: two functions of one group, which would have to share a container.
+//! Two functions of one group are not supported: they would have to share a container.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -19,46 +19,46 @@ use super::{Pci, PciAddress, Registers, VfioError, request};
 use crate::eventfd::EventFd;
 use crate::shared::SharedMemory;
 
-/// The command register: memory space and bus master.
+/// Command register of configuration space (PCI 3.0 6.2.2), with its bits memory space and bus master.
 const COMMAND: u16 = 0x04;
 const ENABLE: u16 = 1 << 1 | 1 << 2;
 
-/// What the virtual functions of a physical one that VFIO holds are asked for: a UUID. Whoever opens the physical
-/// function chooses it, so that nobody else gets virtual ones that he has power over.
+/// Secret for opening VFs of a PF that VFIO holds: a UUID. The process that opens the PF chooses it, so that no
+/// other process can open VFs that it controls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// A new one, that nobody knows.
+    /// Creates a random token.
     ///
     /// # Errors
-    /// The kernel gives no random numbers.
+    /// The kernel provides no random numbers.
     pub fn random() -> io::Result<Self> {
         let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid")?;
         Ok(Self(uuid.trim().to_owned()))
     }
 }
 
-/// A PCI function that Linux has handed over. It is given back, and reset, when dropped.
+/// PCI function opened by VFIO. Dropping it closes and resets the function.
 #[derive(Debug)]
 pub struct Function {
     pub(super) address: PciAddress,
     pub(super) device: File,
-    /// Where configuration space is in `device`.
+    /// Offset of configuration space in `device`.
     configuration: u64,
     pub(super) container: OwnedFd,
-    /// Held, since closing it would take the device away.
+    /// Held open, since closing it would release the device.
     pub(super) group: OwnedFd,
-    /// Which group that is.
+    /// Number of the group.
     pub(super) number: u32,
 }
 
 impl Function {
-    /// Takes the function, which vfio-pci has to be the driver of. Linux resets it on the way. `token` is wanted for
-    /// a physical function with virtual ones, and then for each of these.
+    /// Opens a function that is bound to vfio-pci, which resets it. A PF with VFs and each of its VFs require the
+    /// same `token`.
     ///
     /// # Errors
-    /// [`VfioError`], each with what helps.
+    /// [`VfioError`], each with its remedy.
     pub fn open(pci: &Pci, address: PciAddress, token: Option<&Token>) -> Result<Self, VfioError> {
         let number = pci.vfio_group(address)?;
         let container = open(Path::new("/dev/vfio/vfio"))?;
@@ -80,13 +80,13 @@ impl Function {
         Ok(Self { address, device: device.into(), configuration, container, group, number })
     }
 
-    /// Where it is.
+    /// Returns the function's address.
     #[must_use]
     pub fn address(&self) -> PciAddress {
         self.address
     }
 
-    /// Maps the registers of a region, BAR `index`.
+    /// Maps the registers of BAR `index`.
     ///
     /// # Errors
     /// [`VfioError::Unexpected`] for a region that cannot be mapped; [`VfioError::Refused`].
@@ -109,7 +109,7 @@ impl Function {
         ))
     }
 
-    /// Lets the function answer accesses to its registers, and reach memory.
+    /// Enables the function's memory space and bus mastering.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -119,7 +119,7 @@ impl Function {
         self.set_config(COMMAND, &(u16::from_le_bytes(command) | ENABLE).to_le_bytes())
     }
 
-    /// Reads bytes of configuration space from `offset` on, as VFIO shows it.
+    /// Reads bytes of configuration space at `offset`, as VFIO presents it.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -127,7 +127,7 @@ impl Function {
         self.config_done(self.device.read_exact_at(into, self.configuration + u64::from(offset)))
     }
 
-    /// Writes bytes of configuration space from `offset` on, as far as VFIO lets.
+    /// Writes bytes of configuration space at `offset`, except those that VFIO protects.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -145,7 +145,7 @@ impl Function {
         done.map_err(refused)
     }
 
-    /// Lets the function reach `memory`, at `iova`, as long as it is held.
+    /// Maps `memory` for the function's DMA at `iova`, while this is held.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -157,7 +157,7 @@ impl Function {
         ))
     }
 
-    /// Has the MSI-X vectors, from the first on, signal these eventfds, and enables MSI-X.
+    /// Makes the MSI-X vectors, from the first on, signal these eventfds, and enables MSI-X.
     ///
     /// # Errors
     /// [`VfioError::Refused`], also if the function has fewer vectors.
@@ -170,7 +170,7 @@ impl Function {
         ))
     }
 
-    /// Resets the function (FLR). Its configuration stays; registers and interrupts in flight do not.
+    /// Resets the function (FLR). Its configuration is kept; registers and pending interrupts are lost.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -180,7 +180,7 @@ impl Function {
 }
 
 const UNSAFE_INTERRUPTS: &str = "; without interrupt remapping (intremap) in the machine's IOMMU, and only if its \
-    devices are to be trusted, write 1 to /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts";
+    devices can be trusted, write 1 to /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts";
 const TOKEN: &str = "; if it is a virtual function and vfio-pci holds the physical one, both have to be opened \
     together, by the address of the physical one";
 const LOCKED: &str = "; the kernel locks the memory: raise `ulimit -l`";
@@ -198,29 +198,29 @@ fn open(path: &Path) -> Result<OwnedFd, VfioError> {
     opened.map(OwnedFd::from).map_err(|source| {
         let remedy = match source.kind() {
             io::ErrorKind::NotFound => "`modprobe vfio-pci`",
-            io::ErrorKind::PermissionDenied => "become root, or have the file given to your user",
+            io::ErrorKind::PermissionDenied => "become root, or give the file to your user",
             io::ErrorKind::ResourceBusy => {
                 "another program holds it, or a function of the same IOMMU group is taken"
             }
-            _ => "is VFIO in this kernel?",
+            _ => "check that this kernel has VFIO",
         };
         VfioError::Open { path: path.to_owned(), source, remedy }
     })
 }
 
-/// How VFIO is asked for a device, in the form that also says the token.
+/// Formats the name by which VFIO opens a device, with its token if there is one.
 pub(super) fn device_name(address: PciAddress, token: Option<&Token>) -> CString {
     let name = token.map_or_else(|| address.to_string(), |Token(uuid)| format!("{address} vf_token={uuid}"));
-    // Neither an address nor what the kernel says has a zero byte in it.
+    // Neither an address nor the kernel's UUID contains a zero byte.
     CString::new(name).unwrap_or_default()
 }
 
-/// Where configuration space is, of what is a PCI function.
+/// Returns the offset of configuration space. Refuses a device that is no PCI function.
 fn configuration(address: PciAddress, device: &OwnedFd) -> Result<u64, VfioError> {
     let info = request::device_info(device).map_err(refusal(address, "the device's description", None))?;
     if info.flags & VFIO_DEVICE_FLAGS_PCI == 0 || info.num_regions <= VFIO_PCI_CONFIG_REGION_INDEX {
-        return Err(VfioError::Unexpected { address, what: "VFIO does not know it as a PCI function" });
+        return Err(VfioError::Unexpected { address, what: "VFIO does not present it as a PCI function" });
     }
     let region = request::region_info(device, VFIO_PCI_CONFIG_REGION_INDEX);
-    Ok(region.map_err(refusal(address, "the place of configuration space", None))?.offset)
+    Ok(region.map_err(refusal(address, "the offset of configuration space", None))?.offset)
 }

@@ -1,17 +1,16 @@
-//! PCI functions that Linux hands over to a program: VFIO, as type 1 of the IOMMU behind a container of each
-//! function's own.
+//! PCI functions that Linux provides to a program by VFIO, with a type 1 IOMMU container for each function.
 //!
-//! | module | what it gives |
+//! | type | contents |
 //! |---|---|
-//! | [`Pci`] | what sysfs says of a function, and how many virtual ones it has |
-//! | [`Function`] | a function that is ours: registers, interrupts, memory that it reaches |
-//! | [`Registers`] | a region of its registers, mapped |
+//! | [`Pci`] | description of a function in sysfs, and its number of VFs |
+//! | [`Function`] | opened function: registers, interrupts, DMA memory |
+//! | [`Registers`] | mapped register region |
 //!
-//! A container for each function, not one for all: a function then reaches its own memory only, and one that uses
-//! another's identity on the bus is stopped by the IOMMU instead of going unnoticed.
+//! Each function has its own container: it reaches its own memory only, and the IOMMU stops a function that uses
+//! another's requester id.
 //!
-//! Left out: noiommu groups (their devices reach all of the machine's memory, by addresses that a program does not
-//! know), iommufd, MSI and INTx, hot plug, and what the function is.
+//! Not supported: noiommu groups (their devices reach all of the machine's memory, by addresses that a program does
+//! not know), iommufd, MSI, INTx and hot plug.
 
 mod address;
 mod error;

@@ -1,5 +1,5 @@
-//! What a function is asked when it changes its owner: memory taken away from it, and a reset of its bus. Left out: a reset
-//! of the function alone ([`Function::reset`]), and in which order (`pcie::ladder`).
+//! Removes a function's memory and resets its bus, when it changes its owner. [`Function::reset`] resets the
+//! function alone; `pcie::ladder` has the order.
 
 use super::function::refusal;
 use super::{Function, VfioError, request};
@@ -7,7 +7,7 @@ use crate::shared::SharedMemory;
 use rustix::io::Errno;
 
 impl Function {
-    /// Takes back memory that was shared at `iova`. When this returns the function does not reach it any more.
+    /// Unmaps memory that was shared at `iova`. The function cannot reach it after the return.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -16,7 +16,8 @@ impl Function {
         done.map_err(refusal(self.address, "to take memory from the device", None))
     }
 
-    /// Whether every function that a reset of its bus would reset is ours; nothing if its bus cannot be reset.
+    /// Returns true if this process holds every function that a reset of its bus would reset. Returns `None` if the
+    /// bus cannot be reset.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -29,7 +30,7 @@ impl Function {
         }
     }
 
-    /// Resets its bus. The kernel refuses if a function there is another's.
+    /// Resets the function's bus. The kernel refuses if another process holds a function there.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -39,5 +40,5 @@ impl Function {
     }
 }
 
-const NO_LINK: &str = "; the kernel's log tells why: if the port above never said that its link is active again, as QEMU's \
+const NO_LINK: &str = "; the kernel's log has the reason: if the port above never reported that its link is active again, as QEMU's \
     root ports do not while ACPI serves hot-plug, give the port x-speed=2_5";

@@ -1,7 +1,6 @@
-//! A region of registers, mapped: accesses of 32 bits that happen as often, and in the order, as written here.
+//! Mapped register region, with 32-bit accesses that happen once each and in program order.
 //!
-//! Left out: other widths, and processors on which a full fence does not order memory and registers as it does on
-//! x86-64.
+//! Supports processors on which a full fence orders memory and registers, as on x86-64.
 
 #![expect(unsafe_code, reason = "registers are reached by volatile accesses to a mapping")]
 
@@ -15,7 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::memory::sigbus;
 
-/// Mapped registers. Unmapped when dropped.
+/// Mapped registers, unmapped on drop.
 pub struct Registers {
     base: NonNull<u8>,
     span: sigbus::Span,
@@ -26,9 +25,9 @@ pub struct Registers {
 unsafe impl Send for Registers {}
 
 impl Registers {
-    /// Maps `len` bytes, whole pages, of what `device` offers at `offset`.
+    /// Maps `len` bytes (whole pages) of a device's region at `offset`.
     pub(super) fn map(device: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Self, Errno> {
-        // A device that leaves makes accesses fault.
+        // Accesses fault when the device is removed.
         sigbus::install()?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a null hint makes the kernel pick unused addresses, so no existing memory is touched.
@@ -37,15 +36,15 @@ impl Registers {
         match (NonNull::new(start.cast()), sigbus::register(span)) {
             (Some(base), Some(registration)) => Ok(Self { base, span, registration }),
             _ => {
-                // SAFETY: nobody has seen the mapping made above.
+                // SAFETY: no pointer into the mapping exists yet.
                 let _ = unsafe { munmap(start, len) };
                 Err(Errno::NOMEM)
             }
         }
     }
 
-    /// Reads the register at a byte offset, a multiple of 4. All ones beyond the region, and when the device is
-    /// gone. What the device wrote to memory before is visible afterwards.
+    /// Reads the register at a byte offset, a multiple of 4. Returns all ones beyond the region, and after the
+    /// device was removed. The device's earlier writes to memory are visible afterwards.
     #[must_use]
     pub fn read(&self, offset: u32) -> u32 {
         let Some(register) = self.at(offset) else { return u32::MAX };
@@ -55,8 +54,8 @@ impl Registers {
         if self.registration.poisoned() { u32::MAX } else { u32::from_le(value) }
     }
 
-    /// Writes the register at a byte offset, a multiple of 4; nothing beyond the region. What was written to memory
-    /// before is visible to the device first.
+    /// Writes the register at a byte offset, a multiple of 4. Ignores offsets beyond the region. The device sees
+    /// earlier writes to memory first.
     pub fn write(&self, offset: u32, value: u32) {
         let Some(register) = self.at(offset) else { return };
         fence(Ordering::SeqCst);
@@ -74,7 +73,7 @@ impl Registers {
 
 impl Drop for Registers {
     fn drop(&mut self) {
-        // Out of the table first: once unmapped, the addresses may at once belong to another thread's mapping.
+        // Before unmapping: afterwards the addresses may belong to another thread's mapping.
         self.registration.release();
         // SAFETY: the span was mapped by `map`, and no pointer into it outlives `self`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.span.len) };

@@ -1,7 +1,7 @@
-//! VFIO's requests (`linux/vfio.h`), each one system call on one structure. Layouts are those of `vfio-bindings`,
+//! VFIO's requests (linux/vfio.h), each one system call on one structure. Layouts are those of `vfio-bindings`,
 //! which are generated from the header and checked against it when compiled.
 //!
-//! Left out: what the answers mean.
+//! The callers interpret the results.
 
 #![expect(unsafe_code, reason = "ioctls are untyped")]
 
@@ -21,7 +21,7 @@ use vfio_bindings::bindings::vfio::{
 
 use crate::memory::MappedFile;
 
-/// Numbers of the requests, from [`VFIO_BASE`].
+/// Request numbers, relative to [`VFIO_BASE`] (linux/vfio.h).
 const GET_API_VERSION: u32 = 0;
 const CHECK_EXTENSION: u32 = 1;
 const SET_IOMMU: u32 = 2;
@@ -37,17 +37,17 @@ const DEVICE_PCI_HOT_RESET: u32 = 13;
 const IOMMU_MAP_DMA: u32 = 13;
 const IOMMU_UNMAP_DMA: u32 = 14;
 
-/// Vectors that can be given eventfds: the most that an 82576 has, rounded up.
+/// Maximum vectors with eventfds: an 82576's number, rounded up.
 pub(super) const MOST_VECTORS: usize = 32;
 
-/// Any of them: VFIO's requests carry no size in their number, and answer by their return value too.
+/// Any VFIO request: the requests encode no size in their number, and also return values.
 struct Request {
     number: u32,
     argument: *mut c_void,
 }
 
-// SAFETY: the number is VFIO's, the argument whatever the caller, who knows the request, has put there; and what the
-// call returns is passed on.
+// SAFETY: the number is VFIO's, the argument was set by a caller that knows the request, and the call's result is
+// passed on.
 unsafe impl Ioctl for Request {
     type Output = i32;
     const IS_MUTATING: bool = true;
@@ -72,13 +72,13 @@ unsafe fn call(fd: impl AsFd, number: u32, argument: *mut c_void) -> Result<i32>
     unsafe { ioctl(fd, Request { number, argument }) }
 }
 
-/// A request whose argument is a number.
+/// Makes a request whose argument is a number.
 fn call_number(fd: impl AsFd, number: u32, value: u32) -> Result<i32> {
-    // SAFETY: the requests that come here take a number, and touch no memory of ours.
+    // SAFETY: the requests made here take a number, and touch no memory of ours.
     unsafe { call(fd, number, ptr::without_provenance_mut(value as usize)) }
 }
 
-/// Whether the container speaks this version of VFIO, and has IOMMUs of type 1, version 2.
+/// Returns true if the container supports this version of VFIO, and IOMMUs of type 1, version 2.
 pub(super) fn has_type1(container: impl AsFd + Copy) -> Result<bool> {
     let version = call_number(container, GET_API_VERSION, 0)?;
     let type1 = call_number(container, CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU)?;
@@ -89,7 +89,7 @@ pub(super) fn set_type1(container: impl AsFd) -> Result<()> {
     call_number(container, SET_IOMMU, VFIO_TYPE1v2_IOMMU).map(drop)
 }
 
-/// The flags of a group.
+/// Returns the flags of a group.
 pub(super) fn group_flags(group: impl AsFd) -> Result<u32> {
     let mut status = vfio_group_status { argsz: size_of::<vfio_group_status>() as u32, flags: 0 };
     // SAFETY: the request reads and writes one `vfio_group_status`.
@@ -103,11 +103,11 @@ pub(super) fn set_container(group: impl AsFd, container: impl AsFd) -> Result<()
     unsafe { call(group, GROUP_SET_CONTAINER, (&raw mut fd).cast()) }.map(drop)
 }
 
-/// The device of that name, which may have a VF token after it.
+/// Opens the device of that name, which may include a VF token.
 pub(super) fn device(group: impl AsFd, name: &CStr) -> Result<OwnedFd> {
     // SAFETY: the request reads a string.
     let fd = unsafe { call(group, GROUP_GET_DEVICE_FD, name.as_ptr().cast_mut().cast()) }?;
-    // SAFETY: the request answers with a descriptor that was made for us.
+    // SAFETY: the request returns a descriptor that was opened for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -126,7 +126,7 @@ pub(super) fn region_info(device: impl AsFd, index: u32) -> Result<vfio_region_i
     Ok(info)
 }
 
-/// A `vfio_irq_set` with the descriptors that follow it.
+/// `vfio_irq_set` with its descriptors.
 #[repr(C)]
 struct Eventfds {
     head: vfio_irq_set,
@@ -135,7 +135,8 @@ struct Eventfds {
 
 const _: () = assert!(offset_of!(Eventfds, fds) == offset_of!(vfio_irq_set, data));
 
-/// Has the vectors of an interrupt, from the first on, signal these eventfds. `EINVAL` if there are too many.
+/// Makes the vectors of an interrupt index, from the first on, signal these eventfds. Returns `EINVAL` for too
+/// many.
 pub(super) fn set_eventfds(device: impl AsFd, index: u32, eventfds: &[BorrowedFd<'_>]) -> Result<()> {
     let mut set = Eventfds { head: vfio_irq_set::default(), fds: [-1; MOST_VECTORS] };
     let fds = set.fds.get_mut(..eventfds.len()).ok_or(Errno::INVAL)?;
@@ -154,10 +155,10 @@ pub(super) fn reset(device: impl AsFd) -> Result<()> {
     call_number(device, DEVICE_RESET, 0).map(drop)
 }
 
-/// Functions that a reset of a bus can be asked about.
+/// Maximum functions reported for a bus reset.
 const MOST_ON_A_BUS: usize = 64;
 
-/// A `vfio_pci_hot_reset_info` with the functions that follow it.
+/// `vfio_pci_hot_reset_info` with its functions.
 #[repr(C)]
 struct OnTheBus {
     head: vfio_pci_hot_reset_info,
@@ -166,8 +167,8 @@ struct OnTheBus {
 
 const _: () = assert!(offset_of!(OnTheBus, functions) == offset_of!(vfio_pci_hot_reset_info, devices));
 
-/// The groups of the functions that a reset of the device's bus would reset, one for each function. `ENODEV` if there is no
-/// such reset, `ENOSPC` if there are too many functions to tell.
+/// Returns the group of each function that a reset of the device's bus would reset. Returns `ENODEV` without such a
+/// reset, `ENOSPC` for too many functions.
 pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
     // SAFETY: both structures are integers, for which zeros are a value.
     let mut bus: OnTheBus = unsafe { std::mem::zeroed() };
@@ -180,7 +181,7 @@ pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
     Ok(functions.map(|function| unsafe { function.__bindgen_anon_1.group_id }).collect())
 }
 
-/// A `vfio_pci_hot_reset` with one group's descriptor.
+/// `vfio_pci_hot_reset` with one group's descriptor.
 #[repr(C)]
 struct BusReset {
     head: vfio_pci_hot_reset,
@@ -189,7 +190,7 @@ struct BusReset {
 
 const _: () = assert!(offset_of!(BusReset, group) == offset_of!(vfio_pci_hot_reset, group_fds));
 
-/// Resets the device's bus, all of whose functions are in this group.
+/// Resets the device's bus. All functions on it must be in this group.
 pub(super) fn reset_bus(device: impl AsFd, group: impl AsFd) -> Result<()> {
     let mut reset = BusReset { head: vfio_pci_hot_reset::default(), group: group.as_fd().as_raw_fd() };
     reset.head.argsz = size_of::<BusReset>() as u32;
@@ -198,7 +199,7 @@ pub(super) fn reset_bus(device: impl AsFd, group: impl AsFd) -> Result<()> {
     unsafe { call(device, DEVICE_PCI_HOT_RESET, (&raw mut reset).cast()) }.map(drop)
 }
 
-/// Takes from what is behind the container what it finds at `iova`.
+/// Removes the container's DMA mapping at `iova`.
 pub(super) fn unmap_dma(container: impl AsFd, iova: u64, size: u64) -> Result<()> {
     let argsz = size_of::<vfio_iommu_type1_dma_unmap>() as u32;
     let mut unmap = vfio_iommu_type1_dma_unmap { argsz, iova, size, ..Default::default() };
@@ -206,10 +207,10 @@ pub(super) fn unmap_dma(container: impl AsFd, iova: u64, size: u64) -> Result<()
     unsafe { call(container, IOMMU_UNMAP_DMA, (&raw mut unmap).cast()) }.map(drop)
 }
 
-/// Lets what is behind the container read and write a mapping, which it finds at `iova`.
+/// Maps memory at `iova` for reading and writing by the container's devices.
 ///
-/// The kernel holds the pages until the container is closed: a mapping that goes earlier takes nothing away that the
-/// device could then write to.
+/// The kernel pins the pages until the container is closed: a mapping that is dropped earlier frees no page that
+/// the device could still write.
 pub(super) fn map_dma(container: impl AsFd, memory: &MappedFile, iova: u64) -> Result<()> {
     let mut map = vfio_iommu_type1_dma_map {
         argsz: size_of::<vfio_iommu_type1_dma_map>() as u32,
@@ -218,7 +219,7 @@ pub(super) fn map_dma(container: impl AsFd, memory: &MappedFile, iova: u64) -> R
         iova,
         size: memory.len(),
     };
-    // SAFETY: the request reads one `vfio_iommu_type1_dma_map`. The memory is a `MappedFile`, which others may write
-    // to at any time as it is.
+    // SAFETY: the request reads one `vfio_iommu_type1_dma_map`. The memory is a `MappedFile`, which other processes
+    // may write at any time.
     unsafe { call(container, IOMMU_MAP_DMA, (&raw mut map).cast()) }.map(drop)
 }

@@ -1,6 +1,6 @@
-//! What sysfs says of PCI functions, and the one thing written there: how many virtual functions there are.
+//! Reads descriptions of PCI functions from sysfs, and sets the number of VFs there.
 //!
-//! Left out: binding drivers, which is the administrator's decision.
+//! Binding drivers is left to the administrator.
 
 use std::fs;
 use std::io;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use super::{PciAddress, VfioError};
 
-/// What a function calls itself.
+/// Ids of a function in configuration space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PciIds {
-    /// Vendor.
+    /// Vendor id.
     pub vendor: u16,
-    /// Device.
+    /// Device id.
     pub device: u16,
 }
 
-/// The PCI functions of this machine.
+/// PCI functions of this machine.
 #[derive(Clone, Debug)]
 pub struct Pci {
     root: PathBuf,
@@ -30,7 +30,7 @@ impl Default for Pci {
 }
 
 impl Pci {
-    /// The functions that a copy of sysfs tells of.
+    /// Uses another sysfs, for tests.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
@@ -40,7 +40,7 @@ impl Pci {
         self.root.join("bus/pci/devices").join(address.to_string())
     }
 
-    /// What the function calls itself.
+    /// Returns the function's ids.
     ///
     /// # Errors
     /// [`VfioError::NoSuchFunction`], [`VfioError::Sysfs`].
@@ -58,7 +58,7 @@ impl Pci {
         Ok(PciIds { vendor: id("vendor")?, device: id("device")? })
     }
 
-    /// Where the machine has put the function's BARs: the first address of each, nothing where there is none.
+    /// Returns the first address of each BAR, or `None` for an unused one.
     ///
     /// # Errors
     /// [`VfioError::Sysfs`].
@@ -72,13 +72,13 @@ impl Pci {
         Ok(std::array::from_fn(|_| lines.next().flatten()))
     }
 
-    /// The driver that has the function.
+    /// Returns the function's driver.
     #[must_use]
     pub fn driver(&self, address: PciAddress) -> Option<String> {
         name_behind(&self.folder(address).join("driver"))
     }
 
-    /// The IOMMU group that a function of which vfio-pci is the driver is in.
+    /// Returns the IOMMU group of a function that is bound to vfio-pci.
     ///
     /// # Errors
     /// [`VfioError::NoSuchFunction`], [`VfioError::NotBound`], [`VfioError::NoIommu`], [`VfioError::NoIommuGroup`].
@@ -87,7 +87,7 @@ impl Pci {
         let link = self.folder(address).join("iommu_group");
         let group = name_behind(&link).and_then(|name| name.parse().ok());
         let group = group.ok_or(VfioError::NoIommu(address))?;
-        // Only groups that VFIO made for want of an IOMMU have this name.
+        // VFIO gives this name to groups without an IOMMU only.
         if fs::read_to_string(link.join("name")).is_ok_and(|name| name.trim() == "vfio-noiommu") {
             return Err(VfioError::NoIommuGroup(address));
         }
@@ -99,7 +99,7 @@ impl Pci {
         }
     }
 
-    /// The functions of a function's IOMMU group, with their drivers, for people to read.
+    /// Formats the functions of a function's IOMMU group, with their drivers.
     pub(super) fn group_members(&self, address: PciAddress) -> String {
         let folder = self.folder(address).join("iommu_group/devices");
         let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -111,30 +111,30 @@ impl Pci {
         members.join(", ")
     }
 
-    /// The physical function that a virtual one belongs to; `None` for what is not virtual.
+    /// Returns a VF's PF, or `None` for other functions.
     #[must_use]
     pub fn physical_of(&self, address: PciAddress) -> Option<PciAddress> {
         name_behind(&self.folder(address).join("physfn"))?.parse().ok()
     }
 
-    /// The virtual functions that a physical one has now, in order.
+    /// Returns the VFs of a PF, in order.
     #[must_use]
     pub fn virtual_of(&self, address: PciAddress) -> Vec<PciAddress> {
         let at = |index| name_behind(&self.folder(address).join(format!("virtfn{index}")))?.parse().ok();
         (0..).map_while(at).collect()
     }
 
-    /// Gives a physical function of vfio-pci's so many virtual ones. It must have none before, unless `count` is 0.
+    /// Sets the number of VFs of a PF that is bound to vfio-pci. It must be 0 before, unless `count` is 0.
     ///
     /// # Errors
-    /// [`VfioError::VirtualFunctions`]; [`VfioError::Unexpected`] if it cannot have any.
+    /// [`VfioError::VirtualFunctions`]; [`VfioError::Unexpected`] without SR-IOV.
     pub fn set_virtual_functions(&self, address: PciAddress, count: u8) -> Result<(), VfioError> {
         let path = self.folder(address).join("sriov_numvfs");
         if path.symlink_metadata().is_err() {
-            return Err(VfioError::Unexpected { address, what: "it offers no virtual functions (SR-IOV)" });
+            return Err(VfioError::Unexpected { address, what: "it has no SR-IOV capability" });
         }
         fs::write(path, count.to_string()).map_err(|source| {
-            // What vfio-pci answers unless it was told to.
+            // vfio-pci returns this error unless its parameter is set.
             let untold = source.raw_os_error() == Some(libc::ENOENT);
             let remedy =
                 if untold { "; write 1 to /sys/module/vfio_pci/parameters/enable_sriov" } else { "" };
@@ -147,7 +147,7 @@ fn read(path: &Path) -> Result<String, VfioError> {
     fs::read_to_string(path).map_err(|source| VfioError::Sysfs { path: path.to_owned(), source })
 }
 
-/// The last name of what a link leads to.
+/// Returns the last component of a link's target.
 fn name_behind(link: &Path) -> Option<String> {
     Some(fs::read_link(link).ok()?.file_name()?.to_str()?.to_owned())
 }

@@ -1,5 +1,4 @@
-//! What can be said of VFIO without a device: addresses, what is read from a sysfs, and that each obstacle is told
-//! with its remedy.
+//! Tests VFIO without a device: addresses, parsing of sysfs, and the remedy of each error.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +14,7 @@ fn address(text: &str) -> PciAddress {
     text.parse().unwrap()
 }
 
-/// A sysfs with a PF of an 82576 on `driver`, in group 7.
+/// Creates a sysfs with a PF of an 82576 on `driver`, in group 7.
 fn sysfs(driver: Option<&str>) -> (TempDir, Pci) {
     let folder = tempfile::tempdir().unwrap();
     let pf = folder.path().join("bus/pci/devices").join(PF);
@@ -34,7 +33,7 @@ fn sysfs(driver: Option<&str>) -> (TempDir, Pci) {
 }
 
 #[test]
-fn an_address_reads_as_it_is_written() {
+fn pci_address_round_trips() {
     for text in ["0000:01:10.0", "10000:ff:1f.7"] {
         assert_eq!(address(text).to_string(), text);
     }
@@ -42,7 +41,7 @@ fn an_address_reads_as_it_is_written() {
 }
 
 #[test]
-fn what_is_no_address_is_refused() {
+fn invalid_pci_address_is_refused() {
     for text in ["", "01:10", "0000:01:10.8", "0000:01:20.0", "0000:100:00.0", "+1:00.0", "a:b:c:d.0", "eth0"]
     {
         assert_eq!(text.parse::<PciAddress>(), Err(NotAnAddress), "{text}");
@@ -50,7 +49,7 @@ fn what_is_no_address_is_refused() {
 }
 
 #[test]
-fn a_function_says_what_it_is() {
+fn sysfs_ids_and_driver_are_read() {
     let (_folder, pci) = sysfs(Some("igb"));
     assert_eq!(pci.ids(address(PF)).unwrap(), PciIds { vendor: 0x8086, device: 0x10c9 });
     assert_eq!(pci.driver(address(PF)).as_deref(), Some("igb"));
@@ -58,7 +57,7 @@ fn a_function_says_what_it_is() {
 }
 
 #[test]
-fn a_function_is_where_the_machine_has_put_it() {
+fn sysfs_bar_addresses_are_read() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let none = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
     let lines =
@@ -70,7 +69,7 @@ fn a_function_is_where_the_machine_has_put_it() {
 }
 
 #[test]
-fn virtual_and_physical_functions_know_each_other() {
+fn virtual_and_physical_functions_are_linked() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let devices = folder.path().join("bus/pci/devices");
     fs::create_dir(devices.join(VF)).unwrap();
@@ -82,14 +81,14 @@ fn virtual_and_physical_functions_know_each_other() {
 }
 
 #[test]
-fn the_group_is_told_only_of_what_vfio_has() {
+fn group_is_returned_only_for_vfio_pci() {
     let (_folder, pci) = sysfs(Some("vfio-pci"));
     assert_eq!(pci.vfio_group(address(PF)).unwrap(), 7);
     assert_eq!(pci.group_members(address(PF)), "0000:01:00.0 (vfio-pci), 0000:01:00.1 (no driver)");
 }
 
 #[test]
-fn another_driver_is_named_with_the_way_to_vfio_pci() {
+fn other_driver_is_named_with_the_binding_commands() {
     for (driver, name) in [(Some("igb"), "igb"), (None, "no driver")] {
         let (_folder, pci) = sysfs(driver);
         let error = Function::open(&pci, address(PF), None).unwrap_err().to_string();
@@ -99,7 +98,7 @@ fn another_driver_is_named_with_the_way_to_vfio_pci() {
 }
 
 #[test]
-fn a_machine_without_iommu_is_told_to_get_one() {
+fn missing_iommu_is_explained() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let group = folder.path().join("bus/pci/devices").join(PF).join("iommu_group");
     fs::write(group.join("name"), "vfio-noiommu\n").unwrap();
@@ -111,7 +110,7 @@ fn a_machine_without_iommu_is_told_to_get_one() {
 }
 
 #[test]
-fn the_number_of_virtual_functions_is_written_where_the_kernel_looks() {
+fn vf_count_is_written_to_sriov_numvfs() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let file = folder.path().join("bus/pci/devices").join(PF).join("sriov_numvfs");
     fs::write(&file, "0").unwrap();
@@ -120,14 +119,14 @@ fn the_number_of_virtual_functions_is_written_where_the_kernel_looks() {
     fs::remove_file(&file).unwrap();
     let error = pci.set_virtual_functions(address(PF), 2).unwrap_err();
     assert!(matches!(error, VfioError::Unexpected { .. }), "{error}");
-    // A link that leads nowhere answers as vfio-pci does without its parameter.
+    // A dangling link returns the same error as vfio-pci without its parameter.
     symlink("nowhere/at/all", &file).unwrap();
     let error = pci.set_virtual_functions(address(PF), 2).unwrap_err().to_string();
     assert!(error.contains("enable_sriov"), "{error}");
 }
 
 #[test]
-fn a_token_is_a_uuid() {
+fn token_is_a_uuid() {
     let token = Token::random().unwrap();
     let name = super::function::device_name(address(VF), Some(&token)).into_string().unwrap();
     let uuid = name.strip_prefix("0000:01:10.0 vf_token=").unwrap();

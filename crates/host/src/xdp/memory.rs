@@ -1,4 +1,4 @@
-//! Memory that is shared with the kernel: rings, and chunks for frames.
+//! Memory that is shared with the kernel: rings, and the UMEM's chunks for frames.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,28 +8,28 @@ use std::sync::atomic::AtomicU32;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// Bytes of a chunk. The kernel wants a page at most, and keeps some of it ([`HEADROOM`]).
+/// Bytes of a UMEM chunk. The kernel permits a page at most, and reserves [`HEADROOM`].
 pub(super) const CHUNK: usize = 4096;
-/// What the kernel keeps in front of a frame that comes (`XDP_PACKET_HEADROOM`).
+/// Bytes that the kernel reserves before a received frame (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
-/// The longest frame that fits into a chunk, either way.
+/// Longest frame in bytes that fits a chunk, received or sent.
 pub(super) const ROOM: usize = CHUNK - HEADROOM;
 
-/// A mapping, gone when it is dropped.
+/// Memory mapping, unmapped on drop.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: it is an address and a length, and all accesses behind it are atomic or left to those who share it out (`Ring`,
+// SAFETY: the fields are an address and a length. Accesses to the memory are atomic or made by its users (`Ring`,
 // `Chunks`), which have one owner each.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; nothing is reached by a shared reference but words, atomically.
+// SAFETY: as above; a shared reference gives access to words only, atomically.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// A part of a socket, at one of the offsets that have a meaning.
+    /// Maps a part of a socket, at one of the offsets that the kernel defines.
     pub(super) fn of_socket(socket: impl AsFd, offset: u64, len: usize) -> io::Result<Arc<Self>> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
         // SAFETY: a new mapping at an address that the kernel chooses touches no memory that is in use.
@@ -37,7 +37,7 @@ impl Mapping {
         Self::over(start.cast(), len)
     }
 
-    /// Memory of our own.
+    /// Maps private memory.
     pub(super) fn anonymous(len: usize) -> io::Result<Arc<Self>> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: as above.
@@ -50,7 +50,7 @@ impl Mapping {
         Ok(Arc::new(Self { start, len }))
     }
 
-    /// Its address, for the kernel.
+    /// Returns the address, for the kernel.
     pub(super) fn address(&self) -> u64 {
         self.start.as_ptr().expose_provenance() as u64
     }
@@ -59,14 +59,14 @@ impl Mapping {
         self.len
     }
 
-    /// The word at an offset; `None` if there is none.
+    /// Returns the word at an offset, or `None` outside the mapping.
     pub(super) fn word(&self, offset: usize) -> Option<&AtomicU32> {
         let place = self.place(offset, size_of::<u32>(), align_of::<u32>())?;
-        // SAFETY: the word is inside the mapping and aligned, and whoever else looks at it, the kernel, does so atomically.
+        // SAFETY: the word is inside the mapping and aligned, and the kernel accesses it atomically too.
         Some(unsafe { AtomicU32::from_ptr(place.as_ptr().cast()) })
     }
 
-    /// A pointer to a range of the mapping; `None` if the range is not inside it or not aligned.
+    /// Returns a pointer to a range of the mapping. Returns `None` if it is outside or not aligned.
     pub(super) fn place(&self, offset: usize, len: usize, align: usize) -> Option<NonNull<u8>> {
         let inside = offset.checked_add(len).is_some_and(|end| end <= self.len);
         if !inside || !offset.is_multiple_of(align) {
@@ -79,25 +79,25 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: nobody has a reference into a mapping without holding it, and this is the last holder. What the kernel
-        // still writes goes to pages that it holds itself.
+        // SAFETY: every reference into a mapping holds it, and this is the last holder. The kernel's later writes
+        // go to pages that it holds itself.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok(), "a mapping can be unmapped");
     }
 }
 
-/// Chunks for frames: numbered from 0, each the kernel's or ours.
+/// Chunks of the UMEM, numbered from 0, each owned by the kernel or by this process.
 #[derive(Debug)]
 pub(super) struct Chunks {
     memory: Arc<Mapping>,
 }
 
-/// Why a frame could not be taken out of a chunk.
+/// Reason why a frame was not copied out of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotTaken {
-    /// It is longer than the place for it.
+pub(super) enum CopyError {
+    /// The frame exceeds the caller's buffer.
     TooLong,
-    /// It is not inside a chunk. The kernel does not say such things.
+    /// The frame is not inside a chunk, which the kernel never reports.
     Outside,
 }
 
@@ -110,38 +110,38 @@ impl Chunks {
         (self.memory.len() / CHUNK) as u32
     }
 
-    /// The chunk that an address of the kernel's is in; `None` if in none.
+    /// Returns the chunk that holds an address of the UMEM, or `None`.
     pub(super) fn of(&self, address: u64) -> Option<u32> {
         let chunk = u32::try_from(address / CHUNK as u64).ok()?;
         (chunk < self.count()).then_some(chunk)
     }
 
-    /// The address that the kernel knows a chunk by.
+    /// Returns the UMEM address of a chunk.
     pub(super) fn address(chunk: u32) -> u64 {
         u64::from(chunk) * CHUNK as u64
     }
 
-    /// Copies a frame out of a chunk of ours.
-    pub(super) fn copy_out(&self, address: u64, len: u32, into: &mut [u8]) -> Result<usize, NotTaken> {
+    /// Copies a frame out of a chunk that this process owns.
+    pub(super) fn copy_out(&self, address: u64, len: u32, into: &mut [u8]) -> Result<usize, CopyError> {
         let (offset, len) = (address as usize, len as usize);
-        let end = (offset % CHUNK).checked_add(len).ok_or(NotTaken::Outside)?;
+        let end = (offset % CHUNK).checked_add(len).ok_or(CopyError::Outside)?;
         if self.of(address).is_none() || end > CHUNK {
-            return Err(NotTaken::Outside);
+            return Err(CopyError::Outside);
         }
-        let into = into.get_mut(..len).ok_or(NotTaken::TooLong)?;
-        let from = self.memory.place(offset, len, 1).ok_or(NotTaken::Outside)?;
-        // SAFETY: the bytes are inside the mapping, and of a chunk that the kernel has given to us: it writes to it again
-        // after it got it back. `into` is no part of the mapping, to which there are no references.
+        let into = into.get_mut(..len).ok_or(CopyError::TooLong)?;
+        let from = self.memory.place(offset, len, 1).ok_or(CopyError::Outside)?;
+        // SAFETY: the bytes are inside the mapping, and of a chunk that this process owns: the kernel writes to it
+        // only after it got it back. `into` is no part of the mapping, to which there are no references.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), len) };
         Ok(len)
     }
 
-    /// Copies a frame into a chunk of ours; `false` if it does not fit.
+    /// Copies a frame into a chunk that this process owns. Returns false if it does not fit.
     pub(super) fn copy_in(&mut self, chunk: u32, frame: &[u8]) -> bool {
         let offset = Self::address(chunk) as usize;
         let place = self.memory.place(offset, frame.len(), 1).filter(|_| frame.len() <= ROOM);
         let Some(place) = place else { return false };
-        // SAFETY: as above, the other way round.
+        // SAFETY: as in `copy_out`, with source and target exchanged.
         unsafe { ptr::copy_nonoverlapping(frame.as_ptr(), place.as_ptr(), frame.len()) };
         true
     }
@@ -152,21 +152,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_inside_one_chunk_or_refused() {
+    fn frame_outside_one_chunk_is_refused() {
         let mut chunks = Chunks::new(Mapping::anonymous(4 * CHUNK).unwrap());
         assert!(chunks.copy_in(1, &[7; ROOM]));
         let mut into = [0; ROOM];
         assert_eq!(chunks.copy_out(CHUNK as u64, ROOM as u32, &mut into), Ok(ROOM));
         assert_eq!(into, [7; ROOM]);
-        assert!(!chunks.copy_in(1, &[7; ROOM + 1]), "longer than what the kernel leaves");
+        assert!(!chunks.copy_in(1, &[7; ROOM + 1]), "longer than the chunk without headroom");
         assert!(!chunks.copy_in(4, &[7; 60]), "no such chunk");
-        assert_eq!(chunks.copy_out(CHUNK as u64, 61, &mut [0; 60]), Err(NotTaken::TooLong));
+        assert_eq!(chunks.copy_out(CHUNK as u64, 61, &mut [0; 60]), Err(CopyError::TooLong));
         let chunk = CHUNK as u64;
         for (address, len) in
             [(4 * chunk, 1), (chunk - 1, 2), (u64::MAX, 1), (u64::MAX - 4095, 4096), (0, u32::MAX), (0, 4097)]
         {
             let refused = chunks.copy_out(address, len, &mut vec![0; 8192]);
-            assert_eq!(refused, Err(NotTaken::Outside), "{address:#x} {len}");
+            assert_eq!(refused, Err(CopyError::Outside), "{address:#x} {len}");
         }
     }
 }

@@ -1,13 +1,14 @@
-//! AF_XDP: whole Ethernet frames to and from a network interface that is there, by rings and memory that are shared with the
+//! AF_XDP: whole Ethernet frames to and from an existing network interface, by rings and memory shared with the
 //! kernel (Documentation/networking/af_xdp.rst).
 //!
-//! A small program on the interface ([`Program`]) hands each frame to the socket of the queue by which it came. In
-//! [`Mode::NativeWithZerocopy`] the interface's own driver writes it to our memory; else the kernel copies it. Frames leave by
-//! the first queue's socket, with one call of the kernel for a burst, and past the interface's queueing discipline.
-//! Promiscuous mode is on meanwhile. When the process ends, however it does, the kernel takes the program off again.
+//! A small program on the interface ([`Program`]) passes each frame to its queue's socket. In
+//! [`Mode::NativeWithZerocopy`] the interface's driver writes it to this process's memory; else the kernel copies
+//! it. Frames are sent by the first queue's socket, with one system call per burst, bypassing the interface's
+//! queueing discipline. Promiscuous mode is on meanwhile. When the process ends in any way, the kernel removes the
+//! program.
 //!
-//! Left out: frames in several chunks, so that none is longer than [`LONGEST`]; what the interface knows of a frame beside its
-//! bytes (a missing checksum, a VLAN tag that it has taken off); queues that an interface gets later.
+//! Limits: no frame is longer than [`LONGEST`], since frames in several chunks are not supported; the driver's
+//! metadata (a missing checksum, a removed VLAN tag) is not available; queues added later are not used.
 
 #![expect(unsafe_code, reason = "memory shared with the kernel, and bpf(2), are untyped")]
 
@@ -35,28 +36,28 @@ use program::{Attachment, MAX_QUEUES};
 pub use queue::Arrived;
 use queue::{Queue, Socket};
 
-/// The longest frame, bytes, either way.
+/// Longest frame in bytes, received or sent.
 pub const LONGEST: usize = memory::ROOM;
-/// Of what an MTU leaves out: the header of Ethernet, and a VLAN tag.
+/// Bytes of Ethernet header and VLAN tag, which an MTU excludes.
 const HEADERS: u32 = 14 + 4;
-/// Frames of a queue before it is another's turn.
+/// Frames received from a queue before the next queue's turn.
 const TURN: u32 = 64;
-/// The pause between two attempts to get a queue that somebody else has. Each takes the memory of a queue.
+/// Pause between two attempts to bind a queue that another process holds. Each attempt takes the memory of a queue.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// How frames pass between interface and sockets. The words are Open vSwitch's.
+/// Transfer mode between interface and sockets, with Open vSwitch's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The driver runs the program, and moves frames to and from our memory itself.
+    /// The driver runs the program, and accesses the UMEM itself.
     NativeWithZerocopy,
-    /// The driver runs the program, and the kernel copies.
+    /// The driver runs the program, and the kernel copies frames.
     Native,
-    /// The kernel runs the program, after it has made a packet of the frame, and copies.
+    /// The kernel runs the program on its socket buffers, and copies frames.
     Generic,
 }
 
 impl Mode {
-    /// All of them, the best first.
+    /// All modes, the fastest first.
     pub const ALL: [Self; 3] = [Self::NativeWithZerocopy, Self::Native, Self::Generic];
 }
 
@@ -70,50 +71,51 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Why an interface cannot be had by AF_XDP.
+/// Reason why an interface cannot be used by AF_XDP.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
-    /// It cannot be had at all.
+    /// The interface cannot be used at all.
     #[error(transparent)]
     Interface(#[from] PacketError),
-    /// Frames of its MTU are longer than [`LONGEST`].
-    #[error("interface {name} has MTU {mtu}; AF_XDP takes {} at most", LONGEST as u32 - HEADERS)]
+    /// The interface's MTU permits frames longer than [`LONGEST`].
+    #[error("interface {name} has MTU {mtu}; AF_XDP permits {} at most", LONGEST as u32 - HEADERS)]
     Mtu {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
-        /// Its MTU, bytes.
+        /// MTU in bytes.
         mtu: u32,
     },
-    /// In no mode that was asked for.
-    #[error("interface {name} by AF_XDP: {reasons}")]
+    /// Every requested mode failed.
+    #[error("cannot use interface {name} by AF_XDP: {reasons}")]
     Refused {
-        /// The interface.
+        /// Interface.
         name: InterfaceName,
-        /// Why, for each mode.
+        /// Reason of each mode.
         reasons: String,
-        /// Somebody has its queues, a program on it, or all memory that may be locked, now.
+        /// True if another process holds its queues, a program on it, or the lockable memory, so that a retry may
+        /// succeed.
         busy: bool,
     },
 }
 
 impl XdpError {
-    /// Somebody has its queues, a program on it, or all memory that may be locked, now.
+    /// Returns true if another process holds its queues, a program on it, or the lockable memory.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Refused { busy: true, .. })
     }
 }
 
-/// Why not in one mode.
+/// Reason why one mode failed.
 struct Refusal {
     step: &'static str,
     source: io::Error,
 }
 
-/// An interface that was attached to.
+/// Interface that is attached to.
 #[derive(Debug)]
 pub struct XdpInterface {
-    /// Before the sockets, so that no frame goes to one that is closed.
+    /// Dropped before the sockets, so that no frame goes to a closed one.
     _program: Attachment,
     mode: Mode,
     poller: Poller,
@@ -123,8 +125,8 @@ pub struct XdpInterface {
 }
 
 impl XdpInterface {
-    /// Attaches to the interface of this name in the first of these modes that can be had. What somebody else has of it is
-    /// waited for so long: the kernel frees what a process had that has ended, and what was tried before, a moment later.
+    /// Attaches to the interface of this name in the first available mode. Waits up to `patience` for resources in
+    /// use: the kernel frees those of an ended process, or of an earlier attempt, a moment later.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -171,72 +173,75 @@ impl XdpInterface {
         Ok(Self { _program: attachment, mode, poller, sockets, frames, hold })
     }
 
-    /// How frames pass.
+    /// Returns the transfer mode.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// How many queues it has.
+    /// Returns the number of queues.
     #[must_use]
     pub fn queues(&self) -> usize {
         self.sockets.len()
     }
 
-    /// What moves its frames; `None` if somebody has that already.
+    /// Returns the mover of frames, once.
     #[must_use]
     pub fn take_frames(&self) -> Option<Frames> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What the interface is called now; `None` if it was deleted.
+    /// Returns the interface's current name, or `None` if it was deleted.
     #[must_use]
     pub fn interface(&self) -> Option<String> {
         self.hold.interface()
     }
 
-    /// What shows another process whether the interface is still there ([`Hold::is_held`]), and does not keep it.
+    /// Returns a descriptor by which another process can check that the interface exists ([`Hold::is_held`]). It
+    /// does not keep the interface.
     #[must_use]
     pub fn hold(&self) -> BorrowedFd<'_> {
         self.hold.as_fd()
     }
 
-    /// Frames that came and were lost since it was opened: the port was late, or they were longer than [`LONGEST`].
+    /// Returns the received frames dropped since it was opened, because the port was late or they were longer than
+    /// [`LONGEST`].
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.sockets.iter().map(|socket| socket.missed()).sum()
     }
 }
 
-/// Readable when a frame has come.
+/// Readable when a frame has arrived.
 impl AsFd for XdpInterface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
     }
 }
 
-/// Moves frames. Nothing of it waits.
+/// Receives and sends frames of an interface, without blocking.
 #[derive(Debug)]
 pub struct Frames {
     queues: Vec<Queue>,
-    /// Where it is looked next, and for how many more frames.
+    /// Queue to receive from, and frames left in its turn.
     next: usize,
     turn: u32,
-    /// An index or an address in a ring was out of range.
+    /// True once a ring held an index or an address out of range.
     broken: bool,
 }
 
 impl Frames {
-    /// The next frame; `None` if none of the queues has one now. They take turns, so that a flood of one holds up no other.
+    /// Receives the next frame. Returns `None` if no queue has one. Queues take turns, so that a flood on one does
+    /// not delay the others.
     ///
     /// # Errors
-    /// A ring holds an index or an address that is out of range; the interface must be attached to anew.
+    /// A ring holds an index or an address out of range; the interface must be attached again.
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<Arrived>> {
         if self.broken {
             return Err(broken());
         }
         if self.turn == 0 {
-            self.pass_on();
+            self.next_queue();
         }
         for _ in 0..self.queues.len() {
             let Some(queue) = self.queues.get_mut(self.next) else { break };
@@ -245,19 +250,20 @@ impl Frames {
                     self.turn -= 1;
                     return Ok(Some(arrived));
                 }
-                Ok(None) => self.pass_on(),
+                Ok(None) => self.next_queue(),
                 Err(ring::Broken) => return Err(broken()),
             }
         }
         Ok(None)
     }
 
-    /// It is the next queue's turn.
-    fn pass_on(&mut self) {
+    /// Gives the next queue its turn.
+    fn next_queue(&mut self) {
         (self.next, self.turn) = ((self.next + 1) % self.queues.len().max(1), TURN);
     }
 
-    /// Takes a frame of at most [`LONGEST`] bytes, to be sent by the next flush at the latest. Answers what was lost.
+    /// Queues a frame of at most [`LONGEST`] bytes. The next flush sends it at the latest. Returns the dropped
+    /// frames.
     pub fn send(&mut self, frame: &[u8]) -> Lost {
         if frame.len() > LONGEST {
             return Lost { too_long: 1, ..Lost::default() };
@@ -275,13 +281,15 @@ impl Frames {
         }
     }
 
-    /// Whether the interface had no room for all of it: then it must be flushed again soon, though nothing else happens.
+    /// Returns true if the interface had no room for all queued frames: call `flush` again soon, even without new
+    /// frames.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.queues.first().is_some_and(Queue::has_left)
     }
 
-    /// Sends what was taken. What the interface has no room for now goes with a later flush. Answers what was lost.
+    /// Sends the queued frames. Those that the interface has no room for remain for a later flush. Returns the
+    /// dropped frames.
     pub fn flush(&mut self) -> Lost {
         let flushed = self.queues.first_mut().map_or(Ok(Lost::default()), Queue::flush);
         self.broken |= flushed.is_err();
@@ -290,10 +298,10 @@ impl Frames {
 }
 
 fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "an index of a ring is beyond the ring")
+    io::Error::new(io::ErrorKind::InvalidData, "AF_XDP ring index out of range")
 }
 
-/// Sockets for all queues, in the map, and the program on the interface.
+/// Binds a socket to each queue, adds them to the map, and attaches the program to the interface.
 fn attach(
     hold: &Hold,
     program: &Program,
@@ -303,19 +311,18 @@ fn attach(
     let queues = queues(hold.index(), mode == Mode::NativeWithZerocopy, until)?;
     for (number, queue) in (0..).zip(&queues) {
         let set = program.set_socket(number, queue.socket().as_fd());
-        set.map_err(|source| Refusal { step: "its socket cannot be put into the program's map", source })?;
+        set.map_err(|source| Refusal { step: "cannot add a socket to the program's map", source })?;
     }
-    let attachment = patiently(until, || program.attach(hold.index(), mode));
-    let attachment =
-        attachment.map_err(|source| Refusal { step: "the program cannot be attached", source })?;
+    let attachment = retry_while_busy(until, || program.attach(hold.index(), mode));
+    let attachment = attachment.map_err(|source| Refusal { step: "cannot attach the program", source })?;
     Ok((attachment, queues))
 }
 
-/// A socket for each queue that there is.
+/// Binds a socket to each existing queue.
 fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<Queue>, Refusal> {
     let mut queues = Vec::new();
     for number in 0..=MAX_QUEUES {
-        match patiently(until, || socket_of(interface, number, zerocopy)) {
+        match retry_while_busy(until, || socket_of(interface, number, zerocopy)) {
             Ok(None) => break,
             Ok(Some(_)) if number == MAX_QUEUES => {
                 return Err(Refusal {
@@ -324,14 +331,14 @@ fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<Queue>, 
                 });
             }
             Ok(Some(queue)) => queues.push(queue),
-            Err(source) => return Err(Refusal { step: "no socket can be bound to a queue", source }),
+            Err(source) => return Err(Refusal { step: "cannot bind a socket to a queue", source }),
         }
     }
     Ok(queues)
 }
 
-/// A socket for a queue; `None` if the interface, which has a first one, does not have this one. A driver may say the same of
-/// one that it does not want, and the memory may not do for one that is not there.
+/// Binds a socket to a queue. Returns `None` if the interface lacks it; it has a first one. A driver may return the
+/// same error for a queue that it refuses, and memory may be short for a missing one.
 fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<Queue>> {
     match queue::open(interface, number, zerocopy) {
         Err(error) if number == 0 => Err(error),
@@ -341,8 +348,8 @@ fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<Q
     }
 }
 
-/// Tries again while it may yet be had.
-fn patiently<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+/// Repeats an attempt while the resource may become free.
+fn retry_while_busy<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
             Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(RETRY),
@@ -351,7 +358,8 @@ fn patiently<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> i
     }
 }
 
-/// Somebody has it, or memory that may be locked, which the kernel takes back a moment after a socket is closed.
+/// Returns true if another process holds the resource, or the lockable memory, which the kernel frees a moment
+/// after a socket is closed.
 fn is_busy(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST | libc::ENOBUFS))
 }
@@ -365,9 +373,11 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let remedy = match self.source.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => "; it takes root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
-            Some(libc::EBUSY | libc::EEXIST) => "; another program has it (ip link set dev NAME xdp off)",
-            Some(libc::ENOBUFS | libc::ENOMEM) => "; it takes more locked memory (LimitMEMLOCK= in a unit)",
+            Some(libc::EPERM | libc::EACCES) => {
+                "; this needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
+            }
+            Some(libc::EBUSY | libc::EEXIST) => "; another program uses it (ip link set dev NAME xdp off)",
+            Some(libc::ENOBUFS | libc::ENOMEM) => "; this needs more locked memory (LimitMEMLOCK= in a unit)",
             Some(libc::EAFNOSUPPORT) => {
                 "; the kernel has no AF_XDP, or RestrictAddressFamilies= of a unit lacks it"
             }

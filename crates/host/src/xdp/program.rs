@@ -1,4 +1,4 @@
-//! The program that has the kernel give an interface's frames to sockets, and the map that says to which: bpf(2).
+//! BPF program that passes an interface's frames to sockets, and its map of sockets: bpf(2).
 //!
 //! ```text
 //! r2 = context->rx_queue_index
@@ -7,8 +7,9 @@
 //! return bpf_redirect_map(r1, r2, r3)
 //! ```
 //!
-//! Making map and program takes CAP_BPF and CAP_NET_ADMIN, or root; later kernels let whoever has their descriptors put
-//! sockets into the map and attach the program. Left out: anything that would need a compiler.
+//! Creating map and program takes CAP_BPF and CAP_NET_ADMIN, or root; later kernels let any holder of their
+//! descriptors add sockets to the map and attach the program. The program is written as instructions, so that
+//! building needs no BPF compiler.
 
 use std::io;
 use std::mem;
@@ -16,10 +17,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::Mode;
 
-/// Queues of an interface that can have sockets.
+/// Maximum queues of an interface with sockets.
 pub(super) const MAX_QUEUES: u32 = 16;
 
-/// Commands of bpf(2), `enum bpf_cmd`.
+/// Commands of bpf(2) (`enum bpf_cmd`).
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
 const PROGRAM_LOAD: libc::c_int = 5;
@@ -31,14 +32,14 @@ const ATTACH_XDP: u32 = 37;
 const REDIRECT_MAP: i32 = 51;
 /// `enum xdp_action`.
 const XDP_PASS: i32 = 2;
-/// `XDP_FLAGS_*`: by the kernel's own code for every interface, or by the driver.
+/// `XDP_FLAGS_SKB_MODE`: run by the kernel's generic code; `XDP_FLAGS_DRV_MODE`: run by the driver.
 const BY_KERNEL: u32 = 1 << 1;
 const BY_DRIVER: u32 = 1 << 2;
-/// The function it calls may be called by programs of any licence.
+/// Licence of the program. Programs of any licence may call its helper function.
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
 const NAME: [u8; 16] = *b"softiov\0\0\0\0\0\0\0\0\0";
 
-/// What of bpf(2) takes no privilege but the descriptors: the commands by which interfaces are attached to that come back.
+/// Commands of bpf(2) that need no privilege but the descriptors, used to attach to interfaces that return.
 pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
 
 /// `struct bpf_insn`.
@@ -46,22 +47,22 @@ pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
 #[repr(C)]
 struct Instruction {
     code: u8,
-    /// The register that is written, in the low half; the one that is read.
+    /// Written register in the low half, read register in the high half.
     registers: u8,
     offset: i16,
     immediate: i32,
 }
 
-/// The program for this map.
+/// Returns the program for this map.
 fn instructions(map: BorrowedFd<'_>) -> [Instruction; 6] {
     const LOAD_WORD: u8 = 0x61;
     const LOAD_WIDE: u8 = 0x18;
     const SET: u8 = 0xb7;
     const CALL: u8 = 0x85;
     const EXIT: u8 = 0x95;
-    /// Where `struct xdp_md` has the queue.
+    /// Offset of `rx_queue_index` in `struct xdp_md`.
     const RX_QUEUE: i16 = 16;
-    /// In the place of a register: the number is a map's descriptor.
+    /// In the place of a register: the immediate is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
     const IS_MAP: u8 = 1;
     let registers = |written: u8, read: u8| read << 4 | written;
     let plain = |code, registers, immediate| Instruction { code, registers, offset: 0, immediate };
@@ -75,32 +76,32 @@ fn instructions(map: BorrowedFd<'_>) -> [Instruction; 6] {
     ]
 }
 
-/// A program and its map, attached to nothing yet.
+/// Loaded program and its map, not attached yet.
 #[derive(Debug)]
 pub struct Program {
     map: OwnedFd,
     program: OwnedFd,
 }
 
-/// A program on an interface. When the last descriptor of it is closed, by whatever end of the process, the kernel takes it off.
+/// Program on an interface. The kernel removes it when its last descriptor is closed, however the process ends.
 #[derive(Debug)]
 pub(super) struct Attachment {
     _link: OwnedFd,
 }
 
 impl Program {
-    /// Gives map and program to the kernel, which checks them.
+    /// Loads map and program into the kernel, which verifies them.
     ///
     /// # Errors
-    /// `PermissionDenied` without the privilege; `Unsupported` where the kernel has no bpf(2) or a thread's system call filter
-    /// does not let it through.
+    /// `PermissionDenied` without the privilege; `Unsupported` where the kernel lacks bpf(2) or a thread's seccomp
+    /// filter refuses it.
     pub fn load() -> io::Result<Self> {
         let map = create_map()?;
         let program = load(&instructions(map.as_fd()))?;
         Ok(Self { map, program })
     }
 
-    /// Has frames of a queue go to a socket.
+    /// Makes the program pass a queue's frames to a socket.
     pub(super) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         #[derive(Clone, Copy)]
         #[repr(C)]
@@ -122,7 +123,7 @@ impl Program {
         call(MAP_UPDATE, &element).map(drop)
     }
 
-    /// Attaches it to the interface of this number.
+    /// Attaches the program to an interface by its index.
     pub(super) fn attach(&self, interface: u32, mode: Mode) -> io::Result<Attachment> {
         #[derive(Clone, Copy)]
         #[repr(C)]
@@ -200,16 +201,16 @@ fn address(word: &u32) -> u64 {
     std::ptr::from_ref(word).expose_provenance() as u64
 }
 
-/// bpf(2) with the first part of `union bpf_attr`; the kernel takes the rest for zero.
+/// Calls bpf(2) with the first part of `union bpf_attr`; the kernel reads the rest as zero.
 fn call<T: Copy>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
     let (attributes, size) = (std::ptr::from_ref(attributes), mem::size_of::<T>() as libc::c_uint);
-    // SAFETY: the kernel reads `size` bytes of a plain structure of the command's form, and what its addresses point to,
-    // all of which is there until the call returns.
+    // SAFETY: the kernel reads `size` bytes of a plain structure of the command's layout, and the memory that its
+    // addresses point to, all of which lives until the call returns.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
 }
 
 fn descriptor(number: libc::c_int) -> OwnedFd {
-    // SAFETY: the kernel has made this descriptor for the call that just returned it, closed on exec; nobody else has it.
+    // SAFETY: the kernel has just opened this descriptor for the call, closed on exec; no other code has it.
     unsafe { OwnedFd::from_raw_fd(number) }
 }

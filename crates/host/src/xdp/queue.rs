@@ -1,5 +1,4 @@
-//! One queue of an interface: a socket, the four rings that it has in common with the kernel, and the chunks that go round
-//! in them.
+//! Queue of an interface: a socket, its four rings shared with the kernel, and the chunks that circulate in them.
 //!
 //! ```text
 //!            fill: chunks for frames            rx: frames that came
@@ -22,26 +21,26 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use super::memory::{CHUNK, Chunks, Mapping, NotTaken, ROOM};
+use super::memory::{CHUNK, Chunks, CopyError, Mapping, ROOM};
 use super::ring::{Broken, Consuming, Descriptor, Layout, Producing, Ring};
 use crate::packet::Lost;
 
-/// Chunks for frames that come, and for frames that leave, which the first queue alone has.
+/// Chunks for received frames, and for sent ones, which only the first queue has.
 const RX_CHUNKS: u32 = 1024;
 const TX_CHUNKS: u32 = 512;
-/// Places of a ring for each chunk that may be in it: the kernel moves its index after it has passed a chunk on.
+/// Ring entries per chunk in it: the kernel advances its index after it has passed a chunk on.
 const SLACK: u32 = 2;
-/// Places of a ring that nothing will be in, and that the kernel wants nevertheless.
+/// Entries of an unused ring, which the kernel requires nevertheless.
 const FEW: u32 = 2;
-/// The header of Ethernet.
+/// Shortest frame in bytes: an Ethernet header.
 const SHORTEST: usize = 14;
-/// Frames to be sent before the kernel is told, and how often it is told until it has taken all: it sends 32 for a call.
+/// Queued frames per wake-up of the kernel, and maximum wake-ups per flush: the kernel sends 32 frames per call.
 const BURST: u32 = 32;
 const CALLS: u32 = 4;
-/// How much the kernel may hold of what is being sent, bytes, if it may be asked for so much.
+/// Send buffer in bytes; the kernel may grant less.
 const BACKLOG: usize = 4 << 20;
 
-/// The part of a queue that its opener keeps: memory and socket are there until this one is dropped too.
+/// Part of a queue that its opener keeps. Memory and socket live until both parts are dropped.
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
@@ -49,7 +48,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Frames that came and were lost: without a chunk, longer than a chunk, or without a place in the ring.
+    /// Returns the received frames that were dropped: no free chunk, longer than a chunk, or ring full.
     pub(super) fn missed(&self) -> u64 {
         let counts = sockopt::xdp_statistics(&self.fd);
         counts.map_or(0, |counts| counts.rx_dropped + counts.rx_ring_full.unwrap_or(0))
@@ -62,7 +61,7 @@ impl AsFd for Socket {
     }
 }
 
-/// The part of a queue that moves frames.
+/// Part of a queue that receives and sends frames.
 #[derive(Debug)]
 pub(super) struct Queue {
     socket: Arc<Socket>,
@@ -72,29 +71,29 @@ pub(super) struct Queue {
     sending: Sending,
 }
 
-/// What becomes of frames to be sent.
+/// Send state of a queue.
 #[derive(Debug)]
 struct Sending {
     tx: Ring<Descriptor, Producing>,
     completion: Ring<u64, Consuming>,
-    /// Chunks that no frame is in.
+    /// Chunks without a frame.
     free: Vec<u32>,
-    /// Frames that the kernel has not been told of.
+    /// Queued frames that the kernel was not notified of.
     pending: u32,
-    /// It has not taken all that it was told of.
+    /// True if the kernel has left frames in the ring after a notification.
     left: bool,
 }
 
-/// A frame that came.
+/// Received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// Its length in bytes.
+    /// Frame with its length in bytes.
     Frame(usize),
-    /// Longer than the place for it.
+    /// The frame exceeds the caller's buffer.
     TooLong,
 }
 
-/// Binds a socket to a queue of an interface. The first one sends, too.
+/// Binds a socket to a queue of an interface. The first queue also sends.
 pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Queue> {
     let sends = queue == 0;
     let tx_chunks = if sends { TX_CHUNKS } else { 0 };
@@ -103,7 +102,7 @@ pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Que
     let fd = socket(&frames, RX_CHUNKS * SLACK, completions)?;
     if sends {
         sockopt::set_xdp_tx_ring_size(&fd, tx)?;
-        // What it does not let us have is done without.
+        // A smaller send buffer works too.
         let _ = sockopt::set_socket_send_buffer_size(&fd, BACKLOG);
     }
     let queue_of = rings(fd, frames, (tx, completions))?;
@@ -113,7 +112,7 @@ pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Que
     Ok(queue_of)
 }
 
-/// Whether an interface has this queue. It is tried with next to no memory.
+/// Returns true if an interface has this queue. Tries to bind it with minimal memory.
 pub(super) fn exists(interface: u32, queue: u32) -> bool {
     let attempt = || {
         let frames = Mapping::anonymous(CHUNK)?;
@@ -124,12 +123,12 @@ pub(super) fn exists(interface: u32, queue: u32) -> bool {
     !attempt().is_err_and(|error| is_beyond(&error))
 }
 
-/// What the kernel says of a queue that the interface does not have.
+/// Returns true for the kernel's error on a missing queue.
 pub(super) fn is_beyond(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EINVAL)
 }
 
-/// A socket with memory for frames, and rings for what comes.
+/// Opens a socket with its UMEM, and rings for received frames.
 fn socket(frames: &Mapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
@@ -148,7 +147,7 @@ fn socket(frames: &Mapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Maps the rings, and gives the kernel the chunks for frames that come.
+/// Maps the rings, and gives the kernel the chunks for received frames.
 fn rings(fd: OwnedFd, frames: Arc<Mapping>, (tx, completions): (u32, u32)) -> io::Result<Queue> {
     let XdpMmapOffsets { rx: rx_at, tx: tx_at, fr: fill_at, cr: completion_at } =
         sockopt::xdp_mmap_offsets(&fd)?;
@@ -157,7 +156,7 @@ fn rings(fd: OwnedFd, frames: Arc<Mapping>, (tx, completions): (u32, u32)) -> io
         map::<u64>(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &completion_at, completions)?;
     let (rx, rx_layout) = map::<Descriptor>(&fd, libc::XDP_PGOFF_RX_RING as u64, &rx_at, RX_CHUNKS * SLACK)?;
     let (sent, sent_layout) = match tx {
-        // A ring that nobody else has: nothing is sent by this queue.
+        // A private ring: this queue sends nothing.
         0 => own::<Descriptor>()?,
         size => map::<Descriptor>(&fd, libc::XDP_PGOFF_TX_RING as u64, &tx_at, size)?,
     };
@@ -199,19 +198,19 @@ fn own<T>() -> io::Result<(Arc<Mapping>, Layout)> {
 }
 
 impl Queue {
-    /// What its opener keeps.
+    /// Returns the part that the opener keeps.
     pub(super) fn socket(&self) -> Arc<Socket> {
         self.socket.clone()
     }
 
-    /// The next frame, if there is one.
+    /// Receives the next frame, if there is one.
     pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<Arrived>, Broken> {
         let Some(frame) = self.next()? else { return Ok(None) };
         let chunk = self.chunks.of(frame.address).filter(|chunk| *chunk < RX_CHUNKS).ok_or(Broken)?;
         let arrived = match self.chunks.copy_out(frame.address, frame.len, into) {
             Ok(length) => Arrived::Frame(length),
-            Err(NotTaken::TooLong) => Arrived::TooLong,
-            Err(NotTaken::Outside) => return Err(Broken),
+            Err(CopyError::TooLong) => Arrived::TooLong,
+            Err(CopyError::Outside) => return Err(Broken),
         };
         if !self.fill.push(Chunks::address(chunk)) {
             return Err(Broken);
@@ -219,7 +218,7 @@ impl Queue {
         Ok(Some(arrived))
     }
 
-    /// What is to be read. After a burst its chunks and places are given back, all at once.
+    /// Returns the next received descriptor. After a burst returns its chunks and ring entries, all at once.
     fn next(&mut self) -> Result<Option<Descriptor>, Broken> {
         if let Some(frame) = self.rx.pop() {
             return Ok(Some(frame));
@@ -228,7 +227,7 @@ impl Queue {
         self.fill.publish();
         self.fill.room()?;
         if self.rx.available()? == 0 {
-            // A driver that had run out of chunks, and waits to be told that there are some.
+            // A driver that had run out of chunks waits for a notification of new ones.
             if self.fill.wants_waking() {
                 let _ = recv(&self.socket, &mut [0_u8; 0], RecvFlags::DONTWAIT);
             }
@@ -237,13 +236,13 @@ impl Queue {
         Ok(self.rx.pop())
     }
 
-    /// Takes a frame, to be sent by the next flush at the latest; `false` if there is no room for it.
+    /// Queues a frame. The next flush sends it at the latest. Returns false without room for it.
     pub(super) fn push(&mut self, frame: &[u8]) -> Result<bool, Broken> {
         let sending = &mut self.sending;
         if sending.free.is_empty() {
             sending.reclaim()?;
         }
-        // A descriptor that the kernel does not take would keep its chunk.
+        // The kernel would refuse such a descriptor and keep its chunk.
         if !(SHORTEST..=ROOM).contains(&frame.len()) {
             return Ok(false);
         }
@@ -259,17 +258,17 @@ impl Queue {
         Ok(taken)
     }
 
-    /// Whether the kernel should be told of what is to be sent.
+    /// Returns true if enough frames are queued to notify the kernel.
     pub(super) fn is_burst(&self) -> bool {
         self.sending.pending >= BURST
     }
 
-    /// Whether the kernel has not taken all that it was told of: it must be told again.
+    /// Returns true if the kernel has left frames in the ring and must be notified again.
     pub(super) fn has_left(&self) -> bool {
         self.sending.left
     }
 
-    /// Sends what was taken. What the kernel does not take now stays in the ring, and goes with a later flush.
+    /// Sends the queued frames. Those that the kernel does not accept remain in the ring for a later flush.
     pub(super) fn flush(&mut self) -> Result<Lost, Broken> {
         let sending = &mut self.sending;
         let (pending, mut lost) = (mem::take(&mut sending.pending), Lost::default());
@@ -283,9 +282,9 @@ impl Queue {
             }
             match kick(&self.socket) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                // The one that was next is gone: the interface has no carrier, or its queue is full.
+                // The kernel has dropped the next frame: the interface has no carrier, or its queue is full.
                 Err(Errno::BUSY) => lost.no_room += 1,
-                // It is down or was deleted, and nothing leaves this ring now.
+                // The interface is down or deleted, and no frame leaves the ring.
                 Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
                     sending.left = false;
                     return Ok(Lost { no_link: pending.into(), ..lost });
@@ -300,7 +299,7 @@ impl Queue {
 }
 
 impl Sending {
-    /// Takes back the chunks whose frames have left.
+    /// Takes back the chunks of sent frames.
     fn reclaim(&mut self) -> Result<(), Broken> {
         if self.completion.available()? == 0 {
             return Ok(());
@@ -308,7 +307,7 @@ impl Sending {
         while let Some(address) = self.completion.pop() {
             let chunk = u32::try_from(address / CHUNK as u64).ok();
             let ours = chunk.filter(|chunk| (RX_CHUNKS..RX_CHUNKS + TX_CHUNKS).contains(chunk));
-            // One more than there are would have been handed back twice.
+            // A chunk beyond their number was returned twice.
             self.free.push(ours.filter(|_| self.free.len() < TX_CHUNKS as usize).ok_or(Broken)?);
         }
         self.completion.release();
@@ -316,7 +315,7 @@ impl Sending {
     }
 }
 
-/// Tells the kernel that there are frames to be sent. A message without bytes, by a call that a port may make.
+/// Notifies the kernel of queued frames, by an empty message: a call that a port's seccomp list permits.
 fn kick(socket: &Socket) -> Result<(), Errno> {
     sendmsg(socket, &[], &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT).map(drop)
 }

@@ -1,8 +1,8 @@
-//! One ring: entries, and two indices that count on for ever, modulo 2^32. One side writes entries and moves `producer`,
-//! the other reads them and moves `consumer`. What the kernel says of its index is held against our own at each look: it
-//! can never be further away than the ring is long.
+//! AF_XDP ring: entries, and two indices that increase modulo 2^32. The producer writes entries and advances
+//! `producer`, the consumer reads them and advances `consumer`. Each read of the kernel's index is checked: it is
+//! never further from the own one than the ring's size.
 //!
-//! Left out: what the entries mean (`queue`).
+//! `queue` interprets the entries.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::memory::Mapping;
 
-/// `struct xdp_desc`: a frame.
+/// Frame in the UMEM (`struct xdp_desc`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Descriptor {
@@ -20,53 +20,54 @@ pub(super) struct Descriptor {
     pub(super) options: u32,
 }
 
-/// Where a ring has what: bytes from its start.
+/// Offsets of a ring's parts, in bytes from its start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) producer: usize,
     pub(super) consumer: usize,
     pub(super) entries: usize,
     pub(super) flags: usize,
-    /// Entries, a power of two.
+    /// Number of entries, a power of two.
     pub(super) size: u32,
 }
 
 impl Layout {
-    /// Bytes of the whole ring, of entries of type `T`.
+    /// Returns the bytes of the whole ring with entries of type `T`.
     pub(super) fn len<T>(&self) -> usize {
         self.entries + self.size as usize * size_of::<T>()
     }
 }
 
-/// An index that cannot be: the ring is done with.
+/// Impossible index of the kernel: the ring is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// The side that writes entries is ours.
+/// This process writes the entries.
 #[derive(Debug)]
 pub(super) struct Producing;
-/// The side that reads entries is ours.
+/// This process reads the entries.
 #[derive(Debug)]
 pub(super) struct Consuming;
 
-/// Our side of a ring.
+/// This process's side of a ring.
 #[derive(Debug)]
 pub(super) struct Ring<T, Side> {
     memory: Arc<Mapping>,
     layout: Layout,
     entries: NonNull<T>,
-    /// Our index, which may be ahead of what the kernel was told.
+    /// Own index, perhaps ahead of the published one.
     ours: u32,
-    /// The kernel's, as it was seen last.
+    /// Kernel's index at the last read.
     theirs: u32,
     side: PhantomData<Side>,
 }
 
-// SAFETY: `entries` is inside `memory`, which goes along and can be sent; nobody else of this process reaches them.
+// SAFETY: `entries` is inside `memory`, which is moved along and can be sent; no other code of this process
+// accesses them.
 unsafe impl<T: Send, Side> Send for Ring<T, Side> {}
 
 impl<T: Copy, Side> Ring<T, Side> {
-    /// The ring in this mapping, nobody else's; `None` if it does not fit in.
+    /// Creates the ring in this mapping, which no other ring uses. Returns `None` if it does not fit.
     pub(super) fn new(memory: Arc<Mapping>, layout: Layout) -> Option<Self> {
         let bytes = layout.size as usize * size_of::<T>();
         let entries = memory.place(layout.entries, bytes, align_of::<T>())?.cast();
@@ -77,65 +78,66 @@ impl<T: Copy, Side> Ring<T, Side> {
         fits.then_some(Self { memory, layout, entries, ours: 0, theirs: 0, side: PhantomData })
     }
 
-    /// A word of the ring. There is one where the layout says: that was seen when the ring was made.
+    /// Returns a word of the ring, whose offset was checked when the ring was created.
     fn word(&self, offset: usize) -> &AtomicU32 {
         static NOWHERE: AtomicU32 = AtomicU32::new(0);
         self.memory.word(offset).unwrap_or(&NOWHERE)
     }
 
-    /// Whether the kernel wants to be told that there is something to be done.
+    /// Returns true if the kernel needs a wake-up.
     pub(super) fn wants_waking(&self) -> bool {
         const NEED_WAKEUP: u32 = 1;
         self.word(self.layout.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 
-    /// Entries between two indices.
+    /// Returns the entries between two indices.
     fn distance(&self, from: u32, to: u32) -> Result<u32, Broken> {
         let distance = to.wrapping_sub(from);
         if distance <= self.layout.size { Ok(distance) } else { Err(Broken) }
     }
 
-    /// Where the entry of an index is.
+    /// Returns the address of an index's entry.
     fn entry(&self, index: u32) -> NonNull<T> {
-        // SAFETY: the index is less than the size, and so many entries are inside the mapping.
+        // SAFETY: the index is less than the size, and that many entries are inside the mapping.
         unsafe { self.entries.add((index & (self.layout.size - 1)) as usize) }
     }
 }
 
 impl<T: Copy> Ring<T, Producing> {
-    /// For how many entries there is room.
+    /// Returns the number of free entries.
     pub(super) fn room(&mut self) -> Result<u32, Broken> {
-        // The kernel has read what it has passed: it is behind its index before we write again.
+        // Acquire: the kernel has finished reading an entry before its index passes it.
         let theirs = self.word(self.layout.consumer).load(Ordering::Acquire);
-        let under_way = self.distance(theirs, self.ours)?;
+        let pending = self.distance(theirs, self.ours)?;
         self.theirs = theirs;
-        Ok(self.layout.size - under_way)
+        Ok(self.layout.size - pending)
     }
 
-    /// Writes an entry, to be published; `false` if there was no room for it at the last look.
+    /// Writes an entry, to be published later. Returns false if the ring was full at the last read of the kernel's
+    /// index.
     pub(super) fn push(&mut self, entry: T) -> bool {
         if self.ours.wrapping_sub(self.theirs) >= self.layout.size {
             return false;
         }
-        // SAFETY: the place is inside the mapping and aligned, and it is ours until the index says otherwise.
+        // SAFETY: the entry is inside the mapping and aligned, and it is ours until the index is published.
         unsafe { self.entry(self.ours).write(entry) };
         self.ours = self.ours.wrapping_add(1);
         true
     }
 
-    /// Hands the kernel what was written.
+    /// Publishes the written entries.
     pub(super) fn publish(&self) {
         self.word(self.layout.producer).store(self.ours, Ordering::Release);
     }
 
-    /// Entries that the kernel has been given and has not read, by a new look.
+    /// Returns the entries that the kernel was given and has not read.
     pub(super) fn unread(&mut self) -> Result<u32, Broken> {
         Ok(self.layout.size - self.room()?)
     }
 }
 
 impl<T: Copy> Ring<T, Consuming> {
-    /// How many entries there are to be read.
+    /// Returns the number of entries to read.
     pub(super) fn available(&mut self) -> Result<u32, Broken> {
         let theirs = self.word(self.layout.producer).load(Ordering::Acquire);
         let available = self.distance(self.ours, theirs)?;
@@ -143,19 +145,19 @@ impl<T: Copy> Ring<T, Consuming> {
         Ok(available)
     }
 
-    /// The next entry of those that were there at the last look.
+    /// Returns the next entry of those counted by `available`.
     pub(super) fn pop(&mut self) -> Option<T> {
         if self.ours == self.theirs {
             return None;
         }
-        // SAFETY: the place is inside the mapping and aligned, and the kernel has written a whole entry to it: its index,
-        // read in order, says so, and `available` has found the index within the ring.
+        // SAFETY: the entry is inside the mapping and aligned, and the kernel has written it whole: its index, read
+        // with acquire order, has passed it, and `available` has found the index within the ring.
         let entry = unsafe { self.entry(self.ours).read() };
         self.ours = self.ours.wrapping_add(1);
         Some(entry)
     }
 
-    /// Hands the places of what was read back to the kernel.
+    /// Returns the read entries to the kernel.
     pub(super) fn release(&self) {
         self.word(self.layout.consumer).store(self.ours, Ordering::Release);
     }

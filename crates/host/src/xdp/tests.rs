@@ -1,4 +1,4 @@
-//! AF_XDP on pairs of interfaces in network namespaces of their own.
+//! Tests AF_XDP on pairs of interfaces in network namespaces of their own.
 
 use std::process::Command;
 
@@ -7,9 +7,9 @@ use crate::confine::{Capabilities, Confinement, Role, Seccomp};
 use crate::packet::{PacketSocket, ReceiveBurst, SendBurst};
 use crate::test_support::{in_network_namespace, skipped};
 
-/// Longer than anything takes on the slowest machine.
+/// Longer than any step takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Has this process hold an interface until it is killed.
+/// Environment variable that makes this process hold an interface until it is killed.
 const HOLD: &str = "SOFTIOV_TEST_XDP_HOLD";
 
 #[track_caller]
@@ -33,9 +33,9 @@ fn with_a_pair(what: &str, queues: usize, body: impl FnOnce(&Program) + Send) {
         }
         let program = match Program::load() {
             Ok(program) => program,
-            Err(error) => return skipped(what, &format!("no program can be loaded: {error}")),
+            Err(error) => return skipped(what, &format!("cannot load a BPF program: {error}")),
         };
-        // Nothing but what the test sends.
+        // Only the test's frames cross the pair.
         for file in ["all", "default", "left0", "right0"] {
             let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{file}/disable_ipv6"), "1");
         }
@@ -49,7 +49,7 @@ fn open(program: &Program, modes: &[Mode]) -> XdpInterface {
     XdpInterface::open(&name("left0"), program, modes, PATIENCE).unwrap()
 }
 
-/// A frame to a station that is not there, of an experimental protocol.
+/// Builds a frame of an experimental protocol to a missing station.
 fn frame(number: u8, len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 9, 0x88, 0xb5, number];
     frame.resize(len, 0x5a);
@@ -80,7 +80,7 @@ fn send(socket: &PacketSocket, frames: &[Vec<u8>]) {
     assert_eq!(socket.send(&mut burst), Lost::default());
 }
 
-/// Receives a number of frames by AF_XDP, not counting the kernel's own probes.
+/// Receives `expected` frames by AF_XDP, not counting probes.
 #[track_caller]
 fn arrived(device: &XdpInterface, frames: &mut Frames, expected: usize) -> Vec<Vec<u8>> {
     let mut poller = Poller::new().unwrap();
@@ -97,9 +97,9 @@ fn arrived(device: &XdpInterface, frames: &mut Frames, expected: usize) -> Vec<V
     all
 }
 
-/// The same, by a packet socket.
+/// Receives `expected` frames by a packet socket, not counting probes.
 #[track_caller]
-fn heard(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
+fn arrived_at_packet_socket(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     let (mut burst, mut all) = (ReceiveBurst::default(), Vec::new());
     eventually("frames arrive", || {
         socket.receive(&mut burst).unwrap();
@@ -115,8 +115,8 @@ fn heard(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
 
 const PROBE: u8 = 0xff;
 
-/// Waits until frames pass both ways. A pair whose carrier comes gets its send queues a moment later, and loses silently
-/// what is sent before.
+/// Waits until frames pass both ways. A pair whose carrier comes up gets its send queues a moment later, and
+/// silently drops earlier frames.
 #[track_caller]
 fn wait_until_carries(frames: &mut Frames, right: &PacketSocket) {
     let (mut into, mut burst) = (vec![0; LONGEST], ReceiveBurst::default());
@@ -134,16 +134,16 @@ fn wait_until_carries(frames: &mut Frames, right: &PacketSocket) {
 }
 
 #[test]
-fn frames_for_anybody_cross_both_ways_in_each_mode() {
+fn frames_cross_both_ways_in_each_mode() {
     with_a_pair("xdp frames", 1, |program| {
         for mode in [Mode::Native, Mode::Generic] {
             let left = open(program, &[mode]);
             assert_eq!((left.mode(), left.queues(), left.interface().as_deref()), (mode, 1, Some("left0")));
             let mut frames = left.take_frames().unwrap();
-            assert!(left.take_frames().is_none(), "there is one of it");
+            assert!(left.take_frames().is_none(), "frames can be taken once");
             let right = PacketSocket::open(&name("right0")).unwrap();
             wait_until_carries(&mut frames, &right);
-            // More than the chunks, so that each is used again.
+            // More frames than chunks, so that each chunk is used again.
             for _ in 0..30 {
                 let sent = burst(60);
                 send(&right, &sent);
@@ -152,7 +152,7 @@ fn frames_for_anybody_cross_both_ways_in_each_mode() {
                     assert_eq!(frames.send(frame), Lost::default());
                 }
                 assert_eq!(frames.flush(), Lost::default());
-                assert_eq!(heard(&right, sent.len()), sent, "{mode}");
+                assert_eq!(arrived_at_packet_socket(&right, sent.len()), sent, "{mode}");
             }
             assert_eq!(left.missed(), 0);
         }
@@ -160,7 +160,7 @@ fn frames_for_anybody_cross_both_ways_in_each_mode() {
 }
 
 #[test]
-fn a_driver_without_zerocopy_gets_the_next_best_mode() {
+fn driver_without_zerocopy_uses_the_next_mode() {
     with_a_pair("xdp modes", 1, |program| {
         let zerocopy = &[Mode::NativeWithZerocopy];
         let refused = XdpInterface::open(&name("left0"), program, zerocopy, PATIENCE).unwrap_err();
@@ -196,7 +196,7 @@ fn each_queue_has_a_socket() {
 }
 
 #[test]
-fn what_nobody_reads_is_lost_and_counted_and_what_is_too_long_is_refused() {
+fn unread_frames_are_counted_and_long_ones_refused() {
     with_a_pair("xdp limits", 1, |program| {
         let left = open(program, &[Mode::Native]);
         let mut frames = left.take_frames().unwrap();
@@ -211,7 +211,7 @@ fn what_nobody_reads_is_lost_and_counted_and_what_is_too_long_is_refused() {
         while let Some(arrived) = frames.receive(&mut into).unwrap() {
             too_long += u32::from(arrived == Arrived::TooLong);
         }
-        assert!(too_long > 0, "a place that is too short");
+        assert!(too_long > 0, "a frame longer than the buffer");
         wait_until_carries(&mut frames, &right);
         assert_eq!(frames.send(&frame(1, LONGEST + 1)), Lost { too_long: 1, ..Lost::default() });
         for len in (0..14).cycle().take(2000) {
@@ -232,7 +232,7 @@ fn what_nobody_reads_is_lost_and_counted_and_what_is_too_long_is_refused() {
 }
 
 #[test]
-fn an_interface_that_goes_in_the_middle_of_a_burst_is_known_to_be_gone() {
+fn interface_deleted_during_a_burst_is_detected() {
     with_a_pair("xdp gone", 1, |program| {
         ip("link set left0 down");
         let left = open(program, &[Mode::Native]);
@@ -261,8 +261,8 @@ fn an_interface_that_goes_in_the_middle_of_a_burst_is_known_to_be_gone() {
 }
 
 #[test]
-fn the_program_goes_with_a_process_that_is_killed() {
-    let test = "xdp::tests::the_program_goes_with_a_process_that_is_killed";
+fn program_is_removed_with_a_killed_process() {
+    let test = "xdp::tests::program_is_removed_with_a_killed_process";
     if std::env::var_os(HOLD).is_some() {
         let _left = open(&Program::load().unwrap(), &[Mode::Native]);
         thread::sleep(Duration::from_secs(3600));
@@ -275,23 +275,23 @@ fn the_program_goes_with_a_process_that_is_killed() {
         holder.kill().unwrap();
         holder.wait().unwrap();
         eventually("the program is gone", || !has_program());
-        assert_eq!(open(program, &Mode::ALL).mode(), Mode::Native, "it can be had at once");
+        assert_eq!(open(program, &Mode::ALL).mode(), Mode::Native, "the interface is available at once");
     });
 }
 
 #[test]
-fn a_program_that_was_loaded_is_attached_by_a_confined_thread() {
+fn confined_thread_attaches_a_loaded_program() {
     let what = "xdp confined";
     with_a_pair(what, 1, |program| {
         let capabilities = Capabilities::Only { net_admin: false, net_raw: true };
         let confinement = Confinement { seccomp: Seccomp::On, capabilities };
         confinement.prepare(Role::Control).unwrap().apply().unwrap();
-        // Again and again: memory that was locked counts until the kernel has let go of it.
+        // Retried: locked memory counts until the kernel has freed it.
         for _ in 0..5 {
             match XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE) {
                 Ok(left) => assert_eq!(left.mode(), Mode::Native),
                 Err(error) if error.to_string().contains("CAP_BPF") => {
-                    return skipped(what, &format!("this kernel wants more for it: {error}"));
+                    return skipped(what, &format!("this kernel needs more privileges: {error}"));
                 }
                 Err(error) => panic!("{error}"),
             }

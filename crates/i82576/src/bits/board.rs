@@ -1,8 +1,8 @@
-//! Bit fields of what the card has beside the MAC: NVM and PHY.
+//! Bit fields of NVM and PHY access.
 
 /// EECD.
 pub mod eecd {
-    /// Software asks for the NVM.
+    /// Software requests the NVM.
     pub const REQ: u32 = 1 << 6;
     /// Software has the NVM.
     pub const GNT: u32 = 1 << 7;
@@ -10,36 +10,36 @@ pub mod eecd {
 
 /// EERD and EEWR.
 pub mod eerw {
-    /// Read or write the word now.
+    /// Start reading or writing the word.
     pub const START: u32 = 1 << 0;
     /// The word was read or written.
     pub const DONE: u32 = 1 << 1;
-    /// Position of the word's number, 14 bits.
+    /// Position of the word address, 14 bits.
     pub const ADDRESS_SHIFT: u32 = 2;
-    /// Mask of the word's number.
+    /// Mask of the word address.
     pub const ADDRESS_MASK: u32 = 0xfffc;
-    /// Position of the word.
+    /// Position of the data word.
     pub const DATA_SHIFT: u32 = 16;
 }
 
 /// MDIC.
 pub mod mdic {
-    /// The word.
+    /// Data word.
     pub const DATA: u32 = 0xffff;
-    /// Position of the register's number, 5 bits.
+    /// Position of the register address, 5 bits.
     pub const REGISTER_SHIFT: u32 = 16;
-    /// Position of the PHY's address, 5 bits.
+    /// Position of the PHY address, 5 bits.
     pub const PHY_SHIFT: u32 = 21;
-    /// What to do.
+    /// Operation field.
     pub const OPERATION: u32 = 3 << 26;
     /// Write the word.
     pub const WRITE: u32 = 1 << 26;
     /// Read the word.
     pub const READ: u32 = 2 << 26;
-    /// Done.
+    /// The access is complete.
     pub const READY: u32 = 1 << 28;
-    /// Interrupt when done.
+    /// Interrupt on completion.
     pub const INTERRUPT: u32 = 1 << 29;
-    /// No PHY answered.
+    /// No PHY responded.
     pub const ERROR: u32 = 1 << 30;
 }

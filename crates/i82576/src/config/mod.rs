@@ -1,6 +1,5 @@
-//! The configuration spaces of the 82576, bit for bit as silicon shows them: one of the PF, one of each VF.
-//! Left out: the second port, flash and expansion ROM, VPD; and what the card does when software writes, which
-//! [`pcie::Effects`] announces.
+//! Configuration spaces of the 82576, bit for bit as in silicon: one of the PF, one of each VF. The second port,
+//! flash, expansion ROM and VPD are omitted. [`pcie::Effects`] reports writes by software to the card.
 
 pub mod pf;
 #[cfg(test)]
@@ -12,23 +11,23 @@ use pcie::capability::aer::Aer;
 use pcie::capability::express::Express;
 use pcie::config::{Builder, Identity, Register, offset};
 
-/// Where the MSI-X capability is, in PF and VF.
+/// Offset of the MSI-X capability, in PF and VF.
 pub const MSIX: u8 = 0x70;
-/// Where the PCI Express capability is, in PF and VF.
+/// Offset of the PCI Express capability, in PF and VF.
 pub const EXPRESS: u8 = 0xa0;
-/// Where advanced error reporting is, in PF and VF.
+/// Offset of advanced error reporting, in PF and VF.
 pub const AER: u16 = 0x100;
-/// Where alternative routing-id interpretation is, in PF and VF.
+/// Offset of alternative routing-id interpretation, in PF and VF.
 pub const ARI: u16 = 0x150;
 
-/// The BAR of table and pending bits.
+/// Number of the BAR with MSI-X table and pending bits.
 pub const MSIX_BAR: u8 = 3;
 /// Offset of the MSI-X table in its BAR.
 pub const MSIX_TABLE: u32 = 0;
 /// Offset of the pending bits in the MSI-X BAR.
 pub const MSIX_PBA: u32 = 0x2000;
 
-/// What the PF says it is.
+/// Returns the identity of the PF.
 #[must_use]
 pub const fn identity() -> Identity {
     Identity {
@@ -41,7 +40,7 @@ pub const fn identity() -> Identity {
     }
 }
 
-/// The scratch bytes that every header has and nothing reads: cache line size and interrupt line.
+/// Adds the scratch bytes of every header, which no software reads back: cache line size and interrupt line.
 #[must_use]
 pub fn scratch(builder: Builder) -> Builder {
     builder
@@ -49,8 +48,8 @@ pub fn scratch(builder: Builder) -> Builder {
         .register(Register::byte(offset::INTERRUPT_LINE, 0).writable(0xff))
 }
 
-/// 512-byte payload, role-based error reporting, function level reset; 2.5 GT/s x4, L0s and L1; completion
-/// timeout ranges A to D.
+/// Returns the PCI Express capability: 512-byte payload, role-based error reporting, function level reset; 2.5 GT/s
+/// x4, L0s and L1; completion timeout ranges A to D.
 fn express(virtual_function: bool) -> Express {
     Express {
         device_capabilities: 0x1000_8cc2,

@@ -1,5 +1,5 @@
-//! The physical function's configuration space. Left out: flash (BAR 1) and expansion ROM, which boards need
-//! not have, and the second port: header type and ARI's next function say that there is one function.
+//! Configuration space of the PF. Flash (BAR 1) and expansion ROM are optional on boards and omitted, and so is the
+//! second port: header type and ARI's next function report a single function.
 
 use super::{AER, ARI, EXPRESS, MSIX, MSIX_BAR, MSIX_PBA, MSIX_TABLE};
 use crate::{MacAddress, ids};
@@ -10,31 +10,31 @@ use pcie::capability::sriov::SrIov;
 use pcie::capability::{ari, dsn, msi};
 use pcie::config::{Bar, Builder, ConfigSpace, Register, offset};
 
-/// Where the power management capability is.
+/// Offset of the power management capability.
 pub const POWER: u8 = 0x40;
-/// Where the MSI capability is.
+/// Offset of the MSI capability.
 pub const MSI: u8 = 0x50;
-/// Where the serial number is.
+/// Offset of the device serial number.
 pub const SERIAL: u16 = 0x140;
-/// Where the SR-IOV capability is.
+/// Offset of the SR-IOV capability.
 pub const SRIOV: u16 = 0x160;
 
-/// MSI-X vectors of the PF, as a board's NVM usually asks for.
+/// MSI-X vectors of the PF, as set in a usual board's NVM (word 0x16).
 pub const VECTORS: u16 = 10;
 /// Bytes of the I/O BAR: IOADDR and IODATA.
 pub const IO_SIZE: u32 = 32;
-/// First VF offset where the hierarchy does not route by ARI: one bus further up.
+/// First VF offset without ARI: on the next bus.
 const FIRST_OFFSET: u16 = 0x180;
-/// First VF offset where it does.
+/// First VF offset with ARI.
 const FIRST_OFFSET_ARI: u16 = 0x80;
-/// VFs of the two ports take turns on the bus.
+/// VF stride: VFs of the two ports alternate on the bus.
 const STRIDE: u16 = 2;
-/// What one VF decodes.
+/// BARs of one VF.
 const VF_BARS: &[(u8, Bar)] =
     &[(0, Bar::memory64(ids::VF_BAR0_SIZE as u32)), (MSIX_BAR, Bar::memory64(ids::BAR3_SIZE as u32))];
 
-/// The PF's configuration space after power-on. `mac` is the port's, for the serial number; `iov` is what the
-/// NVM says of I/O virtualization (word 0x25, bit 0): without it there is no SR-IOV capability.
+/// Returns the PF's configuration space after power-on. `mac` is the port's, for the serial number; `iov` is the
+/// NVM's I/O virtualization bit (word 0x25, bit 0): without it there is no SR-IOV capability.
 #[must_use]
 pub fn space(mac: MacAddress, iov: bool) -> ConfigSpace {
     let command = offset::COMMAND_IO
@@ -61,7 +61,7 @@ pub fn space(mac: MacAddress, iov: bool) -> ConfigSpace {
     space.build()
 }
 
-/// The PF's configuration space with its side effects.
+/// Returns the PF's configuration space with its side effects.
 #[must_use]
 pub fn endpoint(mac: MacAddress, iov: bool) -> Endpoint {
     Endpoint::with_ari_offset(space(mac, iov), FIRST_OFFSET_ARI)

@@ -1,5 +1,5 @@
-//! Dwords read from a board (pciutils' `tests/cap-pcie-2`) against ours. Where the board's firmware or kernel
-//! had written a register before it was read, the test writes the same.
+//! Compares dwords read from a board (pciutils' `tests/cap-pcie-2`) with this model. Where the board's firmware or
+//! kernel had written a register before it was read, the test writes the same.
 
 use super::{pf, vf};
 use crate::MacAddress;
@@ -17,7 +17,7 @@ fn check(space: &ConfigSpace, dwords: &[(u16, u32)]) {
 }
 
 #[test]
-fn the_pf_is_the_board() {
+fn pf_configuration_matches_the_board() {
     let header = [(0x00, 0x10c9_8086), (0x04, 0x0010_0000), (0x08, 0x0200_0001), (0x0c, 0), (0x34, 0x40)];
     let pm_msi = [(0x3c, 0x0000_0100), (0x40, 0xc823_5001), (0x44, 0x1a00_2000), (0x50, 0x0180_7005)];
     let msix = [(0x70, 0x8009_a011), (0x74, 0x0000_0003), (0x78, 0x0000_2003)];
@@ -36,7 +36,7 @@ fn the_pf_is_the_board() {
 }
 
 #[test]
-fn sr_iov_is_the_boards_before_and_after_vfs_are_enabled() {
+fn sriov_capability_matches_the_board() {
     let mut pf = pf::endpoint(MAC, true);
     check(pf.space(), &[(0x160, 0x0001_0010), (0x164, 0), (0x168, 0), (0x16c, 0x0008_0008), (0x170, 0)]);
     check(pf.space(), &[(0x174, 0x0002_0180), (0x178, 0x10ca_0000), (0x17c, 0x553), (0x180, 1), (0x19c, 0)]);
@@ -53,7 +53,7 @@ fn sr_iov_is_the_boards_before_and_after_vfs_are_enabled() {
 }
 
 #[test]
-fn the_pfs_bars_are_registers_ports_and_msi_x() {
+fn pf_bars_are_registers_ports_and_msix() {
     let mut space = pf::space(MAC, true);
     space.write_bytes(0x10, &[0xff; 24]);
     check(&space, &[(0x10, 0xfffe_0000), (0x14, 0), (0x18, 0xffff_ffe1), (0x1c, 0xffff_c000), (0x20, 0)]);
@@ -61,7 +61,7 @@ fn the_pfs_bars_are_registers_ports_and_msi_x() {
 }
 
 #[test]
-fn a_function_level_reset_of_the_pf_takes_the_vfs_away() {
+fn pf_flr_disables_the_vfs() {
     let mut pf = pf::endpoint(MAC, true);
     pf.write(0x170, 2, 7);
     pf.write(0x168, 2, 0x0009);
@@ -71,7 +71,7 @@ fn a_function_level_reset_of_the_pf_takes_the_vfs_away() {
 }
 
 #[test]
-fn a_vf_shows_no_ids_no_bars_and_the_pfs_class() {
+fn vf_has_no_ids_no_bars_and_the_pfs_class() {
     let mut vf = vf::endpoint();
     vf.write_bytes(0x00, &[0xff; 0x40]);
     check(vf.space(), &[(0x00, 0xffff_ffff), (0x04, 0x0010_0004), (0x08, 0x0200_0001), (0x0c, 0)]);
@@ -80,7 +80,7 @@ fn a_vf_shows_no_ids_no_bars_and_the_pfs_class() {
 }
 
 #[test]
-fn a_vf_has_three_vectors_flr_and_nothing_of_the_pfs_settings() {
+fn vf_has_three_vectors_flr_and_reserved_settings() {
     let mut vf = vf::endpoint();
     check(vf.space(), &[(0x70, 0x0002_a011), (0x74, 0x0000_0003), (0x78, 0x0000_2003)]);
     check(vf.space(), &[(0xa0, 0x0002_0010), (0xa4, 0x1000_8cc2), (0xa8, 0), (0x100, 0x1501_0001)]);
@@ -94,7 +94,7 @@ fn a_vf_has_three_vectors_flr_and_nothing_of_the_pfs_settings() {
 const ON: msix::Control = msix::Control { enabled: true, masked: false };
 
 #[test]
-fn without_io_virtualization_there_is_no_sr_iov_capability() {
+fn sriov_capability_needs_the_nvm_bit() {
     let mut pf = pf::endpoint(MAC, false);
     check(pf.space(), &[(0x150, 0x0001_000e), (0x160, 0)]);
     assert_eq!(pf.write(0x168, 2, 1), Effects::default());

@@ -1,6 +1,6 @@
-//! A virtual function's configuration space: no ids, no BARs, no interrupt pin, and only bus mastering in the
-//! command register (Single root I/O virtualization specification 1.1, 3.4). Left out: the ordinary function
-//! that a guest sees; whoever assigns a VF makes one of this.
+//! Configuration space of a VF: no ids, no BARs, no interrupt pin, and only bus mastering in the command register
+//! (SR-IOV specification 1.1, 3.4). The manager that assigns a VF derives an ordinary function for the guest from
+//! it.
 
 use super::{AER, ARI, EXPRESS, MSIX, MSIX_BAR, MSIX_PBA, MSIX_TABLE};
 use crate::ids;
@@ -9,21 +9,21 @@ use pcie::capability::ari;
 use pcie::capability::msix::MsiX;
 use pcie::config::{Builder, ConfigSpace, Identity, offset};
 
-/// A VF's configuration space after reset.
+/// Returns a VF's configuration space after reset.
 #[must_use]
 pub fn space() -> ConfigSpace {
     let identity = Identity { vendor: 0xffff, device: 0xffff, ..super::identity() };
     capabilities(Builder::new(identity, offset::COMMAND_BUS_MASTER), true).build()
 }
 
-/// A VF's configuration space with its side effects.
+/// Returns a VF's configuration space with its side effects.
 #[must_use]
 pub fn endpoint() -> Endpoint {
     Endpoint::new(space())
 }
 
-/// Places the capabilities of a VF. On silicon a VF's device, link and error settings are the PF's, and its
-/// own reserved (`reserved`); as an ordinary function it has them like any other.
+/// Adds the capabilities of a VF. In silicon a VF's device, link and error settings are the PF's, and its own
+/// reserved (`reserved`); an ordinary function has its own.
 #[must_use]
 pub fn capabilities(header: Builder, reserved: bool) -> Builder {
     let vectors = ids::VF_VECTORS as u16;

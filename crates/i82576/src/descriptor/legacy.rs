@@ -1,6 +1,6 @@
-//! Legacy descriptors, which old and small drivers use (iPXE does): transmit (DEXT clear), and what the card
-//! writes back to a receive queue of descriptor type 0. A posted receive descriptor is a packet address in
-//! either format. Left out: the status bits that only half-duplex links know.
+//! Legacy descriptors, which small drivers such as iPXE's use: transmit (DEXT clear), and the write-back of a
+//! receive queue of descriptor type 0. A posted receive descriptor holds a packet address in either format. Status
+//! bits of half-duplex links are omitted.
 
 use super::tx::Data;
 use super::{DD, SIZE, dword, from_dwords, qword};
@@ -12,34 +12,34 @@ const IC: u32 = 1 << 26;
 const RS: u32 = 1 << 27;
 const VLE: u32 = 1 << 30;
 
-/// A checksum to insert: the sum of everything from one byte on, put where another says.
+/// Checksum to insert: the sum of all bytes from `start`, stored at `field`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Checksum {
-    /// First byte that is summed (CSS).
+    /// Offset of the first summed byte (CSS).
     pub start: u8,
-    /// Where the sum goes (CSO).
+    /// Offset of the checksum (CSO).
     pub field: u8,
 }
 
-/// A transmit descriptor. Tag and checksum count in the packet's first descriptor.
+/// Transmit descriptor. Tag and checksum apply in the packet's first descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transmit {
-    /// Where the buffer is.
+    /// Address of the buffer.
     pub address: u64,
     /// Bytes of the buffer.
     pub length: u16,
     /// Last buffer of the packet.
     pub end_of_packet: bool,
-    /// Tell when it is done: write DD back.
+    /// True to request a write-back of DD.
     pub report_status: bool,
-    /// The checksum to insert, if any.
+    /// Checksum to insert, if any.
     pub checksum: Option<Checksum>,
-    /// The VLAN tag to insert, if any.
+    /// VLAN tag to insert, if any.
     pub vlan_tag: Option<u16>,
 }
 
 impl Transmit {
-    /// Reads a descriptor whose DEXT is clear.
+    /// Parses a descriptor whose DEXT is clear.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
@@ -55,7 +55,7 @@ impl Transmit {
         }
     }
 
-    /// The descriptor as the driver writes it; the frame check sequence is always the card's to insert.
+    /// Returns the descriptor as the driver writes it; the card always inserts the frame check sequence.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
@@ -71,7 +71,7 @@ impl Transmit {
         from_dwords([self.address as u32, (self.address >> 32) as u32, command, status])
     }
 
-    /// What an advanced data descriptor would say of the same buffer.
+    /// Returns the equivalent advanced data descriptor.
     #[must_use]
     pub fn as_data(&self) -> Data {
         Data {
@@ -85,24 +85,24 @@ impl Transmit {
     }
 }
 
-/// What the card writes back to a receive descriptor. Status and errors are those of
-/// [`status`](super::rx::status), as far as the format has room for them.
+/// Write-back of a receive descriptor. Status and errors are those of [`status`](super::rx::status) that fit the
+/// format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
-    /// The packet buffer, as it was posted.
+    /// Address of the packet buffer, as posted.
     pub address: u64,
     /// Bytes in the buffer.
     pub length: u16,
-    /// The packet checksum: the sum of the frame from RXCSUM.PCSS on.
+    /// Packet checksum: the sum of the frame from RXCSUM.PCSS on.
     pub checksum: u16,
     /// Status (bits 7:0) and errors (bits 31:24). DD included.
     pub status: u32,
-    /// The stripped VLAN tag, if [`VP`](super::rx::status::VP).
+    /// Stripped VLAN tag, if [`VP`](super::rx::status::VP).
     pub vlan_tag: u16,
 }
 
 impl WriteBack {
-    /// Reads a written-back descriptor; `None` while the card has not given it back.
+    /// Parses a written-back descriptor. Returns `None` until the card has completed it.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Option<Self> {
         let (sizes, rest) = (dword(raw, 2), dword(raw, 3));
@@ -115,7 +115,7 @@ impl WriteBack {
         })
     }
 
-    /// The descriptor as the card writes it, DD set.
+    /// Returns the descriptor as the card writes it, with DD set.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let sizes = u32::from(self.length) | u32::from(self.checksum) << 16;
@@ -131,7 +131,7 @@ mod tests {
     use crate::descriptor::tx;
 
     #[test]
-    fn a_transmit_descriptor_as_ipxe_writes_it() {
+    fn legacy_transmit_descriptor_of_ipxe_is_parsed() {
         // 60 bytes at 0x1234_5000: EOP, IFCS, RS.
         let raw = (0x1234_5000u128 | 0x0b00_003cu128 << 64).to_le_bytes();
         let tx::Transmit::Legacy(descriptor) = tx::parse(&raw) else { panic!("not a legacy descriptor") };
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn checksum_and_tag_are_where_the_datasheet_has_them() {
+    fn checksum_and_tag_have_the_datasheets_positions() {
         let descriptor = Transmit {
             checksum: Some(Checksum { start: 0x22, field: 0x32 }),
             vlan_tag: Some(0x6064),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_back_descriptor_keeps_its_address_and_folds_the_errors() {
+    fn write_back_keeps_address_and_folds_errors() {
         let back = WriteBack {
             address: 0xffff_ffff_8000_0000,
             length: 60,

@@ -1,4 +1,4 @@
-//! Descriptors: the 16-byte records by which driver and card pass buffers. Everything is little endian.
+//! Descriptors: the 16-byte little-endian records by which driver and card pass buffers.
 
 pub mod legacy;
 pub mod orders;
@@ -8,7 +8,7 @@ pub mod tx;
 /// Bytes of every descriptor.
 pub const SIZE: usize = 16;
 
-/// The status bit by which the card gives a descriptor back: descriptor done.
+/// Descriptor done: status bit of a completed descriptor.
 pub const DD: u32 = 1 << 0;
 
 #[inline]

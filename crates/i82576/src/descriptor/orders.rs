@@ -1,21 +1,20 @@
-//! What a data descriptor asks for, read where it stands: the card asks two or three questions of each packet. Left out:
-//! what a driver fills in ([`Data`]).
+//! Requests of a data descriptor, tested in place: the card tests two or three bits of each packet. [`Data`] is the
+//! parsed form.
 
 use super::tx::{DEXT, DTYP_DATA, DTYP_SHIFT, Data, IDX_SHIFT, IXSM, TSE, TSTAMP, TXSM, VLE};
 use super::{SIZE, dword, qword};
 
-/// A data descriptor that is left in its own words: each question is one test of a bit, where [`Data`] takes all of it
-/// apart.
+/// Data descriptor in its raw words: each request is one bit test, where [`Data`] parses the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Orders {
-    /// Where the buffer is.
+    /// Address of the buffer.
     address: u64,
-    /// Command, and status above it.
+    /// Command in the low half, status in the high half.
     asked: u64,
 }
 
 impl Orders {
-    /// The orders of a descriptor; `None` if it is not a data descriptor.
+    /// Returns the requests of a descriptor, or `None` if it is not a data descriptor.
     #[must_use]
     #[inline]
     pub fn of(raw: &[u8; SIZE]) -> Option<Self> {
@@ -58,7 +57,7 @@ impl Orders {
         self.has(0, TXSM)
     }
 
-    /// Either checksum.
+    /// Returns true if the descriptor requests either checksum.
     #[must_use]
     pub const fn insert_checksum(self) -> bool {
         self.has(0, IXSM | TXSM)
@@ -91,7 +90,7 @@ mod tests {
     use super::Orders;
 
     #[test]
-    fn orders_are_what_the_descriptor_says() {
+    fn orders_match_the_parsed_descriptor() {
         for bits in 0u8..64 {
             let on = |bit: u8| bits & 1 << bit != 0;
             let data = Data {

@@ -1,27 +1,27 @@
-//! Advanced receive descriptors: as the driver posts them (two addresses) and as the card writes them back.
-//! Left out: the legacy format (`legacy`) and time stamps in buffers, which later cards have.
+//! Advanced receive descriptors, as the driver posts them (two addresses) and as the card writes them back.
+//! `legacy` has the legacy format. Time stamps in buffers belong to later cards.
 
 use super::{DD, SIZE, dword, from_dwords, qword};
 use serde::{Deserialize, Serialize};
 
-/// A posted descriptor.
+/// Posted descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Posted {
-    /// Packet buffer.
+    /// Address of the packet buffer.
     pub packet: u64,
-    /// Header buffer, if headers are split off; bit 0 must be clear.
+    /// Address of the header buffer, if headers are split off; bit 0 must be clear.
     pub header: u64,
 }
 
 impl Posted {
-    /// Reads a posted descriptor.
+    /// Parses a posted descriptor.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         Self { packet: qword(raw, 0), header: qword(raw, 1) & !1 }
     }
 
-    /// The descriptor as the driver writes it.
+    /// Returns the descriptor as the driver writes it.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -46,7 +46,7 @@ pub mod packet_type {
     pub const UDP: u16 = 0x020;
     /// SCTP header.
     pub const SCTP: u16 = 0x040;
-    /// An ether type filter knows the frame: its number is in bits 2:0, and there are no bits for headers.
+    /// Match of an EtherType filter: its index is in bits 2:0, and there are no header bits.
     pub const ETHER_TYPE: u16 = 0x800;
 }
 
@@ -54,7 +54,7 @@ pub mod packet_type {
 pub mod status {
     /// Last descriptor of the packet.
     pub const EOP: u32 = 1 << 1;
-    /// The packet was tagged and the tag is in the descriptor.
+    /// The packet was tagged, and the descriptor has the tag.
     pub const VP: u32 = 1 << 3;
     /// UDP checksum calculated.
     pub const UDPCS: u32 = 1 << 4;
@@ -64,21 +64,21 @@ pub mod status {
     pub const IPCS: u32 = 1 << 6;
     /// Passed an inexact filter.
     pub const PIF: u32 = 1 << 7;
-    /// With two tags in use: the frame had an outer tag.
+    /// The frame had an outer tag, with two tags in use.
     pub const VEXT: u32 = 1 << 9;
-    /// The first fragment of a UDP datagram that has a checksum.
+    /// First fragment of a UDP datagram with a checksum.
     pub const UDPV: u32 = 1 << 10;
-    /// The frame was to interrupt at once.
+    /// The frame was to interrupt immediately.
     pub const DYNINT: u32 = 1 << 11;
-    /// The moment of its arrival is in RXSTMPL and RXSTMPH.
+    /// RXSTMPL and RXSTMPH have the frame's time of arrival.
     pub const TS: u32 = 1 << 16;
-    /// The headers are longer than the header buffer. Counts beside [`super::WriteBack::split`].
+    /// The headers exceed the header buffer. Independent of [`super::WriteBack::split`].
     pub const HBO: u32 = 1 << 23;
     /// TCP or UDP checksum wrong.
     pub const L4E: u32 = 1 << 29;
     /// IPv4 header checksum wrong.
     pub const IPE: u32 = 1 << 30;
-    /// The data did not all arrive in memory: software must drop the packet.
+    /// Not all data reached memory: software must drop the packet.
     pub const RXE: u32 = 1 << 31;
 }
 
@@ -106,17 +106,17 @@ pub mod rss_type {
     pub const UDP_IPV6_EX: u8 = 9;
 }
 
-/// What the card writes back.
+/// Write-back of a receive descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
-    /// What the RSS hash was computed over.
+    /// Fields that the RSS hash covers (see [`super::rx::rss_type`]).
     pub rss_type: u8,
-    /// Headers found.
+    /// Recognized headers (see [`packet_type`]).
     pub packet_type: u16,
-    /// Bytes of the headers found, if `split`; else bytes in the header buffer. Headers that are longer than the
-    /// header buffer ([`status::HBO`]) count whole.
+    /// Bytes of the recognized headers if `split`, else bytes in the header buffer. Headers that exceed the header
+    /// buffer ([`status::HBO`]) count whole.
     pub header_length: u16,
-    /// Headers were found (SPH).
+    /// True if headers were recognized (SPH).
     pub split: bool,
     /// RSS hash, or fragment checksum and IP identification.
     pub hash: u32,
@@ -124,12 +124,12 @@ pub struct WriteBack {
     pub status: u32,
     /// Bytes in the packet buffer.
     pub length: u16,
-    /// The stripped VLAN tag, if [`status::VP`].
+    /// Stripped VLAN tag, if [`status::VP`].
     pub vlan_tag: u16,
 }
 
 impl WriteBack {
-    /// Reads a written-back descriptor; `None` while the card has not given it back.
+    /// Parses a written-back descriptor. Returns `None` until the card has completed it.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Option<Self> {
@@ -146,7 +146,7 @@ impl WriteBack {
         })
     }
 
-    /// The descriptor as the card writes it, DD set.
+    /// Returns the descriptor as the card writes it, with DD set.
     #[must_use]
     #[inline(always)]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -158,7 +158,7 @@ impl WriteBack {
         from_dwords([info, self.hash, self.status | DD, sizes])
     }
 
-    /// Last descriptor of its packet.
+    /// Returns true for the last descriptor of a packet.
     #[must_use]
     pub fn end_of_packet(&self) -> bool {
         self.status & status::EOP != 0
@@ -170,7 +170,7 @@ mod tests {
     use super::{Posted, WriteBack, packet_type, status};
 
     #[test]
-    fn a_posted_descriptor_is_not_done() {
+    fn posted_descriptor_is_not_done() {
         let posted = Posted { packet: 0xffff_ffff_ffff_fffe, header: 0xffff_ffff_ffff_fffe };
         assert_eq!(Posted::parse(&posted.emit()), posted);
         assert_eq!(WriteBack::parse(&posted.emit()), None);

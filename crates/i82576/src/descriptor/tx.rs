@@ -1,32 +1,33 @@
-//! Advanced transmit descriptors: data, which name a buffer, and context, which say how to treat the packets
-//! that refer to it. Left out: the legacy format (`legacy`), LinkSec, IPsec, launch time.
+//! Advanced transmit descriptors: data descriptors with a buffer, and context descriptors with the offload
+//! parameters of packets that refer to them. `legacy` has the legacy format. LinkSec, IPsec and launch time are not
+//! supported.
 
 use super::{DD, SIZE, dword, from_dwords, legacy, qword};
 use serde::{Deserialize, Serialize};
 
-/// What a transmit descriptor asks for.
+/// Parsed transmit descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transmit {
-    /// A buffer of a packet.
+    /// Buffer of a packet.
     Data(Data),
-    /// Offload parameters for later packets.
+    /// Offload parameters of later packets.
     Context(Context),
-    /// A buffer of a packet, in the legacy format.
+    /// Buffer of a packet, in the legacy format.
     Legacy(legacy::Transmit),
-    /// A reserved type.
+    /// Descriptor of a reserved type.
     Other,
 }
 
-/// What data descriptors of either format have in the same place.
+/// Fields that both formats of data descriptors have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffer {
-    /// Where the buffer is.
+    /// Address of the buffer.
     pub address: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub length: u16,
-    /// Last buffer of the packet.
+    /// True for the last buffer of the packet.
     pub end_of_packet: bool,
-    /// Tell when it is done: write DD back.
+    /// True to request a write-back of DD.
     pub report_status: bool,
 }
 
@@ -41,7 +42,7 @@ pub(super) const TSTAMP: u32 = 1 << 19;
 pub(super) const EOP: u32 = 1 << 24;
 const IFCS: u32 = 1 << 25;
 pub(super) const RS: u32 = 1 << 27;
-/// What asks for a report, in the second word of a data descriptor.
+/// Bit of the second word of a data descriptor that requests a report.
 pub const REPORT: u64 = RS as u64;
 pub(super) const VLE: u32 = 1 << 30;
 pub(super) const TSE: u32 = 1 << 31;
@@ -52,37 +53,37 @@ pub(super) const TXSM: u32 = 1 << 9;
 pub(super) const IDX_SHIFT: u32 = 4;
 const PAYLEN_SHIFT: u32 = 14;
 
-/// A data descriptor.
+/// Data descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 pub struct Data {
-    /// Where the buffer is.
+    /// Address of the buffer.
     pub address: u64,
     /// Bytes of the buffer.
     pub length: u16,
     /// Last buffer of the packet.
     pub end_of_packet: bool,
-    /// Tell when it is done: write DD back.
+    /// True to request a write-back of DD.
     pub report_status: bool,
-    /// Insert the VLAN tag of the context. Counts in the packet's first descriptor.
+    /// True to insert the context's VLAN tag. Applies in the packet's first descriptor.
     pub insert_vlan: bool,
-    /// Cut the payload into segments. Counts in the packet's first descriptor.
+    /// True to segment the payload. Applies in the packet's first descriptor.
     pub segment: bool,
-    /// Stamp the packet when it leaves. Counts in the packet's first descriptor.
+    /// True to time-stamp the packet. Applies in the packet's first descriptor.
     pub time_stamp: bool,
-    /// Insert the IPv4 header checksum.
+    /// True to insert the IPv4 header checksum.
     pub insert_ip_checksum: bool,
-    /// Insert the TCP, UDP or SCTP checksum.
+    /// True to insert the TCP, UDP or SCTP checksum.
     pub insert_l4_checksum: bool,
-    /// Which of the queue's two contexts.
+    /// Index of the queue's context, 0 or 1.
     pub context: u8,
-    /// The context is to be checked.
+    /// True to check the context.
     pub check_context: bool,
-    /// Bytes of the packet; of its payload, headers excluded, when it is to be segmented.
+    /// Bytes of the packet; of its payload without headers, when it is to be segmented.
     pub payload_length: u32,
 }
 
-/// The transport a context names.
+/// Transport protocol of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L4 {
     /// UDP, and "generic" in Linux.
@@ -96,7 +97,7 @@ pub enum L4 {
     Reserved,
 }
 
-/// A context descriptor.
+/// Context descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 pub struct Context {
@@ -108,17 +109,17 @@ pub struct Context {
     pub l4_length: u8,
     /// VLAN tag to insert: priority, DEI, id.
     pub vlan_tag: u16,
-    /// The IP header is version 4.
+    /// True if the IP header is version 4.
     pub ipv4: bool,
-    /// The transport.
+    /// Transport protocol.
     pub l4: L4,
     /// Payload bytes of a segment.
     pub mss: u16,
-    /// Which of the queue's two contexts this sets.
+    /// Index of the queue's context that this sets.
     pub index: u8,
 }
 
-/// The buffer that a descriptor names; `None` if it is a context or of a reserved type.
+/// Returns the buffer of a descriptor, or `None` for a context or a reserved type.
 #[must_use]
 #[inline]
 pub fn buffer(raw: &[u8; SIZE]) -> Option<Buffer> {
@@ -132,8 +133,9 @@ pub fn buffer(raw: &[u8; SIZE]) -> Option<Buffer> {
     })
 }
 
-/// The bytes of a packet that is one descriptor and asks for nothing but to be sent and reported, by the descriptor's second word;
-/// `None` for every other. It takes one look, where [`buffer`] and [`Orders`](super::orders::Orders) answer the same in several.
+/// Returns the bytes of a packet of one descriptor without offloads, given the descriptor's second word, or `None`
+/// for every other packet. This takes one test, where [`buffer`] and [`Orders`](super::orders::Orders) take
+/// several.
 #[must_use]
 #[inline(always)]
 pub fn plain_length(second: u64) -> Option<u32> {
@@ -143,21 +145,21 @@ pub fn plain_length(second: u64) -> Option<u32> {
     plain.then_some((second as u16).into())
 }
 
-/// Returns the bit of a data descriptor's command that asks for a report, and 0 if it is not set.
+/// Returns the report bit of a data descriptor's command, or 0 if it is not set.
 #[must_use]
 #[inline(always)]
 pub fn report_of(raw: &[u8; SIZE]) -> u32 {
     dword(raw, 2) & RS
 }
 
-/// Returns a data descriptor as done, if `report` is its bit that asks for a report; else as it was read.
+/// Returns a data descriptor marked as done if `report` is its report bit, else unchanged.
 #[must_use]
 #[inline(always)]
 pub fn reported(raw: [u8; SIZE], report: u32) -> [u8; SIZE] {
     (u128::from_le_bytes(raw) | u128::from(report / RS * DD) << 96).to_le_bytes()
 }
 
-/// Reads a descriptor.
+/// Parses a descriptor.
 #[must_use]
 #[inline]
 pub fn parse(raw: &[u8; SIZE]) -> Transmit {
@@ -170,7 +172,8 @@ pub fn parse(raw: &[u8; SIZE]) -> Transmit {
     }
 }
 
-/// Descriptors are saved as drivers write them, so that no saved value is one that a driver could not have written.
+/// Descriptors are saved in the format of drivers, so that no saved value is one that a driver could not have
+/// written.
 macro_rules! as_written {
     ($descriptor:ident) => {
         impl From<$descriptor> for [u8; SIZE] {
@@ -210,7 +213,7 @@ impl Data {
         }
     }
 
-    /// The descriptor as the driver writes it; the frame check sequence is always the card's to insert.
+    /// Returns the descriptor as the driver writes it; the card always inserts the frame check sequence.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -254,7 +257,7 @@ impl Context {
         }
     }
 
-    /// The descriptor as the driver writes it.
+    /// Returns the descriptor as the driver writes it.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -281,7 +284,7 @@ mod tests {
     use crate::descriptor::orders::Orders;
 
     #[test]
-    fn data_descriptor_as_linux_writes_it() {
+    fn data_descriptor_of_linux_is_parsed() {
         // 66 bytes at 0x1234_5000: ADVTXD_DTYP_DATA | DEXT | IFCS | EOP | RS, TXSM, PAYLEN 66.
         let raw = (0x1234_5000u128) | (0x2b30_0042u128) << 64 | (0x0010_8200u128) << 96;
         let Transmit::Data(data) = parse(&raw.to_le_bytes()) else { panic!("not a data descriptor") };
@@ -306,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_at_the_same_place_in_both_formats() {
+    fn buffer_has_the_same_position_in_both_formats() {
         let data = Data { address: 0x1234_5678_9abc, length: 66, end_of_packet: true, ..Data::default() };
         let legacy = legacy::Transmit { address: data.address, length: 66, ..legacy::Transmit::default() };
         let (one, two) = (buffer(&data.emit()).unwrap(), buffer(&legacy.emit()).unwrap());
@@ -316,10 +319,10 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_descriptor_is_a_whole_packet_that_asks_for_nothing() {
+    fn plain_descriptor_is_a_whole_packet_without_offloads() {
         let asks = |o: Orders| o.insert_vlan() || o.segment() || o.time_stamp() || o.insert_checksum();
         let usual = Data { address: 0x1234_5000, length: 66, end_of_packet: true, ..Data::default() };
-        // Every descriptor that is two bits away from the usual one.
+        // Every descriptor that differs from the usual one in at most two bits.
         for (one, two) in (0..64).flat_map(|one| (0..64).map(move |two| (one, two))) {
             let flipped = u128::from(1u64 << one ^ 1 << two) << 64;
             let raw = (u128::from_le_bytes(usual.emit()) ^ flipped).to_le_bytes();
@@ -333,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_of_another_type_is_neither() {
+    fn descriptor_of_a_reserved_type_is_other() {
         assert_eq!(parse(&[0xff; 16]), Transmit::Other);
         let mut raw = Data::default().emit();
         raw[10] |= 0x40;

@@ -1,5 +1,5 @@
-//! Byte offsets of the PF's registers in its 128 KiB BAR0, under the datasheet's names. An array's offset is
-//! a function of its index. Left out: what a register does (`table`) and what its bits mean (`bits`).
+//! Byte offsets of the PF's registers in its 128 KiB BAR0, by the datasheet's names. The offset of an array is a
+//! function of its index. `table` has the registers' behaviour and `bits` their fields.
 
 use crate::numbers::{Pool, Queue, Vector, VfIndex};
 
@@ -34,39 +34,39 @@ offsets! {
     TCPTIMER = 0x104c;
     /// EEPROM write.
     EEWR = 0x102c;
-    /// The clock, low half.
+    /// Precision clock, low half.
     SYSTIML = 0xb600;
-    /// The clock, high half.
+    /// Precision clock, high half.
     SYSTIMH = 0xb604;
-    /// The clock's increment and its period.
+    /// Precision clock's increment and period.
     TIMINCA = 0xb608;
-    /// Adjustment of the clock, low half.
+    /// Adjustment of the precision clock, low half.
     TIMADJL = 0xb60c;
-    /// Adjustment of the clock, high half and sign; writing it applies both.
+    /// Adjustment of the precision clock, high half and sign; writing it applies both.
     TIMADJH = 0xb610;
-    /// Time stamps of sent packets, control.
+    /// Control of time stamps of sent packets.
     TSYNCTXCTL = 0xb614;
-    /// The time stamp of a sent packet, low half.
+    /// Time stamp of a sent packet, low half.
     TXSTMPL = 0xb618;
-    /// The time stamp of a sent packet, high half.
+    /// Time stamp of a sent packet, high half.
     TXSTMPH = 0xb61c;
-    /// Time stamps of received packets, control.
+    /// Control of time stamps of received packets.
     TSYNCRXCTL = 0xb620;
-    /// The time stamp of a received packet, low half.
+    /// Time stamp of a received packet, low half.
     RXSTMPL = 0xb624;
-    /// The time stamp of a received packet, high half.
+    /// Time stamp of a received packet, high half.
     RXSTMPH = 0xb628;
-    /// The messages whose packets are stamped when received.
+    /// Message types of received packets to stamp.
     TSYNCRXCFG = 0x5f50;
     /// Pending-bit clear.
     PBACL = 0x5b68;
-    /// VLAN ether type.
+    /// VLAN EtherTypes.
     VET = 0x0038;
     /// Receive control.
     RCTL = 0x0100;
     /// Transmit control.
     TCTL = 0x0400;
-    /// Mailbox interrupt causes of all VFs, seen by the PF.
+    /// Mailbox interrupt causes of all VFs, for the PF.
     MBVFICR = 0x0c80;
     /// Mailbox interrupt mask of all VFs.
     MBVFIMR = 0x0c84;
@@ -100,7 +100,7 @@ offsets! {
     EIAM = 0x1530;
     /// Extended interrupt cause.
     EICR = 0x1580;
-    /// Vector of the causes that are not a queue's.
+    /// Vector of the causes other than those of queues.
     IVAR_MISC = 0x1740;
     /// Size of the receive packet buffer.
     RXPBS = 0x2404;
@@ -108,11 +108,11 @@ offsets! {
     QDE = 0x2408;
     /// DMA transmit switch control.
     DTXSWC = 0x3500;
-    /// Last VM misbehaviour: why, and the queue.
+    /// Last VM misbehaviour: cause and queue.
     LVMMC = 0x3548;
-    /// Wrong VM behaviour: queues that spoofed, and queues that are blocked.
+    /// Wrong VM behaviour: queues that sent forged frames, and blocked queues.
     WVBR = 0x3554;
-    /// Malicious driver free block: queues to let go on.
+    /// Malicious driver free block: queues to release.
     MDFB = 0x3558;
     /// TCP flags kept in the first (bits 11:0) and middle (27:16) segments.
     DTXTCPFLGL = 0x359c;
@@ -132,9 +132,9 @@ offsets! {
     RLPML = 0x5004;
     /// Receive filter control.
     RFCTL = 0x5008;
-    /// The queue of segments that open a TCP connection.
+    /// Queue of TCP SYN segments.
     SYNQF = 0x55fc;
-    /// VLAN priorities that interrupt at once.
+    /// VLAN priorities that interrupt immediately.
     IMIRVP = 0x5ac0;
     /// VMDq control.
     VT_CTL = 0x581c;
@@ -154,7 +154,7 @@ offsets! {
     BSCCNT = 0x5dc0;
     /// Multicast traffic in the current window.
     MSCCNT = 0x5dc4;
-    /// Intervals that have passed in the current window.
+    /// Intervals elapsed in the current window.
     SCTC = 0x5dc8;
     /// Storm control basic interval.
     SCBI = 0x5dcc;
@@ -162,187 +162,187 @@ offsets! {
     SWSM = 0x5b50;
 }
 
-/// Mailbox control of VF `n`, the VF's side: V2PMAILBOX as the PF's file stores it.
+/// Returns the offset of VF `n`'s mailbox control, the VF's side: V2PMAILBOX as the PF's file stores it.
 #[must_use]
 pub const fn v2p_mailbox(vf: VfIndex) -> u32 {
     0x0c40 + 4 * vf.get() as u32
 }
 
-/// Mailbox control of VF `n`, the PF's side.
+/// Returns the offset of VF `n`'s mailbox control, the PF's side.
 #[must_use]
 pub const fn p2v_mailbox(vf: VfIndex) -> u32 {
     0x0c00 + 4 * vf.get() as u32
 }
 
-/// Dword `word` (0..16) of VF `n`'s mailbox memory.
+/// Returns the offset of dword `word` (0..16) of VF `n`'s mailbox memory.
 #[must_use]
 pub const fn vmbmem(vf: VfIndex, word: u32) -> u32 {
     0x0800 + 0x40 * vf.get() as u32 + 4 * (word & 15)
 }
 
-/// Interrupt throttle of a vector.
+/// Returns the offset of a vector's interrupt throttle.
 #[must_use]
 pub const fn eitr(vector: Vector) -> u32 {
     0x1680 + 4 * vector.get() as u32
 }
 
-/// Interrupt vector allocation: row q mod 8 holds the entries of queues q and q + 8.
+/// Returns the offset of an interrupt vector allocation row: row q mod 8 has the entries of queues q and q + 8.
 #[must_use]
 pub const fn ivar(row: u32) -> u32 {
     0x1700 + 4 * (row & 7)
 }
 
-/// Port VLAN of a pool.
+/// Returns the offset of a pool's port VLAN.
 #[must_use]
 pub const fn vmvir(pool: Pool) -> u32 {
     0x3700 + 4 * pool.index() as u32
 }
 
-/// Multicast table, 128 dwords.
+/// Returns the offset of the multicast table, 128 dwords.
 #[must_use]
 pub const fn mta(word: u32) -> u32 {
     0x5200 + 4 * (word & 127)
 }
 
-/// Receive address `i` (0..24), first four bytes.
+/// Returns the offset of receive address `i` (0..24), first four bytes.
 #[must_use]
 pub const fn ral(i: u32) -> u32 {
     if i < 16 { 0x5400 + 8 * i } else { 0x54e0 + 8 * ((i - 16) & 7) }
 }
 
-/// Receive address `i` (0..24), last two bytes, pools and the valid bit.
+/// Returns the offset of receive address `i` (0..24), last two bytes, pools and the valid bit.
 #[must_use]
 pub const fn rah(i: u32) -> u32 {
     ral(i) + 4
 }
 
-/// Five-tuple filter `i` (0..8): source address.
+/// Returns the offset of five-tuple filter `i` (0..8): source address.
 #[must_use]
 pub const fn saqf(i: u32) -> u32 {
     0x5980 + 4 * (i & 7)
 }
 
-/// Five-tuple filter `i` (0..8): destination address.
+/// Returns the offset of five-tuple filter `i` (0..8): destination address.
 #[must_use]
 pub const fn daqf(i: u32) -> u32 {
     0x59a0 + 4 * (i & 7)
 }
 
-/// Five-tuple filter `i` (0..8): source port.
+/// Returns the offset of five-tuple filter `i` (0..8): source port.
 #[must_use]
 pub const fn spqf(i: u32) -> u32 {
     0x59c0 + 4 * (i & 7)
 }
 
-/// Five-tuple filter `i` (0..8): protocol, what is compared, and the queue.
+/// Returns the offset of five-tuple filter `i` (0..8): protocol, compared fields, and the queue.
 #[must_use]
 pub const fn ftqf(i: u32) -> u32 {
     0x59e0 + 4 * (i & 7)
 }
 
-/// Five-tuple filter `i` (0..8): destination port, priority, and whether a hit interrupts at once.
+/// Returns the offset of five-tuple filter `i` (0..8): destination port, priority, and immediate interrupt.
 #[must_use]
 pub const fn imir(i: u32) -> u32 {
     0x5a80 + 4 * (i & 7)
 }
 
-/// Five-tuple filter `i` (0..8): size and TCP flags.
+/// Returns the offset of five-tuple filter `i` (0..8): size and TCP flags.
 #[must_use]
 pub const fn imirext(i: u32) -> u32 {
     0x5aa0 + 4 * (i & 7)
 }
 
-/// Ether type filter `i` (0..8).
+/// Returns the offset of EtherType filter `i` (0..8).
 #[must_use]
 pub const fn etqf(i: u32) -> u32 {
     0x5cb0 + 4 * (i & 7)
 }
 
-/// Headers that both queues of a pool split off.
+/// Returns the offset of the header types that both queues of a pool split off.
 #[must_use]
 pub const fn psrtype(pool: Pool) -> u32 {
     0x5480 + 4 * pool.index() as u32
 }
 
-/// VLAN table, 128 dwords, a bit per VLAN id.
+/// Returns the offset of the VLAN table, 128 dwords, a bit per VLAN id.
 #[must_use]
 pub const fn vfta(word: u32) -> u32 {
     0x5600 + 4 * (word & 127)
 }
 
-/// Offload and filter options of a pool.
+/// Returns the offset of a pool's offload and filter options.
 #[must_use]
 pub const fn vmolr(pool: Pool) -> u32 {
     0x5ad0 + 4 * pool.index() as u32
 }
 
-/// Redirection table, 32 dwords of four entries.
+/// Returns the offset of the redirection table, 32 dwords of four entries.
 #[must_use]
 pub const fn reta(word: u32) -> u32 {
     0x5c00 + 4 * (word & 31)
 }
 
-/// Receive-side-scaling key, 10 dwords.
+/// Returns the offset of the receive-side-scaling key, 10 dwords.
 #[must_use]
 pub const fn rssrk(word: u32) -> u32 {
     0x5c80 + 4 * word
 }
 
-/// VLAN pool filter, 32 of them.
+/// Returns the offset of VLAN pool filter `i` (0..32).
 #[must_use]
 pub const fn vlvf(i: u32) -> u32 {
     0x5d00 + 4 * (i & 31)
 }
 
-/// Mirror rule `i` (0..4): what is mirrored, and to which pool.
+/// Returns the offset of mirror rule `i` (0..4): mirrored traffic, and the target pool.
 #[must_use]
 pub const fn vmrctl(i: u32) -> u32 {
     0x5d80 + 4 * (i & 3)
 }
 
-/// Mirror rule `i` (0..4): the VLAN filters whose VLANs are mirrored.
+/// Returns the offset of mirror rule `i` (0..4): the VLAN filters whose VLANs are mirrored.
 #[must_use]
 pub const fn vmrvlan(i: u32) -> u32 {
     0x5d90 + 4 * (i & 3)
 }
 
-/// Mirror rule `i` (0..4): the pools that are mirrored.
+/// Returns the offset of mirror rule `i` (0..4): the mirrored pools.
 #[must_use]
 pub const fn vmrvm(i: u32) -> u32 {
     0x5da0 + 4 * (i & 3)
 }
 
-/// Unicast hash table, 128 dwords.
+/// Returns the offset of the unicast hash table, 128 dwords.
 #[must_use]
 pub const fn uta(word: u32) -> u32 {
     0xa000 + 4 * (word & 127)
 }
 
-/// Base of a receive queue's block in the dense layout.
+/// Returns the base of a receive queue's block in the dense layout.
 #[must_use]
 pub const fn rx_block(q: Queue) -> u32 {
     0xc000 + 0x40 * q.get() as u32
 }
 
-/// Base of a transmit queue's block in the dense layout.
+/// Returns the base of a transmit queue's block in the dense layout.
 #[must_use]
 pub const fn tx_block(q: Queue) -> u32 {
     0xe000 + 0x40 * q.get() as u32
 }
 
-/// Base of VF `n`'s statistics and control block in the PF's BAR.
+/// Returns the base of VF `n`'s statistics and control block in the PF's BAR.
 #[must_use]
 pub const fn vf_block(vf: VfIndex) -> u32 {
     0x1_0000 + 0x100 * vf.get() as u32
 }
 
-/// Interrupt vector allocation of VF `n`'s queues.
+/// Returns the offset of the interrupt vector allocation of VF `n`'s queues.
 #[must_use]
 pub const fn vtivar(vf: VfIndex) -> u32 {
     0x1_1700 + 0x100 * vf.get() as u32
 }
 
-/// Interrupt vector allocation of VF `n`'s mailbox.
+/// Returns the offset of the interrupt vector allocation of VF `n`'s mailbox.
 #[must_use]
 pub const fn vtivar_misc(vf: VfIndex) -> u32 {
     0x1_1720 + 0x100 * vf.get() as u32

@@ -1,4 +1,4 @@
-//! Offsets within a receive queue's block ([`super::rx_block`]). Left out: what they do.
+//! Offsets within a receive queue's block ([`super::rx_block`]).
 
 offsets! {
     /// Ring base, low half; 128-byte aligned.
@@ -13,7 +13,7 @@ offsets! {
     RDH = 0x10;
     /// Direct cache access control.
     RXCTL = 0x14;
-    /// Tail: first descriptor that is not the card's.
+    /// Tail: first descriptor that the driver owns.
     RDT = 0x18;
     /// Descriptor control.
     RXDCTL = 0x28;

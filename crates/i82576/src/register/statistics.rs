@@ -1,5 +1,5 @@
-//! Offsets of the port's statistics, which count what passes the MAC and the host's side of it. Left out: a VF's own
-//! ([`super::vf_stats`]), and how each counts and clears (`table`).
+//! Offsets of the port's statistics, which count traffic at the MAC and at its host side. [`super::vf_stats`] has a
+//! VF's own, and `table` how each counts and clears.
 
 offsets! {
     /// Missed packets.
@@ -51,29 +51,29 @@ offsets! {
     BPTC = 0x40f4;
     /// Segmentation contexts transmitted.
     TSCTC = 0x40f8;
-    /// Flow control frames received with an operation nobody knows.
+    /// Flow control frames received with an unknown operation.
     FCRUC = 0x4058;
     /// Pause frames received that end a pause.
     XONRXC = 0x4048;
     /// Pause frames received that begin one.
     XOFFRXC = 0x4050;
-    /// Interrupts: messages, and times that the pin was raised.
+    /// Interrupts: messages, and assertions of the pin.
     IAC = 0x4100;
     /// Received packets that reached the host.
     RPTHC = 0x4104;
-    /// Good packets that the host has transmitted.
+    /// Good packets transmitted by the host.
     HGPTC = 0x4118;
-    /// Times that receive descriptors were running low.
+    /// Times that receive descriptors became low.
     ICRXDMTC = 0x4120;
     /// Good octets that reached the host, low half.
     HGORCL = 0x4128;
     /// Good octets that reached the host, high half.
     HGORCH = 0x412c;
-    /// Good octets that the host has transmitted, low half.
+    /// Good octets transmitted by the host, low half.
     HGOTCL = 0x4130;
-    /// Good octets that the host has transmitted, high half.
+    /// Good octets transmitted by the host, high half.
     HGOTCH = 0x4134;
-    /// Frames whose length field says more than there is.
+    /// Frames shorter than their length field.
     LENERRS = 0x4138;
     /// Switch security violation packets.
     SSVPC = 0x41a0;

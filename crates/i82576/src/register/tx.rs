@@ -1,4 +1,4 @@
-//! Offsets within a transmit queue's block ([`super::tx_block`]). Left out: what they do.
+//! Offsets within a transmit queue's block ([`super::tx_block`]).
 
 offsets! {
     /// Ring base, low half; 128-byte aligned.
@@ -11,7 +11,7 @@ offsets! {
     TDH = 0x10;
     /// Direct cache access control.
     TXCTL = 0x14;
-    /// Tail: first descriptor that is not the card's.
+    /// Tail: first descriptor that the driver owns.
     TDT = 0x18;
     /// Descriptor control.
     TXDCTL = 0x28;

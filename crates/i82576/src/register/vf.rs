@@ -1,4 +1,4 @@
-//! Byte offsets of a VF's registers in its 16 KiB BAR0. Left out: where their bits are (`window`).
+//! Byte offsets of a VF's registers in its 16 KiB BAR0. `window` has the location of their bits in the PF's file.
 
 offsets! {
     /// Device control: only the reset bit exists.
@@ -13,7 +13,7 @@ offsets! {
     VTPBACL = 0x0f04;
     /// Packet split receive type.
     PSRTYPE = 0x0f0c;
-    /// Start of the statistics, at the distance `vf_stats` gives from the PF's block.
+    /// Start of the statistics, at the offsets of `vf_stats`.
     STATISTICS = 0x0f00;
     /// Good packets received.
     VFGPRC = 0x0f10;
@@ -35,9 +35,9 @@ offsets! {
     VFGOTLBC = 0x0f50;
     /// Free-running timer.
     FRTIMER = 0x1048;
-    /// Receive packet buffer wrap-around counter: none is kept, so zero.
+    /// Receive packet buffer wrap-around counter, always zero.
     PBRWAC = 0x24e8;
-    /// Transmit packet buffer wrap-around counter: none is kept, so zero.
+    /// Transmit packet buffer wrap-around counter, always zero.
     PBTWAC = 0x34e8;
     /// Interrupt cause set.
     VTEICS = 0x1520;

@@ -1,5 +1,4 @@
-//! Offsets within a VF's statistics and control block in the PF's BAR ([`super::vf_block`]). Left out: what
-//! they do.
+//! Offsets within a VF's statistics and control block in the PF's BAR ([`super::vf_block`]).
 
 offsets! {
     /// Reset control of the VF, written by the PF.

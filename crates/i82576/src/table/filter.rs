@@ -1,4 +1,4 @@
-//! Receive and transmit control, filters and offloads. Left out: flexible filters.
+//! Receive and transmit control, filters and offloads. Flexible filters are not modelled.
 
 use super::Access::Rw;
 use super::{ALL, Forms, Register};
@@ -6,7 +6,7 @@ use crate::bits::{etqf, ftqf, imir, imirext, imirvp, synqf};
 use crate::numbers::Pool;
 use crate::register as r;
 
-/// The registers that make up a five-tuple filter.
+/// Note of the registers of a five-tuple filter.
 const TUPLE: &str = "of five-tuple filter i, with FTQF, SAQF, DAQF, SPQF, IMIR and IMIREXT";
 const RECEIVE: &str = "SBP, RDMTS and PSP are stored only: no bad frame comes, SRRCTL has the threshold, and a stripped frame is not padded";
 const TRANSMIT: &str = "EN counts; the rest is stored only, and short frames are always padded";

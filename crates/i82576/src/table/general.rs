@@ -1,4 +1,5 @@
-//! Control, status, NVM and PHY access, semaphores, management, time. Left out: flash, SerDes negotiation.
+//! Control, status, NVM and PHY access, semaphores, management, time. Flash and SerDes negotiation are not
+//! modelled.
 
 use super::Access::{Ro, Rw, W1c, Wo};
 use super::Part::Board;
@@ -27,7 +28,7 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("CTRL_EXT", r::CTRL_EXT, Rw(!0x8000_3000))
         .decoded(Forms::SWITCH)
         .acts(Board)
-        .more("EE_RST, ASDCHK and PBA_CLR clear themselves; PFRSTD lets the VFs go"),
+        .more("EE_RST, ASDCHK and PBA_CLR clear themselves; PFRSTD lets the VFs start"),
     Register::one("MDIC", r::MDIC, Rw(0x2fff_ffff))
         .acts(Board)
         .reset(0x1000_0000)
@@ -56,9 +57,9 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("PCS_LCTL", 0x4208, Rw(ALL)).stored(),
     Register::one("PCS_LSTAT", 0x420c, Ro).still(),
     Register::one("PCS_ANADV", 0x4218, Rw(ALL)).stored(),
-    Register::one("WUC", 0x5800, Rw(ALL)).never("stored only: the card wakes nobody"),
-    Register::one("WUFC", 0x5808, Rw(ALL)).never("stored only: the card wakes nobody"),
-    Register::one("WUS", 0x5810, W1c(ALL)).never("stays zero: the card wakes nobody"),
+    Register::one("WUC", 0x5800, Rw(ALL)).never("stored only: the card wakes no host"),
+    Register::one("WUFC", 0x5808, Rw(ALL)).never("stored only: the card wakes no host"),
+    Register::one("WUS", 0x5810, W1c(ALL)).never("stays zero: the card wakes no host"),
     Register::one("MANC", 0x5820, Rw(ALL)).stored(),
     Register::one("MANC2H", 0x5860, Rw(ALL)).stored(),
     Register::one("GCR", 0x5b00, Rw(0x0001_f000)).reset(0x0004_0000).stored(),

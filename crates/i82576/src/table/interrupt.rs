@@ -1,4 +1,5 @@
-//! Causes, masks, vectors and throttles. Left out: which frames interrupt at once (`filter`), the TCP timer itself.
+//! Causes, masks, vectors and throttles. `filter` has the filters of immediate interrupts, and `general` the TCP
+//! timer.
 
 use super::Access::{Rw, W1c, W1s, Wo};
 use super::Part::Interrupt;
@@ -15,7 +16,7 @@ const V0: Vector = match Vector::new(0) {
     Some(v) => v,
     None => panic!(),
 };
-/// Bits of a mask that a vector or a legacy cause can have.
+/// Mask bits of vectors and legacy causes.
 const EXTENDED: u32 = 0xc1ff_ffff;
 const TO_CAUSE: &str = "ones set causes; reads as they are, and clears none";
 const TO_EXTENDED: &str = "ones set causes; reads as they are, and clears none; 30, the TCP timer's, counts unless \

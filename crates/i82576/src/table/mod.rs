@@ -1,10 +1,9 @@
-//! The register map of the PF as a table: where each register is, how it resets, what a read or a write does to
-//! it, and which part of the card acts on that ([`Effect`]). A register whose whole behaviour is its row needs no
-//! code anywhere. `docs/REGISTERS.md` is this table in words.
+//! Register map of the PF as a table: each register's offset, reset value, effect of reads and writes, and the part
+//! of the card that acts on them ([`Effect`]). A register whose whole behaviour is its row needs no other code.
+//! `docs/REGISTERS.md` is generated from this table.
 //!
-//! Left out: the acts themselves; the card has those. An access of one, two or
-//! eight bytes is one to the dwords it touches: bytes that are not written count as they are where storing is
-//! all that a write does, and as zeros elsewhere.
+//! The card implements the actions. An access of one, two or eight bytes accesses the dwords that it touches:
+//! unwritten bytes keep their value where a write only stores, and count as zeros elsewhere.
 
 mod filter;
 mod general;
@@ -16,55 +15,55 @@ mod switch;
 mod tests;
 mod vfs;
 
-/// What software's reads and writes do to the stored value.
+/// Effect of software's reads and writes on the stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Written bits within the mask are kept.
+    /// Writes store the bits within the mask.
     Rw(u32),
     /// Writes are ignored.
     Ro,
-    /// Reading clears; writes are ignored.
+    /// Reads clear the value; writes are ignored.
     Rc,
     /// Writing a one clears the bit, within the mask.
     W1c(u32),
     /// Writing a one sets the bit, within the mask.
     W1s(u32),
-    /// Reads as zero; what a write does is the card's business.
+    /// Reads return zero; the card defines the effect of writes.
     Wo,
 }
 
-/// What the card makes of a register, beyond keeping its value.
+/// Use of a register by the card, beyond storing its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing, ever: no part of the card looks at the value, and none changes it.
+    /// No use: no part of the card reads or changes the value.
     Never,
-    /// Nothing when it is accessed: the card looks at the value, or changes it, when a frame passes.
+    /// No action on access: the card reads or changes the value when a frame passes.
     Stores,
-    /// This part acts at once when software reads or writes it.
+    /// This part acts at once on software's reads or writes.
     Acts(Part),
 }
 
-/// A part of the card that acts on accesses.
+/// Part of the card that acts on accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Control, status, NVM, PHY, clock and timer.
     Board,
     /// Causes, masks, throttles and vectors.
     Interrupt,
-    /// What belongs to one VF: its mailbox, its reset, its interrupts.
+    /// State of one VF: its mailbox, its reset, its interrupts.
     Vf,
-    /// A queue, which begins anew or has something to do.
+    /// Queues that restart or get work.
     Queue,
     /// The rates of pools.
     Pacing,
-    /// Queues that are blocked, and storms.
+    /// Blocked queues, and storms.
     Police,
     /// Counters of two halves.
     Statistics,
 }
 
 impl Part {
-    /// Its name in a table.
+    /// Returns the part's name in a table.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,34 +78,34 @@ impl Part {
     }
 }
 
-/// Decoded forms, which the card makes anew from the registers when one of them was written: a set.
+/// Set of decoded forms, which the card recomputes after a write of their registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forms(u8);
 
 impl Forms {
-    /// No form.
+    /// Empty set.
     pub const NONE: Self = Self(0);
     /// The switch's tables.
     pub const SWITCH: Self = Self(1);
     /// Key, table and mode of receive-side scaling.
     pub const RSS: Self = Self(1 << 1);
-    /// The filters that choose a queue.
+    /// Filters that select a queue.
     pub const STEERING: Self = Self(1 << 2);
-    /// Every form.
+    /// All forms.
     pub const ALL: Self = Self::SWITCH.and(Self::RSS).and(Self::STEERING);
 
-    /// These and others.
+    /// Returns the union of two sets.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Adds others to these.
+    /// Adds the forms of another set.
     pub fn add(&mut self, others: Self) {
         *self = self.and(others);
     }
 
-    /// Whether one of `others` is among these.
+    /// Returns true if the sets have a common form.
     #[must_use]
     pub const fn has(self, others: Self) -> bool {
         self.0 & others.0 != 0
@@ -116,43 +115,43 @@ impl Forms {
 /// All bits.
 pub(crate) const ALL: u32 = 0xffff_ffff;
 
-/// A second place where some of a register's elements appear.
+/// Second location of some of a register's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alias {
-    /// Where element 0 appears.
+    /// Offset of element 0.
     pub offset: u32,
-    /// Distance to the next element, bytes.
+    /// Distance to the next element in bytes.
     pub stride: u32,
-    /// How many elements appear there, from element 0 on.
+    /// Number of elements there, from element 0 on.
     pub count: u32,
 }
 
-/// A row: a register, or an array of equal ones.
+/// Row of the table: a register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Register {
-    /// The datasheet's name.
+    /// Name in the datasheet.
     pub name: &'static str,
-    /// Where element 0 is, bytes from the start of BAR0.
+    /// Offset of element 0 in BAR0, in bytes.
     pub offset: u32,
-    /// Distance to the next element, bytes.
+    /// Distance to the next element in bytes.
     pub stride: u32,
-    /// Elements.
+    /// Number of elements.
     pub count: u32,
-    /// Reads and writes.
+    /// Effect of reads and writes.
     pub access: Access,
     /// Value after reset.
     pub reset: u32,
-    /// Value of element 0 after reset, where it is not that of the others.
+    /// Value of element 0 after reset, where it differs.
     pub first: Option<u32>,
-    /// Whether a software reset (CTRL.RST) leaves the value alone.
+    /// True if a software reset (CTRL.RST) keeps the value.
     pub sticky: bool,
-    /// The other place, if there is one.
+    /// Second location, if there is one.
     pub alias: Option<Alias>,
-    /// What the card makes of it.
+    /// Use by the card.
     pub effect: Effect,
-    /// What is decoded from it.
+    /// Forms decoded from the register.
     pub forms: Forms,
-    /// What there is to say besides, in words.
+    /// Further notes, in words.
     pub more: &'static str,
 }
 
@@ -198,18 +197,18 @@ impl Register {
         self
     }
 
-    /// Nothing comes of it: what it shows is said in words.
+    /// Marks a register without effect, with a note.
     const fn never(mut self, what: &'static str) -> Self {
         self.effect = Effect::Never;
         self.more(what)
     }
 
-    /// Software reads back what it wrote, and that is all.
+    /// Marks a register that only stores its value.
     const fn stored(self) -> Self {
         self.never("stored only")
     }
 
-    /// Nothing here ever happens that would change it.
+    /// Marks a register that never changes.
     const fn still(self) -> Self {
         self.never("stays as it is")
     }
@@ -229,19 +228,19 @@ impl Register {
         self
     }
 
-    /// Offsets of the elements, in order.
+    /// Returns the offsets of the elements, in order.
     pub fn offsets(&self) -> impl Iterator<Item = u32> {
         let (offset, stride) = (self.offset, self.stride);
         (0..self.count).map(move |i| offset + i * stride)
     }
 
-    /// Offsets and reset values of the elements, in order.
+    /// Returns the offsets and reset values of the elements, in order.
     pub fn resets(&self) -> impl Iterator<Item = (u32, u32)> {
         let (first, reset) = (self.first.unwrap_or(self.reset), self.reset);
         self.offsets().zip(core::iter::once(first).chain(core::iter::repeat(reset)))
     }
 
-    /// Where the elements appear a second time, in order.
+    /// Returns the offsets of the elements' second locations, in order.
     pub fn aliases(&self) -> impl Iterator<Item = u32> {
         self.alias
             .into_iter()
@@ -249,7 +248,7 @@ impl Register {
     }
 }
 
-/// The whole table, by chapter.
+/// Whole table, by chapter.
 pub const CHAPTERS: &[(&str, &[Register])] = &[
     ("general", general::ROWS),
     ("interrupt", interrupt::ROWS),
@@ -260,7 +259,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     ("statistics", statistics::ROWS),
 ];
 
-/// Every row.
+/// Returns every row.
 pub fn rows() -> impl Iterator<Item = &'static Register> {
     CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
 }

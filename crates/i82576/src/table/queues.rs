@@ -1,5 +1,5 @@
-//! Rings and packet buffers. A queue's registers are in its block of the dense layout; those of the first four
-//! are in the blocks of the old layout as well. Left out: direct cache access itself.
+//! Rings and packet buffers. A queue's registers are in its block of the dense layout; those of the first four are
+//! in the blocks of the old layout as well. Direct cache access has no effect.
 
 use super::Access::{Rc, Ro, Rw};
 use super::Part::Queue;
@@ -8,17 +8,17 @@ use crate::bits::dctl;
 use crate::numbers;
 use crate::register as r;
 
-/// Ring bases are 128-byte aligned.
+/// Writable bits of a ring base, which is 128-byte aligned.
 pub(crate) const RING_BASE: u32 = 0xffff_ff80;
-/// Ring lengths are whole descriptors, up to 64K of them.
+/// Writable bits of a ring length: whole descriptors, up to 64K of them.
 pub(crate) const RING_LENGTH: u32 = 0x000f_fff0;
-/// Heads and tails are descriptor indices.
+/// Writable bits of head and tail, which are descriptor indices.
 pub(crate) const INDEX: u32 = 0xffff;
-/// Thresholds, enable and priority of RXDCTL and TXDCTL; SWFLSH clears itself.
+/// Writable bits of RXDCTL and TXDCTL: thresholds, enable and priority. SWFLSH clears itself.
 pub(crate) const DCTL: u32 = 0x0a1f_1f1f;
-/// SRRCTL without what is reserved.
+/// Writable bits of SRRCTL.
 pub(crate) const SRRCTL: u32 = 0xcff0_3f7f;
-/// TDWBAL without what is reserved.
+/// Writable bits of TDWBAL.
 pub(crate) const WRITE_BACK: u32 = 0xffff_fffd;
 
 const Q0: numbers::Queue = match numbers::Queue::new(0) {
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Register] = &[
     rx("RDH", r::rx::RDH, Rw(INDEX)).acts(Queue).more("moves as the card fills descriptors"),
     rx("RXCTL", r::rx::RXCTL, Rw(ALL)).reset(0xa200).stored(),
     rx("RDT", r::rx::RDT, Rw(INDEX)).acts(Queue).more(DOORBELL),
-    // The PF's first queue runs after a reset, so that firmware may receive.
+    // The PF's first queue is enabled after a reset, so that firmware may receive.
     rx("RXDCTL", r::rx::RXDCTL, Rw(DCTL))
         .acts(Queue)
         .reset(0x0001_0000)

@@ -1,12 +1,12 @@
-//! The port's statistics, cleared by reading. Of a pair, the low half stays and reading the high half clears
-//! both. Left out: what counts, which is where it happens.
+//! Statistics of the port, cleared by reads. A read of a pair's high half clears both; a read of its low half
+//! clears none.
 
 use super::Access::{Rc, Ro};
 use super::Part::Statistics;
 use super::Register;
 use crate::register as r;
 
-/// Half duplex, bad cables, management, pauses of our own: none of it is here.
+/// Half duplex, bad cables, management and own pauses do not exist here.
 const NEVER: &str = "never counts";
 const PAIR: &str = "reading it clears the low half too";
 

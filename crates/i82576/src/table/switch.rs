@@ -1,5 +1,5 @@
-//! The switch between pools: policy, misbehaviour, rates, mirrors, storms. Left out: the pools' addresses and
-//! VLAN tables, which are filters.
+//! Switch between pools: policy, misbehaviour, rates, mirrors, storms. `filter` has the pools' addresses and VLAN
+//! tables.
 
 use super::Access::{Rc, Ro, Rw, W1c};
 use super::Part::{Pacing, Police};
@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("WVBR", r::WVBR, Rc).more("queues that spoofed and, above, queues that are blocked"),
     Register::one("MDFB", r::MDFB, W1c(0xffff))
         .acts(Police)
-        .more("reads the queues that are blocked; a one lets the queue go on"),
+        .more("reads the queues that are blocked; writing a one releases the queue"),
     Register::one("DTXCTL", r::DTXCTL, Rw(0x7f))
         .reset(0x44)
         .more("MDP_EN and SPOOF_INT count; the rest is stored only"),

@@ -1,5 +1,4 @@
-//! What holds of the table as a whole: no register on top of another, no second place beyond its register, no
-//! reset value that software could not have read.
+//! Properties of the whole table: distinct offsets, aliases within their registers, and readable reset values.
 
 use super::{Access, Register, rows};
 use crate::ids::PF_BAR0_SIZE;
@@ -28,7 +27,7 @@ fn no_two_registers_share_a_name() {
 }
 
 #[test]
-fn an_alias_shows_the_first_elements_of_its_row() {
+fn alias_has_the_first_elements_of_its_row() {
     for row in rows() {
         if let Some(alias) = row.alias {
             assert!(alias.count <= row.count, "{}", row.name);
@@ -36,13 +35,13 @@ fn an_alias_shows_the_first_elements_of_its_row() {
     }
 }
 
-/// Row of this name.
+/// Returns the row of this name.
 fn named(name: &str) -> &'static Register {
     rows().find(|row| row.name == name).unwrap()
 }
 
 #[test]
-fn the_first_four_queues_are_in_the_old_layout_as_well() {
+fn first_four_queues_have_aliases_in_the_old_layout() {
     for (name, at) in [("RDBAL", 0x2800), ("RQDPC", 0x2830), ("TDBAL", 0x3800), ("TXCTL", 0x3814)] {
         let aliases: std::vec::Vec<u32> = named(name).aliases().collect();
         assert_eq!(aliases, [at, at + 0x100, at + 0x200, at + 0x300], "{name}");
@@ -53,14 +52,14 @@ fn the_first_four_queues_are_in_the_old_layout_as_well() {
 }
 
 #[test]
-fn the_cause_registers_of_the_first_generation_are_aliases() {
+fn first_generation_cause_registers_are_aliases() {
     for (name, at) in [("ICR", 0xc0), ("ICS", 0xc8), ("IMS", 0xd0), ("IMC", 0xd8), ("IAM", 0xe0)] {
         assert!(named(name).aliases().eq([at]), "{name}");
     }
 }
 
 #[test]
-fn a_vfs_multicast_counter_is_at_both_of_its_places_for_every_vf() {
+fn vf_multicast_counter_has_an_alias_for_every_vf() {
     let row = named("VFMPRC");
     for vf in VfIndex::all() {
         let block = r::vf_block(vf);
@@ -77,7 +76,7 @@ fn counters_and_events_are_zero_after_reset() {
 }
 
 #[test]
-fn only_the_pfs_first_queue_runs_after_reset() {
+fn only_the_pfs_first_queue_is_enabled_after_reset() {
     for name in ["RXDCTL", "TXDCTL"] {
         let running = named(name).resets().filter(|(_, value)| value & crate::bits::dctl::ENABLE != 0);
         assert_eq!(running.count(), 1, "{name}");

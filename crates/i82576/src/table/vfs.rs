@@ -1,5 +1,5 @@
-//! Between PF and VFs: mailboxes, gates, and the window in the PF's BAR onto each VF's own registers.
-//! Left out: a VF's own BAR (`window`).
+//! Registers between PF and VFs: mailboxes, enables, and the window in the PF's BAR onto each VF's own registers.
+//! `window` has a VF's own BAR.
 
 use super::Access::{Ro, Rw, W1c, W1s, Wo};
 use super::Part::Vf;
@@ -12,7 +12,7 @@ const VF0: VfIndex = match VfIndex::new(0) {
     Some(vf) => vf,
     None => panic!(),
 };
-/// A VF has three vectors.
+/// Mask of a VF's three vectors.
 const VECTORS: u32 = 0b111;
 const THE_VFS: &str = "the VF's own register of this name; nothing if there is no such VF";
 
@@ -20,15 +20,15 @@ const fn per_vf(name: &'static str, at: u32, access: Access) -> Register {
     Register::many(name, r::vf_block(VF0) + at, 0x100, 8, access)
 }
 
-/// A VF's statistic: no reset of the port or of the VF clears what drivers compare with what they read before. A VF
-/// that changes its owner starts from zero.
+/// Returns the row of a VF's statistic. No reset of the port or of the VF clears it, since drivers compare it with
+/// their last read. A VF that changes its owner starts from zero.
 const fn counter(name: &'static str, at: u32) -> Register {
     per_vf(name, at, Ro).sticky()
 }
 
 pub(super) const ROWS: &[Register] = &[
-    // Memory, not a register: no reset by a driver clears what igbvf reads again to see whether it may send. A VF that
-    // changes its owner starts with zeros.
+    // Memory, not a register: a driver's reset must not clear the word that igbvf reads again to check CTS. A VF
+    // that changes its owner starts with zeros.
     Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
     Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0)).acts(Vf)
         .more("PFU takes the buffer unless the VF has it; STS and ACK ring the VF; RVFU frees the buffer; nothing if \
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Register] = &[
     counter("VFGPTC", vf_stats::VFGPTC),
     counter("VFGORC", vf_stats::VFGORC),
     counter("VFGOTC", vf_stats::VFGOTC),
-    // Intel's header has it at 0x38, another model of the card at 0x3c: both are the one counter.
+    // Intel's header has it at 0x38, QEMU's model at 0x3c: both are the same counter.
     counter("VFMPRC", vf_stats::VFMPRC).also_at(0x1_0038, 0x100, 8),
     counter("VFGPRLBC", vf_stats::VFGPRLBC),
     counter("VFGPTLBC", vf_stats::VFGPTLBC),

@@ -1,8 +1,8 @@
-//! A VF as its guest sees it: an ordinary endpoint with ids, BARs, memory enable and its own MSI-X table.
-//! Left out: BAR 0, the registers, which are the card's.
+//! A VF as its guest sees it: an ordinary endpoint with ids, BARs, memory enable and its own MSI-X table. The card
+//! implements the registers in BAR 0.
 //!
-//! The BARs are what the SR-IOV capability says: 64 bits, not prefetchable, because registers that are
-//! cleared by reading cannot be prefetched. (QEMU's model of the card claims prefetchable; drivers take both.)
+//! The SR-IOV capability defines the BARs: 64 bits, not prefetchable, because registers that are cleared by reading
+//! cannot be prefetched. (QEMU's model of the card claims prefetchable; drivers accept both.)
 
 #[cfg(test)]
 mod tests;
@@ -14,22 +14,22 @@ use pcie::msix::{Message, Table, TableState};
 use pcie::{Effects, Endpoint, Function, Rid, VfIndex};
 use serde::{Deserialize, Serialize};
 
-/// A VF's BARs by number.
+/// BARs of a VF, by number.
 pub type Bars = [(u8, Bar)];
 
-/// A VF as its guest sees it.
+/// VF as its guest sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualFunction {
     index: VfIndex,
     rid: Rid,
     endpoint: Endpoint,
     table: Table,
-    /// Where the pending bits are in the MSI-X BAR.
+    /// Offset of the pending bits in the MSI-X BAR.
     pending: u64,
 }
 
 impl VirtualFunction {
-    /// A VF of the 82576 after reset.
+    /// Creates a VF of the 82576 in its state after reset.
     ///
     /// # Panics
     /// If the BARs do not fit a header.
@@ -38,7 +38,7 @@ impl VirtualFunction {
         Self::of(index, rid, space(identity, bars))
     }
 
-    /// A VF that shows its guest this configuration space. Its MSI-X table is what the space says of it.
+    /// Creates a VF that shows its guest this configuration space. The space's MSI-X capability defines the table.
     #[must_use]
     pub fn of(index: VfIndex, rid: Rid, space: ConfigSpace) -> Self {
         let vectors = |at| (space.word(at + msix::CONTROL) & msix::CONTROL_SIZE) + 1;
@@ -48,25 +48,25 @@ impl VirtualFunction {
         Self { index, rid, endpoint: Endpoint::new(space), table, pending }
     }
 
-    /// Which VF it is.
+    /// Returns the number of the VF.
     #[must_use]
     pub fn index(&self) -> VfIndex {
         self.index
     }
 
-    /// Which VF it is, as a function of the device.
+    /// Returns the VF as a function of the device.
     #[must_use]
     pub fn function(&self) -> Function {
         self.index.function()
     }
 
-    /// Where it is on the host's bus. A guest sees it wherever its VMM puts it.
+    /// Returns the VF's routing id on the host's bus. The guest sees the address that its VMM chooses.
     #[must_use]
     pub fn rid(&self) -> Rid {
         self.rid
     }
 
-    /// The configuration space: bytes, bus master, memory enable, MSI-X control.
+    /// Returns the configuration space: bytes, bus master, memory enable, MSI-X control.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
@@ -77,8 +77,8 @@ impl VirtualFunction {
         self.endpoint.read_bytes(offset, into);
     }
 
-    /// Writes configuration space. The MSI-X table follows by itself: ask [`VirtualFunction::release`]
-    /// afterwards. The card must follow bus mastering and reset; [`crate::Manager::config_write`] sees to it.
+    /// Writes configuration space and updates the MSI-X table; call [`VirtualFunction::release`] afterwards. The
+    /// card must follow bus mastering and reset; [`crate::Manager::config_write`] ensures that.
     pub fn config_write(&mut self, offset: u64, from: &[u8]) -> Effects {
         let effects = self.endpoint.write_bytes(offset, from);
         if effects.function_reset {
@@ -98,36 +98,37 @@ impl VirtualFunction {
         self.table.read_pending(offset.saturating_sub(self.pending), pending);
     }
 
-    /// Writes the MSI-X BAR. Ask [`VirtualFunction::release`] afterwards.
+    /// Writes the MSI-X BAR. Call [`VirtualFunction::release`] afterwards.
     pub fn msix_write(&mut self, offset: u64, from: &[u8]) {
         self.table.write(offset, from);
     }
 
-    /// The card signals a vector: the message to send, or None if it pends or cannot be sent. A message is a
-    /// memory request, so a function that is no bus master sends none.
+    /// Signals a vector on behalf of the card. Returns the message to send, or `None` if the vector pends or may
+    /// not be sent. A message is a memory request, so a function that is no bus master sends none.
     pub fn signal(&mut self, vector: u16) -> Option<Message> {
         if self.endpoint.bus_master() { self.table.signal(vector) } else { None }
     }
 
-    /// The next message that pends no longer; call until None.
+    /// Returns the next message that no longer pends; call until `None`.
     pub fn release(&mut self) -> Option<(u16, Message)> {
         if self.endpoint.bus_master() { self.table.release() } else { None }
     }
 
-    /// Back to what it was when it was added: configuration as at boot, MSI-X zero. The card's part is the
-    /// reset ladder's.
+    /// Resets the function to its state when it was added: configuration as at boot, MSI-X zero. [`crate::ladder`]
+    /// resets the card's part.
     pub fn reset(&mut self) {
         self.endpoint.reset();
         self.table.reset();
     }
 
-    /// Everything a successor needs.
+    /// Returns the state that a successor process needs.
     #[must_use]
     pub fn save(&self) -> FunctionState {
         FunctionState { config: self.endpoint.save(), table: self.table.save() }
     }
 
-    /// Takes over a state. False, and a function after reset, if its configuration is not one.
+    /// Restores a state. Returns false, and leaves the function as after a reset, if the configuration in it is
+    /// invalid.
     #[must_use]
     pub fn load(&mut self, state: &FunctionState) -> bool {
         let whole = self.endpoint.load(&state.config);
@@ -140,7 +141,7 @@ impl VirtualFunction {
     }
 }
 
-/// A VF's state, plain.
+/// Serializable state of a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionState {
     /// The configuration space.
@@ -149,7 +150,7 @@ pub struct FunctionState {
     pub table: TableState,
 }
 
-/// The configuration space of an ordinary endpoint with a VF's capabilities: no INTx, no ROM.
+/// Creates the configuration space of an ordinary endpoint with a VF's capabilities: no INTx, no ROM.
 fn space(identity: Identity, bars: &Bars) -> ConfigSpace {
     let command = offset::COMMAND_MEMORY
         | offset::COMMAND_BUS_MASTER

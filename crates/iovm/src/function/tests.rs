@@ -1,4 +1,4 @@
-//! What a guest, and a VMM on its behalf, finds in a VF's configuration space and MSI-X BAR.
+//! Tests a VF's configuration space and MSI-X BAR from the side of a guest and its VMM.
 
 use super::VirtualFunction;
 use i82576::config;
@@ -26,7 +26,7 @@ fn write(vf: &mut VirtualFunction, offset: u64, value: u32) -> Effects {
 }
 
 #[test]
-fn it_is_an_ordinary_endpoint_with_vf_capabilities() {
+fn a_vf_is_an_ordinary_endpoint_with_vf_capabilities() {
     let expected = [
         (0x00, 0x10ca_8086),
         (0x04, 0x0010_0000),
@@ -50,7 +50,7 @@ fn it_is_an_ordinary_endpoint_with_vf_capabilities() {
 }
 
 #[test]
-fn sizing_the_way_vmms_do_it_finds_two_bars_and_no_rom() {
+fn sizing_by_a_vmm_finds_two_bars_and_no_rom() {
     let mut vf = vf();
     let sizes = [0x10u64, 0x14, 0x18, 0x1c, 0x20, 0x24, 0x30].map(|bar| {
         let was = dword(&vf, bar);
@@ -65,7 +65,7 @@ fn sizing_the_way_vmms_do_it_finds_two_bars_and_no_rom() {
 }
 
 #[test]
-fn command_takes_memory_bus_master_errors_and_intx_disable() {
+fn only_the_defined_command_bits_are_writable() {
     let mut vf = vf();
     vf.config_write(0x04, &[0xff, 0xff]);
     assert_eq!(dword(&vf, 0x04) & 0xffff, 0x0546);
@@ -89,7 +89,7 @@ fn function_level_reset_clears_command_bars_and_msi_x() {
 }
 
 #[test]
-fn a_vector_goes_through_the_vfs_own_table_once_it_is_bus_master() {
+fn a_bus_master_sends_messages_through_its_own_table() {
     let mut vf = vf();
     let entry = [0x0000_1000u32, 0, 0x22, 0];
     vf.msix_write(16, &entry.iter().flat_map(|dword| dword.to_le_bytes()).collect::<Vec<u8>>());
@@ -106,7 +106,7 @@ fn a_vector_goes_through_the_vfs_own_table_once_it_is_bus_master() {
     assert_eq!(vf.release(), Some((1, Message { address: 0x1000, data: 0x22 })));
 }
 
-/// Accesses of any size, at offsets that mean something more often than not.
+/// Generates accesses of any size, mostly at offsets of registers.
 fn accesses() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
     let offset = prop_oneof![8 => 0u64..0x180, 1 => 0..SIZE as u64 + 8, 1 => any::<u64>()];
     prop::collection::vec((offset, prop::collection::vec(any::<u8>(), 0..10)), 0..100)
@@ -114,7 +114,7 @@ fn accesses() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
 
 proptest! {
     #[test]
-    fn no_sequence_of_writes_changes_what_the_function_is(accesses in accesses()) {
+    fn no_sequence_of_writes_changes_read_only_fields(accesses in accesses()) {
         let mut vf = vf();
         for (offset, bytes) in accesses {
             vf.config_write(offset, &bytes);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_successor_goes_on_where_it_was(accesses in accesses()) {
+    fn a_successor_continues_from_the_saved_state(accesses in accesses()) {
         let mut vf = vf();
         for (offset, bytes) in accesses {
             vf.config_write(offset, &bytes);

@@ -1,5 +1,4 @@
-//! The SR-IOV capability from the manager's side: found by walking, read and written like any software would.
-//! Left out: what the device does about it.
+//! Access to the SR-IOV capability, as any software finds, reads and writes it.
 
 use super::{DiscoverError, EnableError, Hierarchy};
 use alloc::vec::Vec;
@@ -8,7 +7,7 @@ use pcie::config::{Bar, BarKind, Identity, offset};
 use pcie::sriov::Placement;
 use pcie::{ConfigAccess, Function, walk};
 
-/// What discovery learned.
+/// SR-IOV capability found by discovery.
 #[derive(Debug, Clone)]
 pub(super) struct SrIov {
     at: u16,
@@ -34,13 +33,13 @@ impl SrIov {
         Ok(Self { at, total_vfs, identity, bars })
     }
 
-    /// VFs that exist.
+    /// Returns the number of VFs that exist.
     pub(super) fn enabled<D: ConfigAccess>(&self, device: &mut D) -> u16 {
         let control = word(device, self.at + field::CONTROL);
         if control & field::CONTROL_ENABLE == 0 { 0 } else { word(device, self.at + field::NUM_VFS) }
     }
 
-    /// Where the VFs are, as the device has it now.
+    /// Returns the placement of the VFs, as the device reports it now.
     pub(super) fn placement<D: ConfigAccess>(&self, device: &mut D) -> Placement {
         Placement {
             first_offset: word(device, self.at + field::FIRST_OFFSET),
@@ -48,7 +47,7 @@ impl SrIov {
         }
     }
 
-    /// Sets everything that is locked once VFs exist: their number, page size and hierarchy.
+    /// Sets the fields that are locked once VFs exist: their number, page size and hierarchy.
     pub(super) fn prepare<D: ConfigAccess>(
         &self,
         device: &mut D,
@@ -62,13 +61,13 @@ impl SrIov {
         if kept == n { Ok(()) } else { Err(EnableError::Refused { asked: n }) }
     }
 
-    /// Makes the VFs exist and answer memory requests.
+    /// Enables the VFs and their memory.
     pub(super) fn enable<D: ConfigAccess>(&self, device: &mut D, hierarchy: Hierarchy) {
         let control = hierarchy.control() | field::CONTROL_ENABLE | field::CONTROL_MEMORY;
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, control.into());
     }
 
-    /// Makes them go.
+    /// Disables the VFs.
     pub(super) fn disable<D: ConfigAccess>(&self, device: &mut D) {
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, 0);
     }
@@ -87,7 +86,7 @@ fn word<D: ConfigAccess>(device: &mut D, at: u16) -> u16 {
     device.config_read(Function::Pf, at, 2) as u16
 }
 
-/// A VF is what the PF is, under another device id.
+/// Returns the ids of a VF: those of the PF, with another device id.
 fn identity<D: ConfigAccess>(device: &mut D, vf_device: u16) -> Identity {
     let class = device.config_read(Function::Pf, offset::REVISION, 4);
     Identity {
@@ -100,7 +99,7 @@ fn identity<D: ConfigAccess>(device: &mut D, vf_device: u16) -> Identity {
     }
 }
 
-/// Learns what one VF decodes by writing ones, with the VFs' memory off meanwhile; puts everything back.
+/// Sizes the BARs of a VF by writing ones, with the VFs' memory off meanwhile; restores every register.
 fn size_bars<D: ConfigAccess>(device: &mut D, at: u16) -> Vec<(u8, Bar)> {
     let control = word(device, at + field::CONTROL);
     device.config_write(Function::Pf, at + field::CONTROL, 2, (control & !field::CONTROL_MEMORY).into());

@@ -1,106 +1,105 @@
-//! What can go wrong, each with what to do about it. Left out: anything a guest does; a guest's accesses have
-//! no errors.
+//! Errors of the manager, each with a remedy. A guest's accesses have no errors.
 
 use super::Owner;
 use crate::LadderError;
 use i82576::VfIndex;
 
-/// A device that has no VFs to manage.
+/// Reason why a device has no VFs to manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoverError {
-    /// Its configuration space reads as all ones.
-    #[error("the physical function does not answer: is the device there?")]
+    /// The configuration space reads as all ones.
+    #[error("the physical function does not answer: check that the device is present")]
     NoFunction,
-    /// It has no SR-IOV capability.
+    /// The device has no SR-IOV capability.
     #[error("the physical function has no SR-IOV capability: this device has no VFs")]
     NoSrIov,
-    /// A VF would decode nothing that can be presented.
+    /// The capability defines no BAR for a VF.
     #[error("the SR-IOV capability has no VF BARs")]
     NoBars,
 }
 
-/// VFs that cannot be enabled.
+/// Reason why VFs cannot be enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EnableError {
-    /// None were asked for.
-    #[error("0 VFs were asked for: disable SR-IOV instead")]
+    /// The request was for 0 VFs.
+    #[error("0 VFs were requested: disable SR-IOV instead")]
     None,
-    /// More were asked for than there are.
-    #[error("{asked} VFs were asked for and the device has {total}: ask for at most {total}")]
+    /// The request was for more VFs than the device has.
+    #[error("{asked} VFs were requested and the device has {total}: request at most {total}")]
     TooMany {
-        /// VFs asked for.
+        /// Requested number of VFs.
         asked: u16,
-        /// VFs there are.
+        /// Number of VFs of the device.
         total: u16,
     },
     /// The number cannot change while VFs exist.
     #[error("{enabled} VFs are enabled already: disable them first")]
     AlreadyEnabled {
-        /// VFs that exist.
+        /// Number of VFs that exist.
         enabled: u16,
     },
     /// The last VF's routing id would be beyond the last bus.
     #[error("the VFs need bus numbers beyond ff: move the device to a lower bus, or enable ARI above it")]
     OffTheBus,
-    /// The device did not keep what was written.
-    #[error("the device did not take {asked} VFs: reset it and try again")]
+    /// The device did not keep the written number.
+    #[error("the device did not accept {asked} VFs: reset it and try again")]
     Refused {
-        /// VFs asked for.
+        /// Requested number of VFs.
         asked: u16,
     },
 }
 
-/// A change of owner, or of presence, that cannot be.
+/// Reason why a VF cannot be added, removed, assigned or taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssignmentError {
-    /// There is no such VF.
+    /// The VF does not exist.
     #[error("{vf} does not exist: {enabled} VFs are enabled")]
     NotEnabled {
-        /// The VF meant.
+        /// Number of the VF.
         vf: VfIndex,
-        /// VFs that exist.
+        /// Number of VFs that exist.
         enabled: u16,
     },
-    /// It was removed.
+    /// The VF was removed.
     #[error("{0} was removed: add it first")]
     Absent(VfIndex),
-    /// It is there already.
-    #[error("{0} is present already")]
+    /// The VF is already present.
+    #[error("{0} is already present")]
     AlreadyPresent(VfIndex),
-    /// Somebody has it.
+    /// The VF has an owner.
     #[error("{vf} is assigned to {owner}: take it back first")]
     Assigned {
-        /// The VF meant.
+        /// Number of the VF.
         vf: VfIndex,
-        /// Who has it.
+        /// Owner of the VF.
         owner: Owner,
     },
-    /// Nobody has it.
-    #[error("{0} is not assigned to anybody")]
+    /// The VF has no owner.
+    #[error("{0} has no owner")]
     NotAssigned(VfIndex),
-    /// Its last reset failed.
+    /// The last reset of the VF failed.
     #[error("{0} is quarantined because its last reset failed: reset it first")]
     Quarantined(VfIndex),
-    /// It could not be made safe, and is quarantined.
+    /// The VF could not be made safe, and is quarantined.
     #[error(transparent)]
     Ladder(#[from] LadderError),
 }
 
-/// A state that does not fit the device.
+/// Reason why a state does not fit the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// The device cannot be managed at all.
+    /// The device has no VFs to manage.
     #[error(transparent)]
     Discover(#[from] DiscoverError),
-    /// Different numbers of VFs.
+    /// The state and the device have different numbers of VFs.
     #[error("the state has {saved} VFs and the device {enabled}: restore the device first")]
     Mismatch {
-        /// VFs in the state.
+        /// Number of VFs in the state.
         saved: usize,
-        /// VFs that exist.
+        /// Number of VFs that exist.
         enabled: u16,
     },
-    /// A configuration space with bytes that there are not.
+    /// The state has a configuration space with bytes beyond the last.
     #[error(
         "the state of {0} is damaged: it names bytes beyond the 4096 of configuration space; start the port anew"
     )]

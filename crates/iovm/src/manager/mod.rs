@@ -9,7 +9,8 @@
 //!                           +---- reset --- Quarantined
 //! ```
 //!
-//! Left out: waiting. A device may take 100 ms after VFs are enabled; whoever drives silicon waits that long.
+//! The manager does not wait. A device may take 100 ms after VFs are enabled; a caller that drives silicon waits
+//! that long.
 
 mod capability;
 mod error;
@@ -26,7 +27,7 @@ use i82576::VfIndex;
 use pcie::{Effects, Function, Rid};
 use serde::{Deserialize, Serialize};
 
-/// Who a VF is assigned to; what the number means is the caller's.
+/// Owner of a VF; the caller defines the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner(pub u64);
 
@@ -36,37 +37,37 @@ impl fmt::Display for Owner {
     }
 }
 
-/// How the bus above the device routes.
+/// Routing method of the bus above the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hierarchy {
-    /// By bus, device and function: VFs are on the next bus.
+    /// Routes by bus, device and function: VFs are on the next bus.
     Flat,
-    /// By bus and an 8-bit function number: VFs are on the PF's bus.
+    /// Routes by bus and an 8-bit function number (ARI): VFs are on the PF's bus.
     Ari,
 }
 
-/// Where a VF is between its owners.
+/// State of a VF between its owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "OwnerState")]
 pub enum State {
-    /// Not enabled, or removed: nobody can find it.
+    /// Not enabled, or removed: a bus scan does not find it.
     Absent,
-    /// There, clean, and nobody's.
+    /// Present, clean, and without an owner.
     Present,
     /// Driven by its owner.
     Assigned(Owner),
-    /// Its reset failed: it is stopped, and nobody gets it before a reset succeeds.
+    /// Quarantined because its reset failed: it is stopped, and gets no owner before a reset succeeds.
     Quarantined,
 }
 
-/// A VF that exists.
+/// Slot of a VF that exists.
 #[derive(Debug, Clone)]
 struct Slot {
     state: State,
     function: VirtualFunction,
 }
 
-/// The manager of one port's VFs.
+/// Manager of one port's VFs.
 #[derive(Debug, Clone)]
 pub struct Manager {
     pf: Rid,
@@ -75,7 +76,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Finds the SR-IOV capability of a device whose PF is at `pf`, and learns what its VFs are.
+    /// Creates the manager of a device whose PF is at `pf`, from its SR-IOV capability.
     ///
     /// # Errors
     /// [`DiscoverError`].
@@ -83,19 +84,19 @@ impl Manager {
         Ok(Self { pf, sriov: SrIov::discover(device)?, slots: Vec::new() })
     }
 
-    /// VFs that the device can have.
+    /// Returns the maximum number of VFs of the device.
     #[must_use]
     pub fn total_vfs(&self) -> u16 {
         self.sriov.total_vfs
     }
 
-    /// VFs that exist.
+    /// Returns the number of VFs that exist.
     #[must_use]
     pub fn num_vfs(&self) -> u16 {
         self.slots.len() as u16
     }
 
-    /// Enables `n` VFs and adds each: they are present and nobody's.
+    /// Enables `n` VFs and adds each, present and without an owner.
     ///
     /// # Errors
     /// [`EnableError`]; no VF exists then.
@@ -119,10 +120,10 @@ impl Manager {
         Ok(())
     }
 
-    /// Takes all VFs away.
+    /// Disables all VFs.
     ///
     /// # Errors
-    /// [`AssignmentError::Assigned`] if somebody still has one.
+    /// [`AssignmentError::Assigned`] if a VF still has an owner.
     pub fn disable<D: Device>(&mut self, device: &mut D) -> Result<(), AssignmentError> {
         for (vf, slot) in VfIndex::all().zip(&self.slots) {
             if let State::Assigned(owner) = slot.state {
@@ -134,20 +135,20 @@ impl Manager {
         Ok(())
     }
 
-    /// Where a VF is between its owners.
+    /// Returns the state of a VF.
     #[must_use]
     pub fn state(&self, vf: VfIndex) -> State {
         self.slots.get(vf.index()).map_or(State::Absent, |slot| slot.state)
     }
 
-    /// A VF that can be found.
+    /// Returns a VF unless it is absent.
     #[must_use]
     pub fn function(&self, vf: VfIndex) -> Option<&VirtualFunction> {
         self.slots.get(vf.index()).filter(|slot| slot.state != State::Absent).map(|slot| &slot.function)
     }
 
-    /// A VF that can be found: for its MSI-X table. Configuration writes go through
-    /// [`Manager::config_write`], or the card would not hear of them.
+    /// Returns a VF unless it is absent, for changes of its MSI-X table. Configuration writes must go through
+    /// [`Manager::config_write`], which also updates the card.
     #[must_use]
     pub fn function_mut(&mut self, vf: VfIndex) -> Option<&mut VirtualFunction> {
         let slot = self.slots.get_mut(vf.index()).filter(|slot| slot.state != State::Absent);
@@ -157,7 +158,7 @@ impl Manager {
     /// Adds a VF that was removed.
     ///
     /// # Errors
-    /// [`AssignmentError`] if it does not exist, is there already, or cannot be reset.
+    /// [`AssignmentError`] if the VF does not exist, is already present, or cannot be reset.
     pub fn add<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
         match self.slot(vf)?.state {
             State::Absent => self.clean(device, vf),
@@ -165,10 +166,10 @@ impl Manager {
         }
     }
 
-    /// Removes a VF that nobody has; it exists on, stopped, and nobody can find it.
+    /// Removes a VF that has no owner; it still exists, stopped, but a bus scan does not find it.
     ///
     /// # Errors
-    /// [`AssignmentError`] if it is not there or somebody has it.
+    /// [`AssignmentError`] if the VF is absent or has an owner.
     pub fn remove<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
         let slot = self.slot(vf)?;
         match slot.state {
@@ -181,10 +182,10 @@ impl Manager {
         Ok(())
     }
 
-    /// Gives a VF to an owner, clean.
+    /// Assigns a VF to an owner, after a reset.
     ///
     /// # Errors
-    /// [`AssignmentError`] if it is not present, or not clean: then it is quarantined.
+    /// [`AssignmentError`] if the VF is not present, or its reset fails: then it is quarantined.
     pub fn assign<D: Device>(
         &mut self,
         device: &mut D,
@@ -202,11 +203,11 @@ impl Manager {
         Ok(())
     }
 
-    /// Takes a VF back from its owner, and cleans it at once: the owner's memory must not change hands while
-    /// the VF can still write to it.
+    /// Takes a VF back from its owner and resets it at once: the owner's memory must not be reused while the VF can
+    /// still write to it.
     ///
     /// # Errors
-    /// [`AssignmentError`] if nobody has it, or it cannot be cleaned: then it is quarantined.
+    /// [`AssignmentError`] if the VF has no owner, or its reset fails: then it is quarantined.
     pub fn unassign<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
         match self.slot(vf)?.state {
             State::Assigned(_) => self.clean(device, vf),
@@ -216,10 +217,10 @@ impl Manager {
         }
     }
 
-    /// Resets a VF from outside: on behalf of its owner, who keeps it, or to get it out of quarantine.
+    /// Resets a VF from outside: on behalf of its owner, which keeps it, or to end its quarantine.
     ///
     /// # Errors
-    /// [`AssignmentError`] if it is not there, or cannot be reset: then it is quarantined.
+    /// [`AssignmentError`] if the VF is absent, or its reset fails: then it is quarantined.
     pub fn reset<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
         let state = self.slot(vf)?.state;
         if state == State::Absent {
@@ -232,7 +233,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Reads a VF's configuration space as its guest does. What is absent reads as all ones.
+    /// Reads a VF's configuration space as its guest does. An absent VF reads as all ones.
     pub fn config_read(&self, vf: VfIndex, offset: u64, into: &mut [u8]) {
         match self.function(vf) {
             Some(function) => function.config_read(offset, into),
@@ -240,8 +241,8 @@ impl Manager {
         }
     }
 
-    /// Writes a VF's configuration space as its owner does, and has the card follow: bus mastering, and a
-    /// function level reset. Nobody else can write: without an owner, nothing happens.
+    /// Writes a VF's configuration space as its owner does, and updates the card: bus mastering, and a function
+    /// level reset. A write without an owner has no effect.
     pub fn config_write<D: Device>(
         &mut self,
         device: &mut D,
@@ -265,14 +266,14 @@ impl Manager {
         effects
     }
 
-    /// Everything a successor needs.
+    /// Returns the state that a successor process needs.
     #[must_use]
     pub fn save(&self) -> ManagerState {
         let save = |slot: &Slot| SlotState { state: slot.state, function: slot.function.save() };
         ManagerState { slots: self.slots.iter().map(save).collect() }
     }
 
-    /// Takes over from a predecessor, on a device that has been restored already.
+    /// Creates the manager from a predecessor's state, on a device that has been restored already.
     ///
     /// # Errors
     /// [`RestoreError`].
@@ -293,7 +294,7 @@ impl Manager {
         Ok(manager)
     }
 
-    /// The VFs that `n` makes, where the device has them now. None if the bus has no room.
+    /// Creates the slots of `n` VFs at their current addresses. `None` if the bus has no room.
     fn slots<D: Device>(&self, device: &mut D, n: u16) -> Option<Vec<Slot>> {
         let placement = self.sriov.placement(device);
         let slot = |n| {
@@ -310,7 +311,7 @@ impl Manager {
         self.slots.get_mut(vf.index()).ok_or(AssignmentError::NotEnabled { vf, enabled })
     }
 
-    /// Climbs the ladder and restores the configuration of boot: present, or quarantined.
+    /// Climbs the reset ladder and restores the configuration of boot; the VF is then present, or quarantined.
     fn clean<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
         let slot = self.slot(vf)?;
         let climbed = ladder::climb(device, Function::Vf(vf.get()));
@@ -320,18 +321,18 @@ impl Manager {
     }
 }
 
-/// A manager's state, plain: one entry per VF that exists.
+/// Serializable state of a manager: one entry per VF that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ManagerState {
-    /// The VFs.
+    /// States of the VFs.
     pub slots: Vec<SlotState>,
 }
 
-/// A VF's state with the manager, plain.
+/// Serializable state of a VF in its slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotState {
-    /// Where it is between its owners.
+    /// State between owners.
     pub state: State,
-    /// What its guest sees.
+    /// State of the function that the guest sees.
     pub function: FunctionState,
 }

@@ -1,4 +1,4 @@
-//! Conversations between an operator, the manager, a guest and the card.
+//! Tests sequences of actions of an operator, the manager, a guest and the card.
 
 use super::{AssignmentError, EnableError, Hierarchy, Manager, Owner, RestoreError, State};
 use crate::Device;
@@ -15,7 +15,7 @@ use std::vec::Vec;
 const PF: Rid = Rid(0x0100);
 const ALICE: Owner = Owner(1);
 const BOB: Owner = Owner(2);
-/// Command: memory and bus master.
+/// Command register: memory and bus master.
 const START: [u8; 2] = [0x06, 0x00];
 
 fn vf(n: u8) -> VfIndex {
@@ -34,7 +34,7 @@ fn rids(manager: &Manager) -> Vec<std::string::String> {
 }
 
 #[test]
-fn vfs_appear_where_the_capability_says() {
+fn vfs_have_the_routing_ids_of_the_capability() {
     let (_, manager) = enabled(3);
     assert_eq!(rids(&manager), ["02:10.0", "02:10.2", "02:10.4"]);
     let mut card = Card::new();
@@ -44,7 +44,7 @@ fn vfs_appear_where_the_capability_says() {
 }
 
 #[test]
-fn discovery_leaves_the_device_as_it_was() {
+fn discovery_leaves_the_device_unchanged() {
     let mut card = Card::new();
     let before = card.pf.clone();
     let manager = Manager::discover(&mut card, PF).unwrap();
@@ -57,7 +57,7 @@ fn discovery_leaves_the_device_as_it_was() {
 }
 
 #[test]
-fn vfs_are_enabled_with_pages_of_4_kib_whatever_was_set_before() {
+fn enabling_sets_a_page_size_of_4_kib() {
     let mut card = Card::new();
     let mut manager = Manager::discover(&mut card, PF).unwrap();
     card.config_write(Function::Pf, SRIOV + sriov::PAGE_SIZE, 4, 0x10);
@@ -66,11 +66,11 @@ fn vfs_are_enabled_with_pages_of_4_kib_whatever_was_set_before() {
 }
 
 #[test]
-fn enabling_says_what_to_do_instead() {
+fn a_refusal_to_enable_names_the_remedy() {
     let mut card = Card::new();
     let mut manager = Manager::discover(&mut card, PF).unwrap();
     let nine = manager.enable(&mut card, 9, Hierarchy::Flat).unwrap_err();
-    assert_eq!(nine.to_string(), "9 VFs were asked for and the device has 8: ask for at most 8");
+    assert_eq!(nine.to_string(), "9 VFs were requested and the device has 8: request at most 8");
     assert_eq!(manager.enable(&mut card, 0, Hierarchy::Flat), Err(EnableError::None));
     manager.enable(&mut card, 7, Hierarchy::Flat).unwrap();
     let again = manager.enable(&mut card, 8, Hierarchy::Flat).unwrap_err();
@@ -91,7 +91,7 @@ fn a_pf_on_the_last_bus_has_no_room_for_vfs_without_ari() {
 }
 
 #[test]
-fn a_guest_sees_a_function_and_only_its_owner_writes() {
+fn only_the_owner_can_write_configuration_space() {
     let (mut card, mut manager) = enabled(2);
     let mut ids = [0; 4];
     manager.config_read(vf(0), 0, &mut ids);
@@ -100,7 +100,7 @@ fn a_guest_sees_a_function_and_only_its_owner_writes() {
     assert_eq!(ids, [1, 0, 0, 2], "revision and class are the PF's");
     manager.config_read(vf(2), 0, &mut ids);
     assert_eq!(ids, [0xff; 4], "there is no VF 2");
-    assert!(manager.config_write(&mut card, vf(0), 4, &START).is_empty(), "nobody has VF 0");
+    assert!(manager.config_write(&mut card, vf(0), 4, &START).is_empty(), "VF 0 has no owner");
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     assert_eq!(manager.config_write(&mut card, vf(0), 4, &START).bus_master, Some(true));
     assert_eq!((card.bus_master(vf(0)), card.bus_master(vf(1))), (true, false));
@@ -120,7 +120,7 @@ fn a_function_level_reset_stops_the_vf_before_it_resets_it() {
 }
 
 #[test]
-fn between_owners_a_vf_climbs_the_ladder_and_remembers_nothing() {
+fn a_change_of_owner_resets_the_vf_completely() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     manager.config_write(&mut card, vf(0), 4, &START);
@@ -137,7 +137,7 @@ fn between_owners_a_vf_climbs_the_ladder_and_remembers_nothing() {
 }
 
 #[test]
-fn a_vf_that_does_not_come_to_rest_is_quarantined() {
+fn a_vf_with_requests_in_flight_is_quarantined() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     manager.config_write(&mut card, vf(0), 4, &START);
@@ -153,7 +153,7 @@ fn a_vf_that_does_not_come_to_rest_is_quarantined() {
 }
 
 #[test]
-fn a_vf_that_cannot_be_reset_alone_serves_one_owner() {
+fn a_vf_without_function_level_reset_serves_one_owner() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     card.resets = false;
@@ -163,7 +163,7 @@ fn a_vf_that_cannot_be_reset_alone_serves_one_owner() {
 }
 
 #[test]
-fn a_function_level_reset_keeps_what_it_must() {
+fn a_function_level_reset_keeps_the_payload_size() {
     let mut card = Card::new();
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     card.config_write(Function::Pf, control, 2, 0x0020);
@@ -172,7 +172,7 @@ fn a_function_level_reset_keeps_what_it_must() {
 }
 
 #[test]
-fn an_owners_reset_leaves_it_the_vf() {
+fn a_reset_for_the_owner_keeps_the_owner() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     manager.config_write(&mut card, vf(0), 4, &START);
@@ -181,7 +181,7 @@ fn an_owners_reset_leaves_it_the_vf() {
 }
 
 #[test]
-fn vfs_are_removed_and_added_but_not_from_under_an_owner() {
+fn only_a_vf_without_an_owner_can_be_removed() {
     let (mut card, mut manager) = enabled(2);
     manager.assign(&mut card, vf(1), ALICE).unwrap();
     let assigned = AssignmentError::Assigned { vf: vf(1), owner: ALICE };
@@ -199,7 +199,7 @@ fn vfs_are_removed_and_added_but_not_from_under_an_owner() {
 }
 
 #[test]
-fn a_successor_takes_over_vfs_with_their_owners() {
+fn a_successor_restores_vfs_with_their_owners() {
     let (mut card, mut manager) = enabled(2);
     manager.assign(&mut card, vf(1), ALICE).unwrap();
     manager.config_write(&mut card, vf(1), 4, &START);
@@ -244,8 +244,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was answered does not matter here, only what holds afterwards.
-fn take(step: Step, card: &mut Card, manager: &mut Manager) {
+/// Performs a step. Results do not matter here, only the invariants afterwards.
+fn perform(step: Step, card: &mut Card, manager: &mut Manager) {
     match step {
         Step::Enable(n) => _ = manager.enable(card, n, Hierarchy::Flat),
         Step::Disable => _ = manager.disable(card),
@@ -261,11 +261,11 @@ fn take(step: Step, card: &mut Card, manager: &mut Manager) {
 
 proptest! {
     #[test]
-    fn whatever_happens_only_an_owned_vf_makes_requests(steps in prop::collection::vec(step(), 0..120)) {
+    fn only_a_vf_with_an_owner_issues_requests(steps in prop::collection::vec(step(), 0..120)) {
         let mut card = Card::new();
         let mut manager = Manager::discover(&mut card, PF).unwrap();
         for step in steps {
-            take(step, &mut card, &mut manager);
+            perform(step, &mut card, &mut manager);
             prop_assert_eq!(card.vfs.len(), usize::from(manager.num_vfs()));
             for vf in VfIndex::all() {
                 let asked = manager.function(vf).is_some_and(|function| function.endpoint().bus_master());

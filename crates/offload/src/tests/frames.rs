@@ -1,4 +1,4 @@
-//! Frames as an independent packet library builds them, and spoiled ones.
+//! Builds frames with an independent packet library, and damaged ones.
 
 use alloc::vec::Vec;
 use etherparse::{Ethernet2Header, IpFragOffset, IpHeaders, Ipv4Header, Ipv4Options};
@@ -19,7 +19,7 @@ pub(crate) fn ipv6() -> PacketBuilderStep<IpHeaders> {
     link().ipv6([0xfd; 16], [0xfe; 16], 64)
 }
 
-/// An IPv4 header as its own step, to be spoiled by the test.
+/// Builds an IPv4 header alone, for tests that damage it.
 pub(crate) fn ipv4_header(protocol: u8, payload: u16) -> Ipv4Header {
     let mut header = Ipv4Header::new(payload, 64, protocol.into(), [10, 0, 0, 1], [10, 0, 0, 2]).unwrap();
     header.header_checksum = header.calc_header_checksum();
@@ -51,7 +51,7 @@ pub(crate) fn udp6(payload: &[u8]) -> Vec<u8> {
     built!(ipv6().udp(1000, 53), payload)
 }
 
-/// A frame of an IPv4 packet with options, or of a fragment.
+/// Builds a frame of an IPv4 packet with options, or of a fragment.
 pub(crate) fn ipv4_frame(mut header: Ipv4Header, options: &[u8], fragment: u16, payload: &[u8]) -> Vec<u8> {
     header.options = Ipv4Options::try_from(options).unwrap();
     header.fragment_offset = IpFragOffset::try_new(fragment).unwrap();
@@ -63,7 +63,7 @@ pub(crate) fn ipv4_frame(mut header: Ipv4Header, options: &[u8], fragment: u16, 
     frame
 }
 
-/// An IPv6 frame with raw bytes behind its fixed header.
+/// Builds an IPv6 frame with raw bytes behind its fixed header.
 pub(crate) fn ipv6_frame(next: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = [&VF1[..], &VF0, &[0x86, 0xdd, 0x60, 0, 0, 0]].concat();
     frame.extend_from_slice(&(payload.len() as u16).to_be_bytes());
@@ -74,7 +74,7 @@ pub(crate) fn ipv6_frame(next: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What a driver leaves in a checksum's field: the folded sum of addresses, protocol and length.
+/// Returns the seed that a driver leaves in a checksum's field: the folded sum of addresses, protocol and length.
 pub(crate) fn pseudo(frame: &[u8], six: bool, protocol: u8, length: usize) -> u16 {
     let addresses = if six { &frame[22..54] } else { &frame[26..34] };
     let words = addresses.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));

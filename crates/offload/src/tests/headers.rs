@@ -1,4 +1,4 @@
-//! Which headers are found, and which are not believed.
+//! Tests which headers are reported, and which are refused.
 
 use super::frames::{built, ipv4_frame, ipv4_header, ipv6, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
 use crate::headers::{Headers, L3, L4};
@@ -7,7 +7,7 @@ use etherparse::{SlicedPacket, TransportSlice, VlanId};
 use proptest::prelude::{any, proptest};
 
 #[test]
-fn tcp_over_ipv4() {
+fn the_headers_of_tcp_over_ipv4_are_found() {
     let found = Headers::parse(&tcp4(b"payload"));
     assert_eq!((found.l3, found.l3_offset, found.l3_length, found.l3_end), (L3::Ipv4, 14, 20, Some(61)));
     assert_eq!((found.l4, found.l4_offset, found.l4_length, found.header_length), (L4::Tcp, 34, 20, 54));
@@ -15,14 +15,14 @@ fn tcp_over_ipv4() {
 }
 
 #[test]
-fn udp_over_ipv6() {
+fn the_headers_of_udp_over_ipv6_are_found() {
     let found = Headers::parse(&udp6(b"payload"));
     assert_eq!((found.l3, found.l3_offset, found.l3_length, found.l3_end), (L3::Ipv6, 14, 40, Some(69)));
     assert_eq!((found.l4, found.l4_offset, found.header_length), (L4::Udp, 54, 62));
 }
 
 #[test]
-fn one_tag_and_two_are_stepped_over_but_not_three() {
+fn up_to_two_tags_are_skipped() {
     let one = built!(link().single_vlan(VlanId::try_new(5).unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2), &[]);
     assert_eq!((Headers::parse(&one).tags, Headers::parse(&one).l4_offset), (1, 38));
     let two = built!(
@@ -38,10 +38,10 @@ fn one_tag_and_two_are_stepped_over_but_not_three() {
 }
 
 #[test]
-fn an_outer_tag_is_stepped_over_whatever_its_type() {
+fn an_outer_tag_of_any_type_is_skipped() {
     let mut frame = udp4(&[]);
     frame.splice(12..12, [0x91, 0x00, 0, 5]);
-    assert_eq!(Headers::parse(&frame).l3, L3::None, "0x9100 is no tag that everybody knows");
+    assert_eq!(Headers::parse(&frame).l3, L3::None, "0x9100 is no standard tag type");
     let found = Headers::parse_behind(&frame, true, 0x8100);
     assert_eq!((found.tags, found.l3, found.l3_offset), (1, L3::Ipv4, 18));
 }
@@ -77,13 +77,13 @@ fn ipv6_extensions_are_followed_to_the_transport() {
 }
 
 #[test]
-fn a_routing_header_with_hops_to_go_hides_the_transport() {
+fn a_routing_header_with_hops_left_hides_the_transport() {
     let routing = |left: u8| ipv6_frame(43, &[17, 0, 2, left, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
     assert_eq!(Headers::parse(&routing(0)).l4, L4::Udp);
     assert_eq!(Headers::parse(&routing(1)).l4, L4::None);
 }
 
-/// A destination options header with these options, before a datagram.
+/// Builds a destination options header with these options, before a datagram.
 fn with_options(options: &[u8]) -> Vec<u8> {
     assert_eq!((options.len() + 2) % 8, 0);
     let header = [&[17, (options.len() + 2) as u8 / 8 - 1], options].concat();
@@ -93,7 +93,7 @@ fn with_options(options: &[u8]) -> Vec<u8> {
 #[test]
 fn a_home_address_is_found_among_the_destination_options() {
     let home = [&[0xc9, 16][..], &[7; 16]].concat();
-    // One byte of padding, and padding of two bytes and two more.
+    // Padding of one byte, of two bytes, and of two more before the home address.
     let padded = [&[0, 1, 2, 0, 0][..], &home, &[1, 5, 0, 0, 0, 0, 0]].concat();
     for (options, expected) in [
         ([&home[..], &[1, 2, 0, 0]].concat(), 14 + 40 + 4),
@@ -136,7 +136,7 @@ fn an_extension_chain_is_followed_for_eight_headers() {
 }
 
 #[test]
-fn lengths_that_leave_the_frame_are_not_believed() {
+fn lengths_beyond_the_frame_are_not_reported() {
     let mut frame = udp4(b"payload");
     frame[17] += 1;
     assert_eq!((Headers::parse(&frame).l3, Headers::parse(&frame).l3_end), (L3::Ipv4, None));
@@ -146,7 +146,7 @@ fn lengths_that_leave_the_frame_are_not_believed() {
 }
 
 #[test]
-fn headers_that_contradict_themselves_are_not_reported() {
+fn contradictory_headers_are_not_reported() {
     let mut short_ihl = tcp4(&[]);
     short_ihl[14] = 0x44;
     assert_eq!(Headers::parse(&short_ihl).l3, L3::None);
@@ -166,7 +166,7 @@ fn padding_of_a_short_frame_is_not_payload() {
 }
 
 #[test]
-fn a_truncated_frame_shows_what_is_certain() {
+fn only_complete_headers_of_a_truncated_frame_are_reported() {
     let frame = built!(ipv6().tcp(1, 2, 3, 4), b"payload");
     for length in 0..frame.len() {
         let found = Headers::parse(&frame[..length]);
@@ -177,7 +177,7 @@ fn a_truncated_frame_shows_what_is_certain() {
 }
 
 #[test]
-fn an_ipv4_header_that_is_cut_short_is_not_reported() {
+fn a_truncated_ipv4_header_is_not_reported() {
     let frame = ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[]);
     for length in 0..=frame.len() {
         let found = Headers::parse(&frame[..length]).l3;
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn agrees_with_etherparse(
+    fn parsing_agrees_with_etherparse(
         payload: alloc::vec::Vec<u8>,
         six: bool,
         tcp: bool,
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_extension_chains_end(next: u8, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn parsing_of_arbitrary_extension_chains_ends(next: u8, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
         let frame = ipv6_frame(next, &payload);
         assert!(Headers::parse(&frame).header_length <= frame.len());
     }

@@ -1,5 +1,5 @@
-//! Against an independent packet library: what it builds is understood, what is made here it accepts. How a family of
-//! cards says all of it in its descriptors is tested with that family.
+//! Tests against an independent packet library: this crate understands the frames that it builds, and it accepts
+//! the frames of this crate. The descriptors of a family of cards are tested with that family.
 
 mod frames;
 mod headers;

@@ -1,4 +1,4 @@
-//! Segmentation: what comes out is valid frames that reassemble to what went in.
+//! Tests segmentation: the output is valid frames that reassemble to the input.
 
 use super::frames::{pseudo, tcp4, tcp6, udp4};
 use crate::segment::{Error, FlagMasks, Segmenter};
@@ -24,7 +24,7 @@ fn request(ip_length: usize, l4: Transport, l4_length: usize) -> Request {
     }
 }
 
-/// A TCP packet as Linux hands it over: pseudo sum without length, IPv4 length and checksum zero.
+/// Builds a TCP packet as Linux passes it to a driver: pseudo sum without length, IPv4 length and checksum zero.
 fn tcp_packet(payload: &[u8], six: bool, flags: u8) -> (Vec<u8>, Request) {
     let mut packet = if six { tcp6(payload) } else { tcp4(payload) };
     let at = if six { 54 } else { 34 };
@@ -76,7 +76,7 @@ fn sequence_numbers_advance_by_the_segment_size() {
 }
 
 #[test]
-fn fin_and_psh_are_in_the_last_segment_only_and_cwr_in_the_first() {
+fn only_the_last_segment_has_fin_and_psh_and_the_first_cwr() {
     let (packet, request) = tcp_packet(&[7; 2500], false, FIN_PSH_CWR);
     let flags: Vec<u8> = cut(&packet, &request, MSS).iter().map(|s| s[47] & FIN_PSH_CWR).collect();
     assert_eq!(flags, [0x80, 0, 0x09]);
@@ -90,7 +90,7 @@ fn a_single_segment_keeps_all_its_flags() {
 }
 
 #[test]
-fn flags_survive_as_the_masks_say() {
+fn flags_survive_according_to_the_masks() {
     let (packet, request) = tcp_packet(&[7; 2500], false, FIN_PSH_CWR);
     let all = FlagMasks { first: 0xfff, middle: 0xfff, last: 0xfff };
     let mut segmenter = Segmenter::new(&packet, &request, MSS, all).unwrap();
@@ -120,7 +120,7 @@ fn udp_datagrams_get_their_own_length() {
 }
 
 #[test]
-fn checksums_that_are_not_asked_for_are_not_touched() {
+fn checksums_without_a_request_are_not_changed() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
     let request = Request { ip_checksum: false, l4_checksum: false, ..request };
     let mut segmenter = Segmenter::new(&packet, &request, MSS, FlagMasks::DEFAULT).unwrap();
@@ -137,7 +137,7 @@ fn a_packet_without_payload_is_one_segment() {
 }
 
 #[test]
-fn a_buffer_that_is_too_short_ends_it() {
+fn a_buffer_that_is_too_short_gets_no_segment() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
     let mut segmenter = Segmenter::new(&packet, &request, MSS, FlagMasks::DEFAULT).unwrap();
     let mut short = alloc::vec![0; segmenter.longest() - 1];
@@ -145,7 +145,7 @@ fn a_buffer_that_is_too_short_ends_it() {
 }
 
 #[test]
-fn requests_that_describe_no_packet_are_refused() {
+fn requests_that_do_not_fit_the_packet_are_refused() {
     let (packet, good) = tcp_packet(&[7; 20_000], false, 0);
     let refused = |change: fn(&mut Request), mss| {
         let mut request = good;
@@ -164,7 +164,7 @@ fn requests_that_describe_no_packet_are_refused() {
 }
 
 #[test]
-fn a_caller_can_tell_how_long_segments_get() {
+fn the_longest_segment_is_known_before_cutting() {
     let (packet, request) = tcp_packet(&[7; 20_000], false, 0);
     let longest = |mss| Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT).unwrap().longest();
     assert_eq!((longest(9_000), longest(u16::MAX)), (9_054, packet.len()));
@@ -206,9 +206,9 @@ proptest! {
         assert_eq!(reassembled, payload);
     }
 
-    /// Whoever stops between two segments goes on with the packet as it stands then.
+    /// Checks also that a caller which pauses between two segments can continue with the packet as it then is.
     #[test]
-    fn segments_made_within_the_packet_are_the_same(
+    fn segments_made_within_the_packet_equal_separate_ones(
         packet in proptest::collection::vec(any::<u8>(), 54..3000),
         request in any_request(),
         mss in prop_oneof![1..400_u16, 54..80_u16],

@@ -1,4 +1,4 @@
-//! Frames whose checksum their sender has left to a card.
+//! Tests frames whose sender has left the checksum to a card.
 
 use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
 use crate::checksum::Sum;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use proptest::prelude::*;
 
-/// Where the transport begins, and its checksum in there.
+/// Returns the offset of the transport header, and of its checksum in it.
 fn places(six: bool, udp: bool) -> (usize, usize) {
     (if six { 54 } else { 34 }, if udp { 6 } else { 16 })
 }
@@ -21,8 +21,8 @@ fn build(six: bool, udp: bool, payload: &[u8]) -> Vec<u8> {
     }
 }
 
-/// As it leaves Linux, whose card is to put the checksum in.
-fn left_out(frame: &[u8], six: bool, udp: bool) -> Vec<u8> {
+/// Returns the frame as it leaves Linux, for a card that inserts the checksum.
+fn without_checksum(frame: &[u8], six: bool, udp: bool) -> Vec<u8> {
     let (start, place) = places(six, udp);
     let mut frame = frame.to_vec();
     let seed = pseudo(&frame, six, if udp { 17 } else { 6 }, frame.len() - start);
@@ -40,12 +40,12 @@ fn finish(frame: &mut [u8], (segment, place): (Range<usize>, usize)) {
 
 proptest! {
     #[test]
-    fn what_is_missing_is_found_and_what_is_there_stays(
+    fn a_missing_checksum_is_found_and_a_complete_one_stays(
         six: bool, udp: bool, payload in proptest::collection::vec(any::<u8>(), 0..200), padding in 0_usize..20,
     ) {
         let whole = build(six, udp, &payload);
-        let mut frame = left_out(&whole, six, udp);
-        // A short frame is padded, with whatever.
+        let mut frame = without_checksum(&whole, six, udp);
+        // A short frame is padded, with arbitrary bytes.
         frame.resize(frame.len() + padding, 0xa5);
         let (start, place) = places(six, udp);
         prop_assert_eq!(unfinished(&frame), Some((start..whole.len(), start + place)));
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_left_alone(frame in proptest::collection::vec(any::<u8>(), 0..120)) {
+    fn arbitrary_bytes_never_yield_a_place_outside_the_frame(frame in proptest::collection::vec(any::<u8>(), 0..120)) {
         if let Some((segment, place)) = unfinished(&frame) {
             prop_assert!(segment.end <= frame.len() && segment.contains(&place) && segment.contains(&(place + 1)));
         }
@@ -67,21 +67,22 @@ proptest! {
 }
 
 #[test]
-fn a_right_checksum_that_looks_like_a_missing_one_stays_what_it_is() {
-    // Two bytes of the payload are such that the segment sums up to nothing but its own field.
-    let looks_so =
+fn completing_a_right_checksum_does_not_change_it() {
+    // Two bytes of the payload are chosen such that the segment's sum equals the seed.
+    let ambiguous =
         (0..=u16::MAX).map(|word| udp4(&word.to_be_bytes())).find(|frame| unfinished(frame).is_some());
-    let whole = looks_so.expect("one of them looks so");
+    let whole = ambiguous.expect("one of the values is ambiguous");
     let mut frame = whole.clone();
     finish(&mut frame, unfinished(&whole).unwrap());
     assert_eq!(frame, whole);
 }
 
 #[test]
-fn fragments_and_udp_without_a_checksum_have_none_to_be_put_in() {
+fn fragments_and_udp_without_a_checksum_are_complete() {
     let mut without = udp4(b"abc");
     without[40..42].fill(0);
     assert_eq!(unfinished(&without), None);
-    let fragment = ipv4_frame(ipv4_header(17, 0), &[], 8, &left_out(&udp4(b"abcd"), false, true)[34..]);
+    let fragment =
+        ipv4_frame(ipv4_header(17, 0), &[], 8, &without_checksum(&udp4(b"abcd"), false, true)[34..]);
     assert_eq!(unfinished(&fragment), None);
 }

@@ -1,6 +1,5 @@
-//! VF 0 and VF 1 as the benchmarks of both cards have them: guest memory behind `host`'s tables as on a live port, addresses, and a
-//! frame between them. What a guest writes goes through the file, so that none of it is counted. Left out: the cards, their rings
-//! and what is beyond them.
+//! VF 0 and VF 1 of both cards' benchmarks: guest memory behind `host`'s tables as on a live port, addresses, and a
+//! frame between them. A guest writes through the file, so that its writes are not counted.
 
 use host::dma::{DmaLimits, DmaTable, Permissions};
 use host::shared::SharedMemory;
@@ -11,16 +10,16 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that each has.
+/// Bytes of each VF's memory.
 const LENGTH: u64 = 0x4_0000;
-/// Ends of three regions: of the rings, of the sender's buffers, of the receiver's.
+/// Ends of three regions: rings, the sender's buffers, the receiver's.
 const ENDS: [u64; 3] = [0x2000, 0x2_0000, LENGTH];
 
-/// The memory of each.
+/// Memory of both VFs.
 pub(crate) struct Memory([(DmaTable, File); 2]);
 
 impl Memory {
-    /// Memory in one region, or in `three` for rings, sent frames and receive buffers.
+    /// Creates memory in one region, or in `three` for rings, sent frames and receive buffers.
     pub(crate) fn new(three: bool) -> Self {
         let ends = if three { &ENDS[..] } else { &ENDS[2..] };
         Self([0, 1].map(|_| {
@@ -29,15 +28,15 @@ impl Memory {
             let (mut table, mut start) = (DmaTable::new(DmaLimits::default()), 0);
             for end in ends {
                 let pending = table.admit(start, end - start, Permissions::READ_WRITE, Some(start));
-                let pending = pending.expect("a good region").expect("one with memory");
-                table.insert(pending.map(fd()).expect("mapped")).expect("in no other's place");
+                let pending = pending.expect("a valid region").expect("a region with memory");
+                table.insert(pending.map(fd()).expect("mapped")).expect("disjoint from other regions");
                 start = *end;
             }
             (table, File::from(fd()))
         }))
     }
 
-    /// The guest of VF `n` writes.
+    /// Writes to the memory of VF `n`'s guest.
     pub(crate) fn store(&self, n: usize, at: Iova, bytes: &[u8]) {
         self.0[n].1.write_all_at(bytes, at).expect("guest memory");
     }
@@ -104,12 +103,12 @@ impl Bus for Memory {
     fn msix(&mut self, _function: Function, _vector: u16) {}
 }
 
-/// The address of VF `n`, or of somebody else.
+/// Returns the address of station `n`; 0 and 1 are the VFs.
 pub(crate) const fn address(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n]
 }
 
-/// TCP over IPv4 with the seed of the pseudo header in its checksum field.
+/// Builds a TCP frame over IPv4 with the seed of the pseudo header in its checksum field.
 pub(crate) fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
     let mut frame = [address(to), address(from)].concat();
     let total = (length - 14) as u16;

@@ -1,47 +1,47 @@
-//! Advanced error reporting, version 1 (PCIe base specification, 7.8.4). Left out: root ports, and the errors:
-//! whoever detects one sets the status bits. Everything here is sticky.
+//! Advanced error reporting capability, version 1 (PCIe base specification, 7.8.4), of an endpoint. The detector of
+//! an error sets its status bit. All registers are sticky.
 
 use super::ExtendedCapability;
 use crate::config::Register;
 use alloc::vec;
 
-/// Extended capability id.
+/// Extended capability id of advanced error reporting.
 pub const ID: u16 = 0x0001;
-/// Uncorrectable error status.
+/// Offset of the uncorrectable error status.
 pub const UNCORRECTABLE_STATUS: u16 = 0x04;
-/// Uncorrectable error mask.
+/// Offset of the uncorrectable error mask.
 pub const UNCORRECTABLE_MASK: u16 = 0x08;
-/// Uncorrectable error severity: 1 is fatal.
+/// Offset of the uncorrectable error severity: 1 is fatal.
 pub const UNCORRECTABLE_SEVERITY: u16 = 0x0c;
-/// Correctable error status.
+/// Offset of the correctable error status.
 pub const CORRECTABLE_STATUS: u16 = 0x10;
-/// Correctable error mask.
+/// Offset of the correctable error mask.
 pub const CORRECTABLE_MASK: u16 = 0x14;
-/// Capabilities and control.
+/// Offset of capabilities and control.
 pub const CONTROL: u16 = 0x18;
-/// The header of the first error's packet, four dwords.
+/// Offset of the first error's packet header, four dwords.
 pub const HEADER_LOG: u16 = 0x1c;
 
-/// Uncorrectable errors that version 1 defines: data link, poisoned, flow control, completion timeout,
-/// completer abort, unexpected completion, overflow, malformed, ECRC, unsupported request.
+/// Uncorrectable errors of version 1: data link, poisoned, flow control, completion timeout, completer abort,
+/// unexpected completion, overflow, malformed, ECRC, unsupported request.
 pub const UNCORRECTABLE: u32 = 0x001f_f010;
-/// Correctable errors that version 1 defines.
+/// Correctable errors of version 1.
 pub const CORRECTABLE: u32 = 0x0000_31c1;
 
-/// What differs between functions.
+/// Values that differ between functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Aer {
     /// Reset value of the severity register.
     pub severity: u32,
     /// Reset value of the correctable mask.
     pub correctable_mask: u32,
-    /// A VF's masks and severities are the PF's: its own are reserved (Single root I/O virtualization
-    /// specification 1.1, 4.2.2).
+    /// True for a VF, whose masks and severities are the PF's: its own are reserved (SR-IOV specification 1.1,
+    /// 4.2.2).
     pub virtual_function: bool,
 }
 
 impl Aer {
-    /// The capability.
+    /// Returns the capability.
     #[must_use]
     pub fn capability(self) -> ExtendedCapability {
         let own = |bits: u32| if self.virtual_function { 0 } else { bits };

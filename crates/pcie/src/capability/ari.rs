@@ -1,17 +1,17 @@
-//! Alternative routing-id interpretation (PCIe base specification, 7.8.8). Left out: function groups.
+//! Alternative routing-id interpretation capability (PCIe base specification, 7.8.8), without function groups.
 
 use super::ExtendedCapability;
 use crate::config::Register;
 use alloc::vec;
 
-/// Extended capability id.
+/// Extended capability id of ARI.
 pub const ID: u16 = 0x000e;
-/// Capability, 16 bits: next function in bits 15:8.
+/// Offset of the capability word: next function in bits 15:8.
 pub const CAPABILITY: u16 = 4;
-/// Control, 16 bits.
+/// Offset of the control word.
 pub const CONTROL: u16 = 6;
 
-/// The capability; `next_function` is 0 on the last function.
+/// Returns the capability; `next_function` is 0 on the last function.
 #[must_use]
 pub fn capability(next_function: u8) -> ExtendedCapability {
     let body = vec![Register::word(CAPABILITY, u16::from(next_function) << 8), Register::word(CONTROL, 0)];

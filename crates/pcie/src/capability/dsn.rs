@@ -1,16 +1,15 @@
-//! Device serial number (PCIe base specification, 7.9.3). Left out: numbers that are not made from a MAC
-//! address.
+//! Device serial number capability (PCIe base specification, 7.9.3), derived from a MAC address.
 
 use super::ExtendedCapability;
 use crate::config::Register;
 use alloc::vec;
 
-/// Extended capability id.
+/// Extended capability id of the device serial number.
 pub const ID: u16 = 0x0003;
-/// The EUI-64, least significant byte first.
+/// Offset of the EUI-64, least significant byte first.
 pub const SERIAL: u16 = 4;
 
-/// The capability of a card whose first port has this MAC address: company id, ff ff, the rest.
+/// Returns the capability of a card whose first port has this MAC address: company id, ff ff, the rest.
 #[must_use]
 pub fn from_mac(mac: [u8; 6]) -> ExtendedCapability {
     let [a, b, c, d, e, f] = mac;

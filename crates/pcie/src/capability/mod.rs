@@ -1,6 +1,6 @@
-//! The capabilities of a function as data: id and registers, relative to where they are placed. One file per
-//! capability, all alike: `ID`, offsets, bits, and what builds it. Left out: VPD, ATS, PASID, ACS and others
-//! that no function here has.
+//! Capabilities as data: id and registers, relative to their offset. Each file has one capability: its `ID`,
+//! offsets, bits, and a builder. VPD, ATS, PASID, ACS and others are not provided, since no modelled function has
+//! them.
 
 pub mod aer;
 pub mod ari;
@@ -16,22 +16,22 @@ mod tests;
 use crate::config::Register;
 use alloc::vec::Vec;
 
-/// A capability of the list that begins at offset 34h.
+/// Capability of the list that begins at offset 34h.
 #[derive(Debug, Clone)]
 pub struct Capability {
-    /// Which one it is.
+    /// Capability id.
     pub id: u8,
-    /// Its registers from offset 2 on, relative to the capability.
+    /// Registers from offset 2 on, relative to the capability.
     pub body: Vec<Register>,
 }
 
-/// A capability of the list that begins at offset 100h.
+/// Capability of the list that begins at offset 100h.
 #[derive(Debug, Clone)]
 pub struct ExtendedCapability {
-    /// Which one it is.
+    /// Extended capability id.
     pub id: u16,
-    /// Version of its layout.
+    /// Version of the layout.
     pub version: u8,
-    /// Its registers from offset 4 on, relative to the capability.
+    /// Registers from offset 4 on, relative to the capability.
     pub body: Vec<Register>,
 }

@@ -1,40 +1,39 @@
-//! MSI: one message, 64-bit address, per-vector mask (PCIe base specification, 7.7.1). Left out: multiple
-//! messages, and the messages themselves.
+//! MSI capability with one message, 64-bit address and per-vector mask (PCIe base specification, 7.7.1).
 
 use super::Capability;
 use crate::config::Register;
 use alloc::vec;
 
-/// Capability id.
+/// Capability id of MSI.
 pub const ID: u8 = 0x05;
-/// Control, 16 bits.
+/// Offset of the control word.
 pub const CONTROL: u16 = 2;
-/// Message address, 64 bits.
+/// Offset of the 64-bit message address.
 pub const ADDRESS: u16 = 4;
-/// Message data, 16 bits.
+/// Offset of the message data word.
 pub const DATA: u16 = 0xc;
-/// Mask bits.
+/// Offset of the mask bits.
 pub const MASK: u16 = 0x10;
-/// Pending bits.
+/// Offset of the pending bits.
 pub const PENDING: u16 = 0x14;
 
-/// Control: the function signals by MSI.
+/// Control bit: MSI enable.
 pub const CONTROL_ENABLE: u16 = 1 << 0;
-/// Control: 64-bit addresses.
+/// Control bit: 64-bit addresses.
 pub const CONTROL_64BIT: u16 = 1 << 7;
-/// Control: per-vector masking.
+/// Control bit: per-vector masking.
 pub const CONTROL_MASKABLE: u16 = 1 << 8;
 
-/// What the registers tell the function.
+/// MSI settings of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
-    /// The function signals by MSI.
+    /// True if the function signals by MSI.
     pub enabled: bool,
-    /// Its message is held back.
+    /// True if its message is masked.
     pub masked: bool,
 }
 
-/// The capability.
+/// Returns the capability.
 #[must_use]
 pub fn capability() -> Capability {
     let body = vec![

@@ -1,49 +1,49 @@
-//! MSI-X in configuration space: how many vectors, where the table is, enable and function mask (PCIe base
-//! specification, 7.7.2). Left out: the table itself, [`crate::msix::Table`].
+//! MSI-X capability in configuration space: number of vectors, location of the table, enable and function mask
+//! (PCIe base specification, 7.7.2). The table itself is [`crate::msix::Table`].
 
 use super::Capability;
 use crate::config::Register;
 use alloc::vec;
 
-/// Capability id.
+/// Capability id of MSI-X.
 pub const ID: u8 = 0x11;
-/// Control, 16 bits.
+/// Offset of the control word.
 pub const CONTROL: u16 = 2;
-/// Table: BAR number in bits 2:0, offset above.
+/// Offset of the table's location: BAR number in bits 2:0, offset above.
 pub const TABLE: u16 = 4;
-/// Pending bits: BAR number in bits 2:0, offset above.
+/// Offset of the pending bits' location: BAR number in bits 2:0, offset above.
 pub const PBA: u16 = 8;
 
-/// Control: vectors minus one.
+/// Control field: number of vectors minus one.
 pub const CONTROL_SIZE: u16 = 0x7ff;
-/// Control: all vectors are masked, whatever their own mask bit says.
+/// Control bit: function mask, which masks all vectors.
 pub const CONTROL_MASK: u16 = 1 << 14;
-/// Control: the function signals by MSI-X.
+/// Control bit: MSI-X enable.
 pub const CONTROL_ENABLE: u16 = 1 << 15;
 
-/// What the control word tells the table.
+/// MSI-X settings of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
-    /// The function signals by MSI-X.
+    /// True if the function signals by MSI-X.
     pub enabled: bool,
-    /// Every vector is masked.
+    /// True if every vector is masked.
     pub masked: bool,
 }
 
 impl Control {
-    /// The control word's two bits.
+    /// Extracts the settings from the control word.
     #[must_use]
     pub const fn from_word(control: u16) -> Self {
         Self { enabled: control & CONTROL_ENABLE != 0, masked: control & CONTROL_MASK != 0 }
     }
 }
 
-/// Where table and pending bits are.
+/// Location of table and pending bits.
 #[derive(Debug, Clone, Copy)]
 pub struct MsiX {
-    /// Vectors, 1 to 2048.
+    /// Number of vectors, 1 to 2048.
     pub vectors: u16,
-    /// The BAR both are in.
+    /// Number of the BAR with both.
     pub bar: u8,
     /// Offset of the table in that BAR, a multiple of 8.
     pub table: u32,
@@ -52,7 +52,7 @@ pub struct MsiX {
 }
 
 impl MsiX {
-    /// The capability.
+    /// Returns the capability.
     #[must_use]
     pub fn capability(self) -> Capability {
         let size = self.vectors.wrapping_sub(1) & CONTROL_SIZE;

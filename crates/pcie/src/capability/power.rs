@@ -1,41 +1,41 @@
-//! PCI power management (PCI bus power management specification 1.2, 3.2). Left out: D1 and D2, and the data
-//! register's table: it shows one value whatever is selected.
+//! Power management capability (PCI power management specification 1.2, 3.2), without D1 and D2. The data register
+//! has one value, whatever is selected.
 
 use super::Capability;
 use crate::config::Register;
 use alloc::vec;
 
-/// Capability id.
+/// Capability id of power management.
 pub const ID: u8 = 0x01;
-/// Capabilities, 16 bits.
+/// Offset of the capabilities word.
 pub const CAPABILITIES: u16 = 2;
-/// Control and status, 16 bits.
+/// Offset of the control and status word.
 pub const CONTROL: u16 = 4;
-/// Data, 8 bits.
+/// Offset of the data byte.
 pub const DATA: u16 = 7;
 
-/// Control: the power state.
+/// Control field: power state.
 pub const CONTROL_STATE: u16 = 0b11;
-/// Control: configuration survives D3hot.
+/// Control bit: configuration survives D3hot.
 pub const CONTROL_NO_SOFT_RESET: u16 = 1 << 3;
-/// Control: the function may signal power management events.
+/// Control bit: power management events enabled.
 pub const CONTROL_PME_ENABLE: u16 = 1 << 8;
-/// Control: what the data register shows.
+/// Control field: selection of the data register's value.
 pub const CONTROL_DATA_SELECT: u16 = 0xf << 9;
-/// Control: a power management event is pending; write 1 to clear.
+/// Control bit: a power management event is pending; write 1 to clear.
 pub const CONTROL_PME_STATUS: u16 = 1 << 15;
 
-/// The power states a function here can be in.
+/// Supported power states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerState {
-    /// Working.
+    /// The function works.
     D0,
-    /// Only configuration requests are answered.
+    /// The function accepts configuration requests only.
     D3Hot,
 }
 
 impl PowerState {
-    /// The state a control word asks for; D1 and D2 are none.
+    /// Returns the requested power state of a control word, or `None` for D1 and D2.
     #[must_use]
     pub const fn from_control(control: u16) -> Option<Self> {
         match control & CONTROL_STATE {
@@ -46,19 +46,19 @@ impl PowerState {
     }
 }
 
-/// What differs between functions.
+/// Values that differ between functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Power {
-    /// The capabilities word.
+    /// Capabilities word.
     pub capabilities: u16,
     /// Scale of the data register, 0 to 3.
     pub data_scale: u8,
-    /// The data register.
+    /// Data register.
     pub data: u8,
 }
 
 impl Power {
-    /// The capability.
+    /// Returns the capability.
     #[must_use]
     pub fn capability(self) -> Capability {
         let sticky = u32::from(CONTROL_PME_ENABLE | CONTROL_PME_STATUS);

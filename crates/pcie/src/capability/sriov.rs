@@ -1,70 +1,70 @@
-//! SR-IOV as a layout (Single root I/O virtualization specification 1.1, 3.3). Left out: VF migration, and
-//! the rules between the registers: [`crate::sriov`].
+//! Layout of the SR-IOV capability (SR-IOV specification 1.1, 3.3), without VF migration. [`crate::sriov`] has the
+//! rules between the registers.
 
 use super::ExtendedCapability;
 use crate::config::{Bar, BarKind, Register};
 use alloc::vec;
 
-/// Extended capability id.
+/// Extended capability id of SR-IOV.
 pub const ID: u16 = 0x0010;
-/// Capabilities.
+/// Offset of the capabilities.
 pub const CAPABILITIES: u16 = 0x04;
-/// Control, 16 bits.
+/// Offset of the control word.
 pub const CONTROL: u16 = 0x08;
-/// Status, 16 bits.
+/// Offset of the status word.
 pub const STATUS: u16 = 0x0a;
-/// VFs at first, 16 bits.
+/// Offset of InitialVFs, a word.
 pub const INITIAL_VFS: u16 = 0x0c;
-/// VFs at most, 16 bits.
+/// Offset of TotalVFs, a word.
 pub const TOTAL_VFS: u16 = 0x0e;
-/// VFs that software wants, 16 bits.
+/// Offset of NumVFs, a word.
 pub const NUM_VFS: u16 = 0x10;
-/// Function dependency link, 8 bits.
+/// Offset of the function dependency link, a byte.
 pub const DEPENDENCY: u16 = 0x12;
-/// Routing id of the first VF, relative to the PF, 16 bits.
+/// Offset of the first VF's routing id relative to the PF, a word.
 pub const FIRST_OFFSET: u16 = 0x14;
-/// Distance between VFs' routing ids, 16 bits.
+/// Offset of the VF stride, a word.
 pub const STRIDE: u16 = 0x16;
-/// Device id of the VFs, 16 bits.
+/// Offset of the VFs' device id, a word.
 pub const VF_DEVICE: u16 = 0x1a;
-/// Page sizes that the VF BARs can be aligned to: bit n is 4 KiB << n.
+/// Offset of the supported page sizes: bit n is 4 KiB << n.
 pub const SUPPORTED_PAGES: u16 = 0x1c;
-/// The page size chosen: one bit.
+/// Offset of the selected page size: one bit.
 pub const PAGE_SIZE: u16 = 0x20;
-/// The first of six VF BARs.
+/// Offset of the first of six VF BARs.
 pub const VF_BAR0: u16 = 0x24;
 
-/// Control: VFs exist.
+/// Control bit: VF enable.
 pub const CONTROL_ENABLE: u16 = 1 << 0;
-/// Control: VFs answer memory requests.
+/// Control bit: memory space enable of the VFs.
 pub const CONTROL_MEMORY: u16 = 1 << 3;
-/// Control: the hierarchy above routes by ARI.
+/// Control bit: ARI-capable hierarchy.
 pub const CONTROL_ARI: u16 = 1 << 4;
 
-/// What differs between devices.
+/// Values that differ between devices.
 #[derive(Debug, Clone)]
 pub struct SrIov {
-    /// VFs at most.
+    /// Maximum number of VFs.
     pub total_vfs: u16,
-    /// This function's number.
+    /// Number of the PF.
     pub function: u8,
-    /// Routing id of the first VF, relative to the PF, without ARI.
+    /// Routing id of the first VF relative to the PF, without ARI.
     pub first_offset: u16,
     /// Distance between VFs' routing ids.
     pub stride: u16,
     /// Device id of the VFs.
     pub vf_device: u16,
-    /// Page sizes supported.
+    /// Supported page sizes: bit n is 4 KiB << n.
     pub pages: u32,
-    /// BAR numbers with what ONE VF decodes there.
+    /// BAR numbers with the BAR of a single VF.
     pub bars: &'static [(u8, Bar)],
 }
 
 impl SrIov {
-    /// The capability.
+    /// Returns the capability.
     ///
     /// # Panics
-    /// If a BAR does not fit the six registers.
+    /// A BAR does not fit the six registers.
     #[must_use]
     pub fn capability(&self) -> ExtendedCapability {
         let control = CONTROL_ENABLE | CONTROL_MEMORY | CONTROL_ARI;

@@ -1,4 +1,4 @@
-//! Each capability's registers where the specifications put them, reset and after all ones were written.
+//! Tests each capability's registers: offsets, reset values, and writable bits.
 
 use super::{aer, ari, dsn, express, msi, msix, power};
 use crate::config::{Builder, ConfigSpace, Identity};
@@ -24,7 +24,7 @@ fn express(virtual_function: bool) -> ConfigSpace {
 }
 
 #[test]
-fn the_lists_link_in_the_order_of_placement() {
+fn capabilities_are_linked_in_order() {
     let msix = msix::MsiX { vectors: 3, bar: 3, table: 0, pba: 0x2000 };
     let space = Builder::new(identity(), 0)
         .capability(0x50, msi::capability())
@@ -45,14 +45,14 @@ fn the_lists_link_in_the_order_of_placement() {
 }
 
 #[test]
-fn a_serial_number_is_the_mac_with_ffff_in_the_middle() {
+fn serial_number_is_the_mac_with_ffff_inside() {
     let serial = dsn::from_mac([0, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
     let space = Builder::new(identity(), 0).extended(0x100, serial).build();
     assert_eq!((space.dword(0x104), space.dword(0x108)), (0xff2b_46e0, 0x001b_21ff));
 }
 
 #[test]
-fn power_control_takes_state_and_pme_enable_only() {
+fn power_control_has_state_and_pme_enable_writable() {
     let power = power::Power { capabilities: 0xc823, data_scale: 1, data: 0x1a };
     let space = Builder::new(identity(), 0).capability(0x40, power.capability()).build();
     assert_eq!((space.dword(0x40), space.dword(0x44)), (0xc823_0001, 0x1a00_2000));
@@ -60,7 +60,7 @@ fn power_control_takes_state_and_pme_enable_only() {
 }
 
 #[test]
-fn msi_x_control_takes_enable_and_function_mask_only() {
+fn msix_control_has_enable_and_mask_writable() {
     let msix = msix::MsiX { vectors: 10, bar: 3, table: 0, pba: 0x2000 };
     let space = Builder::new(identity(), 0).capability(0x70, msix.capability()).build();
     assert_eq!((space.dword(0x74), space.dword(0x78)), (0x0000_0003, 0x0000_2003));
@@ -68,14 +68,14 @@ fn msi_x_control_takes_enable_and_function_mask_only() {
 }
 
 #[test]
-fn flr_reads_zero_and_a_virtual_function_has_no_device_control_of_its_own() {
+fn flr_bit_reads_zero_and_vfs_have_no_device_control() {
     assert_eq!(express(false).word(0xa8), 0x2810);
     assert_eq!(after_all_ones(express(false), 0xa8) as u16, 0x78ff);
     assert_eq!(after_all_ones(express(true), 0xa8) as u16, 0);
 }
 
 #[test]
-fn payload_size_survives_a_function_level_reset_and_read_request_size_does_not() {
+fn flr_keeps_the_payload_size_only() {
     let mut space = express(false);
     space.write(0xa8, 2, 0x5050);
     space.function_level_reset();
@@ -85,7 +85,7 @@ fn payload_size_survives_a_function_level_reset_and_read_request_size_does_not()
 }
 
 #[test]
-fn error_status_is_cleared_bit_by_bit_and_survives_a_function_level_reset() {
+fn error_status_survives_flr_and_clears_by_bit() {
     let aer = aer::Aer { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
     let mut space = Builder::new(identity(), 0).extended(0x100, aer.capability()).build();
     space.set_dword(0x104, 0x0010_4000);

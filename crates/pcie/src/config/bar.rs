@@ -1,50 +1,49 @@
-//! A base address register: its type bits and the mask by which software learns its size. Left out: what is
-//! behind it, and BARs of more than 2 GiB.
+//! Base address register (BAR): its type bits and the mask by which software learns its size, up to 2 GiB.
 
 use super::register::Register;
 
-/// What a BAR decodes.
+/// Address space of a BAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BarKind {
-    /// Memory anywhere below 4 GiB.
+    /// Memory below 4 GiB.
     Memory32,
-    /// Memory anywhere; takes the next BAR for its upper half.
+    /// Memory at any address; uses the next BAR for its upper half.
     Memory64,
     /// I/O ports.
     Io,
 }
 
-/// A base address register.
+/// Base address register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bar {
-    /// What it decodes.
+    /// Address space.
     pub kind: BarKind,
-    /// Memory whose reads have no side effects.
+    /// True for memory whose reads have no side effects.
     pub prefetchable: bool,
-    /// Bytes: a power of two, at least 16 of memory or 4 of I/O.
+    /// Size in bytes: a power of two, at least 16 of memory or 4 of I/O.
     pub size: u32,
 }
 
 impl Bar {
-    /// Non-prefetchable memory below 4 GiB.
+    /// Creates a BAR of non-prefetchable memory below 4 GiB.
     #[must_use]
     pub const fn memory32(size: u32) -> Self {
         Self { kind: BarKind::Memory32, prefetchable: false, size }
     }
 
-    /// Non-prefetchable memory anywhere.
+    /// Creates a BAR of non-prefetchable memory at any address.
     #[must_use]
     pub const fn memory64(size: u32) -> Self {
         Self { kind: BarKind::Memory64, prefetchable: false, size }
     }
 
-    /// I/O ports.
+    /// Creates a BAR of I/O ports.
     #[must_use]
     pub const fn io(size: u32) -> Self {
         Self { kind: BarKind::Io, prefetchable: false, size }
     }
 
-    /// The read-only low bits that tell software what it decodes.
+    /// Returns the read-only low bits that identify the address space.
     #[must_use]
     pub const fn type_bits(self) -> u32 {
         let kind = match self.kind {
@@ -55,7 +54,7 @@ impl Bar {
         if self.prefetchable { kind | 8 } else { kind }
     }
 
-    /// The registers at `offset`: one, or two for 64 bits.
+    /// Returns the registers at `offset`: one, or two for 64 bits.
     pub(crate) fn registers(self, offset: u16) -> impl Iterator<Item = Register> {
         assert!(self.size.is_power_of_two() && self.size >= 4, "a BAR's size is a power of two");
         let low = Register::dword(offset, self.type_bits()).writable(!(self.size - 1));
@@ -63,8 +62,8 @@ impl Bar {
         [low].into_iter().chain((self.kind == BarKind::Memory64).then_some(high))
     }
 
-    /// The BAR that answered `low` (and `high`, its neighbour) after all ones were written to both. None if
-    /// it decodes nothing, or more than 2 GiB.
+    /// Decodes the values of a BAR (and its neighbour) after all ones were written to both. Returns `None` for an
+    /// unused BAR, or one of more than 2 GiB.
     #[must_use]
     pub fn from_sizing(low: u32, high: u32) -> Option<Self> {
         let kind = match low & 7 {

@@ -1,5 +1,4 @@
-//! Laying out a configuration space: header, BARs, and the two linked lists of capabilities. Left out: header
-//! types other than 0.
+//! Builds a configuration space with a type 0 header: header, BARs, and the two linked lists of capabilities.
 
 use super::{Bar, ConfigSpace, Image, Layout, Register, SIZE, offset};
 use crate::capability::{Capability, ExtendedCapability};
@@ -8,16 +7,16 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// What a function says it is.
+/// Identity of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Vendor id.
     pub vendor: u16,
     /// Device id.
     pub device: u16,
-    /// Class, subclass and programming interface, in 24 bits.
+    /// Class, subclass and programming interface, 24 bits.
     pub class: u32,
-    /// Revision.
+    /// Revision id.
     pub revision: u8,
     /// Subsystem vendor id.
     pub subsystem_vendor: u16,
@@ -25,16 +24,16 @@ pub struct Identity {
     pub subsystem: u16,
 }
 
-/// A configuration space under construction. Everything not placed is read-only zero.
+/// Configuration space under construction. Bytes without a register are read-only zero.
 ///
-/// Layouts are constants of a program, so a mistake in one (outside of the space, lists out of order) is a
-/// bug that panics on the first use, in any test.
+/// Layouts are constants of a program, so a mistake in one (outside of the space, lists out of order) is a bug that
+/// panics on the first use, in any test.
 #[derive(Clone)]
 pub struct Builder {
     layout: Box<Layout>,
-    /// Where the pointer to the next capability goes.
+    /// Offset of the pointer to the next capability.
     link: u16,
-    /// The last extended capability.
+    /// Offset of the last extended capability.
     last_extended: Option<u16>,
 }
 
@@ -45,7 +44,7 @@ impl core::fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// A type 0 header with this identity. `command` is the mask of the command bits that can be set.
+    /// Starts with a type 0 header of this identity. `command` is the mask of the writable command bits.
     #[must_use]
     pub fn new(identity: Identity, command: u16) -> Self {
         let empty: Image = [0; SIZE];
@@ -61,10 +60,10 @@ impl Builder {
             .register(Register::word(offset::STATUS, 0).write_1_to_clear(offset::STATUS_ERRORS.into()))
     }
 
-    /// Places one register.
+    /// Adds one register.
     ///
     /// # Panics
-    /// If it lies outside of the space.
+    /// The register lies outside of the space.
     #[must_use]
     pub fn register(mut self, register: Register) -> Self {
         let from = usize::from(register.offset);
@@ -80,10 +79,10 @@ impl Builder {
         self
     }
 
-    /// Places BAR `number` (0 to 5); one of 64 bits takes the next one as well.
+    /// Adds BAR `number` (0 to 5); a 64-bit one takes the next number as well.
     ///
     /// # Panics
-    /// If it does not fit the header.
+    /// The BAR does not fit the header.
     #[must_use]
     pub fn bar(self, number: u8, bar: Bar) -> Self {
         let last = number + u8::from(bar.kind == super::BarKind::Memory64);
@@ -91,7 +90,7 @@ impl Builder {
         self.bar_at(offset::BAR0 + 4 * u16::from(number), bar)
     }
 
-    /// Places a BAR anywhere: the VF BARs are in a capability.
+    /// Adds a BAR at any offset, for VF BARs in a capability.
     #[must_use]
     pub fn bar_at(self, at: u16, bar: Bar) -> Self {
         bar.registers(at).fold(self, Self::register)
@@ -100,7 +99,7 @@ impl Builder {
     /// Appends a capability to the list that begins at offset 34h.
     ///
     /// # Panics
-    /// If `at` is not a multiple of four behind the header.
+    /// `at` is not a multiple of four after the header.
     #[must_use]
     pub fn capability(mut self, at: u8, capability: Capability) -> Self {
         assert!(at >= 0x40 && at.is_multiple_of(4), "capabilities are dwords behind the header");
@@ -115,7 +114,7 @@ impl Builder {
     /// Appends an extended capability to the list that begins at offset 100h.
     ///
     /// # Panics
-    /// If the first one is not at 100h, or a later one is not behind the one before.
+    /// The first one is not at 100h, or a later one is not after the one before.
     #[must_use]
     pub fn extended(mut self, at: u16, capability: ExtendedCapability) -> Self {
         match self.last_extended {
@@ -133,7 +132,7 @@ impl Builder {
         capability.body.into_iter().fold(placed, |space, register| space.register(register.at(at)))
     }
 
-    /// The space, in its reset state.
+    /// Returns the space in its reset state.
     #[must_use]
     pub fn build(mut self) -> ConfigSpace {
         self.layout.find_changeable();

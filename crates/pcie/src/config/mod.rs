@@ -1,7 +1,7 @@
-//! A function's configuration space: 4 KiB of which every bit is read-only, writable or write-1-to-clear. The
-//! bytes are the whole state; what a write may do is laid down once, by [`Builder`], and shared.
+//! Configuration space of a function: 4 KiB of which every bit is read-only, writable or write-1-to-clear. The
+//! bytes are the whole state; [`Builder`] defines once which writes are permitted, and all copies share that.
 //!
-//! Left out: side effects. `endpoint` watches the registers that have some.
+//! `endpoint` has the side effects of writes.
 
 mod bar;
 mod builder;
@@ -23,22 +23,22 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a PCIe function's configuration space.
 pub const SIZE: usize = 4096;
 
-/// One value per byte of configuration space.
+/// Value per byte of configuration space.
 type Image = [u8; SIZE];
 
-/// What each bit is. A bit in none of the masks is read-only.
+/// Properties of each bit. A bit in none of the masks is read-only.
 #[derive(Clone, PartialEq, Eq)]
 struct Layout {
     reset: Image,
     writable: Image,
     clearable: Image,
     sticky: Image,
-    /// Offsets of the bytes with a bit that software can change or that is sticky, in order. They are few.
+    /// Offsets of the few bytes with a writable, clearable or sticky bit, in order.
     changeable: Vec<u16>,
 }
 
 impl Layout {
-    /// Collects the offsets of the bytes that software can change or that are sticky.
+    /// Collects the offsets of the bytes with a writable, clearable or sticky bit.
     fn find_changeable(&mut self) {
         let masks = [&self.writable, &self.clearable, &self.sticky];
         let is_changeable = |i: &usize| masks.iter().any(|mask| mask[*i] != 0);
@@ -46,7 +46,7 @@ impl Layout {
     }
 }
 
-/// A configuration space. Cloning copies the state and shares the layout.
+/// Configuration space. Cloning copies the state and shares the layout.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigSpace {
     bytes: Box<Image>,
@@ -54,14 +54,14 @@ pub struct ConfigSpace {
 }
 
 impl ConfigSpace {
-    /// Reads bytes from `offset` on. Beyond 4 KiB all bits are ones, as where nobody answers.
+    /// Reads bytes at `offset`. Bytes beyond 4 KiB read as all ones.
     pub fn read_bytes(&self, offset: u64, into: &mut [u8]) {
         for (at, byte) in (0u64..).zip(into) {
             *byte = index(offset, at).map_or(0xff, |i| self.bytes[i]);
         }
     }
 
-    /// Writes bytes from `offset` on, in address order. What lies beyond 4 KiB is ignored.
+    /// Writes bytes at `offset`, in address order. Bytes beyond 4 KiB are ignored.
     pub fn write_bytes(&mut self, offset: u64, from: &[u8]) {
         for (at, &value) in (0u64..).zip(from) {
             let Some(i) = index(offset, at) else { return };
@@ -89,24 +89,24 @@ impl ConfigSpace {
         }
     }
 
-    /// The 16-bit word at `offset`.
+    /// Returns the 16-bit word at `offset`.
     #[must_use]
     pub fn word(&self, offset: u16) -> u16 {
         self.read(offset, 2) as u16
     }
 
-    /// The dword at `offset`.
+    /// Returns the dword at `offset`.
     #[must_use]
     pub fn dword(&self, offset: u16) -> u32 {
         self.read(offset, 4)
     }
 
-    /// Sets a 16-bit word as the device itself does, past every mask.
+    /// Sets a 16-bit word as the device, regardless of the masks.
     pub fn set_word(&mut self, offset: u16, value: u16) {
         self.set_bytes(offset, &value.to_le_bytes());
     }
 
-    /// Sets a dword as the device itself does, past every mask.
+    /// Sets a dword as the device, regardless of the masks.
     pub fn set_dword(&mut self, offset: u16, value: u32) {
         self.set_bytes(offset, &value.to_le_bytes());
     }
@@ -119,7 +119,7 @@ impl ConfigSpace {
         }
     }
 
-    /// A function level reset: every bit to its reset value, except the sticky ones.
+    /// Resets every bit except the sticky ones (function level reset).
     pub fn function_level_reset(&mut self) {
         let before = *self.bytes;
         self.reset();
@@ -129,18 +129,18 @@ impl ConfigSpace {
         }
     }
 
-    /// A conventional reset: power-on values, sticky bits included.
+    /// Resets every bit, sticky ones included (conventional reset).
     pub fn reset(&mut self) {
         *self.bytes = self.layout.reset;
     }
 
-    /// Every byte as it reads now.
+    /// Returns the current bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8; SIZE] {
         &self.bytes
     }
 
-    /// What a successor needs to go on with [`ConfigSpace::load`].
+    /// Returns the state for [`ConfigSpace::load`] in a successor.
     #[must_use]
     pub fn save(&self) -> SpaceState {
         let changeable = self.layout.changeable.iter().map(|&i| (i, usize::from(i)));
@@ -148,9 +148,9 @@ impl ConfigSpace {
         SpaceState(changed.map(|(at, i)| (at, self.bytes[i] & self.live(i))).collect())
     }
 
-    /// Takes over the state of a space of the same layout; false, and a reset space, if it names bytes that there
-    /// are not. Read-only bits keep the layout's value, so that a state from elsewhere cannot change what the
-    /// function is.
+    /// Restores the state of a space of the same layout. Returns false, and resets the space, if the state has
+    /// bytes beyond 4 KiB. Read-only bits keep the layout's value, so that a foreign state cannot change the
+    /// function's identity.
     #[must_use]
     pub fn load(&mut self, state: &SpaceState) -> bool {
         self.reset();
@@ -164,25 +164,25 @@ impl ConfigSpace {
         true
     }
 
-    /// The bits of a byte that can change.
+    /// Returns the changeable bits of a byte.
     fn live(&self, i: usize) -> u8 {
         self.layout.writable[i] | self.layout.clearable[i]
     }
 
-    /// The offset of capability `id`.
+    /// Returns the offset of capability `id`.
     #[must_use]
     pub fn find(&self, id: u8) -> Option<u16> {
         crate::walk::find(|at| self.dword(at), id)
     }
 
-    /// The offset of extended capability `id`.
+    /// Returns the offset of extended capability `id`.
     #[must_use]
     pub fn find_extended(&self, id: u16) -> Option<u16> {
         crate::walk::find_extended(|at| self.dword(at), id)
     }
 }
 
-/// A configuration space's state, plain: offset and value of each byte that is not as after a conventional reset.
+/// Saved state: offset and value of each byte that differs from its value after a conventional reset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SpaceState(Vec<(u16, u8)>);
 
@@ -192,7 +192,7 @@ impl FromIterator<(u16, u8)> for SpaceState {
     }
 }
 
-/// Byte `at` after `offset` as an index, if it is one of the 4 KiB.
+/// Returns the index of byte `at` after `offset`, if it is below 4 KiB.
 fn index(offset: u64, at: u64) -> Option<usize> {
     let i = usize::try_from(offset.checked_add(at)?).ok()?;
     (i < SIZE).then_some(i)

@@ -1,47 +1,47 @@
-//! Offsets and bits of the type 0 header (PCIe base specification, 7.5.1). Left out: bridges.
+//! Offsets and bits of the type 0 header (PCIe base specification, 7.5.1).
 
-/// Vendor id, 16 bits.
+/// Offset of the vendor id word.
 pub const VENDOR: u16 = 0x00;
-/// Device id, 16 bits.
+/// Offset of the device id word.
 pub const DEVICE: u16 = 0x02;
-/// Command, 16 bits.
+/// Offset of the command word.
 pub const COMMAND: u16 = 0x04;
-/// Status, 16 bits.
+/// Offset of the status word.
 pub const STATUS: u16 = 0x06;
-/// Revision, 8 bits; the class code fills the other three bytes of the dword.
+/// Offset of the revision byte; the class code fills the other three bytes of the dword.
 pub const REVISION: u16 = 0x08;
-/// Cache line size, 8 bits, without effect on a PCIe function.
+/// Offset of the cache line size byte, without effect on a PCIe function.
 pub const CACHE_LINE: u16 = 0x0c;
-/// Header type, 8 bits.
+/// Offset of the header type byte.
 pub const HEADER_TYPE: u16 = 0x0e;
-/// The first of six base address registers.
+/// Offset of the first of six base address registers.
 pub const BAR0: u16 = 0x10;
-/// Subsystem vendor id, 16 bits; the subsystem id follows.
+/// Offset of the subsystem vendor id word; the subsystem id follows.
 pub const SUBSYSTEM_VENDOR: u16 = 0x2c;
-/// Expansion ROM base address.
+/// Offset of the expansion ROM base address.
 pub const ROM: u16 = 0x30;
-/// Where the list of capabilities begins, 8 bits.
+/// Offset of the pointer to the first capability, a byte.
 pub const CAPABILITIES: u16 = 0x34;
-/// Interrupt line, 8 bits of scratch for firmware.
+/// Offset of the interrupt line byte, a scratch register for firmware.
 pub const INTERRUPT_LINE: u16 = 0x3c;
-/// Interrupt pin, 8 bits: 0 none, 1 INTA.
+/// Offset of the interrupt pin byte: 0 none, 1 INTA.
 pub const INTERRUPT_PIN: u16 = 0x3d;
 
-/// Command: the function answers I/O requests.
+/// Command bit: I/O space enable.
 pub const COMMAND_IO: u16 = 1 << 0;
-/// Command: the function answers memory requests.
+/// Command bit: memory space enable.
 pub const COMMAND_MEMORY: u16 = 1 << 1;
-/// Command: the function may make requests, MSI and MSI-X messages included.
+/// Command bit: bus master enable, for requests including MSI and MSI-X messages.
 pub const COMMAND_BUS_MASTER: u16 = 1 << 2;
-/// Command: parity error response.
+/// Command bit: parity error response.
 pub const COMMAND_PARITY: u16 = 1 << 6;
-/// Command: system error reporting.
+/// Command bit: system error reporting.
 pub const COMMAND_SERR: u16 = 1 << 8;
-/// Command: the function does not assert INTx.
+/// Command bit: INTx disable.
 pub const COMMAND_INTX_DISABLE: u16 = 1 << 10;
-/// Status: the function's pin is raised, or would be if it were not disabled.
+/// Status bit: the function's pin is raised, or would be if it were not disabled.
 pub const STATUS_INTERRUPT: u16 = 1 << 3;
-/// Status: there is a list of capabilities.
+/// Status bit: the function has a list of capabilities.
 pub const STATUS_CAPABILITIES: u16 = 1 << 4;
-/// Status: the error bits, all write-1-to-clear.
+/// Status bits of errors, all write-1-to-clear.
 pub const STATUS_ERRORS: u16 = 0xf900;

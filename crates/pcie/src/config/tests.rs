@@ -1,5 +1,5 @@
-//! What holds for every configuration space: read-only bits stay, write-1-to-clear bits clear and nothing
-//! else, sizing answers sizes, and no access is out of reach of the rules.
+//! Properties of every configuration space: read-only bits keep their value, write-1-to-clear bits clear alone,
+//! sizing returns sizes, and every access follows the rules.
 
 use super::{Bar, BarKind, Builder, ConfigSpace, Identity, Register, SIZE, SpaceState};
 use alloc::vec::Vec;
@@ -28,7 +28,7 @@ fn space() -> ConfigSpace {
 }
 
 #[test]
-fn the_header_says_who_it_is() {
+fn header_has_the_identity() {
     let space = space();
     assert_eq!(space.dword(0x00), 0x10ca_8086);
     assert_eq!(space.dword(0x08), 0x0200_0001);
@@ -43,7 +43,7 @@ fn every_size_and_alignment_reads_the_same_bytes() {
 }
 
 #[test]
-fn beyond_the_last_byte_nobody_answers() {
+fn bytes_beyond_the_space_read_all_ones() {
     let mut space = space();
     assert_eq!((space.dword(4094), space.dword(4096), space.dword(0xffff)), (0xffff_0000, !0, !0));
     let mut bytes = [0; 3];
@@ -56,17 +56,17 @@ fn beyond_the_last_byte_nobody_answers() {
 }
 
 #[test]
-fn sizing_a_bar_answers_its_mask_and_type() {
+fn bar_sizing_returns_mask_and_type() {
     let mut space = space();
     space.write_bytes(0x10, &[0xff; 24]);
     let bars: [u32; 6] = core::array::from_fn(|n| space.dword(0x10 + 4 * n as u16));
     assert_eq!(bars, [0xffff_c004, 0xffff_ffff, 0, 0xffff_f000, 0, 0]);
     space.write(0x30, 4, 0xffff_f800);
-    assert_eq!(space.dword(0x30), 0, "there is no ROM");
+    assert_eq!(space.dword(0x30), 0, "the function has no ROM");
 }
 
 #[test]
-fn a_sticky_bit_survives_a_function_level_reset_only() {
+fn sticky_bit_survives_flr_only() {
     let mut space = space();
     space.set_dword(STATUS, 0xffff_1234);
     space.function_level_reset();
@@ -76,7 +76,7 @@ fn a_sticky_bit_survives_a_function_level_reset_only() {
 }
 
 #[test]
-fn save_and_reset_walk_the_changeable_bytes_alone() {
+fn changeable_bytes_are_found_completely() {
     let ConfigSpace { layout, .. } = space();
     let changes =
         |i: &u16| [layout.writable, layout.clearable, layout.sticky].iter().any(|m| m[usize::from(*i)] != 0);
@@ -86,13 +86,13 @@ fn save_and_reset_walk_the_changeable_bytes_alone() {
 
 #[test]
 #[should_panic(expected = "in order")]
-fn extended_capabilities_out_of_order_are_a_bug() {
+fn extended_capabilities_out_of_order_panic() {
     let ari = || crate::capability::ari::capability(0);
     let _ = builder().extended(0x100, ari()).extended(0x100, ari());
 }
 
 #[test]
-fn a_list_that_loops_or_leads_nowhere_ends_the_walk() {
+fn looping_or_dangling_list_ends_the_walk() {
     for next in [0x40u32, 0x00, 0xfc, 0x3c] {
         let read = |at| match at {
             0x04 => 0x0010_0000,
@@ -108,7 +108,7 @@ fn a_list_that_loops_or_leads_nowhere_ends_the_walk() {
 
 proptest! {
     #[test]
-    fn any_writes_leave_read_only_bits_alone(
+    fn writes_never_change_read_only_bits(
         writes in prop::collection::vec(
             (0u64..SIZE as u64 + 8, prop::collection::vec(any::<u8>(), 0..9)), 0..200),
     ) {
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn write_1_to_clear_clears_the_ones_and_nothing_else(set in any::<u32>(), written in any::<u32>()) {
+    fn write_1_to_clear_clears_the_ones_only(set in any::<u32>(), written in any::<u32>()) {
         let mut space = space();
         space.set_dword(STATUS, set);
         space.write(STATUS, 4, written);
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn sizing_always_answers_the_size(log2 in 4u32..32, kind in 0usize..3, prefetchable: bool, noise in any::<u32>()) {
+    fn bar_sizing_returns_the_size(log2 in 4u32..32, kind in 0usize..3, prefetchable: bool, noise in any::<u32>()) {
         let kind = [BarKind::Memory32, BarKind::Memory64, BarKind::Io][kind];
         let prefetchable = prefetchable && kind != BarKind::Io;
         let bar = Bar { kind, prefetchable, size: 1 << log2 };
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn a_state_from_elsewhere_cannot_change_what_the_function_is(noise in any::<[u8; 64]>()) {
+    fn foreign_state_cannot_change_the_identity(noise in any::<[u8; 64]>()) {
         let state: SpaceState = (0..).zip(noise).collect();
         let mut space = space();
         prop_assert!(space.load(&state));

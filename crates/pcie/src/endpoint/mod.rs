@@ -1,5 +1,5 @@
-//! A function's configuration space together with the registers that do something when written. The device
-//! is told in [`Effects`] what changed. Left out: what the device then does.
+//! Configuration space of a function with the side effects of writes, which it reports to the device in
+//! [`Effects`].
 
 #[cfg(test)]
 mod tests;
@@ -11,34 +11,34 @@ use crate::config::{ConfigSpace, SIZE, SpaceState, offset};
 use crate::msix::Control;
 use crate::sriov::{self, Placement, SrIov};
 
-/// What a write changed. A device with a function level reset to do does it first: then every other field
-/// that the function has is reported, changed or not, as it is after the reset and the rest of the write.
+/// Changes by a write. The device performs a function level reset first: then every other field is set, changed or
+/// not, to its value after the reset and the rest of the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effects {
-    /// Software asked for a function level reset, or came back from D3hot, which resets as well. The
-    /// configuration space is reset already.
+    /// True if software requested a function level reset, or left D3hot, which resets as well. The configuration
+    /// space is reset already.
     pub function_reset: bool,
-    /// The function may, or may no longer, make requests.
+    /// New bus master enable.
     pub bus_master: Option<bool>,
-    /// The function answers, or no longer answers, memory requests.
+    /// New memory space enable.
     pub memory: Option<bool>,
-    /// MSI-X enable and function mask.
+    /// New MSI-X enable and function mask.
     pub msix: Option<Control>,
-    /// The power state.
+    /// New power state.
     pub power: Option<PowerState>,
-    /// The VFs.
+    /// New SR-IOV settings.
     pub sriov: Option<sriov::State>,
 }
 
 impl Effects {
-    /// Whether the device has nothing to do.
+    /// Returns true if nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A function's configuration space with its side effects.
+/// Configuration space of a function with its side effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     space: ConfigSpace,
@@ -50,7 +50,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// A function with this space. Its first VF, if it has any, stays where the layout says.
+    /// Creates a function with this space. Its first VF, if it has any, stays at the layout's offset.
     #[must_use]
     pub fn new(space: ConfigSpace) -> Self {
         let at = space.find_extended(field::ID);
@@ -58,7 +58,7 @@ impl Endpoint {
         Self::with_ari_offset(space, first)
     }
 
-    /// A function whose first VF moves to `ari_offset` when software sets the ARI hierarchy bit.
+    /// Creates a function whose first VF moves to `ari_offset` when software sets the ARI hierarchy bit.
     #[must_use]
     pub fn with_ari_offset(space: ConfigSpace, ari_offset: u16) -> Self {
         let express = space.find(express::ID);
@@ -69,24 +69,24 @@ impl Endpoint {
         Self { space, express, msi, msix, power, sriov }
     }
 
-    /// The bytes.
+    /// Returns the configuration space.
     #[must_use]
     pub fn space(&self) -> &ConfigSpace {
         &self.space
     }
 
-    /// Reads bytes; beyond 4 KiB all bits are ones.
+    /// Reads bytes. Bytes beyond 4 KiB read as all ones.
     pub fn read_bytes(&self, offset: u64, into: &mut [u8]) {
         self.space.read_bytes(offset, into);
     }
 
-    /// Reads 1, 2 or 4 bytes; any other size reads as all ones.
+    /// Reads 1, 2 or 4 bytes. Any other size reads as all ones.
     #[must_use]
     pub fn read(&self, offset: u16, size: u8) -> u32 {
         self.space.read(offset, size)
     }
 
-    /// Writes the low 1, 2 or 4 bytes of `value`; any other size is ignored.
+    /// Writes the low 1, 2 or 4 bytes of `value`. Any other size is ignored.
     pub fn write(&mut self, offset: u16, size: u8, value: u32) -> Effects {
         match size {
             1 | 2 | 4 => self.write_bytes(offset.into(), &value.to_le_bytes()[..size.into()]),
@@ -94,8 +94,8 @@ impl Endpoint {
         }
     }
 
-    /// Writes bytes, dword by dword in address order, as a root complex would: a register takes effect before
-    /// the next one is written. What lies beyond 4 KiB is ignored.
+    /// Writes bytes, dword by dword in address order, like a root complex: a register takes effect before the next
+    /// one is written. Bytes beyond 4 KiB are ignored.
     pub fn write_bytes(&mut self, offset: u64, from: &[u8]) -> Effects {
         let before = self.effective();
         let mut function_reset = false;
@@ -110,24 +110,24 @@ impl Endpoint {
         if function_reset { Effects { function_reset, ..after } } else { changes(before, after) }
     }
 
-    /// A function level reset from elsewhere (the device's own register, or the one who assigns it): the
-    /// space only, no effects.
+    /// Resets the space after a function level reset by another path (the device's own register, or the manager
+    /// that assigns it), without effects.
     pub fn function_level_reset(&mut self) {
         self.space.function_level_reset();
     }
 
-    /// A conventional reset, sticky bits included.
+    /// Resets every bit, sticky ones included (conventional reset).
     pub fn reset(&mut self) {
         self.space.reset();
     }
 
-    /// What a successor needs to go on with [`Endpoint::load`].
+    /// Returns the state for [`Endpoint::load`] in a successor.
     #[must_use]
     pub fn save(&self) -> SpaceState {
         self.space.save()
     }
 
-    /// Takes over the state of the same function elsewhere; see [`ConfigSpace::load`].
+    /// Restores the saved state of the same function; see [`ConfigSpace::load`].
     #[must_use]
     pub fn load(&mut self, state: &SpaceState) -> bool {
         self.space.reset();
@@ -139,25 +139,25 @@ impl Endpoint {
         whole
     }
 
-    /// Whether the function may make requests.
+    /// Returns true if the function may make requests.
     #[must_use]
     pub fn bus_master(&self) -> bool {
         self.command() & offset::COMMAND_BUS_MASTER != 0
     }
 
-    /// Whether the function answers memory requests.
+    /// Returns true if the function accepts memory requests.
     #[must_use]
     pub fn memory(&self) -> bool {
         self.command() & offset::COMMAND_MEMORY != 0
     }
 
-    /// MSI-X enable and function mask, if the function has MSI-X.
+    /// Returns MSI-X enable and function mask, if the function has MSI-X.
     #[must_use]
     pub fn msix(&self) -> Option<Control> {
         self.msix.map(|at| Control::from_word(self.space.word(at + msix::CONTROL)))
     }
 
-    /// MSI enable and mask; both clear for a function without MSI.
+    /// Returns MSI enable and mask; both are false for a function without MSI.
     #[must_use]
     pub fn msi(&self) -> msi::Control {
         let Some(at) = self.msi else { return msi::Control::default() };
@@ -167,14 +167,14 @@ impl Endpoint {
         }
     }
 
-    /// Whether the function may raise its interrupt pin.
+    /// Returns true if the function may raise its interrupt pin.
     #[must_use]
     pub fn intx(&self) -> bool {
         self.command() & offset::COMMAND_INTX_DISABLE == 0
     }
 
-    /// What the function shows of its interrupts: whether its pin is raised or would be, and whether its MSI
-    /// message is held back.
+    /// Sets the interrupt status bits: `raised` if the pin is raised or would be, `held` if the MSI message is
+    /// pending behind its mask.
     pub fn show_interrupt(&mut self, raised: bool, held: bool) {
         let others = self.space.word(offset::STATUS) & !offset::STATUS_INTERRUPT;
         self.space.set_word(offset::STATUS, others | if raised { offset::STATUS_INTERRUPT } else { 0 });
@@ -183,20 +183,20 @@ impl Endpoint {
         }
     }
 
-    /// The power state; D0 for a function without power management.
+    /// Returns the power state; D0 for a function without power management.
     #[must_use]
     pub fn power(&self) -> PowerState {
         let control = self.power.map_or(0, |at| self.space.word(at + power::CONTROL));
         PowerState::from_control(control).unwrap_or(PowerState::D0)
     }
 
-    /// What the SR-IOV capability says, if there is one.
+    /// Returns the SR-IOV settings, if the function has the capability.
     #[must_use]
     pub fn sriov(&self) -> Option<sriov::State> {
         self.sriov.map(|sriov| sriov.state(&self.space))
     }
 
-    /// Where VFs are, if there is an SR-IOV capability.
+    /// Returns the VFs' placement, if the function has the SR-IOV capability.
     #[must_use]
     pub fn placement(&self) -> Option<Placement> {
         self.sriov.map(|sriov| sriov.placement(&self.space))
@@ -206,7 +206,7 @@ impl Endpoint {
         self.space.word(offset::COMMAND)
     }
 
-    /// Everything a device may have to follow, as it is now.
+    /// Returns the current values of all effects.
     fn effective(&self) -> Effects {
         Effects {
             function_reset: false,
@@ -218,7 +218,7 @@ impl Endpoint {
         }
     }
 
-    /// Writes within one dword; whether that reset the function.
+    /// Writes within one dword. Returns true if that reset the function.
     fn write_dword(&mut self, at: u16, from: &[u8]) -> bool {
         let settings = self.sriov.map(|sriov| sriov.settings(&self.space));
         let power = self.power_control();
@@ -237,8 +237,8 @@ impl Endpoint {
         self.power.map_or(0, |at| self.space.word(at + power::CONTROL))
     }
 
-    /// Refuses a power state there is none of; whether software came back from D3hot, which resets a function
-    /// that does not claim to survive it (PCIe base specification, 5.3.1.4).
+    /// Reverts an unsupported power state. Returns true if software left D3hot, which resets a function without
+    /// No_Soft_Reset (PCIe base specification, 5.3.1.4).
     fn wakes(&mut self, before: u16) -> bool {
         let Some(at) = self.power else { return false };
         let control = self.power_control();
@@ -251,7 +251,7 @@ impl Endpoint {
         slept && state == PowerState::D0 && control & power::CONTROL_NO_SOFT_RESET == 0
     }
 
-    /// Whether these bytes set the bit that initiates a function level reset.
+    /// Returns true if these bytes set the bit that initiates a function level reset.
     fn initiates_reset(&self, at: u16, from: &[u8]) -> bool {
         let Some(express) = self.express else { return false };
         let capable = self.space.dword(express + express::DEVICE_CAPABILITIES) & DEVICE_CAPABILITIES_FLR;
@@ -261,7 +261,7 @@ impl Endpoint {
     }
 }
 
-/// What is different after.
+/// Returns the fields that differ.
 fn changes(before: Effects, after: Effects) -> Effects {
     fn new<T: Copy + PartialEq>(before: Option<T>, after: Option<T>) -> Option<T> {
         if before == after { None } else { after }

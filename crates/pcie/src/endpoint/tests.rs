@@ -1,4 +1,4 @@
-//! What a write tells the device, in conversations: software writes, the device hears.
+//! Tests the effects of writes by software.
 
 use super::{Effects, Endpoint};
 use crate::capability::{express, msix, power, power::PowerState, sriov};
@@ -37,7 +37,7 @@ fn endpoint() -> Endpoint {
 }
 
 #[test]
-fn a_write_that_changes_nothing_has_no_effect() {
+fn unchanging_write_has_no_effect() {
     let mut function = endpoint();
     assert!(function.write(0x00, 4, u32::MAX).is_empty());
     assert!(function.write(0x04, 2, 0).is_empty());
@@ -46,7 +46,7 @@ fn a_write_that_changes_nothing_has_no_effect() {
 }
 
 #[test]
-fn bus_master_and_memory_are_told_once() {
+fn bus_master_and_memory_are_reported_once() {
     let mut function = endpoint();
     let effects = function.write(0x04, 2, 0x0006);
     assert_eq!(effects, Effects { bus_master: Some(true), memory: Some(true), ..Effects::default() });
@@ -55,7 +55,7 @@ fn bus_master_and_memory_are_told_once() {
 }
 
 #[test]
-fn msi_x_enable_is_in_the_upper_byte() {
+fn msix_enable_is_in_the_upper_byte() {
     let mut function = endpoint();
     let on = Control { enabled: true, masked: true };
     assert_eq!(function.write(0x73, 1, 0xc0), Effects { msix: Some(on), ..Effects::default() });
@@ -73,12 +73,12 @@ fn function_level_reset_reads_zero_and_resets_the_space() {
     assert_eq!((effects.bus_master, effects.memory), (Some(false), Some(false)));
     assert_eq!(effects.sriov, Some(State::default()));
     assert_eq!((function.read(0xa8, 2), function.read(0x10, 4)), (0x2810, 0));
-    assert!(function.write(0xa9, 1, 0x80).function_reset, "as a byte");
+    assert!(function.write(0xa9, 1, 0x80).function_reset, "written as a byte");
     assert!(!function.write(0xa8, 1, 0x80).function_reset, "the lower byte is another field");
 }
 
 #[test]
-fn coming_back_from_d3hot_resets_and_d1_does_not_exist() {
+fn leaving_d3hot_resets_and_d1_is_ignored() {
     let mut function = endpoint();
     assert!(function.write(0x44, 2, 1).is_empty());
     assert_eq!(function.write(0x44, 2, 3).power, Some(PowerState::D3Hot));
@@ -89,7 +89,7 @@ fn coming_back_from_d3hot_resets_and_d1_does_not_exist() {
 }
 
 #[test]
-fn vfs_come_and_go_with_their_number() {
+fn vf_count_follows_enable_and_num_vfs() {
     let mut function = endpoint();
     assert_eq!(function.write(0x110, 2, 7).sriov.unwrap().active(), 0);
     assert_eq!(function.write(0x108, 2, 0x0009).sriov.unwrap().active(), 7);
@@ -98,7 +98,7 @@ fn vfs_come_and_go_with_their_number() {
 }
 
 #[test]
-fn one_long_write_takes_effect_register_by_register() {
+fn long_write_takes_effect_register_by_register() {
     let mut function = endpoint();
     let mut bytes = [0; 0x14];
     bytes[0x08] = 1;
@@ -109,7 +109,7 @@ fn one_long_write_takes_effect_register_by_register() {
 
 proptest! {
     #[test]
-    fn what_effects_say_is_what_the_space_says(
+    fn effects_match_the_space(
         writes in prop::collection::vec((0u64..0x130, prop::collection::vec(any::<u8>(), 0..12)), 0..60),
     ) {
         let mut function = endpoint();
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn a_successor_goes_on_where_it_was(
+    fn saved_endpoint_round_trips(
         writes in prop::collection::vec((0u16..0x130, any::<u32>()), 0..40),
     ) {
         let mut function = endpoint();
@@ -140,13 +140,13 @@ proptest! {
     }
 
     #[test]
-    fn a_state_from_elsewhere_is_held_to_the_rules(noise in prop::collection::vec(any::<u8>(), 0x40)) {
+    fn foreign_state_obeys_the_rules(noise in prop::collection::vec(any::<u8>(), 0x40)) {
         let mut function = endpoint();
         prop_assert!(function.load(&(0x100..0x140).zip(noise).collect()));
         prop_assert!(function.sriov().unwrap().num_vfs <= 8);
         prop_assert!(function.load(&(0..4096).map(|offset| (offset, 0)).collect()));
         prop_assert_eq!(function.read(0x120, 4), 1);
-        prop_assert!(!function.load(&[(4096, 0)].into_iter().collect()), "there is no such byte");
+        prop_assert!(!function.load(&[(4096, 0)].into_iter().collect()), "byte 4096 does not exist");
         prop_assert_eq!(function, endpoint());
     }
 }

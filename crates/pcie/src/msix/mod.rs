@@ -1,5 +1,5 @@
-//! The MSI-X table and its pending bits, as memory in a BAR (PCIe base specification, 6.1.4 and 7.7.2). Left
-//! out: delivery. What may be sent is an answer; the caller sends it.
+//! MSI-X table and its pending bits, as memory in a BAR (PCIe base specification, 6.1.4 and 7.7.2). The table
+//! returns the messages, and its caller sends them.
 
 #[cfg(test)]
 mod tests;
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes of a table entry: address, upper address, data, vector control.
 pub const ENTRY: usize = 16;
-/// Vectors at most.
+/// Maximum vectors of a table.
 pub const MOST_VECTORS: u16 = 2048;
-/// Vector control: the vector is masked.
+/// Vector control bit: the vector is masked.
 const MASKED: u32 = 1;
-/// Bits of an entry's dwords that software can write: the address is a dword's, control has one bit.
+/// Writable bits of an entry's dwords: the address is a dword's, control has one bit.
 const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
-/// An entry after reset.
+/// Value of an entry after reset.
 const RESET: [u32; 4] = [0, 0, 0, MASKED];
 
-/// A message to write to memory: that is an interrupt.
+/// Interrupt message: a write to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// Where.
+    /// Address of the write.
     pub address: u64,
-    /// What.
+    /// Data of the write.
     pub data: u32,
 }
 
-/// The table of one function.
+/// MSI-X table of one function.
 ///
-/// The pending bit of a vector is set while its message is held back by a mask; nothing pends while MSI-X is
-/// off, because the function then has no vectors.
+/// The pending bit of a vector is set while a mask delays its message. No bit is set while MSI-X is disabled,
+/// because the function then has no vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     entries: Vec<[u32; 4]>,
@@ -41,20 +41,20 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table after reset: every vector masked, MSI-X off. `vectors` is brought into 1 to 2048.
+    /// Creates a table in its reset state: every vector masked, MSI-X disabled. `vectors` is clamped to 1 to 2048.
     #[must_use]
     pub fn new(vectors: u16) -> Self {
         let vectors = usize::from(vectors.clamp(1, MOST_VECTORS));
         Self { entries: vec![RESET; vectors], pending: vec![false; vectors], control: Control::default() }
     }
 
-    /// How many vectors there are.
+    /// Returns the number of vectors.
     #[must_use]
     pub fn vectors(&self) -> u16 {
         self.entries.len() as u16
     }
 
-    /// Reads table bytes, counted from the table's first. Beyond the last entry they are zero.
+    /// Reads table bytes, counted from the table's first. Bytes beyond the last entry read as zero.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         for (at, byte) in (0u64..).zip(into) {
             let place = self.place(offset, at);
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    /// Writes table bytes. Ask [`Table::release`] afterwards: an unmasked vector may have been pending.
+    /// Writes table bytes. Call [`Table::release`] afterwards: an unmasked vector may have been pending.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
         for (at, &value) in (0u64..).zip(from) {
             let Some((entry, dword, lane)) = self.place(offset, at) else { return };
@@ -81,7 +81,7 @@ impl Table {
         }
     }
 
-    /// Follows the control word. Ask [`Table::release`] afterwards. Switching off forgets what was pending.
+    /// Applies the control word. Call [`Table::release`] afterwards. Disabling clears the pending bits.
     pub fn set_control(&mut self, control: Control) {
         self.control = control;
         if !control.enabled {
@@ -89,14 +89,14 @@ impl Table {
         }
     }
 
-    /// The control as last set.
+    /// Returns the control as last set.
     #[must_use]
     pub fn control(&self) -> Control {
         self.control
     }
 
-    /// The device signals a vector: the message to send, or None if it pends, or if there is no such vector
-    /// or MSI-X is off.
+    /// Signals a vector. Returns the message to send, or `None` if it stays pending, or if the vector does not
+    /// exist or MSI-X is disabled.
     pub fn signal(&mut self, vector: u16) -> Option<Message> {
         let at = usize::from(vector);
         if !self.control.enabled || at >= self.entries.len() {
@@ -107,27 +107,27 @@ impl Table {
         (!held).then(|| self.message(at))
     }
 
-    /// The next message that pends no longer because its masks are clear now, lowest vector first. Call until
-    /// None: at most once per vector.
+    /// Returns the next pending message whose masks are clear now, lowest vector first. Call it until it returns
+    /// `None`: at most once per vector.
     pub fn release(&mut self) -> Option<(u16, Message)> {
         let at = (0..self.pending.len()).find(|&at| self.pending[at] && !self.held(at))?;
         self.pending[at] = false;
         Some((at as u16, self.message(at)))
     }
 
-    /// Reset: every vector masked and zero, nothing pending, MSI-X off.
+    /// Resets the table: every vector masked and zero, none pending, MSI-X disabled.
     pub fn reset(&mut self) {
         self.entries.fill(RESET);
         self.set_control(Control::default());
     }
 
-    /// Everything but the control word, which is in configuration space.
+    /// Returns the state without the control word, which is in configuration space.
     #[must_use]
     pub fn save(&self) -> TableState {
         TableState { entries: self.entries.clone(), pending: self.pending.clone() }
     }
 
-    /// Takes over a state. What is missing is as after reset; what is too much is dropped.
+    /// Restores a state. Missing entries are as after reset; excess ones are ignored.
     pub fn load(&mut self, state: &TableState, control: Control) {
         self.reset();
         for (entry, from) in self.entries.iter_mut().zip(&state.entries) {
@@ -150,7 +150,7 @@ impl Table {
         Message { address: u64::from(high) << 32 | u64::from(low), data }
     }
 
-    /// Entry, dword and byte lane of table byte `offset + at`.
+    /// Returns entry, dword and byte lane of table byte `offset + at`.
     fn place(&self, offset: u64, at: u64) -> Option<(usize, usize, usize)> {
         let byte = usize::try_from(offset.checked_add(at)?).ok()?;
         let entry = byte / ENTRY;
@@ -158,7 +158,7 @@ impl Table {
     }
 }
 
-/// A table's state, plain.
+/// Saved state of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TableState {
     /// Address, upper address, data and control of each vector.

@@ -1,4 +1,4 @@
-//! The conversation between a driver, which writes the table, and a device, which signals.
+//! Tests a driver that writes the table, and a device that signals.
 
 use super::{Control, Message, Table};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const ON: Control = Control { enabled: true, masked: false };
 const MASKED: Control = Control { enabled: true, masked: true };
 
-/// A table of three, vector `n` set to address fee00000h + n and data 40h + n, unmasked.
+/// Creates a table of three vectors; vector `n` has address fee00000h + 16n and data 40h + n, unmasked.
 fn programmed() -> Table {
     let mut table = Table::new(3);
     for n in 0..3u32 {
@@ -36,17 +36,17 @@ fn every_vector_is_masked_after_reset() {
 }
 
 #[test]
-fn an_unmasked_vector_sends_its_own_message() {
+fn unmasked_vector_sends_its_own_message() {
     let mut table = programmed();
     assert_eq!(table.signal(1), None, "MSI-X is off");
     table.set_control(ON);
     assert_eq!(table.signal(1), Some(message(1)));
-    assert_eq!(table.signal(3), None, "there is no vector 3");
+    assert_eq!(table.signal(3), None, "vector 3 does not exist");
     assert_eq!((pending(&table), table.release()), (0, None));
 }
 
 #[test]
-fn a_masked_vector_pends_and_unmasking_sends_once() {
+fn masked_vector_pends_and_unmasking_sends_once() {
     let mut table = programmed();
     table.set_control(ON);
     table.write(16 + 12, &[1]);
@@ -58,7 +58,7 @@ fn a_masked_vector_pends_and_unmasking_sends_once() {
 }
 
 #[test]
-fn the_function_mask_holds_every_vector_and_releases_lowest_first() {
+fn function_mask_delays_and_releases_lowest_first() {
     let mut table = programmed();
     table.set_control(MASKED);
     assert_eq!((table.signal(2), table.signal(0)), (None, None));
@@ -70,7 +70,7 @@ fn the_function_mask_holds_every_vector_and_releases_lowest_first() {
 }
 
 #[test]
-fn a_message_changed_while_masked_is_sent_as_it_is_at_the_unmask() {
+fn message_is_read_at_the_unmask() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(0);
@@ -80,7 +80,7 @@ fn a_message_changed_while_masked_is_sent_as_it_is_at_the_unmask() {
 }
 
 #[test]
-fn switching_off_forgets_what_was_pending() {
+fn disabling_clears_pending_bits() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(0);
@@ -90,7 +90,7 @@ fn switching_off_forgets_what_was_pending() {
 }
 
 #[test]
-fn reserved_bits_and_what_is_behind_the_table_stay_zero() {
+fn reserved_bits_and_bytes_after_the_table_stay_zero() {
     let mut table = Table::new(1);
     table.write(0, &[0xff; 64]);
     let mut bytes = [0xaa; 20];
@@ -100,7 +100,7 @@ fn reserved_bits_and_what_is_behind_the_table_stay_zero() {
 }
 
 #[test]
-fn a_saved_table_goes_on_where_it_was() {
+fn saved_table_round_trips() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(2);
@@ -111,7 +111,7 @@ fn a_saved_table_goes_on_where_it_was() {
 
 proptest! {
     #[test]
-    fn any_access_at_any_offset_is_survived(
+    fn any_access_at_any_offset_is_handled(
         accesses in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..40)), 0..40),
         near in any::<bool>(),
     ) {
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn a_signal_is_sent_now_or_pends_never_both(unmasked in any::<[bool; 3]>(), vector in 0u16..3) {
+    fn signal_is_either_sent_or_pending(unmasked in any::<[bool; 3]>(), vector in 0u16..3) {
         let mut table = programmed();
         table.set_control(ON);
         for (n, unmasked) in unmasked.iter().enumerate() {

@@ -1,8 +1,6 @@
-//! The rules between the registers of the SR-IOV capability (Single root I/O virtualization specification
-//! 1.1, 3.3). Left out: VF migration, and the VFs themselves.
+//! Rules between the registers of the SR-IOV capability (SR-IOV specification 1.1, 3.3), without VF migration.
 //!
-//! What software must not do has a defined answer here, because a guest is a hostile piece of software: the
-//! write is ignored.
+//! A forbidden write, which the specification leaves undefined, is ignored here: a guest may be hostile.
 
 #[cfg(test)]
 mod tests;
@@ -11,28 +9,28 @@ use crate::Rid;
 use crate::capability::sriov as field;
 use crate::config::ConfigSpace;
 
-/// What the capability's control words say.
+/// Settings of the capability's control words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct State {
-    /// VFs exist.
+    /// True if VFs are enabled.
     pub enabled: bool,
-    /// VFs answer memory requests.
+    /// True if VFs accept memory requests.
     pub memory: bool,
-    /// The hierarchy routes by ARI.
+    /// True if the hierarchy routes by ARI.
     pub ari: bool,
-    /// VFs that software asked for; kept while they do not exist.
+    /// Requested number of VFs; kept while they are disabled.
     pub num_vfs: u16,
 }
 
 impl State {
-    /// VFs that exist now.
+    /// Returns the number of enabled VFs.
     #[must_use]
     pub const fn active(self) -> u16 {
         if self.enabled { self.num_vfs } else { 0 }
     }
 }
 
-/// Where VFs are on the bus, relative to the PF.
+/// Routing ids of VFs, relative to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
     /// Distance from the PF to the first VF.
@@ -42,7 +40,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The routing id of VF `n`, counted from 0. None if it would be beyond the last bus.
+    /// Returns the routing id of VF `n`, from 0. Returns `None` beyond the last bus.
     #[must_use]
     pub fn rid(self, pf: Rid, n: u8) -> Option<Rid> {
         let behind = u16::from(n).checked_mul(self.stride)?;
@@ -50,24 +48,24 @@ impl Placement {
     }
 }
 
-/// An SR-IOV capability in a configuration space.
+/// SR-IOV capability in a configuration space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SrIov {
     at: u16,
-    /// First VF offset without and with ARI.
+    /// Offsets of the first VF without and with ARI.
     offsets: [u16; 2],
 }
 
 impl SrIov {
-    /// The capability of `space`, if it has one. `ari_offset` is the first VF's offset when the hierarchy
-    /// routes by ARI; without, the layout's.
+    /// Finds the capability of `space`. `ari_offset` is the first VF's offset when the hierarchy routes by ARI;
+    /// without ARI it is the layout's.
     #[must_use]
     pub fn find(space: &ConfigSpace, ari_offset: u16) -> Option<Self> {
         let at = space.find_extended(field::ID)?;
         Some(Self { at, offsets: [space.word(at + field::FIRST_OFFSET), ari_offset] })
     }
 
-    /// What the control words say.
+    /// Returns the settings.
     #[must_use]
     pub fn state(self, space: &ConfigSpace) -> State {
         let control = space.word(self.at + field::CONTROL);
@@ -79,7 +77,7 @@ impl SrIov {
         }
     }
 
-    /// Where the VFs are.
+    /// Returns the placement of the VFs.
     #[must_use]
     pub fn placement(self, space: &ConfigSpace) -> Placement {
         Placement {
@@ -88,9 +86,9 @@ impl SrIov {
         }
     }
 
-    /// Holds software to the rules after a write, given the space before it:
-    /// - while VFs exist, NumVFs, the page size and the hierarchy bit are locked;
-    /// - NumVFs beyond TotalVFs and a page size that is not one of the supported are ignored;
+    /// Enforces the rules after a write, given the settings before it:
+    /// - while VFs are enabled, NumVFs, the page size and the hierarchy bit are locked;
+    /// - NumVFs beyond TotalVFs and an unsupported page size are ignored;
     /// - the first VF's offset follows the hierarchy bit;
     /// - a VF BAR is aligned to the page size, so that each VF has pages of its own.
     pub fn enforce(self, before: Settings, space: &mut ConfigSpace) {
@@ -112,7 +110,7 @@ impl SrIov {
         self.align_bars(space);
     }
 
-    /// The settings that [`SrIov::enforce`] may have to go back to.
+    /// Returns the settings that [`SrIov::enforce`] may have to restore.
     #[must_use]
     pub fn settings(self, space: &ConfigSpace) -> Settings {
         Settings {
@@ -135,7 +133,7 @@ impl SrIov {
     }
 }
 
-/// The settings of an SR-IOV capability before a write.
+/// Settings of an SR-IOV capability before a write.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     control: u16,

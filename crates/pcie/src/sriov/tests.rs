@@ -1,4 +1,4 @@
-//! The specification's rules, one test each, on a capability like the 82576's.
+//! Tests the specification's rules on a capability like the 82576's.
 
 use super::{Placement, SrIov, State};
 use crate::Rid;
@@ -24,7 +24,7 @@ fn space() -> ConfigSpace {
     Builder::new(identity, 0).extended(AT, capability.capability()).build()
 }
 
-/// A write as software makes it, under the rules.
+/// Writes like software, under the rules.
 fn write(space: &mut ConfigSpace, offset: u16, size: u8, value: u32) {
     let sriov = SrIov::find(&self::space(), 0x80).unwrap();
     let before = sriov.settings(space);
@@ -36,7 +36,7 @@ fn state(space: &ConfigSpace) -> State {
     SrIov::find(&self::space(), 0x80).unwrap().state(space)
 }
 
-/// With a stride of 1, VFs follow each other by device and function, and beyond the last of them on the next bus.
+/// With a stride of 1, VFs have consecutive devices and functions, and continue on the next bus.
 #[test]
 fn vfs_beyond_function_7_are_functions_of_the_next_devices() {
     let (close, pf) = (Placement { first_offset: 16, stride: 1 }, Rid(0x0008));
@@ -44,7 +44,7 @@ fn vfs_beyond_function_7_are_functions_of_the_next_devices() {
     assert_eq!(rids, ["00:03.0", "00:03.7", "00:04.0", "00:0a.7"]);
     let far = Placement { first_offset: 0x80, stride: 2 };
     assert_eq!(far.rid(pf, 63).unwrap().to_string(), "01:00.6");
-    assert_eq!(far.rid(Rid(0xff80), 0), None, "there is no bus behind the last");
+    assert_eq!(far.rid(Rid(0xff80), 0), None, "bus 255 is the last");
 }
 
 #[test]
@@ -55,11 +55,11 @@ fn num_vfs_is_bounded_by_total_vfs() {
         assert_eq!(u32::from(state(&space).num_vfs), kept, "after {asked:#x}");
     }
     write(&mut space, field::NUM_VFS + 1, 1, 1);
-    assert_eq!(state(&space).num_vfs, 0, "a write to the upper byte asks for 256");
+    assert_eq!(state(&space).num_vfs, 0, "a write to the upper byte requests 256");
 }
 
 #[test]
-fn num_vfs_is_locked_while_vfs_exist_and_kept_when_they_go() {
+fn num_vfs_is_locked_while_vfs_are_enabled() {
     let mut space = space();
     write(&mut space, field::NUM_VFS, 2, 4);
     write(&mut space, field::CONTROL, 2, 0x0009);
@@ -72,7 +72,7 @@ fn num_vfs_is_locked_while_vfs_exist_and_kept_when_they_go() {
 }
 
 #[test]
-fn the_first_offset_follows_the_hierarchy_bit_which_is_locked_while_vfs_exist() {
+fn first_offset_follows_the_lockable_hierarchy_bit() {
     let mut space = space();
     assert_eq!(space.word(AT + field::FIRST_OFFSET), 0x180);
     write(&mut space, field::CONTROL, 2, u32::from(field::CONTROL_ARI));
@@ -85,7 +85,7 @@ fn the_first_offset_follows_the_hierarchy_bit_which_is_locked_while_vfs_exist() 
 }
 
 #[test]
-fn a_routing_id_is_the_pfs_plus_offset_plus_n_strides() {
+fn routing_id_is_pf_plus_offset_plus_n_strides() {
     let flat = Placement { first_offset: 0x180, stride: 2 };
     let ari = Placement { first_offset: 0x80, stride: 2 };
     let pf = Rid(0x0100);
@@ -95,11 +95,11 @@ fn a_routing_id_is_the_pfs_plus_offset_plus_n_strides() {
     assert_eq!(name(flat.rid(Rid(0x0101), 0)), "02:10.1");
     assert_eq!(name(ari.rid(pf, 0)), "01:10.0");
     assert_eq!(name(ari.rid(pf, 7)), "01:11.6");
-    assert_eq!(flat.rid(Rid(0xff00), 0), None, "there is no bus 100h");
+    assert_eq!(flat.rid(Rid(0xff00), 0), None, "bus 100h does not exist");
 }
 
 #[test]
-fn a_vf_bar_is_sized_for_one_vf() {
+fn vf_bar_is_sized_for_one_vf() {
     let mut space = space();
     for bar in [field::VF_BAR0, field::VF_BAR0 + 12] {
         write(&mut space, bar, 4, u32::MAX);
@@ -112,7 +112,7 @@ fn a_vf_bar_is_sized_for_one_vf() {
 }
 
 #[test]
-fn a_larger_system_page_widens_each_vfs_share() {
+fn larger_page_size_aligns_vf_bars() {
     let mut space = space();
     write(&mut space, field::PAGE_SIZE, 4, 0x10);
     write(&mut space, field::VF_BAR0, 4, u32::MAX);
@@ -122,7 +122,7 @@ fn a_larger_system_page_widens_each_vfs_share() {
     assert_eq!(space.dword(AT + field::PAGE_SIZE), 0x10, "two sizes, and an unsupported one, are ignored");
 }
 
-/// What software must not change, whatever it writes: everything but control, NumVFs, page size and VF BARs.
+/// Returns the read-only registers: everything but control, NumVFs, page size and VF BARs.
 fn fixed(space: &ConfigSpace) -> [u32; 5] {
     let at = |offset| space.dword(AT + offset);
     let [initial, device] = [field::INITIAL_VFS, field::STRIDE + 2].map(at);
@@ -130,7 +130,7 @@ fn fixed(space: &ConfigSpace) -> [u32; 5] {
 }
 
 proptest::proptest! {
-    /// The capability keeps its rules through any writes of any width and alignment.
+    /// The capability keeps its rules after any writes of any width and alignment.
     #[test]
     fn no_sequence_of_writes_breaks_a_rule(
         writes in proptest::collection::vec(
@@ -140,7 +140,7 @@ proptest::proptest! {
         let mut space = space();
         for (offset, size, value) in writes {
             let (before, page) = (state(&space), space.dword(AT + field::PAGE_SIZE));
-            // Bits that enable are rare among all bits.
+            // Enable bits are rare among all bits.
             write(&mut space, offset, size, if value & 1 == 0 { value & 0x19 } else { value });
             let after = state(&space);
             let (new_page, control) = (space.dword(AT + field::PAGE_SIZE), space.word(AT + field::CONTROL));
@@ -152,7 +152,7 @@ proptest::proptest! {
             }
             let share = 0x4000.max(4096 * new_page) - 1;
             for bar in [field::VF_BAR0, field::VF_BAR0 + 12] {
-                assert_eq!(space.dword(AT + bar) & share, 4, "a VF BAR is aligned and says what it is");
+                assert_eq!(space.dword(AT + bar) & share, 4, "a VF BAR is aligned and keeps its type bits");
             }
             assert_eq!(fixed(&space), fixed(&self::space()));
         }

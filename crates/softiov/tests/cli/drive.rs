@@ -46,9 +46,9 @@ fn missing_functions_and_wrong_usage_are_refused() {
     let drive = |arguments: &[&str]| finish(Command::new(SOFTIOV).arg("drive").args(arguments));
     let missing = drive(&["--vf", "ffff:ff:1f.7"]);
     assert_eq!(missing.status, Some(1));
-    assert!(missing.err.contains("there is no PCI function ffff:ff:1f.7"), "{}", missing.err);
+    assert!(missing.err.contains("no PCI function has address ffff:ff:1f.7"), "{}", missing.err);
     let missing = drive(&["--reset", "ffff:ff:1f.7", "--hide", "flr,bus"]);
-    assert!(missing.err.contains("there is no PCI function ffff:ff:1f.7"), "{}", missing.err);
+    assert!(missing.err.contains("no PCI function has address ffff:ff:1f.7"), "{}", missing.err);
     let unserved = drive(&["--socket", "/nowhere/at.sock"]);
     assert_eq!(unserved.status, Some(1));
     assert!(unserved.err.contains("cannot connect to /nowhere/at.sock"), "{}", unserved.err);

@@ -140,18 +140,18 @@ fn host_without_a_starter_serves_but_is_not_replaced() {
     let host = next_host(&serve, None);
     let starter = serve.starter().unwrap();
     kill_process(starter, Signal::KILL).unwrap();
-    serve.wait_logged("softiov-starter, is gone. The host goes on");
+    serve.wait_logged("softiov-starter, has ended. The host continues");
     assert!(!proc(starter).exists(), "the keeper has reaped the starter");
     let refused = softiov(serve.folder(), &["upgrade"]);
     assert_eq!(refused.status, Some(1));
     assert!(refused.err.contains("ended at once"), "{}", refused.err);
-    serve.wait_logged("no successor: the process that starts hosts, softiov-starter, is gone");
+    serve.wait_logged("no successor: the process that starts hosts, softiov-starter, has ended");
     serve.signal(Signal::USR2);
-    serve.wait_logged("SIGUSR2: nobody could start the host again");
+    serve.wait_logged("SIGUSR2: no starter and no systemd store to start another host");
     assert_eq!(next_host(&serve, None), host, "the host keeps serving");
     kill_process(host, Signal::KILL).unwrap();
     assert_eq!(serve.wait().code(), Some(1));
-    serve.wait_logged("the host cannot be started: the process that starts hosts, softiov-starter, is gone");
+    serve.wait_logged("the host cannot be started: the process that starts hosts, softiov-starter, has ended");
 }
 
 #[test]

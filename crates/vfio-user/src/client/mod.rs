@@ -1,7 +1,7 @@
-//! The client's half: encodes requests into an [`Outbox`], matches replies with them.
+//! Client of the protocol: encodes requests into an [`Outbox`] and matches replies with them.
 //!
-//! Left out: answering DMA by message, which a server may ask for; it is an error here. The caller may have any
-//! number of requests under way; replies come in the order of the requests.
+//! A server may send requests of its own, to access memory by message (DMA_READ, DMA_WRITE); this client treats
+//! them as an error. Any number of requests may be pending; replies come in their order.
 
 mod reply;
 
@@ -21,42 +21,42 @@ use crate::wire::{
     RegionAccessBody, RegionInfoBody, VERSION_MAJOR, VERSION_MINOR, VersionBody, dma_flags, irq_set,
 };
 
-/// The server does not keep to the protocol: end the connection.
+/// Violation of the protocol by the server: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ClientError {
-    /// The framing is lost.
+    /// The message framing is lost.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// A reply that answers no request under way.
-    #[error("reply {id} to command {command} answers nothing")]
+    /// A reply matches no pending request.
+    #[error("unexpected reply {id} to command {command}")]
     UnexpectedReply {
         /// Message id of the reply.
         id: u16,
         /// Command of the reply.
         command: u16,
     },
-    /// A reply whose body is too short, too long, or contradicts itself.
+    /// The body of a reply is too short, too long, or inconsistent.
     #[error("malformed reply to {0:?}")]
     MalformedReply(Command),
-    /// The server sent a request of its own.
-    #[error("the server asks for command {0}, which this client does not serve")]
+    /// The server has sent a request.
+    #[error("unsupported request of the server: command {0}")]
     UnexpectedRequest(u16),
 }
 
-/// A DMA window to announce.
+/// DMA window to map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// First device address, a multiple of 4,096.
     pub iova: u64,
-    /// Bytes, a multiple of 4,096.
+    /// Size in bytes, a multiple of 4,096.
     pub size: u64,
-    /// Where the window starts in its file; 0 without one.
+    /// Offset of the window in its file; 0 without a file.
     pub offset: u64,
-    /// The device may write to it, not only read.
+    /// True if the device may write the window, not only read it.
     pub writable: bool,
 }
 
-/// A connection with a server. Every request returns its id, which its [`Reply`] repeats.
+/// Client of a connection. Every request returns its id, which its [`Reply`] repeats.
 #[derive(Debug)]
 pub struct Client<F> {
     decoder: Decoder<F>,
@@ -71,12 +71,12 @@ impl<F> Default for Client<F> {
 }
 
 impl<F> Client<F> {
-    /// A connection that has just been made. The first request must be [`version`](Self::version).
+    /// Creates the client of a new connection. The first request must be [`version`](Self::version).
     pub fn new() -> Self {
         Self { decoder: Decoder::new(max_body), next_id: 0, pending: VecDeque::new() }
     }
 
-    /// Proposes the newest version there is, with everything that this crate can do.
+    /// Proposes the newest protocol version, with all capabilities of this crate.
     pub fn version<G>(&mut self, out: &mut Outbox<G>) -> u16 {
         let capabilities = Capabilities {
             max_msg_fds: Some(MAX_MESSAGE_FDS as u64),
@@ -90,28 +90,28 @@ impl<F> Client<F> {
         self.request(out, Command::Version, &[body.as_bytes(), &text], Vec::new())
     }
 
-    /// Asks for [`Answer::DeviceInfo`].
+    /// Requests [`Answer::DeviceInfo`].
     pub fn device_info<G>(&mut self, out: &mut Outbox<G>) -> u16 {
         let body = DeviceInfoBody { argsz: size_of_body::<DeviceInfoBody>(), ..Default::default() };
         self.request(out, Command::DeviceGetInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Asks for [`Answer::Region`]; `room` bytes of reply are wanted. With room for the fixed part only (32 bytes),
-    /// the answer's `argsz` says how much there is.
+    /// Requests [`Answer::Region`] in a reply body of at most `room` bytes. With room for the fixed part only (32
+    /// bytes), the answer's `argsz` is the size of the whole.
     pub fn region_info<G>(&mut self, out: &mut Outbox<G>, index: u32, room: u32) -> u16 {
         let body =
             RegionInfoBody { argsz: U32::new(room), index: U32::new(index), ..RegionInfoBody::default() };
         self.request(out, Command::DeviceGetRegionInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Asks for [`Answer::Irq`].
+    /// Requests [`Answer::Irq`].
     pub fn irq_info<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
         let argsz = size_of_body::<IrqInfoBody>();
         let body = IrqInfoBody { argsz, index: U32::new(index), ..IrqInfoBody::default() };
         self.request(out, Command::DeviceGetIrqInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Announces memory; without a descriptor the server cannot reach it.
+    /// Maps a DMA window. Without a descriptor the server cannot access its memory.
     pub fn dma_map<G>(&mut self, out: &mut Outbox<G>, window: Window, fd: Option<G>) -> u16 {
         let flags = dma_flags::READ | if window.writable { dma_flags::WRITE } else { 0 };
         let body = DmaMapBody {
@@ -124,12 +124,12 @@ impl<F> Client<F> {
         self.request(out, Command::DmaMap, &[body.as_bytes()], fd.into_iter().collect())
     }
 
-    /// Withdraws the window that was announced with exactly this address and size. Keep the memory until the reply.
+    /// Unmaps the DMA windows inside this range. Keep their memory until the reply.
     pub fn dma_unmap<G>(&mut self, out: &mut Outbox<G>, iova: u64, size: u64) -> u16 {
         self.unmap(out, 0, iova, size)
     }
 
-    /// Withdraws all windows.
+    /// Unmaps all DMA windows.
     pub fn dma_unmap_all<G>(&mut self, out: &mut Outbox<G>) -> u16 {
         self.unmap(out, dma_flags::UNMAP_ALL, 0, 0)
     }
@@ -144,27 +144,27 @@ impl<F> Client<F> {
         self.request(out, Command::DmaUnmap, &[body.as_bytes()], Vec::new())
     }
 
-    /// Loads `count` bytes, at most 1 MiB; the answer is [`Answer::Data`].
+    /// Reads `count` bytes, at most 1 MiB; the answer is [`Answer::Data`].
     pub fn read<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, count: u32) -> u16 {
         let body = access(region, offset, count);
         self.request(out, Command::RegionRead, &[body.as_bytes()], Vec::new())
     }
 
-    /// Stores and waits: [`Answer::Done`].
+    /// Writes bytes and requests a reply: [`Answer::Done`].
     pub fn write<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) -> u16 {
         let body = access(region, offset, data.len() as u32);
         self.request(out, Command::RegionWrite, &[body.as_bytes(), data], Vec::new())
     }
 
-    /// Stores without waiting: no reply comes.
+    /// Writes bytes without a reply.
     pub fn write_posted<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) {
         let body = access(region, offset, data.len() as u32);
         let body = [body.as_bytes(), data];
         self.send(out, Command::RegionWrite, &body, Vec::new(), true);
     }
 
-    /// Stores several values of up to 8 bytes each (longer ones are cut) without waiting. Only if the server
-    /// agreed to `write_multiple`.
+    /// Writes several values of up to 8 bytes each (longer ones are cut) without a reply. The server must have
+    /// negotiated `write_multiple`.
     pub fn write_multi_posted<G>(&mut self, out: &mut Outbox<G>, writes: &[(u32, u64, &[u8])]) {
         let head = MultiWriteBody { wr_cnt: U64::new(writes.len() as u64) };
         let entries: Vec<MultiWriteEntry> = writes.iter().map(multi_entry).collect();
@@ -172,23 +172,23 @@ impl<F> Client<F> {
         self.send(out, Command::RegionWriteMulti, &body, Vec::new(), true);
     }
 
-    /// From `start` on, vectors of interrupt type `index` signal these eventfds.
+    /// Assigns eventfds to the vectors of interrupt type `index` from `start` on.
     pub fn assign_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32, start: u32, fds: Vec<G>) -> u16 {
         let count = fds.len() as u32;
         self.set_irqs(out, irq_set::DATA_EVENTFD | irq_set::ACTION_TRIGGER, (index, start, count), fds)
     }
 
-    /// `count` vectors from `start` on have no eventfd.
+    /// Removes the eventfds of `count` vectors from `start` on.
     pub fn deassign_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32, start: u32, count: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_EVENTFD | irq_set::ACTION_TRIGGER, (index, start, count), Vec::new())
     }
 
-    /// Switches an interrupt type off.
+    /// Disables an interrupt type.
     pub fn disable_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_TRIGGER, (index, 0, 0), Vec::new())
     }
 
-    /// Lets a vector through again that masks itself when it fires.
+    /// Unmasks a vector that masks itself when it fires.
     pub fn unmask_irq<G>(&mut self, out: &mut Outbox<G>, index: u32, vector: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_UNMASK, (index, vector, 1), Vec::new())
     }
@@ -236,30 +236,31 @@ impl<F> Client<F> {
         id
     }
 
-    /// Requests without a reply so far.
+    /// Returns the number of pending requests.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Takes what one `recvmsg` returned; then call [`next_reply`](Self::next_reply) until it has no more.
+    /// Adds the bytes and descriptors of one `recvmsg`; then call [`next_reply`](Self::next_reply) until it returns
+    /// `None`.
     ///
     /// # Errors
-    /// Far more was pushed than was waited for.
+    /// Too many unread bytes are buffered.
     pub fn push(&mut self, bytes: &[u8], fds: impl IntoIterator<Item = F>) -> Result<(), ClientError> {
         Ok(self.decoder.push(bytes, fds)?)
     }
 
-    /// The next reply, if it has arrived.
+    /// Returns the next reply, if it has arrived.
     ///
     /// # Errors
-    /// The server does not keep to the protocol.
+    /// The server has violated the protocol.
     pub fn next_reply(&mut self) -> Result<Option<Reply<'_, F>>, ClientError> {
         let Some(message) = self.decoder.next_message()? else { return Ok(None) };
         let (id, command) = (message.header.id.get(), message.header.command.get());
         if message.header.kind() != Kind::Reply {
             return Err(ClientError::UnexpectedRequest(command));
         }
-        // Commands are handled in order, so their replies come in order.
+        // The server handles commands in order, so their replies come in order.
         let expected =
             self.pending.pop_front_if(|(pending, asked)| *pending == id && asked.number() == command);
         let (_, command) = expected.ok_or(ClientError::UnexpectedReply { id, command })?;
@@ -267,7 +268,7 @@ impl<F> Client<F> {
     }
 }
 
-/// Only replies to known commands are read.
+/// Returns the maximum body of a message: that of replies to known commands, else 0.
 fn max_body(header: &Header) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
         (Kind::Reply, Some(command)) => command.max_reply_body(),

@@ -1,4 +1,4 @@
-//! Replies, taken apart. The server is not trusted with lengths or offsets either.
+//! Parses replies, without trusting the server's lengths or offsets.
 
 use alloc::vec::Vec;
 
@@ -12,55 +12,55 @@ use crate::wire::{
     RegionInfoBody, SparseAreaBody, SparseMmapBody, VersionBody, region_flags,
 };
 
-/// The reply to one request.
+/// Reply to one request.
 #[derive(Debug)]
 pub struct Reply<'a, F> {
     /// The id that the request returned.
     pub id: u16,
-    /// What was asked.
+    /// Command of the request.
     pub command: Command,
-    /// The answer, or the error number the server gave; 0 if it gave none.
+    /// Answer, or the server's error number (0 if it gave none).
     pub answer: Result<Answer<'a>, Errno>,
-    /// Descriptors that came along: one, for a mappable region.
+    /// Descriptors of the reply: one for a mappable region.
     pub fds: Vec<F>,
 }
 
-/// What a successful reply says.
+/// Contents of a successful reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// It is done; nothing more to say.
+    /// Success without data.
     Done,
-    /// To `version`.
+    /// Reply to `version`.
     Version {
         /// Major version.
         major: u16,
         /// Minor version.
         minor: u16,
-        /// What the server agreed to.
+        /// Capabilities that the server accepted.
         capabilities: Capabilities,
     },
-    /// To `device_info`.
+    /// Reply to `device_info`.
     DeviceInfo(DeviceInfo),
-    /// To `region_info`.
+    /// Reply to `region_info`.
     Region(RegionLayout),
-    /// To `irq_info`.
+    /// Reply to `irq_info`.
     Irq(IrqInfo),
-    /// To `read`.
+    /// Reply to `read`.
     Data(&'a [u8]),
 }
 
-/// A region as the server describes it.
+/// Region as the server describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionLayout {
-    /// Bytes of the full reply; ask again with that much room if it was less.
+    /// Bytes of the full reply; if they exceed the room, request again with that much.
     pub argsz: u32,
     /// [`region_flags`].
     pub flags: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Where the region starts in the file that came along.
+    /// Offset of the region in its file.
     pub offset: u64,
-    /// Areas that may be mapped; with `MMAP` and none, the whole region may.
+    /// Mappable areas; with `MMAP` and none, the whole region is mappable.
     pub sparse: Vec<SparseArea>,
 }
 
@@ -121,7 +121,7 @@ fn region(body: &[u8]) -> Option<RegionLayout> {
     })
 }
 
-/// Walks the capability list. It has to go forwards, so it ends.
+/// Walks the capability list. Offsets must increase, which bounds the walk.
 fn sparse_areas(body: &[u8], first: usize) -> Option<Vec<SparseArea>> {
     let mut areas = Vec::new();
     let (mut at, mut previous) = (first, 0);

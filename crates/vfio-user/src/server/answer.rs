@@ -1,11 +1,11 @@
-//! The one reply to a request, or the silence that was asked for.
+//! Reply to a request, unless the client wants none.
 
 use alloc::vec::Vec;
 
 use crate::outbox::Outbox;
 use crate::wire::{Errno, Header};
 
-/// Where the reply to one request goes. With `NO_REPLY` everything sent here vanishes.
+/// Destination of the reply to one request. Drops everything for a request with `NO_REPLY`.
 pub(super) struct Answer<'a, F> {
     request: Header,
     out: &'a mut Outbox<F>,
@@ -16,22 +16,22 @@ impl<'a, F> Answer<'a, F> {
         Self { request, out }
     }
 
-    /// What is answered, to be answered later.
+    /// Returns the request's header, for a later reply.
     pub(super) fn request(&self) -> Header {
         self.request
     }
 
-    /// The client waits for a reply.
+    /// Returns true if the client waits for a reply.
     pub(super) fn wanted(&self) -> bool {
         !self.request.no_reply()
     }
 
-    /// Success, with this body.
+    /// Sends success with a body.
     pub(super) fn send(&mut self, body: &[&[u8]]) {
         self.send_with_fds(body, Vec::new());
     }
 
-    /// Success, with this body and these descriptors.
+    /// Sends success with a body and descriptors.
     pub(super) fn send_with_fds(&mut self, body: &[&[u8]], fds: Vec<F>) {
         if self.wanted() {
             let size = body.iter().map(|part| part.len()).sum();
@@ -39,12 +39,13 @@ impl<'a, F> Answer<'a, F> {
         }
     }
 
-    /// Success, with `start` and `data` bytes to be filled in; only if a reply is [`wanted`](Self::wanted).
+    /// Sends success with `start` and `data` bytes, which it returns to be filled in; only if a reply is
+    /// [`wanted`](Self::wanted).
     pub(super) fn send_data(&mut self, start: &[u8], data: usize) -> &mut [u8] {
         self.out.message_with_data(&self.request.reply(start.len() + data), start, data)
     }
 
-    /// Failure: a header and nothing else.
+    /// Sends an error: a header without a body.
     pub(super) fn fail(&mut self, errno: Errno) {
         if self.wanted() {
             self.out.message(&self.request.error_reply(errno), &[], Vec::new());

@@ -1,24 +1,24 @@
-//! What a session has seen: for people, and for the count of VMM interventions.
+//! Counters of a session, also for the count of VMM interventions.
 
-/// Counted since the connection began.
+/// Counters since the connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages handled, of any kind.
     pub messages: u64,
-    /// Loads.
+    /// Reads.
     pub reads: u64,
-    /// Stores that the client did not wait for; each write of a `REGION_WRITE_MULTI` counts.
+    /// Writes without a reply; each write of a `REGION_WRITE_MULTI` counts.
     pub posted_writes: u64,
-    /// Stores that the client waited for.
+    /// Writes with a reply.
     pub synchronous_writes: u64,
-    /// Loads and stores outside a region, or of a kind the region does not take.
+    /// Reads and writes outside a region, or not permitted by it.
     pub out_of_range: u64,
-    /// Stores whose length contradicts itself.
+    /// Writes with an inconsistent length.
     pub malformed_writes: u64,
-    /// Requests refused with an error, or that would have been if the client had wanted a reply.
+    /// Requests refused with an error, including those without a reply.
     pub refused: u64,
-    /// Replies to nothing.
+    /// Replies that match no request.
     pub unasked_replies: u64,
-    /// Descriptors that were closed unused: too many, or with a message that takes none.
+    /// Descriptors closed unused: too many, or with a message that takes none.
     pub dropped_fds: u64,
 }

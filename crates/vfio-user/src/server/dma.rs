@@ -1,7 +1,7 @@
-//! DMA windows: which there are, and the rules for adding and removing them.
+//! Table of a client's DMA windows, with the rules for mapping and unmapping them.
 //!
-//! An unmap takes every window inside its range, as Linux' VFIO does, and not only the one that it names exactly:
-//! QEMU unmaps all addresses when a guest's IOMMU lets go of a device, and a window left behind would leave the card
+//! An unmap removes every window inside its range, like Linux's VFIO, and not only the one that it names exactly:
+//! QEMU unmaps all addresses when a guest's IOMMU detaches a device, and a remaining window would give the card
 //! memory that the guest has taken back.
 
 use alloc::{collections::BTreeMap, vec::Vec};
@@ -19,10 +19,10 @@ pub(super) struct Window {
     last: u64,
 }
 
-/// The windows a client has announced, by address.
+/// Mapped windows of a client, by address.
 #[derive(Debug)]
 pub(super) struct DmaTable {
-    /// First address to last address.
+    /// Last address by first address.
     windows: BTreeMap<u64, u64>,
     limit: usize,
 }
@@ -32,7 +32,7 @@ impl DmaTable {
         Self { windows: BTreeMap::new(), limit }
     }
 
-    /// Windows that another process had.
+    /// Restores a predecessor's windows.
     pub(super) fn resume(&mut self, windows: impl IntoIterator<Item = (u64, u64)>) {
         self.windows.extend(windows);
     }
@@ -41,19 +41,20 @@ impl DmaTable {
         self.windows.len()
     }
 
-    /// Windows never overlap, so the last one that starts at or before the end is the only one to look at.
+    /// Returns true if a window overlaps the range. Windows are disjoint, so only the last one that starts at or
+    /// before the end matters.
     fn overlaps(&self, first: u64, last: u64) -> bool {
         self.windows.range(..=last).next_back().is_some_and(|(_, &end)| end >= first)
     }
 
-    /// Whether there are windows in a range, and none of them is cut by its ends.
+    /// Returns true if the range holds a window and cuts none.
     fn holds_whole_windows(&self, first: u64, last: u64) -> bool {
         let cut = self.windows.range(..first).next_back().is_some_and(|(_, &end)| end >= first);
         let highest = self.windows.range(first..=last).next_back();
         !cut && highest.is_some_and(|(_, &end)| end <= last)
     }
 
-    /// Has the device map a window; once it is mapped, the window has to be [inserted](Self::insert).
+    /// Has the device map a window, which the caller [inserts](Self::insert) once it is mapped.
     pub(super) fn map<F, D: Device<F>>(
         &self,
         body: &[u8],
@@ -94,7 +95,7 @@ impl DmaTable {
                     self.windows.remove(&window);
                 }
             }
-            // As the kernel has it, "all" names no range.
+            // As in the kernel, "all" takes no range.
             dma_flags::UNMAP_ALL if iova == 0 && size == 0 => self.clear(device),
             _ => return Err(Errno::EINVAL),
         }
@@ -135,8 +136,8 @@ fn parse_map<F>(body: &[u8], mut fds: Vec<F>) -> Result<DmaMap<F>, Errno> {
     })
 }
 
-/// First and last address of a window that is not empty, is whole pages, and does not wrap around. The last page of
-/// all is refused too: no guest has memory there, and nobody who adds a size to an address has to think of 2^64.
+/// Returns first and last address of a window of whole pages, not empty and without wrap-around. Refuses the last
+/// page of the address space too: no guest has memory there, and the sum of address and size then never overflows.
 fn bounds(iova: u64, size: u64) -> Result<(u64, u64), Errno> {
     if size == 0 || !(iova | size).is_multiple_of(DMA_PAGE_SIZE) {
         return Err(Errno::EINVAL);

@@ -1,4 +1,4 @@
-//! What the device is: version, device, region and interrupt information.
+//! Replies about the device: version, device, region and interrupt information.
 
 use alloc::vec::Vec;
 
@@ -15,16 +15,16 @@ use crate::wire::{
     VersionBody, region_flags,
 };
 
-/// Why a version was not agreed on.
+/// Reason why no version was negotiated.
 pub(super) enum NoVersion {
-    /// The request makes no sense; the client may try again.
+    /// The request is invalid; the client may try again.
     Refused(Errno),
-    /// Another protocol: the connection ends.
+    /// The client uses another protocol version: the connection ends.
     Fatal(ProtocolError),
 }
 
-/// Agrees on what both sides can do. The reply repeats only what the client mentioned, and is no longer than the
-/// request: QEMU reads it into the request's buffer.
+/// Negotiates the capabilities of both sides. The reply repeats only capabilities that the client mentioned, and is
+/// no longer than the request: QEMU reads it into the request's buffer.
 pub(super) fn version<F>(
     body: &[u8],
     max_dma_maps: u32,
@@ -89,9 +89,9 @@ pub(super) fn irq<F, D: Device<F>>(body: &[u8], device: &D, answer: &mut Answer<
     Ok(())
 }
 
-/// Answers a request for the layout of a region. Clients ask twice: with room for the fixed part, which tells them how much
-/// room all of it takes, and with that room. Capabilities and the region's descriptor come with the second answer alone.
-/// Without room for them `cap_offset` is 0 and the flag is clear: QEMU refuses capabilities that have no offset.
+/// Returns the layout of a region. Clients request it twice: with room for the fixed part, which has the size of
+/// the whole, and with that room. Capabilities and the region's descriptor come with the second reply only. Without
+/// room for them `cap_offset` is 0 and the flag is clear: QEMU refuses capabilities without an offset.
 pub(super) fn region<F, D: Device<F>>(
     body: &[u8],
     device: &mut D,
@@ -113,7 +113,8 @@ pub(super) fn region<F, D: Device<F>>(
     let mut flags = info.flags & !region_flags::CAPS;
     let (mut argsz, mut capabilities) = (whole, Vec::new());
     if fits && fd.is_none() {
-        // Cloud Hypervisor panics at a mappable region without a descriptor: no descriptor, no mapping.
+        // Cloud Hypervisor panics at a mappable region without a descriptor, so such a region is described as not
+        // mappable.
         flags &= !region_flags::MMAP;
         argsz = fixed;
     } else if fits && whole > fixed {
@@ -132,7 +133,7 @@ pub(super) fn region<F, D: Device<F>>(
     Ok(())
 }
 
-/// Bytes of [`sparse_mmap`].
+/// Returns the bytes of [`sparse_mmap`].
 fn sparse_length(areas: &[SparseArea]) -> usize {
     let fixed = size_of::<CapabilityHeader>() + size_of::<SparseMmapBody>();
     if areas.is_empty() { 0 } else { fixed + areas.len() * size_of::<SparseAreaBody>() }

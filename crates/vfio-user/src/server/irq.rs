@@ -1,4 +1,4 @@
-//! `DEVICE_SET_IRQS`: from flags, ranges and descriptors to one clear wish.
+//! Decodes `DEVICE_SET_IRQS`: flags, ranges and descriptors become calls of the device.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -20,7 +20,7 @@ pub(super) fn set<F, D: Device<F>>(body: &[u8], fds: Vec<F>, device: &mut D) -> 
     if flags & !(DATA | ACTION) != 0 || !data.is_power_of_two() || !action.is_power_of_two() {
         return Err(Errno::EINVAL);
     }
-    // Also for a type without vectors: clients switch off what they never switched on.
+    // Also for a type without vectors: clients disable types that they never enabled.
     if flags == irq_set::DATA_NONE | irq_set::ACTION_TRIGGER && start == 0 && count == 0 {
         return device.set_irqs(IrqSet::Disable { index });
     }
@@ -43,7 +43,7 @@ pub(super) fn set<F, D: Device<F>>(body: &[u8], fds: Vec<F>, device: &mut D) -> 
     }
 }
 
-/// The range, if it is not empty and inside the type's vectors.
+/// Returns the range, if it is not empty and inside the type's vectors.
 fn vectors(start: u32, count: u32, info: IrqInfo) -> Result<Range<u32>, Errno> {
     let end = start.checked_add(count).ok_or(Errno::EINVAL)?;
     if count == 0 || end > info.count {
@@ -52,7 +52,7 @@ fn vectors(start: u32, count: u32, info: IrqInfo) -> Result<Range<u32>, Errno> {
     Ok(start..end)
 }
 
-/// One eventfd for each vector, or none for any: QEMU switches vectors on before it has eventfds for them.
+/// Assigns one eventfd to each vector, or removes all: QEMU enables vectors before it has eventfds for them.
 fn set_eventfds<F, D: Device<F>>(
     index: u32,
     action: u32,

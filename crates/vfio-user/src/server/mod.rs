@@ -1,6 +1,6 @@
-//! The server's half: one [`Session`] per connection, between a socket and a [`Device`].
+//! Server of the protocol: one [`Session`] per connection, between a socket and a [`Device`].
 //!
-//! Left out, and refused with an error: migration, dirty page tracking, ioeventfds, twin sockets, DMA by message.
+//! Refused with an error: migration, dirty page tracking, ioeventfds, twin sockets, DMA by message.
 
 mod answer;
 mod counters;
@@ -23,44 +23,44 @@ use answer::Answer;
 use dma::{DmaTable, Window};
 use info::NoVersion;
 
-/// Bytes waiting to be sent at which a session stops taking messages: a client that does not read its replies
-/// costs this much and one more reply.
+/// Unsent bytes at which a session stops taking messages: a client that does not read its replies costs this much
+/// and one more reply.
 pub const OUTBOX_LIMIT: usize = 256 * 1024;
 
-/// What both sides agreed on.
+/// Result of the version negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Negotiated {
     /// Protocol minor version.
     pub minor: u16,
-    /// What the client said about itself.
+    /// Capabilities of the client.
     pub client: Capabilities,
-    /// The client may send `REGION_WRITE_MULTI`.
+    /// True if the client may send `REGION_WRITE_MULTI`.
     pub write_multiple: bool,
 }
 
-/// What became of one call of [`Session::step`].
+/// Result of one call of [`Session::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// One message was handled: call again.
+    /// A message was handled: call again.
     Handled,
-    /// There is no whole message: wait for the socket to become readable.
+    /// No whole message is buffered: wait for the socket to become readable.
     Starved,
-    /// Too many replies are waiting: wait for the socket to become writable, and do not read from it.
+    /// Too many replies are unsent: wait for the socket to become writable, and do not read from it.
     Blocked,
-    /// The last message is not done: wait for whoever does it, call [`Session::complete`], and do not read from the
-    /// socket before.
+    /// The device has not finished the last message: call [`Session::complete`] when it has, and do not read from
+    /// the socket before.
     Waiting,
 }
 
-/// A request that somebody does who takes time.
+/// Request that the device finishes later.
 #[derive(Debug)]
-struct Waiting {
+struct PendingRequest {
     request: Header,
-    /// The DMA window that it makes.
+    /// DMA window that it maps.
     window: Option<Window>,
 }
 
-/// One connection with a client.
+/// Server side of a connection.
 #[derive(Debug)]
 pub struct Session<F> {
     decoder: Decoder<F>,
@@ -68,13 +68,13 @@ pub struct Session<F> {
     failed: Option<ProtocolError>,
 }
 
-/// All of the session but the decoder, from which a message borrows while it is handled.
+/// State of the session without the decoder, from which a message borrows while it is handled.
 #[derive(Debug)]
 struct State {
     max_dma_maps: u32,
     negotiated: Option<Negotiated>,
     dma: DmaTable,
-    waiting: Option<Waiting>,
+    waiting: Option<PendingRequest>,
     counters: Counters,
 }
 
@@ -85,7 +85,7 @@ impl<F> Default for Session<F> {
 }
 
 impl<F> Session<F> {
-    /// A connection that has just been accepted; at most `max_dma_maps` DMA windows are taken from it.
+    /// Creates the session of a new connection, with at most `max_dma_maps` DMA windows.
     pub fn new(max_dma_maps: u32) -> Self {
         Self {
             decoder: Decoder::new(max_body),
@@ -100,12 +100,12 @@ impl<F> Session<F> {
         }
     }
 
-    /// Takes what one `recvmsg` returned: never merge two, or descriptors go to the wrong message
-    /// (see [`decoder`](crate::decoder)). Then call [`step`](Self::step) until it says something else than
+    /// Adds the bytes and descriptors of one `recvmsg`: never merge two, or descriptors go to the wrong message
+    /// (see [`decoder`](crate::decoder)). Then call [`step`](Self::step) until it returns something else than
     /// [`Step::Handled`].
     ///
     /// # Errors
-    /// Far more was pushed than was waited for.
+    /// Too many unread bytes are buffered.
     pub fn push(&mut self, bytes: &[u8], fds: impl IntoIterator<Item = F>) -> Result<(), ProtocolError> {
         self.decoder.push(bytes, fds)
     }
@@ -113,8 +113,8 @@ impl<F> Session<F> {
     /// Handles one message, and queues at most one reply.
     ///
     /// # Errors
-    /// The connection cannot go on: send what `out` has, as far as the socket takes it, then
-    /// [`close`](Self::close). Every later call says the same.
+    /// The connection must end: send the contents of `out` without blocking, then [`close`](Self::close). Every
+    /// later call returns the same error.
     pub fn step<D: Device<F>>(&mut self, device: &mut D, out: &mut Outbox<F>) -> Result<Step, ProtocolError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -131,37 +131,38 @@ impl<F> Session<F> {
         outcome.map(|()| Step::Handled)
     }
 
-    /// What the device had answered with [`Completion::Later`] is done, or is refused: the reply is queued, and
-    /// [`step`](Self::step) goes on with the next message. Does nothing if nothing is waited for.
+    /// Finishes the request for which the device had returned [`Completion::Later`], with success or an error:
+    /// queues the reply, and lets [`step`](Self::step) handle the next message. Does nothing without such a
+    /// request.
     pub fn complete(&mut self, outcome: Result<(), Errno>, out: &mut Outbox<F>) {
-        if let Some(Waiting { request, window }) = self.state.waiting.take() {
+        if let Some(PendingRequest { request, window }) = self.state.waiting.take() {
             let mut answer = Answer::new(request, out);
             let outcome = outcome.map(|()| self.state.done(window, &mut answer));
             self.state.refuse(outcome, &mut answer);
         }
     }
 
-    /// Ends the session of a connection that is gone: all windows are unmapped, all eventfds closed. Whether the device is
-    /// reset is up to the caller.
+    /// Ends the session of a closed connection: unmaps all windows and drops all eventfds. The caller decides on a
+    /// reset of the device.
     pub fn close<D: Device<F>>(mut self, device: &mut D) {
         self.state.dma.clear(device);
         for index in 0..device.info().irqs {
-            // A device that fails here has nothing left to switch off.
+            // A device that fails here has nothing left to disable.
             let _ = device.set_irqs(IrqSet::Disable { index });
         }
     }
 
-    /// What was agreed on, once `VERSION` went through.
+    /// Returns the negotiated parameters, after a successful `VERSION`.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.state.negotiated.as_ref()
     }
 
-    /// DMA windows at the moment.
+    /// Returns the number of mapped DMA windows.
     pub fn dma_maps(&self) -> usize {
         self.state.dma.len()
     }
 
-    /// What happened so far.
+    /// Returns the session's counters.
     pub fn counters(&self) -> Counters {
         let mut counters = self.state.counters;
         counters.dropped_fds += self.decoder.dropped_fds();
@@ -169,7 +170,7 @@ impl<F> Session<F> {
     }
 }
 
-/// Replies are never asked for, so nothing of them is kept.
+/// Returns the maximum body of a message: that of requests, and 0 for replies, which are never expected.
 fn max_body(header: &Header) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
         (Kind::Command, Some(command)) => command.max_request_body(),
@@ -201,7 +202,7 @@ impl State {
         Ok(())
     }
 
-    /// What was asked for is done: the window, if it was one, is there.
+    /// Finishes a request, and inserts its DMA window.
     fn done<F>(&mut self, window: Option<Window>, answer: &mut Answer<'_, F>) {
         if let Some(window) = window {
             self.dma.insert(window);
@@ -216,11 +217,11 @@ impl State {
         }
     }
 
-    /// Answers now, or remembers what is to be answered later.
+    /// Replies now, or records the request for a later reply.
     fn settle<F>(&mut self, window: Option<Window>, completion: Completion, answer: &mut Answer<'_, F>) {
         match completion {
             Completion::Now => self.done(window, answer),
-            Completion::Later => self.waiting = Some(Waiting { request: answer.request(), window }),
+            Completion::Later => self.waiting = Some(PendingRequest { request: answer.request(), window }),
         }
     }
 
@@ -280,7 +281,7 @@ impl State {
     }
 }
 
-/// The command and its body, if the message as such is sound and the command is one that is served.
+/// Returns the command and its body, if the message is valid and the command supported.
 fn check<'a>(header: &Header, body: Body<'a>) -> Result<(Command, &'a [u8]), Errno> {
     if header.kind() == Kind::Unknown || header.is_error() {
         return Err(Errno::EINVAL);

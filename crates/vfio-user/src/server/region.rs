@@ -1,13 +1,12 @@
-//! Loads and stores.
+//! Reads and writes of regions.
 //!
-//! **An access to a region is never answered with an error.** The `vfio_user` crate, and with it Cloud Hypervisor,
-//! waits for the data that an error reply does not have, and a vCPU hangs. So what is outside a region reads as all
-//! ones and swallows stores, as on a bus where nobody answers.
+//! **An access to a region never gets an error reply.** The `vfio_user` crate, and with it Cloud Hypervisor, waits
+//! for the data that an error reply lacks, and a vCPU hangs. So bytes outside a region read as all ones and ignore
+//! writes, like a bus address without a device.
 //!
-//! The one exception is a transfer longer than the maximum that was negotiated: `EINVAL`. It cannot be answered in
-//! full without holding what nobody may ask for, a short success would hang the same client all the same, and neither
-//! QEMU (which checks its length against the maximum) nor Cloud Hypervisor (which asks for 8 bytes at most)
-//! can send it.
+//! The only exception is a transfer longer than the negotiated maximum: `EINVAL`. A full reply would need too much
+//! memory, a short one would hang the same client, and neither QEMU (which checks its length against the maximum)
+//! nor Cloud Hypervisor (which requests 8 bytes at most) can send it.
 
 use core::mem::size_of;
 
@@ -28,7 +27,7 @@ pub(super) fn read<F, D: Device<F>>(
         return Err(Errno::EINVAL);
     }
     counters.reads += 1;
-    // A load that nobody waits for has no purpose, and on a device loads have side effects.
+    // A read without a reply has no purpose, and reads of device registers have side effects.
     if !answer.wanted() {
         return Ok(());
     }
@@ -51,7 +50,7 @@ pub(super) fn write<F, D: Device<F>>(
 ) -> Result<(), Errno> {
     let (access, data) = RegionAccessBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     count_writes(counters, answer.wanted(), 1);
-    // Data of another length than announced: nobody can tell what was meant.
+    // With another length than announced, the intended write is unknown.
     if data.len() == access.count.get() as usize {
         store(counters, device, access.region.get(), access.offset.get(), data);
     } else {
@@ -61,7 +60,7 @@ pub(super) fn write<F, D: Device<F>>(
     Ok(())
 }
 
-/// Several stores of up to 8 bytes, in order.
+/// Writes several values of up to 8 bytes, in order.
 pub(super) fn write_multi<F, D: Device<F>>(
     counters: &mut Counters,
     body: &[u8],
@@ -101,7 +100,7 @@ fn store<F, D: Device<F>>(counters: &mut Counters, device: &mut D, region: u32, 
     }
 }
 
-/// Whether all of the access lies in a region that has `flag`.
+/// Returns true if the whole access lies in a region that has `flag`.
 fn allowed<F, D: Device<F>>(device: &D, region: u32, offset: u64, count: usize, flag: u32) -> bool {
     let Some(info) = device.region(region) else { return false };
     let end = offset.checked_add(count as u64);

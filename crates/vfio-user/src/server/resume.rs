@@ -1,18 +1,17 @@
-//! A session that goes on in another process.
+//! Continues a session in another process.
 //!
-//! Whoever serves the session keeps what a successor needs: the bytes of messages that are not handled
-//! ([`Session::undone`] says how many there are), in the socket or elsewhere; and, once messages up to there are handled, the
-//! first part of a message that has not come whole ([`Session::partial`]). What was agreed on, and which windows there are, has
-//! to be noted too.
+//! The session's owner keeps for a successor: the bytes of unhandled messages ([`Session::undone`] returns their
+//! number), in the socket or elsewhere; and, once messages up to there are handled, the first part of an incomplete
+//! message ([`Session::partial`]). It also records the negotiated parameters and the DMA windows.
 //!
-//! Left out: replies that were not sent, which are the outbox's ([`Outbox::resume`](crate::outbox::Outbox::resume)).
+//! The outbox has the unsent replies ([`Outbox::resume`](crate::outbox::Outbox::resume)).
 
-use super::{Negotiated, Session, Waiting};
+use super::{Negotiated, PendingRequest, Session};
 use crate::decoder::{Partial, ProtocolError};
 
 impl<F> Session<F> {
-    /// A session that goes on where another process has left it. `windows` are the first and last addresses of the DMA
-    /// windows, none overlapping another, which the device has mapped again already.
+    /// Creates a session that continues another process's. `windows` are the first and last addresses of the
+    /// disjoint DMA windows, which the device has mapped again already.
     pub fn resume(
         max_dma_maps: u32,
         negotiated: Option<Negotiated>,
@@ -24,10 +23,10 @@ impl<F> Session<F> {
         session
     }
 
-    /// Takes over the message that has not come whole, and the descriptors that came with it, before anything is pushed.
+    /// Restores the incomplete message and its descriptors, before any push.
     ///
     /// # Errors
-    /// No session can have left this.
+    /// The partial message is invalid: no session can have left it.
     pub fn resume_partial(
         &mut self,
         partial: Partial<'_>,
@@ -36,14 +35,14 @@ impl<F> Session<F> {
         self.decoder.resume(partial, fds)
     }
 
-    /// The number of bytes, of those that were pushed or resumed with, that belong to messages that are not complete or not
-    /// done.
+    /// Returns the number of pushed or restored bytes of messages that are incomplete or unfinished.
     pub fn undone(&self) -> usize {
-        let waiting = |waiting: &Waiting| waiting.request.size.get() as usize;
+        let waiting = |waiting: &PendingRequest| waiting.request.size.get() as usize;
         self.state.waiting.as_ref().map_or(0, waiting) + self.decoder.pending()
     }
 
-    /// The message that has not come whole, once [`step`](Self::step) has said [`Step::Starved`](super::Step::Starved).
+    /// Returns the incomplete message, once [`step`](Self::step) has returned
+    /// [`Step::Starved`](super::Step::Starved).
     pub fn partial(&self) -> Partial<'_> {
         self.decoder.partial()
     }

@@ -1,9 +1,9 @@
-//! The fixed part of every body, as it lies on the wire; the header is not included.
+//! Fixed parts of all message bodies in their wire layout, without the header.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// `VERSION`, both ways; JSON text follows.
+/// Body of `VERSION`, request and reply; JSON text follows.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct VersionBody {
@@ -13,7 +13,7 @@ pub struct VersionBody {
     pub minor: U16,
 }
 
-/// `DMA_MAP` request; the reply has no body.
+/// Request of `DMA_MAP`; the reply has no body.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DmaMapBody {
@@ -21,15 +21,15 @@ pub struct DmaMapBody {
     pub argsz: U32,
     /// [`dma_flags`](super::dma_flags).
     pub flags: U32,
-    /// Where the window starts in the file that rides along; 0 without one.
+    /// Offset of the window in the attached file; 0 without one.
     pub offset: U64,
     /// First device address of the window.
     pub address: U64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: U64,
 }
 
-/// `DMA_UNMAP`, both ways.
+/// Body of `DMA_UNMAP`, request and reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DmaUnmapBody {
@@ -39,11 +39,11 @@ pub struct DmaUnmapBody {
     pub flags: U32,
     /// First device address.
     pub address: U64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: U64,
 }
 
-/// `DEVICE_GET_INFO`, both ways.
+/// Body of `DEVICE_GET_INFO`, request and reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DeviceInfoBody {
@@ -57,62 +57,62 @@ pub struct DeviceInfoBody {
     pub num_irqs: U32,
 }
 
-/// `DEVICE_GET_REGION_INFO`, both ways; capabilities may follow in the reply.
+/// Body of `DEVICE_GET_REGION_INFO`, request and reply; capabilities may follow in the reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RegionInfoBody {
-    /// Request: bytes the client has room for. Reply: bytes of the full reply body.
+    /// Request: maximum bytes of the reply body. Reply: bytes of the full reply body.
     pub argsz: U32,
     /// [`region_flags`](super::region_flags).
     pub flags: U32,
     /// Region number.
     pub index: U32,
-    /// First capability, from the start of this structure; 0 when there is none.
+    /// Offset of the first capability from the start of this structure; 0 when there is none.
     pub cap_offset: U32,
-    /// Bytes of the region.
+    /// Size of the region in bytes.
     pub size: U64,
-    /// Where the region starts in its file.
+    /// Offset of the region in its file.
     pub offset: U64,
 }
 
-/// In front of each region capability.
+/// Header of each region capability.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct CapabilityHeader {
-    /// Which capability.
+    /// Capability id.
     pub id: U16,
     /// Version of its layout.
     pub version: U16,
-    /// Next capability, from the start of [`RegionInfoBody`]; 0 ends the list.
+    /// Offset of the next capability from the start of [`RegionInfoBody`]; 0 ends the list.
     pub next: U32,
 }
 
 impl CapabilityHeader {
-    /// `VFIO_REGION_INFO_CAP_SPARSE_MMAP`.
+    /// Capability id of sparse mmap areas (`VFIO_REGION_INFO_CAP_SPARSE_MMAP`).
     pub const SPARSE_MMAP: u16 = 1;
 }
 
-/// Sparse mmap capability, after its header; `nr_areas` areas follow.
+/// Sparse mmap capability after its header; `nr_areas` areas follow.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct SparseMmapBody {
-    /// How many areas follow.
+    /// Number of areas that follow.
     pub nr_areas: U32,
-    /// Zero.
+    /// Reserved, zero.
     pub reserved: U32,
 }
 
-/// One area that may be mapped.
+/// Mappable area of a region.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct SparseAreaBody {
-    /// From the start of the region.
+    /// Offset from the start of the region in bytes.
     pub offset: U64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: U64,
 }
 
-/// `DEVICE_GET_IRQ_INFO`, both ways.
+/// Body of `DEVICE_GET_IRQ_INFO`, request and reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct IrqInfoBody {
@@ -126,11 +126,11 @@ pub struct IrqInfoBody {
     pub count: U32,
 }
 
-/// `DEVICE_SET_IRQS` request; one byte per vector follows with `DATA_BOOL`. The reply has no body.
+/// Request of `DEVICE_SET_IRQS`; one byte per vector follows with `DATA_BOOL`. The reply has no body.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct IrqSetBody {
-    /// Bytes of this structure and what follows.
+    /// Bytes of this structure and the following data.
     pub argsz: U32,
     /// [`irq_set`](super::irq_set).
     pub flags: U32,
@@ -138,15 +138,15 @@ pub struct IrqSetBody {
     pub index: U32,
     /// First vector.
     pub start: U32,
-    /// How many vectors.
+    /// Number of vectors.
     pub count: U32,
 }
 
-/// `REGION_READ` and `REGION_WRITE`, both ways; data follows in a write and in the reply to a read.
+/// Body of `REGION_READ` and `REGION_WRITE`, request and reply; data follows in a write and in the reply to a read.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RegionAccessBody {
-    /// From the start of the region.
+    /// Offset from the start of the region in bytes.
     pub offset: U64,
     /// Region number.
     pub region: U32,
@@ -154,25 +154,25 @@ pub struct RegionAccessBody {
     pub count: U32,
 }
 
-/// `REGION_WRITE_MULTI`, both ways; the request has `wr_cnt` entries after it.
+/// Body of `REGION_WRITE_MULTI`, request and reply; `wr_cnt` entries follow in the request.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct MultiWriteBody {
-    /// How many writes.
+    /// Number of writes.
     pub wr_cnt: U64,
 }
 
-/// One write of `REGION_WRITE_MULTI`.
+/// Write of `REGION_WRITE_MULTI`.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct MultiWriteEntry {
-    /// From the start of the region.
+    /// Offset from the start of the region in bytes.
     pub offset: U64,
     /// Region number.
     pub region: U32,
-    /// Bytes of `data` that count, at most 8.
+    /// Used bytes of `data`, at most 8.
     pub count: U32,
-    /// The data, first byte first.
+    /// Data, first byte first.
     pub data: [u8; 8],
 }
 
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_the_specifications() {
+    fn body_sizes_match_the_specification() {
         assert_eq!(size_of::<VersionBody>(), 4);
         assert_eq!(size_of::<DmaMapBody>(), 32);
         assert_eq!(size_of::<DmaUnmapBody>(), 24);

@@ -1,55 +1,55 @@
-//! The commands, and how long a request of each may be.
+//! Commands of the protocol, and the maximum lengths of their messages.
 
 use core::mem::size_of;
 
 use super::{IrqSetBody, MAX_DATA_XFER, MAX_MULTI_WRITES, MultiWriteBody, MultiWriteEntry, RegionAccessBody};
 
-/// Longest request of a command whose body has a fixed size; some slack, because clients pad.
+/// Maximum bytes of a request with a fixed body, with slack for clients that pad.
 const FIXED_BODY: usize = 256;
-/// Longest JSON text in a `VERSION` request; QEMU's has about 200 bytes.
+/// Maximum bytes of a `VERSION` request; QEMU's has about 200.
 const VERSION_BODY: usize = 4096;
-/// Most vectors of one interrupt type (PCI allows MSI-X 2,048).
+/// Maximum vectors of one interrupt type (PCI allows MSI-X 2,048).
 const MAX_VECTORS: usize = 2048;
 
-/// Commands by the numbers of the specification's table "Commands".
+/// Commands (vfio-user specification, table "Commands").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Command {
-    /// Propose or accept a protocol version.
+    /// Proposes or accepts a protocol version.
     Version = 1,
-    /// Announce a DMA window.
+    /// Maps a DMA window.
     DmaMap = 2,
-    /// Withdraw a DMA window, or all.
+    /// Unmaps a DMA window, or all.
     DmaUnmap = 3,
-    /// How many regions and interrupts.
+    /// Returns the numbers of regions and interrupt types.
     DeviceGetInfo = 4,
-    /// One region.
+    /// Describes one region.
     DeviceGetRegionInfo = 5,
-    /// ioeventfds of a region.
+    /// Returns the ioeventfds of a region.
     DeviceGetRegionIoFds = 6,
-    /// One interrupt type.
+    /// Describes one interrupt type.
     DeviceGetIrqInfo = 7,
-    /// Say where interrupts go.
+    /// Assigns, fires or masks interrupts.
     DeviceSetIrqs = 8,
-    /// Load.
+    /// Reads from a region.
     RegionRead = 9,
-    /// Store.
+    /// Writes to a region.
     RegionWrite = 10,
-    /// Server to client: read guest memory.
+    /// Reads guest memory (sent by the server).
     DmaRead = 11,
-    /// Server to client: write guest memory.
+    /// Writes guest memory (sent by the server).
     DmaWrite = 12,
-    /// Reset the device.
+    /// Resets the device.
     DeviceReset = 13,
-    /// Dirty page tracking of older drafts.
+    /// Tracks dirty pages (older drafts).
     DirtyPages = 14,
-    /// Several stores.
+    /// Writes several values.
     RegionWriteMulti = 15,
-    /// Features, that is migration.
+    /// Controls features such as migration.
     DeviceFeature = 16,
-    /// Migration data out.
+    /// Reads migration data.
     MigDataRead = 17,
-    /// Migration data in.
+    /// Writes migration data.
     MigDataWrite = 18,
 }
 
@@ -75,19 +75,19 @@ impl Command {
         Self::MigDataWrite,
     ];
 
-    /// The command with this number, if there is one.
+    /// Returns the command of a number, or `None` if it is unknown.
     pub fn from_number(number: u16) -> Option<Self> {
         let index = usize::from(number).checked_sub(1)?;
         Self::ALL.get(index).copied()
     }
 
-    /// The command's number on the wire.
+    /// Returns the command's number on the wire.
     pub const fn number(self) -> u16 {
         self as u16
     }
 
-    /// Bytes after the header that a request may have. Longer requests are swallowed unread and refused, and so
-    /// is any payload of a command that is not implemented.
+    /// Returns the maximum bytes after a request's header. Longer requests are discarded and refused, and so is any
+    /// payload of an unsupported command.
     pub const fn max_request_body(self) -> usize {
         match self {
             Self::Version => VERSION_BODY,
@@ -113,7 +113,7 @@ impl Command {
         }
     }
 
-    /// Bytes after the header that a reply may have.
+    /// Returns the maximum bytes after a reply's header.
     pub const fn max_reply_body(self) -> usize {
         match self {
             Self::RegionRead => size_of::<RegionAccessBody>() + MAX_DATA_XFER as usize,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_the_specifications() {
+    fn command_numbers_match_the_specification() {
         for (index, command) in Command::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(command.number()), index + 1);
             assert_eq!(Command::from_number(command.number()), Some(command));

@@ -1,30 +1,30 @@
-//! Error numbers as they appear in replies: Linux values, whatever the machine this is built for.
+//! Error numbers of replies: Linux values, on any machine.
 
 use core::fmt;
 
-/// A UNIX error number. Never zero in a reply: clients take zero for success.
+/// UNIX error number. Never zero in a reply: clients treat zero as success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errno(pub u32);
 
 impl Errno {
     /// No such entry.
     pub const ENOENT: Self = Self(2);
-    /// Input/output error: what an unspecified failure becomes.
+    /// Input/output error; also stands for a failure without a number.
     pub const EIO: Self = Self(5);
     /// Out of memory.
     pub const ENOMEM: Self = Self(12);
     /// Permission denied.
     pub const EACCES: Self = Self(13);
-    /// Already there.
+    /// Already exists.
     pub const EEXIST: Self = Self(17);
     /// Malformed or unknown.
     pub const EINVAL: Self = Self(22);
-    /// No room for more.
+    /// A limit is reached.
     pub const ENOSPC: Self = Self(28);
-    /// Understood, not offered (`EOPNOTSUPP`).
+    /// Not supported (`EOPNOTSUPP`).
     pub const ENOTSUP: Self = Self(95);
 
-    /// The number to put in a reply.
+    /// Returns the number for a reply.
     pub(crate) fn to_wire(self) -> u32 {
         if self.0 == 0 { Self::EIO.0 } else { self.0 }
     }

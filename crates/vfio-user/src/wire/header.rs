@@ -1,4 +1,4 @@
-//! The 16 bytes in front of every message (specification, "Header").
+//! Message header: the first 16 bytes of every message (vfio-user specification, "Header").
 
 use core::mem::size_of;
 
@@ -13,30 +13,30 @@ const TYPE_REPLY: u32 = 1;
 const NO_REPLY: u32 = 1 << 4;
 const ERROR: u32 = 1 << 5;
 
-/// What the type bits of a header say.
+/// Message type in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A request.
     Command,
-    /// An answer.
+    /// A reply.
     Reply,
-    /// A value the specification does not define.
+    /// Undefined by the specification.
     Unknown,
 }
 
-/// Message header. `size` counts the header itself.
+/// Message header. `size` includes the header itself.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Header {
-    /// Chosen by the sender of the command, echoed in the reply; means nothing to the receiver.
+    /// Id chosen by the sender of a request, repeated in the reply.
     pub id: U16,
     /// Command number.
     pub command: U16,
     /// Bytes of the whole message.
     pub size: U32,
-    /// Type in bits 0-3, bit 4 no reply wanted, bit 5 error.
+    /// Flags: type in bits 0-3, no reply wanted in bit 4, error in bit 5.
     pub flags: U32,
     /// Error number of an error reply.
     pub error: U32,
@@ -46,18 +46,18 @@ impl Header {
     /// Bytes of a header.
     pub const LEN: usize = size_of::<Self>();
 
-    /// The header of a request with `body` bytes after it.
+    /// Creates the header of a request with a body of `body` bytes.
     pub fn request(id: u16, command: Command, body: usize, no_reply: bool) -> Self {
         let flags = TYPE_COMMAND | if no_reply { NO_REPLY } else { 0 };
         Self::with_flags(U16::new(id), U16::new(command.number()), body, flags)
     }
 
-    /// The header of the reply to `self` with `body` bytes after it.
+    /// Creates the header of the reply to `self` with a body of `body` bytes.
     pub fn reply(&self, body: usize) -> Self {
         Self::with_flags(self.id, self.command, body, TYPE_REPLY)
     }
 
-    /// The error reply to `self`: a header and nothing else.
+    /// Creates the error reply to `self`, a header without a body.
     pub fn error_reply(&self, errno: Errno) -> Self {
         let mut header = Self::with_flags(self.id, self.command, 0, TYPE_REPLY | ERROR);
         header.error = U32::new(errno.to_wire());
@@ -70,7 +70,7 @@ impl Header {
         Self { id, command, size, flags: U32::new(flags), error: U32::ZERO }
     }
 
-    /// Command or reply.
+    /// Returns the message type.
     pub fn kind(&self) -> Kind {
         match self.flags.get() & TYPE_MASK {
             TYPE_COMMAND => Kind::Command,
@@ -79,12 +79,12 @@ impl Header {
         }
     }
 
-    /// The sender of this command wants no answer, not even an error.
+    /// Returns true if the sender of this request wants no reply, not even an error.
     pub fn no_reply(&self) -> bool {
         self.flags.get() & NO_REPLY != 0
     }
 
-    /// The error bit, valid in replies only.
+    /// Returns the error bit, valid in replies only.
     pub fn is_error(&self) -> bool {
         self.flags.get() & ERROR != 0
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layout_is_the_specifications() {
+    fn header_layout_matches_the_specification() {
         let header = Header::request(0x1234, Command::RegionWrite, 20, true);
         assert_eq!(header.as_bytes(), [0x34, 0x12, 10, 0, 36, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0]);
     }

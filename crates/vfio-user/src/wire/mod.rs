@@ -1,8 +1,8 @@
-//! What goes over the socket: header, commands, bodies, error numbers, version text. Layout only, no behaviour.
+//! Wire format: header, commands, bodies, error numbers, version text.
 //!
 //! Source: the vfio-user specification (`docs/interop/vfio-user.rst` of QEMU) and `struct vfio_*` of
-//! `<linux/vfio.h>`, whose layouts it reuses. The specification says "host endianness"; every host that runs
-//! a client today is little-endian, and so is this codec, on any machine.
+//! `<linux/vfio.h>`, whose layouts it reuses. The specification requires "host endianness"; every current host of a
+//! client is little-endian, and so is this codec, on any machine.
 
 mod body;
 mod command;
@@ -19,25 +19,25 @@ pub use errno::Errno;
 pub use header::{Header, Kind};
 pub use version::{Capabilities, MalformedCapabilities};
 
-/// The only protocol major version there is.
+/// Only protocol major version.
 pub const VERSION_MAJOR: u16 = 0;
-/// The newest minor version spoken here.
+/// Newest supported minor version.
 pub const VERSION_MINOR: u16 = 1;
 
-/// Bytes of data in one region access: the specification's default, and the most this crate accepts.
+/// Maximum data bytes of one region access: the specification's default, and this crate's limit.
 pub const MAX_DATA_XFER: u32 = 1 << 20;
-/// File descriptors that one message may carry (QEMU's own limit).
+/// Maximum file descriptors of one message (QEMU's own limit).
 pub const MAX_MESSAGE_FDS: usize = 16;
-/// DMA windows at one time: the specification's default.
+/// Maximum DMA windows at one time: the specification's default.
 pub const MAX_DMA_MAPS: u32 = 65535;
-/// The granule of DMA windows: the specification's default `pgsizes`.
+/// Unit of DMA windows in bytes: the specification's default `pgsizes`.
 pub const DMA_PAGE_SIZE: u64 = 4096;
-/// Writes in one `REGION_WRITE_MULTI`; QEMU sends at most 200.
+/// Maximum writes of one `REGION_WRITE_MULTI`; QEMU sends at most 200.
 pub const MAX_MULTI_WRITES: usize = 1024;
 
 /// `VFIO_DEVICE_FLAGS_*`.
 pub mod device_flags {
-    /// The device answers `DEVICE_RESET`.
+    /// The device supports `DEVICE_RESET`.
     pub const RESET: u32 = 1 << 0;
     /// The regions and interrupts are those of a PCI function.
     pub const PCI: u32 = 1 << 1;
@@ -49,7 +49,7 @@ pub mod region_flags {
     pub const READ: u32 = 1 << 0;
     /// The client may write.
     pub const WRITE: u32 = 1 << 1;
-    /// The client may map; the reply carries a file descriptor.
+    /// The client may map; the reply has a file descriptor.
     pub const MMAP: u32 = 1 << 2;
     /// A list of capabilities follows the fixed part.
     pub const CAPS: u32 = 1 << 3;
@@ -57,11 +57,11 @@ pub mod region_flags {
 
 /// `VFIO_IRQ_INFO_*`.
 pub mod irq_flags {
-    /// Signalled through an eventfd.
+    /// Interrupts are signalled by an eventfd.
     pub const EVENTFD: u32 = 1 << 0;
-    /// Understands mask and unmask.
+    /// The type supports mask and unmask.
     pub const MASKABLE: u32 = 1 << 1;
-    /// Masks itself when it fires.
+    /// A vector masks itself when it fires.
     pub const AUTOMASKED: u32 = 1 << 2;
     /// Vectors are enabled as one set.
     pub const NORESIZE: u32 = 1 << 3;
@@ -71,15 +71,15 @@ pub mod irq_flags {
 pub mod irq_set {
     /// No data: the action applies to the whole range.
     pub const DATA_NONE: u32 = 1 << 0;
-    /// One byte per vector says whether the action applies.
+    /// A byte per vector selects the vectors of the action.
     pub const DATA_BOOL: u32 = 1 << 1;
-    /// One eventfd per vector rides with the message.
+    /// An eventfd per vector is attached to the message.
     pub const DATA_EVENTFD: u32 = 1 << 2;
-    /// Mask.
+    /// Masks vectors.
     pub const ACTION_MASK: u32 = 1 << 3;
-    /// Unmask.
+    /// Unmasks vectors.
     pub const ACTION_UNMASK: u32 = 1 << 4;
-    /// Trigger, or say what is to be triggered.
+    /// Fires vectors, or assigns their eventfds.
     pub const ACTION_TRIGGER: u32 = 1 << 5;
 }
 
@@ -97,7 +97,7 @@ pub mod dma_flags {
 pub mod pci_region {
     /// BAR 0; BAR `n` is region `n`.
     pub const BAR0: u32 = 0;
-    /// Base address register 2.
+    /// BAR 2.
     pub const BAR2: u32 = 2;
     /// BAR 3.
     pub const BAR3: u32 = 3;
@@ -107,13 +107,13 @@ pub mod pci_region {
     pub const CONFIG: u32 = 7;
     /// Legacy VGA.
     pub const VGA: u32 = 8;
-    /// How many there are.
+    /// Number of regions.
     pub const COUNT: u32 = 9;
 }
 
 /// The fixed interrupt numbers of a PCI function (`VFIO_PCI_*_IRQ_INDEX`).
 pub mod pci_irq {
-    /// Pin.
+    /// Pin interrupt.
     pub const INTX: u32 = 0;
     /// MSI.
     pub const MSI: u32 = 1;
@@ -123,6 +123,6 @@ pub mod pci_irq {
     pub const ERR: u32 = 3;
     /// Device request (unplug).
     pub const REQ: u32 = 4;
-    /// How many there are.
+    /// Number of interrupt types.
     pub const COUNT: u32 = 5;
 }

@@ -1,6 +1,6 @@
-//! The JSON text of `VERSION`: read with tolerance, written to fit.
+//! JSON text of `VERSION`: parsed with tolerance, rendered to fit.
 //!
-//! Left out: `twin_socket` and `migration`, which are ignored when offered and never offered back.
+//! `twin_socket` and `migration` are ignored in requests and never offered.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt::Write as _;
@@ -8,32 +8,32 @@ use core::fmt::Write as _;
 use serde_json::Value;
 use thiserror::Error;
 
-/// The version text is not JSON. (A capability of the wrong type is only ignored.)
+/// The version text is not JSON. (A capability of the wrong type is ignored.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the version text is not JSON")]
 pub struct MalformedCapabilities;
 
-/// What one side says it can do. `None` stands for "not mentioned": the specification's default applies.
+/// Capabilities of one side. `None` stands for the specification's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// File descriptors the sender takes in one message; default 1.
+    /// Maximum file descriptors per message; default 1.
     pub max_msg_fds: Option<u64>,
-    /// Bytes of data in one transfer; default 1 MiB.
+    /// Maximum data bytes per transfer; default 1 MiB.
     pub max_data_xfer_size: Option<u64>,
-    /// DMA windows at one time; default 65,535.
+    /// Maximum DMA windows at one time; default 65,535.
     pub max_dma_maps: Option<u64>,
-    /// Sizes of DMA pages, or'ed; default 4,096.
+    /// Supported sizes of DMA pages, ORed; default 4,096.
     pub pgsizes: Option<u64>,
-    /// `REGION_WRITE_MULTI` is understood; default no.
+    /// True if `REGION_WRITE_MULTI` is supported; default false.
     pub write_multiple: Option<bool>,
 }
 
 impl Capabilities {
-    /// Reads the text after the version numbers: up to its NUL or, tolerated, to its end. No text, an empty
-    /// object, and an absent or null `capabilities` all mean "nothing mentioned". Unknown keys are ignored.
+    /// Parses the text after the version numbers up to its NUL or, tolerated, to its end. No text, an empty object,
+    /// and an absent or null `capabilities` all mean defaults. Unknown keys are ignored.
     ///
     /// # Errors
-    /// The text is not JSON (or is nested absurdly deep).
+    /// The text is not JSON (or is nested too deeply).
     pub fn parse(text: &[u8]) -> Result<Self, MalformedCapabilities> {
         let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
         if text.is_empty() {
@@ -51,8 +51,8 @@ impl Capabilities {
         })
     }
 
-    /// The text with its NUL, in at most `room` bytes, and what it still says: capabilities that do not fit are
-    /// left out, the least useful first. Too little room for anything gives no text at all, which is legal.
+    /// Renders the text with its NUL in at most `room` bytes, and returns its capabilities: those that do not fit
+    /// are omitted, the least useful first. Too little room yields an empty text, which is legal.
     pub fn render(mut self, room: usize) -> (Self, Vec<u8>) {
         loop {
             let text = self.text();
@@ -117,7 +117,7 @@ mod tests {
     };
 
     #[test]
-    fn nothing_mentioned_is_legal_in_every_form() {
+    fn empty_capabilities_are_legal_in_every_form() {
         for text in [&b""[..], b"\0", b"{}", b"{}\0", b"{\"capabilities\":null}\0", b"{\"capabilities\":{}}"]
         {
             assert_eq!(Capabilities::parse(text), Ok(Capabilities::default()), "{text:?}");
@@ -132,21 +132,21 @@ mod tests {
     }
 
     #[test]
-    fn not_json_is_an_error_and_depth_is_bounded() {
+    fn non_json_is_an_error_and_depth_is_bounded() {
         assert_eq!(Capabilities::parse(b"hello\0"), Err(MalformedCapabilities));
         assert_eq!(Capabilities::parse(&[0xff, 0xfe, 0]), Err(MalformedCapabilities));
         assert_eq!(Capabilities::parse(&[b'['; 4000]), Err(MalformedCapabilities));
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn capabilities_round_trip() {
         let (said, text) = EVERYTHING.render(usize::MAX);
         assert_eq!(said, EVERYTHING);
         assert_eq!(Capabilities::parse(&text), Ok(EVERYTHING));
     }
 
     #[test]
-    fn the_text_fits_any_room_and_says_what_it_returns() {
+    fn rendered_text_fits_any_room() {
         for room in 0..200 {
             let (said, text) = EVERYTHING.render(room);
             assert!(text.len() <= room);

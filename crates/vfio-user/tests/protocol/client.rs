@@ -1,4 +1,4 @@
-//! Our client against our server, without a socket; and against servers that do not keep to the protocol.
+//! Tests this crate's client against its server, without a socket, and against servers that violate the protocol.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use vfio_user::wire::{Command, Errno};
 
 use crate::script::{ERROR, Fd, REPLY, Script, message, sized_message, words};
 
-/// Both ends, with as many `sendmsg` as the outboxes ask for in between.
+/// Both ends, with the `sendmsg` calls of their outboxes between them.
 #[derive(Default)]
 struct Wire {
     client: Client<Fd>,
@@ -54,7 +54,7 @@ impl Wire {
 }
 
 #[test]
-fn the_device_is_discovered() {
+fn client_discovers_the_device() {
     let mut wire = Wire::connected();
     wire.script.device.mapped = true;
     wire.client.device_info(&mut wire.requests);
@@ -78,7 +78,7 @@ fn the_device_is_discovered() {
 }
 
 #[test]
-fn loads_stores_and_posted_stores() {
+fn reads_writes_and_posted_writes_reach_the_device() {
     let mut wire = Wire::connected();
     wire.script.device.bar0 = vec![0; 0x4000];
     wire.client.write_posted(&mut wire.requests, 0, 0, &[1, 2]);
@@ -96,11 +96,11 @@ fn loads_stores_and_posted_stores() {
 }
 
 #[test]
-fn memory_and_interrupts_travel_with_their_descriptors() {
+fn maps_and_interrupts_keep_their_descriptors() {
     let mut wire = Wire::connected();
     let low = Window { iova: 0, size: 0x1000, offset: 0, writable: true };
     let rom = Window { iova: 0x1000, size: 0x1000, offset: 0, writable: false };
-    // All at once: the outbox keeps messages with descriptors apart.
+    // All at once: the outbox sends messages with descriptors separately.
     wire.client.dma_map(&mut wire.requests, low, Some(Rc::new(5)));
     wire.client.dma_map(&mut wire.requests, rom, None);
     wire.client.assign_irqs(&mut wire.requests, 2, 0, vec![Rc::new(6), Rc::new(7)]);
@@ -131,7 +131,7 @@ fn memory_and_interrupts_travel_with_their_descriptors() {
 }
 
 #[test]
-fn an_error_is_an_answer() {
+fn error_reply_is_returned() {
     let mut wire = Wire::connected();
     wire.client.dma_unmap(&mut wire.requests, 0, 0x1000);
     wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::ENOENT)));
@@ -139,7 +139,7 @@ fn an_error_is_an_answer() {
     wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::EINVAL)));
 }
 
-/// A client that has asked for four bytes as its request 0.
+/// Returns a client with a pending read of four bytes as request 0.
 fn waiting() -> Client<Fd> {
     let mut client = Client::new();
     client.read(&mut Outbox::<Fd>::new(), 0, 0, 4);
@@ -154,7 +154,7 @@ fn gives_up(bytes: &[u8], error: ClientError) {
 }
 
 #[test]
-fn a_server_that_breaks_the_protocol_is_left() {
+fn invalid_reply_is_an_error() {
     let malformed = ClientError::MalformedReply(Command::RegionRead);
     gives_up(&message(0, 9, REPLY, &[0; 15]), malformed);
     gives_up(&message(0, 9, REPLY, &words(&[0, 0, 0, 4])), malformed);
@@ -168,7 +168,7 @@ fn a_server_that_breaks_the_protocol_is_left() {
 }
 
 #[test]
-fn a_capability_list_cannot_loop_or_leave_the_reply() {
+fn capability_list_cannot_loop_or_leave_the_reply() {
     let region = |cap_offset, next, areas| {
         let info = words(&[64, 0b1111, 0, cap_offset, 0x4000, 0, 0, 0]);
         [info, words(&[0x10001, next, areas, 0]), vec![0; 16]].concat()
@@ -185,7 +185,7 @@ fn a_capability_list_cannot_loop_or_leave_the_reply() {
 }
 
 #[test]
-fn replies_in_single_bytes_are_replies() {
+fn reply_in_single_bytes_is_one_reply() {
     let mut client = waiting();
     let reply = message(0, 9, REPLY | ERROR, &[]);
     for byte in &reply[..15] {

@@ -1,5 +1,5 @@
-//! Cloud Hypervisor's sequence, byte for byte as its client (the `vfio_user` crate) writes it, and what it cannot
-//! stand. The crate itself is talked to in `peer`.
+//! Tests Cloud Hypervisor's message sequence, byte for byte as its client (the `vfio_user` crate) sends it, and its
+//! limitations. `peer` uses the crate itself.
 
 use crate::script::{REPLY, Script, access, dma_map, dma_unmap, fds, set_irqs, u32_at, version_body, words};
 
@@ -17,7 +17,7 @@ fn connect() -> Script {
     let reply = script.ask(1, &version);
     assert!(reply.starts_with(b"\0\0\x01\0{\"capabilities\":{"), "the key is mandatory to the client");
     assert_eq!(reply.last(), Some(&0), "it cuts the last byte off unseen");
-    // argsz counts the header, by mistake.
+    // Its argsz counts the header, by mistake.
     script.ask(4, &words(&[32, 0, 0, 0]));
     for index in 0..9 {
         let reply = script.request(5, &region_request(32, index), Vec::new());
@@ -30,10 +30,10 @@ fn connect() -> Script {
 }
 
 #[test]
-fn a_device_is_attached_and_used() {
+fn cloud_hypervisor_attaches_and_uses_a_device() {
     let mut script = connect();
     script.ask(7, &words(&[16, 0, 2, 0]));
-    // BARs are sized through the configuration region, the ROM included.
+    // It sizes BARs through the configuration region, the ROM included.
     for register in [0x10, 0x14, 0x18, 0x1c, 0x20, 0x24, 0x30] {
         script.ask(10, &access(7, register, 4, &[0xff; 4]));
         script.ask(9, &access(7, register, 4, &[]));
@@ -49,7 +49,7 @@ fn a_device_is_attached_and_used() {
 }
 
 #[test]
-fn no_region_access_is_answered_with_less_than_the_client_waits_for() {
+fn region_access_reply_has_the_requested_length() {
     let mut script = connect();
     for (region, offset) in [(0, 0x4000), (1, 0), (6, 0), (8, 0xa0000), (12, 0), (0, u64::MAX)] {
         let reply = script.request(9, &access(region, offset, 8, &[]), Vec::new());
@@ -60,7 +60,7 @@ fn no_region_access_is_answered_with_less_than_the_client_waits_for() {
 }
 
 #[test]
-fn no_region_is_mappable_without_a_descriptor() {
+fn mappable_region_has_a_descriptor() {
     let mut script = connect();
     script.device.mapped = true;
     for index in 0..9 {
@@ -72,7 +72,7 @@ fn no_region_is_mappable_without_a_descriptor() {
 }
 
 #[test]
-fn interrupts_it_would_unmask_at_every_access_are_not_offered() {
+fn intx_has_no_vectors() {
     let mut script = connect();
     assert_eq!(script.ask(7, &words(&[16, 0, 0, 0])), words(&[16, 0, 0, 0]), "INTx 0");
 }

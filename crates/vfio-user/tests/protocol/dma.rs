@@ -1,4 +1,4 @@
-//! DMA windows: overlap, exactness, limits, descriptors.
+//! Tests DMA windows: overlap, exactness, limits, descriptors.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ const EEXIST: u32 = 17;
 const ENOSPC: u32 = 28;
 
 #[test]
-fn memory_with_and_without_a_descriptor_is_mapped() {
+fn memory_with_and_without_descriptor_is_mapped() {
     let mut script = Script::agreed();
     assert!(
         script.ask_with(MAP, &dma_map(RW, 0x1000, 0, 0xa0000), fds(&[5])).is_empty(),
@@ -27,7 +27,7 @@ fn memory_with_and_without_a_descriptor_is_mapped() {
 }
 
 #[test]
-fn a_window_over_an_existing_one_is_refused_with_eexist() {
+fn overlapping_window_is_refused_with_eexist() {
     let mut script = Script::agreed();
     script.ask(MAP, &dma_map(RW, 0, 0x10000, 0x10000));
     for (iova, size) in
@@ -54,7 +54,7 @@ fn empty_unaligned_and_wrapping_windows_are_refused() {
 }
 
 #[test]
-fn a_file_offset_must_be_a_page_and_the_end_must_be_a_file_position() {
+fn file_offset_must_be_aligned_and_in_range() {
     let mut script = Script::agreed();
     for offset in [1, u64::MAX - 0xfff, i64::MAX as u64 - 0xfff] {
         assert_eq!(script.refused_with(MAP, &dma_map(RW, offset, 0, 0x2000), fds(&[5])), EINVAL);
@@ -74,7 +74,7 @@ fn unknown_flags_short_bodies_and_small_argsz_are_refused() {
 }
 
 #[test]
-fn two_descriptors_for_one_window_are_refused_and_closed() {
+fn two_descriptors_for_one_window_are_refused() {
     let mut script = Script::agreed();
     let both = fds(&[1, 2]);
     assert_eq!(script.refused_with(MAP, &dma_map(RW, 0, 0, 0x1000), both.clone()), EINVAL);
@@ -82,7 +82,7 @@ fn two_descriptors_for_one_window_are_refused_and_closed() {
 }
 
 #[test]
-fn what_the_device_refuses_is_refused_with_its_number_and_does_not_count_as_mapped() {
+fn device_error_refuses_the_map() {
     let mut script = Script::agreed();
     script.device.refuse = Some(Errno::EACCES);
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)), 13);
@@ -93,7 +93,7 @@ fn what_the_device_refuses_is_refused_with_its_number_and_does_not_count_as_mapp
 }
 
 #[test]
-fn unmapping_takes_whole_windows_and_echoes_what_was_asked() {
+fn unmap_removes_whole_windows_and_echoes_the_request() {
     let mut script = Script::agreed();
     script.ask(MAP, &dma_map(RW, 0, 0x10000, 0x10000));
     for (iova, size) in [(0x10000, 0x1000), (0x11000, 0xf000), (0x18000, 0x10000), (0x30000, 0x1000)] {
@@ -105,15 +105,15 @@ fn unmapping_takes_whole_windows_and_echoes_what_was_asked() {
     assert_eq!(script.device.maps, []);
 }
 
-/// Linux' VFIO takes every window inside the range. QEMU counts on it when a guest's IOMMU lets go of a device: it
-/// unmaps all addresses, in halves, quarters and so on, whatever was mapped there.
+/// Like Linux's VFIO. QEMU relies on it when a guest's IOMMU detaches a device: it unmaps all addresses, in halves,
+/// quarters and so on, whatever was mapped there.
 #[test]
-fn unmapping_a_range_takes_every_window_inside() {
+fn unmap_removes_every_window_inside_the_range() {
     let mut script = Script::agreed();
     for iova in [0x1000, 0x2000, 0x8000, 0x1_0000_0000] {
         script.ask(MAP, &dma_map(RW, 0, iova, 0x1000));
     }
-    assert_eq!(script.refused(UNMAP, &dma_unmap(0, 0, 0x1000)), ENOENT, "nothing is there");
+    assert_eq!(script.refused(UNMAP, &dma_unmap(0, 0, 0x1000)), ENOENT, "no window is mapped");
     script.ask(UNMAP, &dma_unmap(0, 0, 0x8000));
     assert_eq!(script.session.dma_maps(), 2);
     script.ask(UNMAP, &dma_unmap(0, 0x8000, 0x8000));
@@ -123,7 +123,7 @@ fn unmapping_a_range_takes_every_window_inside() {
 }
 
 #[test]
-fn unmap_all_is_bit_1_and_names_no_range() {
+fn unmap_all_is_bit_1_without_range() {
     let mut script = Script::agreed();
     let memory = fds(&[5]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), memory.clone());
@@ -138,7 +138,7 @@ fn unmap_all_is_bit_1_and_names_no_range() {
 }
 
 #[test]
-fn a_client_cannot_map_more_windows_than_it_was_told() {
+fn negotiated_window_limit_is_enforced() {
     let mut script = Script::fresh();
     script.session = Session::new(2);
     let reply = script.ask(1, b"\0\0\0\0{\"capabilities\":{\"max_dma_maps\":65535}}\0");
@@ -151,7 +151,7 @@ fn a_client_cannot_map_more_windows_than_it_was_told() {
 }
 
 #[test]
-fn maps_that_want_no_reply_are_done_in_silence_and_refused_in_silence() {
+fn maps_without_reply_are_done_or_refused_silently() {
     let mut script = Script::agreed();
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
@@ -161,12 +161,12 @@ fn maps_that_want_no_reply_are_done_in_silence_and_refused_in_silence() {
 }
 
 #[test]
-fn a_lost_connection_unmaps_all_and_closes_every_descriptor_but_keeps_the_device() {
+fn close_unmaps_all_and_keeps_the_device() {
     let mut script = Script::agreed();
     let all = fds(&[1, 2, 3]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), vec![all[0].clone()]);
     script.ask_with(8, &words(&[20, 0x24, 2, 0, 1]), vec![all[1].clone()]);
-    // Half of a message, and a descriptor in flight.
+    // Half of a message, and a descriptor in the socket.
     let half = message(9, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
     script.receive(&half[..20], vec![all[2].clone()]).unwrap();
     let Script { session, mut device, .. } = script;

@@ -1,4 +1,4 @@
-//! The stream: cut anywhere, too long, too short, unasked, flooded; and whose descriptor it is.
+//! Tests the stream: cut anywhere, too long, too short, unexpected, flooded; and the ownership of descriptors.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::script::{
 };
 
 #[test]
-fn a_size_below_the_headers_ends_the_connection() {
+fn size_below_the_header_ends_the_connection() {
     for size in [0, 1, 15] {
         let mut script = Script::agreed();
         let lost = Err(ProtocolError::SizeBelowHeader { size });
@@ -21,7 +21,7 @@ fn a_size_below_the_headers_ends_the_connection() {
 }
 
 #[test]
-fn a_message_in_single_bytes_is_one_message() {
+fn message_in_single_bytes_is_one_message() {
     let mut script = Script::agreed();
     for byte in message(7, 10, 0, &access(0, 0x10, 4, &[1, 2, 3, 4])) {
         assert_eq!(script.receive(&[byte], Vec::new()), Ok(Step::Starved));
@@ -31,7 +31,7 @@ fn a_message_in_single_bytes_is_one_message() {
 }
 
 #[test]
-fn half_a_message_waits_for_ever_in_its_own_bytes() {
+fn half_a_message_costs_only_its_bytes() {
     let mut script = Script::agreed();
     let bytes = sized_message(7, 10, 0, 32 + (1 << 20), &access(0, 0, 1 << 20, &[0; 1000]));
     assert_eq!(script.receive(&bytes, Vec::new()), Ok(Step::Starved));
@@ -39,7 +39,7 @@ fn half_a_message_waits_for_ever_in_its_own_bytes() {
 }
 
 #[test]
-fn a_claim_of_four_gigabytes_is_not_believed_with_memory() {
+fn claimed_size_allocates_no_memory() {
     let mut script = Script::agreed();
     script.receive(&sized_message(9, 2, 0, u32::MAX, &[0; 32]), Vec::new()).unwrap();
     let chunk = vec![0; 1 << 20];
@@ -55,7 +55,7 @@ fn a_claim_of_four_gigabytes_is_not_believed_with_memory() {
 }
 
 #[test]
-fn replies_to_nothing_are_swallowed_and_counted() {
+fn unexpected_replies_are_discarded_and_counted() {
     let mut script = Script::agreed();
     for (command, size) in [(9, 0), (11, 24), (12, 16), (999, 70_000)] {
         for flags in [REPLY, REPLY | ERROR, REPLY | NO_REPLY] {
@@ -70,7 +70,7 @@ fn replies_to_nothing_are_swallowed_and_counted() {
 }
 
 #[test]
-fn a_type_or_error_bit_that_makes_no_sense_is_refused() {
+fn invalid_type_or_error_bit_is_refused() {
     let mut script = Script::agreed();
     for flags in [2, 15, ERROR, 2 | ERROR] {
         let bytes = script.message(13, flags, &[]);
@@ -84,7 +84,7 @@ fn a_type_or_error_bit_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn an_id_means_nothing_and_may_be_used_again() {
+fn message_id_may_be_reused() {
     let mut script = Script::agreed();
     let resets = [message(3, 13, 0, &[]), message(3, 13, 0, &[]), message(3, 13, 0, &[])].concat();
     script.receive(&resets, Vec::new()).unwrap();
@@ -92,7 +92,7 @@ fn an_id_means_nothing_and_may_be_used_again() {
 }
 
 #[test]
-fn a_client_that_reads_no_replies_stops_being_served_and_costs_a_bounded_amount() {
+fn unread_replies_stop_the_session_at_a_bound() {
     let mut script = Script::agreed();
     let read = message(1, 9, 0, &access(7, 0, 4096, &[]));
     let mut blocked = false;
@@ -100,7 +100,7 @@ fn a_client_that_reads_no_replies_stops_being_served_and_costs_a_bounded_amount(
         blocked |= script.receive(&read, Vec::new()).unwrap() == Step::Blocked;
         assert!(script.out.pending() < OUTBOX_LIMIT + 4096 + 32);
     }
-    assert!(blocked, "more than 256 KiB of replies were asked for");
+    assert!(blocked, "more than 256 KiB of replies were requested");
     let served = script.replies().len();
     while script.receive(&[], Vec::new()).unwrap() == Step::Blocked {}
     assert_eq!(served + script.replies().len(), 100, "nothing is lost when the client reads again");
@@ -117,14 +117,14 @@ fn one_step_handles_one_message() {
 }
 
 #[test]
-fn bytes_that_are_pushed_but_never_handled_are_refused_at_the_limit() {
+fn unhandled_bytes_are_refused_at_the_limit() {
     let mut script = Script::agreed();
     let chunk = vec![0x01; 65536];
     let refused = (0..100).find_map(|_| script.session.push(&chunk, []).err());
     assert_eq!(refused, Some(ProtocolError::Overrun));
 }
 
-/// Descriptors by the message they came out with.
+/// Returns descriptors by the message that owns them.
 fn owners(pushes: &[(&[u8], &[i32])]) -> Vec<(u16, Vec<i32>)> {
     let mut decoder = Decoder::new(|_| BUFFER_LIMIT);
     let mut owners = Vec::new();
@@ -138,7 +138,7 @@ fn owners(pushes: &[(&[u8], &[i32])]) -> Vec<(u16, Vec<i32>)> {
 }
 
 #[test]
-fn descriptors_belong_to_the_message_that_holds_the_last_byte_received_with_them() {
+fn descriptors_belong_to_the_last_received_message() {
     let one = message(1, 10, NO_REPLY, &access(0, 0, 4, &[0; 4]));
     let two = message(2, 2, COMMAND, &dma_map(3, 0, 0, 0x1000));
     let both = [&one[..], &two].concat();
@@ -165,7 +165,7 @@ fn descriptors_of_several_messages_stay_apart() {
 }
 
 #[test]
-fn more_descriptors_than_a_message_may_have_are_closed() {
+fn excess_descriptors_are_closed() {
     let mut script = Script::agreed();
     let many = fds(&[0; 300]);
     assert_eq!(script.refused_with(8, &set_irqs(0x24, 2, 0, 3), many.clone()), EINVAL);
@@ -182,7 +182,7 @@ fn more_descriptors_than_a_message_may_have_are_closed() {
 }
 
 #[test]
-fn descriptors_without_a_byte_or_with_a_swallowed_message_are_closed() {
+fn descriptors_without_a_message_are_closed() {
     let mut script = Script::agreed();
     let lost = fds(&[1]);
     let long = message(5, 16, COMMAND, &[0; 5000]);
@@ -196,7 +196,7 @@ fn descriptors_without_a_byte_or_with_a_swallowed_message_are_closed() {
 }
 
 #[test]
-fn a_swallowed_message_is_reported_once_with_its_header() {
+fn discarded_message_is_reported_once_with_its_header() {
     let mut decoder = Decoder::<i32>::new(|_| 8);
     decoder.push(&[message(1, 3, 0, &[0; 9]), message(2, 3, 0, &[1; 8])].concat(), []).unwrap();
     let first = decoder.next_message().unwrap().unwrap();

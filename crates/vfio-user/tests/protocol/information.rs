@@ -1,4 +1,4 @@
-//! Device, region and interrupt information, and the commands that are not served.
+//! Tests device, region and interrupt information, and unsupported commands.
 
 use crate::script::{EINVAL, ENOTSUP, Script, fds, u32_at, u64_at, words};
 
@@ -11,20 +11,20 @@ fn region_request(argsz: u32, index: u32) -> Vec<u8> {
 }
 
 #[test]
-fn the_device_has_nine_regions_and_five_interrupt_types() {
+fn device_has_nine_regions_and_five_interrupt_types() {
     let mut script = Script::agreed();
     assert_eq!(script.ask(INFO, &words(&[16, 0, 0, 0])), words(&[16, 3, 9, 5]));
     assert_eq!(
         script.ask(INFO, &words(&[32, 0, 0, 0])),
         words(&[16, 3, 9, 5]),
-        "the vfio_user crate says 32"
+        "the vfio_user crate sends 32"
     );
     assert_eq!(script.refused(INFO, &words(&[15, 0, 0, 0])), EINVAL);
     assert_eq!(script.refused(INFO, &[0; 12]), EINVAL);
 }
 
 #[test]
-fn a_region_without_mapping_has_no_capabilities() {
+fn unmappable_region_has_no_capabilities() {
     let mut script = Script::agreed();
     let reply = script.request(REGION, &region_request(32, 0), Vec::new());
     assert_eq!(reply.body, [words(&[32, 3, 0, 0, 0x4000, 0]), vec![0; 8]].concat());
@@ -53,7 +53,7 @@ fn capabilities_and_descriptor_come_only_with_room_for_all() {
 }
 
 #[test]
-fn a_region_that_is_not_there_or_without_room_is_refused() {
+fn unknown_region_or_too_little_room_is_refused() {
     let mut script = Script::agreed();
     assert_eq!(script.refused(REGION, &region_request(32, 9)), EINVAL);
     assert_eq!(script.refused(REGION, &region_request(32, u32::MAX)), EINVAL);
@@ -83,7 +83,7 @@ fn reset_reaches_the_device() {
 }
 
 #[test]
-fn commands_that_are_not_served_are_refused_with_their_payload_swallowed() {
+fn unsupported_command_is_refused_without_its_payload() {
     let mut script = Script::agreed();
     let ioeventfds_and_dirty_pages = [6, 14];
     for command in [0, 6, 11, 12, 14, 16, 17, 18, 19, 255, u16::MAX] {
@@ -98,7 +98,7 @@ fn commands_that_are_not_served_are_refused_with_their_payload_swallowed() {
 }
 
 #[test]
-fn descriptors_with_a_command_that_takes_none_are_closed_and_counted() {
+fn surplus_descriptors_are_closed_and_counted() {
     let mut script = Script::agreed();
     let surplus = fds(&[1, 2, 3]);
     script.ask_with(13, &[], surplus.clone());

@@ -1,4 +1,4 @@
-//! `DEVICE_SET_IRQS`: what each combination of data, action and range means, and which are refused.
+//! Tests `DEVICE_SET_IRQS`: every combination of data, action and range.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ const TRIGGER: u32 = 32;
 const MSIX: u32 = 2;
 
 #[test]
-fn eventfds_are_assigned_to_a_range_and_replaced_at_any_time() {
+fn eventfds_can_be_assigned_and_replaced() {
     let mut script = Script::agreed();
     let first = fds(&[10, 11]);
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 1, 2), first.clone());
@@ -25,7 +25,7 @@ fn eventfds_are_assigned_to_a_range_and_replaced_at_any_time() {
 }
 
 #[test]
-fn a_range_without_descriptors_has_no_eventfds() {
+fn range_without_descriptors_loses_its_eventfds() {
     let mut script = Script::agreed();
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), fds(&[1, 2, 3]));
     script.said();
@@ -34,7 +34,7 @@ fn a_range_without_descriptors_has_no_eventfds() {
 }
 
 #[test]
-fn no_data_and_no_range_switches_the_type_off() {
+fn no_data_and_no_range_disables_the_type() {
     let mut script = Script::agreed();
     let eventfds = fds(&[1, 2, 3]);
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), eventfds.clone());
@@ -46,7 +46,7 @@ fn no_data_and_no_range_switches_the_type_off() {
 }
 
 #[test]
-fn the_client_can_fire_vectors_by_range_or_one_by_one() {
+fn vectors_are_fired_by_range_or_one_by_one() {
     let mut script = Script::agreed();
     script.ask(SET, &set_irqs(NONE | TRIGGER, MSIX, 1, 2));
     assert_eq!(script.said(), ["Trigger { index: 2, vector: 1 }", "Trigger { index: 2, vector: 2 }"]);
@@ -57,7 +57,7 @@ fn the_client_can_fire_vectors_by_range_or_one_by_one() {
 }
 
 #[test]
-fn a_range_outside_the_vectors_is_refused_before_the_device_sees_it() {
+fn range_outside_the_vectors_is_refused() {
     let mut script = Script::agreed();
     let ranges = [(0, 4), (3, 1), (2, 2), (u32::MAX, 1), (1, u32::MAX), (u32::MAX, u32::MAX), (0, u32::MAX)];
     for (start, count) in ranges {
@@ -69,7 +69,7 @@ fn a_range_outside_the_vectors_is_refused_before_the_device_sees_it() {
 }
 
 #[test]
-fn as_many_descriptors_as_vectors_or_none() {
+fn descriptor_count_must_match_the_vectors_or_be_zero() {
     let mut script = Script::agreed();
     for given in [&[1][..], &[1, 2, 3]] {
         let eventfds = fds(given);
@@ -82,7 +82,7 @@ fn as_many_descriptors_as_vectors_or_none() {
 }
 
 #[test]
-fn exactly_one_kind_of_data_and_one_action() {
+fn exactly_one_data_and_one_action_bit_is_required() {
     let mut script = Script::agreed();
     let all = NONE | BOOL | EVENTFD | MASK | UNMASK | TRIGGER;
     for flags in [0, NONE, TRIGGER, NONE | BOOL | TRIGGER, NONE | MASK | TRIGGER, all, 64 | NONE | TRIGGER] {
@@ -93,7 +93,7 @@ fn exactly_one_kind_of_data_and_one_action() {
 }
 
 #[test]
-fn masking_is_refused_where_the_type_cannot_be_masked() {
+fn masking_an_unmaskable_type_is_refused() {
     let mut script = Script::agreed();
     for action in [MASK, UNMASK] {
         assert_eq!(script.refused(SET, &set_irqs(NONE | action, MSIX, 0, 1)), ENOTSUP);
@@ -114,11 +114,11 @@ fn unknown_types_and_types_without_vectors_are_refused() {
 }
 
 #[test]
-fn a_storm_of_booleans_is_bounded_by_the_vectors() {
+fn boolean_data_is_bounded_by_the_vectors() {
     let mut script = Script::agreed();
     let storm = [words(&[20 + 2048, BOOL | TRIGGER, MSIX, 0, 2048]), vec![1; 2048]].concat();
     assert_eq!(script.refused(SET, &storm), EINVAL);
     let storm = [words(&[1 << 20, BOOL | TRIGGER, MSIX, 0, 1 << 20]), vec![1; 1 << 20]].concat();
-    assert_eq!(script.refused(SET, &storm), EINVAL, "and not even held");
+    assert_eq!(script.refused(SET, &storm), EINVAL, "it is not even buffered");
     assert_eq!(script.said(), [""; 0]);
 }

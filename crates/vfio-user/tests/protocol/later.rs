@@ -1,4 +1,4 @@
-//! Requests that the device does later: what is answered when, and in which order.
+//! Tests requests that the device finishes later: time and order of their replies.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ const SET_IRQS: u16 = 8;
 const READ: u16 = 9;
 const RW: u32 = 3;
 
-/// A connection to a device that does windows and interrupts later.
+/// Connects to a device that finishes maps and interrupts later.
 fn later() -> Script {
     let mut script = Script::agreed();
     script.device.later = true;
@@ -30,26 +30,26 @@ fn done(script: &mut Script) -> Vec<Reply> {
     script.replies()
 }
 
-/// Identifiers and errors of replies.
-fn told(replies: &[Reply]) -> Vec<(u16, u32)> {
+/// Returns ids and errors of replies.
+fn ids_and_errors(replies: &[Reply]) -> Vec<(u16, u32)> {
     replies.iter().map(|reply| (reply.id, reply.error)).collect()
 }
 
 #[test]
-fn the_reply_comes_when_it_is_done() {
+fn reply_is_sent_on_completion() {
     let mut script = later();
     let map = message(7, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
     assert_eq!(script.receive(&map, fds(&[5])), Ok(Step::Waiting));
     assert_eq!((script.replies(), script.session.dma_maps()), (vec![], 0));
     assert_eq!(script.receive(&[], vec![]), Ok(Step::Waiting), "for as long as it takes");
-    assert_eq!(told(&done(&mut script)), [(7, 0)]);
+    assert_eq!(ids_and_errors(&done(&mut script)), [(7, 0)]);
     assert_eq!(script.session.dma_maps(), 1);
     assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
     assert_eq!(done(&mut script), [], "one request has one reply");
 }
 
 #[test]
-fn messages_behind_it_wait_and_come_in_order() {
+fn later_messages_wait_in_order() {
     let mut script = later();
     let behind = [
         message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000)),
@@ -58,38 +58,42 @@ fn messages_behind_it_wait_and_come_in_order() {
         message(4, SET_IRQS, 0, &set_irqs(0x24, 2, 0, 1)),
         message(5, READ, 0, &access(0, 4, 4, &[])),
     ];
-    // Descriptors belong to the message with the last byte received.
+    // Descriptors belong to the message with the last received byte.
     script.session.push(&behind[0], fds(&[5])).unwrap();
     assert_eq!(script.receive(&behind[1], vec![]), Ok(Step::Waiting));
     script.receive(&behind[2], vec![]).unwrap();
     script.receive(&behind[3], fds(&[6])).unwrap();
     script.receive(&behind[4], vec![]).unwrap();
     assert_eq!(script.said(), ["map 0x0+0x1000 true Some((5, 0))"]);
-    assert_eq!(told(&done(&mut script)), [(1, 0)]);
+    assert_eq!(ids_and_errors(&done(&mut script)), [(1, 0)]);
 
-    assert_eq!(script.receive(&[], vec![]), Ok(Step::Waiting), "for the eventfd now");
-    assert_eq!(told(&script.replies()), [(2, 0), (3, 0)], "an unmap finds the window in front of it");
+    assert_eq!(script.receive(&[], vec![]), Ok(Step::Waiting), "the eventfd is pending now");
+    assert_eq!(
+        ids_and_errors(&script.replies()),
+        [(2, 0), (3, 0)],
+        "an unmap finds the window mapped before it"
+    );
     assert_eq!(script.said()[..2], ["read 0 0x0 4", "unmap 0x0+0x1000"]);
-    assert_eq!(told(&done(&mut script)), [(4, 0)]);
+    assert_eq!(ids_and_errors(&done(&mut script)), [(4, 0)]);
     assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
-    assert_eq!(told(&script.replies()), [(5, 0)]);
+    assert_eq!(ids_and_errors(&script.replies()), [(5, 0)]);
 }
 
 #[test]
-fn what_fails_later_is_refused_then_and_leaves_no_window() {
+fn failed_completion_leaves_no_window() {
     let mut script = later();
     let map = message(7, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
     script.receive(&map, fds(&[5])).unwrap();
     script.session.complete(Err(Errno::ENOSPC), &mut script.out);
-    assert_eq!(told(&script.replies()), [(7, 28)]);
+    assert_eq!(ids_and_errors(&script.replies()), [(7, 28)]);
     assert_eq!((script.session.dma_maps(), script.session.counters().refused), (0, 1));
     let again = message(8, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
     script.receive(&again, fds(&[5])).unwrap();
-    assert_eq!(told(&done(&mut script)), [(8, 0)], "its addresses are free");
+    assert_eq!(ids_and_errors(&done(&mut script)), [(8, 0)], "its addresses are free");
 }
 
 #[test]
-fn what_is_refused_at_once_is_not_waited_for() {
+fn immediate_refusal_is_not_pending() {
     let mut script = later();
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 1, 0x1000)), 22);
     script.device.refuse = Some(Errno::EINVAL);
@@ -97,7 +101,7 @@ fn what_is_refused_at_once_is_not_waited_for() {
 }
 
 #[test]
-fn what_wants_no_reply_is_waited_for_all_the_same() {
+fn request_without_reply_blocks_later_messages() {
     let mut script = later();
     let both =
         [message(1, MAP, NO_REPLY, &dma_map(RW, 0, 0, 0x1000)), message(2, READ, 0, &access(0, 0, 4, &[]))];
@@ -105,21 +109,21 @@ fn what_wants_no_reply_is_waited_for_all_the_same() {
     assert_eq!(done(&mut script), []);
     assert_eq!(script.session.dma_maps(), 1);
     script.receive(&[], vec![]).unwrap();
-    assert_eq!(told(&script.replies()), [(2, 0)]);
+    assert_eq!(ids_and_errors(&script.replies()), [(2, 0)]);
 }
 
 #[test]
-fn vectors_of_one_request_are_answered_together() {
+fn vectors_of_one_request_have_one_completion() {
     let mut script = later();
     let trigger = message(3, SET_IRQS, 0, &set_irqs(0x21, 2, 0, 3));
     assert_eq!(script.receive(&trigger, vec![]), Ok(Step::Waiting));
     assert_eq!(script.said().len(), 3);
-    assert_eq!(told(&done(&mut script)), [(3, 0)]);
+    assert_eq!(ids_and_errors(&done(&mut script)), [(3, 0)]);
     assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
 }
 
 #[test]
-fn a_connection_may_be_lost_meanwhile() {
+fn close_during_a_pending_request_drops_its_descriptors() {
     let mut script = later();
     let all = fds(&[1, 2]);
     let map = message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000));
@@ -134,12 +138,12 @@ fn a_connection_may_be_lost_meanwhile() {
 }
 
 #[test]
-fn a_stream_that_breaks_behind_it_breaks_when_its_turn_comes() {
+fn framing_error_after_a_pending_request_is_delayed() {
     let mut script = later();
     let map = message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000));
     let mut bad = message(2, READ, 0, &[]);
     bad[4..8].copy_from_slice(&[0; 4]);
     assert_eq!(script.receive(&[map, bad].concat(), vec![]), Ok(Step::Waiting));
-    assert_eq!(told(&done(&mut script)), [(1, 0)]);
+    assert_eq!(ids_and_errors(&done(&mut script)), [(1, 0)]);
     assert_eq!(script.receive(&[], vec![]), Err(ProtocolError::SizeBelowHeader { size: 0 }));
 }

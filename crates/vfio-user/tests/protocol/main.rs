@@ -1,5 +1,5 @@
-//! The vfio-user server and client as conversations: what the one says, what the other answers. The modules are
-//! named after the part of the protocol whose rules they hold; `qemu` and `cloud_hypervisor` are whole sessions.
+//! Tests conversations of vfio-user server and client. Each module covers one part of the protocol; `qemu` and
+//! `cloud_hypervisor` are whole sessions.
 
 mod client;
 mod cloud_hypervisor;

@@ -1,5 +1,5 @@
-//! The published `vfio_user` crate's client over a real socket: somebody else's reading of the specification, and
-//! the one that Cloud Hypervisor uses.
+//! Tests the published `vfio_user` crate's client, which Cloud Hypervisor uses, over a real socket: an independent
+//! implementation of the specification.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -13,7 +13,7 @@ use vfio_user::server::Session;
 
 use crate::script::{Fd, Recorder, Script};
 
-/// Serves one connection to its end. Descriptors are lost on the way, as `read` does not take them.
+/// Serves one connection to its end. Descriptors are lost, as `read` does not receive them.
 fn serve(mut stream: UnixStream) -> Vec<String> {
     let mut device = Recorder { bar0: vec![0; 0x4000], ..Recorder::default() };
     let mut session = Session::default();
@@ -42,7 +42,7 @@ fn server(name: &str) -> (PathBuf, JoinHandle<Vec<String>>) {
 }
 
 #[test]
-fn the_published_client_attaches_reads_writes_and_leaves() {
+fn published_client_attaches_reads_and_writes() {
     let (path, server) = server("peer");
     let mut client = Client::new(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -75,7 +75,7 @@ fn the_published_client_attaches_reads_writes_and_leaves() {
 }
 
 #[test]
-fn a_script_agrees_with_the_published_clients_version() {
+fn script_accepts_the_published_clients_version() {
     let mut script = Script::fresh();
     script.ask(1, b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576}}\0");
     assert_eq!(script.session.negotiated().unwrap().minor, 1);

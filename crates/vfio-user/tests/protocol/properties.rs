@@ -1,5 +1,5 @@
-//! What holds for every stream: no panic, bounded memory, progress, replies that are well formed; and that where a
-//! stream is cut does not matter.
+//! Properties of every stream: no panic, bounded memory, progress, well-formed replies, and equal results for any
+//! cuts.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::script::{
     set_irqs, sized_message, take_replies, version_body, words,
 };
 
-/// A message that is sound, or nearly so.
+/// Generates a message that is valid, or nearly so.
 fn any_message() -> impl Strategy<Value = Vec<u8>> {
     let offset = prop_oneof![0u64..0x5000, Just(u64::MAX), any::<u64>()];
     let size = prop_oneof![(0u64..8).prop_map(|pages| pages * 4096), any::<u64>()];
@@ -34,7 +34,7 @@ fn any_message() -> impl Strategy<Value = Vec<u8>> {
     (any::<u16>(), flags, body).prop_map(|(id, flags, (command, body))| message(id, command, flags, &body))
 }
 
-/// Messages after a `VERSION`, so that they are looked at.
+/// Generates messages after a `VERSION`, so that they are handled.
 fn conversation() -> impl Strategy<Value = Vec<u8>> {
     vec(any_message(), 0..20).prop_map(|messages| {
         let version = message(0, 1, 0, &version_body(QEMU_CAPABILITIES));
@@ -48,7 +48,7 @@ struct Run {
     error: bool,
 }
 
-/// Feeds the stream in pieces of these lengths, over and over.
+/// Feeds the stream in pieces of these lengths, repeated.
 fn run(stream: &[u8], pieces: &[usize], fds: usize) -> Run {
     run_on(Recorder::default(), stream, pieces, fds)
 }
@@ -63,7 +63,7 @@ fn run_on(mut device: Recorder, stream: &[u8], pieces: &[usize], fds: usize) -> 
         let (piece, later) = rest.split_at((*pieces.next().unwrap()).clamp(1, rest.len()));
         rest = later;
         session.push(piece, std::iter::repeat_n(Fd::new(1), fds)).unwrap();
-        // Every step takes a whole header or ends a wait for one, so this many are enough for any piece.
+        // Every step takes a whole header or waits for one, so this number suffices for any piece.
         for _ in 0..=2 * (piece.len() + BUFFER_LIMIT) / 16 {
             match session.step(&mut device, &mut out) {
                 Ok(Step::Handled) => {}
@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_in_any_pieces(
+    fn any_bytes_in_any_pieces_are_handled(
         stream in vec(any::<u8>(), 0..3000),
         pieces in vec(1usize..200, 1..8),
         fds in 0usize..40,
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn any_headers_with_any_size(
+    fn any_headers_with_any_size_are_handled(
         headers in vec((any::<u16>(), 0u16..20, any::<u32>(), 16u32..5000), 1..20),
         pieces in vec(1usize..5000, 1..8),
     ) {
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn a_conversation_is_the_same_in_any_pieces(
+    fn conversation_does_not_depend_on_the_pieces(
         stream in conversation(),
         pieces in vec(prop_oneof![1usize..4, 1usize..100, 1usize..5000], 1..8),
     ) {
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn a_conversation_is_the_same_when_things_are_done_later(stream in conversation()) {
+    fn conversation_does_not_depend_on_late_completion(stream in conversation()) {
         let now = run(&stream, &[usize::MAX], 0);
         let later = run_on(Recorder { later: true, ..Recorder::default() }, &stream, &[usize::MAX], 0);
         prop_assert_eq!(now.replies, later.replies);
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn every_request_has_one_reply_or_none_if_so_wanted(
+    fn every_request_has_one_reply_unless_unwanted(
         messages in vec((any::<u16>(), 0u16..30, any::<bool>(), vec(any::<u8>(), 0..100)), 0..30),
     ) {
         let mut stream = message(0, 1, 0, &[0; 4]);

@@ -1,4 +1,5 @@
-//! A boot as QEMU 11.1 sends it: realize, firmware, the guest driver, and the end. Numbers from a recorded boot.
+//! Tests a boot as QEMU 11.1 sends it: realize, firmware, the guest driver, and the end. Values are from a recorded
+//! boot.
 
 use crate::script::{
     COMMAND, NO_REPLY, QEMU_CAPABILITIES, REPLY, Script, access, dma_map, dma_unmap, fds, message, set_irqs,
@@ -13,14 +14,14 @@ fn region_request(argsz: u32, index: u32) -> Vec<u8> {
     [words(&[argsz, 0, index, 0]), vec![0; 16]].concat()
 }
 
-/// Version, information, all regions, interrupts, configuration space in one block.
+/// Sends version, information, all regions, interrupts, and configuration space in one block.
 fn realize(script: &mut Script) {
     script.ask(1, &version_body(QEMU_CAPABILITIES));
     assert_eq!(script.ask(4, &words(&[16, 0, 0, 0])), words(&[16, 3, 9, 5]));
     for index in 0..9 {
         let reply = script.ask(5, &region_request(32, index));
         assert_eq!(reply.len(), 32, "QEMU reads it into {} bytes", 16 + 32);
-        assert_eq!(u32_at(&reply, 0), 32, "nothing more to ask for");
+        assert_eq!(u32_at(&reply, 0), 32, "the reply is complete");
     }
     for index in 0..5 {
         assert_eq!(script.ask(7, &words(&[16, 0, index, 0])).len(), 16);
@@ -28,7 +29,7 @@ fn realize(script: &mut Script) {
     assert_eq!(script.ask(9, &access(7, 0, 4096, &[])).len(), 16 + 4096);
 }
 
-/// A memory transaction: maps are sent without waiting, the last reply is waited for.
+/// Sends a memory transaction: maps without waiting, except for the last reply.
 fn settle_memory(script: &mut Script) {
     let transaction = [
         (dma_map(3, 0, 0, 0xc0000), Some(5)),
@@ -47,7 +48,7 @@ fn settle_memory(script: &mut Script) {
     assert_eq!(script.ask(3, &entry), entry);
 }
 
-/// MSI-X on: one vector without an eventfd, then each with its own, then one re-pointed, as masking does.
+/// Enables MSI-X: one vector without an eventfd, then each with its own, then one reassigned, as masking does.
 fn enable_interrupts(script: &mut Script) {
     script.ask(8, &set_irqs(EVENTFD_TRIGGER, MSIX, 0, 1));
     for vector in 0..3 {
@@ -57,7 +58,7 @@ fn enable_interrupts(script: &mut Script) {
 }
 
 #[test]
-fn a_guest_boots_transmits_and_shuts_down() {
+fn guest_boots_transmits_and_shuts_down() {
     let mut script = Script::fresh();
     realize(&mut script);
     settle_memory(&mut script);
@@ -67,7 +68,7 @@ fn a_guest_boots_transmits_and_shuts_down() {
     assert_eq!(numbers, [20, 31, 22]);
     script.said();
 
-    // Transmit: a posted doorbell; later a load of STATUS, which sees the doorbell's effect.
+    // Transmit: a posted doorbell; later a read of STATUS, which sees the doorbell's effect.
     script.tell(10, &access(0, 0x3818, 4, &[1, 0, 0, 0]));
     script.ask(9, &access(0, 8, 4, &[]));
     assert_eq!(script.said(), ["write 0 0x3818 [1, 0, 0, 0]", "read 0 0x8 4"]);
@@ -87,7 +88,7 @@ fn a_guest_boots_transmits_and_shuts_down() {
 fn configuration_and_bar_sizing_are_synchronous() {
     let mut script = Script::fresh();
     realize(&mut script);
-    // The ROM is probed, the command register written.
+    // QEMU probes the ROM and writes the command register.
     script.ask(10, &access(7, 0x30, 4, &[0, 0xf8, 0xff, 0xff]));
     script.ask(9, &access(7, 0x30, 4, &[]));
     script.ask(10, &access(7, 4, 2, &[6, 4]));
@@ -95,7 +96,7 @@ fn configuration_and_bar_sizing_are_synchronous() {
 }
 
 #[test]
-fn a_queue_of_posted_writes_arrives_in_one_piece() {
+fn queued_posted_writes_arrive_at_once() {
     let mut script = Script::fresh();
     realize(&mut script);
     let doorbells: Vec<u8> = (0..200)
@@ -107,7 +108,7 @@ fn a_queue_of_posted_writes_arrives_in_one_piece() {
 }
 
 #[test]
-fn a_mapped_device_is_described_with_one_descriptor() {
+fn mappable_bar_has_one_descriptor() {
     let mut script = Script::fresh();
     script.device.mapped = true;
     script.ask(1, &version_body(QEMU_CAPABILITIES));
@@ -116,13 +117,14 @@ fn a_mapped_device_is_described_with_one_descriptor() {
     let full = script.request(5, &region_request(room, 0), Vec::new());
     assert_eq!(full.body.len(), room as usize);
     assert_eq!(full.fds, [77], "QEMU expects one descriptor per region");
-    // QEMU announces its own mapping of the BAR as a window without a descriptor.
+    // QEMU maps its own mapping of the BAR as a window without a descriptor.
     script.ask(2, &dma_map(3, 0, 0xfe00_2000, 0x2000));
 }
 
 #[test]
-fn a_client_gone_quiet_and_back_finds_every_reply() {
-    // Stopped for longer than its timeout, QEMU asks again with other ids; replies carry the ids they answer.
+fn paused_client_finds_every_reply() {
+    // After a pause beyond its timeout, QEMU requests again with other ids; replies carry the ids of their
+    // requests.
     let mut script = Script::fresh();
     realize(&mut script);
     let late = [message(1, 9, 0, &access(0, 8, 4, &[])), message(2, 9, 0, &access(0, 8, 4, &[]))].concat();

@@ -1,4 +1,4 @@
-//! Loads and stores: never an error, whatever the address; posted ones in silence; several in one message.
+//! Tests reads and writes: no error for any address, posted writes without reply, several writes in one message.
 
 use crate::script::{COMMAND, EINVAL, NO_REPLY, REPLY, Script, access, message, u32_at, u64_at};
 
@@ -7,7 +7,7 @@ const WRITE: u16 = 10;
 const WRITE_MULTI: u16 = 15;
 
 #[test]
-fn a_load_returns_the_devices_bytes_after_an_echo_of_the_request() {
+fn read_reply_echoes_the_request_before_the_data() {
     let mut script = Script::agreed();
     script.device.bar0 = (0..=255).cycle().take(0x4000).collect();
     let reply = script.ask(READ, &access(0, 0x10, 4, &[]));
@@ -16,7 +16,7 @@ fn a_load_returns_the_devices_bytes_after_an_echo_of_the_request() {
 }
 
 #[test]
-fn a_load_that_nobody_answers_reads_all_ones() {
+fn read_outside_regions_returns_all_ones() {
     let mut script = Script::agreed();
     let outside = [
         (0, 0x4000, 1),
@@ -33,19 +33,19 @@ fn a_load_that_nobody_answers_reads_all_ones() {
         let reply = script.ask(READ, &access(region, offset, count, &[]));
         assert_eq!(reply[16..], vec![0xff; count as usize], "region {region} offset {offset:#x}");
     }
-    assert_eq!(script.said(), [""; 0], "the device was not asked");
+    assert_eq!(script.said(), [""; 0], "the device was not called");
     assert_eq!(script.session.counters().out_of_range, outside.len() as u64);
 }
 
 #[test]
-fn a_load_of_nothing_is_answered_with_nothing() {
+fn empty_read_gets_an_empty_reply() {
     let mut script = Script::agreed();
     assert_eq!(script.ask(READ, &access(0, 0, 0, &[])).len(), 16);
     assert_eq!(script.ask(READ, &access(77, u64::MAX, 0, &[])).len(), 16);
 }
 
 #[test]
-fn a_load_beyond_the_negotiated_maximum_is_refused_without_memory_being_taken_for_it() {
+fn read_beyond_the_maximum_is_refused() {
     let mut script = Script::agreed();
     for count in [(1 << 20) + 1, 0xffff_fff0, u32::MAX] {
         assert_eq!(script.refused(READ, &access(0, 0, count, &[])), EINVAL);
@@ -53,12 +53,12 @@ fn a_load_beyond_the_negotiated_maximum_is_refused_without_memory_being_taken_fo
     assert_eq!(
         script.ask(READ, &access(0, 0, 1 << 20, &[])).len(),
         16 + (1 << 20),
-        "the maximum itself is fine"
+        "the maximum itself is served"
     );
 }
 
 #[test]
-fn a_load_that_wants_no_reply_does_not_touch_the_device() {
+fn read_without_reply_is_ignored() {
     let mut script = Script::agreed();
     script.tell(READ, &access(0, 0, 4, &[]));
     assert_eq!(script.said(), [""; 0], "reads clear registers");
@@ -71,7 +71,7 @@ fn configuration_space_is_read_in_one_block_as_qemu_does() {
 }
 
 #[test]
-fn a_store_is_echoed_without_its_data() {
+fn write_reply_echoes_the_request_without_data() {
     let mut script = Script::agreed();
     let reply = script.ask(WRITE, &access(0, 0x3818, 4, &[1, 2, 3, 4]));
     assert_eq!(reply, access(0, 0x3818, 4, &[]));
@@ -79,7 +79,7 @@ fn a_store_is_echoed_without_its_data() {
 }
 
 #[test]
-fn a_posted_store_is_silent() {
+fn posted_write_gets_no_reply() {
     let mut script = Script::agreed();
     script.tell(WRITE, &access(0, 0x3818, 4, &[1, 0, 0, 0]));
     assert_eq!(script.said(), ["write 0 0x3818 [1, 0, 0, 0]"]);
@@ -88,7 +88,7 @@ fn a_posted_store_is_silent() {
 }
 
 #[test]
-fn a_store_that_nobody_takes_is_swallowed_and_the_stream_stays_in_step() {
+fn write_outside_regions_is_ignored() {
     let mut script = Script::agreed();
     for (region, offset) in [(0, 0x4000), (0, u64::MAX), (1, 0), (6, 0), (99, 0), (u32::MAX, u64::MAX)] {
         script.ask(WRITE, &access(region, offset, 8, &[0xaa; 8]));
@@ -100,7 +100,7 @@ fn a_store_that_nobody_takes_is_swallowed_and_the_stream_stays_in_step() {
 }
 
 #[test]
-fn a_store_that_contradicts_itself_is_swallowed_and_answered() {
+fn write_with_wrong_length_is_ignored_with_a_reply() {
     let mut script = Script::agreed();
     for (count, data) in [(8, 4), (4, 8), (u32::MAX, 4), (4, 0), (0, 4)] {
         script.ask(WRITE, &access(0, 0, count, &vec![1; data]));
@@ -111,7 +111,7 @@ fn a_store_that_contradicts_itself_is_swallowed_and_answered() {
 }
 
 #[test]
-fn a_request_too_short_to_name_a_region_is_refused() {
+fn access_shorter_than_its_fixed_part_is_refused() {
     let mut script = Script::agreed();
     for command in [READ, WRITE] {
         assert_eq!(script.refused(command, &[0; 15]), EINVAL);
@@ -120,7 +120,7 @@ fn a_request_too_short_to_name_a_region_is_refused() {
 }
 
 #[test]
-fn a_store_of_the_maximum_goes_through_and_a_longer_one_is_swallowed() {
+fn write_is_limited_to_the_maximum() {
     let mut script = Script::agreed();
     let longest = 1 << 20;
     script.ask(WRITE, &access(0, 0, longest, &vec![1; longest as usize]));
@@ -137,7 +137,7 @@ fn multi(writes: &[(u64, u32, u32, [u8; 8])]) -> Vec<u8> {
 }
 
 #[test]
-fn several_stores_in_one_message_are_done_in_order_and_in_silence() {
+fn multi_write_is_done_in_order_without_reply() {
     let mut script = Script::agreed();
     script.tell(
         WRITE_MULTI,
@@ -161,14 +161,14 @@ fn several_stores_in_one_message_are_done_in_order_and_in_silence() {
 }
 
 #[test]
-fn several_stores_with_a_reply_are_counted_in_it() {
+fn multi_write_reply_has_the_count() {
     let mut script = Script::agreed();
     let reply = script.ask(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8]), (4, 0, 1, [2; 8])]));
     assert_eq!((reply.len(), u64_at(&reply, 0)), (8, 2));
 }
 
 #[test]
-fn several_stores_are_refused_if_not_agreed_on_or_malformed() {
+fn multi_write_needs_negotiation_and_valid_entries() {
     let mut plain = Script::fresh();
     plain.ask(1, &[0; 4]);
     assert_eq!(plain.refused(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8])])), EINVAL);
@@ -187,7 +187,7 @@ fn several_stores_are_refused_if_not_agreed_on_or_malformed() {
 }
 
 #[test]
-fn a_posted_store_is_done_before_the_reply_to_the_load_behind_it() {
+fn posted_write_precedes_the_reply_to_a_later_read() {
     let mut script = Script::agreed();
     let pipeline = [
         message(1, WRITE, NO_REPLY, &access(0, 0, 1, &[1])),

@@ -1,4 +1,4 @@
-//! A conversation with a session: requests in, replies out, and a device that writes down what it is told.
+//! Conversations with a session: requests, replies, and a device that records its calls.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session,
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
-/// A descriptor that knows how many of it are alive.
+/// Descriptor that counts its copies.
 pub(crate) type Fd = Rc<i32>;
 
 pub(crate) const BAR0_SIZE: u64 = 0x4000;
@@ -22,17 +22,17 @@ pub(crate) const ERROR: u32 = 1 << 5;
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOTSUP: u32 = 95;
 
-/// A function like ours: BAR0 and BAR3 of 16 KiB, configuration space, three MSI-X vectors.
+/// PCI function with BAR0 and BAR3 of 16 KiB, configuration space, and three MSI-X vectors.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) bar0: Vec<u8>,
-    /// BAR0's upper half can be mapped.
+    /// True if BAR0's upper half is mappable.
     pub(crate) mapped: bool,
     pub(crate) said: Vec<String>,
     pub(crate) maps: Vec<DmaMap<Fd>>,
     pub(crate) vectors: [Option<Fd>; MSIX_VECTORS as usize],
     pub(crate) refuse: Option<Errno>,
-    /// Windows and interrupts are done later.
+    /// True if maps and interrupts are finished later.
     pub(crate) later: bool,
 }
 
@@ -147,7 +147,7 @@ impl Device<Fd> for Recorder {
     }
 }
 
-/// One reply, as it came off the wire.
+/// Reply as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) id: u16,
@@ -158,7 +158,7 @@ pub(crate) struct Reply {
     pub(crate) fds: Vec<i32>,
 }
 
-/// A session, its device, and the client's end of the wire.
+/// Session, its device, and the client's end of the connection.
 #[derive(Default)]
 pub(crate) struct Script {
     pub(crate) session: Session<Fd>,
@@ -168,19 +168,19 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// A connection on which nothing has been said.
+    /// Creates a connection without messages.
     pub(crate) fn fresh() -> Self {
         Self { next_id: 100, ..Self::default() }
     }
 
-    /// A connection after a QEMU-like `VERSION`.
+    /// Creates a connection after a QEMU-like `VERSION`.
     pub(crate) fn agreed() -> Self {
         let mut script = Self::fresh();
         script.ask(1, &version_body(QEMU_CAPABILITIES));
         script
     }
 
-    /// Bytes as one `recvmsg` returns them; everything that can be handled is.
+    /// Delivers the bytes of one `recvmsg`, and handles every whole message.
     pub(crate) fn receive(&mut self, bytes: &[u8], fds: Vec<Fd>) -> Result<Step, ProtocolError> {
         self.session.push(bytes, fds)?;
         loop {
@@ -191,13 +191,13 @@ impl Script {
         }
     }
 
-    /// A message of the client's; its id counts up.
+    /// Builds a message of the client; its id counts up.
     pub(crate) fn message(&mut self, command: u16, flags: u32, body: &[u8]) -> Vec<u8> {
         self.next_id += 1;
         message(self.next_id, command, flags, body)
     }
 
-    /// Asks, and returns the only reply.
+    /// Sends a request. Returns the only reply.
     #[track_caller]
     pub(crate) fn request(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> Reply {
         let bytes = self.message(command, COMMAND, body);
@@ -209,13 +209,13 @@ impl Script {
         reply
     }
 
-    /// Asks, and returns the body of the successful reply.
+    /// Sends a request. Returns the body of the successful reply.
     #[track_caller]
     pub(crate) fn ask(&mut self, command: u16, body: &[u8]) -> Vec<u8> {
         self.ask_with(command, body, Vec::new())
     }
 
-    /// Asks with descriptors, and returns the body of the successful reply.
+    /// Sends a request with descriptors. Returns the body of the successful reply.
     #[track_caller]
     pub(crate) fn ask_with(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> Vec<u8> {
         let reply = self.request(command, body, fds);
@@ -223,13 +223,13 @@ impl Script {
         reply.body
     }
 
-    /// Asks, and returns the error number of the refusal.
+    /// Sends a request. Returns the error number of the refusal.
     #[track_caller]
     pub(crate) fn refused(&mut self, command: u16, body: &[u8]) -> u32 {
         self.refused_with(command, body, Vec::new())
     }
 
-    /// Asks with descriptors, and returns the error number of the refusal.
+    /// Sends a request with descriptors. Returns the error number of the refusal.
     #[track_caller]
     pub(crate) fn refused_with(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> u32 {
         let reply = self.request(command, body, fds);
@@ -239,7 +239,7 @@ impl Script {
         reply.error
     }
 
-    /// Says something to which no reply may come.
+    /// Sends a request with `NO_REPLY`, and asserts that no reply comes.
     #[track_caller]
     pub(crate) fn tell(&mut self, command: u16, body: &[u8]) {
         let bytes = self.message(command, NO_REPLY, body);
@@ -247,12 +247,12 @@ impl Script {
         assert_eq!(self.replies(), [], "no reply to NO_REPLY");
     }
 
-    /// Everything that is waiting to be sent, taken apart.
+    /// Parses all unsent replies.
     pub(crate) fn replies(&mut self) -> Vec<Reply> {
         take_replies(&mut self.out)
     }
 
-    /// What the device was told since the last time.
+    /// Returns the device's calls since the last time.
     pub(crate) fn said(&mut self) -> Vec<String> {
         std::mem::take(&mut self.device.said)
     }
@@ -305,7 +305,7 @@ pub(crate) fn version_body(capabilities: &str) -> Vec<u8> {
     [&[0, 0, 0, 0], capabilities.as_bytes()].concat()
 }
 
-/// Little-endian words of 32 bits.
+/// Returns little-endian 32-bit words as bytes.
 pub(crate) fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }

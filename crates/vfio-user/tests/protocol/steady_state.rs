@@ -1,4 +1,4 @@
-//! Loads, stores and posted stores allocate nothing once the buffers have their size, at either end.
+//! Tests that reads, writes and posted writes allocate nothing once the buffers have their size, at either end.
 
 use vfio_user::client::Client;
 use vfio_user::outbox::Outbox;
@@ -6,7 +6,7 @@ use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session,
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, region_flags};
 
-/// Registers, and nothing that would allocate.
+/// Device of registers that never allocates.
 struct Registers([u8; 256]);
 
 impl Device<i32> for Registers {

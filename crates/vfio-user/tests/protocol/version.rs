@@ -1,11 +1,11 @@
-//! `VERSION`: what is accepted, and that the reply fits where the client reads it.
+//! Tests `VERSION`: accepted requests, and replies that fit the client's buffer.
 
 use vfio_user::decoder::ProtocolError;
 
 use crate::script::{EINVAL, NO_REPLY, QEMU_CAPABILITIES, Script, message, u16_at, version_body};
 
 #[test]
-fn the_reply_to_qemu_is_a_subset_and_fits_the_requests_buffer() {
+fn reply_is_a_subset_that_fits_the_request_buffer() {
     let mut script = Script::fresh();
     let request = version_body(QEMU_CAPABILITIES);
     let reply = script.ask(1, &request);
@@ -22,25 +22,25 @@ fn the_reply_to_qemu_is_a_subset_and_fits_the_requests_buffer() {
 }
 
 #[test]
-fn every_legal_way_to_say_nothing_is_accepted_and_answered_in_the_room_there_is() {
+fn empty_capabilities_get_a_reply_that_fits() {
     for text in ["", "\0", "{}\0", "{}", "{\"capabilities\":{}}\0", "{\"unknown\":{\"deep\":[1,2]}}\0"] {
         let mut script = Script::fresh();
         let request = version_body(text);
         let reply = script.ask(1, &request);
-        assert!(reply.len() <= request.len(), "{text:?} was answered with {reply:?}");
+        assert!(reply.len() <= request.len(), "{text:?} got the reply {reply:?}");
         assert!(!script.session.negotiated().unwrap().write_multiple, "only what the client offers");
     }
 }
 
 #[test]
-fn a_capability_that_would_not_fit_is_not_agreed_on() {
+fn capability_that_does_not_fit_is_not_negotiated() {
     let mut script = Script::fresh();
     let reply = script.ask(1, &version_body("{\"capabilities\":{\"max_msg_fds\":1}}\0"));
     assert_eq!(&reply[4..], b"{\"capabilities\":{}}\0", "\"16\" is longer than \"1\"");
 }
 
 #[test]
-fn the_minor_version_is_the_lower_of_both() {
+fn minor_version_is_the_lower_of_both() {
     for (theirs, agreed) in [(0, 0), (1, 1), (2, 1), (u16::MAX, 1)] {
         let mut script = Script::fresh();
         let reply = script.ask(1, &[&[0, 0][..], &theirs.to_le_bytes()].concat());
@@ -49,21 +49,21 @@ fn the_minor_version_is_the_lower_of_both() {
 }
 
 #[test]
-fn another_major_version_is_told_so_and_disconnected() {
+fn other_major_version_is_refused_and_disconnected() {
     let mut script = Script::fresh();
     let closed = Err(ProtocolError::UnsupportedVersion { major: 1 });
     assert_eq!(script.receive(&message(5, 1, 0, &[1, 0, 0, 0]), Vec::new()), closed);
     assert_eq!(script.replies()[0].error, EINVAL);
-    assert_eq!(script.receive(&message(6, 4, 0, &[0; 16]), Vec::new()), closed, "it stays closed");
+    assert_eq!(script.receive(&message(6, 4, 0, &[0; 16]), Vec::new()), closed, "the session stays failed");
 }
 
 #[test]
-fn nothing_is_served_before_the_version() {
+fn requests_before_version_are_refused() {
     let mut script = Script::fresh();
     for command in 2..=18 {
         assert_ne!(script.refused(command, &[0; 32]), 0);
     }
-    assert_eq!(script.said(), [""; 0], "the device was not bothered");
+    assert_eq!(script.said(), [""; 0], "the device was not called");
     script.ask(1, &version_body("{}\0"));
     script.ask(13, &[]);
 }
@@ -81,21 +81,21 @@ fn malformed_requests_are_refused_and_may_be_repeated() {
 }
 
 #[test]
-fn a_version_of_absurd_length_is_swallowed() {
+fn oversized_version_is_discarded() {
     let mut script = Script::fresh();
     assert_eq!(script.refused(1, &vec![b' '; 100_000]), EINVAL);
     script.ask(1, &version_body("{}\0"));
 }
 
 #[test]
-fn a_second_version_is_refused() {
+fn second_version_is_refused() {
     let mut script = Script::agreed();
     assert_eq!(script.refused(1, &version_body("{}\0")), EINVAL);
-    assert!(script.session.negotiated().unwrap().write_multiple, "and changes nothing");
+    assert!(script.session.negotiated().unwrap().write_multiple, "the first one stays in force");
 }
 
 #[test]
-fn a_version_that_wants_no_reply_gets_none() {
+fn version_without_reply_gets_none() {
     let mut script = Script::fresh();
     script.receive(&message(1, 1, NO_REPLY, &version_body("{}\0")), Vec::new()).unwrap();
     assert_eq!(script.replies(), []);

@@ -1,75 +1,74 @@
-//! What the PF counts for each VF: requests by operation, and those that were refused, by reason. Left out: traffic,
-//! which the card counts.
+//! The PF's counters for each VF: requests by operation, and refusals by reason. The card counts traffic.
 
 use ::avf::virtchnl::{Malformed, Op, Status};
 use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Why a request was refused, or was answered without effect.
+/// Reason why a request was refused, or granted without effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The body is no message.
+    /// The body is not a valid message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// Anything but version, resources and reset before the VF has asked what it has.
-    #[error("the VF has not asked for its resources")]
+    /// The VF must request its resources first; only version, resources and reset are served before.
+    #[error("the VF has not requested its resources")]
     NotReady,
-    /// It needs a capability that was not agreed on.
-    #[error("the capability was not agreed on")]
+    /// The request needs a capability that was not negotiated.
+    #[error("the capability was not negotiated")]
     NotAgreed,
-    /// Another VSI than the VF's.
-    #[error("not the VF's VSI")]
+    /// The request names another VF's VSI.
+    #[error("the request names another VF's VSI")]
     NotItsVsi,
-    /// A queue that the VF does not have, or none.
-    #[error("not a queue of the VF")]
+    /// The request names no queue, or one that the VF does not have.
+    #[error("the VF does not have the queue")]
     NoSuchQueue,
-    /// A ring that cannot be.
-    #[error("the ring's place, length, buffers or form make no sense")]
+    /// The ring's base, length, buffer size or descriptor format is invalid.
+    #[error("invalid base, length, buffer size or descriptor format of a ring")]
     Ring,
-    /// A vector that the VF does not have.
-    #[error("not a vector of the VF")]
+    /// The VF does not have the vector.
+    #[error("the VF does not have the vector")]
     NoSuchVector,
-    /// The administrator has chosen the address.
+    /// The administrator has set the address.
     #[error("the address was set by the administrator")]
     AddressFixed,
-    /// Zero or broadcast.
-    #[error("not an address to receive by")]
+    /// The address is zero or broadcast.
+    #[error("invalid receive address: zero or broadcast")]
     AddressInvalid,
-    /// Another VF has the address, and may not share it.
+    /// Another VF has the address, and does not share it.
     #[error("the address is in use by another VF; allow it with share_mac for both, or with trust")]
     AddressInUse,
-    /// More addresses than the VF may have.
-    #[error("the VF has as many addresses as it may have")]
+    /// The VF's quota of addresses is used up.
+    #[error("the VF has reached its address quota")]
     TooManyAddresses,
     /// The administrator has put the VF on one VLAN.
     #[error("the VLAN was set by the administrator")]
     VlanFixed,
-    /// Not a VLAN, or a kind of tag that was not offered.
-    #[error("not a VLAN that can be had")]
+    /// The VLAN id is out of range, or the tag type was not offered.
+    #[error("VLAN out of range (0-4095), or unsupported tag type")]
     VlanInvalid,
-    /// Not in the administrator's list: answered as if it were granted, and withheld.
+    /// The VLAN is not in the administrator's list: granted in the reply, and withheld.
     #[error("the administrator does not allow the VLAN")]
     VlanNotAllowed,
-    /// More VLANs than the VF may have: answered as if they were granted.
-    #[error("the VF has as many VLANs as it may have")]
+    /// The VF's quota of VLANs is used up: granted in the reply, and ignored.
+    #[error("the VF has reached its VLAN quota")]
     TooManyVlans,
-    /// The VF may not receive everything: answered as if it could.
+    /// The VF may not be promiscuous: granted in the reply, and ignored.
     #[error("the administrator does not allow promiscuity")]
     Promiscuity,
-    /// The VF is switched off, or quarantined.
-    #[error("the VF is switched off, or quarantined")]
+    /// The VF is disabled or quarantined.
+    #[error("the VF is disabled or quarantined")]
     Disabled,
-    /// A key, a table or a function of the hash that cannot be.
-    #[error("the hash cannot be made like that")]
+    /// The RSS key, lookup table or hash function is unsupported.
+    #[error("unsupported RSS key, lookup table or hash function")]
     Hash,
-    /// More queue pairs than the VF may have, or none.
-    #[error("the VF may not have so many queue pairs")]
+    /// The VF requests no queue pair, or more than it may have.
+    #[error("the number of queue pairs exceeds the VF's limit")]
     TooManyQueues,
 }
 
 impl Refusal {
-    /// Reasons by name, in the order of [`Counters::refused`].
+    /// Names of the reasons, in the order of [`Counters::refused`].
     pub const NAMES: [&'static str; 19] = [
         "malformed",
         "not-ready",
@@ -116,13 +115,13 @@ impl Refusal {
         }
     }
 
-    /// A name for tables.
+    /// Returns the reason's name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self.index()]
     }
 
-    /// The status that the VF reads.
+    /// Returns the status of the reply.
     #[must_use]
     pub fn status(self) -> Status {
         match self {
@@ -133,21 +132,21 @@ impl Refusal {
     }
 }
 
-/// Counters below this can go on counting for centuries, and all of a VF's can be added up.
+/// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
 const MOST_COUNTED: u64 = 1 << 56;
 
-/// What was counted for one VF.
+/// Counters of one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     requests: Vec<u64>,
     refused: Vec<u64>,
-    /// Requests of operations that there are not.
+    /// Requests of unknown operations.
     pub unknown: u64,
-    /// Resets, whoever made them.
+    /// Resets of any origin.
     pub resets: u64,
-    /// Events sent: of the link, and of resets.
+    /// Events sent: link changes and resets.
     pub events: u64,
-    /// Messages that found no room on the way to the VF.
+    /// Messages dropped because the VF's queue was full.
     pub lost: u64,
 }
 
@@ -159,30 +158,30 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Requests of an operation.
+    /// Returns the requests of an operation.
     #[must_use]
     pub fn requests(&self, op: Op) -> u64 {
         self.requests.get(op.index()).copied().unwrap_or(0)
     }
 
-    /// Refusals for the reason at a place of [`Refusal::NAMES`].
+    /// Returns the refusals by reason, in the order of [`Refusal::NAMES`].
     #[must_use]
     pub fn refused(&self) -> &[u64] {
         &self.refused
     }
 
-    /// Refusals for a reason.
+    /// Returns the refusals for a reason.
     #[must_use]
     pub fn refused_for(&self, refusal: Refusal) -> u64 {
         self.refused.get(refusal.index()).copied().unwrap_or(0)
     }
 
-    /// Messages of operations that there are, with bodies that are none.
+    /// Returns the messages of known operations with malformed bodies.
     pub(super) fn malformed(&self) -> u64 {
         self.refused.first().map_or(0, |refused| refused.saturating_sub(self.unknown))
     }
 
-    /// Whether there is a counter of each kind, and none is about to overflow.
+    /// Returns true if there is a counter of each kind, and none is about to overflow.
     pub(super) fn is_sound(&self) -> bool {
         let Self { requests, refused, unknown, resets, events, lost } = self;
         let each = requests.iter().chain(refused).chain([unknown, resets, events, lost]);

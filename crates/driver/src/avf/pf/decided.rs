@@ -1,5 +1,5 @@
-//! The decisions for a VF, and their encoding in a saved state: the longest frame stands for the MTU, queue pairs are among the
-//! settings, and settings that the family does not have are left out.
+//! Policy of a VF, and its encoding in a saved state: the longest frame stands for the MTU, queue pairs are among
+//! the settings, and settings that the family lacks are omitted.
 
 use super::limits::{AROUND, LIMITS};
 use ::avf::ids::{BASE_PAIRS, MAX_PAIRS};
@@ -7,19 +7,19 @@ use i82576::MacAddress;
 use policy::{Link, PortVlan, VfPolicy, VlanSet};
 use serde::{Deserialize, Serialize};
 
-/// The decisions for one VF.
+/// Policy of one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "SavedPolicy<bool>", from = "SavedPolicy<bool>")]
 pub(super) struct Decided {
     pub(super) policy: VfPolicy,
-    /// Queue pairs of a VF that asks for no number.
+    /// Queue pairs of a VF that requests no number.
     pub(super) pairs: u16,
-    /// Queue pairs that it may ask for.
+    /// Maximum queue pairs that the VF may request.
     pub(super) most_pairs: u16,
 }
 
 impl Decided {
-    /// Returns true if a VF can have the queue pairs.
+    /// Returns true if the numbers of queue pairs are valid.
     pub(super) fn has_pairs(&self) -> bool {
         (1..=self.most_pairs).contains(&self.pairs) && usize::from(self.most_pairs) <= MAX_PAIRS
     }
@@ -31,7 +31,7 @@ impl Default for Decided {
     }
 }
 
-/// The encoding. `S` says whether the VF may share addresses.
+/// Saved encoding. `S` encodes whether the VF may share addresses.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "AvfPolicy")]
 pub(super) struct SavedPolicy<S> {

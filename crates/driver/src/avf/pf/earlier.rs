@@ -1,5 +1,5 @@
-//! The state of a PF driver as versions wrote it before VFs could share addresses: there were no withheld VLANs either.
-//! Left out: everything that is as today.
+//! State of a PF driver as written by versions before VFs could share addresses; these had no withheld VLANs
+//! either.
 
 use super::decided::SavedPolicy;
 use super::mail::MailState;
@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::Deserialize;
 
-/// VFs could not share addresses.
+/// Earlier value: VFs could not share addresses.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct NotShared;
 
@@ -59,7 +59,7 @@ impl From<VfState> for super::VfState {
     }
 }
 
-/// The state of a PF driver.
+/// State of a PF driver.
 #[derive(Debug, Clone, Deserialize)]
 pub struct PfState {
     vfs: Vec<VfState>,

@@ -1,7 +1,7 @@
-//! Addresses and promiscuity of a VF, by i40e's rules and one more: an address that another VF has is refused unless it may
-//! be shared. A filter that is not there is deleted without an error: Linux resets the VF again and again after one.
+//! Addresses and promiscuity of a VF, by i40e's rules and one more: an address of another VF is refused unless both
+//! may share it. Deleting a missing filter succeeds: Linux would reset the VF again and again after an error.
 //!
-//! Left out: VLANs (`vlans`), and what the switch makes of filters.
+//! `vlans` has the VLANs.
 
 use super::counters::Refusal;
 use super::requests::{Answer, Outcome};
@@ -11,12 +11,12 @@ use ::avf::virtchnl::filters::promiscuity;
 use ::avf::virtchnl::{Address, AddressUse, List};
 use i82576::MacAddress;
 
-/// Addresses of a VF that is not trusted: 16 groups, its own, and broadcast.
+/// Address quota of an untrusted VF: 16 groups, its own, and broadcast (i40e).
 const ADDRESSES: usize = 18;
-/// Addresses of a trusted one.
+/// Address quota of a trusted VF.
 pub(super) const MORE_ADDRESSES: usize = 128;
 
-/// Returns the most addresses that a VF may have.
+/// Returns the address quota of a VF.
 pub(super) const fn address_quota(trust: bool) -> usize {
     if trust { MORE_ADDRESSES } else { ADDRESSES }
 }
@@ -88,13 +88,13 @@ impl Pf {
         }
     }
 
-    /// Takes every address back.
+    /// Removes every address.
     pub(super) fn forget_addresses<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let addresses = core::mem::take(&mut self.state_mut(vf).addresses);
         addresses.into_iter().for_each(|mac| hal.order(vf, Order::Address { mac: mac.0, on: false }));
     }
 
-    /// A VF that may not is told that it receives everything, and does not.
+    /// Sets promiscuity. A VF without permission gets a success reply, and no more frames.
     pub(super) fn set_promiscuity<H: Card>(&mut self, hal: &mut H, vf: u8, flags: u16) -> Answer {
         let (unicast, multicast) = (flags & promiscuity::UNICAST != 0, flags & promiscuity::MULTICAST != 0);
         let policy = &self.state(vf).decided.policy;

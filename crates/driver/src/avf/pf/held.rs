@@ -1,8 +1,9 @@
-//! Limits of conduct ([`crate::conduct`]) for the VFs of this PF: the PF compares each VF's counts with the limits, and has the
-//! card restrain a VF that goes beyond them. A throttled VF keeps its queues at a lower rate. A quarantined VF is reset, as
-//! i40e resets a VF that the host disables: its queues stay off whatever its driver asks, and its link is down.
+//! Limits of conduct ([`crate::conduct`]) for the VFs of this PF: the PF compares each VF's counts with the limits,
+//! and has the card restrain a VF that exceeds them. A throttled VF keeps its queues at a lower rate. A quarantined
+//! VF is reset, as i40e resets a VF that the host disables: its queues stay off whatever its driver requests, and
+//! its link is down.
 //!
-//! Left out: counting traffic, and the thresholds, which are the port's.
+//! The port counts traffic and sets the thresholds.
 
 use super::state::RestoreError;
 use super::{Card, Pf, VfState};
@@ -12,20 +13,20 @@ use alloc::vec::Vec;
 use i82576::Time;
 use policy::{Action, ConductLimits, Offence};
 
-/// The restraint on every throttled or quarantined VF.
+/// Restraint on every throttled or quarantined VF.
 const HELD: Restraint = Restraint { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
 
 impl VfState {
-    /// Whether the VF may move frames and see a link.
+    /// Returns true if the VF may move frames and see a link.
     pub(super) fn is_free(&self) -> bool {
         self.decided.policy.enabled && self.monitor.quarantined().is_none()
     }
 }
 
 impl Pf {
-    /// Compares a VF's counts with its limits, and acts on the gravest finding. `totals` has the card's counts of messages and
-    /// packets and the host's count of interrupts; this adds the resets that the guest asked for and malformed messages.
-    /// Call it at least once a second: limits are rates a second.
+    /// Compares a VF's counts with its limits, and acts on the gravest finding. `totals` has the card's counts of
+    /// messages and packets and the host's count of interrupts; this adds the resets by the guest and malformed
+    /// messages. Call it at least once a second: limits are rates per second.
     pub fn watch<H: Card>(
         &mut self,
         hal: &mut H,
@@ -40,14 +41,14 @@ impl Pf {
         let verdict = state.monitor.observe(now, totals, limits)?;
         match verdict.action {
             Action::Warn => {}
-            Action::Throttle => self.hold_back(hal, vf),
+            Action::Throttle => self.apply_restraint(hal, vf),
             Action::Quarantine => self.quarantine(hal, vf, Cause::Offence(verdict.offence)),
         }
         Some(verdict)
     }
 
-    /// Quarantines a VF. The PF resets it and announces the reset to its driver; until the release the VF's queues stay off and its
-    /// link is down.
+    /// Quarantines a VF. The PF announces a reset to its driver and resets it; until the release the VF's queues
+    /// stay off and its link is down.
     pub fn quarantine<H: Card>(&mut self, hal: &mut H, vf: u8, why: Cause) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.quarantine(why) {
@@ -55,51 +56,51 @@ impl Pf {
         }
     }
 
-    /// Releases a quarantined VF: the PF resets it and announces the reset, so that its driver sets it up anew. On a VF that is
-    /// not quarantined, ends the throttle.
+    /// Releases a quarantined VF: the PF announces a reset and resets it, so that its driver sets it up again. On a
+    /// VF that is not quarantined, ends the throttle.
     pub fn release<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.release() {
             self.reset_with_notice(hal, vf);
         } else {
-            self.hold_back(hal, vf);
+            self.apply_restraint(hal, vf);
         }
     }
 
-    /// A VF's conduct: what it did too much of, and what was done about it.
+    /// Returns a VF's conduct: its offences, and the measures taken.
     #[must_use]
     pub fn conduct(&self, vf: u8) -> Option<&Monitor> {
         self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
     }
 
-    /// The conduct of every VF, for a successor.
+    /// Returns the conduct of every VF, for a successor.
     #[must_use]
     pub fn monitors(&self) -> Vec<Monitor> {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()
     }
 
-    /// Takes over the conduct that a predecessor saved, and restrains the same VFs as it did. Resets no VF.
+    /// Restores the conduct that a predecessor saved, and restrains the same VFs. Resets no VF.
     ///
     /// # Errors
-    /// [`RestoreError`] if the conduct is of another number of VFs, or a count in it is about to overflow.
+    /// [`RestoreError`] if the conduct is that of another number of VFs, or a count in it is about to overflow.
     pub fn resume_conduct<H: Card>(
         &mut self,
         hal: &mut H,
         monitors: Vec<Monitor>,
     ) -> Result<(), RestoreError> {
         if monitors.len() != self.vfs.len() {
-            return Err(RestoreError("it knows the conduct of other VFs than it serves"));
+            return Err(RestoreError("it has the conduct of another number of VFs"));
         }
         if !monitors.iter().all(Monitor::is_sound) {
             return Err(RestoreError("a count of a VF's offences is about to overflow"));
         }
         self.vfs.iter_mut().zip(monitors).for_each(|(state, monitor)| state.monitor = monitor);
-        self.vfs().for_each(|vf| self.hold_back(hal, vf));
+        self.vfs().for_each(|vf| self.apply_restraint(hal, vf));
         Ok(())
     }
 
-    /// Gives the card the rate and the restraint that the VF's conduct calls for now.
-    pub(super) fn hold_back<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    /// Sends the card the rate and the restraint that the VF's conduct requires now.
+    pub(super) fn apply_restraint<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let VfState { monitor, decided, .. } = &self.vfs[usize::from(vf)];
         if monitor.holds() {
             self.held |= 1 << vf;
@@ -108,13 +109,13 @@ impl Pf {
         hal.order(vf, Order::Restrain(if monitor.holds() { HELD } else { Restraint::default() }));
     }
 
-    /// Ends the throttles that have run out; answers when the next one does, or a request that waits may be served.
-    pub(super) fn forgive<H: Card>(&mut self, hal: &mut H) -> Option<Time> {
+    /// Ends expired throttles. Returns the time when the next one expires, or a delayed request may be served.
+    pub(super) fn end_throttles<H: Card>(&mut self, hal: &mut H) -> Option<Time> {
         let (now, mut next) = (hal.now(), None);
         let held = self.held;
         for vf in self.vfs().filter(|vf| held >> vf & 1 == 1) {
-            if self.state_mut(vf).monitor.forgive(now) {
-                self.hold_back(hal, vf);
+            if self.state_mut(vf).monitor.end_throttle(now) {
+                self.apply_restraint(hal, vf);
             }
             let monitor = &self.state(vf).monitor;
             let deadline = monitor.deadline(now);

@@ -1,10 +1,10 @@
-//! The abilities of the family, to which policies are held, and the longest frame of a VF. Left out: policies themselves.
+//! Limits of the AVF family for policies, and the longest frame of a VF.
 
 use ::avf::ids::{LINK_SPEED, MAX_FRAME, MAX_VFS};
 use policy::{Limits, VfPolicy};
 use units::FCS;
 
-/// The abilities of the family.
+/// Limits of the AVF family.
 pub const LIMITS: Limits = Limits {
     family: "avf",
     vfs: MAX_VFS,
@@ -25,12 +25,13 @@ pub const LIMITS: Limits = Limits {
 const TAG: u16 = 4;
 /// Bytes of addresses, type and frame check sequence.
 const HEADER: u16 = 14 + FCS as u16;
-/// Bytes around the packet in a frame, as drivers of AVF count them: with two tags.
+/// Bytes around the packet in a frame, as AVF drivers count them: with two tags.
 pub(super) const AROUND: u16 = HEADER + 2 * TAG;
-/// The longest frame that every Ethernet carries, tag and frame check sequence included.
+/// Longest frame in bytes that every Ethernet carries, with tag and frame check sequence (IEEE 802.3).
 const STANDARD_FRAME: u16 = 1522;
 
-/// Returns the longest frame for the VF's driver. A port VLAN's tag, which the driver never sees, has to fit as well.
+/// Returns the longest frame in bytes for the VF's driver. The tag of a port VLAN, which the driver never sees,
+/// must fit as well.
 pub(super) fn longest_frame(policy: &VfPolicy) -> u16 {
     policy.longest_frame(&LIMITS).min(LIMITS.max_frame - if policy.vlan.is_some() { TAG } else { 0 })
 }

@@ -1,5 +1,5 @@
-//! What a VF is told of the link. Drivers take it for up only once their queues run, so they are told after each
-//! ENABLE_QUEUES, and after GET_VF_RESOURCES as i40e does. Left out: who decides about the port's link.
+//! Link events for VFs. Drivers treat the link as up only while their queues run, so the PF sends one after each
+//! ENABLE_QUEUES, and after GET_VF_RESOURCES as i40e does.
 
 use super::{Card, Pf, Stage};
 use ::avf::ids::LINK_SPEED;
@@ -8,14 +8,14 @@ use ::avf::virtchnl::{Capabilities, Event, LinkSpeed, Op, Status};
 use policy::Link;
 
 impl Pf {
-    /// The port's link: its speed in Mb/s, or none. VFs whose link it is are told.
+    /// Sets the port's link speed in Mb/s, or `None` for a link that is down. Notifies the VFs that follow it.
     pub fn set_link<H: Card>(&mut self, hal: &mut H, wire: Option<u32>) {
         if core::mem::replace(&mut self.wire, wire) != wire {
-            self.vfs().for_each(|vf| self.tell_link(hal, vf));
+            self.vfs().for_each(|vf| self.send_link(hal, vf));
         }
     }
 
-    /// The link that a VF is shown: its speed in Mb/s, or none.
+    /// Returns the link speed in Mb/s that a VF sees, or `None` for a link that is down.
     #[must_use]
     pub fn vf_link(&self, vf: u8) -> Option<u32> {
         let state = self.vfs.get(usize::from(vf))?;
@@ -27,8 +27,8 @@ impl Pf {
         }
     }
 
-    /// Tells a VF, if a driver is there.
-    pub(super) fn tell_link<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    /// Notifies a VF of its link, if its driver is active.
+    pub(super) fn send_link<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         if state.stage != Stage::Active {
             return;

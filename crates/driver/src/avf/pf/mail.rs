@@ -1,7 +1,7 @@
-//! The admin queues of the PF: messages of VFs, found in memory by their done bits, and what is sent to VFs. A visit
-//! looks for resets first, then serves at most [`LIMITS`] messages in the order in which they came.
+//! Admin queues of the PF: messages of VFs, found in memory by their done bits, and messages to VFs. A visit checks
+//! for resets first, then serves at most [`LIMITS`] messages in order.
 //!
-//! Left out: what a message means (`requests`), and commands to the card that are no messages.
+//! `requests` interprets the messages. Commands to the card other than messages are not supported.
 
 use super::state::RestoreError;
 use super::{Card, Pf};
@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 
 /// Descriptors of either queue.
 pub(super) const SLOTS: u16 = 32;
-/// What a visit may do: a message costs some microseconds, so a visit stays well below a millisecond.
+/// Bounds of a visit: a message takes some microseconds, so a visit stays well below a millisecond.
 pub(super) const LIMITS: Limits = Limits { messages: 16, resets_every: 1 };
-/// Where a ring may start.
+/// Alignment of a ring in bytes.
 const ALIGN: usize = 4096;
 
 /// Both queues, with a buffer for each descriptor.
@@ -30,11 +30,11 @@ pub(super) struct Mail {
     receive: Region,
     send: Region,
     inbox: Inbox,
-    /// What is sent next: the send queue's tail.
+    /// Send queue's tail: the next slot to send.
     next: u16,
 }
 
-/// A ring, and its buffers behind it.
+/// Ring, followed by its buffers.
 #[derive(Debug, Clone, Copy)]
 struct Region {
     iova: u64,
@@ -54,7 +54,7 @@ impl Region {
     }
 }
 
-/// A ring in memory for DMA.
+/// Ring in DMA memory.
 struct InDma<'a, H: ?Sized>(&'a mut H, u64);
 
 impl<H: DmaHal + ?Sized> Memory for InDma<'_, H> {
@@ -67,29 +67,29 @@ impl<H: DmaHal + ?Sized> Memory for InDma<'_, H> {
     }
 }
 
-/// Both queues as they are saved. What was sent the card has taken already, so that nothing waits there.
+/// Saved state of both queues. The card has taken every sent message, so none is pending there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MailState {
-    /// Where the card finds the receive queue, and the send queue.
+    /// Addresses of the receive queue and the send queue for the card.
     places: [u64; 2],
     inbox: InboxState,
-    /// What is in the buffers of messages that wait, in order.
+    /// Bodies of pending messages, in order.
     bodies: Vec<Vec<u8>>,
     next: u16,
 }
 
-/// What a visit did.
+/// Results of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Visit {
-    /// Requests served.
+    /// Served requests.
     pub served: u32,
-    /// VFs of which a request was served, a bit each.
+    /// VFs with a served request, a bit each.
     pub answered: u64,
-    /// VFs that were reset by their guests, a bit each.
+    /// VFs that their guests have reset, a bit each.
     pub resets: u64,
-    /// More requests wait than the visit may serve: come again at once.
+    /// True if more requests are pending than a visit may serve: visit again at once.
     pub more: bool,
-    /// When to come again though nothing new happens: a VF that is held back is let go, or has its reset served.
+    /// Latest time of the next visit without new messages: a throttle expires, or a delayed reset is due.
     pub deadline: Option<Time>,
 }
 
@@ -111,8 +111,8 @@ impl Mail {
         Ok(mail)
     }
 
-    /// Both queues in memory, with every buffer posted, and what the receive queue's tail is to be. The card knows nothing
-    /// of them.
+    /// Places both queues in memory, with every buffer posted. Returns the receive queue's tail. Writes no
+    /// register.
     fn lay_out<H: DmaHal>(hal: &mut H, vfs: u16) -> Result<(Self, u16), OutOfDmaMemory> {
         let (receive, send) = (Region::new(hal)?, Region::new(hal)?);
         let mut ring = InDma(hal, receive.iova);
@@ -121,12 +121,12 @@ impl Mail {
         Ok((Self { receive, send, inbox: Inbox::new(queue, LIMITS, vfs), next: 0 }, tail))
     }
 
-    /// Takes messages from VFs 0..`vfs` from now on; never from fewer VFs than before.
+    /// Accepts messages of VFs 0..`vfs` from now on. The number of VFs never shrinks.
     pub(super) fn grow(&mut self, vfs: u16) {
         self.inbox.grow(vfs);
     }
 
-    /// All that a successor needs to go on with the queues.
+    /// Returns the state for a successor.
     pub(super) fn save<H: DmaHal>(&self, hal: &mut H) -> MailState {
         let ring = InDma(hal, self.receive.iova);
         let body = |slot: u16| {
@@ -141,17 +141,17 @@ impl Mail {
         MailState { places, inbox: self.inbox.save(&ring), bodies, next: self.next }
     }
 
-    /// Queues that go on from a state, in memory that the host gives anew at the same place.
+    /// Restores queues from a state. `hal` must allocate the same addresses as before.
     pub(super) fn restore<H: DmaHal>(hal: &mut H, vfs: u16, state: &MailState) -> Result<Self, RestoreError> {
-        let no_memory = RestoreError("there is no memory for its queues");
+        let no_memory = RestoreError("no memory for its queues");
         let (mut mail, _) = Self::lay_out(hal, vfs).map_err(|_| no_memory)?;
         let MailState { places, inbox, bodies, next } = state;
         let mut ring = InDma(hal, mail.receive.iova);
         if *places != [mail.receive.iova, mail.send.iova] || *next >= SLOTS {
-            return Err(RestoreError("its queues are elsewhere than the card finds them"));
+            return Err(RestoreError("its queues are not at the card's addresses"));
         }
         if !mail.inbox.resume(inbox, &mut ring) {
-            return Err(RestoreError("its inbox is as none can be"));
+            return Err(RestoreError("its inbox is invalid"));
         }
         mail.next = *next;
         let slots: Vec<u16> = mail.inbox.waiting(&ring).collect();
@@ -159,12 +159,12 @@ impl Mail {
             hal.dma_write(mail.receive.buffer(slot), body.get(..MAX_BODY).unwrap_or(body));
         }
         if mail.save(hal).bodies != *bodies {
-            return Err(RestoreError("a message waits with another body than its descriptor says"));
+            return Err(RestoreError("the body of a pending message does not match its descriptor"));
         }
         Ok(mail)
     }
 
-    /// Sends a message to a VF; `false` if there is no room.
+    /// Sends a message to a VF. Returns false if the queue is full.
     fn send<H: Hal + DmaHal>(&mut self, hal: &mut H, vf: u8, op: u32, status: Status, body: &[u8]) -> bool {
         let after = (self.next + 1) % SLOTS;
         if u32::from(after) == hal.read(r::PF_ATQH) || body.len() > MAX_BODY {
@@ -192,7 +192,7 @@ impl Mail {
 }
 
 impl Pf {
-    /// Looks after the VFs: what was reset, then what is asked. To be called at most 3 ms after a request came.
+    /// Serves the VFs: first resets, then requests. Call it at most 3 ms after a request arrived.
     pub fn visit<H: Card>(&mut self, hal: &mut H) -> Visit {
         let mut visit = Visit::default();
         let receive = self.mail.receive;
@@ -204,7 +204,7 @@ impl Pf {
             let Message { vf, operation, length, slot } = message;
             body.resize(usize::from(length).min(MAX_BODY), 0);
             hal.dma_read(receive.buffer(slot), &mut body);
-            // The queue takes numbers of VFs that there are.
+            // The queue accepts numbers of existing VFs only.
             self.serve(hal, vf as u8, operation, &body);
             visit.served += 1;
             visit.answered |= 1 << vf;
@@ -213,17 +213,17 @@ impl Pf {
             hal.write(r::PF_ARQT, tail.into());
         }
         visit.more = self.mail.inbox.has_more(&InDma(hal, receive.iova));
-        visit.deadline = self.forgive(hal);
+        visit.deadline = self.end_throttles(hal);
         visit
     }
 
-    /// What the VF sent so far, and is not served yet, does not count any more.
+    /// Voids the unserved requests of a VF.
     pub(super) fn cancel_requests<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let receive = self.mail.receive;
         self.mail.inbox.cancel(vf.into(), &InDma(hal, receive.iova));
     }
 
-    /// Answers a request, or says something of the PF's own accord.
+    /// Sends a reply or an event to a VF.
     pub(super) fn send<H: Card>(&mut self, hal: &mut H, vf: u8, op: u32, status: Status, body: &[u8]) {
         let sent = self.mail.send(hal, vf, op, status, body);
         let counters = &mut self.state_mut(vf).counters;
@@ -231,7 +231,8 @@ impl Pf {
         counters.events += u64::from(sent && op == Op::Event.number());
     }
 
-    /// Descriptors in the PF's receive queue that are no messages of VFs, and messages that a reset made void.
+    /// Returns the descriptors in the PF's receive queue that were not messages of VFs, and the messages voided by
+    /// a reset.
     #[must_use]
     pub fn passed_over(&self) -> (u64, u64) {
         (self.mail.inbox.strange(), self.mail.inbox.dropped())

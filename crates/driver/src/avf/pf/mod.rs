@@ -1,26 +1,26 @@
-//! The PF driver of Adaptive Virtual Functions: it answers the requests of VFs by the rules of Linux i40e, resets VFs,
-//! tells them of the link, and holds them to their policy. Mailbox and resets it drives through the registers of an
-//! X710; the rest it has the card do ([`avf::control`]).
+//! PF driver of Adaptive Virtual Functions: serves requests of VFs by the rules of Linux i40e, resets VFs, sends
+//! link events, and enforces policies. It drives mailbox and resets through the registers of an X710, and the rest
+//! through [`avf::control`].
 //!
-//! It takes no interrupts: [`Pf::visit`] is called when the port's loop has time. Linux's probe looks for a reply once,
-//! 4 to 30 ms after the request, and a miss costs it a second: so visits must be at most 3 ms apart while a request
-//! may come, and closer together where more than eight VFs may ask at once: a request of one of n VFs is answered by
-//! visit (n + 31) / 16 at the latest.
+//! It takes no interrupts: the port's loop calls [`Pf::visit`] when it has time. Linux's probe looks for a reply
+//! once, 4 to 30 ms after the request, and a miss costs it a second: so visits must be at most 3 ms apart while a
+//! request may come, and closer together where more than eight VFs may request at once: a request of one of n VFs
+//! is served by visit (n + 31) / 16 at the latest.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
-//! | `mail` | the admin queues: K messages a visit, replies |
-//! | `reset` | function level resets, and those that the PF makes |
-//! | `requests` | which request is whose, version, resources, scaling |
-//! | `queues` | rings, vectors, switching on and off |
+//! | `mail` | the admin queues: bounded messages per visit, replies |
+//! | `reset` | function level resets, and resets by the PF |
+//! | `requests` | dispatch of requests; version, resources, RSS |
+//! | `queues` | rings, vectors, enabling and disabling |
 //! | `filters` | addresses, promiscuity |
 //! | `vlans` | VLANs and tags |
-//! | `policy`, `limits`, `decided` | policies of VFs put to work, held to the family's abilities, kept in a state |
-//! | `held` | VFs that do too much |
-//! | `link` | what a VF is told of the link |
-//! | `state`, `earlier` | the driver set aside, and continued; as earlier versions wrote it |
+//! | `policy`, `limits`, `decided` | applying policies of VFs, the family's limits, saved encoding |
+//! | `held` | throttled and quarantined VFs |
+//! | `link` | link events |
+//! | `state`, `earlier` | saving and restoring the driver; states of earlier versions |
 //!
-//! Left out: a PF data path, and what of a real X710 stands behind [`avf::control`].
+//! The PF has no data path, and [`avf::control`] replaces a real X710's other parts.
 
 mod counters;
 mod decided;
@@ -55,12 +55,12 @@ use i82576::MacAddress;
 use mail::Mail;
 use serde::{Deserialize, Serialize};
 
-/// What the PF driver needs: registers, time, memory, and a card that does what it is told.
+/// Services that the PF driver needs: registers, time, memory, and a card that carries out orders.
 pub trait Card: DmaHal + Control {}
 
 impl<T: DmaHal + Control> Card for T {}
 
-/// What a VF is offered.
+/// Capabilities offered to VFs.
 pub const OFFERED: Capabilities = Capabilities::L2
     .and(Capabilities::REQ_QUEUES)
     .and(Capabilities::ADV_LINK_SPEED)
@@ -71,42 +71,42 @@ pub const OFFERED: Capabilities = Capabilities::L2
     .and(Capabilities::RSS_PF)
     .and(Capabilities::RX_FLEX_DESC);
 
-/// How far a VF's driver has come since the last reset.
+/// Progress of a VF's driver since the last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Stage {
-    /// It has not asked what it has.
+    /// The driver has not requested its resources.
     Reset,
-    /// It has.
+    /// The driver has requested its resources.
     Active,
 }
 
-/// What the PF knows of a VF.
+/// State of a VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfVfState")]
 struct VfState {
     #[serde(rename = "policy")]
     decided: Decided,
     stage: Stage,
-    /// What it said last. A reset does not take it back: drivers do not say it again.
+    /// Last version that the driver sent. Kept over a reset: drivers do not send it again.
     version: Version,
     agreed: Capabilities,
-    /// Queue pairs that it has.
+    /// Queue pairs of the VF.
     pairs: u16,
-    /// The address it is known by. A reset does not take it back.
+    /// Address of the VF. Kept over a reset.
     mac: Option<MacAddress>,
-    /// What it receives by, its own among them.
+    /// Receive addresses, the VF's own among them.
     addresses: Vec<MacAddress>,
     vlans: Vec<u16>,
-    /// VLANs that it asked for and its policy denies it.
+    /// VLANs that the VF requested and its policy denies.
     withheld: Vec<u16>,
-    /// Queues that run.
+    /// Running queues, a bit each.
     rx: u16,
     tx: u16,
-    /// Received tags are taken out; sent ones may be put in.
+    /// Removal of received tags, and insertion of sent ones.
     strip: bool,
     insert: bool,
     counters: Counters,
-    /// Its conduct, which is saved beside the driver: it outlives the card.
+    /// Conduct, which is saved beside the driver: it outlives the card.
     #[serde(skip)]
     monitor: Monitor,
 }
@@ -137,32 +137,31 @@ impl VfState {
         self.agreed.has(capability)
     }
 
-    /// The number of its VSI, which its requests name.
+    /// Returns the number of MSI-X vectors: one per queue pair and the mailbox's.
     fn vectors(&self) -> u16 {
         self.pairs + 1
     }
 }
 
-/// The number by which a VF's requests name its VSI.
+/// Returns the number of a VF's VSI, which its requests name.
 const fn vsi(vf: u8) -> u16 {
     vf as u16 + 1
 }
 
-/// The physical function's driver and what it knows of its VFs.
+/// PF driver and the states of its VFs.
 #[derive(Debug, Clone)]
 pub struct Pf {
     vfs: Vec<VfState>,
-    /// VFs that are throttled or quarantined, or have a request that may not be served yet, a bit each. A visit looks at the
-    /// conduct of no others.
+    /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A visit checks the conduct of
+    /// these only.
     held: u64,
     mail: Mail,
-    /// The link of the port: Mb/s, while it is up.
+    /// Link speed of the port in Mb/s; `None` while it is down.
     wire: Option<u32>,
 }
 
 impl Pf {
-    /// Sets the admin queues up, and lets VFs 0..`vfs` start; a port has 64 at most. The link is down until
-    /// [`Pf::set_link`].
+    /// Sets up the admin queues, and lets VFs 0..`vfs` start, at most 64. The link is down until [`Pf::set_link`].
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
@@ -176,56 +175,56 @@ impl Pf {
         Ok(pf)
     }
 
-    /// Serves VFs 0..`vfs` from now on, if those were fewer before; a port has 64 at most. The new ones have the default
-    /// policy, and no driver has run them since the card's power-on.
+    /// Serves VFs 0..`vfs` from now on, at most 64, if that is more than before. New VFs have the default policy,
+    /// and no driver has used them since the card's power-on.
     pub fn grow(&mut self, vfs: u8) {
         let count = usize::from(vfs).min(MAX_VFS).max(self.vfs.len());
         self.vfs.resize_with(count, VfState::new);
         self.mail.grow(count as u16);
     }
 
-    /// The VFs that there are.
+    /// Returns the VFs.
     pub fn vfs(&self) -> impl Iterator<Item = u8> + use<> {
         0..self.vfs.len() as u8
     }
 
-    /// The address a VF is known by, if it has one.
+    /// Returns a VF's address, if it has one.
     #[must_use]
     pub fn vf_mac(&self, vf: u8) -> Option<MacAddress> {
         self.vfs.get(usize::from(vf))?.mac
     }
 
-    /// The VLANs that a VF is a member of; 0 stands for untagged.
+    /// Returns the VLANs that a VF is a member of; 0 stands for untagged frames.
     pub fn vf_vlans(&self, vf: u8) -> impl Iterator<Item = u16> {
         self.vfs.get(usize::from(vf)).into_iter().flat_map(|state| state.vlans.iter().copied())
     }
 
-    /// Returns the number of addresses that a VF receives by, and the most that it may have.
+    /// Returns the number of a VF's receive addresses, and its quota.
     #[must_use]
     pub fn vf_addresses(&self, vf: u8) -> Option<(usize, usize)> {
         let state = self.vfs.get(usize::from(vf))?;
         Some((state.addresses.len(), filters::address_quota(state.decided.policy.trust)))
     }
 
-    /// Whether a driver runs the VF: it has asked what it has, and no reset came since.
+    /// Returns true if a VF is active: its driver has requested resources since the last reset.
     #[must_use]
     pub fn vf_is_active(&self, vf: u8) -> bool {
         self.vfs.get(usize::from(vf)).is_some_and(|state| state.stage == Stage::Active)
     }
 
-    /// Queue pairs that a VF has.
+    /// Returns the queue pairs of a VF.
     #[must_use]
     pub fn vf_pairs(&self, vf: u8) -> u16 {
         self.vfs.get(usize::from(vf)).map_or(0, |state| state.pairs)
     }
 
-    /// What was counted for a VF.
+    /// Returns the counters of a VF.
     #[must_use]
     pub fn counters(&self, vf: u8) -> Option<&Counters> {
         self.vfs.get(usize::from(vf)).map(|state| &state.counters)
     }
 
-    /// A VF that there is: numbers are checked where they come in.
+    /// Returns the state of an existing VF: numbers are checked on arrival.
     fn state(&self, vf: u8) -> &VfState {
         &self.vfs[usize::from(vf)]
     }

@@ -1,5 +1,5 @@
-//! Puts policies of VFs to work. A running VF is reset for the changes that i40e resets a VF for, and for those that its driver
-//! reads once. Left out: requests of the VF itself.
+//! Applies policies of VFs. A running VF is reset for the changes that i40e resets a VF for, and for values that
+//! its driver reads once.
 
 use super::counters::Refusal;
 use super::decided::Decided;
@@ -11,14 +11,14 @@ use ::policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 use pcie::VfIndex;
 use units::MacAddress;
 
-/// Returns true if a running VF must start anew to notice the difference.
-fn differs_beyond_notice(new: &VfPolicy, old: &VfPolicy) -> bool {
+/// Returns true if a running VF must be reset to notice the difference.
+fn needs_reset(new: &VfPolicy, old: &VfPolicy) -> bool {
     (new.mac, new.admin_mac, new.vlan) != (old.mac, old.admin_mac, old.vlan)
         || (new.trust, new.enabled, new.allmulti) != (old.trust, old.enabled, old.allmulti)
         || new.longest_frame(&LIMITS) != old.longest_frame(&LIMITS)
 }
 
-/// Checks each policy, and returns the first VF whose policy is refused, with the reason.
+/// Checks each policy. Returns the first VF whose policy is refused, with the reason.
 fn each(
     wanted: &[VfPolicy],
     check: impl Fn(u8, &VfPolicy) -> Result<(), PolicyError>,
@@ -34,10 +34,10 @@ impl Pf {
         self.vfs.get(usize::from(vf)).map(|state| &state.decided.policy)
     }
 
-    /// Checks that VFs, by index, could all have these policies now, each of which makes sense by itself.
+    /// Checks that VFs, by index, can have these policies now. Each policy must be valid by itself.
     ///
     /// # Errors
-    /// The first VF that could not have its policy, and why.
+    /// First VF whose policy is refused, and the reason.
     pub fn check_policies(&self, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         each(wanted, |vf, policy| self.admit(vf, policy, wanted))
     }
@@ -45,23 +45,23 @@ impl Pf {
     /// Sets policies of VFs, by index, all of them or none.
     ///
     /// # Errors
-    /// The first VF that cannot have its policy, and why: nothing is changed.
+    /// First VF whose policy is refused, and the reason: nothing is changed.
     pub fn set_policies<H: Card>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         each(wanted, |_, policy| policy.check(&LIMITS))?;
         self.check_policies(wanted)?;
-        (0..).zip(wanted).for_each(|(vf, policy)| self.put_to_work(hal, vf, *policy));
+        (0..).zip(wanted).for_each(|(vf, policy)| self.apply_policy(hal, vf, *policy));
         Ok(())
     }
 
-    /// Sets the policy of a VF. Link, spoof check, rate, allowed VLANs and sharing of addresses change at once. For anything
-    /// else a running VF is reset, and told so before.
+    /// Sets the policy of a VF. Link, spoof check, rate, allowed VLANs and sharing of addresses change at once. For
+    /// other changes a running VF is notified and reset.
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
     pub fn set_policy<H: Card>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) -> Result<(), PolicyError> {
         policy.check(&LIMITS)?;
         self.admit(vf, &policy, &[])?;
-        self.put_to_work(hal, vf, policy);
+        self.apply_policy(hal, vf, policy);
         Ok(())
     }
 
@@ -81,26 +81,26 @@ impl Pf {
         }
     }
 
-    fn put_to_work<H: Card>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) {
+    fn apply_policy<H: Card>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) {
         let state = self.state_mut(vf);
         let old = core::mem::replace(&mut state.decided.policy, policy);
         if policy.mac != old.mac {
             state.mac = policy.mac;
         }
-        if differs_beyond_notice(&policy, &old) {
+        if needs_reset(&policy, &old) {
             self.reset_with_notice(hal, vf);
             return;
         }
         hal.order(vf, Order::SpoofCheck(policy.spoofchk));
-        self.hold_back(hal, vf);
+        self.apply_restraint(hal, vf);
         self.follow_vlan_policy(hal, vf);
         if policy.state != old.state {
-            self.tell_link(hal, vf);
+            self.send_link(hal, vf);
         }
     }
 
-    /// Sets the queue pairs of a VF that asks for no number, and the most that it may ask for, and resets it if they are others
-    /// than before. Returns `false`, and changes nothing, if a VF cannot have them.
+    /// Sets the queue pairs of a VF that requests no number, and the most that it may request, and resets it on a
+    /// change. Returns false, and changes nothing, for invalid numbers.
     pub fn set_pairs<H: Card>(&mut self, hal: &mut H, vf: u8, pairs: u16, most: u16) -> bool {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return false };
         let new = Decided { pairs, most_pairs: most, ..state.decided };
@@ -111,7 +111,7 @@ impl Pf {
         new.has_pairs()
     }
 
-    /// Returns the VFs other than this one that have an address: they receive by it, or are promised it.
+    /// Returns the VFs other than this one that receive by an address, or are promised it.
     fn owners(&self, mac: MacAddress, other_than: u8) -> impl Iterator<Item = u8> {
         let has = move |vf: &u8| {
             let state = self.state(*vf);
@@ -120,7 +120,8 @@ impl Pf {
         self.vfs().filter(move |vf| *vf != other_than).filter(has)
     }
 
-    /// Checks that a VF may receive by an address, whoever has it. A trusted VF may by any, and all may by a virtual router's.
+    /// Checks that a VF may receive by an address that other VFs may have. A trusted VF may by any, and all VFs by
+    /// a virtual router's.
     pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), Refusal> {
         let VfPolicy { trust, share_mac, .. } = self.state(vf).decided.policy;
         let shares = |owner| share_mac && self.state(owner).decided.policy.share_mac;

@@ -1,5 +1,5 @@
-//! Rings, vectors, and queues that run. A message is looked at as a whole before anything of it is done. The limits are
-//! i40e's. Left out: rings themselves, which the card checks at each visit.
+//! Rings, vectors, and running queues, with i40e's limits. A message is checked as a whole before any of it takes
+//! effect. The card checks the rings' contents at each visit.
 
 use super::counters::Refusal;
 use super::limits::LIMITS;
@@ -10,15 +10,15 @@ use ::avf::descriptor::rx::Form;
 use ::avf::ids::{RING, RING_ALIGNMENT};
 use ::avf::virtchnl::{Capabilities, Chunk, Direction, List, QueuePair, RxQueue, TxQueue, VectorMap};
 
-/// Buffers come in units of this.
+/// Unit of buffer sizes in bytes (i40e).
 const BUFFER_UNIT: u32 = 128;
 const BUFFERS: core::ops::RangeInclusive<u32> = BUFFER_UNIT..=16_256;
-/// What a VF may call its longest frame.
+/// Valid longest frames of a VF in bytes (i40e).
 const FRAMES: core::ops::RangeInclusive<u32> = 64..=16_383;
-/// The last interval's number; the one behind it is none.
+/// Number of "no interval"; the intervals are 0 to 2 (virtchnl, ITR index).
 const NO_ITR: u16 = 3;
 
-/// The context of a transmit queue; `None` if it is to stay as it is.
+/// Returns the context of a transmit queue, or `None` if it stays unchanged.
 fn tx_context(tx: &TxQueue) -> Result<Option<TxContext>, Refusal> {
     let length = u32::from(tx.length);
     if length == 0 {
@@ -29,7 +29,7 @@ fn tx_context(tx: &TxQueue) -> Result<Option<TxContext>, Refusal> {
     fits.then_some(Some(TxContext { base: tx.base, length: tx.length, head_address })).ok_or(Refusal::Ring)
 }
 
-/// The context of a receive queue; `None` if it is to stay as it is.
+/// Returns the context of a receive queue, or `None` if it stays unchanged.
 fn rx_context(rx: &RxQueue, state: &VfState) -> Result<Option<RxContext>, Refusal> {
     if rx.length == 0 {
         return Ok(None);
@@ -82,7 +82,8 @@ impl Pf {
         Ok(Answer::Done)
     }
 
-    /// A map may name queues that are not set up yet: Linux sends it first. Vector 0 may have queues: DPDK wants it.
+    /// Maps queues to vectors. A map may name queues that are not set up yet, as Linux sends it first. Vector 0 may
+    /// have queues, as DPDK needs.
     pub(super) fn map_vectors<H: Card>(&mut self, hal: &mut H, vf: u8, maps: List<'_, VectorMap>) -> Outcome {
         let state = self.state(vf);
         if maps.len() > usize::from(state.vectors()) {
@@ -157,7 +158,7 @@ impl Pf {
 }
 
 impl VfState {
-    /// A set of queues names only those that the VF has.
+    /// Checks that a set names only queues of the VF.
     fn check_queues(&self, queues: u32) -> Result<(), Refusal> {
         if queues >> self.pairs == 0 { Ok(()) } else { Err(Refusal::NoSuchQueue) }
     }

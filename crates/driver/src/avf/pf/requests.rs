@@ -1,5 +1,5 @@
-//! Requests: read, decided, answered. Every request but RESET_VF gets exactly one reply of the same operation, the
-//! unknown ones too: drivers wait for ever. Left out: queues and filters, which have modules of their own.
+//! Decodes and serves requests. Every request but RESET_VF gets exactly one reply of the same operation, unknown
+//! ones too: drivers wait for ever. Queues and filters have their own modules.
 
 use super::counters::Refusal;
 use super::limits::longest_frame;
@@ -13,26 +13,26 @@ use ::avf::virtchnl::{Capabilities, Request, Resources, Status, Version, VlanCap
 use alloc::vec::Vec;
 use i82576::MacAddress;
 
-/// What follows from a request that was granted.
+/// Reply to a granted request.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// A status.
+    /// Status only.
     Done,
-    /// A status and a body.
+    /// Status and body.
     Body(Vec<u8>),
-    /// The same status, though nothing was done.
+    /// Success status, though the request has no effect.
     Pretended(Refusal),
     /// No reply: the VF is reset.
     Reset,
-    /// The VF is told that it is reset, and is.
+    /// No reply: the VF is notified of a reset, and reset.
     ResetWithNotice,
 }
 
 pub(super) type Outcome = Result<Answer, Refusal>;
 
-/// VLAN filters that a VF is told it may have.
+/// VLAN filters announced to a VF.
 const VLAN_FILTERS: u16 = 64;
-/// CONFIG_RSS_HFUNC: Toeplitz, as it is and symmetric.
+/// Hash functions of CONFIG_RSS_HFUNC: Toeplitz, plain and symmetric.
 const TOEPLITZ: u16 = 0;
 const SYMMETRIC: u16 = 2;
 
@@ -41,7 +41,7 @@ impl Pf {
     pub(super) fn serve<H: Card>(&mut self, hal: &mut H, vf: u8, number: u32, body: &[u8]) {
         self.state_mut(vf).counters.count_request(number);
         let request = Request::decode(number, body);
-        let outcome = request.map_err(Refusal::from).and_then(|request| self.decide(hal, vf, &request));
+        let outcome = request.map_err(Refusal::from).and_then(|request| self.dispatch(hal, vf, &request));
         let (status, body) = match outcome {
             Ok(Answer::Done) => (Status::Success, Vec::new()),
             Ok(Answer::Body(body)) => (Status::Success, body),
@@ -63,11 +63,11 @@ impl Pf {
                 Ok(Request::Resources(_) | Request::SwitchQueues(true, _) | Request::SwitchRanges(true, ..))
             )
         {
-            self.tell_link(hal, vf);
+            self.send_link(hal, vf);
         }
     }
 
-    fn decide<H: Card>(&mut self, hal: &mut H, vf: u8, request: &Request<'_>) -> Outcome {
+    fn dispatch<H: Card>(&mut self, hal: &mut H, vf: u8, request: &Request<'_>) -> Outcome {
         match *request {
             Request::Version(version) => return Ok(self.settle_version(vf, version)),
             Request::Reset => return Ok(Answer::Reset),
@@ -90,7 +90,7 @@ impl Pf {
             Request::VlanOffload(what, on, setting) => self.set_vlan_offload(hal, vf, what, on, setting),
             Request::VlanCapabilities => self.vlan_capabilities(vf),
             Request::Statistics(_) => Ok(Answer::Body(encode(&hal.statistics(vf)))),
-            Request::Queues(pairs) => Ok(self.grant_queues(vf, pairs)),
+            Request::Queues(pairs) => Ok(self.request_queues(vf, pairs)),
             Request::RxDescriptors => {
                 self.agreed(vf, Capabilities::RX_FLEX_DESC)?;
                 Ok(Answer::Body(SUPPORTED.to_le_bytes().to_vec()))
@@ -99,7 +99,7 @@ impl Pf {
         }
     }
 
-    /// A request that names a VSI names the VF's own.
+    /// Checks that a request names the VF's own VSI.
     fn check_vsi(&self, vf: u8, request: &Request<'_>) -> Result<(), Refusal> {
         let named = match *request {
             Request::ConfigureQueues(named, _)
@@ -122,14 +122,15 @@ impl Pf {
         if self.state(vf).has(capability) { Ok(()) } else { Err(Refusal::NotAgreed) }
     }
 
-    /// The older of both versions; a VF that knows nothing of ours is answered all the same, and gives up by itself.
+    /// Negotiates the older of both versions. A VF of an unknown version gets a reply all the same, and gives up by
+    /// itself.
     fn settle_version(&mut self, vf: u8, asked: Version) -> Answer {
         let version = if asked == Version::V1_0 { Version::V1_0 } else { Version::V1_1 };
         self.state_mut(vf).version = version;
         Answer::Body(encode(&version))
     }
 
-    /// What the VF has. It may ask again: Linux does when the answer was late.
+    /// Returns the VF's resources. It may request them again: Linux does so when the reply was late.
     fn settle_resources(&mut self, vf: u8, asked: Option<Capabilities>) -> Answer {
         let state = self.state_mut(vf);
         let asked = match asked {
@@ -153,8 +154,8 @@ impl Pf {
         Answer::Body(encode(&resources))
     }
 
-    /// Another number of queue pairs: granted by a reset, refused with the number that could be had.
-    fn grant_queues(&mut self, vf: u8, pairs: u16) -> Answer {
+    /// Serves a request for another number of queue pairs: granted by a reset, refused with the maximum.
+    fn request_queues(&mut self, vf: u8, pairs: u16) -> Answer {
         let state = self.state_mut(vf);
         if state.has(Capabilities::REQ_QUEUES) && (1..=state.decided.most_pairs).contains(&pairs) {
             state.pairs = pairs;

@@ -1,8 +1,8 @@
-//! Resets of VFs, as i40e makes them: the card is told, forgets queues and mailbox, and says that it has; the VF gets its
-//! filters as they were at the start; VFGEN_RSTAT says active. Nothing of it takes time, but a driver must be able to see
-//! that ARQLEN.ENABLE is clear: the card keeps it so until the driver writes it.
+//! Resets VFs as i40e does: the PF notifies the card, which forgets queues and mailbox and confirms it; then the VF
+//! gets its default filters, and VFGEN_RSTAT reports it active. A reset takes no time, but a driver must be able to
+//! see that ARQLEN.ENABLE is clear: the card keeps it clear until the driver writes it.
 //!
-//! Left out: what the card forgets.
+//! The card's part of a reset is not here.
 
 use super::{Card, Pf, Stage};
 use crate::hal::Hal;
@@ -15,14 +15,15 @@ use ::avf::virtchnl::reply::encode;
 use ::avf::virtchnl::{Capabilities, Event, Op, Status};
 use policy::Offence;
 
-/// VFs that were reset by their guests, a bit each. A card that is gone says so of all, and has a queue that cannot be.
+/// Returns the VFs that their guests have reset, a bit each. A removed card reads as all ones, its queue length
+/// too.
 fn find_resets<H: Hal>(hal: &mut H) -> u64 {
     let [low, high] = [0, 1].map(|word| hal.read(r::GLGEN_VFLRSTAT + 4 * word));
     let gone = low & high == u32::MAX && hal.read(r::PF_ATQLEN) == u32::MAX;
     if gone { 0 } else { u64::from(low) | u64::from(high) << 32 }
 }
 
-/// Tells the card which of them were seen.
+/// Confirms resets to the card.
 fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
     for (word, bits) in [(0, resets as u32), (1, (resets >> 32) as u32)] {
         if bits != 0 {
@@ -32,8 +33,8 @@ fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
 }
 
 impl Pf {
-    /// Sees to VFs that were reset by their guests; answers which. What such a VF has sent is void at once. One that is held
-    /// back finds its reset in progress until a request of it may be served.
+    /// Serves VFs that their guests have reset, and returns them, a bit each. Their earlier messages are void at
+    /// once. The reset of a throttled VF stays pending until one of its requests may be served.
     pub(super) fn serve_resets<H: Card>(&mut self, hal: &mut H) -> u64 {
         let (found, now) = (find_resets(hal), hal.now());
         let reset = |vf: &u8| found >> vf & 1 == 1;
@@ -52,12 +53,12 @@ impl Pf {
         due
     }
 
-    /// Resets every VF. Drivers are told before, and start anew.
+    /// Notifies and resets every VF. Their drivers start again.
     pub fn reset_all<H: Card>(&mut self, hal: &mut H) {
         self.vfs().for_each(|vf| self.reset_with_notice(hal, vf));
     }
 
-    /// A reset that the VF has not asked for: its driver is told before.
+    /// Resets a VF after notifying its driver.
     pub(super) fn reset_with_notice<H: Card>(&mut self, hal: &mut H, vf: u8) {
         if self.state(vf).stage == Stage::Active {
             self.send(hal, vf, Op::Event.number(), Status::Success, &encode(&Event::ResetImpending));
@@ -65,17 +66,17 @@ impl Pf {
         self.reset_now(hal, vf);
     }
 
-    /// A reset: what the VF has sent so far is void.
+    /// Resets a VF. Its earlier messages are void.
     pub(super) fn reset_now<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         state.counters.resets += 1;
-        // It is the PF's doing, or a message has asked for it, which is counted.
+        // The PF caused the reset, or a message requested it, which is counted.
         state.monitor.excuse(Offence::Mailbox);
         self.reset_vf(hal, vf);
         self.cancel_requests(hal, vf);
     }
 
-    /// The reset itself. Version and address outlive it: drivers do not say them again.
+    /// Performs the reset. Version and address are kept: drivers do not send them again.
     pub(super) fn reset_vf<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let at = 4 * u32::from(vf);
         hal.write(r::VPGEN_VFRTRIG + at, r::VFSWR);
@@ -84,12 +85,12 @@ impl Pf {
         hal.write(r::VFGEN_RSTAT1 + at, rstat::ACTIVE);
     }
 
-    /// What a VF starts with.
+    /// Restores a VF's defaults.
     fn restore_defaults<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         (state.stage, state.agreed) = (Stage::Reset, Capabilities::default());
         (state.rx, state.tx) = (0, 0);
-        // Tags of descriptors are put in until the VF wants otherwise: iavf does not ask anew after a reset.
+        // Tags of descriptors are inserted unless the VF disables it: iavf does not request it again after a reset.
         (state.strip, state.insert) = (state.decided.policy.vlan.is_some(), true);
         let given =
             state.decided.policy.mac.filter(|_| state.decided.policy.admin_mac || state.mac.is_none());
@@ -103,7 +104,7 @@ impl Pf {
         }
         hal.order(vf, Order::Promiscuity { unicast: false, multicast: false });
         hal.order(vf, Order::SpoofCheck(policy.spoofchk));
-        self.hold_back(hal, vf);
+        self.apply_restraint(hal, vf);
         hal.order(vf, Order::HashTypes(HASH_TYPES));
         hal.order(vf, Order::HashFunction(HashFunction::Toeplitz));
         hal.order(vf, Order::HashKey(&[0; HASH_KEY]));

@@ -1,5 +1,5 @@
-//! The driver set aside, and continued by a successor: policies, what each VF has asked for, counters, and what waits in
-//! its queues. Left out: the card, which is restored first, and the form in which a state is kept.
+//! Saves and restores the driver: policies, requests of each VF, counters, and pending messages. The card is
+//! restored first.
 
 use super::filters::MORE_ADDRESSES;
 use super::limits::LIMITS;
@@ -12,7 +12,7 @@ use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
-/// The state of a PF driver.
+/// Saved state of a PF driver.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfPfState")]
 pub struct PfState {
@@ -21,26 +21,26 @@ pub struct PfState {
     pub(super) wire: Option<u32>,
 }
 
-/// A state that no driver can be in, and what is wrong with it.
+/// Invalid saved state, with the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the state of the PF driver is damaged: {0}; start the port anew")]
+#[error("the state of the PF driver is damaged: {0}; start the port again without it")]
 pub struct RestoreError(pub(super) &'static str);
 
 impl Pf {
-    /// All that a successor needs to go on where this driver stands. To be called between two calls; nothing is changed.
+    /// Returns the state for a successor. Call it between two visits; nothing is changed.
     pub fn save<H: DmaHal>(&self, hal: &mut H) -> PfState {
         PfState { vfs: self.vfs.clone(), mail: self.mail.save(hal), wire: self.wire }
     }
 
-    /// A driver that goes on from a state, on a card that has been restored already. It touches no register; its memory
-    /// must be the first that `hal` gives, as it was for the one that was saved.
+    /// Restores a driver on a card that has been restored already. Touches no register; `hal` must allocate the
+    /// same memory first as for the saved driver.
     ///
     /// # Errors
-    /// [`RestoreError`] if no driver can be in this state.
+    /// [`RestoreError`] for an invalid state.
     pub fn restore<H: DmaHal>(hal: &mut H, state: PfState) -> Result<Self, RestoreError> {
         let PfState { vfs, mail, wire } = state;
         if vfs.len() > MAX_VFS {
-            return Err(RestoreError("it serves more VFs than a port has"));
+            return Err(RestoreError("it has more VFs than a port"));
         }
         if let Some(what) = vfs.iter().find_map(VfState::flaw) {
             return Err(RestoreError(what));
@@ -51,7 +51,7 @@ impl Pf {
 }
 
 impl PfState {
-    /// VFs that it serves.
+    /// Returns the number of VFs.
     #[must_use]
     pub fn vfs(&self) -> usize {
         self.vfs.len()
@@ -59,24 +59,24 @@ impl PfState {
 }
 
 impl VfState {
-    /// What of a state no VF can have.
+    /// Returns the fault of an invalid VF state.
     fn flaw(&self) -> Option<&'static str> {
         let vlans = usize::from(LAST_VLAN) + 1;
         let asked = || self.vlans.iter().chain(&self.withheld);
         let rules = [
-            (self.decided.policy.check(&LIMITS).is_ok(), "a VF's policy makes no sense"),
-            (self.decided.has_pairs(), "a VF may ask for no queues, or too many"),
-            (self.agreed.common(OFFERED) == self.agreed, "a VF has agreed on what is not offered"),
-            ((1..=MAX_PAIRS).contains(&self.pairs.into()), "a VF has no queues, or too many"),
+            (self.decided.policy.check(&LIMITS).is_ok(), "a VF's policy is invalid"),
+            (self.decided.has_pairs(), "a VF's maximum of queue pairs is out of range"),
             (
-                u32::from(self.rx | self.tx) >> self.pairs.min(16) == 0,
-                "a queue runs that the VF does not have",
+                self.agreed.common(OFFERED) == self.agreed,
+                "a VF has negotiated a capability that is not offered",
             ),
-            (self.mac.is_none_or(MacAddress::is_valid_unicast), "a VF is known by no station's address"),
-            (self.addresses.len() <= MORE_ADDRESSES + 1, "a VF has more addresses than it may"),
+            ((1..=MAX_PAIRS).contains(&self.pairs.into()), "a VF's number of queue pairs is out of range"),
+            (u32::from(self.rx | self.tx) >> self.pairs.min(16) == 0, "a running queue is out of range"),
+            (self.mac.is_none_or(MacAddress::is_valid_unicast), "a VF's address is no valid unicast address"),
+            (self.addresses.len() <= MORE_ADDRESSES + 1, "a VF exceeds its address quota"),
             (
                 asked().count() <= vlans && asked().all(|vlan| *vlan <= LAST_VLAN),
-                "a VF is in a VLAN that there is not",
+                "a VF is in a VLAN out of range",
             ),
             (self.counters.is_sound(), "a VF's counter is about to overflow, or missing"),
         ];

@@ -1,11 +1,11 @@
-//! VLANs and tags of a VF, by i40e's rules, under a list of VLANs that the administrator allows. A VF is a member of the VLANs
-//! that it asked for and its policy allows. The others are withheld, until the policy allows them, or the VF leaves them or
-//! is reset.
+//! VLANs and tags of a VF, by i40e's rules, limited to the VLANs that the administrator allows. A VF is a member of
+//! the VLANs that it requested and its policy allows. The others are withheld until the policy allows them, the VF
+//! leaves them, or it is reset.
 //!
-//! Linux iavf asks for all its VLANs in one request, and forgets all of a request that fails. So a request for VLANs that are
-//! not allowed succeeds, as i40e answers one beyond the quota, and the rest of it takes effect.
+//! Linux iavf requests all its VLANs in one message, and forgets all of them after an error. So a request for VLANs
+//! that are not allowed succeeds, like i40e's reply beyond the quota, and the rest of it takes effect.
 //!
-//! Left out: what the switch makes of VLANs.
+//! The switch enforces the memberships.
 
 use super::counters::Refusal;
 use super::requests::{Answer, Outcome};
@@ -17,14 +17,14 @@ use alloc::vec::Vec;
 use policy::PortVlan;
 use units::LAST_VLAN;
 
-/// VLANs of a VF that is not trusted.
+/// VLAN quota of an untrusted VF (i40e).
 const VLANS: usize = 16;
 const TPID: u16 = 0x8100;
-/// The VLAN's id in a tag.
+/// VLAN id within a tag (IEEE 802.1Q).
 const ID: u16 = 0xfff;
 
 impl Pf {
-    /// Takes every VLAN back but what every VF has: frames without a tag, or those of its port VLAN.
+    /// Removes every VLAN except the VF's default: untagged frames, or its port VLAN.
     pub(super) fn forget_vlans<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         state.withheld.clear();
@@ -64,7 +64,7 @@ impl Pf {
                 answer = Answer::Pretended(refusal);
             }
         }
-        // Without V2 there is no other moment to say that tags are taken out.
+        // Without V2 there is no other request that enables stripping.
         if !self.state(vf).has(Capabilities::VLAN_V2) {
             self.state_mut(vf).strip = true;
             self.apply_tags(hal, vf);
@@ -72,14 +72,14 @@ impl Pf {
         answer
     }
 
-    /// Makes a VF a member of a VLAN that it asked for, or withholds the VLAN.
+    /// Makes a VF a member of a VLAN that it requested, or withholds the VLAN.
     fn join_one<H: Card>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), Refusal> {
         let state = self.state_mut(vf);
         if state.vlans.contains(&vlan) {
             return Ok(());
         }
         state.withheld.retain(|withheld| *withheld != vlan);
-        // VLAN 0, which is always there, is none of the sixteen.
+        // VLAN 0, which every VF has, does not count.
         if !state.decided.policy.trust && state.vlans.len() + state.withheld.len() > VLANS {
             return Err(Refusal::TooManyVlans);
         }
@@ -105,7 +105,7 @@ impl Pf {
         Answer::Done
     }
 
-    /// Applies the policy to the VLANs that a VF asked for.
+    /// Applies the policy to the VLANs that a VF requested.
     pub(super) fn follow_vlan_policy<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         if state.decided.policy.vlan.is_some() {
@@ -116,7 +116,7 @@ impl Pf {
         let withheld = core::mem::take(&mut self.state_mut(vf).withheld);
         for vlan in denied.into_iter().chain(withheld) {
             self.remove_vlan(hal, vf, vlan);
-            // What is refused is withheld again.
+            // A refused VLAN is withheld again.
             let _ = self.join_one(hal, vf, vlan);
         }
     }
@@ -149,8 +149,8 @@ impl Pf {
         self.change_vlans(hal, vf, on, list.iter().map(one_tag))
     }
 
-    /// Serves the two requests without V2. On a port VLAN they succeed and change nothing, as with i40e: VPP makes them even
-    /// though it was not offered VLANs.
+    /// Serves the two stripping requests of V1. On a port VLAN they succeed without effect, as with i40e: VPP sends
+    /// them without the capability.
     pub(super) fn set_stripping<H: Card>(&mut self, hal: &mut H, vf: u8, on: bool) -> Outcome {
         if self.state(vf).decided.policy.vlan.is_some() {
             return Ok(Answer::Done);

@@ -1,5 +1,4 @@
-//! What a VF is told: by interrupts, by messages of the PF, by its mailbox that was switched off. Left out: the timer of an
-//! owner who looks again and again, and moderation that adapts.
+//! Events of a VF: interrupts, messages of the PF, and resets seen by its disabled mailbox.
 
 use super::Vf;
 use super::mailbox::{self, Message};
@@ -11,24 +10,24 @@ use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
 use ::avf::virtchnl::{self, Op};
 
-/// An interval's unit, microseconds.
+/// Unit of an interrupt interval in microseconds.
 const ITR_US: u16 = 2;
-/// The vector of the mailbox; queues have the others.
+/// Vector of the mailbox; queues have the others.
 const MAILBOX_VECTOR: u16 = 0;
 
-/// What a look at the link found.
+/// Result of a link check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// Frames can move, at so many Mb/s.
+    /// Frames can move at this speed in Mb/s.
     Up(u32),
-    /// They cannot, for now.
+    /// The link is down.
     Down,
-    /// The PF has reset the VF, or is about to: [`Vf::restart`].
+    /// The PF has reset the VF, or announced it: call [`Vf::restart`].
     ResetNeeded,
 }
 
 impl Vf {
-    /// Looks for what the PF says of its own accord. Answers the link's speed, Mb/s.
+    /// Reads pending events of the PF. Returns the link speed in Mb/s.
     pub fn look<H: DmaHal>(&mut self, hal: &mut H) -> Option<u32> {
         while let Some(message) = self.mailbox.receive(hal) {
             self.note(&message);
@@ -36,8 +35,8 @@ impl Vf {
         self.link
     }
 
-    /// Whether frames can move, and whether the VF was reset, of which an owner need not have heard: to be asked every two
-    /// seconds, as iavf does, and after an interrupt of the mailbox.
+    /// Returns the state of the link, and detects a reset without notice. Call it every two seconds, as iavf does,
+    /// and after an interrupt of the mailbox.
     pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> Link {
         let link = self.look(hal);
         match link {
@@ -48,7 +47,7 @@ impl Vf {
         }
     }
 
-    /// The same, and in case an interrupt was lost, has every queue's vector interrupt by software, as Linux does.
+    /// Checks the link, and triggers every queue's vector by software in case an interrupt was lost, as Linux does.
     pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> Link {
         let check = self.check_link(hal);
         if matches!(check, Link::Up(_)) {
@@ -58,24 +57,24 @@ impl Vf {
         check
     }
 
-    /// Whether the PF has said that it is about to reset the VF.
+    /// Returns true if the PF has announced a reset of the VF.
     #[must_use]
     pub fn is_reset_impending(&self) -> bool {
         self.reset_impending
     }
 
-    /// Whether queues were started, and not stopped.
+    /// Returns true if the queues were started, and not stopped.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.running
     }
 
-    /// Whether the function was reset: its mailbox is off.
+    /// Returns true if the function was reset: its mailbox is disabled.
     pub fn was_reset<H: DmaHal>(&self, hal: &mut H) -> bool {
         !mailbox::is_on(hal)
     }
 
-    /// What the PF says of its own accord.
+    /// Records an event of the PF.
     pub(super) fn note(&mut self, message: &Message) {
         match decode(&message.body).filter(|_| message.operation == Op::Event.number()) {
             Some(virtchnl::Event::Link { speed, up }) => self.link = up.then_some(speed),
@@ -84,20 +83,20 @@ impl Vf {
         }
     }
 
-    /// Vectors in use: the mailbox's, and one of each queue pair.
+    /// Returns the vectors in use: the mailbox's, and one per queue pair.
     #[must_use]
     pub fn vectors(&self) -> u16 {
         self.pairs() + 1
     }
 
-    /// Lets a vector interrupt again.
+    /// Unmasks a vector.
     pub fn enable_interrupt<H: DmaHal>(&self, hal: &mut H, vector: u8) {
         hal.write(r::dyn_ctl(vector), dyn_ctl::INTENA | dyn_ctl::ITR_NONE << dyn_ctl::ITR_SHIFT);
     }
 
     pub(super) fn start_interrupts<H: DmaHal>(&mut self, hal: &mut H) {
         let interval = u32::from(self.wishes.interval_us / ITR_US) & dyn_ctl::INTERVAL;
-        self.heard = 0;
+        self.masked = 0;
         for vector in 0..self.vectors() as u8 {
             if u16::from(vector) != MAILBOX_VECTOR && interval != 0 {
                 (0..2).for_each(|itr| hal.write(r::itr(itr, vector), interval));
@@ -106,13 +105,13 @@ impl Vf {
         }
     }
 
-    /// To be called when a vector's message arrives.
+    /// Handles the message of an MSI-X vector.
     pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> Event {
         if vector >= self.vectors() {
             return Event::Unknown;
         }
         if vector != MAILBOX_VECTOR {
-            self.heard |= 1 << vector;
+            self.masked |= 1 << vector;
             return Event::Received;
         }
         // Reading the causes clears them.
@@ -121,12 +120,13 @@ impl Vf {
         Event::Mailbox
     }
 
-    /// Every received frame was taken: buffers go back to the card, and the vectors that have interrupted may again.
+    /// Posts free buffers and unmasks the vectors that have interrupted. Call it when every received frame is
+    /// taken.
     pub fn receive_done<H: DmaHal>(&mut self, hal: &mut H) {
         self.rx.iter_mut().for_each(|ring: &mut RxRing<_>| ring.refill(hal));
-        for vector in (0..self.vectors() as u8).filter(|vector| self.heard >> vector & 1 == 1) {
+        for vector in (0..self.vectors() as u8).filter(|vector| self.masked >> vector & 1 == 1) {
             self.enable_interrupt(hal, vector);
         }
-        self.heard = 0;
+        self.masked = 0;
     }
 }

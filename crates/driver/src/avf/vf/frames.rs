@@ -1,7 +1,7 @@
-//! Frames out and in, in bursts. A sender names a queue, or the frame's flow decides, so that frames of a flow stay in order;
-//! a receiver names a queue, or takes frames of all queues in turn.
+//! Sends and receives frames in bursts. A sender names a queue, or the frame's flow selects it, so that frames of a
+//! flow stay in order; a receiver names a queue, or takes frames of all queues in turn.
 //!
-//! Left out: the rings (`ring`) and descriptors (`rings`).
+//! `ring` has the rings, and `rings` the descriptors.
 
 use super::rings::{Received, RxFrame};
 use super::{TxOffload, Vf};
@@ -10,19 +10,19 @@ use crate::ring::receive::RxCounters;
 use crate::ring::transmit::burst::Queue;
 use crate::ring::transmit::{TxCounters, TxError, TxRing};
 
-/// IPv4 with a header of 20 bytes.
+/// EtherType and first byte of an IPv4 packet with a header of 20 bytes.
 const IPV4: [u8; 3] = [0x08, 0x00, 0x45];
 const IPV6: [u8; 2] = [0x86, 0xdd];
-/// Transports that begin with two ports.
+/// IP protocol numbers of transports that begin with two ports: TCP and UDP.
 const PORTED: [u8; 2] = [6, 17];
 
-/// FNV-1a.
+/// Computes the FNV-1a hash.
 pub(super) fn fold(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// A number that is the same for all frames of a flow: of addresses and ports where they are where one expects them, else of
-/// Ethernet's addresses.
+/// Returns a hash that is equal for all frames of a flow: of IP addresses and ports, or of Ethernet addresses in
+/// other frames.
 fn flow(frame: &[u8]) -> u32 {
     let is = |at: usize, expected: &[u8]| frame.get(at..at + expected.len()) == Some(expected);
     let ported = |at: usize| frame.get(at).is_some_and(|protocol| PORTED.contains(protocol));
@@ -56,8 +56,8 @@ impl Vf {
         ring.is_some_and(|ring| ring.transmit_burst(hal, &[packet], offload, usize::MAX).0 == 1)
     }
 
-    /// Queues packets on the queues of their flows, up to the first that is refused. Returns how many. [`Vf::flush`] tells the
-    /// card of them at the latest.
+    /// Queues packets on the queues of their flows, up to the first refused one. Returns their number.
+    /// [`Vf::flush`] rings their doorbells at the latest.
     #[inline]
     pub fn transmit_burst<H: DmaHal>(
         &mut self,
@@ -108,25 +108,25 @@ impl Vf {
         self.tx.iter_mut().for_each(|ring| ring.flush(hal));
     }
 
-    /// Reclaims completed descriptors. Returns how many.
+    /// Reclaims completed descriptors. Returns their number.
     pub fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.tx.iter_mut().map(|ring| ring.clean(hal)).sum()
     }
 
-    /// Returns the descriptors of a queue that are not reclaimed.
+    /// Returns the number of a queue's descriptors that are not reclaimed.
     #[must_use]
     pub fn tx_pending(&self, queue: u8) -> usize {
         self.tx.get(usize::from(queue)).map_or(0, TxRing::pending)
     }
 
-    /// Returns the descriptors that are free for a packet of any flow.
+    /// Returns the number of descriptors that are free for a packet of any flow.
     #[must_use]
     pub fn tx_free(&self) -> usize {
         let rings = self.tx.iter().take(self.pairs().into());
         rings.map(TxRing::free).min().unwrap_or(0)
     }
 
-    /// Copies the next frame of a queue to the front of `into`. Lost frames are skipped and counted.
+    /// Copies the next frame of a queue to the front of `into`. Skips and counts lost frames.
     pub fn receive<H: DmaHal>(&mut self, hal: &mut H, queue: u8, into: &mut [u8]) -> Option<Received> {
         let ring = self.rx.get_mut(usize::from(queue))?;
         let (_, slots) = ring.place();
@@ -138,10 +138,11 @@ impl Vf {
         None
     }
 
-    /// Hands received frames of all queues to `take`, at most `most`. Each is in its ring's buffers until `take` returns, and is
-    /// lost unless `take` copies it. Free buffers go back to the card in batches. Returns how many frames there were.
+    /// Passes received frames of all queues to `take`, at most `most`. Each is in its ring's buffers until `take`
+    /// returns, and is lost unless `take` copies it. Free buffers are returned to the card in batches. Returns the
+    /// number of frames.
     ///
-    /// A queue is emptied before the next has its turn.
+    /// A queue is emptied before the next one's turn.
     #[inline]
     pub fn receive_burst<H: DmaHal>(
         &mut self,
@@ -175,7 +176,7 @@ impl Vf {
 mod tests {
     use super::flow;
 
-    /// TCP over IPv4 between two hosts.
+    /// Builds a frame of an IPv4 transport between two hosts.
     fn frame(ports: [u8; 4], protocol: u8, fragment: u8) -> [u8; 60] {
         let mut frame = [0; 60];
         frame[12..15].copy_from_slice(&[8, 0, 0x45]);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_tell_flows_apart_where_there_are_ports() {
+    fn ports_distinguish_flows_of_tcp_and_udp() {
         let [one, other] = [[0, 1, 0, 2], [0, 3, 0, 2]];
         assert_ne!(flow(&frame(one, 6, 0)), flow(&frame(other, 6, 0)));
         for (protocol, fragment) in [(1, 0), (6, 0x20)] {
@@ -195,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_does_not_depend_on_what_is_sent() {
+    fn flow_hash_ignores_the_payload() {
         let mut frame = frame([1; 4], 17, 0);
         let before = flow(&frame);
         frame[38..].fill(9);
         assert_eq!(flow(&frame), before);
-        assert_eq!(flow(&[1, 2, 3]), flow(&[1, 2, 3]), "what is no frame has one too");
+        assert_eq!(flow(&[1, 2, 3]), flow(&[1, 2, 3]), "any bytes have a hash");
     }
 }

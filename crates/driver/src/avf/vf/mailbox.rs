@@ -1,5 +1,4 @@
-//! The VF's mailbox: two rings of descriptors, a buffer for each. Replies are found by their done bits. Left out: what
-//! messages say.
+//! The VF's mailbox: two rings of descriptors, with a buffer each. The driver finds replies by their done bits.
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use ::avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
@@ -12,13 +11,13 @@ use core::time::Duration;
 
 /// Descriptors of either ring.
 const SLOTS: u16 = 8;
-/// Between two looks for a reply, and how many there are.
+/// Pause between two looks for a reply, and their maximum number.
 pub(super) const TICK: Duration = Duration::from_millis(1);
 pub(super) const PATIENCE: u32 = 2_000;
-/// The buffers of a ring start here.
+/// Offset of a ring's buffers in bytes.
 const RING: u64 = 4096;
 
-/// A message of the PF.
+/// Message of the PF.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) operation: u32,
@@ -30,12 +29,12 @@ pub(super) struct Message {
 pub(super) struct Mailbox {
     send: u64,
     receive: u64,
-    /// What is sent, and what is received next.
+    /// Next slots to send and to receive.
     out: u16,
     next: u16,
 }
 
-/// Whether the mailbox is on; a reset switches it off.
+/// Returns true if the mailbox is enabled; a reset disables it.
 pub(super) fn is_on<H: DmaHal>(hal: &mut H) -> bool {
     hal.read(r::VF_ARQLEN) & aqlen::ENABLE != 0
 }
@@ -50,7 +49,7 @@ impl Mailbox {
         Ok(Self { send: ring()?.iova, receive: ring()?.iova, out: 0, next: 0 })
     }
 
-    /// Sets both rings up, every receive buffer posted.
+    /// Sets up both rings, with every receive buffer posted.
     pub(super) fn start<H: DmaHal>(&mut self, hal: &mut H) {
         (self.out, self.next) = (0, 0);
         (0..SLOTS).for_each(|slot| self.post(hal, slot));
@@ -87,7 +86,7 @@ impl Mailbox {
         hal.write(r::VF_ATQT, self.out.into());
     }
 
-    /// The next message of the PF. What the card wrote is checked: it may be at the far end of a socket.
+    /// Returns the next message of the PF. Checks the descriptor, since the card may be a remote process.
     pub(super) fn receive<H: DmaHal>(&mut self, hal: &mut H) -> Option<Message> {
         let slot = self.next;
         let mut raw = [0; SIZE];

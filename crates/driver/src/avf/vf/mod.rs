@@ -1,14 +1,14 @@
-//! The driver of an Adaptive Virtual Function: mailbox, rings described by messages, frames by polling or interrupts.
-//! Several queue pairs, each with its vector.
+//! Driver of an Adaptive Virtual Function: mailbox, rings configured by messages, frames by polling or interrupts.
+//! It has several queue pairs, each with its vector.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
 //! | `mailbox` | requests and their replies, events |
-//! | `rings` | what descriptors say of a frame |
-//! | `frames` | frames out and in, by a queue or by their flow |
-//! | `events` | interrupts, the link, resets by others |
+//! | `rings` | frame fields of descriptors |
+//! | `frames` | sending and receiving frames, by queue or by flow |
+//! | `events` | interrupts, link, resets by the PF |
 //!
-//! Left out: tunnels, segmentation of UDP, moderation that adapts, and which fields are hashed, which [`Vf::ask`] can set.
+//! Not supported: tunnels, segmentation of UDP, adaptive moderation. [`Vf::ask`] can select the hashed fields.
 
 mod events;
 mod frames;
@@ -37,51 +37,51 @@ use core::time::Duration;
 use i82576::MacAddress;
 use mailbox::Mailbox;
 
-/// Why the driver could not go on.
+/// Error of the VF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VfError {
     /// VFGEN_RSTAT does not become active.
-    #[error("the VF does not come out of reset; is there a PF driver?")]
+    #[error("the VF stays in reset; check that the PF driver runs")]
     NoReset,
-    /// Nothing comes back.
-    #[error("the PF does not answer request {0}")]
+    /// The PF has sent no reply in time.
+    #[error("the PF does not reply to request {0}")]
     NoAnswer(u32),
-    /// The PF says no.
+    /// The PF refuses a request.
     #[error("the PF refuses request {0} with status {1}")]
     Refused(u32, i32),
-    /// The reply is too short.
-    #[error("the PF's reply to request {0} is no reply to it")]
+    /// The reply is malformed.
+    #[error("malformed PF reply to request {0}")]
     Malformed(u32),
-    /// Memory.
+    /// DMA memory is exhausted.
     #[error(transparent)]
     Memory(#[from] OutOfDmaMemory),
 }
 
-/// What an owner wants of a VF.
+/// Configuration of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wishes {
-    /// What the driver asks for. The PF gives what it offers of it.
+    /// Capabilities to request. The PF grants those that it offers.
     pub capabilities: Capabilities,
-    /// The form of receive descriptors. One that is flexible takes [`Capabilities::RX_FLEX_DESC`].
+    /// Receive descriptor format. Flexible formats need [`Capabilities::RX_FLEX_DESC`].
     pub form: Form,
-    /// Received frames keep their check sequence. It takes [`Capabilities::CRC`].
+    /// True if received frames keep their check sequence. Needs [`Capabilities::CRC`].
     pub keep_fcs: bool,
-    /// Queue pairs to use at most, of those that the PF gives.
+    /// Maximum queue pairs to use of those that the PF grants.
     pub pairs: u16,
     /// Descriptors of each ring: a multiple of 32 up to 4096 (others are rounded).
     pub descriptors: u16,
-    /// Frames that are sent, and buffers that are given back, for one doorbell: 1 to [`MAX_BATCH`].
+    /// Frames sent, and buffers returned, per doorbell: 1 to [`MAX_BATCH`].
     pub batch: u16,
-    /// The time between two interrupts of a queue's vector, microseconds.
+    /// Minimum interval between two interrupts of a queue's vector, in microseconds.
     pub interval_us: u16,
-    /// Received flows are spread over the queues. It takes [`Capabilities::RSS_PF`]. Else all go to the first, and the card takes
-    /// no hash of them.
+    /// True if received flows are spread over the queues. Needs [`Capabilities::RSS_PF`]. Otherwise all go to the
+    /// first queue, and the card computes no hash.
     pub spread: bool,
 }
 
 impl Wishes {
-    /// The same, in numbers that there are.
-    fn possible(self) -> Self {
+    /// Returns the configuration with values rounded to valid ones.
+    fn rounded(self) -> Self {
         let (least, most) = (*RING.start() as u16, *RING.end() as u16);
         Self {
             pairs: self.pairs.clamp(1, MAX_PAIRS as u16),
@@ -112,11 +112,11 @@ impl Default for Wishes {
     }
 }
 
-/// A look at a reset, and how many there are.
+/// Pause between two checks for the end of a reset, and their maximum number.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 200;
 
-/// A VF's driver.
+/// Driver of a VF.
 #[derive(Debug)]
 pub struct Vf {
     mailbox: Mailbox,
@@ -125,20 +125,20 @@ pub struct Vf {
     mac: MacAddress,
     tx: Vec<TxRing<tx::Data>>,
     rx: Vec<RxRing<Form>>,
-    /// The queue whose received frames are next.
+    /// Queue whose received frames are taken next.
     turn: usize,
-    /// The speed of the link, Mb/s.
+    /// Link speed in Mb/s; `None` while it is down.
     link: Option<u32>,
-    /// The PF has said that it resets the VF.
+    /// True once the PF has announced a reset.
     reset_impending: bool,
-    /// Queues run: they were started, and not stopped.
+    /// True while the queues are started.
     running: bool,
-    /// Vectors of queues that have interrupted and were not enabled again, a bit each.
-    heard: u32,
+    /// Vectors of queues that have interrupted and are still masked, a bit each.
+    masked: u32,
 }
 
 impl Vf {
-    /// Waits for the VF, and asks what it has. `mac` is used if the PF gives none.
+    /// Waits for the VF, and requests its resources. `mac` is used if the PF assigns none.
     ///
     /// # Errors
     /// [`VfError`].
@@ -146,7 +146,7 @@ impl Vf {
         Self::probe_with(hal, mac, Wishes::default())
     }
 
-    /// The same, for an owner with wishes.
+    /// Waits for the VF, and requests its resources with the given configuration.
     ///
     /// # Errors
     /// [`VfError`].
@@ -162,7 +162,7 @@ impl Vf {
         };
         let mut vf = Self {
             mailbox,
-            wishes: wishes.possible(),
+            wishes: wishes.rounded(),
             resources: none,
             mac,
             tx: Vec::new(),
@@ -171,7 +171,7 @@ impl Vf {
             link: None,
             reset_impending: false,
             running: false,
-            heard: 0,
+            masked: 0,
         };
         vf.introduce(hal)?;
         let Wishes { form, pairs, descriptors, batch, .. } = vf.wishes;
@@ -202,7 +202,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Sets every queue up and lets it run: pair n raises vector n + 1.
+    /// Sets up and starts every queue: pair n raises vector n + 1.
     ///
     /// # Errors
     /// [`VfError`].
@@ -233,7 +233,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Has received flows spread over the queues in use, if that is wished for; else switches off the hash, which a PF switches on.
+    /// Spreads received flows over the queues in use, if configured; else disables the hash, which a PF enables.
     fn spread<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         if !self.resources.capabilities.has(Capabilities::RSS_PF) {
             return Ok(());
@@ -242,7 +242,7 @@ impl Vf {
             return self.ask(hal, Request::SetHashTypes(0)).map(|_| ());
         }
         let (vsi, pairs) = (self.resources.vsi, self.pairs().max(1));
-        // Any key will do whose bits do not repeat.
+        // Any key with non-repeating bits is suitable.
         let key: [u8; HASH_KEY] = core::array::from_fn(|n| (frames::fold(&[n as u8]) >> 16) as u8);
         self.ask(hal, Request::HashKey(vsi, &key))?;
         let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|entry| (entry % usize::from(pairs)) as u8);
@@ -254,7 +254,7 @@ impl Vf {
         QueueSet { vsi: self.resources.vsi, rx: all, tx: all }
     }
 
-    /// No frame moves any more.
+    /// Stops frames on every ring.
     fn halt(&mut self) {
         self.running = false;
         self.tx.iter_mut().for_each(TxRing::stop);
@@ -270,11 +270,10 @@ impl Vf {
         self.ask(hal, Request::SwitchQueues(false, self.all_queues())).map(|_| ())
     }
 
-    /// After a reset by whomever: introduces the VF and starts its queues again. A reset that the PF has said will come is
-    /// waited for.
+    /// Negotiates and starts again after a reset of any origin. Waits for an announced reset.
     ///
     /// # Errors
-    /// [`VfError`]: nothing moves until it is called again.
+    /// [`VfError`]: no frame moves until it is called again.
     pub fn restart<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.halt();
         for _ in 0..LOOKS {
@@ -287,24 +286,24 @@ impl Vf {
         self.start(hal)
     }
 
-    /// Resets the VF. [`Vf::restart`] is to follow.
+    /// Requests a reset of the VF. Call [`Vf::restart`] afterwards.
     pub fn reset<H: DmaHal>(&mut self, hal: &mut H) {
         self.mailbox.send(hal, &Request::Reset);
     }
 
-    /// The address in use.
+    /// Returns the current MAC address.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac
     }
 
-    /// Queue pairs in use: as many as there are rings for.
+    /// Returns the queue pairs in use, limited by the rings.
     #[must_use]
     pub fn pairs(&self) -> u16 {
         self.resources.pairs.min(self.tx.len() as u16)
     }
 
-    /// What the card counts for this VF.
+    /// Returns the card's counters of this VF.
     ///
     /// # Errors
     /// [`VfError`].
@@ -314,7 +313,7 @@ impl Vf {
         decode(&body).ok_or(VfError::Malformed(request.op().number()))
     }
 
-    /// A request and its reply.
+    /// Sends a request and waits for its reply.
     ///
     /// # Errors
     /// [`VfError`].

@@ -1,4 +1,4 @@
-//! Descriptors of both rings, and their description in messages to the PF. Left out: the rings (`ring`).
+//! Descriptors of both rings, and the rings' configuration messages for the PF. The rings themselves are in `ring`.
 
 use crate::hal::DmaHal;
 use crate::offload::{Headers, TxOffload};
@@ -10,23 +10,23 @@ use ::avf::descriptor::rx::{self, Form, WriteBack};
 use ::avf::descriptor::tx::{self, Context, Data, Ip, L4};
 use ::avf::virtchnl::{RxQueue, TxQueue};
 
-/// Longest frame that a VF asks for, if the PF sets no limit, bytes.
+/// Longest frame in bytes that a VF requests, if the PF sets no limit.
 const LONGEST_FRAME: u32 = 9728;
 
-/// A frame that was received.
+/// Received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes.
+    /// Length in bytes.
     pub length: usize,
     /// The card's description of the frame.
     pub said: WriteBack,
 }
 
-/// A received frame in the buffers of its ring.
+/// Received frame in the buffers of its ring.
 pub type RxFrame<'a, H> = receive::RxFrame<'a, H, Form>;
 
 impl Received {
-    /// Whether a checksum is wrong.
+    /// Returns true if a checksum is wrong.
     #[must_use]
     pub fn has_bad_checksum(&self) -> bool {
         self.said.checksums.is_some_and(|found| found.ip_wrong || found.l4_wrong)
@@ -81,7 +81,7 @@ impl Layout for Form {
     }
 }
 
-/// Returns what every data descriptor of a packet says.
+/// Returns the fields that all data descriptors of a packet share.
 fn data_of(headers: Option<Headers>, offload: &TxOffload) -> Data {
     let tag = offload.vlan;
     let Some(headers) = headers else { return Data { tag, ..Data::default() } };
@@ -132,7 +132,7 @@ pub(super) fn describe_rx(
     }
 }
 
-/// The card checks how long a packet may be.
+/// The card checks the packet length.
 impl Queue for TxRing<Data> {
     type Piece = Data;
     const RESERVE: usize = 0;

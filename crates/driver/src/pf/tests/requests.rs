@@ -1,5 +1,5 @@
-//! Requests and acknowledgements as the registers show them, one visit each. Left out: that both ends understand each
-//! other, which is the backplane's.
+//! Tests requests and acknowledgements in registers, one visit each. The backplane's tests cover both ends
+//! together.
 
 use super::{Registers, vf};
 use crate::hal::Hal;
@@ -12,7 +12,7 @@ use i82576::mailbox::{ACK, CTS, INFO_SHIFT, MULTICAST_OVERFLOW, NACK, id, promis
 use i82576::register as r;
 use policy::{Link, PortPolicy, Thresholds, VfPolicy};
 
-/// Two VFs, of which VF 0 has introduced itself.
+/// Creates two VFs, of which VF 0 has sent VF_RESET.
 fn pf() -> (Registers, Pf) {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -21,7 +21,7 @@ fn pf() -> (Registers, Pf) {
     (hal, pf)
 }
 
-/// VF `n` has asked, and the PF looks; answers P2VMAILBOX.
+/// Sends a request of VF `n` and visits. Returns P2VMAILBOX.
 fn ask(hal: &mut Registers, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     for (i, word) in (0..).zip(words) {
         hal.write(r::vmbmem(vf(n), i), *word);
@@ -31,13 +31,13 @@ fn ask(hal: &mut Registers, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     hal.read(r::p2v_mailbox(vf(n)))
 }
 
-/// What VF 0 is answered.
+/// Sends a request of VF 0. Returns the first word of the reply.
 fn reply(hal: &mut Registers, pf: &mut Pf, words: &[u32]) -> u32 {
     assert_eq!(ask(hal, pf, 0, words), p2v::ACK | p2v::STS);
     hal.read(r::vmbmem(vf(0), 0))
 }
 
-/// VF `n` has acknowledged something; whether it is answered.
+/// Acknowledges for VF `n`. Returns true if the PF sends a message.
 fn is_answered(hal: &mut Registers, pf: &mut Pf, n: u8) -> bool {
     hal.write(r::p2v_mailbox(vf(n)), 0);
     hal.ring(1 << n << mbvficr::VFACK_SHIFT);
@@ -45,27 +45,27 @@ fn is_answered(hal: &mut Registers, pf: &mut Pf, n: u8) -> bool {
     hal.read(r::p2v_mailbox(vf(n))) == p2v::STS
 }
 
-fn hears_every_multicast(hal: &mut Registers) -> bool {
+fn receives_every_multicast(hal: &mut Registers) -> bool {
     hal.read(r::vmolr(Pool::FIRST)) & vmolr::MPME != 0
 }
 
 #[test]
-fn what_is_no_request_is_acknowledged_and_not_answered() {
+fn message_without_request_is_acknowledged_only() {
     let (mut hal, mut pf) = pf();
     for (n, first) in [(0, ACK | id::SET_VLAN), (0, NACK | id::VF_RESET), (2, id::VF_RESET)] {
         assert_eq!(ask(&mut hal, &mut pf, n, &[first]), p2v::ACK, "{first:#x} of VF {n}");
-        assert_eq!(hal.read(r::vmbmem(vf(n), 0)), first, "the message is left alone");
+        assert_eq!(hal.read(r::vmbmem(vf(n), 0)), first, "the message is unchanged");
     }
     assert_eq!([0, 2].map(|n| pf.counters(vf(n)).unanswered), [2, 1]);
-    assert!(!pf.vf_is_active(vf(2)), "there is no such VF");
+    assert!(!pf.vf_is_active(vf(2)), "the VF is not enabled");
 }
 
 #[test]
-fn a_request_that_a_reset_took_back_is_not_served() {
+fn request_cleared_by_a_reset_is_not_served() {
     let mut hal = Registers { race: true, ..Registers::default() };
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
-    assert_eq!(ask(&mut hal, &mut pf, 0, &[id::VF_RESET]), 0, "the buffer is given back");
+    assert_eq!(ask(&mut hal, &mut pf, 0, &[id::VF_RESET]), 0, "the buffer is unlocked");
     assert!(!pf.vf_is_active(vf(0)));
     hal.race = false;
     ask(&mut hal, &mut pf, 0, &[id::VF_RESET]);
@@ -73,7 +73,7 @@ fn a_request_that_a_reset_took_back_is_not_served() {
 }
 
 #[test]
-fn a_buffer_that_a_vf_keeps_is_taken_from_it_at_the_tenth_visit() {
+fn locked_buffer_is_taken_at_the_tenth_visit() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     for visit in 1..=10 {
@@ -88,14 +88,14 @@ fn a_buffer_that_a_vf_keeps_is_taken_from_it_at_the_tenth_visit() {
 }
 
 #[test]
-fn only_a_vf_that_has_not_introduced_itself_is_told_so() {
+fn only_a_vf_without_vf_reset_gets_a_nack() {
     let (mut hal, mut pf) = pf();
     let answered = [0, 1, 2].map(|n| is_answered(&mut hal, &mut pf, n));
-    assert_eq!(answered, [false, true, false], "VF 0 has, and there is no VF 2");
+    assert_eq!(answered, [false, true, false], "VF 0 has sent VF_RESET, and VF 2 is not enabled");
 }
 
 #[test]
-fn it_is_told_so_no_more_often_than_every_two_seconds() {
+fn nacks_are_at_least_two_seconds_apart() {
     let (mut hal, mut pf) = pf();
     assert!(is_answered(&mut hal, &mut pf, 1));
     hal.wait(Duration::from_secs(2));
@@ -105,21 +105,21 @@ fn it_is_told_so_no_more_often_than_every_two_seconds() {
 }
 
 #[test]
-fn a_notice_never_overwrites_a_request() {
+fn notice_never_overwrites_a_request() {
     let (mut hal, mut pf) = pf();
     hal.wait(Duration::from_secs(2));
     hal.write(r::vmbmem(vf(0), 0), id::SET_VLAN);
     hal.ring(1);
     pf.notify(&mut hal, vf(0));
     assert_eq!(hal.read(r::vmbmem(vf(0), 0)), id::SET_VLAN);
-    assert_eq!(hal.read(r::p2v_mailbox(vf(0))), 0, "the buffer is given back");
+    assert_eq!(hal.read(r::p2v_mailbox(vf(0))), 0, "the buffer is unlocked");
     hal.ring(0);
     pf.visit(&mut hal);
-    assert_eq!(hal.read(r::vmbmem(vf(0), 0)), id::PF_CONTROL | CTS, "said at the next visit");
+    assert_eq!(hal.read(r::vmbmem(vf(0), 0)), id::PF_CONTROL | CTS, "sent at the next visit");
 }
 
 #[test]
-fn a_notice_waits_for_a_reply_to_be_read_for_a_second_at_the_most() {
+fn notice_waits_at_most_a_second_for_an_unread_reply() {
     let (mut hal, mut pf) = pf();
     let said = hal.now();
     let reply = hal.read(r::vmbmem(vf(0), 0));
@@ -135,7 +135,7 @@ fn a_notice_waits_for_a_reply_to_be_read_for_a_second_at_the_most() {
 }
 
 #[test]
-fn a_notice_is_tried_again_after_as_long_as_it_has_waited() {
+fn notice_is_retried_after_as_long_as_it_waited() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     hal.wait(Duration::from_secs(2));
@@ -148,18 +148,18 @@ fn a_notice_is_tried_again_after_as_long_as_it_has_waited() {
     }
     ask(&mut hal, &mut pf, 0, &[]);
     let next = hal.now() + Duration::from_millis(1);
-    assert_eq!(pf.visit(&mut hal).deadline, Some(next), "a VF that keeps its own request waiting");
+    assert_eq!(pf.visit(&mut hal).deadline, Some(next), "a VF that blocks its own request");
 }
 
 #[test]
-fn only_vfs_that_there_are_hear_notices() {
+fn only_enabled_vfs_get_notices() {
     let (mut hal, mut pf) = pf();
     pf.notify(&mut hal, vf(2));
     assert_eq!((pf.counters(vf(2)).notices, hal.read(r::vmbmem(vf(2), 0))), (0, 0));
 }
 
 #[test]
-fn a_throttle_ends_with_a_visit_in_time() {
+fn throttle_ends_with_a_visit_at_its_deadline() {
     let (mut hal, mut pf) = pf();
     let flood = [0, 0, 0, 0, 0, 100];
     let limits = [Thresholds { warn: 0, throttle: 50, quarantine: 0 }; 6];
@@ -174,7 +174,7 @@ fn a_throttle_ends_with_a_visit_in_time() {
 }
 
 #[test]
-fn groups_come_two_hashes_a_dword() {
+fn multicast_message_has_two_hashes_a_dword() {
     let (mut hal, mut pf) = pf();
     let message = [id::SET_MULTICAST | 3 << INFO_SHIFT, 0x0fb0_0021, 0x0000_0042];
     assert_eq!(reply(&mut hal, &mut pf, &message), message[0] | ACK | CTS);
@@ -183,28 +183,28 @@ fn groups_come_two_hashes_a_dword() {
 }
 
 #[test]
-fn more_groups_than_thirty_are_all_groups() {
+fn more_than_thirty_groups_become_all_groups() {
     for (info, all) in [(30, false), (31, true), (2, false), (MULTICAST_OVERFLOW | 2, true)] {
         let (mut hal, mut pf) = pf();
         ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | info << INFO_SHIFT]);
-        assert_eq!(hears_every_multicast(&mut hal), all, "{info:#x}");
+        assert_eq!(receives_every_multicast(&mut hal), all, "{info:#x}");
     }
 }
 
 #[test]
-fn a_list_that_did_not_fit_is_no_longer_all_groups_once_that_is_forbidden() {
+fn overflowed_list_loses_all_groups_when_forbidden() {
     let (mut hal, mut pf) = pf();
     ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | 31 << INFO_SHIFT]);
     let policy = VfPolicy { allmulti: false, ..*pf.policy(vf(0)) };
     pf.set_policy(&mut hal, vf(0), policy).unwrap();
-    assert!(!hears_every_multicast(&mut hal));
+    assert!(!receives_every_multicast(&mut hal));
     let policy = VfPolicy { allmulti: true, ..policy };
     pf.set_policy(&mut hal, vf(0), policy).unwrap();
-    assert!(!hears_every_multicast(&mut hal), "the VF has to ask again");
+    assert!(!receives_every_multicast(&mut hal), "the VF has to request it again");
 }
 
 #[test]
-fn a_policy_is_noticed_by_the_guest_if_it_is_about_the_link() {
+fn only_a_link_policy_notifies_the_guest() {
     let (mut hal, mut pf) = pf();
     hal.wait(Duration::from_secs(2));
     let policy = VfPolicy { spoofchk: false, ..*pf.policy(vf(0)) };
@@ -215,18 +215,18 @@ fn a_policy_is_noticed_by_the_guest_if_it_is_about_the_link() {
 }
 
 #[test]
-fn every_multicast_is_heard_until_it_is_no_longer_asked_for() {
+fn all_multicast_ends_with_its_request() {
     let (mut hal, mut pf) = pf();
     for on in [true, false] {
         let bit = if on { promisc::MULTICAST } else { 0 };
         let message = id::SET_PROMISC | bit << INFO_SHIFT;
         assert_eq!(reply(&mut hal, &mut pf, &[message]), id::SET_PROMISC | ACK | CTS);
-        assert_eq!(hears_every_multicast(&mut hal), on);
+        assert_eq!(receives_every_multicast(&mut hal), on);
     }
 }
 
 #[test]
-fn a_frame_may_be_as_long_as_the_card_takes() {
+fn frame_length_is_limited_by_the_card() {
     let (mut hal, mut pf) = pf();
     let mut asked = |bytes| reply(&mut hal, &mut pf, &[id::SET_LPE, bytes]);
     assert_eq!(asked(MAX_FRAME as u32), id::SET_LPE | ACK | CTS);

@@ -1,4 +1,4 @@
-//! Receive-side scaling as the registers show it. Left out: what the card makes of it, which is the backplane's.
+//! Tests receive-side scaling in registers. The backplane's tests cover the card's part.
 
 use super::{Registers, vf};
 use crate::hal::Hal;
@@ -10,7 +10,7 @@ use i82576::bits::{mrqc, rctl, vmolr};
 use i82576::register as r;
 use policy::VfPolicy;
 
-/// Registers that do not let MRQC be written while the port receives.
+/// Registers that refuse writes of MRQC while the port receives.
 #[derive(Default)]
 struct Guarded(Registers);
 
@@ -41,7 +41,7 @@ fn mode(hal: &mut Guarded) -> u32 {
 }
 
 #[test]
-fn the_mode_follows_the_first_vf_and_the_last_that_scale() {
+fn rss_mode_follows_the_first_and_last_rss_vf() {
     let mut hal = Guarded::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();
@@ -55,14 +55,14 @@ fn the_mode_follows_the_first_vf_and_the_last_that_scale() {
     );
     assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(Pool::EVERY[n])) & vmolr::RSSE != 0), [true, false, true]);
     scale(&mut hal, &mut pf, 0, false);
-    assert_eq!(mode(&mut hal), mrqc::VMDQ_RSS, "VF 2 still scales");
+    assert_eq!(mode(&mut hal), mrqc::VMDQ_RSS, "VF 2 still uses RSS");
     scale(&mut hal, &mut pf, 2, false);
     assert_eq!(mode(&mut hal), mrqc::VMDQ);
     assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(Pool::EVERY[n])) & vmolr::RSSE), [0; 3]);
 }
 
 #[test]
-fn the_key_is_microsofts_and_the_table_names_both_queues_in_turn() {
+fn rss_key_and_table_are_set_once() {
     let mut hal = Guarded::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     for word in 0..32 {
@@ -75,12 +75,12 @@ fn the_key_is_microsofts_and_the_table_names_both_queues_in_turn() {
     assert_eq!(
         (mode(&mut hal), hal.read(r::vmolr(Pool::EVERY[1])) & vmolr::RSSE),
         (mrqc::VMDQ_RSS, vmolr::RSSE),
-        "set before"
+        "the key is set before"
     );
     pf.reset(&mut hal).unwrap();
     assert_eq!(
         (mode(&mut hal), hal.read(r::vmolr(Pool::EVERY[1])) & vmolr::RSSE),
         (mrqc::VMDQ_RSS, vmolr::RSSE),
-        "and kept"
+        "the key is kept"
     );
 }

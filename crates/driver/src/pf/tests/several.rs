@@ -1,4 +1,4 @@
-//! Changes of several VFs at once.
+//! Tests changes of several VFs at once.
 
 use super::{Registers, vf, with_mac};
 use crate::hal::Hal;
@@ -33,7 +33,7 @@ fn addresses_can_be_swapped() {
 }
 
 #[test]
-fn all_policies_are_set_or_none() {
+fn policies_are_set_atomically() {
     let (mut hal, mut pf) = two_vfs();
     let one = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 1 }), ..with_mac(2) };
     let twice = [one, with_mac(2)];
@@ -49,7 +49,7 @@ fn all_policies_are_set_or_none() {
 }
 
 #[test]
-fn vfs_come_and_go_beside_others() {
+fn resize_leaves_other_vfs_alone() {
     let (mut hal, mut pf) = two_vfs();
     pf.set_policy(&mut hal, vf(2), with_mac(3)).unwrap();
     pf.resize(&mut hal, 3).unwrap();
@@ -77,7 +77,7 @@ fn port_vlans_beyond_the_filters_are_refused_for_all_vfs() {
     for vlan in 100..100 + VLAN_FILTERS as u16 - 4 {
         pf.vlans.join(&mut hal, vf(7), vlan).unwrap();
     }
-    // VF 0 gives a filter back, VF 1 and VF 2 would take both that are free, and VF 3 finds none.
+    // VF 0 frees a filter, VF 1 and VF 2 would take both free ones, and VF 3 would find none.
     let wanted = [on_vlan(2), on_vlan(3), on_vlan(4), on_vlan(5), on_vlan(2)];
     let refused = Err((vf(3).into(), PolicyError::NoVlanFilter));
     assert_eq!((pf.check_policies(&wanted), pf.set_policies(&mut hal, &wanted)), (refused, refused));
@@ -100,7 +100,7 @@ fn port_vlans_are_exchanged_when_no_filter_is_free() {
 }
 
 #[test]
-fn vlans_of_a_guest_come_back_after_a_port_vlan() {
+fn requested_vlans_return_after_a_port_vlan() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();

@@ -1,5 +1,4 @@
-//! A frame of a burst, in the ring's buffers until its taker returns. Its descriptor is unpacked only when the taker asks for
-//! it. Left out: which frames there are.
+//! Received frame of a burst, in the ring's buffers until its taker returns. Its descriptor is parsed on demand.
 
 use super::layout::{Layout, Raw, RxError};
 use crate::hal::DmaHal;
@@ -14,7 +13,7 @@ pub(super) struct Piece {
     pub(super) bytes: usize,
 }
 
-/// A received frame in the buffers of its ring.
+/// Received frame in the buffers of its ring.
 #[derive(Debug)]
 pub struct RxFrame<'a, H, L> {
     hal: &'a H,
@@ -24,11 +23,11 @@ pub struct RxFrame<'a, H, L> {
     /// Device address of the first byte.
     address: u64,
     length: usize,
-    /// Pieces, if the frame fills several slots; else empty.
+    /// Pieces of a frame in several slots; empty for a frame in one.
     pieces: &'a [Piece],
-    /// The card says that a buffer holds more than it can, or did not end the frame.
+    /// True if the card reported more bytes than a buffer holds, or did not end the frame.
     malformed: bool,
-    /// The frame is malformed, or did not fit the taker's buffer.
+    /// True if the frame is malformed, or did not fit the taker's buffer.
     lost: bool,
 }
 
@@ -59,7 +58,7 @@ impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
         self.layout.received(self.raw, self.length)
     }
 
-    /// Returns the frame's bytes, as the card says.
+    /// Returns the frame's length in bytes, as the card reports it.
     #[must_use]
     #[inline(always)]
     pub fn length(&self) -> usize {
@@ -69,7 +68,7 @@ impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
     /// Copies the frame to the front of `into`. Returns its length.
     ///
     /// # Errors
-    /// [`RxError`]: the frame is lost, and counted as such.
+    /// [`RxError`]: the frame is lost, and counted.
     #[inline(always)]
     pub fn copy_to(&mut self, into: &mut [u8]) -> Result<usize, RxError> {
         if self.malformed {
@@ -97,7 +96,7 @@ impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
         }
     }
 
-    /// Returns whether the frame is malformed, or did not fit the taker's buffer.
+    /// Returns true if the frame is malformed, or did not fit the taker's buffer.
     #[inline(always)]
     pub(super) fn is_lost(&self) -> bool {
         self.lost

@@ -1,8 +1,8 @@
-//! A family's receive descriptors, as the ring needs them, and errors of received frames. Left out: the ring.
+//! Interface of a family's receive descriptors to the ring, and errors of received frames.
 
 use crate::hal::DESCRIPTOR;
 
-/// A receive descriptor, as many bytes of it as its size says.
+/// Receive descriptor, of which the layout's size in bytes is used.
 pub(crate) type Raw = [u8; DESCRIPTOR];
 
 /// A family's receive descriptors.
@@ -10,23 +10,23 @@ pub trait Layout: Copy {
     /// Description of a received frame.
     type Received;
 
-    /// Returns the bytes of a descriptor, at most [`DESCRIPTOR`].
+    /// Returns the size of a descriptor in bytes, at most [`DESCRIPTOR`].
     fn size(self) -> usize;
 
     /// Returns the descriptor that posts a buffer.
     fn posted(self, buffer: u64) -> Raw;
 
-    /// Reads a completed descriptor: the bytes in its buffer, and whether that is the frame's last.
+    /// Parses a completed descriptor. Returns the bytes in its buffer, and true if it is the frame's last.
     fn filled(self, raw: &Raw) -> (usize, bool);
 
-    /// Reads the last descriptor of a frame of `length` bytes.
+    /// Parses the last descriptor of a frame of `length` bytes.
     fn received(self, raw: &Raw, length: usize) -> Self::Received;
 
-    /// Reads the last descriptor of a frame: whether the card found a wrong checksum.
+    /// Returns true if the last descriptor of a frame reports a wrong checksum.
     fn has_bad_checksum(self, raw: &Raw) -> bool;
 }
 
-/// A received frame is lost. Its buffers go back to the card.
+/// Error of a received frame, which is lost. Its buffers are returned to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RxError {
     /// The caller's buffer is too short.

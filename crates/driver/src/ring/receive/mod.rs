@@ -1,14 +1,15 @@
-//! A ring of received frames: 2 KB buffers that stay with their slots. A burst is the frames that the card has completed:
-//! their descriptors are read together, the caller copies each frame out, and free slots are posted again in batches.
+//! Ring of received frames: 2 KB buffers that stay with their slots. A burst is the frames that the card has
+//! completed: their descriptors are read together, the caller copies each frame out, and free slots are posted
+//! again in batches.
 //!
-//! Write-backs are checked before they are used: the card may be at the far end of a socket.
+//! Write-backs are checked before use: the card may be a remote process.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `layout` | a family's receive descriptors, and errors |
 //! | `frame` | a frame of a burst, and the copy out of its buffers |
 //!
-//! Left out: header split, zero copy.
+//! Header split and zero copy are not supported.
 
 mod frame;
 mod layout;
@@ -24,7 +25,7 @@ use crate::hal::{Access, DESCRIPTOR, DmaHal, DmaRegion, OutOfDmaMemory};
 use alloc::boxed::Box;
 use frame::Piece;
 
-/// Slots that a frame fills, at most: twice those of the longest length in a descriptor (14 bits).
+/// Maximum slots of a frame: twice those of the longest length in a descriptor (14 bits).
 const MAX_PIECES: usize = 16;
 
 /// The driver's counters of a receive ring.
@@ -50,7 +51,7 @@ pub(crate) struct RxRing<L> {
     buffers: DmaRegion,
     layout: L,
     count: u32,
-    /// Slots posted for one doorbell.
+    /// Slots posted per doorbell.
     batch: u32,
     /// Register offset of the tail.
     doorbell: u32,
@@ -97,24 +98,24 @@ impl<L: Layout> RxRing<L> {
         self.counters
     }
 
-    /// Posts every slot but one. The card must hold the ring to be empty.
+    /// Posts every slot but one. The card's ring must be empty.
     pub(crate) fn start<H: DmaHal>(&mut self, hal: &mut H) {
         (self.next, self.post) = (0, 0);
         self.running = true;
         self.refill(hal);
     }
 
-    /// Ends reception: no frame is handed out any more.
+    /// Stops reception: no frame is returned any more.
     pub(crate) fn stop(&mut self) {
         self.running = false;
     }
 
-    /// Returns the slots that the card has, or that hold frames.
+    /// Returns the number of slots that the card owns, or that hold frames.
     fn posted(&self) -> u32 {
         distance(self.next, self.post, self.count)
     }
 
-    /// Posts every free slot but one, a doorbell per batch.
+    /// Posts every free slot but one, with a doorbell per batch.
     pub(crate) fn refill<H: DmaHal>(&mut self, hal: &mut H) {
         while self.running && self.posted() < self.count - 1 {
             self.post_batch(hal);
@@ -127,7 +128,7 @@ impl<L: Layout> RxRing<L> {
         let (layout, first) = (self.layout, self.buffer(self.post));
         let packed = self.scratch.as_flattened_mut();
         for (at, buffer) in (0..).step_by(size).zip((first..).step_by(BUFFER)).take(slots as usize) {
-            // The next descriptor overwrites what a shorter one does not have.
+            // The next descriptor overwrites the excess of a shorter one.
             packed[at..at + DESCRIPTOR].copy_from_slice(&layout.posted(buffer));
         }
         let posted = &self.scratch.as_flattened()[..slots as usize * size];
@@ -160,8 +161,8 @@ impl<L: Layout> RxRing<L> {
         outcome
     }
 
-    /// Hands the next frames to `take`, at most `most`, and posts their slots again in batches. Returns how many there were,
-    /// lost ones included.
+    /// Passes the next frames to `take`, at most `most`, and posts their slots again in batches. Returns their
+    /// number, lost ones included.
     #[inline(always)]
     pub(crate) fn receive_burst<H: DmaHal>(
         &mut self,
@@ -175,8 +176,8 @@ impl<L: Layout> RxRing<L> {
             let wanted = (room as usize).min(most - taken);
             let (at, size) = (self.descriptor(self.next), self.layout.size());
             let completed = hal.read_completed(at, size, &mut self.scratch[..wanted]);
-            let frames = self.hand_out(hal, completed, &mut take);
-            let spread = frames < completed && self.hand_out_spread(hal, &mut take);
+            let frames = self.pass_single_slot_frames(hal, completed, &mut take);
+            let spread = frames < completed && self.pass_long_frame(hal, &mut take);
             while self.count - 1 - self.posted() >= self.batch {
                 self.post_batch(hal);
             }
@@ -188,9 +189,10 @@ impl<L: Layout> RxRing<L> {
         taken
     }
 
-    /// Hands out frames of one slot each, up to the first that is not, of the descriptors that were read. Returns how many.
+    /// Passes frames of one slot each to `take`, up to the first longer one, of the descriptors that were read.
+    /// Returns their number.
     #[inline(always)]
-    fn hand_out<H: DmaHal>(
+    fn pass_single_slot_frames<H: DmaHal>(
         &mut self,
         hal: &H,
         completed: usize,
@@ -223,8 +225,9 @@ impl<L: Layout> RxRing<L> {
         frames
     }
 
-    /// Fetches the buffer [`AHEAD`] of a slot of the burst, if its frame is complete: a line that the card still writes would
-    /// be taken from it. At the burst's first slot, fetches the buffers up to there.
+    /// Prefetches the buffer [`AHEAD`] of a slot of the burst, if its frame is complete: prefetching a line that
+    /// the card still writes would take it away from the card. At the burst's first slot, prefetches all buffers up
+    /// to there.
     #[inline(never)]
     fn prefetch<H: DmaHal>(&self, hal: &H, completed: &[Raw], at: usize) {
         let first = if at == 0 { 1 } else { at + AHEAD as usize };
@@ -235,11 +238,11 @@ impl<L: Layout> RxRing<L> {
         }
     }
 
-    /// Hands out the next frame, which fills several slots, if all of it is there. A frame of more than [`MAX_PIECES`] slots is
-    /// lost, so that a card that ends no frame cannot keep the slots.
+    /// Passes the next frame, which fills several slots, to `take`, if it is complete. A frame of more than
+    /// [`MAX_PIECES`] slots is lost, so that a card that ends no frame cannot keep the slots.
     #[cold]
     #[inline(never)]
-    fn hand_out_spread<H: DmaHal>(&mut self, hal: &H, take: &mut impl FnMut(&mut RxFrame<'_, H, L>)) -> bool {
+    fn pass_long_frame<H: DmaHal>(&mut self, hal: &H, take: &mut impl FnMut(&mut RxFrame<'_, H, L>)) -> bool {
         let mut raw = [[0; DESCRIPTOR]];
         let (mut pieces, mut count, mut ended) = ([Piece::default(); MAX_PIECES], 0, false);
         while !ended && count < MAX_PIECES {

@@ -1,5 +1,5 @@
-//! Bursts of received frames, with the test in the card's place: ring ends in mid-burst, and a card that lies. Every rule holds
-//! for the descriptors of both families.
+//! Tests bursts of received frames, with the test playing the card: the ring's end in mid-burst, and a hostile
+//! card. Every rule holds for the descriptors of both families.
 
 use super::{Layout, MAX_PIECES, Raw, RxError, RxFrame, RxRing};
 use crate::desk::Desk;
@@ -91,7 +91,7 @@ impl AnyLayout {
     }
 }
 
-/// A ring, and the card's next slot.
+/// Ring, and the card's next slot.
 struct Receiver {
     desk: Desk,
     ring: RxRing<AnyLayout>,
@@ -200,7 +200,7 @@ fn completion_out_of_order_waits_for_the_slots_before() {
 fn frame_of_several_slots_keeps_its_place_in_a_burst() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
-        // From the second round on, the frame crosses the end of the ring at other places.
+        // From the second round on, the frame crosses the ring's end at other slots.
         for round in 0..30 {
             receiver.complete(1, 60, true);
             receiver.complete(2, 2048, false);
@@ -214,7 +214,7 @@ fn frame_of_several_slots_keeps_its_place_in_a_burst() {
 }
 
 #[test]
-fn malformed_frame_costs_no_other_frame_of_its_burst() {
+fn malformed_frame_loses_no_other_frame_of_its_burst() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         receiver.complete(1, 60, true);
@@ -267,17 +267,17 @@ fn smallest_ring_is_refilled_while_bursts_are_taken() {
     }
 }
 
-/// An act of the card or of the driver's owner.
+/// Action of the card or of the driver's owner.
 #[derive(Debug, Clone)]
-enum Act {
-    /// The card writes to a slot, in its turn or not.
+enum Action {
+    /// The card writes to any slot.
     WriteBack {
         slot: u32,
         length: u16,
         last: bool,
         noise: Option<[u8; 32]>,
     },
-    /// The owner receives a burst into a buffer of that size, and copies one frame in `of`.
+    /// The owner receives a burst into a buffer of `size` bytes, and copies one frame in `of`.
     Receive {
         most: usize,
         size: usize,
@@ -286,22 +286,22 @@ enum Act {
     Refill,
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = Action> {
     let lie = prop_oneof![4 => Just(None), 1 => any::<[u8; 32]>().prop_map(Some)];
     let length = prop_oneof![4 => 0..=2048_u16, 1 => any::<u16>()];
     prop_oneof![
         20 => (0..64_u32, length, any::<bool>(), lie)
-            .prop_map(|(slot, length, last, noise)| Act::WriteBack { slot, length, last, noise }),
+            .prop_map(|(slot, length, last, noise)| Action::WriteBack { slot, length, last, noise }),
         4 => (0..100_usize, 0..5_000_usize, 1..4_usize)
-            .prop_map(|(most, size, of)| Act::Receive { most, size, of }),
-        1 => Just(Act::Refill),
+            .prop_map(|(most, size, of)| Action::Receive { most, size, of }),
+        1 => Just(Action::Refill),
     ]
 }
 
 proptest! {
     /// The desk panics at an access outside of an allocation.
     #[test]
-    fn lying_card_leads_the_driver_nowhere(
+    fn hostile_card_causes_no_access_outside_dma_memory(
         layout in 0..LAYOUTS.len(),
         batch in 1..=32_u16,
         acts in proptest::collection::vec(act(), 1..200),
@@ -310,11 +310,11 @@ proptest! {
         let mut receiver = Receiver::new(layout, SLOTS, batch);
         for act in acts {
             match act {
-                Act::WriteBack { slot, length, last, noise } => {
+                Action::WriteBack { slot, length, last, noise } => {
                     let back = noise.unwrap_or_else(|| layout.completed(length, last));
                     receiver.write_back(slot, &back);
                 }
-                Act::Receive { most, size, of } => {
+                Action::Receive { most, size, of } => {
                     let (mut buffer, mut frames) = (vec![0; size], 0);
                     let found = receiver.burst(most, |frame| {
                         frames += 1;
@@ -325,7 +325,7 @@ proptest! {
                     });
                     assert!(found <= most && found == frames);
                 }
-                Act::Refill => receiver.ring.refill(&mut receiver.desk),
+                Action::Refill => receiver.ring.refill(&mut receiver.desk),
             }
             assert!(receiver.desk.read(TAIL) < u32::from(SLOTS));
             assert!(receiver.ring.posted() < u32::from(SLOTS));

@@ -1,14 +1,14 @@
-//! Bursts of frames. A plain frame fills one slot and asks for no offload, as nearly every frame does: plain frames are queued
-//! in runs between two reports. Left out: what other frames need, which is the family's.
+//! Bursts of frames to send. A plain frame fills one slot and requests no offload, like nearly every frame: plain
+//! frames are queued in runs between two reports. The family queues other frames.
 
 use super::{Piece, SHORTEST, TxError, TxRing, raw};
 use crate::hal::{Access, DmaHal};
 use crate::offload::TxOffload;
 use crate::ring::{AHEAD, BUFFER, LONG, after};
 
-/// A family's transmit queue.
+/// Transmit queue of a family.
 pub(crate) trait Queue {
-    /// The family's descriptor.
+    /// Descriptor of the family.
     type Piece: Piece;
     /// Slots that must be free beside those of a plain frame.
     const RESERVE: usize;
@@ -25,7 +25,7 @@ pub(crate) trait Queue {
         longest: usize,
     ) -> Result<(), TxError>;
 
-    /// Queues frames up to the first that is refused. Returns how many, and why one was refused.
+    /// Queues frames up to the first refused one. Returns their number, and the reason of the refusal.
     #[inline(always)]
     fn transmit_burst<H: DmaHal>(
         &mut self,
@@ -52,7 +52,7 @@ pub(crate) trait Queue {
 }
 
 impl<P: Piece> TxRing<P> {
-    /// Queues frames up to the first that is not plain or has no room. Returns how many.
+    /// Queues frames up to the first that is not plain or has no room. Returns their number.
     #[inline(always)]
     fn queue_plain<H: DmaHal>(
         &mut self,
@@ -73,7 +73,7 @@ impl<P: Piece> TxRing<P> {
         queued
     }
 
-    /// Returns the plain frames that can be queued before the next report, doorbell or end of the ring.
+    /// Returns the number of plain frames that can be queued before the next report, doorbell or end of the ring.
     #[inline(always)]
     fn run_length(&self, reserve: usize) -> usize {
         let due = (self.batch.div_ceil(2) - self.unreported).min(self.batch - self.waiting);
@@ -81,7 +81,7 @@ impl<P: Piece> TxRing<P> {
         slots.min(self.free().saturating_sub(reserve))
     }
 
-    /// Queues frames of a run up to the first that is not plain. Returns how many.
+    /// Queues frames of a run up to the first that is not plain. Returns their number.
     #[inline(always)]
     fn queue_run<H: DmaHal>(&mut self, hal: &mut H, run: &[&[u8]], longest: usize) -> usize {
         let (mut frames, mut bytes) = (0, 0);
@@ -91,7 +91,7 @@ impl<P: Piece> TxRing<P> {
                 break;
             }
             let slot = self.next + frames;
-            // A buffer that the card may still read is left to it.
+            // A buffer that the card may still read is not prefetched.
             if length >= LONG && self.free() > (AHEAD + frames) as usize {
                 let ahead = after(slot, AHEAD, self.count);
                 hal.prefetch(self.buffer(ahead), length, Access::Write);

@@ -1,13 +1,14 @@
-//! A ring of frames to send: a frame is copied into the slots' buffers and described. The descriptors of a batch are written
-//! together, for one doorbell, and slots are reclaimed when the card has reported them done.
+//! Ring of frames to send: a frame is copied into the slots' buffers and described. The descriptors of a batch are
+//! written together, with one doorbell, and slots are reclaimed when the card has reported them as done.
 //!
-//! A report is asked for in the middle of each batch and on its last frame, so that all published slots are reclaimed.
+//! The card is to report in the middle of each batch and on its last frame, so that all published slots are
+//! reclaimed.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `burst` | bursts of frames, most of which fill one slot each and ask for no offload |
+//! | `burst` | bursts of frames, most of which fill one slot each and request no offload |
 //!
-//! Left out: head write-back, zero copy.
+//! Head write-back and zero copy are not supported.
 
 pub(crate) mod burst;
 #[cfg(test)]
@@ -22,12 +23,12 @@ use core::marker::PhantomData;
 
 /// Bytes of a transmit descriptor, in either family.
 const SIZE: usize = 16;
-/// Shortest frame that is accepted: an Ethernet header, bytes.
+/// Shortest accepted frame in bytes: an Ethernet header.
 const SHORTEST: usize = 14;
-/// Longest frame before segmentation: the longest IP packet, Ethernet header and tag, bytes.
+/// Longest frame in bytes before segmentation: the longest IP packet, Ethernet header and tag.
 const MAX_SEGMENTED: usize = 0xffff + 18;
 
-/// A family's descriptor of a piece of a frame.
+/// Descriptor of a piece of a frame, of a family.
 pub(crate) trait Piece: Copy {
     /// Report bit in the second word.
     const REPORT: u64;
@@ -35,23 +36,23 @@ pub(crate) trait Piece: Copy {
     /// Returns the words of the descriptor of a piece, without a report. The piece may be the `last` of its frame.
     fn words_of(self, address: u64, length: u16, last: bool) -> [u64; 2];
 
-    /// Returns the words of the descriptor of a whole frame that asks for nothing, without a report.
+    /// Returns the words of the descriptor of a whole frame without offloads, without a report.
     fn plain_words(address: u64, length: u16) -> [u64; 2];
 
-    /// Returns whether the card has reported a descriptor done.
+    /// Returns true if the card has reported a descriptor as done.
     fn is_done(raw: &[u8; SIZE]) -> bool;
 }
 
-/// The driver refuses a frame.
+/// Reason why the driver refuses a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TxError {
     /// The ring is full: try again after the transmit interrupt.
     #[error("the transmit ring is full")]
     Full,
-    /// Shorter than an Ethernet header, or longer than may be sent.
-    #[error("a frame of {0} bytes cannot be sent")]
+    /// The frame is shorter than an Ethernet header, or longer than the limit.
+    #[error("frame length {0} is out of range")]
     Length(usize),
-    /// The headers are not what the offload needs (TCP or UDP over IP, all in the first piece).
+    /// The headers do not fit the offload (TCP or UDP over IP, all in the first piece).
     #[error("the frame's headers do not allow the offload")]
     Headers,
     /// The function is stopped.
@@ -77,7 +78,7 @@ pub(crate) struct TxRing<P> {
     descriptors: DmaRegion,
     buffers: DmaRegion,
     count: u32,
-    /// Frames for one doorbell, at most. Half as many share a report.
+    /// Maximum frames per doorbell. Half as many share a report.
     batch: u32,
     /// Register offset of the tail.
     doorbell: u32,
@@ -85,11 +86,11 @@ pub(crate) struct TxRing<P> {
     next: u32,
     /// Oldest slot that is not reclaimed.
     clean: u32,
-    /// Value of the tail.
+    /// Last value of the tail register.
     published: u32,
-    /// Descriptors from the tail up to `next`, which are not in the ring yet.
+    /// Descriptors from the tail up to `next`, which are not written to the ring yet.
     staged: Vec<[u8; SIZE]>,
-    /// Slots that will report, in order.
+    /// Slots with a requested report, in order.
     reports: VecDeque<u32>,
     /// Frames since the last report.
     unreported: u32,
@@ -100,7 +101,7 @@ pub(crate) struct TxRing<P> {
     piece: PhantomData<P>,
 }
 
-/// Up to three pieces of memory that make up a frame.
+/// Pieces of memory that make up a frame.
 type Pieces<'a> = [&'a [u8]; 3];
 
 impl<P: Piece> TxRing<P> {
@@ -139,7 +140,7 @@ impl<P: Piece> TxRing<P> {
         self.counters
     }
 
-    /// Begins transmission with an empty ring. The card must hold the ring to be empty too.
+    /// Starts transmission with an empty ring. The card's ring must be empty too.
     pub(crate) fn start(&mut self) {
         (self.next, self.clean, self.published, self.unreported, self.waiting) = (0, 0, 0, 0, 0);
         self.staged.clear();
@@ -147,24 +148,24 @@ impl<P: Piece> TxRing<P> {
         self.running = true;
     }
 
-    /// Ends transmission: frames are refused.
+    /// Stops transmission: frames are refused.
     pub(crate) fn stop(&mut self) {
         self.running = false;
     }
 
-    /// Returns the slots that can be filled; one stays empty so that full and empty differ.
+    /// Returns the number of free slots; one stays empty so that full and empty differ.
     #[inline]
     pub(crate) fn free(&self) -> usize {
         (self.count - 1 - distance(self.clean, self.next, self.count)) as usize
     }
 
-    /// Returns the slots that are not reclaimed.
+    /// Returns the number of slots that are not reclaimed.
     pub(crate) fn pending(&self) -> usize {
         distance(self.clean, self.next, self.count) as usize
     }
 
-    /// Checks a frame of two pieces, of at most `longest` bytes without a tag, and its offload. Returns the headers if the offload
-    /// needs them.
+    /// Checks a frame of two pieces, of at most `longest` bytes without a tag, and its offload. Returns the headers
+    /// if the offload needs them.
     #[inline(always)]
     pub(crate) fn check(
         &self,
@@ -213,14 +214,15 @@ impl<P: Piece> TxRing<P> {
         Err(TxError::Full)
     }
 
-    /// Adds a descriptor to the batch: a context comes before its frame.
+    /// Adds a descriptor to the batch: a context precedes its frame.
     #[inline(always)]
     pub(crate) fn put(&mut self, raw: [u8; SIZE]) {
         self.staged.push(raw);
         self.next = after(self.next, 1, self.count);
     }
 
-    /// Queues a frame of two pieces, the second perhaps empty, for which there is room. The doorbell rings once a batch.
+    /// Queues a frame of two pieces, the second perhaps empty, for which there is room. Rings the doorbell once per
+    /// batch.
     #[inline(always)]
     pub(crate) fn take<H: DmaHal>(
         &mut self,
@@ -242,14 +244,14 @@ impl<P: Piece> TxRing<P> {
         self.count_frames(hal, 1, length);
     }
 
-    /// Counts queued frames and their bytes. Asks for the report and rings the doorbell that are due.
+    /// Counts queued frames and their bytes. Requests the report and rings the doorbell when due.
     #[inline(always)]
     fn count_frames<H: DmaHal>(&mut self, hal: &mut H, frames: u32, bytes: usize) {
         self.counters.frames += u64::from(frames);
         self.counters.bytes += bytes as u64;
         self.unreported += frames;
         if self.unreported >= self.batch.div_ceil(2) {
-            self.ask_report();
+            self.request_report();
         }
         self.waiting += frames;
         if self.waiting >= self.batch {
@@ -257,7 +259,7 @@ impl<P: Piece> TxRing<P> {
         }
     }
 
-    /// Copies the pieces into as many slots as they need.
+    /// Copies the pieces into the slots that they need.
     #[inline(never)]
     fn put_data<H: DmaHal>(&mut self, hal: &mut H, pieces: Pieces<'_>, description: P, total: usize) {
         let mut pieces = pieces.into_iter();
@@ -291,8 +293,8 @@ impl<P: Piece> TxRing<P> {
         self.descriptors.iova + u64::from(slot) * SIZE as u64
     }
 
-    /// Asks for a report of the last staged descriptor.
-    fn ask_report(&mut self) {
+    /// Requests a report of the last staged descriptor.
+    fn request_report(&mut self) {
         if let Some(last) = self.staged.last_mut() {
             *last = (u128::from_le_bytes(*last) | u128::from(P::REPORT) << 64).to_le_bytes();
             self.reports.push_back(after(self.next, self.count - 1, self.count));
@@ -307,7 +309,7 @@ impl<P: Piece> TxRing<P> {
             return;
         }
         if self.unreported > 0 {
-            self.ask_report();
+            self.request_report();
         }
         let to_end = self.staged.len().min((self.count - self.published) as usize);
         let (first, wrapped) = self.staged.split_at(to_end);
@@ -321,11 +323,11 @@ impl<P: Piece> TxRing<P> {
         hal.write(self.doorbell, self.next);
     }
 
-    /// Reclaims the slots that the card has reported done. Returns how many.
+    /// Reclaims the slots that the card has reported as done. Returns their number.
     pub(crate) fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         let before = self.clean;
         while let Some(slot) = self.reports.front().copied() {
-            // An unpublished slot still says what the card reported of its last frame.
+            // An unpublished slot still holds the card's report of its last frame.
             if distance(self.clean, slot, self.count) >= distance(self.clean, self.published, self.count) {
                 break;
             }

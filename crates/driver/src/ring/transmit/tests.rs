@@ -1,5 +1,5 @@
-//! Bursts of frames to send, with the test in the card's place: ring ends in mid-burst, full rings, and a card that lies. Every
-//! rule holds for the descriptors of both families.
+//! Tests bursts of frames to send, with the test playing the card: the ring's end in mid-burst, full rings, and a
+//! hostile card. Every rule holds for the descriptors of both families.
 
 use super::burst::Queue;
 use super::{Piece, SIZE, TxError, TxRing};
@@ -18,7 +18,7 @@ use proptest::strategy::{Just, Strategy};
 
 const SLOTS: u16 = 64;
 const BATCH: u16 = 16;
-/// Longest frame without segmentation, bytes.
+/// Longest frame in bytes without segmentation.
 const LONGEST: usize = 9_000;
 const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: None };
 
@@ -80,7 +80,7 @@ impl Family for TxRing<adaptive::Data> {
     }
 }
 
-/// A queue, and the card's next slot.
+/// Queue, and the card's next slot.
 struct Sender<Q> {
     desk: Desk,
     queue: Q,
@@ -120,7 +120,7 @@ impl<Q: Family> Sender<Q> {
         (at, raw)
     }
 
-    /// Plays the card: sends published frames and reports those that ask for it. Returns the frames' marks and lengths.
+    /// Plays the card: sends published frames and writes requested reports. Returns the frames' marks and lengths.
     fn complete(&mut self) -> Vec<(u8, usize)> {
         let (mut sent, mut length) = (Vec::new(), 0);
         while self.head != self.desk.read(Q::TAIL) {
@@ -179,7 +179,7 @@ fn check_burst_beyond_the_free_slots<Q: Family>() {
     let (all, room) = (marks(0, 100), usize::from(SLOTS) - 1 - Q::RESERVE);
     assert_eq!(sender.send(&all, 60), (room, Err(TxError::Full)));
     assert_eq!(sender.ring().counters().full, 1);
-    // The card was told of all of them, else the ring would stay full.
+    // The doorbell was rung for all of them, else the ring would stay full.
     assert_eq!(sender.complete(), sent(&all[..room], 60));
     assert_eq!(sender.send(&all[room..], 60), (100 - room, Ok(())));
     sender.flush();
@@ -227,7 +227,7 @@ fn tag_does_not_count_as_length() {
 
 fn check_unpublished_report<Q: Family>() {
     let mut sender = Sender::<Q>::new(BATCH);
-    // Every slot's descriptor says done from now on.
+    // Every slot's descriptor is marked as done from now on.
     for _ in 0..8 {
         assert_eq!(sender.send(&marks(0, 8), 60).0, 8);
         sender.flush();
@@ -248,49 +248,49 @@ fn unpublished_frame_is_not_reclaimed() {
     check_unpublished_report::<TxRing<adaptive::Data>>();
 }
 
-/// An act of the card or of the driver's owner.
+/// Action of the card or of the driver's owner.
 #[derive(Debug, Clone)]
-enum Act {
+enum Action {
     /// The owner sends frames of these lengths.
     Send(Vec<usize>, TxOffload),
     Flush,
     Clean,
     /// The card writes to a slot.
     WriteBack(u32, [u8; SIZE]),
-    /// The card says that a slot is done.
+    /// The card marks a slot as done.
     Done(u32),
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = Action> {
     let length = prop_oneof![6 => 14..=2_048_usize, 1 => 0..10_000_usize];
     let vlan = prop_oneof![3 => Just(None), 1 => any::<u16>().prop_map(Some)];
     let offload = vlan.prop_map(|vlan| TxOffload { vlan, ..PLAIN });
     prop_oneof![
-        4 => (proptest::collection::vec(length, 0..70), offload).prop_map(|(of, offload)| Act::Send(of, offload)),
-        2 => Just(Act::Flush),
-        2 => Just(Act::Clean),
-        4 => (0..64_u32, any::<[u8; SIZE]>()).prop_map(|(slot, raw)| Act::WriteBack(slot, raw)),
-        8 => (0..64_u32).prop_map(Act::Done),
+        4 => (proptest::collection::vec(length, 0..70), offload).prop_map(|(of, offload)| Action::Send(of, offload)),
+        2 => Just(Action::Flush),
+        2 => Just(Action::Clean),
+        4 => (0..64_u32, any::<[u8; SIZE]>()).prop_map(|(slot, raw)| Action::WriteBack(slot, raw)),
+        8 => (0..64_u32).prop_map(Action::Done),
     ]
 }
 
-fn check_lying_card<Q: Family>(batch: u16, acts: &[Act]) {
+fn check_hostile_card<Q: Family>(batch: u16, acts: &[Action]) {
     let (mut sender, bytes) = (Sender::<Q>::new(batch), vec![0; 10_000]);
     for act in acts {
         match act {
-            Act::Send(lengths, offload) => {
+            Action::Send(lengths, offload) => {
                 let frames: Vec<_> = lengths.iter().map(|length| &bytes[..*length]).collect();
                 let (queued, refused) =
                     sender.queue.transmit_burst(&mut sender.desk, &frames, offload, LONGEST);
                 assert_eq!(refused.is_ok(), queued == frames.len());
             }
-            Act::Flush => sender.flush(),
-            Act::Clean => drop(sender.clean()),
-            Act::WriteBack(slot, raw) => {
+            Action::Flush => sender.flush(),
+            Action::Clean => drop(sender.clean()),
+            Action::WriteBack(slot, raw) => {
                 let (at, _) = sender.descriptor(*slot);
                 sender.desk.dma_write(at, raw);
             }
-            Act::Done(slot) => {
+            Action::Done(slot) => {
                 let (at, raw) = sender.descriptor(*slot);
                 sender.desk.dma_write(at, &Q::done(raw));
             }
@@ -305,8 +305,8 @@ fn check_lying_card<Q: Family>(batch: u16, acts: &[Act]) {
 proptest! {
     /// The desk panics at an access outside of an allocation.
     #[test]
-    fn lying_card_leads_the_driver_nowhere(batch in 1..=32_u16, acts in proptest::collection::vec(act(), 1..100)) {
-        check_lying_card::<I82576Ring>(batch, &acts);
-        check_lying_card::<TxRing<adaptive::Data>>(batch, &acts);
+    fn hostile_card_causes_no_access_outside_dma_memory(batch in 1..=32_u16, acts in proptest::collection::vec(act(), 1..100)) {
+        check_hostile_card::<I82576Ring>(batch, &acts);
+        check_hostile_card::<TxRing<adaptive::Data>>(batch, &acts);
     }
 }

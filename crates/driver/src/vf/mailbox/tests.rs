@@ -1,4 +1,4 @@
-//! The VF's end of the mailbox against a PF that says what the test has written down. Left out: what messages mean.
+//! Tests the VF's end of the mailbox against a PF with scripted replies.
 
 use super::{Mailbox, MailboxError, PATIENT, PATIENT_POLLS, QUICK, QUICK_POLLS};
 use crate::hal::Hal;
@@ -12,13 +12,13 @@ use i82576::register::vf::{V2PMAILBOX, VMBMEM};
 const ASKED: u32 = id::SET_VLAN;
 const GRANTED: u32 = ASKED | ACK | CTS;
 
-/// A PF with its answers, the first dword of each.
+/// PF with its replies, the first dword of each.
 #[derive(Default)]
 struct Peer {
     answers: VecDeque<u32>,
-    /// Requests are not even acknowledged.
+    /// True if the PF does not even acknowledge messages.
     deaf: bool,
-    /// The PF keeps the buffer.
+    /// True if the PF keeps the buffer.
     held: bool,
     word: u32,
     status: u32,
@@ -83,18 +83,18 @@ impl Hal for Peer {
 }
 
 #[test]
-fn a_request_is_granted_or_refused() {
+fn request_is_granted_or_refused() {
     assert_eq!(Peer::new([GRANTED]).ask(), Ok(()));
     assert_eq!(Peer::new([ASKED | NACK | CTS]).ask(), Err(MailboxError::Refused(ASKED)));
 }
 
 #[test]
-fn a_pf_that_has_forgotten_the_vf_refuses_without_saying_what() {
+fn nack_without_id_is_a_refusal() {
     assert_eq!(Peer::new([NACK]).ask(), Err(MailboxError::Refused(ASKED)));
 }
 
 #[test]
-fn what_answers_another_message_is_unexpected() {
+fn reply_to_another_message_is_unexpected() {
     for reply in [id::SET_LPE | ACK | CTS, id::SET_LPE | NACK, NACK | CTS, ACK, CTS] {
         let unexpected = Err(MailboxError::Unexpected { sent: ASKED, reply });
         assert_eq!(Peer::new([reply]).ask(), unexpected, "{reply:#x}");
@@ -102,27 +102,27 @@ fn what_answers_another_message_is_unexpected() {
 }
 
 #[test]
-fn a_notice_before_the_reply_is_kept_for_whoever_asks() {
+fn notice_before_the_reply_is_kept() {
     let (mut peer, mut mailbox) = (Peer::new([id::PF_CONTROL | CTS, GRANTED, GRANTED]), Mailbox::default());
     assert_eq!(mailbox.request(&mut peer, &[ASKED]), Ok(()));
     assert_eq!([mailbox.take_notice(), mailbox.take_notice()], [true, false]);
     assert_eq!(mailbox.request(&mut peer, &[ASKED]), Ok(()));
-    assert!(!mailbox.take_notice(), "there was none");
+    assert!(!mailbox.take_notice(), "no notice was sent");
 }
 
 #[test]
-fn what_came_before_the_message_is_no_answer_to_it() {
+fn words_before_the_message_are_no_reply() {
     for (deaf, error) in [(true, MailboxError::NotAcknowledged(ASKED)), (false, MailboxError::NoReply(ASKED))]
     {
         let mut peer = Peer { deaf, status: v2p::PFSTS | v2p::PFACK, word: GRANTED, ..Peer::default() };
         let mut mailbox = Mailbox::default();
-        assert_eq!(mailbox.reset_seen(&mut peer), Ok(false), "reading clears what the mailbox remembers");
+        assert_eq!(mailbox.reset_seen(&mut peer), Ok(false), "reading clears the remembered bits");
         assert_eq!(mailbox.request(&mut peer, &[ASKED]), Err(error));
     }
 }
 
 #[test]
-fn after_an_answer_that_got_lost_nothing_is_asked_until_the_next_reset() {
+fn lost_reply_blocks_messages_until_reset() {
     let (mut peer, mut mailbox) = (Peer { deaf: true, ..Peer::default() }, Mailbox::default());
     assert_eq!(mailbox.request(&mut peer, &[ASKED]), Err(MailboxError::NotAcknowledged(ASKED)));
     assert_eq!(peer.now, Time::ZERO + QUICK * QUICK_POLLS + PATIENT * PATIENT_POLLS);
@@ -133,7 +133,7 @@ fn after_an_answer_that_got_lost_nothing_is_asked_until_the_next_reset() {
 }
 
 #[test]
-fn a_buffer_that_the_pf_keeps_is_waited_for_a_while() {
+fn wait_for_a_locked_buffer_is_bounded() {
     let mut peer = Peer { held: true, ..Peer::default() };
     assert_eq!(peer.ask(), Err(MailboxError::Locked));
     assert_eq!(peer.now, Time::ZERO + QUICK * QUICK_POLLS);

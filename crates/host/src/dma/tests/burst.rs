@@ -1,4 +1,4 @@
-//! Bursts of frames between the memories of two clients, and hints that are stale.
+//! Tests bursts of frames between the memories of two clients, and stale hints.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use proptest::{prop_assert_eq, proptest};
 use super::{PAGE, Permissions, Run, memfd, table};
 use crate::dma::DmaTable;
 
-/// Gathers and carries frames; returns how many were moved, and their sums.
+/// Gathers and carries frames. Returns the number moved, and their sums.
 fn carried(
     from: &DmaTable,
     to: &DmaTable,
@@ -32,7 +32,7 @@ fn carried(
 }
 
 #[test]
-fn frames_are_carried_whole_between_regions_of_two_tables() {
+fn frames_are_carried_whole_between_two_tables() {
     let (from, to) = (table(&[(1, 1), (4, 2)]), table(&[(1, 1), (3, 1), (9, 2)]));
     let lengths = [14, 60, 63, 64, 65, 96, 97, 1514, 2048];
     let sources = lengths.map(|length| if length < 64 { PAGE + 512 } else { 4 * PAGE + u64::from(length) });
@@ -53,7 +53,7 @@ fn frames_are_carried_whole_between_regions_of_two_tables() {
 }
 
 #[test]
-fn a_burst_ends_before_the_frame_that_is_not_permitted() {
+fn burst_ends_before_a_forbidden_frame() {
     let mut from = table(&[(1, 2)]);
     from.map(8 * PAGE, PAGE, Permissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
     let to = &from;
@@ -76,7 +76,7 @@ fn a_burst_ends_before_the_frame_that_is_not_permitted() {
 }
 
 #[test]
-fn a_stale_hint_is_found_out_and_renewed() {
+fn stale_hint_is_detected_and_renewed() {
     let mut table = table(&[(1, 1), (2, 1), (5, 1)]);
     let (mut hint, mut heads) = (7, [[0; 64]; 1]);
     table.write(5 * PAGE, &[5; 64]).unwrap();
@@ -89,7 +89,8 @@ fn a_stale_hint_is_found_out_and_renewed() {
     assert_eq!(table.gather(&mut hint, &[5 * PAGE], &[64], &mut heads), 0);
 }
 
-/// Regions beside each other and apart, one of them read-only, one that is not shared, and one that ends with the address space.
+/// Creates regions beside each other and apart: one read-only, one not shared, and one at the end of the address
+/// space.
 fn patchwork() -> DmaTable {
     let mut table = table(&[(1, 2), (3, 1), (8, 1)]);
     table.map(4 * PAGE, PAGE, Permissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
@@ -98,7 +99,7 @@ fn patchwork() -> DmaTable {
     table
 }
 
-/// Addresses in and around the regions of a patchwork.
+/// Generates addresses in and around the regions of a patchwork.
 fn address() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..11 * PAGE, 2 => (0..4096_u64).prop_map(u64::wrapping_neg), 1 => any::<u64>()]
 }
@@ -115,7 +116,7 @@ struct Frames {
 }
 
 impl Frames {
-    /// The addresses of a frame's buffer.
+    /// Returns the addresses of a frame's buffer.
     fn range(&self, starts: &[u64], at: usize) -> RangeInclusive<u64> {
         starts[at]..=starts[at].saturating_add(u64::from(self.lengths[at]) - 1)
     }
@@ -140,7 +141,7 @@ impl Frames {
         table.read(starts[at], &mut bytes).is_ok().then_some(bytes)
     }
 
-    /// Gathers heads, and checks them; returns those of the frames that were gathered.
+    /// Gathers and checks heads. Returns those of the gathered frames.
     fn gather(&self, from: &DmaTable, mut hint: u32) -> Vec<[u8; 64]> {
         let mut heads = vec![[0xff; 64]; 32];
         let gathered = from.gather(&mut hint, &self.sources, &self.lengths, &mut heads);
@@ -159,7 +160,7 @@ impl Frames {
         heads
     }
 
-    /// Carries frames with these heads; returns their number, and their sums.
+    /// Carries frames with these heads. Returns their number, and their sums.
     fn carry(
         &self,
         from: &DmaTable,
@@ -178,7 +179,7 @@ impl Frames {
         };
         let moved = from.carry(&mut hint, to, &mut to_hint, run);
         if moved < count {
-            // It may overlap a frame that has moved, so it keeps its bytes.
+            // The target may overlap a frame that was moved before, so it keeps its bytes.
             let bytes = self.read(to, &self.targets, moved);
             let writable = bytes.is_some_and(|bytes| to.write(self.targets[moved], &bytes).is_ok());
             assert!(!writable || !self.is_in_one_region(to, &self.targets, moved));
@@ -194,7 +195,7 @@ fn sum_of(bytes: &[u8]) -> u64 {
 
 proptest! {
     #[test]
-    fn bursts_move_frames_as_single_requests_do(
+    fn bursts_equal_single_requests(
         frames in vec((address(), address(), length()), 1..40),
         contents in vec(any::<u8>(), 7..4096),
         hints in (0..9_u32, 0..9_u32),
@@ -211,7 +212,7 @@ proptest! {
             targets: frames.iter().map(|frame| frame.1).collect(),
             lengths: frames.iter().map(|frame| frame.2).collect(),
         };
-        // The heads that were judged differ from those that the sender has by now.
+        // The sender has changed the heads since they were gathered.
         let heads: Vec<_> = frames.gather(from, hints.0).iter().map(|head| head.map(|byte| !byte)).collect();
         let before: Vec<_> = (0..heads.len()).map(|at| frames.read(from, &frames.sources, at).unwrap()).collect();
         let (moved, sums) = frames.carry(from, to, hints, &heads);

@@ -1,23 +1,23 @@
-//! Which mappings stand behind the regions of a file, and when they go. Left out: addresses and permissions as such.
+//! Tests which mappings stand behind the regions of a file, and when they are dropped.
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::{PAGE, fault, memfd};
 use crate::dma::{DmaTable, FaultKind, Permissions};
 
-/// How many mappings of this process have a file of that name.
+/// Returns the number of this process's mappings of a file with the given name.
 fn mapped(name: &str) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|line| line.contains(name)).count()
 }
 
 #[test]
-fn a_guest_that_maps_page_by_page_uses_few_mappings() {
+fn page_by_page_maps_share_few_mappings() {
     let name = "dma-test-pages";
     let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, 8 << 30).unwrap();
     let mut table = DmaTable::default();
-    // As an IOMMU's driver gives addresses out: from the top down, to pages from anywhere in memory.
+    // Like the driver of an IOMMU, which hands out addresses from the top down for pages anywhere in memory.
     let page = |number: u64| (number * 0x9e37_79b9) % ((8 << 30) / PAGE) * PAGE;
     let iova = |number: u64| (1 << 40) - (number + 1) * PAGE;
     for number in 0..5_000 {
@@ -31,7 +31,7 @@ fn a_guest_that_maps_page_by_page_uses_few_mappings() {
     rustix::io::pread(&fd, &mut seen, page(4_000)).unwrap();
     assert_eq!(u64::from_le_bytes(seen), 4_000);
 
-    // Windows go one by one, as they came; the neighbours stay.
+    // Regions are unmapped one by one in order; their neighbours stay.
     for number in (0..5_000).filter(|number| number % 2 == 0) {
         drop(table.unmap(iova(number), PAGE).unwrap());
     }
@@ -45,7 +45,7 @@ fn a_guest_that_maps_page_by_page_uses_few_mappings() {
 }
 
 #[test]
-fn sharing_a_mapping_shares_no_permission_and_no_byte_beyond_the_window() {
+fn shared_mapping_keeps_permissions_and_bounds_apart() {
     let fd = memfd(16);
     let mut table = DmaTable::default();
     let mut map = |page: u64, at: u64, permissions| {
@@ -65,7 +65,7 @@ fn sharing_a_mapping_shares_no_permission_and_no_byte_beyond_the_window() {
 }
 
 #[test]
-fn a_file_that_grows_is_mapped_anew_and_one_that_shrank_is_not_used_again() {
+fn grown_or_shrunken_file_is_mapped_anew() {
     let fd = memfd(2);
     let mut table = DmaTable::default();
     let map = |table: &mut DmaTable, page: u64, at: u64| {
@@ -84,11 +84,11 @@ fn a_file_that_grows_is_mapped_anew_and_one_that_shrank_is_not_used_again() {
     table.write(2 * PAGE, &[6]).unwrap();
     let mut seen = [0];
     rustix::io::pread(&fd, &mut seen, PAGE).unwrap();
-    assert_eq!(seen, [6], "not in the zeros that took the place of the first mapping");
+    assert_eq!(seen, [6], "not the zeros of the poisoned first mapping");
 }
 
 #[test]
-fn what_is_removed_is_out_of_reach_before_it_is_unmapped() {
+fn removed_region_is_unreachable_before_it_is_unmapped() {
     let name = "dma-test-removed";
     let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, 4 * PAGE).unwrap();
@@ -102,7 +102,7 @@ fn what_is_removed_is_out_of_reach_before_it_is_unmapped() {
 }
 
 #[test]
-fn a_region_that_comes_too_late_is_handed_back() {
+fn region_mapped_too_late_is_returned() {
     let mut table = DmaTable::default();
     let pending = table.admit(0, PAGE, Permissions::READ_WRITE, Some(0)).unwrap().unwrap();
     table.map(0, PAGE, Permissions::READ_ONLY, None).unwrap();
@@ -112,7 +112,7 @@ fn a_region_that_comes_too_late_is_handed_back() {
 }
 
 #[test]
-fn huge_pages_are_mapped_as_they_are_needed() {
+fn huge_pages_are_mapped_as_needed() {
     let huge = 2 << 20;
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
     let fd = memfd_create("dma-test-huge", flags).and_then(|fd| ftruncate(&fd, 4 * huge).map(|()| fd));
@@ -121,7 +121,7 @@ fn huge_pages_are_mapped_as_they_are_needed() {
         Err(error) => return crate::test_support::skipped("huge pages for a device", &error.to_string()),
     };
     let mut table = DmaTable::default();
-    // The low 640 KiB of a PC, then what lies above its video memory: as QEMU sends them.
+    // The low 640 KiB of a PC, then the memory above its video memory, in QEMU's order.
     for (iova, size) in [(0, 0xa_0000), (0x10_0000, huge)] {
         if let Err(error) =
             table.map(iova, size, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), iova)))

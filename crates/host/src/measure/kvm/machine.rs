@@ -1,6 +1,6 @@
-//! The smallest machine that KVM runs. Left out: everything that a guest would want.
+//! Smallest virtual machine that KVM runs, without devices.
 
-#![expect(unsafe_code, reason = "a machine's memory is mapped, and KVM is told where")]
+#![expect(unsafe_code, reason = "a machine's memory is mapped, and KVM receives its address")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, ptr, slice};
@@ -12,11 +12,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use super::Program;
 use crate::measure::Unmeasured;
 
-/// Where the program is, in its machine.
+/// Guest address of the program.
 const START: u64 = 0x1000;
 const PAGE: usize = 0x1000;
 
-/// A machine; what is dropped first comes first.
+/// Virtual machine. Fields are dropped in order, the processor first.
 pub(super) struct Machine {
     processor: VcpuFd,
     _machine: VmFd,
@@ -26,8 +26,8 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn new(program: &Program) -> Result<Self, Unmeasured> {
         let kvm = Kvm::new().map_err(failed("opening /dev/kvm"))?;
-        let machine = kvm.create_vm().map_err(failed("making a virtual machine"))?;
-        machine.create_irq_chip().map_err(failed("making interrupt controllers"))?;
+        let machine = kvm.create_vm().map_err(failed("creating a virtual machine"))?;
+        machine.create_irq_chip().map_err(failed("creating interrupt controllers"))?;
         let memory = Memory::new(&code(program))?;
         let region = kvm_userspace_memory_region {
             slot: 0,
@@ -37,19 +37,19 @@ impl Machine {
             userspace_addr: memory.0.addr() as u64,
         };
         // SAFETY: the page belongs to this machine alone and is unmapped after it is gone.
-        unsafe { machine.set_user_memory_region(region) }.map_err(failed("giving it memory"))?;
-        let processor = machine.create_vcpu(0).map_err(failed("making a virtual processor"))?;
-        let mut segments = processor.get_sregs().map_err(failed("reading its registers"))?;
+        unsafe { machine.set_user_memory_region(region) }.map_err(failed("giving the machine memory"))?;
+        let processor = machine.create_vcpu(0).map_err(failed("creating a virtual processor"))?;
+        let mut segments = processor.get_sregs().map_err(failed("reading the processor's registers"))?;
         (segments.cs.base, segments.cs.selector, segments.es.base) = (0, 0, program.es);
-        processor.set_sregs(&segments).map_err(failed("setting its segments"))?;
-        let mut registers = processor.get_regs().map_err(failed("reading its registers"))?;
+        processor.set_sregs(&segments).map_err(failed("setting the processor's segments"))?;
+        let mut registers = processor.get_regs().map_err(failed("reading the processor's registers"))?;
         // Bit 1 of the flags is always set.
         (registers.rip, registers.rflags) = (START, 2);
-        processor.set_regs(&registers).map_err(failed("setting its registers"))?;
+        processor.set_regs(&registers).map_err(failed("setting the processor's registers"))?;
         Ok(Self { processor, _machine: machine, _memory: memory })
     }
 
-    /// Lets it run until it stops for user space, or a signal comes after it has been given up.
+    /// Runs the processor until it exits to user space. Returns an error on a signal after `given_up`.
     pub(super) fn run(&mut self, given_up: &AtomicBool) -> Result<(), Unmeasured> {
         loop {
             match self.processor.run() {
@@ -60,13 +60,13 @@ impl Machine {
                         return Err(Unmeasured::Stuck);
                     }
                 }
-                Err(error) => return Err(failed("running it")(error)),
+                Err(error) => return Err(failed("running the processor")(error)),
             }
         }
     }
 }
 
-/// The program with its loop.
+/// Returns the program's machine code with its loop.
 fn code(program: &Program) -> Vec<u8> {
     let back = |bytes: usize| (bytes as u8).wrapping_neg();
     let mut code = Vec::new();
@@ -88,7 +88,7 @@ fn failed(what: &'static str) -> impl Fn(kvm_ioctls::Error) -> Unmeasured {
     move |error| Unmeasured::Kvm { what, error: io::Error::from_raw_os_error(error.errno()) }
 }
 
-/// A page.
+/// Anonymous page of guest memory.
 struct Memory(*mut u8);
 
 impl Memory {
@@ -97,7 +97,7 @@ impl Memory {
         // SAFETY: an anonymous mapping where the kernel has room touches nothing that exists.
         let page = unsafe { mmap_anonymous(ptr::null_mut(), PAGE, access, MapFlags::PRIVATE) };
         let memory = Self(page.map_err(io::Error::from)?.cast());
-        // SAFETY: the page is ours, readable and writable, and nobody else knows of it yet.
+        // SAFETY: the page is ours, readable and writable, and no other code has its address yet.
         let bytes = unsafe { slice::from_raw_parts_mut(memory.0, PAGE) };
         bytes[..code.len()].copy_from_slice(code);
         Ok(memory)
@@ -106,8 +106,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length; the machine that was told of it is gone. There is nothing to do
-        // about an error.
+        // SAFETY: mapped by `new` with this length; the machine that used it is gone. An error cannot be handled
+        // here.
         let _ = unsafe { munmap(self.0.cast(), PAGE) };
     }
 }

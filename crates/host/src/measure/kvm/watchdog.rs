@@ -1,5 +1,4 @@
-//! Work that may hang in a virtual processor, on a thread of its own that a signal fetches back. Left out: work that
-//! hangs elsewhere.
+//! Runs work that may hang in a virtual processor on a thread of its own, and interrupts it by a signal.
 
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::measure::Unmeasured;
 
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Does the work. After `patience` its flag is set, and it is signalled until it comes back.
+/// Runs `work`. After `patience` sets its flag, and signals it until it returns.
 pub(super) fn within<T: Send + 'static>(
     patience: Duration,
     work: impl FnOnce(&AtomicBool) -> Result<T, Unmeasured> + Send + 'static,
@@ -29,7 +28,7 @@ pub(super) fn within<T: Send + 'static>(
     while !worker.is_finished() {
         if Instant::now() > deadline {
             given_up.store(true, Ordering::Relaxed);
-            // Again and again, since a signal that comes before the processor is entered is lost.
+            // Repeated, since a signal before the processor is entered has no effect.
             worker.kill(SIGRTMIN()).map_err(system)?;
         }
         thread::sleep(LOOK);
@@ -37,5 +36,5 @@ pub(super) fn within<T: Send + 'static>(
     worker.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
 }
 
-/// It is enough that there is a handler: the call into the kernel ends.
+/// Does nothing: the existence of a handler makes the kernel call return.
 extern "C" fn interrupt(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {}

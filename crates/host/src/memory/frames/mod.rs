@@ -1,9 +1,10 @@
-//! Frames on their way from one guest's memory to another's: heads copied to private memory, and whole frames from buffer to buffer.
+//! Moves frames from one guest's memory to another's: heads through private memory, the rest from buffer to buffer.
 //!
-//! A frame's first [`HEAD`] bytes come from the private copy that was judged. Each byte behind them is loaded once, summed up in the
-//! register that loaded it, and stored from there. So the sum is of what was delivered, whatever the sender writes meanwhile.
+//! A frame's first [`HEAD`] bytes come from the private copy that the switch has judged. Each later byte is loaded
+//! once, added to the checksum in the register that loaded it, and stored from there. So the sum is that of the
+//! delivered bytes, whatever the sender writes meanwhile.
 //!
-//! Left out: which addresses a guest gives these bytes ([`crate::dma`]), and what the sum is good for.
+//! [`crate::dma`] translates the addresses.
 
 mod wide;
 
@@ -19,15 +20,15 @@ use super::view::{LINE, PREFETCHED};
 
 /// Bytes of a head.
 pub(crate) const HEAD: usize = 64;
-/// Frames of a burst, at most.
+/// Maximum frames of a burst.
 pub(crate) const BURST: usize = 32;
-/// Frames by which the lines behind the head are fetched ahead.
+/// Frames of prefetch distance for bytes after the head.
 const AHEAD: usize = 4;
 
-/// Frames to be carried, a slot of each slice per frame.
+/// Frames to carry, one element of each slice per frame.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// Private copies of their first 64 bytes.
+    /// Private copies of the first 64 bytes.
     pub heads: &'a [[u8; HEAD]],
     /// Addresses of the sender's buffers.
     pub sources: &'a [u64],
@@ -35,7 +36,7 @@ pub struct Run<'a> {
     pub lengths: &'a [u32],
     /// Addresses of the receiver's buffers.
     pub targets: &'a [u64],
-    /// Receives the ones' complement sum of the 16-bit little-endian words behind the head.
+    /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],
 }
 
@@ -48,10 +49,10 @@ pub(crate) struct Place<'map, const WRITES: bool> {
 }
 
 impl<'map, const WRITES: bool> Place<'map, WRITES> {
-    /// No bytes.
+    /// Empty place.
     pub(crate) const NONE: Self = Self { at: NonNull::dangling(), len: 0, mapped: PhantomData };
 
-    /// All bytes of a view; no bytes if `WRITES` and the view is read-only.
+    /// Returns all bytes of a view, or none if `WRITES` and the view is read-only.
     #[inline]
     pub(crate) fn whole(view: &'map View) -> Self {
         if WRITES && !view.is_writable() {
@@ -60,16 +61,16 @@ impl<'map, const WRITES: bool> Place<'map, WRITES> {
         Self { at: view.base(), len: view.len(), mapped: PhantomData }
     }
 
-    /// The `len` bytes from `offset` on; `None` if they are not all there. `len` is not 0.
+    /// Returns the `len` bytes at `offset`, or `None` if the place is too short. `len` is not 0.
     #[inline(always)]
     pub(crate) fn part(self, offset: u64, len: usize) -> Option<Self> {
-        // The first test bounds the offset, which then fits a `usize`, and the subtraction.
+        // The first comparison bounds the offset, which then fits a `usize`, and the subtraction.
         let inside = offset < self.len as u64 && len <= self.len - offset as usize;
         // SAFETY: `offset` is inside of the mapped bytes.
         inside.then(|| Self { at: unsafe { self.at.add(offset as usize) }, len, mapped: PhantomData })
     }
 
-    /// Fetches the lines behind the first, up to a limit.
+    /// Prefetches the cache lines after the first, up to a limit.
     #[inline]
     fn prefetch_rest(self) {
         for line in (LINE..self.len.min(PREFETCHED)).step_by(LINE) {
@@ -79,16 +80,16 @@ impl<'map, const WRITES: bool> Place<'map, WRITES> {
     }
 }
 
-/// Regions of memory, one of which is looked at.
+/// Regions of memory, one of which is selected.
 pub(crate) trait Regions<'map, const WRITES: bool> {
-    /// Returns the region's first address and its bytes.
+    /// Returns the selected region's first address and its bytes.
     fn region(&self) -> (u64, Place<'map, WRITES>);
 
-    /// Goes to the region that holds an address; `None` if no region does.
+    /// Selects the region that holds an address. Returns `None` if no region does.
     fn enter_region_of(&mut self, iova: u64) -> Option<()>;
 }
 
-/// Returns `len` bytes at an address; `None` if they are not all in one region, or not permitted.
+/// Returns `len` bytes at an address, or `None` if they cross regions or are not permitted.
 ///
 /// The search checks the bounds itself, since [`Places`] keeps only where the bytes begin.
 #[inline(always)]
@@ -98,7 +99,7 @@ fn find<'map, const WRITES: bool>(
     len: u32,
 ) -> Option<Place<'map, WRITES>> {
     let (first, region) = memory.region();
-    // An address before the first is far beyond the last.
+    // An address before the first wraps to an offset beyond the last.
     match region.part(iova.wrapping_sub(first), len as usize) {
         Some(place) => Some(place),
         None => find_elsewhere(memory, iova, len),
@@ -117,23 +118,23 @@ fn find_elsewhere<'map, const WRITES: bool>(
     region.part(iova.wrapping_sub(first), len as usize)
 }
 
-/// Places of the frames of a burst.
+/// Addresses of a burst's frames in this process.
 pub(crate) struct Places<'map, 'run, const WRITES: bool> {
-    /// The first `count` are initialized.
+    /// Start of each frame; the first `count` are initialized.
     at: [MaybeUninit<NonNull<u8>>; BURST],
-    /// Bytes of each of the first `count` frames, and of others.
+    /// Length of each frame in bytes; the slice may be longer than `count`.
     lengths: &'run [u32],
     count: usize,
     /// Number of frames that are longer than a head.
     long: usize,
-    /// A frame is shorter than a head.
+    /// True if a frame is shorter than a head.
     short: bool,
     mapped: PhantomData<&'map View>,
 }
 
 impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
-    /// Finds frames of these addresses and lengths, each below 4 GiB, up to a burst and until one is not found, and fetches their
-    /// first lines into the cache; of the first long ones also the others.
+    /// Finds up to a burst of frames of these addresses and lengths (below 4 GiB each), up to the first that is not
+    /// found. Prefetches their first cache lines, and more of the first long frames.
     #[inline(always)]
     pub(crate) fn find(
         addresses: &[u64],
@@ -169,7 +170,7 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
         Self { at, lengths, count: found, long, short, mapped: PhantomData }
     }
 
-    /// The number of frames.
+    /// Returns the number of frames.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
@@ -179,19 +180,19 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
         self.long > 0
     }
 
-    /// Keeps `count` frames at most.
+    /// Limits the number of frames to `count`.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
 
-    /// The first byte of each frame.
+    /// Returns the first byte of each frame.
     #[inline(always)]
     fn starts(&self) -> &[NonNull<u8>] {
         // SAFETY: the first `count` are initialized.
         unsafe { self.at[..self.count].assume_init_ref() }
     }
 
-    /// The first byte of each frame, and the number of its bytes that belong to a head.
+    /// Returns the first byte of each frame, and the length of its head.
     fn heads(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
         let lengths = self.lengths.iter().map(|length| (*length as usize).min(HEAD));
         self.starts().iter().copied().zip(lengths)
@@ -205,11 +206,11 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
     }
 }
 
-/// Places of the frames of a burst that are longer than a head.
+/// Addresses of a burst's frames that are longer than a head.
 pub(crate) struct LongPlaces<'map, 'run>(Places<'map, 'run, false>);
 
 impl<'map, 'run> LongPlaces<'map, 'run> {
-    /// Finds long frames as [`Places::find`] does, and passes over the others.
+    /// Finds long frames as [`Places::find`] does, and skips short ones.
     #[inline(always)]
     pub(crate) fn find(
         addresses: &[u64],
@@ -221,13 +222,13 @@ impl<'map, 'run> LongPlaces<'map, 'run> {
         }))
     }
 
-    /// The number of frames, short ones included.
+    /// Returns the number of frames, short ones included.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Copies the head of each frame, and zeros behind one that is shorter.
+/// Copies the head of each frame, padded with zeros.
 #[inline(always)]
 pub(crate) fn gather(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
     if frames.short {
@@ -250,8 +251,8 @@ fn gather_any(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
     }
 }
 
-/// Puts each frame where it belongs: its head from the private copy, and the rest from the source, which has as many bytes as the
-/// target. Stores the sum of the rest. Sources of short frames need not be known.
+/// Writes each frame to its target: its head from the private copy, the rest from the source, which is as long as
+/// the target. Stores the sum of the rest. Sources are needed for long frames only.
 #[inline(always)]
 pub(crate) fn carry(
     heads: &[[u8; HEAD]],
@@ -294,7 +295,7 @@ fn carry_rests(LongPlaces(sources): &LongPlaces<'_, '_>, targets: &Places<'_, '_
     }
 }
 
-/// Copies the bytes behind the head of a long frame; returns their sum.
+/// Copies the bytes after the head of a long frame. Returns their sum.
 #[inline(never)]
 fn carry_rest(source: &Place<'_, false>, target: &Place<'_, true>) -> u64 {
     let length = target.len.min(source.len).saturating_sub(HEAD);

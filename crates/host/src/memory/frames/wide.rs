@@ -1,5 +1,4 @@
-//! Copies of heads and payloads, by the processor's widest registers that have a use here: 32 bytes where there is AVX2, else a
-//! portable way. Left out: where the bytes are.
+//! Copies heads and payloads by the widest useful registers: 32 bytes with AVX2, else portable code.
 
 use std::ptr;
 
@@ -8,7 +7,7 @@ use crate::memory::copy::guest_may_have_written;
 /// Bytes that are loaded before they are stored.
 const BLOCK: usize = 32;
 
-/// Copies heads of `N` bytes, each from a place to another.
+/// Copies heads of `N` bytes from the first place of a pair to the second.
 ///
 /// # Safety
 /// `N` bytes must be mapped at each place, at the second of a pair for writing.
@@ -25,7 +24,7 @@ pub(super) unsafe fn copy_heads<const N: usize>(pairs: impl Iterator<Item = (*co
     }
 }
 
-/// Copies bytes and sums them up as little-endian words. Sums of dwords fit 64 bits.
+/// Copies bytes and returns their sum as little-endian 32-bit words, which cannot overflow 64 bits.
 ///
 /// # Safety
 /// `length` bytes must be mapped at both places, at `to` for writing.
@@ -51,7 +50,7 @@ pub(super) unsafe fn copy_and_sum(from: *const u8, to: *mut u8, length: usize) -
     whole + sum_of(&rest)
 }
 
-/// Copies and sums whole blocks, on any processor.
+/// Copies and sums whole blocks by portable code.
 ///
 /// # Safety
 /// As for [`copy_and_sum`], of `blocks` blocks.
@@ -74,7 +73,7 @@ fn sum_of(bytes: &[u8; BLOCK]) -> u64 {
     bytes.as_chunks::<4>().0.iter().map(|dword| u64::from(u32::from_le_bytes(*dword))).sum()
 }
 
-/// The same copies by registers of 32 bytes.
+/// Copies by registers of 32 bytes.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
@@ -113,7 +112,7 @@ mod avx2 {
             guest_may_have_written();
             // SAFETY: as above.
             unsafe { _mm256_storeu_si256(to.add(at).cast(), bytes) };
-            // Lanes of 64 bits take dwords, so that nothing is carried.
+            // 64-bit lanes add 32-bit words, so that no carry is lost.
             let low = _mm256_blend_epi32::<0b1010_1010>(bytes, _mm256_setzero_si256());
             sums[0] = _mm256_add_epi64(sums[0], low);
             sums[1] = _mm256_add_epi64(sums[1], _mm256_srli_epi64::<32>(bytes));
@@ -135,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn wide_registers_copy_and_sum_as_the_portable_way_does(bytes: Vec<u8>, long in any::<bool>()) {
+        fn avx2_copy_and_sum_equal_the_portable_ones(bytes: Vec<u8>, long in any::<bool>()) {
             let bytes = if long { bytes.repeat(40) } else { bytes };
             let (blocks, mut copies) = (bytes.len() / BLOCK, [vec![0; bytes.len()], vec![0; bytes.len()]]);
             // SAFETY: both vectors have the bytes.

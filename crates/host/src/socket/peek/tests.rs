@@ -1,14 +1,14 @@
-//! Tests of peeking: a socket gives up the bytes that were seen in it, whatever was sent.
+//! Tests that consuming removes exactly the peeked bytes.
 
 use super::super::{FdBatch, Received, Stream};
 use rustix::fd::AsFd;
 
 #[test]
-fn peek_offset_tells_how_much_was_consumed() {
+fn peek_offset_counts_consumed_bytes() {
     let (a, b) = Stream::pair().unwrap();
     assert!(b.peek_offset().is_err(), "the socket counts from the first peek_from on");
     b.peek_from(0).unwrap();
-    // Equal bytes: only the kernel's count can tell.
+    // Equal bytes, so that only the kernel's offset distinguishes them.
     for _ in 0..60 {
         a.send(&[0; 3], &[]).unwrap();
     }
@@ -22,7 +22,7 @@ fn peek_offset_tells_how_much_was_consumed() {
 }
 
 #[test]
-fn what_is_peeked_at_stays_until_it_is_consumed() {
+fn peeked_bytes_stay_until_consumed() {
     let (a, b) = Stream::pair().unwrap();
     b.peek_from(0).unwrap();
     let peek = |expected: &[u8], descriptors| {
@@ -36,7 +36,7 @@ fn what_is_peeked_at_stays_until_it_is_consumed() {
     peek(b"onetwo", 1);
     peek(b"three", 0);
     assert_eq!(b.peek(&mut [0; 8], &mut FdBatch::new()).unwrap(), Received::WouldBlock);
-    // A successor that knows of nothing sees all of it again.
+    // A successor without notes peeks at everything again.
     b.peek_from(0).unwrap();
     peek(b"onetwo", 1);
     assert_eq!(b.consume(&mut [0; 6]).unwrap(), 6);
@@ -46,7 +46,7 @@ fn what_is_peeked_at_stays_until_it_is_consumed() {
     assert!(!b.has_unread());
 }
 
-/// Peeks until nothing is left: each receive's bytes, and how many descriptors came with it.
+/// Peeks until nothing is left. Returns the bytes and number of descriptors of each peek.
 fn peek_all(stream: &Stream, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
     let mut all = Vec::new();
     loop {
@@ -59,7 +59,7 @@ fn peek_all(stream: &Stream, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
 }
 
 #[test]
-fn descriptors_of_a_send_that_the_buffer_cuts_come_once() {
+fn descriptors_of_a_split_send_arrive_once() {
     for before in 0..80 {
         let (a, b) = Stream::pair().unwrap();
         b.peek_from(0).unwrap();
@@ -78,7 +78,7 @@ fn descriptors_of_a_send_that_the_buffer_cuts_come_once() {
 }
 
 #[test]
-fn urgent_bytes_are_taken_in_their_place() {
+fn urgent_bytes_keep_their_place() {
     use rustix::net::{SendFlags, send};
     let (a, b) = Stream::pair().unwrap();
     b.peek_from(0).unwrap();
@@ -86,7 +86,7 @@ fn urgent_bytes_are_taken_in_their_place() {
     for (round, part) in said.chunks(7).enumerate() {
         let flags = if round % 3 == 1 { SendFlags::empty() } else { SendFlags::OOB };
         match send(&a, part, flags) {
-            // A kernel without CONFIG_AF_UNIX_OOB knows no such bytes.
+            // A kernel without CONFIG_AF_UNIX_OOB refuses such bytes.
             Err(rustix::io::Errno::OPNOTSUPP) => return,
             sent => assert_eq!(sent, Ok(part.len())),
         }

@@ -1,9 +1,9 @@
-//! A process dies between any two calls, and its successor continues with the file and what was noted.
+//! Tests a process that dies between any two calls, and a successor that continues with the file and its records.
 
 use super::*;
 use crate::socket::{FdBatch, Received};
 
-/// A conversation with the notes that an owner keeps.
+/// Conversation with the records that an owner keeps.
 struct World {
     log: ReplyLog,
     noted: Extent,
@@ -33,17 +33,17 @@ impl World {
     }
 
     fn hears(&self, bytes: &[u8]) {
-        let (mut heard, mut buffer) = (Vec::new(), [0; 1 << 16]);
-        while heard.len() < bytes.len() {
+        let (mut received, mut buffer) = (Vec::new(), [0; 1 << 16]);
+        while received.len() < bytes.len() {
             match self.theirs.recv(&mut buffer, &mut FdBatch::new()).unwrap() {
-                Received::Bytes(count) => heard.extend_from_slice(&buffer[..count]),
-                other => panic!("{other:?} after {} bytes", heard.len()),
+                Received::Bytes(count) => received.extend_from_slice(&buffer[..count]),
+                other => panic!("{other:?} after {} bytes", received.len()),
             }
         }
-        assert!(heard == bytes, "the client hears something else");
+        assert!(received == bytes, "the client received other bytes");
     }
 
-    /// The process dies; what the client is owed.
+    /// Ends the process. Returns the bytes that its successor still has to send.
     fn die(&mut self) -> Vec<u8> {
         let file = self.log.file.try_clone().unwrap();
         let (log, replies, sent) = ReplyLog::adopt(file, self.noted, self.held).unwrap();
@@ -53,7 +53,7 @@ impl World {
 }
 
 #[test]
-fn a_successor_knows_to_the_byte_what_was_sent() {
+fn successor_knows_sent_bytes_exactly() {
     let mut world = World::new();
     world.append(b"first second");
     world.send(6);
@@ -64,7 +64,7 @@ fn a_successor_knows_to_the_byte_what_was_sent() {
 }
 
 #[test]
-fn what_was_written_and_not_noted_is_not_owed() {
+fn unrecorded_bytes_are_not_sent() {
     let mut world = World::new();
     world.append(b"noted");
     world.log.append(b"not noted").unwrap();
@@ -76,7 +76,7 @@ fn what_was_written_and_not_noted_is_not_owed() {
 }
 
 #[test]
-fn bytes_that_a_client_has_not_read_stay_what_they_were_when_their_pages_are_given_back() {
+fn unread_bytes_survive_the_release_of_their_pages() {
     let mut world = World::new();
     let mut expected = Vec::new();
     for number in 0..40_u8 {
@@ -86,12 +86,12 @@ fn bytes_that_a_client_has_not_read_stay_what_they_were_when_their_pages_are_giv
         world.log.trim().unwrap();
         expected.extend(reply);
     }
-    assert!(world.log.hole >= HOLE, "pages were given back");
+    assert!(world.log.hole >= HOLE, "pages were released");
     world.hears(&expected);
 }
 
 #[test]
-fn a_death_between_noting_the_next_page_and_moving_there_is_no_loss() {
+fn death_before_moving_to_the_next_page_loses_nothing() {
     let mut world = World::new();
     world.append(&[7; 4000]);
     world.send(4000);
@@ -115,7 +115,7 @@ fn held_bytes_outlive_a_death_and_are_never_sent() {
         let message = vec![0x80 | round; usize::from(round) * 4500];
         for part in message.chunks(3000) {
             world.log.hold(part).unwrap();
-            // Not noted yet, so a successor writes the part again.
+            // Not recorded yet, so a successor writes the part again.
             world.die();
             world.log.hold(part).unwrap();
             world.held = world.log.held();
@@ -135,7 +135,7 @@ fn held_bytes_outlive_a_death_and_are_never_sent() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_waited_for() {
+fn send_does_not_wait_for_a_client_that_does_not_read() {
     let mut world = World::new();
     world.append(&[1; 1 << 20]);
     let mut total = 0;

@@ -1,4 +1,4 @@
-//! The other side of a ring, which may say anything of its index.
+//! Tests a ring whose other side may publish any index.
 
 use super::*;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn get(memory: &Mapping, offset: usize) -> u32 {
 }
 
 #[test]
-fn what_one_side_publishes_the_other_reads_in_order_round_after_round() {
+fn published_entries_are_read_in_order_across_wraps() {
     let memory = memory();
     let mut from = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
     let mut to = Ring::<u64, Consuming>::new(memory, LAYOUT).unwrap();
@@ -27,21 +27,21 @@ fn what_one_side_publishes_the_other_reads_in_order_round_after_round() {
         assert_eq!(from.room(), Ok(8), "everything was read");
         let pushed = (0..burst).filter(|n| from.push(next + n)).count() as u64;
         assert_eq!(pushed, burst.min(8));
-        assert_eq!(to.available(), Ok(0), "nothing is there before it is published");
+        assert_eq!(to.available(), Ok(0), "no entry is visible before it is published");
         from.publish();
         assert_eq!(to.available(), Ok(pushed as u32));
         while let Some(entry) = to.pop() {
             assert_eq!(entry, expected);
             expected += 1;
         }
-        assert_eq!(from.unread(), Ok(pushed as u32), "nothing was given back yet");
+        assert_eq!(from.unread(), Ok(pushed as u32), "no entry was released yet");
         to.release();
         next += pushed;
     }
 }
 
 #[test]
-fn a_full_ring_takes_nothing_and_loses_nothing() {
+fn full_ring_refuses_entries_and_loses_none() {
     let memory = memory();
     let mut ring = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
     assert_eq!((0..20).filter(|n| ring.push(*n)).count(), 8);
@@ -52,7 +52,7 @@ fn a_full_ring_takes_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn a_ring_that_is_not_inside_its_memory_is_none() {
+fn ring_outside_its_memory_is_refused() {
     let with = |layout: Layout| Ring::<Descriptor, Consuming>::new(memory(), layout).is_some();
     assert!(with(Layout { size: 4, ..LAYOUT }));
     let bad = [
@@ -70,9 +70,9 @@ fn a_ring_that_is_not_inside_its_memory_is_none() {
 }
 
 proptest! {
-    /// An index of the kernel's is within the ring, or the ring is broken, and then no entry comes of it.
+    /// A kernel index is within the ring, or the ring is broken and returns no entry.
     #[test]
-    fn an_index_beyond_the_ring_is_noticed(steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50)) {
+    fn producer_index_beyond_the_ring_is_detected(steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50)) {
         let memory = memory();
         let mut reader = Ring::<u64, Consuming>::new(memory.clone(), LAYOUT).unwrap();
         let mut at = 0_u32;
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reader_that_is_ahead_of_us_is_noticed(lies in proptest::collection::vec(any::<u32>(), 1..50)) {
+    fn consumer_index_ahead_of_the_producer_is_detected(lies in proptest::collection::vec(any::<u32>(), 1..50)) {
         let memory = memory();
         let mut writer = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
         for lie in lies {

@@ -1,4 +1,4 @@
-//! VFs that do too much: what the card is told of them, and what their drivers see.
+//! Tests throttled and quarantined VFs: orders to the card, and events to their drivers.
 
 use super::{VSI, World, mac};
 use crate::avf::pf::{Counters, OFFERED, Pf, Refusal};
@@ -23,7 +23,7 @@ impl World {
         self.card.now = self.card.now + time;
     }
 
-    /// VF 0 is judged for `events` of a kind in a second.
+    /// Judges VF 0 for `events` of a kind in a second.
     fn judge(&mut self, offence: Offence, events: u64, thresholds: Thresholds) -> Option<Verdict> {
         let mut limits: ConductLimits = [NEVER; 6];
         limits[offence as usize] = thresholds;
@@ -58,7 +58,7 @@ impl World {
 }
 
 #[test]
-fn a_warning_holds_nothing_back() {
+fn warning_restrains_nothing() {
     for offence in Offence::ALL {
         let mut world = World::active();
         let verdict = world.judge(offence, 7, Thresholds { warn: 7, ..NEVER });
@@ -69,17 +69,21 @@ fn a_warning_holds_nothing_back() {
 }
 
 #[test]
-fn a_vf_that_is_throttled_sends_at_ten_megabits_and_has_its_mail_and_interrupts_held_back() {
+fn throttled_vf_is_limited_to_ten_megabits() {
     let mut world = World::active();
     world.throttle();
     assert_eq!((world.told().rate, world.told().restraint), (10, HELD));
-    assert_eq!((world.start_queues(), world.pf.vf_link(0)), (Status::Success, Some(25_000)), "it goes on");
+    assert_eq!(
+        (world.start_queues(), world.pf.vf_link(0)),
+        (Status::Success, Some(25_000)),
+        "the VF keeps running"
+    );
     world.set(|policy| policy.max_tx_rate = 3);
     assert_eq!(world.told().rate, 3, "the administrator's limit is lower");
 }
 
 #[test]
-fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
+fn throttle_ends_ten_seconds_after_last_offence() {
     let mut world = World::active();
     world.throttle();
     let over = world.card.now + Duration::from_secs(10);
@@ -93,7 +97,7 @@ fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
 }
 
 #[test]
-fn a_vf_that_is_quarantined_is_told_of_its_reset_and_finds_its_queues_off_and_its_link_down() {
+fn quarantined_vf_is_reset_with_queues_off_and_link_down() {
     let mut world = World::active();
     world.start_queues();
     world.card.log.clear();
@@ -108,7 +112,7 @@ fn a_vf_that_is_quarantined_is_told_of_its_reset_and_finds_its_queues_off_and_it
 }
 
 #[test]
-fn no_reset_is_a_way_out() {
+fn quarantine_outlasts_resets() {
     let mut world = World::active();
     world.quarantine();
     world.card.arrive(0, Op::ResetVf.number(), &[]);
@@ -123,7 +127,7 @@ fn no_reset_is_a_way_out() {
 }
 
 #[test]
-fn the_administrator_lets_a_vf_out() {
+fn release_resets_the_quarantined_vf() {
     let mut world = World::active();
     world.quarantine();
     world.introduce(0, OFFERED);
@@ -133,11 +137,11 @@ fn the_administrator_lets_a_vf_out() {
     world.introduce(0, OFFERED);
     assert_eq!((world.start_queues(), world.pf.vf_link(0)), (Status::Success, Some(25_000)));
     assert_eq!((world.told().restraint, world.conduct().quarantined()), (FREE, None));
-    assert_eq!(world.conduct().offences()[Offence::Spoofing as usize], 1, "the record stays");
+    assert_eq!(world.conduct().offences()[Offence::Spoofing as usize], 1, "the offence stays counted");
 }
 
 #[test]
-fn the_administrator_lifts_a_throttle_without_a_reset() {
+fn release_ends_a_throttle_without_reset() {
     let mut world = World::active();
     world.throttle();
     world.card.log.clear();
@@ -146,7 +150,7 @@ fn the_administrator_lifts_a_throttle_without_a_reset() {
 }
 
 #[test]
-fn the_administrator_quarantines_a_vf_and_a_change_of_policy_does_not_release_it() {
+fn policy_change_does_not_end_a_quarantine() {
     let mut world = World::active();
     world.pf.quarantine(&mut world.card, 0, Cause::Administrator);
     world.set(|policy| policy.mac = Some(MacAddress(mac(7))));
@@ -157,9 +161,9 @@ fn the_administrator_quarantines_a_vf_and_a_change_of_policy_does_not_release_it
     );
 }
 
-/// A guest may write Initiate Function Level Reset as often as it likes, and each reset is work for the PF.
+/// A guest may write Initiate Function Level Reset at any rate, and each reset costs the PF work.
 #[test]
-fn a_vf_that_is_held_back_is_reset_ten_times_a_second_at_most() {
+fn throttled_vf_is_reset_at_most_ten_times_a_second() {
     let mut world = World::active();
     world.throttle();
     let (before, began) = (world.told().resets, world.card.now);
@@ -173,7 +177,7 @@ fn a_vf_that_is_held_back_is_reset_ten_times_a_second_at_most() {
 }
 
 #[test]
-fn what_a_vf_sent_before_a_reset_that_has_to_wait_is_void_at_once() {
+fn delayed_reset_voids_earlier_messages_at_once() {
     let mut world = World::active();
     world.throttle();
     world.card.flr(0);
@@ -186,7 +190,7 @@ fn what_a_vf_sent_before_a_reset_that_has_to_wait_is_void_at_once() {
     assert_eq!(
         (visit.resets, visit.served, world.card.sent.len()),
         (0, 0, 0),
-        "the PF answers no VF in reset"
+        "the PF serves no VF in reset"
     );
     assert_eq!(world.card.read(r::VFGEN_RSTAT1), rstat::IN_PROGRESS);
     let due = visit.deadline.unwrap();
@@ -197,7 +201,7 @@ fn what_a_vf_sent_before_a_reset_that_has_to_wait_is_void_at_once() {
 }
 
 #[test]
-fn resets_by_the_guest_count_as_requests_and_those_by_the_pf_do_not() {
+fn only_guest_resets_count_as_requests() {
     let limits: ConductLimits = [Thresholds { warn: 1, ..NEVER }; 6];
     let mut world = World::active();
     world.watch([0; 6], &limits);
@@ -213,11 +217,11 @@ fn resets_by_the_guest_count_as_requests_and_those_by_the_pf_do_not() {
 }
 
 #[test]
-fn messages_with_bodies_that_are_none_make_no_sense_and_unknown_operations_are_requests() {
+fn malformed_bodies_and_unknown_operations_are_counted_apart() {
     let limits: ConductLimits = [Thresholds { warn: 1, ..NEVER }; 6];
     let mut world = World::active();
     world.watch([0; 6], &limits);
-    // Drivers of tomorrow ask for what this PF does not know.
+    // Later drivers may request operations that this PF does not know.
     assert_eq!(world.ask_raw(0, 9_999, &[]).0, Status::NotSupported);
     world.advance(Duration::from_secs(1));
     assert_eq!(world.watch([0; 6], &limits), None);
@@ -229,7 +233,7 @@ fn messages_with_bodies_that_are_none_make_no_sense_and_unknown_operations_are_r
 }
 
 #[test]
-fn a_successor_knows_a_vf_for_its_conduct_and_holds_it_back() {
+fn successor_keeps_conduct_and_restraint() {
     let mut old = World::active();
     old.throttle();
     let mut world = World::active();
@@ -240,11 +244,11 @@ fn a_successor_knows_a_vf_for_its_conduct_and_holds_it_back() {
     let quarantined = vec![Monitor::of_quarantined(Cause::Administrator); 4];
     world.pf.resume_conduct(&mut world.card, quarantined).unwrap();
     assert_eq!((world.pf.vf_link(0), world.start_queues()), (None, Status::Param));
-    assert!(world.pf.resume_conduct(&mut world.card, Vec::new()).is_err(), "it serves four");
+    assert!(world.pf.resume_conduct(&mut world.card, Vec::new()).is_err(), "the PF has four VFs");
 }
 
 #[test]
-fn a_vf_that_there_is_not_is_not_judged() {
+fn missing_vf_is_not_judged() {
     let mut world = World::new();
     let limits: ConductLimits = [Thresholds { quarantine: 1, ..NEVER }; 6];
     assert_eq!(world.pf.watch(&mut world.card, 77, [1; 6], &limits), None);
@@ -253,9 +257,9 @@ fn a_vf_that_there_is_not_is_not_judged() {
     assert!(world.pf.conduct(77).is_none());
 }
 
-/// Both words of the register are all ones then, and the card is not gone.
+/// Both words of the register are all ones then, though the card is present.
 #[test]
-fn every_vf_of_a_full_card_may_be_reset_at_once() {
+fn all_64_vfs_may_be_reset_at_once() {
     let mut world = World::new();
     world.pf = Pf::probe(&mut world.card, 64).unwrap();
     (0..64).for_each(|vf| world.card.flr(vf));

@@ -1,4 +1,4 @@
-//! Addresses, VLANs, promiscuity: i40e's rules and limits.
+//! Tests addresses, VLANs and promiscuity: i40e's rules and limits.
 
 use super::{VSI, World, mac};
 use crate::avf::pf::{OFFERED, Refusal};
@@ -25,7 +25,7 @@ fn vlans(world: &mut World, on: bool, ids: &[u16]) -> Status {
     world.ask(0, Request::Vlans(on, VSI, Packed::new(ids).list())).0
 }
 
-/// A world whose VF 0 has an address of the administrator's.
+/// Creates a world whose VF 0 has an administrator's address.
 fn fixed() -> World {
     let mut world = World::new();
     world.set(|policy| (policy.mac, policy.admin_mac) = (Some(MacAddress(mac(1))), true));
@@ -34,7 +34,7 @@ fn fixed() -> World {
 }
 
 #[test]
-fn linux_opens_with_its_own_address_and_groups() {
+fn linux_adds_its_own_address_and_groups() {
     let mut world = World::active();
     assert_eq!(
         add(&mut world, &[(mac(1), AddressUse::Primary), (GROUP, AddressUse::Extra)]),
@@ -45,7 +45,7 @@ fn linux_opens_with_its_own_address_and_groups() {
 }
 
 #[test]
-fn a_changed_address_is_added_as_primary_before_the_old_one_goes() {
+fn new_primary_address_is_added_before_the_old_is_removed() {
     let mut world = World::active();
     add(&mut world, &[(mac(1), AddressUse::Primary)]);
     add(&mut world, &[(mac(2), AddressUse::Primary)]);
@@ -55,7 +55,7 @@ fn a_changed_address_is_added_as_primary_before_the_old_one_goes() {
 }
 
 #[test]
-fn an_address_of_the_administrators_is_the_only_one_of_a_vf_that_is_not_trusted() {
+fn untrusted_vf_keeps_its_administrator_address() {
     let mut world = fixed();
     assert_eq!(
         add(&mut world, &[(mac(1), AddressUse::Primary), (GROUP, AddressUse::Extra)]),
@@ -66,11 +66,11 @@ fn an_address_of_the_administrators_is_the_only_one_of_a_vf_that_is_not_trusted(
     assert_eq!(add(&mut world, &[(GROUP, AddressUse::Extra), (mac(2), AddressUse::Extra)]), Status::Param);
     assert_eq!(world.refusals(Refusal::AddressFixed), 1);
     assert_eq!(delete(&mut world, &[mac(1)]), Status::Success);
-    assert!(world.told().addresses.contains(&mac(1)), "kept, in silence");
+    assert!(world.told().addresses.contains(&mac(1)), "kept despite the success reply");
 }
 
 #[test]
-fn a_trusted_vf_may_use_another_address() {
+fn trusted_vf_may_use_another_address() {
     let mut world = fixed();
     world.set(|policy| policy.trust = true);
     world.introduce(0, OFFERED);
@@ -79,16 +79,16 @@ fn a_trusted_vf_may_use_another_address() {
 }
 
 #[test]
-fn zero_and_broadcast_are_no_addresses_to_receive_by() {
+fn zero_and_broadcast_addresses_are_refused() {
     let mut world = World::active();
     for bad in [[0; 6], [0xff; 6]] {
         assert_eq!(add(&mut world, &[(mac(1), AddressUse::Extra), (bad, AddressUse::Extra)]), Status::Param);
         assert_eq!(delete(&mut world, &[bad]), Status::Param);
     }
-    assert!(world.told().addresses.is_empty(), "all of the message is refused");
+    assert!(world.told().addresses.is_empty(), "the whole message is refused");
 }
 
-/// A world in which VF 1 receives by an address.
+/// Creates a world in which VF 1 receives by an address.
 fn with_neighbour(mac: [u8; 6]) -> World {
     let mut world = World::active();
     world.introduce(1, OFFERED);
@@ -99,7 +99,7 @@ fn with_neighbour(mac: [u8; 6]) -> World {
 
 /// Keepalived (use_vmac) adds the address to the backup's interface while the master has it.
 #[test]
-fn virtual_router_address_may_be_anothers_too() {
+fn virtual_router_address_may_be_shared() {
     for last in [0x01, 0x02] {
         let router = [0, 0, 0x5e, 0, last, 51];
         let mut world = with_neighbour(router);
@@ -128,7 +128,7 @@ fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
 }
 
 #[test]
-fn another_functions_address_is_refused_unless_the_vf_is_trusted() {
+fn address_of_another_vf_needs_trust() {
     let mut world = with_neighbour(mac(9));
     assert_eq!(add(&mut world, &[(mac(9), AddressUse::Extra)]), Status::Param);
     assert_eq!(world.refusals(Refusal::AddressInUse), 1);
@@ -138,12 +138,12 @@ fn another_functions_address_is_refused_unless_the_vf_is_trusted() {
 }
 
 #[test]
-fn a_vf_has_eighteen_addresses_and_a_trusted_one_more() {
+fn address_quota_is_18_or_more_if_trusted() {
     let groups =
         |count: u8| -> Vec<_> { (0..count).map(|n| ([1, 0, 0, 0, 0, n], AddressUse::Extra)).collect() };
     let mut world = World::active();
     assert_eq!(add(&mut world, &groups(18)), Status::Success);
-    assert_eq!(add(&mut world, &groups(18)), Status::Success, "the same again are no more");
+    assert_eq!(add(&mut world, &groups(18)), Status::Success, "repeated addresses count once");
     assert_eq!(add(&mut world, &groups(19)), Status::Param);
     assert_eq!(world.refusals(Refusal::TooManyAddresses), 1);
     world.set(|policy| policy.trust = true);
@@ -153,34 +153,34 @@ fn a_vf_has_eighteen_addresses_and_a_trusted_one_more() {
 }
 
 #[test]
-fn what_is_not_there_is_deleted_all_the_same() {
+fn deleting_a_missing_filter_succeeds() {
     let mut world = World::active();
     assert_eq!(delete(&mut world, &[mac(5)]), Status::Success);
     assert_eq!(
         vlans(&mut world, false, &[77]),
         Status::Success,
-        "Linux resets again and again if it is refused"
+        "Linux resets again and again after an error"
     );
 }
 
 #[test]
-fn a_vf_joins_and_leaves_vlans_and_tags_are_taken_out_from_then_on() {
+fn vf_joins_and_leaves_vlans_and_strips_tags() {
     let mut world = World::new();
     world.introduce(0, Capabilities::VLAN);
     assert!(
         world.told().vlans.iter().eq(&[0]) && !world.told().tags.strip,
-        "frames without a tag are everybody's"
+        "every VF receives untagged frames"
     );
     assert_eq!(vlans(&mut world, true, &[5, 4095]), Status::Success);
     assert!(world.told().vlans.iter().eq(&[0, 5, 4095]) && world.told().tags.strip);
     world.granted(Request::Strip(false));
     assert!(!world.told().tags.strip);
     assert_eq!(vlans(&mut world, false, &[5, 0]), Status::Success);
-    assert!(world.told().vlans.iter().eq(&[0, 4095]), "nobody leaves VLAN 0");
+    assert!(world.told().vlans.iter().eq(&[0, 4095]), "VLAN 0 cannot be left");
 }
 
 #[test]
-fn more_vlans_than_sixteen_are_granted_in_word_only() {
+fn vlans_beyond_the_quota_are_ignored_with_success() {
     let mut world = World::active();
     let ids: Vec<u16> = (1..=17).collect();
     assert_eq!(vlans(&mut world, true, &ids), Status::Success);
@@ -196,11 +196,11 @@ fn vlan_beyond_4095_is_refused() {
     let mut world = World::active();
     assert_eq!(vlans(&mut world, true, &[5, 4096]), Status::Param);
     assert_eq!(world.refusals(Refusal::VlanInvalid), 1);
-    assert!(world.told().vlans.iter().eq(&[0]), "nothing of the list is taken");
+    assert!(world.told().vlans.iter().eq(&[0]), "no VLAN of the list is added");
 }
 
 #[test]
-fn a_vf_on_a_port_vlan_joins_no_other() {
+fn vf_on_a_port_vlan_joins_no_other() {
     let mut world = World::active();
     world.set(|policy| policy.vlan = Some(PortVlan { id: 5, qos: 3 }));
     world.introduce(0, OFFERED);
@@ -208,11 +208,11 @@ fn a_vf_on_a_port_vlan_joins_no_other() {
     assert_eq!(world.told().tags.port_vlan, Some(3 << 13 | 5));
     assert_eq!(vlans(&mut world, true, &[6]), Status::Param);
     assert_eq!(vlans(&mut world, false, &[5]), Status::Success);
-    assert!(world.told().vlans.iter().eq(&[5]), "and does not leave it");
+    assert!(world.told().vlans.iter().eq(&[5]), "the port VLAN cannot be left");
 }
 
 #[test]
-fn stripping_is_granted_on_a_port_vlan_and_changes_nothing() {
+fn stripping_on_a_port_vlan_succeeds_without_effect() {
     let mut world = World::active();
     world.set(|policy| policy.vlan = Some(PortVlan { id: 5, qos: 3 }));
     world.introduce(0, OFFERED);
@@ -241,11 +241,11 @@ fn vlan_v2_filters_are_one_outer_tag_of_type_8100() {
 }
 
 #[test]
-fn stripping_and_inserting_are_set_apart() {
+fn stripping_and_inserting_are_independent() {
     let mut world = World::active();
     let one = VlanSetting { outer: 1, inner: 0, vsi: VSI };
     world.granted(Request::VlanOffload(VlanWhat::Strip, true, one));
-    assert!(world.told().tags.strip && world.told().tags.insert, "it may put tags in from the start");
+    assert!(world.told().tags.strip && world.told().tags.insert, "insertion is on from the start");
     world.granted(Request::VlanOffload(VlanWhat::Insert, false, one));
     assert!(world.told().tags.strip && !world.told().tags.insert);
     world.granted(Request::VlanOffload(VlanWhat::Strip, false, one));
@@ -257,7 +257,7 @@ fn stripping_and_inserting_are_set_apart() {
 }
 
 #[test]
-fn a_vf_that_is_not_trusted_is_told_that_it_is_promiscuous_and_is_not() {
+fn untrusted_promiscuity_succeeds_without_effect() {
     let mut world = World::active();
     world.granted(Request::Promiscuity(VSI, 3));
     assert_eq!((world.told().promiscuous, world.refusals(Refusal::Promiscuity)), ((false, false), 1));
@@ -270,7 +270,7 @@ fn a_vf_that_is_not_trusted_is_told_that_it_is_promiscuous_and_is_not() {
 }
 
 #[test]
-fn a_trusted_vf_receives_every_multicast_only_if_the_administrator_allows_that() {
+fn multicast_promiscuity_needs_trust_and_allmulti() {
     let mut world = World::active();
     world.set(|policy| (policy.trust, policy.allmulti) = (true, false));
     world.introduce(0, OFFERED);

@@ -1,4 +1,4 @@
-//! What a driver asks first: version, resources, link.
+//! Tests a driver's first requests: version, resources, link.
 
 use super::{VSI, World, mac};
 use crate::avf::pf::{OFFERED, Refusal};
@@ -11,7 +11,7 @@ use std::vec;
 const UP: Event = Event::Link { speed: 25_000, up: true };
 
 #[test]
-fn a_vf_of_1_1_is_answered_1_1_and_one_of_1_0_is_answered_1_0() {
+fn version_reply_matches_the_vf() {
     let mut world = World::new();
     for (asked, answered) in [
         (Version::V1_1, Version::V1_1),
@@ -24,7 +24,7 @@ fn a_vf_of_1_1_is_answered_1_1_and_one_of_1_0_is_answered_1_0() {
 }
 
 #[test]
-fn resources_are_what_was_asked_for_and_offered() {
+fn resources_are_those_requested_and_offered() {
     let mut world = World::new();
     world.set(|policy| policy.mac = Some(MacAddress(mac(7))));
     let linux_6_12 = Capabilities(0x1abd_8cf9);
@@ -44,7 +44,7 @@ fn port_vlan_leaves_room_for_its_tag_in_the_longest_frame() {
 }
 
 #[test]
-fn tags_are_offered_in_one_of_two_ways_never_in_both() {
+fn vlan_offload_v1_and_v2_are_exclusive() {
     let (v1, v2) = (Capabilities::VLAN, Capabilities::VLAN_V2);
     for (asked, agreed) in [(v1, v1), (v2, v2), (v1.and(v2), v2)] {
         let resources = World::new().introduce(0, asked);
@@ -53,7 +53,7 @@ fn tags_are_offered_in_one_of_two_ways_never_in_both() {
 }
 
 #[test]
-fn a_vf_of_1_0_is_taken_to_know_tags() {
+fn vf_of_version_1_0_has_vlan_offload() {
     let mut world = World::new();
     world.ask(0, Request::Version(Version::V1_0));
     let (_, body) = world.ask(0, Request::Resources(None));
@@ -62,55 +62,55 @@ fn a_vf_of_1_0_is_taken_to_know_tags() {
 }
 
 #[test]
-fn resources_may_be_asked_for_twice() {
+fn resources_may_be_requested_twice() {
     let mut world = World::active();
     let (status, _) = world.ask(0, Request::Resources(Some(OFFERED)));
     assert_eq!(
         status,
         Status::Success,
-        "-5 would be fatal in Linux, which asks twice when the answer is late"
+        "-5 would be fatal in Linux, which asks twice when the reply is late"
     );
 }
 
 #[test]
-fn without_an_address_of_the_administrators_a_vf_makes_one_up() {
+fn vf_without_address_gets_zero() {
     assert_eq!(World::new().introduce(0, OFFERED).mac, [0; 6]);
 }
 
 #[test]
-fn the_link_is_told_after_resources_and_after_every_enable() {
+fn link_event_follows_resources_and_every_enable() {
     let mut world = World::active();
     assert_eq!(world.events(), [UP]);
     for _ in 0..2 {
         world.granted(Request::SwitchQueues(true, QueueSet { vsi: VSI, rx: 1, tx: 1 }));
-        assert_eq!(world.events(), [UP], "drivers take it for up only when their queues run");
+        assert_eq!(world.events(), [UP], "drivers treat it as up only when their queues run");
     }
     world.granted(Request::SwitchQueues(false, QueueSet { vsi: VSI, rx: 1, tx: 1 }));
     assert_eq!(world.events(), []);
 }
 
 #[test]
-fn a_speed_is_in_megabits_where_that_was_agreed_and_a_bit_elsewhere() {
+fn link_speed_format_follows_the_capability() {
     let mut world = World::new();
     world.introduce(0, Capabilities::L2);
     assert_eq!(world.events(), [Event::Link { speed: 0x40, up: true }], "25 Gb/s");
     world.pf.set_link(&mut world.card, Some(100_000));
-    assert_eq!(world.events(), [Event::Link { speed: 0, up: true }], "the old field cannot say it");
+    assert_eq!(world.events(), [Event::Link { speed: 0, up: true }], "the old field has no value for it");
 }
 
 #[test]
-fn a_change_of_the_link_is_told_to_vfs_whose_driver_is_there() {
+fn link_change_is_sent_to_active_vfs() {
     let mut world = World::active();
     world.events();
     world.pf.set_link(&mut world.card, None);
     assert_eq!(world.events(), [Event::Link { speed: 0, up: false }]);
     assert!(!world.card.sent.contains_key(&1), "VF 1 has no driver");
     world.pf.set_link(&mut world.card, None);
-    assert_eq!(world.events(), [], "no news");
+    assert_eq!(world.events(), [], "no change, no event");
 }
 
 #[test]
-fn the_administrator_decides_what_a_vf_sees_of_the_link() {
+fn link_policy_overrides_the_port_link() {
     let mut world = World::active();
     world.events();
     world.set(|policy| policy.state = Link::Disable);
@@ -122,7 +122,7 @@ fn the_administrator_decides_what_a_vf_sees_of_the_link() {
 }
 
 #[test]
-fn an_unknown_operation_is_refused_and_never_met_with_silence() {
+fn unknown_operation_is_refused_with_a_reply() {
     let mut world = World::active();
     for number in [0, 4, 20, 45, 60, 66, 112, 500] {
         assert_eq!(world.ask_raw(0, number, &[]), (Status::NotSupported, vec![]), "{number}");
@@ -131,21 +131,21 @@ fn an_unknown_operation_is_refused_and_never_met_with_silence() {
 }
 
 #[test]
-fn a_body_of_the_wrong_length_is_refused() {
+fn body_of_wrong_length_is_refused() {
     let mut world = World::active();
     assert_eq!(world.ask_raw(0, 8, &[0; 11]), (Status::Param, vec![]));
     assert_eq!(world.ask_raw(0, 6, &[1, 0, 200, 0, 0, 0, 0, 0]), (Status::Param, vec![]));
 }
 
 #[test]
-fn a_driver_asks_what_it_has_before_it_asks_for_more() {
+fn requests_before_resources_are_refused() {
     let mut world = World::new();
     world.refused(Request::Strip(true), Refusal::NotReady);
     world.refused(Request::Queues(2), Refusal::NotReady);
 }
 
 #[test]
-fn another_vfs_vsi_is_refused() {
+fn vsi_of_another_vf_is_refused() {
     let mut world = World::active();
     for request in [
         Request::SwitchQueues(true, QueueSet { vsi: VSI + 1, rx: 1, tx: 1 }),
@@ -157,7 +157,7 @@ fn another_vfs_vsi_is_refused() {
 }
 
 #[test]
-fn vlan_v2_offers_one_tag_or_nothing_beside_a_port_vlan() {
+fn vlan_v2_offers_one_tag_or_none_on_a_port_vlan() {
     let mut world = World::active();
     let (_, body) = world.ask(0, Request::VlanCapabilities);
     assert_eq!(decode(&body), Some(VlanCapabilities::one_tag(64)));
@@ -169,7 +169,7 @@ fn vlan_v2_offers_one_tag_or_nothing_beside_a_port_vlan() {
 }
 
 #[test]
-fn the_forms_of_descriptors_are_told_to_who_agreed_on_them() {
+fn descriptor_formats_need_their_capability() {
     let mut world = World::active();
     let (status, body) = world.ask(0, Request::RxDescriptors);
     assert_eq!((status, body[0] & 2), (Status::Success, 2), "legacy must be among them");

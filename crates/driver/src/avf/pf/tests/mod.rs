@@ -1,5 +1,5 @@
-//! Conversations of VFs with the PF driver, on a card that writes down what it is told. The card plays the firmware's
-//! part too: it puts messages into the PF's receive queue and takes those of its send queue.
+//! Tests conversations of VFs with the PF driver, on a card that records its orders. The card also plays the
+//! firmware: it puts messages into the PF's receive queue and takes those of its send queue.
 
 mod conduct;
 mod filters;
@@ -25,12 +25,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
 
-/// What a VF was sent: operation, status, body.
+/// Message to a VF: operation, status, body.
 type Sent = (Op, Status, Vec<u8>);
 
-/// What the card was told of a VF.
+/// Orders that the card received for a VF.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Told {
+struct Orders {
     addresses: BTreeSet<[u8; 6]>,
     vlans: BTreeSet<u16>,
     rx: BTreeMap<u8, RxContext>,
@@ -50,16 +50,16 @@ struct Told {
     resets: u32,
 }
 
-/// Registers that keep what is written, memory from address 0 on, and what each VF was told.
+/// Card with registers that keep their values, memory from address 0 on, and the orders for each VF.
 #[derive(Default)]
 struct Card {
     registers: BTreeMap<u32, u32>,
     memory: Vec<u8>,
     head: u32,
     now: Time,
-    told: BTreeMap<u8, Told>,
+    told: BTreeMap<u8, Orders>,
     sent: BTreeMap<u8, Vec<Sent>>,
-    /// What was said to VFs and when VFs were reset, in order.
+    /// Events and resets of VFs, in order.
     log: Vec<(u8, &'static str)>,
 }
 
@@ -75,7 +75,7 @@ impl Hal for Card {
         let vf = offset.wrapping_sub(r::VPGEN_VFRTRIG) / 4;
         if vf < 64 && value & r::VFSWR != 0 {
             let told = self.of(vf as u8);
-            *told = Told { resets: told.resets + 1, ..Told::default() };
+            *told = Orders { resets: told.resets + 1, ..Orders::default() };
             self.registers.insert(r::VFGEN_RSTAT1 + 4 * vf, rstat::IN_PROGRESS);
             self.log.push((vf as u8, "reset"));
         }
@@ -108,7 +108,7 @@ impl DmaHal for Card {
 }
 
 impl Card {
-    fn of(&mut self, vf: u8) -> &mut Told {
+    fn of(&mut self, vf: u8) -> &mut Orders {
         self.told.entry(vf).or_default()
     }
 
@@ -118,7 +118,7 @@ impl Card {
         Descriptor::parse(&raw)
     }
 
-    /// What the PF has put into its send queue goes to VFs.
+    /// Delivers the PF's queued messages to VFs.
     fn take_sent(&mut self, tail: u32) {
         let base = u64::from(self.read(r::PF_ATQBAL));
         let mut head = self.read(r::PF_ATQH);
@@ -139,7 +139,7 @@ impl Card {
         self.registers.insert(r::PF_ATQH, head);
     }
 
-    /// A message of a VF arrives in the PF's receive queue.
+    /// Puts a message of a VF into the PF's receive queue.
     fn arrive(&mut self, vf: u8, number: u32, body: &[u8]) {
         let base = u64::from(self.read(r::PF_ARQBAL));
         let posted = self.descriptor(base, self.head);
@@ -158,7 +158,7 @@ impl Card {
         self.head = (self.head + 1) % 32;
     }
 
-    /// A guest resets its VF (FLR): the card's registers say so.
+    /// Reports a VF's function level reset by its guest in the card's registers.
     fn flr(&mut self, vf: u8) {
         let register = r::GLGEN_VFLRSTAT + 4 * u32::from(vf / 32);
         let bits = self.read(register) | 1 << (vf % 32);
@@ -196,7 +196,7 @@ impl Control for Card {
     }
 }
 
-/// A port of four VFs, and the conversations with them.
+/// Port of four VFs, and the conversations with them.
 struct World {
     card: Card,
     pf: Pf,
@@ -210,7 +210,7 @@ impl World {
         Self { card, pf }
     }
 
-    /// A port whose VF 0 has asked for everything that there is.
+    /// Creates a port whose VF 0 has requested every capability.
     fn active() -> Self {
         let mut world = Self::new();
         world.introduce(0, OFFERED);
@@ -224,7 +224,7 @@ impl World {
         decode(&body).unwrap()
     }
 
-    /// A request and its one reply; what else was sent stays in `card.sent`.
+    /// Sends a request and returns its only reply; other messages stay in `card.sent`.
     fn ask(&mut self, vf: u8, request: Request<'_>) -> (Status, Vec<u8>) {
         self.ask_raw(vf, request.op().number(), &request.encode())
     }
@@ -234,7 +234,7 @@ impl World {
         self.card.arrive(vf, number, body);
         self.pf.visit(&mut self.card);
         let sent = self.card.sent.entry(vf).or_default();
-        assert!(!sent.is_empty(), "every request is answered");
+        assert!(!sent.is_empty(), "every request gets a reply");
         let (_, status, body) = sent.remove(0);
         (status, body)
     }
@@ -259,11 +259,11 @@ impl World {
         self.pf.set_policy(&mut self.card, 0, policy).unwrap();
     }
 
-    fn told(&self) -> &Told {
+    fn told(&self) -> &Orders {
         &self.card.told[&0]
     }
 
-    /// What VF 0 was sent besides the last reply.
+    /// Returns the events sent to VF 0.
     fn events(&mut self) -> Vec<Event> {
         let sent = self.card.sent.remove(&0).unwrap_or_default();
         sent.iter().map(|(op, _, body)| (*op == Op::Event).then(|| decode(body)).flatten().unwrap()).collect()
@@ -274,11 +274,11 @@ fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n]
 }
 
-/// VF 0's VSI.
+/// VSI of VF 0.
 const VSI: u16 = 1;
 
 #[test]
-fn a_body_is_read_back_as_it_was_sent() {
+fn statistics_body_round_trips() {
     let body = encode(&Statistics { rx_bytes: 1_000, ..Statistics::default() });
     let mut world = World::active();
     let queues = ::avf::virtchnl::QueueSet { vsi: VSI, rx: 0, tx: 0 };

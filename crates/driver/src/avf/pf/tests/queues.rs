@@ -1,4 +1,4 @@
-//! Rings, vectors, queues that run, and how many there are.
+//! Tests rings, vectors, running queues, and their number.
 
 use super::{VSI, World};
 use crate::avf::pf::{OFFERED, Refusal};
@@ -11,7 +11,7 @@ use ::avf::virtchnl::{
 use std::vec;
 use std::vec::Vec;
 
-/// A pair as Linux sets it up.
+/// Returns a pair as Linux configures it.
 fn pair(queue: u16) -> QueuePair {
     QueuePair {
         tx: TxQueue { vsi: VSI, queue, length: 512, base: 0x10_0000, ..TxQueue::default() },
@@ -37,18 +37,18 @@ fn set(rx: u32, tx: u32) -> QueueSet {
 }
 
 #[test]
-fn rings_are_set_up_as_the_vf_describes_them() {
+fn rings_are_configured_as_requested() {
     let mut world = World::active();
     assert_eq!(configure(&mut world, &[pair(0), pair(3)]), Status::Success);
     let told = world.told();
     assert!(told.rx.keys().eq(&[0, 3]) && told.tx.keys().eq(&[0, 3]));
     let rx = told.rx[&3];
     assert_eq!((rx.base, rx.length, rx.buffer_bytes, rx.form), (0x20_0000, 512, 1536, Form::Legacy));
-    assert_eq!(rx.max_frame, 9728, "Linux says 16,382 whatever the MTU: the port's own limit holds");
+    assert_eq!(rx.max_frame, 9728, "Linux sends 16,382 for any MTU: the port's own limit applies");
 }
 
 #[test]
-fn half_a_pair_of_length_zero_stays_as_it_is() {
+fn ring_of_length_zero_stays_unchanged() {
     let mut world = World::active();
     let mut half = pair(1);
     half.tx.length = 0;
@@ -57,7 +57,7 @@ fn half_a_pair_of_length_zero_stays_as_it_is() {
 }
 
 #[test]
-fn a_ring_that_cannot_be_is_refused_and_nothing_of_the_message_is_done() {
+fn invalid_ring_refuses_the_whole_message() {
     let broken: [fn(&mut QueuePair); 13] = [
         |pair| pair.tx.base += 64,
         |pair| pair.rx.base += 64,
@@ -84,13 +84,13 @@ fn a_ring_that_cannot_be_is_refused_and_nothing_of_the_message_is_done() {
 }
 
 #[test]
-fn a_pair_is_two_halves_of_one_number_that_the_vf_has() {
+fn pair_must_have_one_valid_queue_number() {
     let mut world = World::active();
     let mut crossed = pair(1);
     crossed.tx.queue = 2;
     assert_eq!(configure(&mut world, &[crossed]), Status::Param);
     assert_eq!(configure(&mut world, &[pair(4)]), Status::Param, "four pairs: 0 to 3");
-    assert_eq!(configure(&mut world, &[pair(0); 5]), Status::Param, "more than it has");
+    assert_eq!(configure(&mut world, &[pair(0); 5]), Status::Param, "more than the VF has");
     let mut others = pair(0);
     others.rx.vsi = VSI + 1;
     assert_eq!(configure(&mut world, &[others]), Status::Param);
@@ -98,7 +98,7 @@ fn a_pair_is_two_halves_of_one_number_that_the_vf_has() {
 }
 
 #[test]
-fn a_ring_needs_no_more_than_128_byte_alignment() {
+fn ring_of_128_byte_alignment_is_accepted() {
     let mut world = World::active();
     let mut dpdk = pair(0);
     (dpdk.tx.base, dpdk.rx.base) = (0x1080, 0x2180);
@@ -106,7 +106,7 @@ fn a_ring_needs_no_more_than_128_byte_alignment() {
 }
 
 #[test]
-fn without_flexible_descriptors_every_number_of_a_form_means_legacy() {
+fn descriptor_format_without_capability_means_legacy() {
     let mut world = World::new();
     world.introduce(0, Capabilities::L2);
     let mut old = pair(0);
@@ -114,13 +114,17 @@ fn without_flexible_descriptors_every_number_of_a_form_means_legacy() {
     old.rx.keep_fcs = true;
     assert_eq!(configure(&mut world, &[old]), Status::Success);
     let rx = world.told().rx[&0];
-    assert_eq!((rx.form, rx.keep_fcs), (Form::Legacy, false), "and the check sequence was not agreed on");
+    assert_eq!(
+        (rx.form, rx.keep_fcs),
+        (Form::Legacy, false),
+        "keeping the check sequence was not negotiated"
+    );
 }
 
 #[test]
-fn vectors_may_name_queues_before_they_are_set_up() {
+fn vectors_may_name_unconfigured_queues() {
     let mut world = World::active();
-    // As Linux: every pair its vector, the mailbox's last and empty.
+    // Like Linux: a vector per pair, and the mailbox's last without queues.
     let pairs =
         (0..4).map(|n| VectorMap { vsi: VSI, vector: n + 1, rx: 1 << n, tx: 1 << n, rx_itr: 0, tx_itr: 1 });
     let maps: Vec<_> = pairs.chain([VectorMap { vsi: VSI, ..VectorMap::default() }]).collect();
@@ -130,7 +134,7 @@ fn vectors_may_name_queues_before_they_are_set_up() {
 }
 
 #[test]
-fn dpdk_maps_every_queue_to_the_mailboxs_vector() {
+fn mailbox_vector_may_have_queues() {
     let mut world = World::active();
     let map = VectorMap { vsi: VSI, vector: 0, rx: 0b11, ..VectorMap::default() };
     world.granted(Request::MapVectors(Packed::new(&[map]).list()));
@@ -138,7 +142,7 @@ fn dpdk_maps_every_queue_to_the_mailboxs_vector() {
 }
 
 #[test]
-fn a_vector_a_queue_or_an_interval_that_there_is_not_is_refused() {
+fn invalid_vector_queue_or_interval_is_refused() {
     let mut world = World::active();
     let good = VectorMap { vsi: VSI, vector: 1, rx: 1, ..VectorMap::default() };
     for (map, why) in [
@@ -148,12 +152,12 @@ fn a_vector_a_queue_or_an_interval_that_there_is_not_is_refused() {
         (VectorMap { vsi: 9, ..good }, Refusal::NotItsVsi),
     ] {
         world.refused(Request::MapVectors(Packed::new(&[good, map]).list()), why);
-        assert!(world.told().rx_causes.is_empty(), "nothing of the message is done");
+        assert!(world.told().rx_causes.is_empty(), "no part of the message takes effect");
     }
 }
 
 #[test]
-fn queues_are_switched_one_by_one_or_together() {
+fn queues_are_enabled_singly_or_together() {
     let mut world = World::active();
     world.granted(Request::SwitchQueues(true, set(0b0001, 0)));
     world.granted(Request::SwitchQueues(true, set(0b0110, 0b0001)));
@@ -163,7 +167,7 @@ fn queues_are_switched_one_by_one_or_together() {
 }
 
 #[test]
-fn no_queue_or_one_that_there_is_not_is_refused() {
+fn empty_or_invalid_queue_set_is_refused() {
     let mut world = World::active();
     for queues in [set(0, 0), set(1 << 4, 0), set(1, 1 << 16), set(0, 1 << 31)] {
         world.refused(Request::SwitchQueues(true, queues), Refusal::NoSuchQueue);
@@ -171,7 +175,7 @@ fn no_queue_or_one_that_there_is_not_is_refused() {
 }
 
 #[test]
-fn ranges_of_queues_are_switched_like_sets() {
+fn queue_ranges_are_enabled_like_sets() {
     let mut world = World::active();
     let chunk = |direction, start, count| Chunk { direction, start, count };
     let chunks = Packed::new(&[chunk(Direction::Receive, 0, 4), chunk(Direction::Transmit, 2, 2)]);
@@ -187,7 +191,7 @@ fn ranges_of_queues_are_switched_like_sets() {
 }
 
 #[test]
-fn a_vf_that_is_switched_off_may_not_start_its_queues() {
+fn disabled_vf_cannot_start_its_queues() {
     let mut world = World::active();
     world.set(|policy| policy.enabled = false);
     world.introduce(0, OFFERED);
@@ -195,7 +199,7 @@ fn a_vf_that_is_switched_off_may_not_start_its_queues() {
 }
 
 #[test]
-fn another_number_of_pairs_is_granted_by_a_reset_without_a_reply() {
+fn other_pair_number_is_granted_by_reset_without_reply() {
     let mut world = World::active();
     world.events();
     world.card.arrive(0, 29, &[16, 0]);
@@ -206,7 +210,7 @@ fn another_number_of_pairs_is_granted_by_a_reset_without_a_reply() {
 }
 
 #[test]
-fn too_many_pairs_are_answered_with_the_number_that_can_be_had() {
+fn too_many_pairs_reply_has_the_maximum() {
     let mut world = World::active();
     assert!(world.pf.set_pairs(&mut world.card, 0, 4, 8));
     world.introduce(0, OFFERED);

@@ -1,4 +1,4 @@
-//! Resets: by the VF, by its guest, by the administrator.
+//! Tests resets by the VF, by its guest, and by the administrator.
 
 use super::{World, mac};
 use crate::avf::pf::OFFERED;
@@ -11,7 +11,7 @@ use pcie::VfIndex;
 use policy::{AddressOwner, Link, PolicyError, VfPolicy};
 
 #[test]
-fn a_vf_that_resets_itself_gets_no_reply_and_is_active_again() {
+fn reset_request_gets_no_reply() {
     let mut world = World::active();
     world.card.sent.clear();
     world.card.arrive(0, Op::ResetVf.number(), &[]);
@@ -22,7 +22,7 @@ fn a_vf_that_resets_itself_gets_no_reply_and_is_active_again() {
 }
 
 #[test]
-fn version_and_address_outlive_a_reset() {
+fn version_and_address_survive_a_reset() {
     let mut world = World::new();
     world.ask(0, Request::Version(Version::V1_1));
     world.introduce(0, OFFERED);
@@ -31,7 +31,7 @@ fn version_and_address_outlive_a_reset() {
     world.granted(Request::Addresses(true, super::VSI, list.list()));
     world.card.flr(0);
     world.pf.visit(&mut world.card);
-    // Linux's reset task asks for resources without a new VERSION.
+    // Linux's reset task requests resources without a new VERSION.
     let (_, body) = world.ask(0, Request::Resources(Some(OFFERED)));
     let resources: ::avf::virtchnl::Resources = ::avf::virtchnl::reply::decode(&body).unwrap();
     assert_eq!(
@@ -42,7 +42,7 @@ fn version_and_address_outlive_a_reset() {
 }
 
 #[test]
-fn a_guests_reset_cancels_what_the_vf_had_asked() {
+fn flr_voids_pending_requests() {
     let mut world = World::active();
     world.introduce(1, OFFERED);
     world.card.sent.clear();
@@ -53,13 +53,13 @@ fn a_guests_reset_cancels_what_the_vf_had_asked() {
     world.card.flr(0);
     let visit = world.pf.visit(&mut world.card);
     assert_eq!((visit.resets, visit.served), (1, 1));
-    assert!(world.card.sent.keys().eq(&[1]), "VF 1 is answered, VF 0 has asked for nothing");
-    assert_eq!(world.card.read(r::GLGEN_VFLRSTAT), 0, "the card knows that it was seen");
+    assert!(world.card.sent.keys().eq(&[1]), "only VF 1 gets a reply");
+    assert_eq!(world.card.read(r::GLGEN_VFLRSTAT), 0, "the reset is confirmed to the card");
     assert_eq!(world.pf.passed_over(), (0, 2));
 }
 
 #[test]
-fn what_comes_behind_a_reset_message_is_void_too() {
+fn messages_after_a_reset_request_are_void() {
     let mut world = World::active();
     world.card.sent.clear();
     world.card.arrive(0, Op::ResetVf.number(), &[]);
@@ -69,7 +69,7 @@ fn what_comes_behind_a_reset_message_is_void_too() {
 }
 
 #[test]
-fn a_reset_by_the_administrator_is_announced_before_queues_are_cut() {
+fn administrator_reset_is_announced_first() {
     let changes: [fn(&mut VfPolicy); 4] = [
         |policy| policy.mac = Some(MacAddress(mac(9))),
         |policy| policy.trust = true,
@@ -85,7 +85,7 @@ fn a_reset_by_the_administrator_is_announced_before_queues_are_cut() {
 }
 
 #[test]
-fn rate_spoof_check_and_link_change_without_a_reset() {
+fn rate_spoof_check_and_link_change_without_reset() {
     let mut world = World::active();
     world.card.log.clear();
     world.set(|policy| (policy.max_tx_rate, policy.spoofchk) = (500, false));
@@ -96,7 +96,7 @@ fn rate_spoof_check_and_link_change_without_a_reset() {
 }
 
 #[test]
-fn a_vf_without_a_driver_is_reset_without_notice() {
+fn inactive_vf_is_reset_without_notice() {
     let mut world = World::new();
     world.card.log.clear();
     world.set(|policy| policy.trust = true);
@@ -104,7 +104,7 @@ fn a_vf_without_a_driver_is_reset_without_notice() {
 }
 
 #[test]
-fn a_policy_that_makes_no_sense_changes_nothing() {
+fn invalid_policy_changes_nothing() {
     let mut world = World::active();
     let before = *world.pf.policy(0).unwrap();
     let changes: [fn(&mut VfPolicy); 4] = [
@@ -119,11 +119,11 @@ fn a_policy_that_makes_no_sense_changes_nothing() {
         assert!(world.pf.set_policy(&mut world.card, 0, policy).is_err());
         assert_eq!(world.pf.policy(0), Some(&before));
     }
-    assert!(world.pf.set_policy(&mut world.card, 4, before).is_err(), "there is no VF 4");
+    assert!(world.pf.set_policy(&mut world.card, 4, before).is_err(), "VF 4 does not exist");
 }
 
 #[test]
-fn policies_of_several_vfs_are_set_or_none() {
+fn policies_of_several_vfs_are_set_atomically() {
     let mut world = World::new();
     let policy = |n| VfPolicy { mac: Some(MacAddress(mac(n))), ..VfPolicy::default() };
     let macs = |world: &World| [0, 1].map(|vf| world.pf.vf_mac(vf).map(|mac| mac.0[5]));
@@ -144,12 +144,12 @@ fn policies_of_several_vfs_are_set_or_none() {
 }
 
 #[test]
-fn other_queue_pairs_reset_the_vf_and_wrong_ones_change_nothing() {
+fn changed_queue_pairs_reset_the_vf() {
     let mut world = World::active();
     for (pairs, most) in [(0, 16), (4, 17), (4, 2)] {
         assert!(!world.pf.set_pairs(&mut world.card, 0, pairs, most), "{pairs} of {most}");
     }
-    assert!(!world.pf.set_pairs(&mut world.card, 4, 2, 16), "there is no VF 4");
+    assert!(!world.pf.set_pairs(&mut world.card, 4, 2, 16), "VF 4 does not exist");
     world.card.log.clear();
     assert!(world.pf.set_pairs(&mut world.card, 0, 2, 16));
     assert_eq!(world.card.log, [(0, "reset impending"), (0, "reset")]);
@@ -157,18 +157,18 @@ fn other_queue_pairs_reset_the_vf_and_wrong_ones_change_nothing() {
 }
 
 #[test]
-fn a_visit_serves_so_many_requests_and_says_when_there_are_more() {
+fn visit_serves_sixteen_requests_and_reports_more() {
     let mut world = World::active();
     (0..20).for_each(|_| world.card.arrive(0, Op::GetRssHenaCaps.number(), &[]));
     let visit = world.pf.visit(&mut world.card);
     assert_eq!((visit.served, visit.more), (16, true));
     let visit = world.pf.visit(&mut world.card);
     assert_eq!((visit.served, visit.more), (4, false));
-    assert_eq!(world.card.sent[&0].len(), 21 - 1 + 1, "the link, and twenty answers");
+    assert_eq!(world.card.sent[&0].len(), 21 - 1 + 1, "the link event, and twenty replies");
 }
 
 #[test]
-fn an_event_is_counted() {
+fn events_are_counted() {
     let mut world = World::active();
     world.set(|policy| policy.trust = true);
     assert_eq!(world.events().last(), Some(&Event::ResetImpending));

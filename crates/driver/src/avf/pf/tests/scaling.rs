@@ -1,4 +1,4 @@
-//! The hash: key, table, types, function. And bounds of everything that a VF may say.
+//! Tests RSS (key, table, types, function), and the handling of arbitrary messages.
 
 use super::{VSI, World};
 use crate::avf::pf::Refusal;
@@ -9,14 +9,14 @@ use proptest::prelude::{any, prop, proptest};
 use std::vec::Vec;
 
 #[test]
-fn without_a_word_of_the_vf_every_type_is_hashed_over_all_its_queues() {
+fn rss_by_default_hashes_every_type_over_all_queues() {
     let world = World::active();
     assert_eq!(world.told().types, HASH_TYPES);
     assert!(world.told().table.iter().enumerate().all(|(at, queue)| usize::from(*queue) == at % 4));
 }
 
 #[test]
-fn key_and_table_have_one_size_and_entries_name_queues_that_there_are() {
+fn rss_key_and_table_are_validated() {
     let mut world = World::active();
     world.granted(Request::HashKey(VSI, &[7; 52]));
     world.granted(Request::LookupTable(VSI, &[3; 64]));
@@ -30,7 +30,7 @@ fn key_and_table_have_one_size_and_entries_name_queues_that_there_are() {
 }
 
 #[test]
-fn types_are_those_that_there_are() {
+fn rss_types_are_validated() {
     let mut world = World::active();
     assert_eq!(world.ask(0, Request::GetHashTypes), (Status::Success, HASH_TYPES.to_le_bytes().to_vec()));
     world.granted(Request::SetHashTypes(0));
@@ -40,7 +40,7 @@ fn types_are_those_that_there_are() {
 }
 
 #[test]
-fn the_hash_is_toeplitz_or_symmetric() {
+fn rss_function_is_toeplitz_or_symmetric() {
     let mut world = World::active();
     world.granted(Request::HashFunction(VSI, 2));
     assert_eq!(world.told().function, HashFunction::Symmetric);
@@ -50,20 +50,20 @@ fn the_hash_is_toeplitz_or_symmetric() {
 }
 
 #[test]
-fn without_rss_agreed_on_nothing_of_it_is_set() {
+fn rss_requests_need_the_capability() {
     let mut world = World::new();
     world.introduce(0, Capabilities::L2);
     world.refused(Request::HashKey(VSI, &[7; 52]), Refusal::NotAgreed);
 }
 
-/// Asserts that whatever a VF sends is answered (unless it resets itself), that other VFs are not spoken to, and that what the PF
-/// keeps of it is bounded.
+/// Asserts that every message gets a reply (unless the VF resets itself), that no other VF receives one, and that
+/// the PF's state of the VF is bounded.
 fn assert_answered(messages: Vec<(u32, Vec<u8>)>) {
     let mut world = World::active();
     world.set(|policy| policy.trust = true);
     world.introduce(0, crate::avf::pf::OFFERED);
     for (number, mut body) in messages {
-        // Half of them name the right VSI.
+        // Half of the messages name the right VSI.
         if number % 2 == 0 && body.len() > 1 {
             body[..2].copy_from_slice(&VSI.to_le_bytes());
         }
@@ -71,7 +71,7 @@ fn assert_answered(messages: Vec<(u32, Vec<u8>)>) {
         world.card.sent.clear();
         world.card.arrive(0, number, &body);
         world.pf.visit(&mut world.card);
-        assert!(world.card.sent.keys().all(|vf| *vf == 0), "others hear nothing");
+        assert!(world.card.sent.keys().all(|vf| *vf == 0), "other VFs receive nothing");
         let replies = world.card.sent.get(&0).map_or(0, std::vec::Vec::len);
         assert!(replies > 0 || world.told().resets > resets);
         assert!(replies <= 2 && world.told().addresses.len() <= 128 && world.told().vlans.len() <= 4096);
@@ -79,7 +79,7 @@ fn assert_answered(messages: Vec<(u32, Vec<u8>)>) {
 }
 
 #[test]
-fn every_invalid_message_in_a_row_is_answered() {
+fn consecutive_invalid_messages_get_replies() {
     let unknown = [(0, 0); 8].into_iter().chain([(0, 146), (84, 124), (92, 113)]);
     let then = [(26, 138), (74, 103), (95, 196), (0, 198), (71, 195), (60, 126), (114, 182), (67, 38)];
     let rest = [(60, 25), (20, 133), (87, 149), (50, 43), (100, 101), (116, 93)];
@@ -89,7 +89,7 @@ fn every_invalid_message_in_a_row_is_answered() {
 
 proptest! {
     #[test]
-    fn any_message_is_answered_and_leaves_others_alone(
+    fn any_message_gets_a_reply_and_affects_no_other_vf(
         messages in prop::collection::vec((0..120_u32, prop::collection::vec(any::<u8>(), 0..200)), 1..40),
     ) {
         assert_answered(messages);

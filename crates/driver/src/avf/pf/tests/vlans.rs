@@ -1,11 +1,11 @@
-//! VLANs that a VF asked for, while the administrator changes which it may join.
+//! Tests requested VLANs while the administrator changes the allowed ones.
 
 use super::{VSI, World};
 use crate::avf::pf::{OFFERED, Refusal};
 use ::avf::virtchnl::{Packed, Request, Status, Tag, VlanFilter};
 use std::vec::Vec;
 
-/// Asks as iavf does: for all VLANs in one request.
+/// Requests VLANs like iavf: all in one request.
 fn ask(world: &mut World, on: bool, ids: &[u16]) -> Status {
     let filter =
         |id: &u16| VlanFilter { outer: Tag { tci: *id, mask: 0, tpid: 0x8100 }, inner: Tag::default() };
@@ -21,9 +21,9 @@ fn members(world: &World) -> Vec<u16> {
     world.told().vlans.iter().copied().collect()
 }
 
-/// iavf forgets all of a request that fails.
+/// iavf forgets all VLANs of a request that fails.
 #[test]
-fn list_that_is_allowed_in_part_is_taken_for_that_part() {
+fn partly_allowed_vlan_list_is_applied_in_part() {
     let mut world = World::active();
     allow(&mut world, Some(&[20]));
     assert_eq!(ask(&mut world, true, &[0, 10, 20]), Status::Success);
@@ -33,7 +33,7 @@ fn list_that_is_allowed_in_part_is_taken_for_that_part() {
 }
 
 #[test]
-fn list_of_allowed_vlans_takes_and_gives_vlans_without_a_reset() {
+fn allowed_vlans_change_membership_without_reset() {
     let mut world = World::active();
     ask(&mut world, true, &[10, 20]);
     let resets = world.told().resets;
@@ -51,11 +51,11 @@ fn list_of_allowed_vlans_takes_and_gives_vlans_without_a_reset() {
 }
 
 #[test]
-fn withheld_vlan_comes_back_after_a_reset_under_the_driver() {
+fn withheld_vlan_can_return_after_a_reset() {
     let mut world = World::active();
     ask(&mut world, true, &[10, 20]);
     allow(&mut world, Some(&[20]));
-    // The driver resets the VF, such as for another MTU, and asks anew.
+    // The driver resets the VF, for another MTU for example, and requests its VLANs again.
     world.card.flr(0);
     world.pf.visit(&mut world.card);
     world.introduce(0, OFFERED);
@@ -66,7 +66,7 @@ fn withheld_vlan_comes_back_after_a_reset_under_the_driver() {
 }
 
 #[test]
-fn withheld_vlan_ends_with_leaving_it_or_a_reset() {
+fn withheld_vlan_ends_with_leave_or_reset() {
     for leaves in [true, false] {
         let mut world = World::active();
         allow(&mut world, Some(&[20]));
