@@ -1,5 +1,5 @@
 #!/bin/sh
-# The guest's only program: brings up the VF, runs the test, says on the console what came of it, and stays.
+# The guest's only program: brings up the VF, runs the test, prints its result on the console, and keeps running.
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
@@ -20,7 +20,7 @@ ip link set eth0 up
 until [ "$(cat /sys/class/net/eth0/carrier 2>/dev/null)" = 1 ]; do
     sleep 1
 done
-# From here on lines are of their own, whatever the console had before.
+# Start a new line, whatever the console printed before.
 echo
 if sh /test.sh; then
     echo "TEST PASSED"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Puts a test into a guest's initramfs, and an init that runs it: an archive behind another, whose files win.
+# Adds a test, and an init that runs it, to a guest's initramfs: a second archive, whose files override the first's.
 #
 #   guest-initramfs.sh INITRAMFS TEST OUT
 #
-# INITRAMFS has a shell, mount, ip, modprobe, cat, sleep, what TEST needs, and the module igbvf of the guest's kernel.
-# Debian's mkinitramfs makes one, if busybox is installed: see workflow.yml.
+# INITRAMFS needs a shell, mount, ip, modprobe, cat, sleep, the programs of TEST, and the module igbvf of the guest's
+# kernel. Debian's mkinitramfs creates one if busybox is installed: see workflow.yml.
 set -eu
 
 initramfs=$1 test=$2 out=$3

@@ -1,5 +1,5 @@
-# A test of the user's own. It runs in both guests at once; NUMBER is 1 or 2, PEER the other guest's address. This one
-# waits until the other is up, pings it, and looks whether the frames went through the VF.
+# An example of a test. It runs in both guests at once; NUMBER is 1 or 2, PEER the other guest's address. This test waits
+# until the other guest is up, pings it, and checks that the frames went through the VF.
 tries=0
 until ping -c 1 -W 2 "$PEER" >/dev/null; do
     tries=$((tries + 1))

@@ -3,10 +3,10 @@
 #
 #   two-guests.sh KERNEL INITRAMFS TEST
 #
-# KERNEL and INITRAMFS are a guest's, see guest-initramfs.sh; TEST is a shell script, see ping.sh. From outside:
+# KERNEL and INITRAMFS are a guest's, see guest-initramfs.sh; TEST is a shell script, see ping.sh. Environment:
 #   QEMU      qemu-system-x86_64 of version 10.1 or later; default: the one in PATH
-#   PORT      the port whose first two VFs are taken; default pf0
-#   PATIENCE  how long the test may take with both boots, in seconds; default 300
+#   PORT      the port whose first two VFs the guests use; default pf0
+#   PATIENCE  timeout of the test with both boots, in seconds; default 300
 set -eu
 
 kernel=$1 initramfs=$2 test=$3
@@ -18,7 +18,7 @@ end() {
     for machine in $machines; do
         kill "$machine" 2>/dev/null || true
     done
-    # What they say at their end belongs to this run.
+    # Include the output of ending machines in this run.
     wait
     rm -rf "$work"
 }
@@ -27,7 +27,7 @@ trap end EXIT
 sh "$(dirname "$0")/guest-initramfs.sh" "$initramfs" "$test" "$work/initramfs"
 
 for number in 1 2; do
-    # What the card needs of QEMU, quoted for a shell, on several lines.
+    # QEMU's arguments for the VF, quoted for a shell, on several lines.
     card=$(softiov qemu-args "${port}vf$((number - 1))" --memory 256M | tr -d '\\\n')
     eval "exec $qemu -nodefaults -display none -no-reboot -accel kvm -accel tcg -cpu max $card" \
         '-kernel "$kernel" -initrd "$work/initramfs" -serial "file:$work/console$number"' \
@@ -35,7 +35,7 @@ for number in 1 2; do
     machines="$machines $!"
 done
 
-# Each stays up when it has passed: the other may still need it.
+# A guest keeps running after its test: the other may still need it.
 verdict() { grep -a '^TEST ' "$work/console$1" 2>/dev/null; }
 waited=0
 until verdict 1 >/dev/null && verdict 2 >/dev/null; do

@@ -162,7 +162,7 @@ fn joined(machines: &[Machine; 2], heading: &str) {
 /// Checks the guide's claim about an interface whose MTU is too small for the guests' frames: pings pass, and a large
 /// transfer hangs until the MTU is raised.
 fn too_short(here: &Machine, [a, b]: &[EmbeddedGuest; 2]) {
-    let [script] = blocks("The MTU of a tunnel", "sh")[..] else { panic!("another block") };
+    let [script] = blocks("Tunnel MTU", "sh")[..] else { panic!("another block") };
     here.run(script);
     eventually("the port shows the new MTU", || here.run("softiov port show pf0").contains("mtu 1446"));
     std::thread::scope(|scope| {
@@ -185,7 +185,7 @@ fn a_bridge_of_linux_with_vxlan_joins_two_hosts() {
         return skipped("a bridge with VXLAN", &format!("this kernel has no vxlan: {}", probe.err.trim()));
     }
     machines[0].run("ip link del probe0");
-    joined(&machines, "A bridge of Linux");
+    joined(&machines, "Linux bridge");
 }
 
 #[test]
