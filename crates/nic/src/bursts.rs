@@ -17,6 +17,8 @@ impl<B: Bus> rings::Card for Work<'_, B> {
     type TxFormat = Advanced;
     type RxFormat = Plain;
 
+    const KEEPS_DESCRIPTORS: bool = true;
+
     fn places(&mut self) -> &mut Option<Box<Places>> {
         &mut self.scratch.places
     }

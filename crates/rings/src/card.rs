@@ -79,6 +79,9 @@ pub trait Card: Sink {
     /// Receive descriptors.
     type RxFormat: RxFormat;
 
+    /// Descriptors that a burst has read and not used are not read again for the packet that they make.
+    const KEEPS_DESCRIPTORS: bool = false;
+
     /// Returns the place of the card's private memory, which is empty while frames pass. It may be empty before.
     fn places(&mut self) -> &mut Option<Box<Places>>;
 

@@ -12,7 +12,7 @@ use plane::{Lane, Sender};
 /// Sends packets of a queue for up to `budget` frames; `false` if no complete packet is left, or none may follow.
 pub fn visit<C: Packets, L: Lane>(card: &mut C, sender: Sender, mut budget: usize, lane: &mut L) -> bool {
     let (mut left, mut places) = (true, lend(card));
-    let bursts = !card.is_careful();
+    let mut bursts = !card.is_careful();
     while left && budget > 0 && lane.is_due() {
         // A look at the ring costs less than finding no packet in it.
         if !card.has_more(sender) {
@@ -20,6 +20,8 @@ pub fn visit<C: Packets, L: Lane>(card: &mut C, sender: Sender, mut budget: usiz
             break;
         }
         let plain = if bursts { forward(card, sender, &mut places.frames, budget, lane) } else { 0 };
+        // A driver that sends packets of another kind sends more of them. A burst would read their descriptors in vain.
+        bursts &= plain > 0 || C::KEEPS_DESCRIPTORS;
         let frames = if plain > 0 { Some(plain) } else { send_next(card, sender, &mut places, lane) };
         left = frames.is_some();
         budget = budget.saturating_sub(frames.unwrap_or(0));

@@ -83,6 +83,8 @@ impl Port {
             phase: Phase::Serving,
             naps: Naps::new(config.wait),
         };
+        // Uplinks and sockets may have taken a while to open, which is no silence of clients.
+        let now = HostClock.now();
         for (at, mut slot) in slots.into_iter().enumerate() {
             if let Some(state) = card.functions.get(at) {
                 slot.restore(state, port.engine.reach_mut(slot.function));

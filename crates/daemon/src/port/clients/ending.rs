@@ -57,38 +57,40 @@ struct HungUp {
     stream: Stream,
     /// Closes what the client still sends, and the socket in the end.
     closer: Worker,
-    until: Time,
-    /// When the client last sent something.
-    active: Time,
+    /// The first look at the socket, and the last time when the client had sent something. `None` before the first look: between
+    /// the end of the stream and that look a port may have opened uplinks and sockets, and that time is not the client's.
+    looked: Option<(Time, Time)>,
 }
 
 impl HungUp {
     /// Shuts our half down: the client reads all that was sent to it, and then the end of the stream.
-    fn new(stream: Stream, closer: Worker, now: Time) -> Self {
+    fn new(stream: Stream, closer: Worker) -> Self {
         // A client that has gone already needs no word of it.
         let _ = stream.shut_down_writing();
-        Self { stream, closer, until: now + DRAIN, active: now }
+        Self { stream, closer, looked: None }
     }
 
     /// Reads what came since the last call, and drops it. Answers whether the socket can be closed.
     fn drain(&mut self, buffer: &mut [u8], now: Time) -> bool {
         let mut fds = FdBatch::new();
+        let (first, active) = self.looked.get_or_insert((now, now));
+        let until = *first + DRAIN;
         for _ in 0..DRAIN_RECEIVES {
             if self.closer.backlog() > MOST_CLOSING {
-                return now >= self.until;
+                return now >= until;
             }
             match self.stream.recv(buffer, &mut fds) {
                 Ok(Received::Bytes(_)) => {
-                    self.active = now;
+                    *active = now;
                     if !fds.is_empty() {
                         self.closer.discard(std::mem::take(&mut fds));
                     }
                 }
-                Ok(Received::WouldBlock) => return now >= self.until.min(self.active + DRAINED),
+                Ok(Received::WouldBlock) => return now >= until.min(*active + DRAINED),
                 Ok(Received::Closed) | Err(_) => return true,
             }
         }
-        now >= self.until
+        now >= until
     }
 }
 
@@ -110,7 +112,7 @@ impl HungUps {
             first.drain(buffer, now);
             first.close();
         }
-        self.0.push(HungUp::new(stream, closer, now));
+        self.0.push(HungUp::new(stream, closer));
     }
 
     /// Reads what clients still send, and closes connections that are done. Returns when to do so again.
@@ -163,7 +165,7 @@ mod tests {
     fn what_comes_after_the_end_is_read_and_the_client_reads_the_end_and_no_reset() {
         let (ours, theirs) = Stream::pair().unwrap();
         ours.send(b"last", &[]).unwrap();
-        let mut hung_up = HungUp::new(ours, closer(), START);
+        let mut hung_up = HungUp::new(ours, closer());
         theirs.send(b"doorbell", &[]).unwrap();
         let mut buffer = [0; 64];
         assert!(!hung_up.drain(&mut buffer, START), "the client may say more");
@@ -177,10 +179,22 @@ mod tests {
     }
 
     #[test]
+    fn client_keeps_its_time_although_the_first_look_is_late() {
+        let (ours, theirs) = Stream::pair().unwrap();
+        let mut hung_up = HungUp::new(ours, closer());
+        let (mut buffer, late) = ([0; 8], START + DRAIN);
+        assert!(!hung_up.drain(&mut buffer, late));
+        theirs.send(b"doorbell", &[]).unwrap();
+        assert!(!hung_up.drain(&mut buffer, late + (DRAINED - STEP)));
+        assert!(hung_up.drain(&mut buffer, late + (DRAINED - STEP) + DRAINED));
+    }
+
+    #[test]
     fn a_client_that_never_stops_is_closed_all_the_same() {
         let (ours, theirs) = Stream::pair().unwrap();
-        let mut hung_up = HungUp::new(ours, closer(), START);
+        let mut hung_up = HungUp::new(ours, closer());
         let mut buffer = [0; 8];
+        assert!(!hung_up.drain(&mut buffer, START));
         for step in 0..4 {
             theirs.send(&[0; 4096], &[]).unwrap();
             assert_eq!(hung_up.drain(&mut buffer, START + DRAIN * step / 3), step == 3);

@@ -1,4 +1,4 @@
-//! How an AVF port begins: anew, as it was at rest, or with not_offered but what outlives the card. In the last case the card
+//! How an AVF port begins: anew, as it was at rest, or with nothing but what outlives the card. In the last case the card
 //! is a new one: a driver finds its mailbox off, and sets its VF up again as after any reset.
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ impl Avf {
         Ok(avf)
     }
 
-    /// A port as it was at rest: not_offered is reset, and nobody is told. What the configuration says otherwise than when the
+    /// A port as it was at rest: nothing is reset, and nobody is told. What the configuration says otherwise than when the
     /// predecessor read it is put to work.
     pub(in crate::port) fn resume(
         config: &PortConfig,
@@ -258,7 +258,7 @@ impl Avf {
     }
 }
 
-/// The conduct of every VF of a new card: those that a predecessor did not have yet did not_offered.
+/// The conduct of every VF of a new card: those that a predecessor did not have yet did nothing.
 fn of_all(mut conduct: Vec<Monitor>) -> Vec<Monitor> {
     conduct.resize_with(MAX_VFS.max(conduct.len()), Monitor::default);
     conduct
@@ -291,7 +291,7 @@ fn still_decided(
     decided
 }
 
-/// What the configuration decides for every VF that the card has; those that are not offered move not_offered.
+/// What the configuration decides for every VF that the card has; those that are not offered move nothing.
 fn decided(config: &PortConfig) -> Vec<Decided> {
     let decide = |vf: VfIndex| {
         let config = config.vfs.get(vf.index());
