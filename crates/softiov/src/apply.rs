@@ -1,7 +1,7 @@
-//! `softiov apply`: a configuration file becomes what a running host does. Left out: how, which the host decides.
+//! `softiov apply`: applies a configuration file to a running host, or prints the difference.
 
-use crate::ask::{Output, show};
-use crate::place::Place;
+use crate::ask::{OutputOptions, show};
+use crate::target::TargetHost;
 use crate::vf::print::shown;
 use daemon::config::Config;
 use daemon::control::client;
@@ -10,44 +10,44 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Which file, and whether it is applied.
+/// Arguments of `softiov apply`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The configuration file. All of it is applied, or nothing.
+    /// Configuration file; applied completely or not at all.
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// Print what would change, and change nothing.
+    /// Print the changes without applying them.
     #[arg(long)]
     dry_run: bool,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
-    /// The folder with the host's sockets, instead of what the file says.
+    /// Directory of the host's sockets (default: as in the file).
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
-    /// The folder where the host keeps what commands change, if it was started with this option.
+    /// Directory where the host stores what commands change, if the host was started with this option.
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 }
 
-/// Has the host apply the file, and prints the difference.
+/// Sends the file to the host and prints the difference.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { file, dry_run, json, runtime_dir, state_dir } = args;
-    let place = Place { config: Some(file.clone()), runtime_dir, state_dir };
-    let socket = place.load()?.control_socket();
-    let answer = client::ask(&socket, Request::Apply(request(&file, &place, dry_run)?))?;
-    show(answer, &Output { json, place })
+    let target = TargetHost { config: Some(file.clone()), runtime_dir, state_dir };
+    let socket = target.load()?.control_socket();
+    let answer = client::ask(&socket, Request::Apply(request(&file, &target, dry_run)?))?;
+    show(answer, &OutputOptions { json, target })
 }
 
-/// What the host is asked, with what was named beside the file.
-pub(crate) fn request(file: &std::path::Path, place: &Place, dry_run: bool) -> anyhow::Result<Apply> {
+/// Returns the request to apply `file`, with the directories given on the command line.
+pub(crate) fn request(file: &std::path::Path, target: &TargetHost, dry_run: bool) -> anyhow::Result<Apply> {
     let text = Config::text(Some(file))?;
-    let Place { runtime_dir, state_dir, .. } = place.clone();
+    let TargetHost { runtime_dir, state_dir, .. } = target.clone();
     Ok(Apply { name: file.to_owned(), text, runtime_dir, state_dir, dry_run, reload: false })
 }
 
-/// The difference, a line for each port and VF.
-pub(crate) fn print(difference: &Difference) -> String {
+/// Returns the difference as text, one line per port and VF.
+pub(crate) fn text(difference: &Difference) -> String {
     let mut text = String::new();
     for Changed { name, what, settings } in &difference.changes {
         let steps: Vec<String> = match what {

@@ -1,40 +1,40 @@
-//! Asking a running host, and printing its answer. Left out: what is asked.
+//! Sends a request to a running host and prints the answer.
 
-use crate::place::Place;
+use crate::target::TargetHost;
 use crate::{apply, events, port, vf};
 use daemon::control::client;
 use daemon::control::protocol::{Answer, Request, Upgraded};
 use std::process::ExitCode;
 
-/// Which host, and in which form.
+/// Options of a command that prints a host's answer: format and host.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Output {
-    /// JSON instead of text.
+pub(crate) struct OutputOptions {
+    /// Print JSON instead of text.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) target: TargetHost,
 }
 
-/// How long a change holds, and what is given back.
+/// Options of a change: settings to unset, and whether it survives a restart.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Keeping {
-    /// Give these settings back to the configuration file, or to their defaults, such as vlan,qos.
+pub(crate) struct Persistence {
+    /// Return these settings to the configuration file's value or the default, such as vlan,qos.
     #[arg(long, group = "change", value_name = "KEY,...", value_delimiter = ',')]
     pub(crate) default: Vec<String>,
-    /// Change until the host ends. Without this the change is kept: it holds after a restart too.
+    /// Drop the change when the host ends (default: the change survives a restart).
     #[arg(long)]
     pub(crate) volatile: bool,
 }
 
-/// Asks the host and prints its answer.
-pub(crate) fn ask(request: Request, output: &Output) -> anyhow::Result<ExitCode> {
-    let socket = output.place.load()?.control_socket();
+/// Sends a request to the host and prints the answer.
+pub(crate) fn ask(request: Request, output: &OutputOptions) -> anyhow::Result<ExitCode> {
+    let socket = output.target.load()?.control_socket();
     show(client::ask(&socket, request)?, output)
 }
 
-/// Prints an answer.
-pub(crate) fn show(answer: Answer, output: &Output) -> anyhow::Result<ExitCode> {
+/// Prints an answer as text or JSON.
+pub(crate) fn show(answer: Answer, output: &OutputOptions) -> anyhow::Result<ExitCode> {
     let text = match answer {
         answer if output.json => serde_json::to_string_pretty(&answer)? + "\n",
         Answer::Ports(ports) => vf::print::list(&ports),
@@ -43,7 +43,7 @@ pub(crate) fn show(answer: Answer, output: &Output) -> anyhow::Result<ExitCode> 
         Answer::Functions(found) => {
             found.functions.iter().map(|function| format!("{} {}\n", function.rid, function.name)).collect()
         }
-        Answer::Difference(difference) => apply::print(&difference),
+        Answer::Difference(difference) => apply::text(&difference),
         Answer::Flight(recording) => vf::flight::text(&recording),
         Answer::Recent(recent) => events::text(&recent, None),
         Answer::Upgraded(Upgraded { pid }) => format!("process {pid} has taken over\n"),

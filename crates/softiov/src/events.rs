@@ -1,8 +1,8 @@
-//! `softiov events`: what has happened on a host lately, and what happens. Left out: which events there are, which are the
-//! lines of its log.
+//! `softiov events`: prints a host's recent events, and new ones as they happen. Events are the lines of the host's
+//! log.
 
 use crate::output;
-use crate::place::Place;
+use crate::target::TargetHost;
 use daemon::control::client::{self, ClientError, Told};
 use daemon::control::protocol::{Answer, Request};
 use daemon::events::{Event, Recent};
@@ -14,27 +14,27 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Which events.
+/// Arguments of `softiov events`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only those about this function, port or interface, such as pf0vf3.
+    /// Print only events of this function, port or interface, such as pf0vf3.
     name: Option<String>,
-    /// Go on with what happens, until interrupted. A host that is upgraded or starts again is followed.
+    /// Print new events until interrupted. An upgraded or restarted host is followed.
     #[arg(long, short)]
     follow: bool,
-    /// JSON instead of text, a line for each event.
+    /// Print JSON instead of text, one event per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    target: TargetHost,
 }
 
-/// How long until a host is looked for again that has gone.
-const AGAIN: Duration = Duration::from_millis(100);
+/// Delay before a new connection to a host that is gone.
+const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
-/// Prints events.
+/// Prints recent events, or follows new ones.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let socket = args.place.load()?.control_socket();
+    let socket = args.target.load()?.control_socket();
     if args.follow {
         return follow(&socket, args);
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Prints events as they happen, of this host and of those that take its place, each of them once.
+/// Prints each event once as it happens, of this host and of its successors.
 fn follow(socket: &Path, args: &Args) -> anyhow::Result<ExitCode> {
     let mut last: Option<String> = None;
     loop {
@@ -68,13 +68,13 @@ fn follow(socket: &Path, args: &Args) -> anyhow::Result<ExitCode> {
         });
         outcome?;
         match end {
-            // It has ended or is being replaced; a place among those who follow is free a moment after it was left.
+            // The host has ended or is being replaced, or has not yet released the closed connection.
             Ok(()) => {}
             Err(ClientError::Unreachable { .. } | ClientError::Io(_) | ClientError::Refused(_))
                 if last.is_some() => {}
             Err(error) => return Err(error.into()),
         }
-        sleep(AGAIN);
+        sleep(RECONNECT_DELAY);
     }
 }
 
@@ -92,27 +92,27 @@ fn ask(socket: &Path, after: u64) -> Result<Recent, ClientError> {
     }
 }
 
-fn chosen<'a>(recent: &'a Recent, name: Option<&'a str>) -> impl Iterator<Item = &'a Event> {
+fn matching<'a>(recent: &'a Recent, name: Option<&'a str>) -> impl Iterator<Item = &'a Event> {
     let wanted = move |event: &&Event| name.is_none_or(|name| event.about.as_deref() == Some(name));
     recent.events.iter().filter(wanted)
 }
 
 fn json(recent: &Recent, name: Option<&str>) -> anyhow::Result<String> {
     let mut lines = String::new();
-    for event in chosen(recent, name) {
+    for event in matching(recent, name) {
         lines += &serde_json::to_string(event)?;
         lines.push('\n');
     }
     Ok(lines)
 }
 
-/// A line for each event.
+/// Returns events as text, one line each.
 pub(crate) fn text(recent: &Recent, name: Option<&str>) -> String {
     let mut text = String::new();
     if recent.lost > 0 {
-        let _ = writeln!(text, "({} events before these are not kept any more)", recent.lost);
+        let _ = writeln!(text, "({} earlier events are no longer kept)", recent.lost);
     }
-    for Event { time, level, about, event, fields, .. } in chosen(recent, name) {
+    for Event { time, level, about, event, fields, .. } in matching(recent, name) {
         let about = about.as_ref().map_or(String::new(), |about| format!("{about}: "));
         let mut line = format!("{time} {:<5} {about}{event}", level.to_uppercase());
         for (name, value) in fields {
@@ -121,7 +121,7 @@ pub(crate) fn text(recent: &Recent, name: Option<&str>) -> String {
                 value => write!(line, " {name}={value}"),
             };
         }
-        text += &output::plain(&line);
+        text += &output::escape_controls(&line);
         text.push('\n');
     }
     text

@@ -1,8 +1,8 @@
-//! The host's log on its way to standard error, which may be a full disk, a terminal that is gone, or a pipe that nobody
-//! reads. Whoever logs never waits for it, and nothing that becomes of it ends the host.
+//! The host's log, written to standard error by a thread of its own. A full disk, a closed terminal or a pipe without
+//! a reader neither blocks a caller nor ends the host.
 //!
-//! Lines go into a queue, bounded in bytes, and a thread of its own writes them. Lines that found no room or could not
-//! be written are counted, and the count is written before the next line that can be. Left out: which lines there are.
+//! Lines wait in a queue bounded in bytes. Lines that find no room or cannot be written are counted, and the count is
+//! written before the next line.
 
 mod events;
 
@@ -12,21 +12,21 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that wait to be written.
-const ROOM: usize = 256 * 1024;
-/// How often a descriptor that is full and does not block is tried again.
-const RETRY: Duration = Duration::from_millis(20);
+/// Capacity of the queue, bytes.
+const QUEUE_BYTES: usize = 256 * 1024;
+/// Delay before the next write to a full nonblocking descriptor.
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// The log. Clones write to the same place.
+/// The log. Clones share one queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Log(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// There are lines.
+    /// Signalled when lines are queued.
     filled: Condvar,
-    /// There are none, and none is being written.
+    /// Signalled when no line is queued or being written.
     emptied: Condvar,
 }
 
@@ -34,53 +34,53 @@ struct Shared {
 struct Queue {
     /// Whole lines.
     lines: Vec<u8>,
-    /// Lines that are lost and not told yet.
+    /// Lines lost since the last report of lost lines.
     lost: u64,
-    /// Lines are being written.
+    /// The thread is writing lines.
     busy: bool,
 }
 
 impl Log {
-    /// A log that collects lines until [`Self::start`].
+    /// Creates a log that collects lines until [`Self::start`].
     pub(crate) fn new() -> Self {
         Self(Arc::default())
     }
 
-    /// Has a thread of its own write to `out` what there is and what comes. The thread first gives up what it does not
-    /// need: `begin` does that.
+    /// Starts the thread that writes collected and future lines to `out`. The thread first calls `begin`, which gives
+    /// up privileges that it does not need.
     ///
     /// # Errors
-    /// There can be no more threads, or `begin` has failed.
+    /// No thread is available, or `begin` fails.
     pub(crate) fn start(
         &self,
         out: impl Write + Send + 'static,
         begin: impl FnOnce() -> anyhow::Result<()> + Send + 'static,
     ) -> anyhow::Result<()> {
         let shared = Arc::clone(&self.0);
-        let (tell, begun) = mpsc::sync_channel(1);
+        let (report, begun) = mpsc::sync_channel(1);
         std::thread::Builder::new().name("log".into()).spawn(move || {
             let outcome = begin();
-            let over = outcome.is_err();
-            let _ = tell.send(outcome);
-            if !over {
-                shared.write_for_ever(out);
+            let failed = outcome.is_err();
+            let _ = report.send(outcome);
+            if !failed {
+                shared.run_writer(out);
             }
         })?;
         begun.recv()?
     }
 
-    /// Waits until everything is written, but not for longer than `patience`.
-    pub(crate) fn finish(&self, patience: Duration) {
+    /// Waits until all lines are written, at most for `timeout`.
+    pub(crate) fn finish(&self, timeout: Duration) {
         let unwritten = |queue: &mut Queue| queue.busy || !queue.lines.is_empty();
-        drop(self.0.emptied.wait_timeout_while(self.0.lock(), patience, unwritten));
+        drop(self.0.emptied.wait_timeout_while(self.0.lock(), timeout, unwritten));
     }
 }
 
 impl Write for Log {
-    /// Takes a whole line, or counts it as lost.
+    /// Queues a whole line, or counts it as lost.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut queue = self.0.lock();
-        if queue.lines.len() + line.len() > ROOM {
+        if queue.lines.len() + line.len() > QUEUE_BYTES {
             queue.lost += 1;
         } else {
             queue.lines.extend_from_slice(line);
@@ -103,28 +103,30 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 impl Shared {
-    /// Holds for as long as it takes to copy a line. A thread that panicked meanwhile left whole lines behind.
+    /// Locks the queue, for as long as copying a line takes. A thread that panicked meanwhile left whole lines
+    /// behind.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_for_ever(&self, mut out: impl Write) {
+    fn run_writer(&self, mut out: impl Write) {
         let (mut lines, mut lost, mut torn) = (Vec::new(), 0, false);
         loop {
-            // Those found no room behind the lines that did.
-            let behind = self.take(&mut lines);
+            // Lines that found no room after the queued ones.
+            let lost_after = self.take(&mut lines);
             for line in lines.split_inclusive(|byte| *byte == b'\n') {
-                tell(&mut out, &mut lost, &mut torn);
+                report_lost(&mut out, &mut lost, &mut torn);
                 if lost > 0 || !write(&mut out, line, &mut torn) {
                     lost += 1;
                 }
             }
-            lost += behind;
-            tell(&mut out, &mut lost, &mut torn);
+            lost += lost_after;
+            report_lost(&mut out, &mut lost, &mut torn);
         }
     }
 
-    /// Waits for lines and takes them; answers how many were lost before. `lines` is emptied, and its room used again.
+    /// Waits for lines, moves them to `lines`, and returns the number of lines lost after them. Reuses the capacity
+    /// of `lines`.
     fn take(&self, lines: &mut Vec<u8>) -> u64 {
         lines.clear();
         let mut queue = self.lock();
@@ -139,16 +141,18 @@ impl Shared {
     }
 }
 
-/// Says how many lines are lost, on a line of its own; `lost` is 0 when that was written.
-fn tell(out: &mut impl Write, lost: &mut u64, torn: &mut bool) {
+/// Writes the number of lost lines on a line of its own, and sets `lost` to 0 once that is written.
+fn report_lost(out: &mut impl Write, lost: &mut u64, torn: &mut bool) {
     let end_of_torn_line = if *torn { "\n" } else { "" };
-    let notice = format!("{end_of_torn_line}softiov: {lost} log lines were lost: nothing took them\n");
+    let notice = format!(
+        "{end_of_torn_line}softiov: {lost} log lines were lost: standard error did not accept them\n"
+    );
     if *lost > 0 && write(out, notice.as_bytes(), torn) {
         *lost = 0;
     }
 }
 
-/// Whether all of it was written. `torn` says afterwards whether a line was left unfinished.
+/// Returns true if all bytes were written. Sets `torn` if the last line is unfinished.
 fn write(out: &mut impl Write, mut rest: &[u8], torn: &mut bool) -> bool {
     while !rest.is_empty() {
         match out.write(rest) {
@@ -158,7 +162,7 @@ fn write(out: &mut impl Write, mut rest: &[u8], torn: &mut bool) -> bool {
                 *torn = !rest.is_empty();
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(RETRY),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(RETRY_DELAY),
             Err(_) => return false,
         }
     }
@@ -170,13 +174,13 @@ mod tests {
     use super::*;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// A place that takes a write when it is allowed to, and as the test wishes.
-    struct Place {
+    /// A writer that waits until the test allows each write.
+    struct GatedWriter {
         allowed: Receiver<io::Result<usize>>,
         written: Sender<Vec<u8>>,
     }
 
-    impl Write for Place {
+    impl Write for GatedWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let count = self.allowed.recv().unwrap_or(Ok(usize::MAX))?.min(bytes.len());
             self.written.send(bytes[..count].to_vec()).map_err(|_| ErrorKind::BrokenPipe)?;
@@ -188,17 +192,17 @@ mod tests {
         }
     }
 
-    /// A log, what allows its writes, and what is written.
+    /// Returns a log, the sender that allows its writes, and the receiver of the bytes written.
     fn log() -> (Log, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
         let (allow, allowed) = channel();
         let (written, seen) = channel();
         let log = Log::new();
-        log.start(Place { allowed, written }, || Ok(())).unwrap();
+        log.start(GatedWriter { allowed, written }, || Ok(())).unwrap();
         (log, allow, seen)
     }
 
     #[test]
-    fn what_is_logged_is_written_in_order() {
+    fn lines_are_written_in_order() {
         let (mut log, allow, seen) = log();
         drop(allow);
         for number in 0..100 {
@@ -211,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_logs_does_not_wait_and_the_loss_is_told() {
+    fn full_log_blocks_no_caller_and_reports_lost_lines() {
         let (mut log, allow, seen) = log();
         let line = [&[b'x'; 1023][..], b"\n"].concat();
         for _ in 0..10_000 {
             log.write_all(&line).unwrap();
         }
         log.finish(Duration::from_millis(1));
-        assert!(seen.try_recv().is_err(), "nothing was taken so far");
+        assert!(seen.try_recv().is_err(), "nothing was written so far");
         drop(allow);
         log.finish(Duration::from_secs(60));
         log.write_all(b"the last\n").unwrap();
@@ -228,14 +232,14 @@ mod tests {
         let notices = text.lines().filter(|line| line.contains("lost"));
         let lost: usize = notices.map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap()).sum();
         assert_eq!(lines + lost, 10_000);
-        assert!(lines <= 2 * ROOM / 1024 && text.ends_with("the last\n"));
+        assert!(lines <= 2 * QUEUE_BYTES / 1024 && text.ends_with("the last\n"));
     }
 
     #[test]
-    fn lines_that_cannot_be_written_are_counted_and_a_torn_one_is_ended() {
+    fn unwritten_lines_are_counted_and_torn_lines_ended() {
         let (mut log, allow, seen) = log();
         let failure = || Err(io::Error::from(ErrorKind::StorageFull));
-        // The first line is torn, and so is the word of its loss, twice.
+        // The first line is cut short, and two reports of its loss fail.
         for outcome in [Ok(3), failure(), failure(), failure()] {
             allow.send(outcome).unwrap();
         }
@@ -245,6 +249,6 @@ mod tests {
         log.write_all(b"three\n").unwrap();
         log.finish(Duration::from_secs(60));
         let text = String::from_utf8(seen.try_iter().flatten().collect()).unwrap();
-        assert_eq!(text, "one\nsoftiov: 2 log lines were lost: nothing took them\nthree\n");
+        assert_eq!(text, "one\nsoftiov: 2 log lines were lost: standard error did not accept them\nthree\n");
     }
 }

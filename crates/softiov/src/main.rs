@@ -1,6 +1,6 @@
 //! The softiov command: thin subcommands over the crates that do the work.
 
-// They panic when nothing takes what they print; `output` and `log` do not.
+// These macros panic when a write fails; `output` and `log` do not.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
 mod apply;
@@ -15,12 +15,12 @@ mod log;
 mod manual;
 mod metrics;
 mod output;
-mod place;
 mod port;
 mod qemu_args;
 #[cfg(test)]
 mod sample;
 mod serve;
+mod target;
 mod tools;
 mod top;
 mod upgrade;
@@ -39,20 +39,20 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Start a host with guests on it, move traffic, and show what it cost.
+    /// Start a host with guests, move traffic, and show what it cost.
     Demo(demo::Args),
-    /// Run the card: ports, their VFs' sockets, uplinks. In the foreground, as a keeper and the host that it starts.
+    /// Run the card in the foreground: ports, their VFs' sockets, uplinks, and a keeper that starts the host.
     ///
-    /// Signals are for the keeper, which is the process that you start. SIGTERM and SIGINT end the host, and its guests'
-    /// machines live on; a second one ends it at once. SIGHUP loads the configuration file again. SIGUSR2 has the host
-    /// started again with its guests. A new program takes over by `softiov upgrade`.
+    /// Send signals to the keeper, the process that you start. SIGTERM and SIGINT end the host, and its guests'
+    /// machines live on; a second signal ends it at once. SIGHUP loads the configuration file again. SIGUSR2 restarts
+    /// the host with its guests. `softiov upgrade` replaces the program.
     Serve(serve::Args),
-    /// Have a new process take over from a running host, with all its virtual machines: after the program was updated.
-    Upgrade(ask::Output),
-    /// Drive an 82576 that Linux hands over through VFIO, silicon or emulated, or VFs of a running host by their sockets,
-    /// and check that our drivers work there.
+    /// Replace a running host with the installed version of the program; guests stay connected.
+    Upgrade(ask::OutputOptions),
+    /// Check our drivers on an 82576 that Linux hands over through VFIO, silicon or emulated, or on VFs of a running
+    /// host.
     Drive(drive::Args),
-    /// Make a running host what a configuration file says, or print what would change.
+    /// Apply a configuration file to a running host, or print the difference.
     Apply(apply::Args),
     /// Show, change and reset ports of a running host.
     #[command(subcommand)]
@@ -60,32 +60,34 @@ enum Command {
     /// Show and change VFs of a running host.
     #[command(subcommand)]
     Vf(vf::Command),
-    /// Look for what keeps guests from working, and say what helps. Changes nothing; fails if something does not work.
+    /// Find what keeps guests from working, and print remedies. Changes nothing; fails if something does not work.
     Doctor(doctor::Args),
-    /// Experiments in virtual time: what SR-IOV costs, and what each optimisation buys.
+    /// Run experiments in virtual time: what SR-IOV costs, and what each optimisation saves.
     #[command(subcommand)]
     Lab(lab::Command),
-    /// iproute2's words for ports and VFs: `softiov ip -s link show`, `softiov ip link set pf0 vf 0 vlan 100`.
+    /// Show and change ports and VFs as iproute2's ip does: `softiov ip -s link show`, `softiov ip link set pf0 vf 0
+    /// vlan 100`.
     Ip(tools::ip::Args),
-    /// ethtool's words for ports and VFs: `softiov ethtool -S pf0vf0`, `softiov ethtool -C pf0vf0 rx-usecs 125`.
+    /// Show and change ports and VFs as ethtool does: `softiov ethtool -S pf0vf0`, `softiov ethtool -C pf0vf0
+    /// rx-usecs 125`.
     Ethtool(tools::ethtool::Args),
-    /// iproute2's devlink for ports and VFs: `softiov devlink -j port show`.
+    /// Show ports and VFs as iproute2's devlink does: `softiov devlink -j port show`.
     Devlink(tools::devlink::Args),
-    /// pciutils' lspci on the functions of a running host: `softiov lspci -vv`.
+    /// Show the functions of a running host as pciutils' lspci does: `softiov lspci -vv`.
     Lspci(tools::lspci::Args),
-    /// Print what has happened lately, and with -f what happens.
+    /// Print recent events, and with -f new ones as they happen.
     Events(events::Args),
-    /// Show frames as they pass VFs and uplink, and where they are dropped and why; or write them as pcapng.
+    /// Show the frames of VFs and uplink, and dropped frames with the reason; or write them as pcapng.
     Capture(capture::Args),
-    /// Show what each VF moves, loses and costs a second.
+    /// Show live per-VF throughput, drops, interrupts and exits.
     Top(top::Args),
-    /// Print a host's counters for Prometheus.
+    /// Print a host's counters in Prometheus' text format.
     Metrics(metrics::Args),
     /// Print the QEMU arguments that attach a VF, or a port with pf = "guest".
     QemuArgs(qemu_args::Args),
     /// Print a script with which a shell completes these commands.
     Completions(manual::Completions),
-    /// Print a page of the manual, or write all of them.
+    /// Print a manual page, or write all of them.
     Man(manual::Manual),
 }
 
@@ -116,16 +118,16 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if error.is::<output::ReaderGone>() => ExitCode::from(READER_GONE),
         Err(error) => {
-            output::tell_briefly(format!("softiov: {}", output::explain(&error)));
+            output::print_last_error(format!("softiov: {}", output::error_chain(&error)));
             ExitCode::from(exit_code(&error))
         }
     }
 }
 
-/// What a shell says of a command that SIGPIPE has ended: nobody reads its standard output any more.
+/// Exit code of a command whose standard output has lost its reader: a shell's code for SIGPIPE.
 const READER_GONE: u8 = 141;
 
-/// 1: refused; 3: there is no host to ask. (2 is clap's, for usage.)
+/// Returns the exit code of an error: 3 if no host answers, otherwise 1. (clap returns 2 for wrong usage.)
 fn exit_code(error: &anyhow::Error) -> u8 {
     use daemon::control::client::ClientError;
     match error.downcast_ref::<ClientError>() {

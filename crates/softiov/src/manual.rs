@@ -1,5 +1,5 @@
-//! `softiov completions` and `softiov man`: what a shell and a reader of manuals need, made from the command line as it is
-//! declared. Left out: where packages put it.
+//! `softiov completions` and `softiov man`: completion scripts and manual pages, generated from the declared
+//! commands.
 
 use crate::output;
 use anyhow::Context;
@@ -8,15 +8,15 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// For which shell.
+/// Arguments of `softiov completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {
-    /// The shell.
+    /// Shell that the script is for.
     shell: Shell,
 }
 
 impl Completions {
-    /// Prints the script that a shell loads.
+    /// Prints the completion script.
     pub(crate) fn run(&self, mut command: Command) -> anyhow::Result<ExitCode> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "softiov", &mut script);
@@ -25,21 +25,21 @@ impl Completions {
     }
 }
 
-/// Which pages, and where to.
+/// Arguments of `softiov man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Manual {
-    /// Write the pages of all commands into this folder, instead of printing one.
+    /// Write the pages of all commands to this directory, instead of printing one.
     #[arg(long, value_name = "DIR", conflicts_with = "words")]
     dir: Option<PathBuf>,
-    /// The command whose page to print, such as vf set; without one, softiov's own.
+    /// Command whose page to print, such as vf set (default: the page of softiov itself).
     #[arg(value_name = "COMMAND")]
     words: Vec<String>,
 }
 
 impl Manual {
-    /// Prints a page in roff, or writes them all.
+    /// Prints a page in roff, or writes all pages.
     pub(crate) fn run(&self, mut command: Command) -> anyhow::Result<ExitCode> {
-        // Otherwise subcommands do not know the names of those above them.
+        // Only built subcommands know the names of their parents.
         command.build();
         if let Some(dir) = &self.dir {
             clap_mangen::generate_to(command, dir)

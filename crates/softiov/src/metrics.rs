@@ -1,21 +1,21 @@
-//! `softiov metrics`: a running host's counters in the text format of Prometheus, as the host itself gives them under
-//! `/metrics`. The text collector of the node exporter takes the output as a file.
+//! `softiov metrics`: prints a running host's counters in Prometheus' text format, as the host's `/metrics` does. The
+//! node exporter's text collector reads the output as a file.
 
 use crate::output;
-use crate::place::Place;
+use crate::target::TargetHost;
 use daemon::control::client;
 use std::process::ExitCode;
 
-/// Which host.
+/// Arguments of `softiov metrics`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    target: TargetHost,
 }
 
 /// Prints the metrics of all ports.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let socket = args.place.load()?.control_socket();
+    let socket = args.target.load()?.control_socket();
     output::print(&client::metrics(&socket)?)?;
     Ok(ExitCode::SUCCESS)
 }

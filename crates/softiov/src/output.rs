@@ -1,5 +1,4 @@
-//! What people read: answers on standard output, and errors told once. Nothing here panics when there is nobody who
-//! takes it. Left out: the host's log.
+//! Output of commands: answers on standard output, errors on standard error. Never panics if an output is closed.
 
 use anyhow::Context;
 use std::fmt::Display;
@@ -9,22 +8,22 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Whoever read standard output has seen enough, as in `softiov vf list | head -1`. The command ends, and says nothing.
+/// Standard output has lost its reader, as in `softiov vf list | head -1`. The command ends without a message.
 #[derive(Debug)]
 pub(crate) struct ReaderGone;
 
 impl Display for ReaderGone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("standard output has no reader any more")
+        f.write_str("standard output has no reader")
     }
 }
 
 impl std::error::Error for ReaderGone {}
 
-/// Writes to standard output, all of it.
+/// Writes a text to standard output.
 ///
 /// # Errors
-/// [`ReaderGone`], or why it could not be written.
+/// [`ReaderGone`], or the error of the write.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match try_print(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(ReaderGone.into()),
@@ -32,38 +31,38 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// As [`print()`], with the kernel's own word for what went wrong.
+/// Writes a text to standard output, and returns the system's error.
 pub(crate) fn try_print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Writes a line to standard error, if anything takes it.
-pub(crate) fn tell(text: impl Display) {
+/// Writes a line to standard error, and ignores errors.
+pub(crate) fn print_error(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// How long a last word may take that nobody may be reading.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout of a command's last message, since standard error may block.
+const LAST_ERROR_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// As [`tell`], for the last word of a command: a standard error that takes nothing does not hold up the end.
-pub(crate) fn tell_briefly(text: String) {
-    let (told, done) = mpsc::channel();
+/// Writes a command's last line to standard error, and gives up after a second if standard error blocks.
+pub(crate) fn print_last_error(text: String) {
+    let (written, done) = mpsc::channel();
     std::thread::spawn(move || {
-        tell(text);
-        let _ = told.send(());
+        print_error(text);
+        let _ = written.send(());
     });
-    let _ = done.recv_timeout(PATIENCE);
+    let _ = done.recv_timeout(LAST_ERROR_TIMEOUT);
 }
 
-/// Text of somebody else's choice, such as a process's name, without what a terminal would obey.
-pub(crate) fn plain(text: &str) -> String {
+/// Escapes control characters in another program's text, such as a process's name, so that a terminal obeys none.
+pub(crate) fn escape_controls(text: &str) -> String {
     let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(escape).collect()
 }
 
-/// Whether a file can be written that something long is to be run for. Leaves everything as it was.
-pub(crate) fn may_write(file: &Path) -> anyhow::Result<()> {
+/// Checks that a file can be written, before a long run. Leaves the file as it was.
+pub(crate) fn check_writable(file: &Path) -> anyhow::Result<()> {
     let is_new = !file.exists();
     let opened = OpenOptions::new().append(true).create(true).open(file);
     opened
@@ -71,30 +70,30 @@ pub(crate) fn may_write(file: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// An error with its causes, less those that the error before has told already.
-pub(crate) fn explain(error: &anyhow::Error) -> String {
-    let mut told = String::new();
+/// Returns an error with its causes, without causes that an earlier message quotes.
+pub(crate) fn error_chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if !told.contains(&cause) {
-            told = if told.is_empty() { cause } else { format!("{told}: {cause}") };
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
         }
     }
-    told
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{explain, plain};
+    use super::{error_chain, escape_controls};
     use anyhow::anyhow;
 
     #[test]
-    fn a_terminal_is_given_no_orders() {
-        assert_eq!(plain("qemu\u{1b}[2Jä\n"), "qemu\\u{1b}[2Jä\\n");
+    fn control_characters_are_escaped() {
+        assert_eq!(escape_controls("qemu\u{1b}[2Jä\n"), "qemu\\u{1b}[2Jä\\n");
     }
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let error = anyhow!("no such file").context("cannot read x: no such file").context("starting");
-        assert_eq!(explain(&error), "starting: cannot read x: no such file");
+        assert_eq!(error_chain(&error), "starting: cannot read x: no such file");
     }
 }

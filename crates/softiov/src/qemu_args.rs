@@ -1,29 +1,30 @@
-//! `softiov qemu-args`: what to tell QEMU, libvirt or Cloud Hypervisor so that a guest has a VF, or a whole port.
+//! `softiov qemu-args`: prints what QEMU, libvirt or Cloud Hypervisor needs to attach a VF, or a whole port, to a
+//! guest.
 
-use crate::place::Place;
+use crate::target::TargetHost;
 use anyhow::Context;
 use daemon::control::client::{ClientError, ask};
 use daemon::control::protocol::{Answer, Request};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Which VF or port, and for what guest.
+/// Arguments of `softiov qemu-args`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The VF, such as pf0vf0; or a port with pf = "guest", such as pf1.
+    /// VF, such as pf0vf0; or a port with pf = "guest", such as pf1.
     vf: String,
-    /// The guest's memory, in QEMU's words: a number with M, G or T, or of MiB without.
+    /// Memory of the guest, in QEMU's form: a number with M, G or T, or of MiB without a unit.
     #[arg(long, default_value = "1G", value_name = "SIZE", value_parser = memory_size)]
     memory: String,
-    /// For whom: a shell that starts QEMU, a program that does (an array of strings), a libvirt domain (what to add to
-    /// its XML), or a shell that starts Cloud Hypervisor.
+    /// Form of the output: arguments for a shell that starts QEMU, the same as a JSON array of strings, additions to
+    /// a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
     #[arg(long, value_enum, default_value = "shell")]
     format: Format,
     #[command(flatten)]
-    place: Place,
+    target: TargetHost,
 }
 
-/// Who is told.
+/// Form of the output.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Format {
     Shell,
@@ -32,7 +33,7 @@ enum Format {
     CloudHypervisor,
 }
 
-/// Prints what to add.
+/// Prints the arguments.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = find_socket(args)?;
     let text = match args.format {
@@ -45,9 +46,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The socket as the running host tells it, or where the configuration will put it.
+/// Returns the socket that the running host reports, or the one that the configuration names.
 fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
-    let config = args.place.load()?;
+    let config = args.target.load()?;
     let pf = config.ports.iter().find(|port| port.name == args.vf).and_then(|port| port.pf_socket.clone());
     if let Some(socket) = pf {
         return Ok(socket);
@@ -57,14 +58,14 @@ fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
         Ok(Answer::Port(port)) => match port.pf {
             Some(pf) => Ok(pf.socket),
             None => anyhow::bail!(
-                "{name} is a port whose VFs go to guests, not a function for one: name a VF, such as {name}vf0, or \
+                "{name} is a port whose VFs go to guests: name a VF, such as {name}vf0, or \
                  give the port to a guest with pf = \"guest\"",
                 name = port.name
             ),
         },
         Ok(_) => Err(ClientError::OtherAnswer.into()),
         Err(ClientError::Unreachable { .. }) => {
-            crate::output::tell("softiov: no host is running yet; start one with `softiov serve`");
+            crate::output::print_error("softiov: no host is running yet; start one with `softiov serve`");
             let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);
             let vf = vfs.find(|vf| vf.name == args.vf);
             Ok(vf
@@ -76,7 +77,7 @@ fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// A size as QEMU takes it: digits, and a unit behind them.
+/// Checks a memory size as QEMU takes it: digits, and at most one unit after them.
 fn memory_size(text: &str) -> Result<String, String> {
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T', 'k', 'm', 'g', 't']);
     let number = digits.parse::<u64>().ok().filter(|number| *number > 0);
@@ -86,7 +87,7 @@ fn memory_size(text: &str) -> Result<String, String> {
     }
 }
 
-/// QEMU's arguments. It needs memory that it shares with the card.
+/// Returns QEMU's arguments, with memory that QEMU shares with the card.
 fn words(socket: &Path, memory: &str) -> [String; 8] {
     [
         "-object",
@@ -101,19 +102,19 @@ fn words(socket: &Path, memory: &str) -> [String; 8] {
     .map(str::to_owned)
 }
 
-/// The device, in the JSON that QEMU takes; `place` is where on the guest's bus it is.
-fn device(socket: &Path, place: &str) -> String {
+/// Returns the device in QEMU's JSON. `address` is its place on the guest's bus, or empty.
+fn device(socket: &Path, address: &str) -> String {
     let path = serde_json::Value::from(socket.to_string_lossy());
-    format!("{{\"driver\":\"vfio-user-pci\",{place}\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}")
+    format!("{{\"driver\":\"vfio-user-pci\",{address}\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}")
 }
 
-/// QEMU's arguments for a shell.
+/// Returns QEMU's arguments for a shell.
 fn shell(socket: &Path, memory: &str) -> String {
     let [object, backend, machine, q35, m, size, device, json] = words(socket, memory);
     format!("{object} {backend} \\\n{machine} {q35} {m} {size} \\\n{device} {}\n", quoted(&json))
 }
 
-/// Cloud Hypervisor's arguments for a shell.
+/// Returns Cloud Hypervisor's arguments for a shell.
 fn cloud_hypervisor(socket: &Path, memory: &str) -> String {
     let device = format!("socket={}", socket.display());
     format!("--memory size={memory},shared=on \\\n--user-device {}\n", quoted(&device))
@@ -123,10 +124,10 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The bus that the domain keeps free for the device: libvirt puts nothing on a port that it does not know to be used.
+/// PCI bus of the device: libvirt leaves a root port free that it does not know to be used.
 const BUS: u8 = 9;
 
-/// What a domain's XML has to have, in the order of libvirt's schema.
+/// Returns the elements of a domain's XML, in the order of libvirt's schema.
 fn libvirt(socket: &Path) -> String {
     let device = device(socket, &format!("\"bus\":\"pci.{BUS}\",\"addr\":\"0x0\","));
     let device = device.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;");
@@ -154,7 +155,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_socket_is_given_as_qemu_10_wants_it() {
+    fn socket_argument_has_the_form_of_qemu_10() {
         let text = shell(Path::new("/run/softiov/pf0vf3/vf.sock"), "2G");
         assert_eq!(
             text,
@@ -166,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_gets_the_same_words_without_quotes() {
+    fn json_words_are_the_shell_words_without_quotes() {
         let path = Path::new("/run/softiov/pf0vf3/vf.sock");
         let unquoted = shell(path, "2G").replace(['\'', '\\'], "");
         assert!(words(path, "2G").iter().eq(unquoted.split_whitespace()));
     }
 
     #[test]
-    fn cloud_hypervisor_is_told_to_share_memory() {
+    fn cloud_hypervisor_arguments_share_memory() {
         let text = cloud_hypervisor(Path::new("/run/s.sock"), "1G");
         assert_eq!(text, "--memory size=1G,shared=on \\\n--user-device 'socket=/run/s.sock'\n");
     }

@@ -1,9 +1,9 @@
-//! The status of a port that tests begin with: one VF, which a guest drives, and nothing has been moved yet.
+//! Sample status for tests: a port with one VF that a guest drives, before any traffic.
 
 use daemon::control::status::{Drops, PortStatus, Traffic};
 use serde_json::json;
 
-/// `pf0` with `pf0vf0`, without an uplink.
+/// Returns `pf0` with `pf0vf0`, without an uplink.
 pub(crate) fn port() -> PortStatus {
     let vf = json!({
         "name": "pf0vf0", "index": 0, "rid": "01:10.0", "mac": "02:00:00:00:00:01", "vlans": [], "link": true,

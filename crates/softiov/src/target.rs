@@ -1,30 +1,30 @@
-//! Which host a command means: the one whose configuration is named, or the one at the default place.
+//! The host that a command addresses: named by its configuration, or the one with defaults.
 
 use daemon::config::Config;
 use daemon::config::file::File;
 use std::path::PathBuf;
 
-/// How commands say it.
+/// Options that select a host.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Place {
-    /// The host's configuration file; without one, the host that runs with all defaults.
+pub(crate) struct TargetHost {
+    /// Configuration file of the host (default: none, for the host that runs with defaults).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The folder with the host's sockets, instead of what the configuration says.
+    /// Directory of the host's sockets (default: as configured).
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
-    /// The folder where the host keeps what commands change, instead of what the configuration says.
+    /// Directory where the host stores what commands change (default: as configured).
     #[arg(long, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
 }
 
-impl Place {
-    /// The configuration of that host, as its file says.
+impl TargetHost {
+    /// Loads the host's configuration from its file.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
         self.load_with(|_| ())
     }
 
-    /// The configuration of that host, with changes to what its file says.
+    /// Loads the host's configuration, after `change` to the contents of its file.
     pub(crate) fn load_with(&self, change: impl FnOnce(&mut File)) -> anyhow::Result<Config> {
         let text = Config::text(self.config.as_deref())?;
         let mut file = Config::read(self.config.as_deref(), &text)?;

@@ -1,7 +1,7 @@
-//! `softiov top`: what each VF moves now, a second at a time. Left out: totals, which `vf show` has.
+//! `softiov top`: shows the current rates of each VF, table after table. `softiov vf show` has the totals.
 
 use crate::output;
-use crate::place::Place;
+use crate::target::TargetHost;
 use daemon::control::client;
 use daemon::control::status::{PortStatus, VfStatus};
 use serde::Serialize;
@@ -11,71 +11,71 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often, and how many times.
+/// Arguments of `softiov top`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Seconds between two looks.
+    /// Seconds between two tables.
     #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds)]
     delay: f64,
-    /// End after so many tables.
+    /// Stop after this number of tables.
     #[arg(short = 'n', long, value_name = "COUNT")]
     iterations: Option<u64>,
-    /// JSON instead of a table: an array on a line for each look.
+    /// Print JSON instead of tables, one array per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    target: TargetHost,
 }
 
-/// A tenth of a second to an hour.
+/// Parses a delay, from a tenth of a second to an hour.
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
     seconds.ok_or_else(|| "not a number of seconds from 0.1 to 3600".to_owned())
 }
 
-/// What a VF has moved in a second.
+/// Rates of a VF, per second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Rates {
     name: String,
-    /// Frames received, and bits of them.
+    /// Frames received per second, and their Mb/s.
     rx_pps: f64,
     rx_mbps: f64,
-    /// Frames sent, and bits of them.
+    /// Frames sent per second, and their Mb/s.
     tx_pps: f64,
     tx_mbps: f64,
-    /// Frames lost in either direction.
+    /// Frames dropped per second, in either direction.
     dropped_pps: f64,
     interrupts_per_s: f64,
-    /// What the VMM was asked to do, interrupts excepted.
+    /// Register accesses that reached the host per second.
     interventions_per_s: f64,
-    /// What a row says at its end.
+    /// State of the VF, if it is not normal.
     note: &'static str,
 }
 
-/// Prints tables until interrupted, or as many as are wanted.
+/// Prints tables until interrupted, or as many as requested.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let socket = args.place.load()?.control_socket();
+    let socket = args.target.load()?.control_socket();
     let delay = Duration::from_secs_f64(args.delay);
-    let (mut before, mut looked) = (client::ports(&socket)?, Instant::now());
+    let (mut before, mut read) = (client::ports(&socket)?, Instant::now());
     let mut left = args.iterations.unwrap_or(u64::MAX);
     while left > 0 {
         sleep(delay);
         let (now, again) = (client::ports(&socket)?, Instant::now());
-        let rates = rates(&before, &now, again - looked);
+        let rates = rates(&before, &now, again - read);
         let text = match args.json {
             true => serde_json::to_string(&rates)? + "\n",
-            // A terminal's table takes the place of the one before.
+            // On a terminal, a table replaces the one before.
             false if stdout().is_terminal() => format!("\x1b[H\x1b[J{}", table(&rates)),
             false => table(&rates) + "\n",
         };
         output::print(&text)?;
-        (before, looked) = (now, again);
+        (before, read) = (now, again);
         left -= 1;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was moved between two looks. A VF that is new has moved nothing yet, and so has one whose counters began anew.
+/// Returns the rates between two samples. A VF that is new, or whose counters began anew, has rates of 0.
 fn rates(before: &[PortStatus], now: &[PortStatus], elapsed: Duration) -> Vec<Rates> {
     let vfs = |ports: &'_ [PortStatus]| ports.iter().flat_map(|port| port.vfs.clone()).collect::<Vec<_>>();
     let before = vfs(before);
@@ -142,7 +142,7 @@ mod tests {
     use daemon::control::status::{Interventions, PortStatus, Traffic};
     use std::time::Duration;
 
-    /// A port whose VF has moved so many frames in each direction.
+    /// Returns a port whose VF has moved `packets` frames in each direction.
     fn port(packets: u64, has_client: bool) -> Vec<PortStatus> {
         let mut port = sample::port();
         let function = &mut port.vfs[0].function;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_what_was_moved_in_a_second() {
+    fn rate_is_the_difference_of_counters_per_second() {
         let of =
             |before: &[PortStatus], now: &[PortStatus]| table(&rates(before, now, Duration::from_secs(2)));
         let text = of(&port(1_000, true), &port(3_000, true));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_a_sensible_number_of_seconds() {
+    fn delay_is_from_a_tenth_of_a_second_to_an_hour() {
         assert_eq!(seconds("0.5"), Ok(0.5));
         for text in ["0", "-1", "NaN", "inf", "1e9", "soon"] {
             assert!(seconds(text).is_err(), "{text}");

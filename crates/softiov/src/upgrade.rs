@@ -1,11 +1,10 @@
-//! `softiov upgrade`: a new process takes over from a running host, with all its clients. Left out: how, which the host
-//! decides.
+//! `softiov upgrade`: has a running host hand over to a new process, with all its clients.
 
-use crate::ask::{Output, ask};
+use crate::ask::{OutputOptions, ask};
 use daemon::control::protocol::Request;
 use std::process::ExitCode;
 
-/// Has the host hand over, and prints who has taken over.
-pub(crate) fn run(output: &Output) -> anyhow::Result<ExitCode> {
+/// Requests the hand-over and prints the successor's pid.
+pub(crate) fn run(output: &OutputOptions) -> anyhow::Result<ExitCode> {
     ask(Request::Upgrade, output)
 }

@@ -1,39 +1,39 @@
-//! Whole blocks of pcapng out of pieces of it. Left out: what is in them.
+//! Splits a stream of pcapng bytes into whole blocks.
 
 use anyhow::ensure;
 
-/// The longest block that makes sense: a packet that is not cut into segments yet, and what is said of it.
+/// Largest accepted block, bytes: a packet before TCP segmentation, and its options.
 const LONGEST: usize = 1 << 18;
-/// The type of a packet's block.
+/// Block type of an Enhanced Packet Block (pcapng 4.3).
 const PACKET: u32 = 6;
 
-/// A block.
+/// A whole pcapng block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) is_packet: bool,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Pieces that are not yet taken.
+/// Received bytes that are not yet a whole block.
 #[derive(Debug, Default)]
-pub(super) struct Blocks(Vec<u8>);
+pub(super) struct BlockBuffer(Vec<u8>);
 
-impl Blocks {
+impl BlockBuffer {
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.0.extend(piece);
     }
 
-    /// The next block, if all of it is there.
+    /// Returns the next block, or `None` until all of it has arrived.
     ///
     /// # Errors
-    /// What is there is no pcapng.
+    /// The bytes are not pcapng.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Block>> {
         let Some(head) = self.0.first_chunk::<8>() else { return Ok(None) };
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| head[at + n]));
         let (kind, length) = (word(0), word(4) as usize);
         ensure!(
             (12..=LONGEST).contains(&length),
-            "the host sends what is no capture; are both of the same version?"
+            "the host's capture is not pcapng (block of {length} bytes): are host and command of the same version?"
         );
         if self.0.len() < length {
             return Ok(None);
@@ -55,10 +55,10 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_whole_however_they_come() {
+    fn blocks_are_whole_for_any_chunk_size() {
         let file = [block(1, 20), block(PACKET, 12), block(PACKET, 100)].concat();
         for piece in 1..file.len() {
-            let (mut blocks, mut found) = (Blocks::default(), Vec::new());
+            let (mut blocks, mut found) = (BlockBuffer::default(), Vec::new());
             for bytes in file.chunks(piece) {
                 blocks.push(bytes);
                 found.extend(std::iter::from_fn(|| blocks.next().unwrap()));
@@ -73,9 +73,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_is_refused() {
+    fn non_pcapng_bytes_are_refused() {
         for length in [0, 11, LONGEST as u32 + 1] {
-            let mut blocks = Blocks::default();
+            let mut blocks = BlockBuffer::default();
             blocks.push(&[1_u32.to_le_bytes(), length.to_le_bytes()].concat());
             assert!(blocks.next().is_err(), "{length}");
         }

@@ -1,31 +1,31 @@
-//! A line of text for a captured frame, much as `tcpdump -e` has it. Left out: everything above the second layer; tcpdump and
-//! Wireshark read the file that `-w` writes.
+//! Formats a captured frame as a line of text, like `tcpdump -e`. Only the Ethernet header is decoded: tcpdump and
+//! Wireshark read the file of `-w`.
 
 use crate::output;
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, EnhancedPacketBlock, OptionCode, parse_block_le};
 use std::fmt::Write;
 
-/// Option `opt_comment`: what is said of a packet.
+/// Option `opt_comment`: text about a packet.
 const COMMENT: OptionCode = OptionCode(1);
-/// Option `epb_flags`: which way it went.
+/// Option `epb_flags`: direction of a packet.
 const FLAGS: OptionCode = OptionCode(2);
-/// Option `epb_dropcount`: how many are missing before it.
+/// Option `epb_dropcount`: frames missing before a packet.
 const MISSING: OptionCode = OptionCode(4);
-/// Types of tags.
+/// Ethernet types of VLAN tags (IEEE 802.1Q, 802.1ad).
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
-/// The names of the interfaces.
+/// Names of a capture's interfaces, by pcapng interface id.
 #[derive(Debug, Default)]
-pub(super) struct Lines(Vec<String>);
+pub(super) struct FrameLines(Vec<String>);
 
-impl Lines {
-    /// What a block comes to: a line for a frame, and nothing for others.
-    pub(super) fn of(&mut self, block: &[u8]) -> String {
+impl FrameLines {
+    /// Returns the line of a packet's block, or an empty text for other blocks.
+    pub(super) fn format(&mut self, block: &[u8]) -> String {
         match parse_block_le(block) {
             Ok((_, Block::InterfaceDescription(interface))) => {
                 let name = interface.if_name().and_then(Result::ok).unwrap_or("?");
-                self.0.push(output::plain(name));
+                self.0.push(output::escape_controls(name));
                 String::new()
             }
             Ok((_, Block::EnhancedPacket(packet))) => self.line(&packet),
@@ -38,12 +38,12 @@ impl Lines {
         let name = self.0.get(packet.if_id as usize).map_or("?", String::as_str);
         let receives =
             option(FLAGS).and_then(|flags| flags.value.first()).is_some_and(|flags| flags & 3 == 1);
-        let way = if receives { "In " } else { "Out" };
+        let direction = if receives { "In " } else { "Out" };
         let time = time(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low));
-        let mut line = format!("{time} {name:8} {way} ");
+        let mut line = format!("{time} {name:8} {direction} ");
         describe(packet.packet_data(), packet.origlen, &mut line);
-        if let Some(said) = option(COMMENT).and_then(|said| said.as_str().ok()) {
-            let _ = write!(line, ", {}", output::plain(said));
+        if let Some(comment) = option(COMMENT).and_then(|comment| comment.as_str().ok()) {
+            let _ = write!(line, ", {}", output::escape_controls(comment));
         }
         if let Some(missing) = option(MISSING).and_then(|count| count.as_u64_le().ok()) {
             let _ = write!(line, " ({missing} frames before it are missing)");
@@ -53,14 +53,14 @@ impl Lines {
     }
 }
 
-/// The time of day, UTC, of nanoseconds since 1970.
+/// Returns the time of day (UTC) for nanoseconds since 1970.
 pub(crate) fn time(nanos: u64) -> String {
     let seconds = nanos / 1_000_000_000;
     let (hours, minutes) = (seconds / 3600 % 24, seconds / 60 % 60);
     format!("{hours:02}:{minutes:02}:{:02}.{:06}", seconds % 60, nanos % 1_000_000_000 / 1000)
 }
 
-/// Addresses, tags, type and length.
+/// Appends a frame's addresses, VLAN tags, Ethernet type and length.
 fn describe(frame: &[u8], length: u32, line: &mut String) {
     let Some((addresses, mut rest)) = frame.split_first_chunk::<12>() else {
         let _ = write!(line, "length {length}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_told_as_tcpdump_does() {
+    fn frame_line_matches_tcpdump() {
         let ends = "02:00:00:00:00:01 > 02:00:00:00:00:09";
         assert_eq!(described(&[8, 6, 1]), format!("{ends}, ethertype ARP (0x0806), length 60"));
         assert_eq!(described(&[0x88, 0xb5]), format!("{ends}, ethertype 0x88b5, length 60"));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_that_of_the_day() {
+    fn time_has_hours_to_microseconds() {
         assert_eq!(time((86_400 * 3 + 3600 + 61) * 1_000_000_000 + 1_234_567), "01:01:01.001234");
     }
 }

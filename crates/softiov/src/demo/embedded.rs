@@ -1,12 +1,12 @@
-//! The demo without virtual machines: three guests in this process, over real sockets and shared memory.
+//! `softiov demo` without virtual machines: three guests in this process, over real sockets and shared memory.
 //!
-//! A signal that asks to end is heard between two steps, none of which takes long: the demo fails then, and cleans up
-//! behind itself as after any failure.
+//! SIGINT and SIGTERM are checked between steps, which are short. The demo then fails and cleans up as after any
+//! error.
 
 use super::Card;
 use super::host::DemoHost;
+use super::print_progress;
 use super::report::{Flow, Guest, Outcome, Ping, Report, to_tenths};
-use super::say;
 use anyhow::{Context, Result, ensure};
 use daemon::config::VfConfig;
 use embedded_guest::{Config, EmbeddedGuest};
@@ -15,35 +15,35 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 const GUESTS: usize = 3;
-/// The only one.
+/// Index of the demo's only port.
 const PORT: usize = 0;
 const PINGS: u16 = 20;
 const FLOW_BYTES: u64 = 64 << 20;
-const LINK_PATIENCE: Duration = Duration::from_secs(10);
+const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs it.
+/// Runs the demo with embedded guests.
 pub(super) fn run(card: Card<'_>) -> Result<Outcome> {
-    say(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
-    // Before there is anything to leave behind.
+    print_progress(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
+    // Catch signals before anything exists that needs cleaning up.
     let signals = Signals::install().context("cannot catch signals")?;
     let host = DemoHost::start(GUESTS, &[card], None)?;
-    let guests = host.vfs(PORT).iter().map(|vf| go_on(&signals).and_then(|()| attach(vf)));
+    let guests = host.vfs(PORT).iter().map(|vf| check_signals(&signals).and_then(|()| attach(vf)));
     let guests = guests.collect::<Result<Vec<_>>>()?;
-    let guests_told = guests.iter().map(describe).collect();
+    let descriptions = guests.iter().map(describe).collect();
     let mut report = Report::new(card);
-    report.guests = guests_told;
+    report.guests = descriptions;
     let mut problems = Vec::new();
-    for guest in guests.iter().filter(|guest| !guest.wait_link(LINK_PATIENCE)) {
-        problems.push(format!("{}: the link does not come up", guest.name()));
+    for guest in guests.iter().filter(|guest| !guest.wait_link(LINK_TIMEOUT)) {
+        problems.push(format!("{}: the link is down after {LINK_TIMEOUT:?}", guest.name()));
     }
-    say(format_args!("{PINGS} pings from every guest to every other"));
+    print_progress(format_args!("{PINGS} pings from every guest to every other"));
     for (from, to) in pairs(&guests) {
-        go_on(&signals)?;
+        check_signals(&signals)?;
         report.pings.push(ping(&host, from, to)?);
     }
-    say(format_args!("{} MiB over TCP from every guest to every other", FLOW_BYTES >> 20));
+    print_progress(format_args!("{} MiB over TCP from every guest to every other", FLOW_BYTES >> 20));
     for (from, to) in pairs(&guests) {
-        go_on(&signals)?;
+        check_signals(&signals)?;
         let (flow, problem) = send(&host, from, to)?;
         report.flows.push(flow);
         problems.extend(problem);
@@ -52,14 +52,14 @@ pub(super) fn run(card: Card<'_>) -> Result<Outcome> {
     Ok(Outcome::new(report, port.vfs, problems))
 }
 
-/// Unless somebody has asked to end.
-fn go_on(signals: &Signals) -> Result<()> {
+/// Fails if SIGINT or SIGTERM has arrived.
+fn check_signals(signals: &Signals) -> Result<()> {
     ensure!(signals.take() == SignalSet::default(), "interrupted");
     Ok(())
 }
 
 fn attach(vf: &VfConfig) -> Result<EmbeddedGuest> {
-    say(format_args!("attaching a guest to {}", vf.name));
+    print_progress(format_args!("attaching a guest to {}", vf.name));
     let ip = Ipv4Addr::new(10, 82, 0, vf.index.get() + 1);
     let config = Config { socket: vf.socket.clone(), name: vf.name.clone(), ip };
     EmbeddedGuest::start(config).with_context(|| format!("the guest on {}", vf.name))
@@ -87,18 +87,19 @@ fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Pin
         sent: pings.sent.into(),
         received: pings.received() as u64,
         rtt_us_p50: pings.median().map(|median| to_tenths(median.as_secs_f64() * 1e6)),
-        trapped_each: cost.each(PINGS.into()),
+        trapped_each: cost.accesses_per(PINGS.into()),
     })
 }
 
-/// One flow, and what is wrong with it.
+/// Sends one TCP flow and returns its figures, and its fault if it has one.
 fn send(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<(Flow, Option<String>)> {
     let (sent, cost) = host.measure(PORT, || Ok(from.send_tcp(to.ip(), FLOW_BYTES)))?;
     let (bytes, mbps, wrong) = match &sent {
         Ok(flow) if flow.is_intact() => (flow.bytes, flow.mbps(), None),
         Ok(flow) => {
             let (received, bytes) = (flow.received, flow.bytes);
-            let at = flow.first_wrong.map(|at| format!(", wrong from byte {at} on")).unwrap_or_default();
+            let at =
+                flow.first_wrong.map(|at| format!(", data differs from byte {at} on")).unwrap_or_default();
             (received, flow.mbps(), Some(format!("{received} of {bytes} bytes received{at}")))
         }
         Err(error) => (0, 0.0, Some(error.to_string())),

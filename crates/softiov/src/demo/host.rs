@@ -1,4 +1,4 @@
-//! A host for one demo: a port for each family, its sockets in a temporary folder that goes when it ends.
+//! Host of a demo: one port per card, with its sockets in a temporary directory that is removed at the end.
 
 use super::Card;
 use super::report::to_tenths;
@@ -10,7 +10,7 @@ use daemon::control::status::{Interventions, PortStatus, VfStatus};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A running host. The host ends before its folder goes.
+/// A running host. The host is dropped before its directory.
 #[derive(Debug)]
 pub(super) struct DemoHost {
     host: Host,
@@ -19,31 +19,35 @@ pub(super) struct DemoHost {
 }
 
 impl DemoHost {
-    /// A port for each card, with so many VFs each. The first has a tap of that name as its uplink, if one is named.
+    /// Starts a host with one port per card and `vfs` VFs per port. The first port's uplink is the tap `tap`, if
+    /// given.
     pub(super) fn start(vfs: usize, cards: &[Card<'_>], tap: Option<&str>) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("softiov-").tempdir().context("no temporary folder")?;
+        let folder = tempfile::Builder::new()
+            .prefix("softiov-")
+            .tempdir()
+            .context("cannot create a temporary directory")?;
         let config = configuration(vfs, cards, tap, folder.path())?;
         let ports = config.ports.clone();
         let host = Host::start(config)?;
         Ok(Self { host, ports, _folder: folder })
     }
 
-    /// The VFs of a port, by index.
+    /// Returns a port's VFs, by index.
     pub(super) fn vfs(&self, port: usize) -> &[VfConfig] {
         &self.ports[port].vfs
     }
 
-    /// What a port tells about itself, asked over the control socket like anybody would.
+    /// Returns a port's status, asked over the control socket.
     pub(super) fn status(&self, port: usize) -> Result<PortStatus> {
         let ports = client::ports(self.host.control_socket())?;
         ports.into_iter().nth(port).with_context(|| format!("the host has no port {port}"))
     }
 
-    /// What traffic between a port's VFs costs, and what it answers itself.
+    /// Runs `traffic` on a port, and returns its result and its cost.
     pub(super) fn measure<T>(&self, port: usize, traffic: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
         let before = self.cost(port)?;
-        let answer = traffic()?;
-        Ok((answer, self.cost(port)?.since(before)))
+        let result = traffic()?;
+        Ok((result, self.cost(port)?.since(before)))
     }
 
     fn cost(&self, port: usize) -> Result<Cost> {
@@ -51,7 +55,7 @@ impl DemoHost {
     }
 }
 
-/// Accesses to registers that reached the host, interrupts, and packets, of a port's VFs.
+/// Cost of traffic on a port's VFs: register accesses that reached the host, interrupts, and packets.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Cost {
     accesses: u64,
@@ -66,7 +70,7 @@ impl Cost {
         Self { accesses: reads + posted_writes + synchronous_writes, interrupts, packets }
     }
 
-    /// Both together.
+    /// Adds two costs.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             accesses: self.accesses + other.accesses,
@@ -83,17 +87,17 @@ impl Cost {
         }
     }
 
-    /// Accesses for each of so many things done.
-    pub(super) fn each(self, count: f64) -> f64 {
+    /// Returns register accesses divided by `count`.
+    pub(super) fn accesses_per(self, count: f64) -> f64 {
         rate(self.accesses, count)
     }
 
-    /// Accesses for 1,000 packets.
+    /// Returns register accesses per 1,000 packets.
     pub(super) fn per_1000_packets(self) -> f64 {
         rate(self.accesses, self.thousands())
     }
 
-    /// Interrupts for 1,000 packets.
+    /// Returns interrupts per 1,000 packets.
     pub(super) fn interrupts_per_1000_packets(self) -> f64 {
         rate(self.interrupts, self.thousands())
     }
@@ -108,9 +112,9 @@ fn rate(events: u64, count: f64) -> f64 {
 }
 
 fn configuration(vfs: usize, cards: &[Card<'_>], tap: Option<&str>, folder: &Path) -> Result<Config> {
-    let port = |(place, card): (usize, &Card<'_>)| {
+    let port = |(index, card): (usize, &Card<'_>)| {
         let Card { family, mapped } = card;
-        let tap = tap.filter(|_| place == 0);
+        let tap = tap.filter(|_| index == 0);
         let uplink = tap.map_or("\"none\"".to_owned(), |tap| format!("{{ tap = \"{tap}\" }}"));
         let wait = if *mapped { "mapped" } else { "sleep" };
         format!("[[port]]\nfamily = \"{family}\"\nvfs = {vfs}\nuplink = {uplink}\nwait = \"{wait}\"\n")

@@ -1,36 +1,36 @@
-//! What a demo found: its JSON, its tables, and whether anything was lost that should not be.
+//! Report of a demo: JSON, tables, and the list of problems.
 
 use super::Card;
 use daemon::control::status::{self, Drops, Traffic, VfStatus};
 use serde::Serialize;
 use std::fmt;
 
-/// The JSON report.
+/// JSON report of a demo.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
-    /// What the card was.
+    /// Card family.
     pub(super) family: String,
-    /// Guests had the pages with doorbells as memory.
+    /// Doorbell pages were mapped into the guests.
     pub(super) mapped: bool,
     pub(super) guests: Vec<Guest>,
     pub(super) pings: Vec<Ping>,
     pub(super) flows: Vec<Flow>,
-    /// Of virtual machines: what bulk TCP between two of them cost, the card's family first, and another beside it.
-    pub(super) figures: Vec<Figures>,
+    /// Bulk TCP between two virtual machines: the card's family first, then the family it is compared with.
+    pub(super) figures: Vec<FamilyFigures>,
     pub(super) interventions_per_1000_packets: Interventions,
-    pub(super) vfs: Vec<Counted>,
+    pub(super) vfs: Vec<VfCounters>,
 }
 
 impl Report {
-    /// Nothing has happened yet.
+    /// Creates a report without results.
     pub(super) fn new(card: Card<'_>) -> Self {
         Self { family: card.family.to_owned(), mapped: card.mapped, ..Self::default() }
     }
 }
 
-/// What the host has counted for a VF.
+/// Counters of a VF, as the host reports them.
 #[derive(Debug, Serialize)]
-pub(super) struct Counted {
+pub(super) struct VfCounters {
     pub(super) vf: String,
     pub(super) rx: Traffic,
     pub(super) tx: Traffic,
@@ -38,7 +38,7 @@ pub(super) struct Counted {
     pub(super) interventions: status::Interventions,
 }
 
-impl From<&VfStatus> for Counted {
+impl From<&VfStatus> for VfCounters {
     fn from(vf: &VfStatus) -> Self {
         let (rx, tx, drops, interventions) = (vf.rx, vf.tx, vf.drops, vf.interventions);
         Self { vf: vf.name.clone(), rx, tx, drops, interventions }
@@ -61,13 +61,13 @@ pub(super) struct Ping {
     pub(super) to: String,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Median round trip, microseconds; null if none was answered.
+    /// Median round trip, microseconds; null if no ping was answered.
     pub(super) rtt_us_p50: Option<f64>,
-    /// Register accesses that reached the host for each of them.
+    /// Register accesses that reached the host, per ping.
     pub(super) trapped_each: f64,
 }
 
-/// A flow.
+/// A TCP flow.
 #[derive(Debug, Serialize)]
 pub(super) struct Flow {
     pub(super) from: String,
@@ -76,36 +76,36 @@ pub(super) struct Flow {
     /// Bytes received.
     pub(super) bytes: u64,
     pub(super) mbps: f64,
-    /// Register accesses that reached the host, for 1,000 packets.
+    /// Register accesses that reached the host, per 1,000 packets.
     pub(super) trapped_per_1000_packets: f64,
 }
 
-/// What bulk TCP between two guests' VFs cost, both ways together.
+/// Throughput and cost of bulk TCP between two guests' VFs, both ways together.
 #[derive(Debug, Serialize)]
-pub(super) struct Figures {
+pub(super) struct FamilyFigures {
     pub(super) family: String,
-    /// The guests' driver.
+    /// Guests' driver.
     pub(super) driver: String,
-    /// Mean of both ways.
+    /// Mean throughput of both directions, Mb/s.
     pub(super) mbps: f64,
-    /// Register accesses that reached the host, for 1,000 packets.
+    /// Register accesses that reached the host, per 1,000 packets.
     pub(super) trapped_per_1000_packets: f64,
     pub(super) interrupts_per_1000_packets: f64,
 }
 
-/// What the VMM had to do for 1,000 packets, which is what SR-IOV is about.
+/// VMM work per 1,000 packets, which SR-IOV is meant to avoid.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub(super) struct Interventions {
-    /// Register reads, for each of which a guest waits.
+    /// Register reads; the guest waits for each.
     pub(super) reads: f64,
     /// Register writes, posted or not.
     pub(super) writes: f64,
-    /// Interrupts.
+    /// Interrupts delivered.
     pub(super) interrupts: f64,
 }
 
 impl Interventions {
-    /// Over all VFs together, sent and received packets alike.
+    /// Sums over all VFs, sent and received packets alike.
     fn of(vfs: &[VfStatus]) -> Self {
         let sum = |what: fn(&VfStatus) -> u64| vfs.iter().map(what).sum::<u64>();
         let packets = sum(packets).max(1) as f64;
@@ -118,7 +118,7 @@ impl Interventions {
     }
 }
 
-/// What is measured here is no more exact than that.
+/// Rounds to tenths, the precision of these measurements.
 pub(super) fn to_tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
@@ -127,24 +127,24 @@ fn packets(vf: &VfStatus) -> u64 {
     vf.rx.packets + vf.tx.packets
 }
 
-/// The report with what only the tables and the verdict need.
+/// A report, and the data that only its tables and verdict need.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) report: Report,
     vfs: Vec<VfStatus>,
-    /// What went wrong beside unanswered pings.
+    /// Problems other than unanswered pings.
     wrong: Vec<String>,
 }
 
 impl Outcome {
-    /// `vfs` is what the host says of the VFs at the end, `wrong` what is already known to be.
+    /// Creates an outcome from the VFs' status at the end (`vfs`) and the problems found so far (`wrong`).
     pub(super) fn new(mut report: Report, vfs: Vec<VfStatus>, wrong: Vec<String>) -> Self {
         report.interventions_per_1000_packets = Interventions::of(&vfs);
-        report.vfs = vfs.iter().map(Counted::from).collect();
+        report.vfs = vfs.iter().map(VfCounters::from).collect();
         Self { report, vfs, wrong }
     }
 
-    /// What was lost that should not be; nothing, if all is well.
+    /// Returns all problems; none if everything that was sent arrived.
     pub(super) fn problems(&self) -> Vec<String> {
         let unanswered = |ping: &Ping| {
             let lost = ping.received < ping.sent || ping.sent == 0;
@@ -221,7 +221,7 @@ fn flow_row(flow: &Flow) -> Vec<String> {
     vec![flow.from.clone(), flow.to.clone(), flow.protocol.to_owned(), flow.bytes.to_string(), mbps, trapped]
 }
 
-fn figure_row(figures: &Figures) -> Vec<String> {
+fn figure_row(figures: &FamilyFigures) -> Vec<String> {
     vec![
         figures.family.clone(),
         figures.driver.clone(),
@@ -231,7 +231,7 @@ fn figure_row(figures: &Figures) -> Vec<String> {
     ]
 }
 
-/// Rows under a heading, as wide as they need to be.
+/// Rows under a heading, each column as wide as its widest cell.
 struct Table {
     rows: Vec<Vec<String>>,
     widths: Vec<usize>,
@@ -248,7 +248,7 @@ impl Table {
 }
 
 impl fmt::Display for Table {
-    /// Names to the left, numbers to the right.
+    /// Formats names left-aligned and numbers right-aligned.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.rows {
             let mut line = String::new();
@@ -263,7 +263,7 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, Flow, Guest, Outcome, Ping, Report};
+    use super::{FamilyFigures, Flow, Guest, Outcome, Ping, Report};
     use crate::demo::Card;
 
     fn ping(sent: u64, received: u64) -> Ping {
@@ -287,7 +287,7 @@ mod tests {
         let trapped_per_1000_packets = 0.5;
         let (from, to) = ("a".into(), "b".into());
         let flow = Flow { from, to, protocol: "tcp", bytes: 9, mbps: 1.5, trapped_per_1000_packets };
-        let figures = Figures {
+        let figures = FamilyFigures {
             family: "82576".into(),
             driver: "igbvf".into(),
             mbps: 1.5,
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_the_promised_shape() {
+    fn json_keys_and_their_order_are_stable() {
         let outcome = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]);
         assert_eq!(
             serde_json::to_string(&outcome.report).unwrap(),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unanswered_ping_is_a_problem_and_so_is_a_series_that_sent_none() {
+    fn unanswered_and_unsent_pings_are_problems() {
         let outcome = Outcome::new(report(vec![ping(20, 20), ping(20, 19), ping(0, 0)]), vec![], vec![]);
         assert_eq!(
             outcome.problems(),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up() {
+    fn columns_are_aligned_with_their_headings() {
         let text = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]).to_string();
         let heading = text.lines().find(|line| line.starts_with("ping from")).unwrap();
         let row = text.lines().find(|line| line.starts_with("pf0vf0")).unwrap();

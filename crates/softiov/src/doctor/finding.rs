@@ -1,29 +1,29 @@
-//! What is found, how bad it is, and what helps.
+//! Findings of `softiov doctor`: check, verdict, observation and remedy.
 
 use serde::Serialize;
 use std::fmt::Write;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
-    /// As it should be.
+    /// No fault.
     Ok,
-    /// It works, and less well than it could.
+    /// Works, but slower or less safely than it could.
     Warning,
     /// Something does not work.
     Problem,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// What was looked at, in a word.
+    /// Name of the check, one word.
     pub(super) check: &'static str,
     pub(super) verdict: Verdict,
-    /// What was seen.
+    /// Observation.
     pub(super) seen: String,
-    /// What helps.
+    /// Remedy; none if the verdict is ok.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }
@@ -42,7 +42,7 @@ impl Finding {
     }
 }
 
-/// A line for each, and a line below it for what helps.
+/// Formats findings, one line each, with the remedy on the line below.
 pub(super) fn text(findings: &[Finding]) -> String {
     let mut text = String::new();
     for Finding { check, verdict, seen, remedy } in findings {

@@ -1,7 +1,7 @@
-//! The host and its guests: whether it answers, who holds its sockets, and what keeps frames from moving.
+//! Checks of a host: its process, its uplinks, its VFs and their clients.
 
 use super::finding::Finding;
-use crate::output::plain;
+use crate::output::escape_controls;
 use daemon::config::file::Family;
 use daemon::control::client::ClientError;
 use daemon::control::status::{FunctionStatus, Peer, PortStatus, VfStatus};
@@ -9,27 +9,27 @@ use daemon::control::uplink::UplinkState;
 use std::fs;
 use std::path::Path;
 
-/// Of a hundred frames for a guest, so many are lost before it is worth a word.
+/// Share of frames without a receive descriptor from which on a VF is reported, percent.
 const LOST_PERCENT: u64 = 1;
 
-/// What is known of the host's process and its limits.
+/// State and limits of a host's process; `None` where the kernel does not report one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Process {
-    /// The mode of its system call filter, as /proc tells it.
+    /// Mode of the system call filter (`Seccomp:` in /proc/PID/status).
     pub(super) seccomp: Option<u32>,
-    /// The most memory that its control group may have, and what that has now, in bytes.
+    /// Limit and use of the control group's memory, bytes.
     pub(super) memory: Option<(u64, u64)>,
-    /// Of each period, so many microseconds of processors, and how long a period is.
+    /// CPU quota and its period, microseconds (cpu.max).
     pub(super) processors: Option<(u64, u64)>,
-    /// The most descriptors that it may have, and how many it has.
+    /// Limit and number of open file descriptors.
     pub(super) files: Option<(u64, u64)>,
-    /// Why the limits are not known.
+    /// Error that kept the limits from being read.
     pub(super) unread: Option<String>,
 }
 
 impl Process {
-    /// Looks at a process, if it is a host.
-    pub(super) fn look(pid: i32) -> Self {
+    /// Reads the state of process `pid`; all `None` if it is not softiov.
+    pub(super) fn read(pid: i32) -> Self {
         let text = |path: String| fs::read_to_string(path).ok();
         if text(format!("/proc/{pid}/comm")).is_none_or(|name| name.trim() != "softiov") {
             return Self::default();
@@ -64,17 +64,17 @@ impl Process {
         match self.seccomp {
             Some(0) => findings.push(Finding::warning(
                 "seccomp",
-                "the host's process makes any system call",
-                "start it without --seccomp false and log",
+                "the host's system calls are not filtered",
+                "start the host with --seccomp true",
             )),
             Some(_) => findings.push(Finding::ok("seccomp", "the host's system calls are filtered")),
             None => {}
         }
         if let Some((most, now)) = self.memory {
-            let seen = format!("the host's control group has {} of {} MiB", now >> 20, most >> 20);
+            let seen = format!("the host's control group uses {} of {} MiB", now >> 20, most >> 20);
             findings.push(if now > most / 10 * 9 {
-                let remedy = "raise MemoryMax=, or give QEMU's memory prealloc=on: pages of guests that the card is the \
-                              first to touch are the host's";
+                let remedy = "raise MemoryMax=, or start QEMU with prealloc=on: guest pages that the card touches \
+                                            first are charged to the host";
                 Finding::warning("cgroup", seen, remedy)
             } else {
                 Finding::ok("cgroup", seen)
@@ -83,43 +83,42 @@ impl Process {
         findings.extend(self.processors.map(processors));
         findings.extend(self.files.map(files));
         findings.extend(self.unread.as_deref().map(|why| {
-            let seen = format!("the host's limits are not known: {why}");
-            Finding::warning("files", seen, "ask as the host's user, or as root")
+            let seen = format!("cannot read the host's limits: {why}");
+            Finding::warning("files", seen, "run this command as the host's user, or as root")
         }));
         findings
     }
 }
 
-/// QEMU gives up a device that does not answer for five seconds, and a port's thread wants a processor when it works.
+/// Checks the CPU quota: a throttled port delays guests, and QEMU drops a device that is silent for 5 s.
 fn processors((time, period): (u64, u64)) -> Finding {
-    let seen = format!("the host's control group may use {time} of each {period} us of processors");
+    let seen = format!("the host's control group may use {time} us of CPU time per {period} us");
     if time < period {
-        let remedy =
-            "raise CPUQuota= to 100% for each port and 50% for the rest: guests wait whenever it is used up";
+        let remedy = "raise CPUQuota= to 100% per port plus 50%: guests wait while the quota is used up";
         return Finding::warning("cgroup", seen, remedy);
     }
     Finding::ok("cgroup", seen)
 }
 
 fn files((most, now): (u64, u64)) -> Finding {
-    let seen = format!("the host has {now} of {most} descriptors");
+    let seen = format!("the host has {now} of {most} file descriptors open");
     if now > most / 10 * 9 {
-        let remedy = "raise LimitNOFILE=, or ulimit -Hn: a guest takes one for each file of its memory and each interrupt";
+        let remedy = "raise LimitNOFILE= or ulimit -Hn: a guest takes one per memory file and per interrupt";
         return Finding::warning("files", seen, remedy);
     }
     Finding::ok("files", seen)
 }
 
-/// What it means that no host answers.
+/// Returns the finding for a host that does not answer.
 pub(super) fn unreachable(error: &ClientError, socket: &Path) -> Finding {
     let remedy = match error {
         ClientError::Unreachable { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            "run this as the host's user, or let your group in: control = { group = \"...\" }"
+            "run this command as the host's user, or admit your group: control = { group = \"...\" }"
         }
         ClientError::Unreachable { .. } => {
-            "start one with `softiov serve`, or say which is meant with --config or --runtime-dir"
+            "start a host with `softiov serve`, or name the running one with --config or --runtime-dir"
         }
-        _ => "look into the host's log; a host of another version is replaced with `softiov upgrade`",
+        _ => "read the host's log; if its version differs from this program's, run `softiov upgrade`",
     };
     let seen = match error {
         ClientError::Unreachable { source, .. } => {
@@ -149,13 +148,17 @@ fn uplink(port: &PortStatus) -> Finding {
     let Some(status) = &port.uplink_status else {
         return match port.link {
             true => Finding::ok("port", seen),
-            false => Finding::warning("port", format!("{seen}, no link"), "look at `softiov port show`"),
+            false => Finding::warning(
+                "port",
+                format!("{seen}, no link"),
+                format!("run `softiov port show {name}`"),
+            ),
         };
     };
     let (kind, interface) = (&status.kind, &status.name);
     match status.state {
         UplinkState::Gone => {
-            Finding::problem("port", format!("{seen}: {}", missing(kind)), back(kind, interface))
+            Finding::problem("port", format!("{seen}: {}", absence_of(kind)), remedy_of(kind, interface))
         }
         UplinkState::Down => Finding::problem(
             "port",
@@ -165,29 +168,29 @@ fn uplink(port: &PortStatus) -> Finding {
         UplinkState::Up if status.drops.too_long > 0 => Finding::warning(
             "port",
             format!("{seen}: {} frames were longer than the {kind}'s MTU", status.drops.too_long),
-            format!("raise it (ip link set {interface} mtu N), or lower it in the guests"),
+            format!("raise the MTU (ip link set {interface} mtu N), or lower the guests' MTU"),
         ),
         UplinkState::Up => Finding::ok("port", seen),
     }
 }
 
-/// What there is not, of an uplink that is gone.
-fn missing(kind: &str) -> &'static str {
+/// Returns the cause of an uplink's absence.
+fn absence_of(kind: &str) -> &'static str {
     match kind {
         "tap" => "the tap was deleted",
-        "wire" => "no other port has its other end",
-        "stream" => "no process is at its other end",
-        _ => "the interface is not there",
+        "wire" => "no port has its other end",
+        "stream" => "no process is connected at its other end",
+        _ => "the interface does not exist",
     }
 }
 
-/// What brings it back.
-fn back(kind: &str, name: &str) -> String {
+/// Returns the remedy for an uplink's absence.
+fn remedy_of(kind: &str, name: &str) -> String {
     match kind {
-        "tap" => format!("ip tuntap add {name} mode tap: the host takes it again by itself"),
-        "wire" => "softiov port list: has the other port failed?".to_owned(),
+        "tap" => format!("ip tuntap add {name} mode tap: the host attaches it again by itself"),
+        "wire" => "run `softiov port list`: the other port may have failed".to_owned(),
         "stream" => format!("start the process that uses {name}"),
-        _ => format!("bring {name} back: the host takes it again by itself"),
+        _ => format!("bring {name} back: the host attaches it again by itself"),
     }
 }
 
@@ -199,14 +202,17 @@ fn vf(vf: &VfStatus, family: Family) -> Vec<Finding> {
         findings.push(Finding::warning("vf", format!("{name} is quarantined: {cause}"), remedy));
     }
     if function.peer.is_some() && !active && function.hint.is_none() {
-        let seen = format!("{name} has a client, and no driver runs it");
+        let seen = format!("{name} has a client, but no driver has enabled it");
         let driver = family.vf_driver();
-        let remedy = format!("load {driver} in the guest (modprobe {driver}), and set the interface up");
+        let remedy = format!("load {driver} in the guest (modprobe {driver}), and bring the interface up");
         findings.push(Finding::warning("vf", seen, remedy));
     }
     let lost = function.drops.rx_no_descriptors;
     if lost > (function.rx.packets + lost) / 100 * LOST_PERCENT && lost > 100 {
-        let seen = format!("{name}: {lost} frames found no receive descriptor, {} did", function.rx.packets);
+        let seen = format!(
+            "{name}: {lost} frames dropped for lack of a receive descriptor, {} received",
+            function.rx.packets
+        );
         findings.push(Finding::warning(
             "vf",
             seen,
@@ -216,11 +222,11 @@ fn vf(vf: &VfStatus, family: Family) -> Vec<Finding> {
     findings
 }
 
-/// Who holds a function's socket, and whether the card reaches that one's memory.
+/// Returns a finding about the process that holds a function's socket and the memory it shares.
 fn client(name: &str, function: &FunctionStatus) -> Option<Finding> {
     let Peer { pid, uid, shareable_bytes, .. } = function.peer.as_ref()?;
     let program = fs::read_to_string(format!("/proc/{pid}/comm"));
-    let program = program.map_or_else(|_| "a process".to_owned(), |name| plain(name.trim()));
+    let program = program.map_or_else(|_| "a process".to_owned(), |name| escape_controls(name.trim()));
     let seen = format!("{name}: {program} (pid {pid}, uid {uid}) shares {} MiB", shareable_bytes >> 20);
     Some(match &function.hint {
         Some(hint) => Finding::problem("memory", seen, hint.clone()),

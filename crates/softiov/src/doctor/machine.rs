@@ -1,32 +1,32 @@
-//! The machine that hosts and guests run on.
+//! Checks of the machine: kernel, virtualization, taps, and asynchronous I/O.
 
 use super::finding::Finding;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// The oldest kernel: epoll with timeouts of nanoseconds.
+/// Oldest supported Linux version: the first with epoll_pwait2.
 const KERNEL: (u32, u32) = (5, 11);
-/// Every QEMU with a disk takes so many of the kernel's asynchronous requests.
-const AIO_A_GUEST: u64 = 1024;
+/// Asynchronous I/O requests that each QEMU with a disk reserves (fs.aio-nr).
+const AIO_PER_GUEST: u64 = 1024;
 
-/// What is known of the machine.
+/// State of the machine.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) release: String,
-    /// Flags of the first processor.
+    /// `flags` line of the first processor in /proc/cpuinfo.
     pub(super) flags: String,
-    /// What came of opening /dev/kvm.
+    /// Result of opening /dev/kvm.
     pub(super) kvm: io::Result<()>,
-    /// What came of opening /dev/net/tun, if a port of the configuration has a tap.
+    /// Result of opening /dev/net/tun, if a port of the configuration has a tap.
     pub(super) tun: Option<io::Result<()>>,
-    /// Asynchronous requests that may be taken, and those that are.
+    /// Limit and number of reserved asynchronous I/O requests (fs.aio-max-nr, fs.aio-nr).
     pub(super) aio: Option<(u64, u64)>,
 }
 
 impl Machine {
-    /// Looks at this one.
-    pub(super) fn look(has_taps: bool) -> Self {
+    /// Reads the state of this machine.
+    pub(super) fn read(has_taps: bool) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let number = |path: &str| text(path).trim().parse().ok();
         let cpuinfo = text("/proc/cpuinfo");
@@ -62,16 +62,16 @@ impl Machine {
 
     fn acceleration(&self) -> Finding {
         let has = |flag: &str| self.flags.split_whitespace().any(|found| found == flag);
-        let slow = "guests work by emulation, about ten times slower";
+        let slow = "guests are emulated, about ten times slower";
         match &self.kvm {
             _ if !has("vmx") && !has("svm") => Finding::warning(
                 "kvm",
                 format!("the processor offers no virtualization: {slow}"),
-                "on a virtual machine, let its hypervisor nest; else switch VT-x or AMD-V on in the firmware",
+                "enable VT-x or AMD-V in the firmware; in a virtual machine, nested virtualization in its hypervisor",
             ),
             Err(error) => Finding::warning(
                 "kvm",
-                format!("/dev/kvm cannot be opened ({error}): {slow}"),
+                format!("cannot open /dev/kvm ({error}): {slow}"),
                 match error.kind() {
                     ErrorKind::PermissionDenied => "add the user who starts QEMU to the group kvm",
                     _ => "load the module kvm_intel or kvm_amd",
@@ -91,12 +91,12 @@ fn tun(opened: &io::Result<()>) -> Finding {
         Ok(()) => Finding::ok("tap", "/dev/net/tun can be opened"),
         Err(error) => Finding::problem(
             "tap",
-            format!("a port has a tap, and /dev/net/tun cannot be opened: {error}"),
+            format!("a port has a tap, but /dev/net/tun cannot be opened: {error}"),
             match error.kind() {
                 ErrorKind::PermissionDenied => {
-                    "start the host as root or with CAP_NET_ADMIN; in a container, let it have the device"
+                    "start the host as root or with CAP_NET_ADMIN; in a container, pass the device"
                 }
-                _ => "load the module tun; in a container, give it the device (--device /dev/net/tun)",
+                _ => "load the module tun; in a container, pass the device (--device /dev/net/tun)",
             },
         ),
     }
@@ -104,12 +104,12 @@ fn tun(opened: &io::Result<()>) -> Finding {
 
 fn aio((most, taken): (u64, u64)) -> Finding {
     let left = most.saturating_sub(taken);
-    let seen = format!("{taken} of {most} asynchronous requests of the machine are taken");
-    if left < AIO_A_GUEST {
+    let seen = format!("{taken} of {most} asynchronous I/O requests are reserved");
+    if left < AIO_PER_GUEST {
         return Finding::warning(
             "aio",
             seen,
-            "QEMU will not start a disk with aio=native: sysctl fs.aio-max-nr=1048576",
+            "run `sysctl fs.aio-max-nr=1048576`: QEMU cannot start a disk with aio=native",
         );
     }
     Finding::ok("aio", seen)
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// What is not ok.
+    /// Returns check and verdict of the findings that are not ok.
     fn found(machine: &Machine) -> Vec<(&'static str, Verdict)> {
         let findings = machine.judge().into_iter().filter(|finding| finding.verdict != Verdict::Ok);
         findings.map(|finding| (finding.check, finding.verdict)).collect()

@@ -1,4 +1,4 @@
-//! QEMU: whether there is one that knows vfio-user.
+//! Check of QEMU: it needs a vfio-user client.
 
 use super::finding::Finding;
 use std::path::{Path, PathBuf};
@@ -6,59 +6,59 @@ use std::process::Command;
 
 const CHECK: &str = "qemu";
 const PROGRAM: &str = "qemu-system-x86_64";
-/// The first version with a vfio-user client.
+/// First QEMU version with a vfio-user client.
 const NEEDED: (u32, u32) = (10, 1);
-const WHERE: &str = "Debian 13 has a newer one in trixie-backports (`apt install -t trixie-backports qemu-system-x86`), \
-                     Fedora from 43 on; or name another with --qemu";
+const INSTALL: &str = "install QEMU 10.1 or newer (Debian 13: `apt install -t trixie-backports qemu-system-x86`; \
+                                          Fedora 43), or name another program with --qemu";
 
-/// What is known of a QEMU.
+/// A QEMU program, its version and its devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Qemu {
     path: PathBuf,
-    /// What it says to --version.
+    /// Output of `--version`.
     version: String,
-    /// What it says to -device help.
+    /// Output of `-device help`.
     devices: String,
 }
 
-/// Asks the QEMU that is named, or the one in PATH. None: there is none.
-pub(super) fn ask(named: Option<&Path>) -> Option<Qemu> {
+/// Runs the named QEMU, or the one in PATH. Returns `None` if no such program runs.
+pub(super) fn find(named: Option<&Path>) -> Option<Qemu> {
     let path = match named {
         Some(path) => path.to_owned(),
         None => std::env::split_paths(&std::env::var_os("PATH")?)
             .map(|folder| folder.join(PROGRAM))
             .find(|path| path.is_file())?,
     };
-    let said = |argument: &[&str]| {
+    let output_of = |argument: &[&str]| {
         let output = Command::new(&path).args(argument).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    Some(Qemu { version: said(&["--version"])?, devices: said(&["-device", "help"])?, path })
+    Some(Qemu { version: output_of(&["--version"])?, devices: output_of(&["-device", "help"])?, path })
 }
 
 pub(super) fn judge(qemu: Option<&Qemu>) -> Finding {
     let Some(Qemu { path, version, devices }) = qemu else {
-        return Finding::warning(CHECK, format!("there is no {PROGRAM} that runs"), WHERE);
+        return Finding::warning(CHECK, format!("no {PROGRAM} runs"), INSTALL);
     };
     let path = path.display();
     let first = version.lines().next().unwrap_or_default();
     let Some(number) = number(first) else {
-        let seen = format!("{path} does not tell its version: {first:?}");
-        return Finding::problem(CHECK, seen, "name a QEMU with --qemu");
+        let seen = format!("cannot read the version of {path}: {first:?}");
+        return Finding::problem(CHECK, seen, "name a QEMU program with --qemu");
     };
     let (major, minor) = number;
     if number < NEEDED {
         let seen = format!("{path} is QEMU {major}.{minor}; vfio-user needs {}.{}", NEEDED.0, NEEDED.1);
-        return Finding::problem(CHECK, seen, WHERE);
+        return Finding::problem(CHECK, seen, INSTALL);
     }
     if !devices.contains("\"vfio-user-pci\"") {
         let seen = format!("{path} (QEMU {major}.{minor}) was built without the device vfio-user-pci");
-        return Finding::problem(CHECK, seen, WHERE);
+        return Finding::problem(CHECK, seen, INSTALL);
     }
     Finding::ok(CHECK, format!("{path} (QEMU {major}.{minor}) has vfio-user-pci"))
 }
 
-/// Major and minor number of "QEMU emulator version 11.1.3 (Debian ...)".
+/// Returns the major and minor version in "QEMU emulator version 11.1.3 (Debian ...)".
 fn number(line: &str) -> Option<(u32, u32)> {
     let mut parts = line.split_once("version ")?.1.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_qemu_must_be_new_enough_and_have_the_device() {
+    fn qemu_needs_version_10_1_and_vfio_user_pci() {
         let device = "name \"vfio-user-pci\", bus PCI\n";
         let version = "QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1)";
         assert_eq!(seen(version, device), (Verdict::Ok, "/q (QEMU 11.1) has vfio-user-pci".into()));

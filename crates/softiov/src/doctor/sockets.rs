@@ -1,4 +1,4 @@
-//! The sockets of a host's functions: whether they are there, and whether VMMs that run as users of their own may connect.
+//! Check of the functions' sockets: they exist, and VMMs of other users may connect.
 
 use super::finding::Finding;
 use daemon::control::status::PortStatus;
@@ -8,12 +8,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 const CHECK: &str = "socket";
-/// As whom libvirt's QEMU runs: on Debian and Ubuntu, and on Fedora.
+/// Users as which libvirt runs QEMU: on Debian and Ubuntu, and on Fedora.
 const VMMS: [&str; 2] = ["libvirt-qemu", "qemu"];
 
-/// Whose a file is, and who may do what with it.
+/// Owner, group and mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rights {
+pub(super) struct FileRights {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) mode: u32,
@@ -28,14 +28,14 @@ pub(super) struct User {
 }
 
 impl User {
-    /// The VMMs that this machine has.
+    /// Returns the users of [`VMMS`] that this machine has.
     pub(super) fn vmms() -> Vec<Self> {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let (passwd, group) = (text("/etc/passwd"), text("/etc/group"));
         VMMS.iter().filter_map(|name| Self::find(name, &passwd, &group)).collect()
     }
 
-    /// Out of the lines `name:x:uid:gid:...` and `name:x:gid:member,member`.
+    /// Finds a user in lines `name:x:uid:gid:...` (passwd) and `name:x:gid:member,member` (group).
     pub(super) fn find(name: &str, passwd: &str, group: &str) -> Option<Self> {
         let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
         let line = passwd.lines().map(fields).find(|fields| fields[0] == name)?;
@@ -47,8 +47,8 @@ impl User {
         Some(Self { name: name.to_owned(), uid: line.get(2)?.parse().ok()?, gids })
     }
 
-    /// Whether it has this right, of 4 (read), 2 (write) and 1 (pass through). The first class that it is in decides.
-    pub(super) fn may(&self, right: u32, Rights { uid, gid, mode }: Rights) -> bool {
+    /// Returns true if the user has a right: 4 (read), 2 (write) or 1 (search). The first class that matches decides.
+    pub(super) fn may(&self, right: u32, FileRights { uid, gid, mode }: FileRights) -> bool {
         let shift = match () {
             () if self.uid == uid => 6,
             () if self.gids.contains(&gid) => 3,
@@ -58,51 +58,51 @@ impl User {
     }
 }
 
-/// Looks at each function's socket and at the folders on the way to it.
-pub(super) fn look(ports: &[PortStatus]) -> Vec<Finding> {
+/// Checks each function's socket and the directories above it.
+pub(super) fn check(ports: &[PortStatus]) -> Vec<Finding> {
     let vmms = User::vmms();
     let vfs = ports.iter().flat_map(|port| port.vfs.iter().map(|vf| (vf.name.as_str(), &vf.function)));
     let pfs = ports.iter().filter_map(|port| Some((port.name.as_str(), port.pf.as_ref()?)));
-    let sockets: Vec<_> = pfs.chain(vfs).map(|(name, function)| (name, way(&function.socket))).collect();
+    let sockets: Vec<_> =
+        pfs.chain(vfs).map(|(name, function)| (name, path_rights(&function.socket))).collect();
     judge(&sockets, &vmms)
 }
 
-/// The rights on a socket, and on each folder on the way to it.
-fn way(socket: &Path) -> io::Result<Vec<Rights>> {
+/// Returns the rights on a socket, and on each directory above it.
+fn path_rights(socket: &Path) -> io::Result<Vec<FileRights>> {
     let rights = |path: &Path| {
         let file = fs::metadata(path)?;
-        Ok(Rights { uid: file.uid(), gid: file.gid(), mode: file.permissions().mode() })
+        Ok(FileRights { uid: file.uid(), gid: file.gid(), mode: file.permissions().mode() })
     };
     socket.ancestors().map(rights).collect()
 }
 
-pub(super) fn judge(sockets: &[(&str, io::Result<Vec<Rights>>)], vmms: &[User]) -> Vec<Finding> {
+pub(super) fn judge(sockets: &[(&str, io::Result<Vec<FileRights>>)], vmms: &[User]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (name, way) in sockets {
-        if let Err(error) = way {
-            let seen = format!("{name}: its socket cannot be looked at: {error}");
-            let remedy = "somebody has removed it, or you may not pass through to it: restart the host, or run this as its user";
+    for (name, rights) in sockets {
+        if let Err(error) = rights {
+            let seen = format!("{name}: cannot inspect its socket: {error}");
+            let remedy = "it was removed, or you may not search a directory above it: restart the host, or run this as its user";
             findings.push(Finding::problem(CHECK, seen, remedy));
         }
     }
     for vmm in vmms {
-        let shut = |way: &[Rights]| {
-            let (socket, folders) = way.split_first()?;
+        let shut = |rights: &[FileRights]| {
+            let (socket, folders) = rights.split_first()?;
             (!vmm.may(2, *socket) || folders.iter().any(|folder| !vmm.may(1, *folder))).then_some(())
         };
         let shut: Vec<&str> = sockets
             .iter()
-            .filter_map(|(name, way)| way.as_ref().ok().and_then(|way| shut(way)).map(|()| *name))
+            .filter_map(|(name, rights)| rights.as_ref().ok().and_then(|rights| shut(rights)).map(|()| *name))
             .collect();
         let User { name, gids, .. } = vmm;
         if shut.is_empty() {
             findings.push(Finding::ok(CHECK, format!("{name} may connect to every function")));
         } else {
-            let seen =
-                format!("{name}, as which libvirt's machines run, may not connect to {}", shut.join(", "));
+            let seen = format!("{name}, the user of libvirt's QEMU, may not connect to {}", shut.join(", "));
             let remedy = format!(
-                "if they shall have these: access = {{ group = {} }} in the configuration, and folders that everybody \
-                 may pass through (chmod o+x)",
+                "to admit it, set access = {{ group = {} }} in the configuration, and let all users search the \
+                      directories (chmod o+x)",
                 gids[0]
             );
             findings.push(Finding::warning(CHECK, seen, remedy));
@@ -114,7 +114,7 @@ pub(super) fn judge(sockets: &[(&str, io::Result<Vec<Rights>>)], vmms: &[User]) 
 #[cfg(test)]
 mod tests {
     use super::super::finding::Verdict;
-    use super::{Rights, User, judge};
+    use super::{FileRights, User, judge};
     use std::io;
 
     const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nlibvirt-qemu:x:64055:102:Libvirt Qemu:/:/bin/false\n";
@@ -124,19 +124,19 @@ mod tests {
         User::find("libvirt-qemu", PASSWD, GROUP).unwrap()
     }
 
-    fn rights(uid: u32, gid: u32, mode: u32) -> Rights {
-        Rights { uid, gid, mode }
+    fn rights(uid: u32, gid: u32, mode: u32) -> FileRights {
+        FileRights { uid, gid, mode }
     }
 
     #[test]
-    fn a_user_has_the_groups_of_both_files() {
+    fn user_has_the_groups_of_passwd_and_group() {
         assert_eq!(vmm().gids, [102, 64055]);
         assert_eq!(User::find("qemu", PASSWD, GROUP), None);
         assert_eq!(User::find("broken", "broken:x", ""), None);
     }
 
     #[test]
-    fn the_first_class_that_a_user_is_in_decides() {
+    fn first_matching_permission_class_decides() {
         assert!(vmm().may(2, rights(0, 102, 0o660)));
         assert!(!vmm().may(2, rights(0, 0, 0o660)));
         assert!(!vmm().may(2, rights(64055, 102, 0o066)), "the owner's own right counts");
@@ -144,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_missing_shut_or_open_to_a_vmm() {
+    fn socket_is_missing_closed_or_open_to_a_vmm() {
         let folder = rights(0, 0, 0o755);
-        let verdicts = |way: io::Result<Vec<Rights>>| {
-            let findings = judge(&[("pf0vf0", way)], &[vmm()]);
+        let verdicts = |rights: io::Result<Vec<FileRights>>| {
+            let findings = judge(&[("pf0vf0", rights)], &[vmm()]);
             findings.into_iter().map(|finding| finding.verdict).collect::<Vec<_>>()
         };
         assert_eq!(verdicts(Ok(vec![rights(0, 102, 0o660), folder])), [Verdict::Ok]);

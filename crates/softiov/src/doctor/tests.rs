@@ -1,4 +1,4 @@
-//! Each finding about the host, from a status that causes it and one that does not.
+//! Host findings: a status that causes each finding, and a status that does not.
 
 use super::finding::{Finding, Verdict, text};
 use super::host::{Process, ports};
@@ -7,7 +7,7 @@ use daemon::config::file::Family;
 use daemon::control::status::PortStatus;
 use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
 
-/// A port with a tap, and a VF with a client that is as it should be.
+/// Returns a port with a tap and a VF with a client, without a fault.
 fn good() -> PortStatus {
     let tap = UplinkStatus {
         kind: "tap".into(),
@@ -25,7 +25,7 @@ fn good() -> PortStatus {
     PortStatus { uplink_status: Some(tap), ..sample::port() }
 }
 
-/// What is not ok of a port that differs from the good one.
+/// Returns the findings that are not ok after a change to the good port.
 fn found(change: impl FnOnce(&mut PortStatus)) -> Vec<Finding> {
     let mut port = good();
     change(&mut port);
@@ -73,7 +73,7 @@ fn each_finding_has_its_cause_and_its_remedy() {
 }
 
 #[test]
-fn a_host_without_filters_or_short_of_what_it_needs_is_warned_of() {
+fn host_without_seccomp_or_near_a_limit_is_a_warning() {
     let verdicts = |process: Process| {
         process.judge().into_iter().map(|finding| (finding.check, finding.verdict)).collect::<Vec<_>>()
     };
@@ -95,7 +95,7 @@ fn a_host_without_filters_or_short_of_what_it_needs_is_warned_of() {
 }
 
 #[test]
-fn a_finding_is_a_line_and_its_remedy_another() {
+fn finding_and_remedy_are_two_lines() {
     let findings = [Finding::ok("host", "it answers"), Finding::problem("tap", "it is down", "set it up")];
     let expected =
         "ok       host     it answers\nPROBLEM  tap      it is down\n                  remedy: set it up\n";

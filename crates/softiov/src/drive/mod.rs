@@ -1,6 +1,6 @@
-//! `softiov drive`: our own PF and VF drivers on an 82576 that Linux hands over through VFIO, or on VFs behind the
-//! sockets of a running host, and a check that they work there, or an audit of their registers. And `--reset`: any function
-//! that Linux hands over, reset as before a new owner.
+//! `softiov drive`: runs the project's PF and VF drivers on an 82576 that Linux hands over through VFIO, or on VFs of
+//! a running host, and checks them or audits their registers. `--reset` resets any function that Linux hands over, as
+//! before a new owner.
 
 mod stack;
 
@@ -15,42 +15,42 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Which functions, and how the findings are told.
+/// Arguments of `softiov drive`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("functions").required(true).args(["pf", "vf", "socket", "reset"]))]
 pub(crate) struct Args {
-    /// A physical function, such as 0000:01:00.0: our PF driver drives it, and our VF drivers VFs of it.
+    /// Physical function, such as 0000:01:00.0: run our PF driver on it, and our VF drivers on its VFs.
     #[arg(long, value_name = "ADDRESS")]
     pf: Option<PciAddress>,
-    /// How many VFs the physical function gets.
+    /// Number of VFs to enable on the physical function.
     #[arg(long, value_name = "N", default_value_t = 2, requires = "pf",
           value_parser = clap::value_parser!(u8).range(1..=7))]
     vfs: u8,
-    /// A virtual function, such as 0000:01:10.0, of a PF that Linux drives; may be given several times.
+    /// Virtual function, such as 0000:01:10.0, of a PF that Linux drives; may be given several times.
     #[arg(long, value_name = "ADDRESS")]
     vf: Vec<PciAddress>,
-    /// A vfio-user socket of a running host's VF, such as pf0vf0/vf.sock; may be given several times.
+    /// vfio-user socket of a running host's VF, such as pf0vf0/vf.sock; may be given several times.
     #[arg(long, value_name = "PATH")]
     socket: Vec<PathBuf>,
-    /// Any function, such as 0000:01:00.0: reset it as before a new owner, by the first of function-level reset, D3hot and
-    /// a reset of its bus that it has, and watch that it writes nothing to the new owner's memory.
+    /// Reset any function, such as 0000:01:00.0, as before a new owner: by the first of function-level reset, D3hot
+    /// and bus reset that it supports. Then check that it writes nothing to the new owner's memory.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["audit", "peer"])]
     reset: Option<PciAddress>,
-    /// With --reset: take the device not to have these.
-    #[arg(long, value_enum, value_name = "RUNG,...", value_delimiter = ',', requires = "reset",
+    /// With --reset: treat these methods as unsupported by the device.
+    #[arg(long, value_enum, value_name = "METHOD,...", value_delimiter = ',', requires = "reset",
           conflicts_with_all = ["pf", "vf", "socket"])]
-    hide: Vec<Rung>,
-    /// With --reset: do everything but the reset, to see what it is for.
+    hide: Vec<ResetMethod>,
+    /// With --reset: do everything but the reset, to show what the reset prevents.
     #[arg(long, requires = "reset", conflicts_with_all = ["pf", "vf", "socket"])]
     without_reset: bool,
-    /// List the registers whose value is a sensitive resource (rings, mailbox, vectors, BARs, the function's number), and
-    /// check nothing.
+    /// List the registers that hold a sensitive resource (rings, mailbox, vectors, BARs, the function's number),
+    /// without any check.
     #[arg(long, conflicts_with = "peer")]
     audit: bool,
-    /// A station on the wire to ping, such as 10.0.2.2; with another's PF, that may be its address.
+    /// Station on the wire to ping, such as 10.0.2.2; with --vf, this may be the address of the PF.
     #[arg(long, value_name = "IP", requires = "address")]
     peer: Option<Ipv4Addr>,
-    /// The first VF's address for that, in the same /24; the second VF has the next.
+    /// Address of the first VF for --peer, in the same /24; the second VF has the next one.
     #[arg(long, value_name = "IP", requires = "peer")]
     address: Option<Ipv4Addr>,
     /// Print the findings as JSON.
@@ -58,44 +58,48 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A way to reset a device.
+/// Reset method of a PCI function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Rung {
+enum ResetMethod {
     /// Function-level reset.
     Flr,
-    /// To D3hot and back.
+    /// Power state D3hot and back.
     D3hot,
-    /// The bus.
+    /// Bus reset.
     Bus,
 }
 
-/// Does what was asked for. The exit status tells whether all was well.
+/// Runs the checks, the audit or the reset. The exit status is 0 if nothing failed.
 ///
 /// # Errors
-/// The functions cannot be had, or the drivers do not start.
+/// A function is not available, or a driver does not start.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match args.reset {
         Some(function) => reset(args, function),
         None if args.audit => {
             let report = audit(&Pci::default(), &functions(args))?;
-            tell(args, &report)?;
+            print_report(args, &report)?;
             Ok(ExitCode::SUCCESS)
         }
-        None => examine(args),
+        None => run_checks(args),
     }
 }
 
 fn reset(args: &Args, function: PciAddress) -> anyhow::Result<ExitCode> {
-    let hides = |rung| args.hide.contains(&rung);
-    let hidden = Hidden { flr: hides(Rung::Flr), d3hot: hides(Rung::D3hot), bus: hides(Rung::Bus) };
+    let hides = |method| args.hide.contains(&method);
+    let hidden = Hidden {
+        flr: hides(ResetMethod::Flr),
+        d3hot: hides(ResetMethod::D3hot),
+        bus: hides(ResetMethod::Bus),
+    };
     let plan = reset::Plan { function, hidden, without_reset: args.without_reset };
     let report = reset::run(&Pci::default(), &plan)?;
-    tell(args, &report)?;
+    print_report(args, &report)?;
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints a report, for people or for programs.
-fn tell(args: &Args, report: &(impl serde::Serialize + std::fmt::Display)) -> anyhow::Result<()> {
+/// Prints a report as text or JSON.
+fn print_report(args: &Args, report: &(impl serde::Serialize + std::fmt::Display)) -> anyhow::Result<()> {
     let text = if args.json { serde_json::to_string(report)? } else { report.to_string() };
     crate::output::print(&(text + "\n"))
 }
@@ -108,22 +112,22 @@ fn functions(args: &Args) -> Functions {
     }
 }
 
-/// Makes every check. The exit status tells whether nothing failed.
-fn examine(args: &Args) -> anyhow::Result<ExitCode> {
+/// Runs every check. The exit status is 0 if nothing failed.
+fn run_checks(args: &Args) -> anyhow::Result<ExitCode> {
     let wire = args.peer.zip(args.address).map(|(peer, own)| Wire { peer, own });
     let plan = Plan { functions: functions(args), wire };
-    // A run that is broken off gives the functions back, and takes its VFs away.
+    // An interrupted run must still return the functions and disable its VFs.
     let signals = Signals::install().context("cannot catch signals")?;
-    let (mut told, mut ended) = (Ok(()), false);
+    let (mut printed, mut ended) = (Ok(()), false);
     let report = check::<Embedded>(&Pci::default(), &plan, |check| {
         if !args.json {
-            told = crate::output::print(&format!("{check}\n"));
+            printed = crate::output::print(&format!("{check}\n"));
         }
         ended = signals.take().asks_to_end();
-        if ended || told.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if ended || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    told?;
-    anyhow::ensure!(!ended, "broken off before the end");
-    tell(args, &report)?;
+    printed?;
+    anyhow::ensure!(!ended, "interrupted before the last check");
+    print_report(args, &report)?;
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

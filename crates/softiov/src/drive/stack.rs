@@ -1,4 +1,4 @@
-//! The embedded guest as the TCP/IP stack of the checks. Left out: the checks.
+//! The embedded guest as the TCP/IP stack of the checks.
 
 use direct::check::{Echoes, GuestStack, StackError};
 use driver::Vf;
@@ -10,7 +10,7 @@ use vfio_client::VfBus;
 /// Timeout of a guest's link.
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An embedded guest that the checks ping and send with.
+/// An embedded guest with which the checks ping and send.
 pub(super) struct Embedded(EmbeddedGuest);
 
 impl GuestStack for Embedded {

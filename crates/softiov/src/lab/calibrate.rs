@@ -1,4 +1,4 @@
-//! `softiov lab calibrate`: what is fitted and what is left over on standard output, progress on standard error.
+//! `softiov lab calibrate`: prints fitted constants and residuals. Progress goes to standard error.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use lab::catalogue::{Dependence, Effect, Sensitivity};
 use lab::experiments;
 
 use super::table::Table;
-use super::{CalibrateArgs, Values, jobs, tell};
+use super::{CalibrateArgs, Values, jobs, print_progress};
 use crate::output;
 
 pub(super) fn calibrate(args: &CalibrateArgs) -> anyhow::Result<()> {
-    args.out.as_deref().map_or(Ok(()), output::may_write)?;
+    args.out.as_deref().map_or(Ok(()), output::check_writable)?;
     if let Some(values) = args.sensitivity {
         return sensitivity(args, values);
     }
-    let found = calibrate::calibrate(jobs(args.jobs), &tell)?;
-    keep(args.out.as_deref(), || Ok(found.stored().to_toml()?))?;
+    let found = calibrate::calibrate(jobs(args.jobs), &print_progress)?;
+    save(args.out.as_deref(), || Ok(found.stored().to_toml()?))?;
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
 }
 
@@ -29,14 +29,18 @@ fn sensitivity(args: &CalibrateArgs, values: Values) -> anyhow::Result<()> {
         Values::Targets => TARGETS.iter().collect(),
         Values::Predictions => predictions(&experiments::catalogue()),
     };
-    let values =
-        sensitivity::sensitivity(targets, &sensitivity::Constants::calibrated(), jobs(args.jobs), &tell)?;
+    let values = sensitivity::sensitivity(
+        targets,
+        &sensitivity::Constants::calibrated(),
+        jobs(args.jobs),
+        &print_progress,
+    )?;
     let found = Sensitivity { version: lab::VERSION.to_owned(), values };
-    keep(args.out.as_deref(), || Ok(found.to_toml()?))?;
+    save(args.out.as_deref(), || Ok(found.to_toml()?))?;
     output::print(&if args.json { json(&found)? } else { dependences(&found.values) })
 }
 
-pub(super) fn keep(file: Option<&Path>, text: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<()> {
+pub(super) fn save(file: Option<&Path>, text: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<()> {
     let Some(file) = file else { return Ok(()) };
     let write = || anyhow::Ok(std::fs::write(file, text()?)?);
     write().with_context(|| format!("cannot write {}", file.display()))
@@ -67,13 +71,13 @@ fn as_text(found: &Calibration) -> String {
     let (free, knobs) = (degrees_of_freedom(), KNOBS.len());
     let alone: Vec<_> = KNOBS.iter().filter_map(|knob| knob.alone).collect();
     let freedom = format!(
-        "{knobs} knobs, {free} more values than knobs; no test of the model, since a knob is theirs alone: {}\n",
+        "{knobs} knobs, {free} more values than knobs; not a test of the model, since each has a knob of its own: {}\n",
         alone.join(", ")
     );
     format!("{constants}\n{residuals}\n{freedom}")
 }
 
-/// A line for each value and constant.
+/// Returns a table with a line for each value and constant.
 fn dependences(values: &[Dependence]) -> String {
     let mut table = Table::new(heading(&["value", "unit", "constant", "is", "-20 %", "+20 %"]), 3);
     for Dependence { what, unit, value, effects } in values {

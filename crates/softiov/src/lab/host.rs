@@ -1,4 +1,5 @@
-//! `softiov lab host`: what was measured and what it predicts on standard output, progress on standard error.
+//! `softiov lab host`: prints this machine's measurements and the predictions from them. Progress goes to standard
+//! error.
 
 use host::measure::{Feature, PROBES, Probe, Sample, features};
 use lab::catalogue::{Effect, Parameter};
@@ -6,16 +7,16 @@ use lab::here::{self, Prediction};
 use lab::runner::plan::Assignment;
 use serde::Serialize;
 
-use super::calibrate::{heading, json, keep};
+use super::calibrate::{heading, json, save};
 use super::table::Table;
-use super::{HostArgs, jobs, tell};
+use super::{HostArgs, jobs, print_progress};
 use crate::output;
 
-const HEADER: &str = "# What softiov lab host measured on a machine, for softiov lab run --settings FILE.\n";
+const HEADER: &str = "# Measured by `softiov lab host`; for `softiov lab run --settings FILE`.\n";
 
-/// One number, or why there is none.
+/// A measurement, or the reason for its failure.
 #[derive(Debug, Serialize)]
-struct Measured {
+struct Measurement {
     name: &'static str,
     what: &'static str,
     unit: &'static str,
@@ -29,53 +30,53 @@ struct Measured {
     why_not: Option<String>,
 }
 
-/// What the table assumes of the processor, and what this machine says.
+/// An assumption about the processor, and whether it holds on this machine.
 #[derive(Debug, Serialize)]
-struct Assumed {
+struct Assumption {
     what: &'static str,
-    /// `null`: nothing here says.
+    /// `null` if this machine does not report it.
     here: Option<bool>,
     source: &'static str,
 }
 
-impl From<Feature> for Assumed {
+impl From<Feature> for Assumption {
     fn from(Feature { what, found, source }: Feature) -> Self {
         Self { what, here: found, source }
     }
 }
 
 #[derive(Debug, Serialize)]
-struct Found {
-    measured: Vec<Measured>,
-    /// The table `modern` has all of them.
-    assumed: Vec<Assumed>,
+struct HostReport {
+    measured: Vec<Measurement>,
+    /// Assumptions, all of which the table `modern` makes.
+    assumed: Vec<Assumption>,
     table: Vec<Parameter>,
     predictions: Vec<Prediction>,
 }
 
 pub(super) fn host(args: &HostArgs) -> anyhow::Result<()> {
-    args.save.as_deref().map_or(Ok(()), output::may_write)?;
+    args.save.as_deref().map_or(Ok(()), output::check_writable)?;
     let measured: Vec<_> = PROBES.iter().map(measure).collect();
     let readings: Vec<_> = measured.iter().filter_map(|it| Some((it.name, it.median?))).collect();
     let table = here::table(&readings);
-    keep(args.save.as_deref(), || Ok(file(&here::settings(&table))))?;
-    let tell_of = |text: &str| tell(&format!("predicting: {text}"));
-    let predictions = here::predict(&table, jobs(args.jobs), &tell_of)?;
-    let assumed = features().map(Assumed::from).into();
-    let found = Found { measured, assumed, table: here::parameters(&table), predictions };
+    save(args.save.as_deref(), || Ok(file(&here::settings(&table))))?;
+    let progress = |text: &str| print_progress(&format!("predicting: {text}"));
+    let predictions = here::predict(&table, jobs(args.jobs), &progress)?;
+    let assumed = features().map(Assumption::from).into();
+    let found = HostReport { measured, assumed, table: here::parameters(&table), predictions };
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
 }
 
-fn measure(probe: &Probe) -> Measured {
-    tell(&format!("measuring: {}", probe.what));
+fn measure(probe: &Probe) -> Measurement {
+    print_progress(&format!("measuring: {}", probe.what));
     let Probe { name, unit, what, run } = *probe;
-    let nothing = Measured { name, what, unit, median: None, least: None, most: None, why_not: None };
+    let nothing = Measurement { name, what, unit, median: None, least: None, most: None, why_not: None };
     match run() {
         Ok(Sample { median, least, most }) => {
             let [median, least, most] = [median, least, most].map(|value| Some(lab::row::rounded(value)));
-            Measured { median, least, most, ..nothing }
+            Measurement { median, least, most, ..nothing }
         }
-        Err(why_not) => Measured { why_not: Some(why_not.to_string()), ..nothing },
+        Err(why_not) => Measurement { why_not: Some(why_not.to_string()), ..nothing },
     }
 }
 
@@ -84,14 +85,14 @@ fn file(settings: &[Assignment]) -> String {
     HEADER.to_owned() + &lines.collect::<String>()
 }
 
-fn as_text(found: &Found) -> String {
+fn as_text(found: &HostReport) -> String {
     let sections = [measurements(&found.measured), constants(&found.table), predictions(&found.predictions)];
-    let notes = found.predictions.iter().map(hangs_on).collect::<String>();
-    let assumed = found.assumed.iter().map(assumption).collect::<String>();
+    let notes = found.predictions.iter().map(sensitivity).collect::<String>();
+    let assumed = found.assumed.iter().map(assumption_text).collect::<String>();
     format!("{}\n{assumed}{notes}", sections.join("\n"))
 }
 
-fn measurements(measured: &[Measured]) -> String {
+fn measurements(measured: &[Measurement]) -> String {
     let mut table = Table::new(heading(&["measured", "unit", "median", "least", "most"]), 2);
     let mut missing = String::new();
     for it in measured {
@@ -105,7 +106,8 @@ fn measurements(measured: &[Measured]) -> String {
                 .collect(),
         );
         if let Some(why_not) = &it.why_not {
-            missing += &format!("not measured: {}: {why_not}; the table has another machine's\n", it.what);
+            missing +=
+                &format!("not measured: {}: {why_not}; the table has another machine's value\n", it.what);
         }
     }
     format!("{table}{missing}")
@@ -136,18 +138,18 @@ fn predictions(predictions: &[Prediction]) -> String {
     table.to_string()
 }
 
-/// What is assumed of the processor, and whether this machine agrees.
-fn assumption(Assumed { what, here, source }: &Assumed) -> String {
+/// Returns a line for an assumption, and whether this machine agrees.
+fn assumption_text(Assumption { what, here, source }: &Assumption) -> String {
     let says = match here {
         Some(true) => "this machine has it",
         Some(false) => "this machine does not have it, so interrupts cost more here",
-        None => "nothing here says whether this machine has it",
+        None => "this machine does not report it",
     };
     format!("assumed: {what}; {says} ({source})\n")
 }
 
-/// What a set-up's numbers hang on most.
-fn hangs_on(prediction: &Prediction) -> String {
+/// Returns a line with the constants that a prediction depends on most.
+fn sensitivity(prediction: &Prediction) -> String {
     const SHOWN: usize = 4;
     let list = |effects: &[Effect]| {
         let shown = effects.iter().take(SHOWN);
@@ -157,13 +159,13 @@ fn hangs_on(prediction: &Prediction) -> String {
     };
     let Prediction { what, throughput_hangs_on, cpu_hangs_on, .. } = prediction;
     format!(
-        "{what}: with a constant a fifth less/more, throughput hangs on {}; CPU on {}\n",
+        "{what}: largest effects of a constant at -20/+20 %: throughput: {}; CPU: {}\n",
         list(throughput_hangs_on),
         list(cpu_hangs_on)
     )
 }
 
-/// Three digits are more than repetitions agree on.
+/// Formats a value with about three digits; repeated measurements agree on fewer.
 fn short(value: f64) -> String {
     let digits = if value.abs() >= 100.0 { 0 } else { 2 };
     format!("{value:.digits$}")
@@ -175,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    const NONE: Measured = Measured {
+    const UNMEASURED: Measurement = Measurement {
         name: "switch",
         what: "a switch",
         unit: "ns",
@@ -186,11 +188,11 @@ mod tests {
     };
 
     #[test]
-    fn what_could_not_be_measured_says_why_and_what_stands_in() {
+    fn failed_measurement_names_its_reason_and_substitute() {
         let why_not = Some("KVM does not work here: opening /dev/kvm: No such file".to_owned());
         let text = measurements(&[
-            Measured { median: Some(1009.21), least: Some(912.0), most: Some(99.123), ..NONE },
-            Measured { what: "an exit", why_not, ..NONE },
+            Measurement { median: Some(1009.21), least: Some(912.0), most: Some(99.123), ..UNMEASURED },
+            Measurement { what: "an exit", why_not, ..UNMEASURED },
         ]);
         assert_eq!(
             text,
@@ -198,12 +200,12 @@ mod tests {
              a switch  ns      1009    912  99.12\n\
              an exit   ns         -      -      -\n\
              not measured: an exit: KVM does not work here: opening /dev/kvm: No such file; \
-             the table has another machine's\n"
+             the table has another machine's value\n"
         );
     }
 
     #[test]
-    fn only_measured_constants_are_shown_and_kept() {
+    fn only_measured_constants_are_shown_and_saved() {
         let table = here::table(&[("clock", 2e9), ("copy_warm", 20.0)]);
         let text = constants(&here::parameters(&table));
         assert_eq!(text.lines().count(), 1 + 2 + 1, "{text}");
@@ -213,15 +215,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_assumed_is_said_with_what_this_machine_has() {
-        let text = |here| assumption(&Assumed { what: "x2APIC", here, source: "/proc/cpuinfo" });
+    fn assumption_shows_whether_this_machine_has_it() {
+        let text = |here| assumption_text(&Assumption { what: "x2APIC", here, source: "/proc/cpuinfo" });
         assert_eq!(text(Some(true)), "assumed: x2APIC; this machine has it (/proc/cpuinfo)\n");
         assert!(text(Some(false)).contains("does not have it, so interrupts cost more here"));
-        assert!(text(None).contains("nothing here says"));
+        assert!(text(None).contains("does not report it"));
     }
 
     #[test]
-    fn a_prediction_says_what_it_hangs_on() {
+    fn prediction_names_its_largest_sensitivities() {
         let effect = Effect { constant: "rx_wake".to_owned(), less_pct: -6.7, more_pct: 6.72 };
         let prediction = Prediction {
             what: "SR-IOV".to_owned(),
@@ -233,8 +235,9 @@ mod tests {
             cpu_hangs_on: vec![effect],
         };
         assert_eq!(
-            hangs_on(&prediction),
-            "SR-IOV: with a constant a fifth less/more, throughput hangs on no constant; CPU on rx_wake -6.7/+6.7 %\n"
+            sensitivity(&prediction),
+                "SR-IOV: largest effects of a constant at -20/+20 %: throughput: no constant; CPU: rx_wake -6.7/+6.7 %
+            "
         );
         assert!(predictions(&[prediction]).ends_with("fig14 vms=10  9.58  66.80          6.98\n"));
     }

@@ -1,4 +1,4 @@
-//! `softiov lab list`: the experiments, their points and metrics, and what can be set.
+//! `softiov lab list`: lists experiments with their points and metrics, and settings.
 
 use lab::catalogue::{Catalogue, Setting};
 use lab::experiment::{Experiment, Metric};
@@ -15,7 +15,7 @@ pub(super) fn list(catalogue: &Catalogue, json: bool) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// As the JSON has it.
+/// JSON of `lab list`.
 #[derive(Serialize)]
 struct Listing<'a> {
     experiments: Vec<ListedExperiment<'a>>,

@@ -1,4 +1,4 @@
-//! `softiov lab report`: rows that were kept, or rows of a run of everything, as a page.
+//! `softiov lab report`: writes stored rows, or rows of a run of all experiments, as a page.
 
 use std::path::Path;
 
@@ -14,27 +14,27 @@ use crate::output;
 
 pub(super) fn report(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<()> {
     let records = match &args.folder {
-        Some(folder) => kept(folder)?,
-        None => found_now(catalogue, args)?,
+        Some(folder) => read_rows(folder)?,
+        None => run_all(catalogue, args)?,
     };
     let report = Report::new(catalogue, records, args.seed)?;
     let paths = report.write(&args.out)?;
     output::print(&paths.map(|path| format!("{}\n", path.display())).concat())
 }
 
-fn kept(folder: &Path) -> anyhow::Result<Vec<Record>> {
+fn read_rows(folder: &Path) -> anyhow::Result<Vec<Record>> {
     let (records, broken) =
         store::read(folder).context("cannot read rows; keep some with `softiov lab run all --out DIR`")?;
     for error in broken {
-        super::tell(&format!("left out: {error}"));
+        super::print_progress(&format!("ignored: {error}"));
     }
     Ok(records)
 }
 
-fn found_now(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<Vec<Record>> {
-    Report::places(&args.out)?.iter().try_for_each(|path| output::may_write(path))?;
+fn run_all(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<Vec<Record>> {
+    Report::places(&args.out)?.iter().try_for_each(|path| output::check_writable(path))?;
     let seed = args.seed.unwrap_or(SEED);
     let options =
         Options { seed, jobs: jobs(args.jobs), shard: None, set: Vec::new(), unaffected: false, out: None };
-    Ok(run::watched(catalogue, &Selection::All, &options, false)?.records)
+    Ok(run::run_with_progress(catalogue, &Selection::All, &options, false)?.records)
 }

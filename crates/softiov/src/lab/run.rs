@@ -1,4 +1,4 @@
-//! `softiov lab run`: rows on standard output, everything else on standard error.
+//! `softiov lab run`: prints rows to standard output, and progress and a summary to standard error.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -20,20 +20,20 @@ use super::{RunArgs, jobs};
 use crate::output;
 
 pub(super) fn run(catalogue: &Catalogue, args: &RunArgs) -> anyhow::Result<()> {
-    let seeds = args.how.seeds.map_or(1, NonZeroU16::get);
-    (0..u64::from(seeds)).try_for_each(|more| run_seed(catalogue, args, args.how.seed.wrapping_add(more)))
+    let seeds = args.options.seeds.map_or(1, NonZeroU16::get);
+    (0..u64::from(seeds)).try_for_each(|more| run_seed(catalogue, args, args.options.seed.wrapping_add(more)))
 }
 
 fn run_seed(catalogue: &Catalogue, args: &RunArgs, seed: u64) -> anyhow::Result<()> {
     let options = Options {
         seed,
-        jobs: jobs(args.how.jobs),
+        jobs: jobs(args.options.jobs),
         shard: args.shard,
-        set: [kept(args.settings.as_deref())?, args.set.clone()].concat(),
+        set: [read_settings(args.settings.as_deref())?, args.set.clone()].concat(),
         unaffected: args.unaffected,
         out: args.out.clone(),
     };
-    let outcome = watched(catalogue, &selection(&args.names), &options, args.json);
+    let outcome = run_with_progress(catalogue, &selection(&args.names), &options, args.json);
     let run = match &outcome {
         Ok(run) => run,
         Err(error) => match error.downcast_ref() {
@@ -47,8 +47,8 @@ fn run_seed(catalogue: &Catalogue, args: &RunArgs, seed: u64) -> anyhow::Result<
     outcome.map(drop)
 }
 
-/// The settings of a file; a line that begins with # is none.
-fn kept(file: Option<&Path>) -> anyhow::Result<Vec<Assignment>> {
+/// Reads the settings of a file; lines that begin with # are comments.
+fn read_settings(file: Option<&Path>) -> anyhow::Result<Vec<Assignment>> {
     let Some(file) = file else { return Ok(Vec::new()) };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -60,8 +60,8 @@ fn selection(names: &[String]) -> Selection {
     if names == ["all"] { Selection::All } else { Selection::Names(names.to_vec()) }
 }
 
-/// Runs with progress on standard error, and says there what it took.
-pub(super) fn watched(
+/// Runs experiments with progress, and prints a summary, on standard error.
+pub(super) fn run_with_progress(
     catalogue: &Catalogue,
     selection: &Selection,
     options: &Options,
@@ -77,19 +77,19 @@ pub(super) fn watched(
     let run = outcome?;
     for row in run.records.iter().map(|record| &record.row) {
         if let Some(why) = why_nothing(row) {
-            super::tell(&format!("{} {}: nothing; {why}", row.experiment, row.params));
+            super::print_progress(&format!("{} {}: no result: {why}", row.experiment, row.params));
         }
     }
-    super::tell(&summary(&run, begun.elapsed()));
+    super::print_progress(&summary(&run, begun.elapsed()));
     Ok(run)
 }
 
-/// How much was done, and how fast it was against the time that it models.
+/// Returns the number of rows, and the speed relative to the simulated time.
 pub(super) fn summary(run: &Run, took: Duration) -> String {
     let (seconds, simulated) = (took.as_secs_f64(), run.simulated_ps as f64 / 1e12);
     let mut text = format!("{} rows", run.records.len());
     if run.reused > 0 {
-        text += &format!(", {} of them kept from before", run.reused);
+        text += &format!(", {} of them stored before", run.reused);
     }
     if run.reused < run.records.len() && seconds > 0.0 {
         let (speed, rate) = (simulated / seconds, run.events as f64 / seconds / 1e6);
@@ -100,11 +100,11 @@ pub(super) fn summary(run: &Run, took: Duration) -> String {
     text
 }
 
-/// Shows progress, and hands out rows as soon as their turn comes.
+/// Prints progress, and rows in order as they become available.
 struct Watcher {
     progress: Progress,
     json: bool,
-    /// Nobody reads rows any more.
+    /// Standard output has lost its reader.
     reader_gone: bool,
 }
 
@@ -128,7 +128,7 @@ impl Watch for Watcher {
     }
 }
 
-/// A table for each experiment.
+/// Returns a table for each experiment.
 pub(super) fn tables(run: &Run) -> String {
     let rows: Vec<_> = run.records.iter().map(|record| &record.row).collect();
     let tables = rows.chunk_by(|one, next| one.experiment == next.experiment).map(table);

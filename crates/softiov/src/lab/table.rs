@@ -1,12 +1,12 @@
-//! Text in columns. Left out: borders.
+//! Text in aligned columns.
 
 use std::fmt;
 
-/// A heading and rows, each column as wide as it needs to be.
+/// A heading and rows, each column as wide as its widest cell.
 #[derive(Debug)]
 pub(super) struct Table {
     rows: Vec<Vec<String>>,
-    /// Columns from this one on are numbers, set to the right.
+    /// Columns from this one on hold numbers, aligned right.
     numbers: usize,
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::Table;
 
     #[test]
-    fn names_go_to_the_left_and_numbers_to_the_right() {
+    fn names_are_left_aligned_and_numbers_right_aligned() {
         let mut table = Table::new(vec!["policy".into(), "mbps".into()], 1);
         table.row(vec!["20k".into(), "957.1".into()]);
         assert_eq!(table.to_string(), "policy   mbps\n20k     957.1\n");

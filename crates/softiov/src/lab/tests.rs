@@ -1,4 +1,4 @@
-//! The subcommands on an experiment made up for it.
+//! Tests of `softiov lab` on a made-up experiment.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn softiov_lab(arguments: &str) -> anyhow::Result<ExitCode> {
 }
 
 #[test]
-fn rows_that_were_kept_become_a_report() {
+fn stored_rows_become_a_report() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().display();
     softiov_lab(&format!("run all --out {rows} --shard 1/2")).unwrap();
@@ -86,7 +86,7 @@ fn rows_that_were_kept_become_a_report() {
 }
 
 #[test]
-fn what_is_refused_says_what_to_do() {
+fn refused_arguments_name_the_remedy() {
     for (arguments, message) in [
         ("run triple", "no experiment is called `triple`; there are: double"),
         ("run all --set fctor=3", "nothing is called `fctor`; did you mean factor?"),
@@ -106,7 +106,7 @@ fn what_is_refused_says_what_to_do() {
 }
 
 #[test]
-fn what_is_not_a_command_is_usage() {
+fn invalid_arguments_exit_with_a_usage_error() {
     for arguments in
         ["run", "run all --set vms", "run all --shard 3/2", "run all --jobs 0", "report --in a --jobs 2"]
     {
@@ -116,7 +116,7 @@ fn what_is_not_a_command_is_usage() {
 }
 
 #[test]
-fn the_list_has_points_and_settings() {
+fn list_shows_points_and_settings() {
     let text = list::as_text(&catalogue());
     assert_eq!(
         text,
@@ -131,7 +131,7 @@ fn the_list_has_points_and_settings() {
 }
 
 #[test]
-fn a_run_without_json_is_tables_and_its_speed_is_told() {
+fn run_without_json_prints_tables_and_speed() {
     let options = lab::runner::Options {
         seed: 1,
         jobs: std::num::NonZeroUsize::MIN,
@@ -147,14 +147,11 @@ fn a_run_without_json_is_tables_and_its_speed_is_told() {
         run::summary(&found, Duration::from_millis(500)),
         "1 rows; 1.0 s simulated in 0.5 s: 2.00 times real time, 2.00 M events/s"
     );
-    assert_eq!(
-        run::summary(&Run { reused: 1, ..found }, Duration::ZERO),
-        "1 rows, 1 of them kept from before"
-    );
+    assert_eq!(run::summary(&Run { reused: 1, ..found }, Duration::ZERO), "1 rows, 1 of them stored before");
 }
 
 #[test]
-fn settings_come_from_a_file_and_the_command_line_has_the_last_word() {
+fn command_line_settings_override_the_settings_file() {
     let folder = tempfile::tempdir().unwrap();
     let (rows, file) = (folder.path().join("rows"), folder.path().join("mine"));
     std::fs::write(&file, "# mine\nfactor=5\n\nvms=2\n").unwrap();

@@ -1,4 +1,4 @@
-//! Lines of the log as records, for `softiov events`. Left out: where they are kept (`daemon::events`).
+//! Log lines as records for `softiov events`, which `daemon::events` stores.
 
 use daemon::events::{self, Event};
 use serde_json::{Map, Value};
@@ -10,11 +10,11 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::Context;
 
-/// Has each line kept as a record too.
+/// A tracing layer that stores each log line as a record.
 #[derive(Debug)]
 pub(crate) struct Records;
 
-/// Names of the field that says what a line is about.
+/// Fields that name the object of a log line; the first one present counts.
 const ABOUT: [&str; 5] = ["function", "vf", "port", "pf", "tap"];
 
 impl<S: Subscriber> Layer<S> for Records {
@@ -43,7 +43,7 @@ impl Fields {
             Value::String(text) => Some(text),
             other => Some(other.to_string()),
         });
-        // Nothing was kept back before most lines.
+        // Most lines have suppressed no earlier ones.
         others.retain(|name, value| name != "suppressed" || *value != 0);
         Event { number: 0, time, level, about, event: message, fields: others }
     }
@@ -88,7 +88,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
-    fn a_line_is_a_record_that_says_what_it_is_about() {
+    fn record_names_the_object_of_its_line() {
         let subscriber = tracing_subscriber::registry().with(Records);
         tracing::subscriber::with_default(subscriber, || {
             let (name, count) = ("pf0vf3", 7_u64);

@@ -1,136 +1,146 @@
-//! `softiov port`: ports of a running host, shown, changed and reset.
+//! `softiov port`: shows, changes and resets ports of a running host.
 
 pub(crate) mod print;
 
-use crate::ask::{Keeping, Output, ask, show};
+use crate::ask::{OutputOptions, Persistence, ask, show};
 use daemon::control::client;
 use daemon::control::protocol::{Answer, Change, Request};
 use daemon::settings::{Direction, Limit, MirrorRule, PortSettings, Storm};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// What to do with ports.
+/// Subcommands of `softiov port`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// A line for each port.
+    /// List ports, one line each.
     List {
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
-    /// Everything about one port, its VFs excepted.
+    /// Show everything about one port except its VFs.
     Show {
         /// The port, such as pf0.
         port: String,
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
-    /// Change one port. What is not given stays.
+    /// Change one port; settings that are not given stay.
     Set {
         /// The port, such as pf0.
         port: String,
-        /// How many VFs it offers: 1 to 8, with family "avf" 1 to 64. Those beyond are taken from their guests.
+        /// Number of VFs: 1 to 8, with family "avf" 1 to 64. VFs beyond that are taken from their guests.
         #[arg(long, group = "change", value_name = "N")]
         vfs: Option<u8>,
         #[command(flatten)]
         storm: Storm,
         #[command(flatten)]
-        keeping: Keeping,
+        persistence: Persistence,
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
-    /// Reset one port: its guests are told, their drivers start anew, and its rules stay.
+    /// Reset one port: its guests' drivers are notified and start anew, and its rules stay.
     Reset {
         /// The port, such as pf0.
         port: String,
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
-    /// From how many events a second on a VF's conduct has consequences. What is not given stays.
+    /// Set the events per second at which a VF's conduct has consequences; thresholds that are not given stay.
     Limit {
         /// The port, such as pf0.
         port: String,
-        /// The kind of conduct: mailbox, spoofing, storm, interrupts, invalid or dma-faults.
+        /// Kind of conduct: mailbox, spoofing, storm, interrupts, invalid or dma-faults.
         kind: String,
         #[command(flatten)]
         limit: Limit,
-        /// Change until the host ends. Without this the change is kept: it holds after a restart too.
+        /// Drop the change when the host ends (default: the change survives a restart).
         #[arg(long)]
         volatile: bool,
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
-    /// Copy frames to a watching VF, by one of the card's four rules.
+    /// Copy frames to a monitoring VF, by one of the card's four mirror rules.
     Mirror {
         /// The port, such as pf0.
         port: String,
-        /// Which rule to write or to take away, 0 to 3.
+        /// Rule to write or remove, 0 to 3.
         rule: u8,
         #[command(flatten)]
         traffic: Traffic,
-        /// Change until the host ends. Without this the change is kept: it holds after a restart too.
+        /// Drop the change when the host ends (default: the change survives a restart).
         #[arg(long)]
         volatile: bool,
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
 }
 
-/// What to copy, and to whom.
+/// Traffic that a mirror rule copies, and the VF that receives the copies.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Traffic {
-    /// The VF that gets the copies, by its number.
+    /// Number of the VF that receives the copies.
     #[arg(long, value_name = "VF", required_unless_present = "off")]
     to: Option<u8>,
-    /// Copy what these VFs receive, by their numbers.
+    /// Copy frames that these VFs receive, by number.
     #[arg(long, value_name = "VF,...", value_delimiter = ',')]
     vfs: Vec<u8>,
-    /// Copy what comes from the uplink (ingress), what goes there (egress), or both.
+    /// Copy frames from the uplink (ingress), to the uplink (egress), or both.
     #[arg(long, value_enum)]
     uplink: Option<Direction>,
-    /// Copy what is in these VLANs: any, or ids and ranges such as 10,20,100-199.
+    /// Copy frames of these VLANs: any, or ids and ranges such as 10,20,100-199.
     #[arg(long, value_name = "LIST")]
     vlans: Option<String>,
-    /// Take the rule away.
+    /// Remove the rule.
     #[arg(long, conflicts_with_all = ["to", "vfs", "uplink", "vlans"])]
     off: bool,
 }
 
 impl Traffic {
-    /// The rule; none with `--off`.
+    /// Returns the rule, or `None` for `--off`.
     fn rule(self) -> Option<MirrorRule> {
         let Self { to, vfs, uplink, vlans, off: _ } = self;
         Some(MirrorRule { to: to?, vfs, uplink, vlans })
     }
 }
 
-/// Runs a command.
+/// Runs a subcommand.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let nothing = PortSettings::default;
-    let (port, set, keeping, output) = match command {
+    let (port, set, persistence, output) = match command {
         Command::List { output } if output.json => return ask(Request::PortList, &output),
         Command::List { output } => return list(&output),
         Command::Show { port, output } => return ask(Request::PortShow { port }, &output),
         Command::Reset { port, output } => return ask(Request::PortReset { port }, &output),
-        Command::Set { port, vfs, storm, keeping, output } => {
+        Command::Set { port, vfs, storm, persistence, output } => {
             let storm = Some(storm).filter(|storm| *storm != Storm::default());
-            (port, PortSettings { vfs, storm, ..nothing() }, keeping, output)
+            (port, PortSettings { vfs, storm, ..nothing() }, persistence, output)
         }
         Command::Limit { port, kind, limit, volatile, output } => {
             let limits = BTreeMap::from([(kind, limit)]);
-            (port, PortSettings { limits, ..nothing() }, Keeping { default: Vec::new(), volatile }, output)
+            (
+                port,
+                PortSettings { limits, ..nothing() },
+                Persistence { default: Vec::new(), volatile },
+                output,
+            )
         }
         Command::Mirror { port, rule, traffic, volatile, output } => {
             let mirror = BTreeMap::from([(rule.to_string(), traffic.rule())]);
-            (port, PortSettings { mirror, ..nothing() }, Keeping { default: Vec::new(), volatile }, output)
+            (
+                port,
+                PortSettings { mirror, ..nothing() },
+                Persistence { default: Vec::new(), volatile },
+                output,
+            )
         }
     };
-    let Keeping { default, volatile } = keeping;
+    let Persistence { default, volatile } = persistence;
     ask(Request::PortSet { port, change: Change { set, default, volatile } }, &output)
 }
 
-/// A line for each port. The same answer as to `vf list` is printed without the VFs.
-fn list(output: &Output) -> anyhow::Result<ExitCode> {
-    let socket = output.place.load()?.control_socket();
+/// Prints a line for each port. The request is that of `vf list`; the VFs are not printed.
+fn list(output: &OutputOptions) -> anyhow::Result<ExitCode> {
+    let socket = output.target.load()?.control_socket();
     match client::ask(&socket, Request::PortList)? {
         Answer::Ports(ports) => {
             let lines: String = ports.iter().map(print::line).collect();

@@ -1,4 +1,4 @@
-//! A port as text. Left out: its VFs, and JSON, which is the status as it is.
+//! Ports as text.
 
 use crate::vf::print::{function, port_line, settings};
 use daemon::control::status::{Answers, PortStatus};
@@ -7,7 +7,7 @@ use daemon::settings::{Direction, Limit, MirrorRule, PortSettings, Settings};
 use host::cpus::Cpus;
 use std::fmt::Write;
 
-/// A port among others: its line, and how many VFs it has.
+/// Returns a port's line in a list, with its number of VFs.
 pub(crate) fn line(port: &PortStatus) -> String {
     let line = port_line(port);
     if port.pf.is_some() {
@@ -17,7 +17,7 @@ pub(crate) fn line(port: &PortStatus) -> String {
     format!("{}, {} VFs, {connected} with a client\n", line.trim_end(), port.vfs.len())
 }
 
-/// Everything about one port.
+/// Returns everything about one port except its VFs.
 pub(crate) fn show(port: &PortStatus) -> String {
     let mut text = port_line(port);
     if let Some(status) = &port.uplink_status {
@@ -79,7 +79,7 @@ fn uplink(text: &mut String, status: &UplinkStatus) {
     let _ = writeln!(text, "{} frames, {} bytes", tx.packets, tx.bytes);
 }
 
-/// How fast the PF driver is, which takes no interrupts.
+/// Returns the line about the PF driver: its requests and the latency of its replies.
 fn answers(answers: &Answers) -> String {
     let Answers { requests, visits, most_a_visit, p50_ns, p99_ns, max_ns, .. } = *answers;
     if requests == 0 {
@@ -141,7 +141,7 @@ mod tests {
     use daemon::control::status::Answers;
 
     #[test]
-    fn a_port_tells_how_fast_its_pf_driver_answers() {
+    fn pf_driver_line_shows_requests_and_latency() {
         assert_eq!(answers(&Answers::default()), "pf driver: no request yet");
         let some = Answers {
             requests: 5,

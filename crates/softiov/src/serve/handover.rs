@@ -1,18 +1,18 @@
-//! From one process to the next: what a host takes over when it starts, and what it gives when it is told to.
+//! Hand-over between host processes: taking over at the start, and handing over on request.
 //!
 //! ```text
 //! this process                          the successor
 //!   has the keeper start it ----------->  reads the configuration
 //!              <-------------- STARTED ---
-//!   sets its ports aside
+//!   pauses its ports
 //!   descriptors, END ------------------>  opens the ports with them
 //!              <---------------- READY ---
 //!   GO -------------------------------->  serves
 //!   ends
 //! ```
 //!
-//! Whatever goes wrong before GO, this process goes on as if nothing had been. Guests wait from the moment in which the
-//! ports are set aside until the successor serves.
+//! If anything fails before GO, this process resumes as if nothing had happened. Guests wait from the pause of the
+//! ports until the successor serves.
 
 use anyhow::{Context, bail, ensure};
 use daemon::config::Config;
@@ -23,16 +23,16 @@ use std::time::Duration;
 
 const READY: &str = "READY=1";
 const GO: &str = "GO=1";
-/// Under which name a successor gets the keeper's socket.
+/// Name under which a successor receives the keeper's socket.
 const KEEPER: &str = "keeper";
-/// How long a successor may take to start, and to take over. Guests wait for the second, and QEMU does not wait for longer
-/// than five seconds.
-const START: Duration = Duration::from_secs(5);
-const TAKE_OVER: Duration = Duration::from_secs(2);
-/// How long ports stay set aside if nothing more is heard.
-const ASIDE: Duration = Duration::from_secs(4);
+/// Timeouts of a successor's start and of its take-over. Guests wait for the take-over, and QEMU waits five seconds
+/// at most.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
+const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time after which paused ports resume if no message arrives.
+const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Starts the host with what was left for this process, if anything was.
+/// Starts the host, with the descriptors that a keeper or a predecessor left for this process, if any.
 pub(super) fn take_over(config: Config) -> anyhow::Result<Host> {
     let Heritage { mut shelf, from } = Heritage::take()?;
     let (store, predecessor) = match from {
@@ -44,9 +44,9 @@ pub(super) fn take_over(config: Config) -> anyhow::Result<Host> {
     let ready = ReadyHost::open(config, &vault)?;
     if let Some(line) = predecessor {
         line.tell(READY)?;
-        if line.hear(ASIDE).ok().flatten().as_deref() != Some(GO) {
-            // It goes on itself: everything is as it was, and nothing may be tidied up here.
-            tracing::error!("the process before goes on; this one ends");
+        if line.hear(PAUSE_TIMEOUT).ok().flatten().as_deref() != Some(GO) {
+            // The predecessor resumes with everything as it was, so this process must clean up nothing.
+            tracing::error!("no GO from the predecessor, which resumes; this process ends");
             std::process::exit(1);
         }
     }
@@ -55,55 +55,57 @@ pub(super) fn take_over(config: Config) -> anyhow::Result<Host> {
     Ok(host)
 }
 
-/// Hands over to a new process of the program that is now where this one was started from; the number of that process.
-/// Afterwards this one has to leave.
+/// Hands over to a new process of the installed program, and returns its pid. Afterwards the caller must leave.
 pub(super) fn hand_over(host: &Host) -> anyhow::Result<u32> {
     let Some(successor) = host.vault().succeed().context("the keeper is gone")? else {
-        bail!("nobody could start a new process: start the host without --no-keeper");
+        bail!("no keeper could start a new process: start the host without --no-keeper");
     };
     tracing::info!("handing over");
-    let outcome = give(host, &successor);
+    let outcome = transfer(host, &successor);
     if let Err(error) = &outcome {
         host.vault().abandon();
         host.resume();
-        tracing::error!(%error, "nothing was handed over; this process goes on");
+        tracing::error!(%error, "the hand-over failed; this process resumes");
     }
     outcome
 }
 
-fn give(host: &Host, successor: &Line) -> anyhow::Result<u32> {
-    let pid = match successor.hear(START) {
-        Ok(Some(word)) => number(&word, STARTED).context("the new process says something else")? as u32,
-        Ok(None) => bail!("the new process has ended at once; its own words are in the log"),
-        Err(_) => bail!("the new process does not report within {START:?}"),
+fn transfer(host: &Host, successor: &Line) -> anyhow::Result<u32> {
+    let pid = match successor.hear(START_TIMEOUT) {
+        Ok(Some(word)) => number(&word, STARTED)
+            .with_context(|| format!("unexpected message from the new process: {word:?}"))?
+            as u32,
+        Ok(None) => bail!("the new process ended at once; its messages are in the log"),
+        Err(_) => bail!("the new process did not report within {START_TIMEOUT:?}"),
     };
-    ensure!(host.pause(ASIDE), "a port cannot be set aside; see the log");
-    host.vault().give(successor, KEEPER).context("the new process takes nothing")?;
-    match successor.hear(TAKE_OVER) {
+    ensure!(host.pause(PAUSE_TIMEOUT), "a port did not pause; see the log");
+    host.vault().give(successor, KEEPER).context("the new process accepted no descriptors")?;
+    match successor.hear(TAKE_OVER_TIMEOUT) {
         Ok(Some(word)) if word == READY => {}
         Ok(Some(_) | None) => {
-            bail!("the new process has ended while it took over; its own words are in the log")
+            bail!("the new process ended during the take-over; its messages are in the log")
         }
-        Err(_) => bail!("the new process does not take over within {TAKE_OVER:?}"),
+        Err(_) => bail!("the new process did not take over within {TAKE_OVER_TIMEOUT:?}"),
     }
     host.vault().say(&format!("MAINPID={pid}"));
     successor.tell(GO).context("the new process is gone")?;
     Ok(pid)
 }
 
-/// Sets everything aside for a process that whoever keeps the descriptors starts next; `false` if there is nobody.
-pub(super) fn set_aside(host: &Host) -> bool {
+/// Pauses all ports for the process that the keeper starts next. Returns false if no keeper holds descriptors, or a
+/// port does not pause.
+pub(super) fn pause_for_successor(host: &Host) -> bool {
     if !host.vault().is_kept() {
         tracing::error!(
-            "SIGUSR2: nobody keeps descriptors for a successor; start the host without --no-keeper"
+            "SIGUSR2: no keeper holds descriptors for a successor; start the host without --no-keeper"
         );
         return false;
     }
-    let paused = host.pause(ASIDE);
+    let paused = host.pause(PAUSE_TIMEOUT);
     if paused {
-        tracing::info!("everything is set aside for the next process");
+        tracing::info!("ports are paused for the next process");
     } else {
-        tracing::error!("SIGUSR2: a port cannot be set aside; this process goes on");
+        tracing::error!("SIGUSR2: a port did not pause; this process resumes");
     }
     paused
 }

@@ -1,11 +1,10 @@
-//! `softiov serve`: the host, in the foreground, until it is asked to end, and the keeper that starts it. Left out: what
-//! is done with a configuration that is loaded again (`daemon`).
+//! `softiov serve`: runs the host in the foreground until a signal ends it, under the keeper that starts it.
 
 mod handover;
 mod watchdog;
 
 use crate::log::{Log, Records};
-use crate::place::Place;
+use crate::target::TargetHost;
 use anyhow::Context;
 use daemon::config::Config;
 use daemon::control::client::{self, ClientError};
@@ -25,76 +24,75 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How the host is started.
+/// Arguments of `softiov serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
-    /// Start no keeper, which starts the host again with its guests when it dies: they lose their VFs then, and the host
-    /// cannot be upgraded under them.
+    target: TargetHost,
+    /// Start no keeper. A keeper starts a host that has died again with its guests; without one they lose their VFs,
+    /// and the host cannot be upgraded under them.
     #[arg(long)]
     no_keeper: bool,
-    /// Become this user before any guest is served, instead of what the configuration says. Names or numbers.
+    /// User and group to become before any guest is served, by name or number (default: as configured).
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// What is done about system calls that the host should not make: true, they end it; log, the kernel logs them;
-    /// false, nothing. Default: what the configuration says, or true.
+    /// Action on system calls that the host should not make: true ends the host, log has the kernel log them, false
+    /// does nothing (default: as configured, or true).
     #[arg(long, value_name = "true|false|log")]
     seccomp: Option<Seccomp>,
-    /// Whether the host can reach only the files that it needs. Default: what the configuration says, or true.
+    /// Restrict the host to the files that it needs (default: as configured, or true).
     #[arg(long, value_name = "true|false")]
     landlock: Option<bool>,
 }
 
-/// How often the host looks whether its threads still run.
-const LOOK: Duration = Duration::from_secs(1);
-/// How often it looks whether they have ended.
-const STEP: Duration = Duration::from_millis(10);
-/// How long the last lines of the log may take.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// Interval of the check that the host's threads run.
+const THREAD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval of the check that an ending host's threads have ended.
+const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Timeout for the last lines of the log.
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs the host. SIGTERM and SIGINT end it cleanly. SIGHUP has it load its configuration file again; it never ends the
-/// host, since guests would lose their VFs with the terminal that the host was started from. SIGUSR2 has whoever keeps
-/// its descriptors start it again.
+/// Runs the host. SIGTERM and SIGINT end it cleanly. SIGHUP reloads its configuration file; it never ends the host,
+/// since guests would lose their VFs with the terminal that started it. SIGUSR2 has the keeper start it again.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.no_keeper && !Heritage::is_left_by_ours() {
-        return keep(args.seccomp.unwrap_or_default());
+        return run_keeper(args.seccomp.unwrap_or_default());
     }
     let log = collect_log();
     let prepared = prepare(args);
-    // Not before: a thread that is there already would keep what the others give up.
+    // Not earlier: a running thread would keep the privileges that the others give up.
     start_log(&log, prepared.as_ref().ok().map(|prepared| &prepared.config))
         .context("cannot start the log")?;
     let outcome = prepared.and_then(|prepared| serve(args, prepared));
-    log.finish(LAST_LINES);
+    log.finish(LOG_TIMEOUT);
     outcome
 }
 
-/// What there is before any thread starts.
+/// State that is set up before any thread starts.
 struct Prepared {
     config: Config,
     signals: Signals,
     poller: Poller,
 }
 
-/// Becomes the keeper of a host that is started with the same arguments. It does not read the configuration, so only a
-/// `--seccomp` is for it too.
-fn keep(seccomp: Seccomp) -> anyhow::Result<ExitCode> {
+/// Becomes the keeper of a host that is started with the same arguments. The keeper does not read the configuration,
+/// so only `--seccomp` applies to it too.
+fn run_keeper(seccomp: Seccomp) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe()?;
-    // It holds what the host holds.
+    // The keeper holds every descriptor that the host holds.
     let _ = host::limits::raise_open_files();
     let mut host = || {
         let mut command = Command::new(&program);
         command.args(std::env::args_os().skip(1));
         command
     };
-    let status = keeper::keep(&mut host, seccomp).context("the keeper cannot begin")?;
+    let status = keeper::keep(&mut host, seccomp).context("cannot start the keeper")?;
     Ok(ExitCode::from(status))
 }
 
-/// Reads the configuration, and has the process give up what no thread needs.
+/// Reads the configuration, and gives up the privileges that no thread needs.
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
-    let config = args.place.load_with(|file| {
+    let config = args.target.load_with(|file| {
         let keys = &mut file.confine;
         keys.user = args.user.clone().or(keys.user.take());
         keys.seccomp = args.seccomp.or(keys.seccomp);
@@ -103,15 +101,15 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let config = config.restore()?;
     // Each client may hold dozens of descriptors: files of memory, eventfds, its socket.
     if let Err(error) = host::limits::raise_open_files() {
-        tracing::warn!(%error, "the limit on open files stays as it is");
+        tracing::warn!(%error, "cannot raise the limit on open files");
     }
-    // Before any thread starts: none may be left that a signal could kill.
+    // Before any thread starts: a thread that does not block signals could be killed by one.
     let signals = Signals::install().context("cannot catch signals")?;
     let poller = Poller::new()?;
     poller.add(&signals, 0, Interest::READ)?;
-    match confine::begin(&config, &readable(args))? {
+    match confine::begin(&config, &readable_directories(args))? {
         Some(Enforced::Fully) | None => {}
-        Some(how) => tracing::warn!(?how, "this kernel does not keep the host from all other files"),
+        Some(how) => tracing::warn!(?how, "this kernel restricts the host's file access only in part"),
     }
     Ok(Prepared { config, signals, poller })
 }
@@ -122,25 +120,25 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<ExitCode> {
     confine::first_thread(&config)?;
     watchdog::start(&host)?;
     poller.add(host.orders(), 1, Interest::READ)?;
-    announce(&config, &host);
+    log_sockets(&config, &host);
     while host.is_whole() {
-        poller.wait(Some(LOOK))?.for_each(drop);
+        poller.wait(Some(THREAD_CHECK_INTERVAL))?.for_each(drop);
         let asked = signals.take();
         if asked.contains(Signal::HangUp) {
-            reload(&host, &args.place);
+            reload(&host, &args.target);
         }
         if asked.asks_to_end() {
-            return end(host, &signals, &mut poller);
+            return end_gracefully(host, &signals, &mut poller);
         }
-        if asked.contains(Signal::HandOver) && handover::set_aside(&host) {
+        if asked.contains(Signal::HandOver) && handover::pause_for_successor(&host) {
             host.leave();
             return Ok(ExitCode::from(keeper::RESTART));
         }
         if let Some(Order::Upgrade(answer)) = host.order() {
             let outcome = handover::hand_over(&host);
             let done = outcome.is_ok();
-            // Whoever asked may have given up waiting.
-            let _ = answer.send(outcome.map_err(|error| crate::output::explain(&error)));
+            // The client may have given up waiting.
+            let _ = answer.send(outcome.map_err(|error| crate::output::error_chain(&error)));
             if done {
                 host.leave();
                 return Ok(ExitCode::SUCCESS);
@@ -151,9 +149,9 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<ExitCode> {
     anyhow::bail!("a thread of the host has ended; see the log above")
 }
 
-/// The configuration file's folder: an editor puts a new file in the place of the old one.
-fn readable(args: &Args) -> Vec<PathBuf> {
-    let file = args.place.config.as_deref();
+/// Returns the configuration file's directory: an editor replaces the file by a new one.
+fn readable_directories(args: &Args) -> Vec<PathBuf> {
+    let file = args.target.config.as_deref();
     let folder = |file: &Path| match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
@@ -161,8 +159,8 @@ fn readable(args: &Args) -> Vec<PathBuf> {
     file.map(folder).into_iter().collect()
 }
 
-/// Says where everything is.
-fn announce(config: &Config, host: &Host) {
+/// Logs the socket and address of each function.
+fn log_sockets(config: &Config, host: &Host) {
     for port in &config.ports {
         if let Some(socket) = &port.pf_socket {
             tracing::info!(pf = port.name, socket = %socket.display(), mac = %port.mac, "ready");
@@ -175,16 +173,16 @@ fn announce(config: &Config, host: &Host) {
     tracing::info!(%control, pid, "serving");
 }
 
-/// Has the host load its configuration file again. A file that it refuses changes nothing.
-fn reload(host: &Host, place: &Place) {
-    let Some(file) = place.config.clone() else {
-        tracing::info!("SIGHUP: there is no configuration file to load again");
+/// Loads the host's configuration file again. A refused file changes nothing.
+fn reload(host: &Host, target: &TargetHost) {
+    let Some(file) = target.config.clone() else {
+        tracing::info!("SIGHUP: no configuration file was given, so nothing is loaded");
         return;
     };
-    let (socket, place) = (host.control_socket().to_owned(), place.clone());
-    // The answer may take seconds, and a signal to end must not wait for it.
+    let (socket, target) = (host.control_socket().to_owned(), target.clone());
+    // The reply may take seconds, and a signal to end must not wait for it.
     let thread = std::thread::Builder::new().name("reload".into()).spawn(move || {
-        let asked = crate::apply::request(&file, &place, false)
+        let asked = crate::apply::request(&file, &target, false)
             .map(|apply| Request::Apply(Apply { reload: true, ..apply }))
             .and_then(|request| Ok(client::ask(&socket, request)?));
         match asked {
@@ -192,7 +190,7 @@ fn reload(host: &Host, place: &Place) {
                 tracing::info!(file = %file.display(), changes = changes.len(), "SIGHUP: the file was loaded again");
             }
             Ok(_) => tracing::error!(error = %ClientError::OtherAnswer, "SIGHUP: nothing was changed"),
-            Err(error) => tracing::error!(error = crate::output::explain(&error), "SIGHUP: nothing was changed"),
+            Err(error) => tracing::error!(error = crate::output::error_chain(&error), "SIGHUP: nothing was changed"),
         }
     });
     if let Err(error) = thread {
@@ -200,14 +198,14 @@ fn reload(host: &Host, place: &Place) {
     }
 }
 
-/// Lets every client go so that its machine lives on; a second signal does not wait for that.
-fn end(host: Host, signals: &Signals, poller: &mut Poller) -> anyhow::Result<ExitCode> {
-    tracing::info!("ending; guests are told, and their machines live on");
+/// Disconnects every client so that its machine lives on. A second signal ends the process at once.
+fn end_gracefully(host: Host, signals: &Signals, poller: &mut Poller) -> anyhow::Result<ExitCode> {
+    tracing::info!("ending; guests are notified, and their machines live on");
     host.end();
     while !host.has_ended() {
-        poller.wait(Some(STEP))?.for_each(drop);
+        poller.wait(Some(END_CHECK_INTERVAL))?.for_each(drop);
         if signals.take().asks_to_end() {
-            tracing::warn!("asked again: ending at once, whatever becomes of the machines");
+            tracing::warn!("second signal: exiting now; attached VMs may lose their VF");
             std::process::exit(1);
         }
     }
@@ -215,7 +213,7 @@ fn end(host: Host, signals: &Signals, poller: &mut Poller) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// A log for the lines of this process; RUST_LOG chooses how many.
+/// Creates the log of this process; RUST_LOG selects its lines.
 fn collect_log() -> Log {
     let log = Log::new();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
@@ -230,10 +228,10 @@ fn collect_log() -> Log {
     log
 }
 
-/// Log lines go to standard error from now on. So does the word of a thread that panics.
+/// Starts writing the log to standard error, and logs panics.
 fn start_log(log: &Log, config: Option<&Config>) -> anyhow::Result<()> {
     let gives_up = config.map(confine::helper).transpose()?;
-    // A descriptor of the log's own: whoever else writes to standard error must not wait for the log.
+    // A descriptor of the log's own, so that other writers to standard error do not wait for the log.
     let out = File::from(std::io::stderr().as_fd().try_clone_to_owned()?);
     log.start(out, move || gives_up.map_or(Ok(()), |gives_up| Ok(gives_up.apply()?)))?;
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));

@@ -1,10 +1,10 @@
-//! `softiov devlink port show`: iproute2's `devlink` for ports and their VFs. Each port is an instance at its PF's address:
-//! port 0 is the wire's, of flavour physical, port N + 1 is VF N's. Text, JSON and errors are iproute2's. Left out: every
-//! other object, and what changes anything, which `softiov ip link set` does.
+//! `softiov devlink port show`: iproute2's `devlink` for ports and their VFs. Each port is an instance at its PF's
+//! address: port 0 is the wire's, of flavour physical, port N + 1 is VF N's. Text, JSON and errors are iproute2's.
+//! Changes are refused: `softiov ip link set` makes them.
 
-use super::said::Said;
+use super::tool_exit::ToolExit;
 use crate::output;
-use crate::place::Place;
+use crate::target::TargetHost;
 use daemon::control::client;
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
@@ -14,16 +14,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// What `devlink` is told.
+/// Arguments of `softiov devlink`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    target: TargetHost,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-    /// As iproute2 takes them: `-j -p port show [ DEV/PORT_INDEX | NETDEV ]`.
+    /// Words as iproute2 takes them: `-j -p port show [ DEV/PORT_INDEX | NETDEV ]`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
     words: Vec<String>,
 }
@@ -32,7 +32,7 @@ const USAGE: &str = "\
 Usage: softiov devlink [ -j[son] ] [ -p[retty] ] port show [ DEV/PORT_INDEX | NETDEV ]
 ";
 
-/// A port as devlink has it.
+/// A port with devlink's attributes.
 #[derive(Debug)]
 struct Port {
     handle: String,
@@ -40,7 +40,7 @@ struct Port {
     function: Option<Attributes>,
 }
 
-/// Names and values, in devlink's order.
+/// Names and values of attributes, in devlink's order.
 #[derive(Debug)]
 struct Attributes(Vec<(&'static str, Value)>);
 
@@ -71,54 +71,54 @@ impl Serialize for Function<'_> {
     }
 }
 
-/// All that is shown.
-struct Section<'a>(&'a [Port]);
+/// The ports shown, by handle.
+struct PortSection<'a>(&'a [Port]);
 
-impl Serialize for Section<'_> {
+impl Serialize for PortSection<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().map(|port| (&port.handle, port)))
     }
 }
 
-/// Runs a command.
+/// Runs a devlink command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let socket = args.place.load()?.control_socket();
-    let (form, words) = match options(&args.words) {
-        Ok(told) => told,
-        Err(said) => return Ok(said.say()),
+    let socket = args.target.load()?.control_socket();
+    let (format, words) = match options(&args.words) {
+        Ok(parsed) => parsed,
+        Err(exit) => return Ok(exit.report()),
     };
     let answer = match command(&words) {
         Ok(Some(port)) => show(all(&client::ports(&socket)?), port),
-        Ok(None) => return Ok(Said::new(USAGE.trim_end(), 0).say()),
-        Err(said) => Err(Unshown { said, begun: false }),
+        Ok(None) => return Ok(ToolExit::new(USAGE.trim_end(), 0).report()),
+        Err(exit) => Err(ShowError { exit, kernel_asked: false }),
     };
     match answer {
-        Ok(ports) => output::print(&print(&ports, form)).map(|()| ExitCode::SUCCESS),
-        Err(Unshown { said, begun }) => {
-            // What iproute2 leaves of its JSON.
-            if form.json {
-                output::print(&if begun { print(&[], form) } else { "\n".to_owned() })?;
+        Ok(ports) => output::print(&print(&ports, format)).map(|()| ExitCode::SUCCESS),
+        Err(ShowError { exit, kernel_asked }) => {
+            // iproute2 prints this much of its JSON before it fails.
+            if format.json {
+                output::print(&if kernel_asked { print(&[], format) } else { "\n".to_owned() })?;
             }
-            Ok(said.say())
+            Ok(exit.report())
         }
     }
 }
 
-/// In which form answers are wanted.
+/// Output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Form {
+struct OutputFormat {
     json: bool,
     pretty: bool,
 }
 
-/// Why nothing is shown, and whether the kernel had been asked already.
+/// Error of `port show`, and whether iproute2 would have asked the kernel before it.
 #[derive(Debug)]
-struct Unshown {
-    said: Said,
-    begun: bool,
+struct ShowError {
+    exit: ToolExit,
+    kernel_asked: bool,
 }
 
-/// iproute2's options: letter and word. `f`, `b` and `N` are about other places to read from.
+/// iproute2's options, by letter and word. `f`, `b` and `N` read from elsewhere.
 const OPTIONS: [(char, &str); 10] = [
     ('f', "force"),
     ('b', "batch"),
@@ -132,12 +132,12 @@ const OPTIONS: [(char, &str); 10] = [
     ('x', "hex"),
 ];
 
-/// Takes the options away, which may be anywhere.
-fn options(words: &[String]) -> Result<(Form, Vec<&str>), Said> {
-    let mut form = Form::default();
+/// Separates the options, which may be anywhere, from the other words.
+fn options(words: &[String]) -> Result<(OutputFormat, Vec<&str>), ToolExit> {
+    let mut format = OutputFormat::default();
     let mut rest = Vec::new();
     let unknown =
-        |what: String| Said::new(format!("devlink: {what}\nUnknown option.\n{}", USAGE.trim_end()), 1);
+        |what: String| ToolExit::new(format!("devlink: {what}\nUnknown option.\n{}", USAGE.trim_end()), 1);
     for word in words {
         let letters: String = match (word.strip_prefix("--"), word.strip_prefix('-')) {
             (Some(long), _) => {
@@ -153,39 +153,38 @@ fn options(words: &[String]) -> Result<(Form, Vec<&str>), Said> {
         };
         for letter in letters.chars() {
             match letter {
-                'j' => form.json = true,
-                'p' => form.pretty = true,
+                'j' => format.json = true,
+                'p' => format.pretty = true,
                 'f' | 'b' | 'N' => {
-                    return Err(Said::new(
-                        format!("devlink: -{letter}: the ports are those of a running host"),
+                    return Err(ToolExit::new(
+                        format!("devlink: -{letter} is not supported: the ports are those of a running host"),
                         1,
                     ));
                 }
-                // Names are nice as they are, and there is no more to tell.
+                // Names are readable as they are, and there are no more details to print.
                 _ if OPTIONS.iter().any(|(known, _)| *known == letter) => {}
                 _ => return Err(unknown(format!("invalid option -- '{letter}'"))),
             }
         }
     }
-    Ok((form, rest))
+    Ok((format, rest))
 }
 
-/// What `port` can be told, in iproute2's order: of words cut short the first counts.
+/// Commands of `port`, in iproute2's order: an abbreviation selects the first match.
 const COMMANDS: [&str; 10] =
     ["help", "show", "list", "set", "split", "unsplit", "param", "function", "health", "add"];
 
-/// Which port is asked about and what is said behind it; nothing if help is wanted.
-fn command<'a>(words: &'a [&'a str]) -> Result<Option<&'a [&'a str]>, Said> {
+/// Returns the words after `port show`, or `None` if help is requested.
+fn command<'a>(words: &'a [&'a str]) -> Result<Option<&'a [&'a str]>, ToolExit> {
     let matches = |word: &str, full: &str| !word.is_empty() && full.starts_with(word);
     let rest = match words {
         [] => return Ok(None),
         [word, ..] if matches(word, "help") => return Ok(None),
         [object, rest @ ..] if matches(object, "port") => rest,
         [object, ..] => {
-            let said = Said::new(format!("Object \"{object}\" not found"), 1);
-            return Err(
-                said.because("ports and VFs are all there is; for anything else use the system's devlink")
-            );
+            let exit = ToolExit::new(format!("Object \"{object}\" not found"), 1);
+            return Err(exit
+                .with_hint("only ports and VFs are supported; for other objects use the system's devlink"));
         }
     };
     let [command, rest @ ..] = rest else { return Ok(Some(rest)) };
@@ -193,10 +192,10 @@ fn command<'a>(words: &'a [&'a str]) -> Result<Option<&'a [&'a str]>, Said> {
         Some(&"help") => Ok(None),
         Some(&("show" | "list")) => Ok(Some(rest)),
         Some(_) => {
-            let said = Said::new("kernel answers: Operation not supported", 1);
-            Err(said.because("`softiov ip link set PORT vf N` changes a VF"))
+            let exit = ToolExit::new("kernel answers: Operation not supported", 1);
+            Err(exit.with_hint("`softiov ip link set PORT vf N` changes a VF"))
         }
-        None => Err(Said::new(format!("Command \"{command}\" not found"), 1)),
+        None => Err(ToolExit::new(format!("Command \"{command}\" not found"), 1)),
     }
 }
 
@@ -238,14 +237,14 @@ fn virtual_port(handle: String, vf: &VfStatus) -> Port {
     Port { handle, attributes, function: Some(function) }
 }
 
-/// The port that is named, by its handle or its interface; or all.
-fn show(all: Vec<Port>, words: &[&str]) -> Result<Vec<Port>, Unshown> {
+/// Returns the port with this handle or interface name, or all ports.
+fn show(all: Vec<Port>, words: &[&str]) -> Result<Vec<Port>, ShowError> {
     let [asked, more @ ..] = words else { return Ok(all) };
-    let is_it = |port: &Port| {
+    let is_named = |port: &Port| {
         port.handle == *asked || port.attributes.get("netdev").is_some_and(|netdev| netdev == asked)
     };
-    let found: Vec<_> = all.into_iter().filter(is_it).collect();
-    let refuse = |text: String| Err(Unshown { said: Said::new(text, 1), begun: false });
+    let found: Vec<_> = all.into_iter().filter(is_named).collect();
+    let refuse = |text: String| Err(ShowError { exit: ToolExit::new(text, 1), kernel_asked: false });
     match (asked.matches('/').count(), asked.rsplit_once('/'), more) {
         (0, ..) if found.is_empty() => refuse(format!("Netdevice \"{asked}\" not found")),
         (2, Some((_, index)), _) if index.parse::<u32>().is_err() => {
@@ -253,7 +252,7 @@ fn show(all: Vec<Port>, words: &[&str]) -> Result<Vec<Port>, Unshown> {
         }
         (0 | 2, _, [more, ..]) => refuse(format!("Unknown option \"{more}\"")),
         (2, ..) if found.is_empty() => {
-            Err(Unshown { said: Said::new("kernel answers: No such device", 1), begun: true })
+            Err(ShowError { exit: ToolExit::new("kernel answers: No such device", 1), kernel_asked: true })
         }
         (0 | 2, ..) => Ok(found),
         _ => refuse(
@@ -264,17 +263,17 @@ fn show(all: Vec<Port>, words: &[&str]) -> Result<Vec<Port>, Unshown> {
     }
 }
 
-fn print(ports: &[Port], form: Form) -> String {
-    if !form.json {
+fn print(ports: &[Port], format: OutputFormat) -> String {
+    if !format.json {
         return ports.iter().map(text).collect();
     }
-    let section = BTreeMap::from([("port", Section(ports))]);
+    let section = BTreeMap::from([("port", PortSection(ports))]);
     let mut bytes = Vec::new();
-    // A vector takes everything.
-    let _ = if form.pretty {
+    // Writing to a vector does not fail.
+    let _ = if format.pretty {
         // iproute2 indents by four.
-        let form = serde_json::ser::PrettyFormatter::with_indent(b"    ");
-        section.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, form))
+        let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+        section.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, format))
     } else {
         serde_json::to_writer(&mut bytes, &section)
     };
@@ -298,7 +297,7 @@ fn plain(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Form, all, command, options, print, show};
+    use super::{OutputFormat, all, command, options, print, show};
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -308,10 +307,10 @@ mod tests {
         text.split_whitespace().collect()
     }
 
-    /// What is printed of a VF that a driver runs; `cli/devlink.golden` has one without.
+    /// Covers a VF that a driver has enabled; `cli/devlink.golden` has one without a driver.
     #[test]
     fn a_vf_with_a_driver_is_attached() {
-        let shown = print(&all(&[crate::sample::port()]), Form::default());
+        let shown = print(&all(&[crate::sample::port()]), OutputFormat::default());
         let line = "  function:\n    hw_addr 02:00:00:00:00:01 state active opstate attached\n";
         assert!(shown.ends_with(line), "{shown}");
     }
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_iproute2s_cut_short_or_not() {
+    fn commands_may_be_abbreviated() {
         for text in ["port show", "port", "p s", "port list"] {
             assert_eq!(command(&split(text)).unwrap(), Some(&[][..]), "{text}");
         }
@@ -334,18 +333,18 @@ mod tests {
             assert_eq!(command(&split(text)).unwrap(), None, "{text}");
         }
         for text in ["port se x type eth", "port sp", "port f", "port del", "port hea"] {
-            let said = command(&split(text)).unwrap_err().text;
-            assert!(said.starts_with("kernel answers: Operation not supported\n"), "{text}: {said}");
+            let exit = command(&split(text)).unwrap_err().text;
+            assert!(exit.starts_with("kernel answers: Operation not supported\n"), "{text}: {exit}");
         }
     }
 
     #[test]
-    fn options_are_iproute2s_cut_short_or_not() {
-        let form = Form { json: true, pretty: true };
+    fn options_may_be_abbreviated() {
+        let format = OutputFormat { json: true, pretty: true };
         for text in ["-jp port show pf0", "port show pf0 --json --pretty", "--js -p port -nvsix show pf0"] {
-            assert_eq!(options(&words(text)).unwrap(), (form, vec!["port", "show", "pf0"]), "{text}");
+            assert_eq!(options(&words(text)).unwrap(), (format, vec!["port", "show", "pf0"]), "{text}");
         }
-        let said = options(&words("-b file")).unwrap_err();
-        assert_eq!(said.text, "devlink: -b: the ports are those of a running host");
+        let exit = options(&words("-b file")).unwrap_err();
+        assert_eq!(exit.text, "devlink: -b is not supported: the ports are those of a running host");
     }
 }

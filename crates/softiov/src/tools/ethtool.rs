@@ -1,9 +1,10 @@
-//! `softiov ethtool`: ethtool's words for ports and VFs. Text, errors and exit codes are those of ethtool 6. It tells what the
-//! host knows: what a guest's driver counts or offloads by itself is asked in the guest. Left out: every other option.
+//! `softiov ethtool`: ethtool's words for ports and VFs. Text, errors and exit codes are those of ethtool 6. It shows
+//! what the host knows; counters and offloads of a guest's driver are shown by ethtool in the guest. Other options
+//! are refused.
 
-use super::said::Said;
+use super::tool_exit::ToolExit;
 use crate::output;
-use crate::place::Place;
+use crate::target::TargetHost;
 use daemon::control::client::{self, ClientError};
 use daemon::control::functions::PciFunction;
 use daemon::control::protocol::{Answer, Change, Request};
@@ -14,27 +15,28 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What `ethtool` is told.
+/// Arguments of `softiov ethtool`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    target: TargetHost,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-    /// As ethtool takes them: -i, -S, -c, -g, -k or -l and a port or VF, or `-C VF [ adaptive-rx on|off ] [ rx-usecs N ]`.
+    /// Words as ethtool takes them: -i, -S, -c, -g, -k or -l and a port or VF, or `-C VF [ adaptive-rx on|off ] [
+    /// rx-usecs N ]`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
     words: Vec<String>,
 }
 
-/// A function's words, and what is asked of it.
+/// ethtool commands on a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
     Driver,
     Statistics,
-    Coalescing,
-    Coalesce,
+    ShowCoalesce,
+    SetCoalesce,
     Rings,
     Features,
     Channels,
@@ -43,88 +45,93 @@ enum Command {
 const COMMANDS: [(&str, &str, Command); 7] = [
     ("-i", "--driver", Command::Driver),
     ("-S", "--statistics", Command::Statistics),
-    ("-c", "--show-coalesce", Command::Coalescing),
-    ("-C", "--coalesce", Command::Coalesce),
+    ("-c", "--show-coalesce", Command::ShowCoalesce),
+    ("-C", "--coalesce", Command::SetCoalesce),
     ("-g", "--show-ring", Command::Rings),
     ("-k", "--show-features", Command::Features),
     ("-l", "--show-channels", Command::Channels),
 ];
 
-/// Runs a command.
+/// Runs an ethtool command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (command, name, rest) = match parse(&args.words) {
         Ok(parsed) => parsed,
-        Err(said) => return Ok(said.say()),
+        Err(exit) => return Ok(exit.report()),
     };
-    let socket = args.place.load()?.control_socket();
+    let socket = args.target.load()?.control_socket();
     let ports = client::ports(&socket)?;
     let done = match (find(&ports, name), command) {
         (None, command) => Err(no_such_device(command)),
         (Some(found), Command::Driver) => Ok(driver(&found)),
         (Some(found), Command::Statistics) => statistics(&found),
-        (Some(Found { vf: Some(vf), .. }), Command::Coalescing) => Ok(coalescing(vf)),
-        (Some(Found { vf: Some(vf), .. }), Command::Coalesce) => coalesce(&socket, vf, rest)?,
-        (Some(Found { vf: Some(vf), port, .. }), Command::Rings) => rings(&socket, port, vf)?,
+        (Some(NamedFunction { vf: Some(vf), .. }), Command::ShowCoalesce) => Ok(coalescing(vf)),
+        (Some(NamedFunction { vf: Some(vf), .. }), Command::SetCoalesce) => coalesce(&socket, vf, rest)?,
+        (Some(NamedFunction { vf: Some(vf), port, .. }), Command::Rings) => rings(&socket, port, vf)?,
         (Some(_), _) => Err(not_supported(command)),
     };
     match done {
         Ok(text) => output::print(&text).map(|()| ExitCode::SUCCESS),
-        Err(said) => Ok(said.say()),
+        Err(exit) => Ok(exit.report()),
     }
 }
 
-/// The command, the function's name, and what follows.
-fn parse(words: &[String]) -> Result<(Command, &str, &[String]), Said> {
-    let bad = || Said::new("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1);
+/// Returns the command, the function's name, and the words after it.
+fn parse(words: &[String]) -> Result<(Command, &str, &[String]), ToolExit> {
+    let bad =
+        || ToolExit::new("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1);
     let [option, name, rest @ ..] = words else { return Err(bad()) };
     let known = COMMANDS.iter().find(|(short, long, _)| option == short || option == long);
     let Some((_, _, command)) = known else {
-        return Err(bad()
-            .because("there are -i, -S, -c, -C, -g, -k and -l; for anything else use the system's ethtool"));
+        return Err(bad().with_hint(
+            "only -i, -S, -c, -C, -g, -k and -l are supported; for others use the system's ethtool",
+        ));
     };
-    if !rest.is_empty() && *command != Command::Coalesce {
+    if !rest.is_empty() && *command != Command::SetCoalesce {
         return Err(bad());
     }
     Ok((*command, name, rest))
 }
 
-/// A port, or a VF of it.
+/// A port, or one of its VFs.
 #[derive(Debug, Clone, Copy)]
-struct Found<'a> {
+struct NamedFunction<'a> {
     port: &'a PortStatus,
-    /// Which among all ports: its PCI domain.
+    /// Index of the port among all ports, which is its PCI domain.
     domain: usize,
     vf: Option<&'a VfStatus>,
 }
 
-fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<Found<'a>> {
+fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<NamedFunction<'a>> {
     ports.iter().enumerate().find_map(|(domain, port)| {
         let vf = port.vfs.iter().find(|vf| vf.name == name);
-        (vf.is_some() || port.name == name).then_some(Found { port, domain, vf })
+        (vf.is_some() || port.name == name).then_some(NamedFunction { port, domain, vf })
     })
 }
 
-/// Some of its commands ethtool still makes in the older way, by ioctl.
-fn no_such_device(command: Command) -> Said {
+/// Returns ethtool's error for an unknown interface. Some of its commands still use ioctl and have other texts.
+fn no_such_device(command: Command) -> ToolExit {
     match command {
-        Command::Driver => Said::new("Cannot get driver information: No such device", 71),
-        Command::Statistics => Said::new("Cannot get stats strings information: No such device", 96),
-        _ => Said::new("netlink error: no device matches name (offset 24)\nnetlink error: No such device", 1),
+        Command::Driver => ToolExit::new("Cannot get driver information: No such device", 71),
+        Command::Statistics => ToolExit::new("Cannot get stats strings information: No such device", 96),
+        _ => ToolExit::new(
+            "netlink error: no device matches name (offset 24)\nnetlink error: No such device",
+            1,
+        ),
     }
 }
 
-/// What an interface without such a thing is answered, and why ours has none.
-fn not_supported(command: Command) -> Said {
-    let said = Said::new("netlink error: Operation not supported", 1);
-    said.because(match command {
-        Command::Features => "what is offloaded is for the guest's driver to say: ask in the guest",
-        Command::Channels => "channels are the guest's driver's: ask in the guest",
-        _ => "a port has no rings and no interrupts: those are its VFs'",
+/// Returns ethtool's error for a command that the interface does not support, with the reason.
+fn not_supported(command: Command) -> ToolExit {
+    let exit = ToolExit::new("netlink error: Operation not supported", 1);
+    exit.with_hint(match command {
+        Command::Features => "offloads are the guest driver's: run ethtool in the guest",
+        Command::Channels => "channels are the guest driver's: run ethtool in the guest",
+        _ => "a port has no rings and no interrupts: name one of its VFs",
     })
 }
 
-/// The driver is the one that Linux has for such a function.
-fn driver(found: &Found<'_>) -> String {
+/// Returns the text of `-i`; the driver is the one that Linux has for such a function.
+fn driver(found: &NamedFunction<'_>) -> String {
     let (name, rid) = match found.vf {
         Some(vf) => (found.port.family.vf_driver(), vf.rid.clone()),
         None => (found.port.family.pf_driver(), PF_RID.to_string()),
@@ -138,9 +145,9 @@ fn driver(found: &Found<'_>) -> String {
     )
 }
 
-/// Those of igbvf's names that the card counts.
-fn statistics(found: &Found<'_>) -> Result<String, Said> {
-    let Some(vf) = found.vf else { return Err(Said::new("no stats available", 94)) };
+/// Returns the text of `-S`: those of igbvf's counters that the card has.
+fn statistics(found: &NamedFunction<'_>) -> Result<String, ToolExit> {
+    let Some(vf) = found.vf else { return Err(ToolExit::new("no stats available", 94)) };
     let (rx, tx) = (vf.rx, vf.tx);
     let mut text = "NIC statistics:\n".to_owned();
     for (name, count) in [
@@ -155,13 +162,13 @@ fn statistics(found: &Found<'_>) -> Result<String, Said> {
     Ok(text)
 }
 
-/// Microseconds between two interrupts, for a rate that is not 0.
-const SECOND: u32 = 1_000_000;
+/// Microseconds in a second.
+const USECS_PER_SECOND: u32 = 1_000_000;
 
-/// What the host makes of the guest's interrupts: `max_interrupts` as the time between two, and adaptive coalescing.
+/// Returns the text of `-c`: `max_interrupts` as the time between two interrupts, and adaptive coalescing.
 fn coalescing(vf: &VfStatus) -> String {
     let adaptive = vf.settings.coalesce == Some(Coalesce::Adaptive);
-    let usecs = vf.settings.max_interrupts.filter(|rate| *rate > 0).map_or(0, |rate| SECOND / rate);
+    let usecs = vf.settings.max_interrupts.filter(|rate| *rate > 0).map_or(0, |rate| USECS_PER_SECOND / rate);
     let mut text = format!(
         "Coalesce parameters for {}:\nAdaptive RX: {}  TX: n/a\n",
         vf.name,
@@ -183,35 +190,36 @@ fn coalescing(vf: &VfStatus) -> String {
     text + "CQE mode RX: n/a  TX: n/a\n\n"
 }
 
-/// Reads what follows the function's name.
-fn asked(words: &[String]) -> Result<VfSettings, Said> {
+/// Parses the parameters of `-C`.
+fn parse_coalesce(words: &[String]) -> Result<VfSettings, ToolExit> {
     let mut set = VfSettings::default();
     for pair in words.chunks(2) {
         let [name, value] = pair else {
-            return Err(Said::new(format!("ethtool (-C): no value for parameter '{}'", pair[0]), 1));
+            return Err(ToolExit::new(format!("ethtool (-C): no value for parameter '{}'", pair[0]), 1));
         };
-        let wrong = || Said::new(format!("ethtool (-C): invalid value '{value}' for parameter '{name}'"), 1);
+        let wrong =
+            || ToolExit::new(format!("ethtool (-C): invalid value '{value}' for parameter '{name}'"), 1);
         match (name.as_str(), value.as_str()) {
             ("adaptive-rx", "on") => set.coalesce = Some(Coalesce::Adaptive),
             ("adaptive-rx", "off") => set.coalesce = Some(Coalesce::Guest),
             ("adaptive-rx", _) => return Err(wrong()),
             ("rx-usecs", value) => {
                 let usecs: u32 = value.parse().map_err(|_| wrong())?;
-                // A rate of 0 would lift the limit; that less than one a second is too few is for the host to say.
-                set.max_interrupts = Some(SECOND.checked_div(usecs).map_or(0, |rate| rate.max(1)));
+                // A rate of 0 would remove the limit; the host refuses a rate that is too low.
+                set.max_interrupts = Some(USECS_PER_SECOND.checked_div(usecs).map_or(0, |rate| rate.max(1)));
             }
-            (name, _) if NAMES.contains(&name) => {
+            (name, _) if UNSUPPORTED_PARAMETERS.contains(&name) => {
                 let text = "netlink error: cannot modify an unsupported parameter (offset 32)";
-                return Err(Said::new(format!("{text}\nnetlink error: Invalid argument"), 1));
+                return Err(ToolExit::new(format!("{text}\nnetlink error: Invalid argument"), 1));
             }
-            (name, _) => return Err(Said::new(format!("ethtool (-C): unknown parameter '{name}'"), 1)),
+            (name, _) => return Err(ToolExit::new(format!("ethtool (-C): unknown parameter '{name}'"), 1)),
         }
     }
     Ok(set)
 }
 
-/// Parameters that ethtool knows and the card has not.
-const NAMES: [&str; 20] = [
+/// Parameters that ethtool knows and the card does not support.
+const UNSUPPORTED_PARAMETERS: [&str; 20] = [
     "adaptive-tx",
     "stats-block-usecs",
     "sample-interval",
@@ -234,31 +242,31 @@ const NAMES: [&str; 20] = [
     "tx-frames-high",
 ];
 
-fn coalesce(socket: &Path, vf: &VfStatus, words: &[String]) -> anyhow::Result<Result<String, Said>> {
-    let set = match asked(words) {
+fn coalesce(socket: &Path, vf: &VfStatus, words: &[String]) -> anyhow::Result<Result<String, ToolExit>> {
+    let set = match parse_coalesce(words) {
         Ok(set) => set,
-        Err(said) => return Ok(Err(said)),
+        Err(exit) => return Ok(Err(exit)),
     };
     match client::ask(socket, Request::VfSet { vf: vf.name.clone(), change: Change::kept(set) }) {
         Ok(_) => Ok(Ok(String::new())),
         Err(ClientError::Refused(why)) => {
-            Ok(Err(Said::new("netlink error: Invalid argument", 1).because(&why)))
+            Ok(Err(ToolExit::new("netlink error: Invalid argument", 1).with_hint(&why)))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Descriptors of the longest ring that Linux' driver makes.
-const MOST: u32 = 4096;
+/// Length of the longest ring that Linux' drivers allow, descriptors.
+const MAX_RING: u32 = 4096;
 
-fn rings(socket: &Path, port: &PortStatus, vf: &VfStatus) -> anyhow::Result<Result<String, Said>> {
+fn rings(socket: &Path, port: &PortStatus, vf: &VfStatus) -> anyhow::Result<Result<String, ToolExit>> {
     let asked = client::ask(socket, Request::PortFunctions { port: port.name.clone() })?;
     let Answer::Functions(found) = asked else { return Err(ClientError::OtherAnswer.into()) };
     let found = found.functions.into_iter().find(|function| function.name == vf.name);
     Ok(Ok(ring_text(&vf.name, found.as_ref())))
 }
 
-/// The guest's driver has set up no ring, or one, or two of a length.
+/// Returns the text of `-g`: 0 descriptors if the guest's driver has set up no ring.
 fn ring_text(name: &str, function: Option<&PciFunction>) -> String {
     let first = |rings: fn(&PciFunction) -> &[u32]| {
         function.and_then(|function| rings(function).first()).copied().unwrap_or(0)
@@ -268,21 +276,23 @@ fn ring_text(name: &str, function: Option<&PciFunction>) -> String {
     format!(
         "Ring parameters for {name}:\nPre-set maximums:\n{}Current hardware settings:\n{}\
          RX Buf Len:\t\tn/a\nCQE Size:\t\tn/a\nTX Push:\toff\nTCP data split:\tn/a\n",
-        four(MOST, MOST),
+        four(MAX_RING, MAX_RING),
         four(rx, tx)
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, PciFunction, asked, coalescing, driver, find, parse, ring_text, statistics};
+    use super::{
+        Command, PciFunction, coalescing, driver, find, parse, parse_coalesce, ring_text, statistics,
+    };
     use daemon::settings::Coalesce;
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// As ethtool 6.1 prints it of an interface with nothing but rx-usecs and adaptive-rx.
+    /// Expected: the text of ethtool 6.1 for an interface with rx-usecs and adaptive-rx only.
     #[test]
     fn coalescing_is_printed_as_ethtool_prints_it() {
         let mut port = crate::sample::port();
@@ -298,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_introduced_by_the_driver_that_linux_has_for_it() {
+    fn driver_is_the_one_that_linux_has_for_the_function() {
         let ports = [crate::sample::port()];
         let text = driver(&find(&ports, "pf0vf0").unwrap());
         assert!(text.starts_with("driver: igbvf\n") && text.contains("\nbus-info: 0000:01:10.0\n"), "{text}");
@@ -308,7 +318,7 @@ mod tests {
         assert!(find(&ports, "pf1").is_none());
     }
 
-    /// As ethtool 6.1 prints it in a guest of igbvf with rings of 128.
+    /// Expected: the text of ethtool 6.1 in a guest of igbvf with rings of 128.
     #[test]
     fn rings_are_printed_as_ethtool_prints_them() {
         let function = PciFunction {
@@ -328,17 +338,17 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_read_as_ethtool_reads_it() {
-        let set = asked(&words("adaptive-rx off rx-usecs 125")).unwrap();
+    fn coalesce_parameters_are_parsed_as_by_ethtool() {
+        let set = parse_coalesce(&words("adaptive-rx off rx-usecs 125")).unwrap();
         assert_eq!((set.coalesce, set.max_interrupts), (Some(Coalesce::Guest), Some(8000)));
-        assert_eq!(asked(&words("rx-usecs 0")).unwrap().max_interrupts, Some(0));
-        for (text, said) in [
+        assert_eq!(parse_coalesce(&words("rx-usecs 0")).unwrap().max_interrupts, Some(0));
+        for (text, message) in [
             ("foo 1", "ethtool (-C): unknown parameter 'foo'"),
             ("rx-usecs", "ethtool (-C): no value for parameter 'rx-usecs'"),
             ("rx-usecs x", "ethtool (-C): invalid value 'x' for parameter 'rx-usecs'"),
             ("rx-frames 4", "netlink error: cannot modify an unsupported parameter (offset 32)"),
         ] {
-            assert_eq!(asked(&words(text)).unwrap_err().text.lines().next(), Some(said));
+            assert_eq!(parse_coalesce(&words(text)).unwrap_err().text.lines().next(), Some(message));
         }
         assert_eq!(parse(&words("-g pf0vf0")).unwrap().0, Command::Rings);
         for text in ["-S", "-Z pf0", "-i pf0 more", ""] {

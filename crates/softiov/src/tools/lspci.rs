@@ -1,10 +1,10 @@
-//! `softiov lspci`: pciutils' own program, on the configuration spaces of a running host's functions. They are written as
-//! `lspci -xxxx` prints them, and `lspci -F` reads that; so every option, name and word is lspci's. Each port is a domain of
-//! its own: the first is 0000. Left out: where the bytes come from, which options would change.
+//! `softiov lspci`: pciutils' own program, on the configuration spaces of a running host's functions. They are
+//! written as `lspci -xxxx` prints them, for `lspci -F` to read; so every option, name and word is lspci's. Each port
+//! is a PCI domain: the first is 0000.
 
-use super::said::Said;
+use super::tool_exit::ToolExit;
 use crate::output;
-use crate::place::Place;
+use crate::target::TargetHost;
 use anyhow::Context;
 use daemon::control::client::{self, ClientError};
 use daemon::control::functions::PciFunction;
@@ -14,55 +14,64 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// What `lspci` is told.
+/// Arguments of `softiov lspci`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    target: TargetHost,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-    /// As pciutils takes them: -v, -vv, -vvv, -x, -xxx, -xxxx, -n, -nn, -D, -t, -m, -s SLOT, -d ID.
+    /// Words as pciutils takes them: -v, -vv, -vvv, -x, -xxx, -xxxx, -n, -nn, -D, -t, -m, -s SLOT, -d ID.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
     words: Vec<String>,
 }
 
-/// Options that choose other devices than ours, or ask the network.
-const OTHERS: [char; 8] = ['A', 'F', 'G', 'H', 'M', 'O', 'Q', 'q'];
+/// Options that select other devices, or ask the network.
+const UNSUPPORTED_OPTIONS: [char; 8] = ['A', 'F', 'G', 'H', 'M', 'O', 'Q', 'q'];
 
 /// Runs the system's `lspci`.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if let Some(word) = args.words.iter().find(|word| is_about_others(word)) {
-        let said = Said::new(format!("lspci: {word}: the functions are those of a running host"), 1);
-        return Ok(said.because("for the machine's own use the system's lspci").say());
+    if let Some(word) = args.words.iter().find(|word| is_unsupported(word)) {
+        let exit = ToolExit::new(
+            format!("lspci: {word} is not supported: the functions are those of a running host"),
+            1,
+        );
+        return Ok(exit.with_hint("for the machine's own functions use the system's lspci").report());
     }
-    let socket = args.place.load()?.control_socket();
-    let mut file = tempfile::NamedTempFile::new().context("a file for lspci")?;
-    file.write_all(dump(&socket)?.as_bytes()).context("a file for lspci")?;
+    let socket = args.target.load()?.control_socket();
+    let mut file = tempfile::NamedTempFile::new().context("cannot create a file for lspci")?;
+    file.write_all(dump(&socket)?.as_bytes()).context("cannot write a file for lspci")?;
     let done = Command::new("lspci").arg("-F").arg(file.path()).args(&args.words).output();
     let done = match done {
         Ok(done) => done,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let said = Said::new("lspci: not found", 127);
-            return Ok(said.because("install pciutils, whose lspci reads what the host tells").say());
+            let exit = ToolExit::new("lspci: not found", 127);
+            return Ok(exit
+                .with_hint("install pciutils, whose lspci reads the host's configuration spaces")
+                .report());
         }
-        Err(error) => return Err(error).context("lspci"),
+        Err(error) => return Err(error).context("cannot run lspci"),
     };
     if !done.stderr.is_empty() {
-        output::tell_briefly(String::from_utf8_lossy(&done.stderr).trim_end().to_owned());
+        output::print_last_error(String::from_utf8_lossy(&done.stderr).trim_end().to_owned());
     }
     output::print(&String::from_utf8_lossy(&done.stdout))?;
     Ok(ExitCode::from(done.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
-/// Letters behind one dash are options; the values of -s, -d, -i and -o are words of their own, or end the word.
-fn is_about_others(word: &str) -> bool {
+/// Returns true for an option of [`UNSUPPORTED_OPTIONS`]. Letters after one dash are options, up to -s, -d, -i or -o,
+/// which take a value.
+fn is_unsupported(word: &str) -> bool {
     let Some(letters) = word.strip_prefix('-') else { return false };
-    letters.chars().take_while(|letter| !['s', 'd', 'i', 'o'].contains(letter)).any(|it| OTHERS.contains(&it))
+    letters
+        .chars()
+        .take_while(|letter| !['s', 'd', 'i', 'o'].contains(letter))
+        .any(|letter| UNSUPPORTED_OPTIONS.contains(&letter))
 }
 
-/// All functions, as `lspci -xxxx` prints them.
+/// Returns all functions, as `lspci -xxxx` prints them.
 fn dump(socket: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     for (domain, port) in client::ports(socket)?.iter().enumerate() {
@@ -89,7 +98,7 @@ fn rows(function: &PciFunction) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_about_others, rows};
+    use super::{is_unsupported, rows};
     use daemon::control::functions::PciFunction;
 
     #[test]
@@ -104,12 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn options_that_choose_other_devices_are_refused_and_slots_are_not_options() {
+    fn options_that_select_other_devices_are_refused() {
         for word in ["-F", "-vF", "-A", "-H1", "-qq"] {
-            assert!(is_about_others(word), "{word}");
+            assert!(is_unsupported(word), "{word}");
         }
         for word in ["-vv", "-s", "-s0000:01:10.0", "-dF00F:", "-nn", "F", "-xxxx", "-t", "-Dv"] {
-            assert!(!is_about_others(word), "{word}");
+            assert!(!is_unsupported(word), "{word}");
         }
     }
 }

@@ -1,31 +1,31 @@
-//! How a tool says that it did nothing: its own words on standard error, and its exit code.
+//! Message and exit code of a tool that prints no answer.
 
 use crate::output;
 use std::process::ExitCode;
 
-/// What is said instead of an answer.
+/// Message on standard error, and exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
-    /// The tool's words, and below them what softiov has to add.
+pub(super) struct ToolExit {
+    /// The tool's message, and below it lines of softiov's own.
     pub(super) text: String,
     pub(super) code: u8,
 }
 
-impl Said {
+impl ToolExit {
     pub(super) fn new(text: impl Into<String>, code: u8) -> Self {
         Self { text: text.into(), code }
     }
 
-    /// The same with a line of ours below the tool's.
-    pub(super) fn because(mut self, hint: &str) -> Self {
+    /// Adds a line of softiov's own below the tool's message.
+    pub(super) fn with_hint(mut self, hint: &str) -> Self {
         self.text += "\nsoftiov: ";
         self.text += hint;
         self
     }
 
-    /// Says it, and gives the exit code.
-    pub(super) fn say(self) -> ExitCode {
-        output::tell_briefly(self.text);
+    /// Prints the message to standard error and returns the exit code.
+    pub(super) fn report(self) -> ExitCode {
+        output::print_last_error(self.text);
         ExitCode::from(self.code)
     }
 }

@@ -1,7 +1,7 @@
-//! `softiov vf flight`: what a VF and its client did last, from the host or from a file that it has written. Left out: what is
-//! recorded (`daemon::flight`).
+//! `softiov vf flight`: prints the recent events of a VF and its client, from the host or from a file that it has
+//! written. `daemon::flight` records them.
 
-use crate::ask::Output;
+use crate::ask::OutputOptions;
 use crate::capture::line::time;
 use crate::output;
 use anyhow::Context;
@@ -13,28 +13,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Which recording, and where it goes.
+/// Arguments of `softiov vf flight`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The VF, such as pf0vf0.
+    /// VF, such as pf0vf0.
     #[arg(required_unless_present = "read")]
     vf: Option<String>,
-    /// Write JSON into this file, or to standard output (`-`).
+    /// Write JSON to this file, or to standard output (`-`).
     #[arg(long, short = 'w', value_name = "FILE|-")]
     write: Option<PathBuf>,
-    /// Print a file, of `--write` or of a host that has quarantined a VF, and ask no host.
+    /// Print a file of `--write`, or one that a host wrote when it quarantined a VF, and ask no host.
     #[arg(long, short, value_name = "FILE", conflicts_with = "vf")]
     read: Option<PathBuf>,
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
-/// Prints or writes a recording.
+/// Prints a recording, or writes it to a file.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Args { vf, write, read, output: Output { json, place } } = args;
+    let Args { vf, write, read, output: OutputOptions { json, target } } = args;
     let recording = match &read {
         Some(file) => load(file)?,
-        None => ask(&place.load()?.control_socket(), vf.unwrap_or_default())?,
+        None => ask(&target.load()?.control_socket(), vf.unwrap_or_default())?,
     };
     let as_json = || Ok::<_, anyhow::Error>(serde_json::to_string_pretty(&recording)? + "\n");
     match write {
@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn load(file: &Path) -> anyhow::Result<Recording> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} has no recording of a VF", file.display()))
+    serde_json::from_slice(&text).with_context(|| format!("{} is no recording of a VF", file.display()))
 }
 
 fn ask(socket: &Path, vf: String) -> Result<Recording, ClientError> {
@@ -60,17 +60,17 @@ fn ask(socket: &Path, vf: String) -> Result<Recording, ClientError> {
     }
 }
 
-/// A line for each entry.
+/// Returns a recording as text, one line per entry.
 pub(crate) fn text(recording: &Recording) -> String {
     let Recording { vf, time_ns, because, lost, entries } = recording;
     let because = because.as_ref().map_or(String::new(), |why| format!(", quarantined for {why}"));
     let mut text = format!("{vf} at {} UTC{because}", time(*time_ns));
     if *lost > 0 {
-        let _ = write!(text, "; {lost} before these are not kept any more");
+        let _ = write!(text, "; {lost} earlier entries are no longer kept");
     }
-    text = output::plain(&text) + "\n";
+    text = output::escape_controls(&text) + "\n";
     for entry in entries {
-        text += &output::plain(&line(entry));
+        text += &output::escape_controls(&line(entry));
         text.push('\n');
     }
     text
@@ -105,7 +105,7 @@ mod tests {
     use daemon::{Entry, Recording};
 
     #[test]
-    fn a_recording_is_a_line_for_each_entry_with_how_long_before() {
+    fn recording_is_one_line_per_entry_with_its_age() {
         let entry = |what: &str, name: Option<&str>| Entry {
             before_ns: 1_234_567_000,
             what: what.to_owned(),
@@ -134,7 +134,7 @@ mod tests {
         };
         assert_eq!(
             text(&recording),
-            "pf0vf0 at 01:01:01.000000 UTC, quarantined for spoofing; 3 before these are not kept any more
+            "pf0vf0 at 01:01:01.000000 UTC, quarantined for spoofing; 3 earlier entries are no longer kept
     -1.234567s  a client has connected
     -1.234567s  write   VMBMEM[0] reset 0x800 = 0x6
     -1.234567s  dropped spoofed (2 times)

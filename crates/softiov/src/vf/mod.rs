@@ -1,59 +1,59 @@
-//! `softiov vf`: VFs of a running host, shown and changed. What can be set is declared with the settings themselves
-//! (`daemon::settings`).
+//! `softiov vf`: shows and changes VFs of a running host. `daemon::settings` declares the settings.
 
 pub(crate) mod flight;
 pub(crate) mod print;
 
-use crate::ask::{Keeping, Output, ask};
+use crate::ask::{OutputOptions, Persistence, ask};
 use daemon::control::protocol::{Change, Request};
 use daemon::settings::VfSettings;
 use std::process::ExitCode;
 
-/// What to do with VFs.
+/// Subcommands of `softiov vf`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// A line for each VF.
+    /// List VFs, one line each.
     List {
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
-    /// Everything about one VF.
+    /// Show everything about one VF.
     Show {
         /// The VF, such as pf0vf0, or the PF that a guest drives, such as pf0.
         vf: String,
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
-    /// Change one VF. What is not given stays.
+    /// Change one VF; settings that are not given stay.
     Set {
         /// The VF, such as pf0vf0.
         vf: String,
         #[command(flatten)]
         set: Box<VfSettings>,
         #[command(flatten)]
-        keeping: Keeping,
+        persistence: Persistence,
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
-    /// Print what a VF and its client did last: registers read and written, requests refused, frames dropped, resets.
+    /// Print the recent events of a VF and its client: registers read and written, requests refused, frames dropped,
+    /// resets.
     ///
-    /// When a VF is quarantined, the host writes the same into a file, `flight/VF-TIME.json` in its state folder.
+    /// When the host quarantines a VF, it writes the same to a file, `flight/VF-TIME.json` in its state directory.
     Flight(flight::Args),
-    /// End the connection of a VF's client: its guest loses the VF. Another client may connect.
+    /// Disconnect a VF's client: its guest loses the VF, and another client may connect.
     Disconnect {
         /// The VF, such as pf0vf0.
         vf: String,
         #[command(flatten)]
-        output: Output,
+        output: OutputOptions,
     },
 }
 
-/// Runs a command.
+/// Runs a subcommand.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List { output } => ask(Request::PortList, &output),
         Command::Show { vf, output } => ask(Request::VfShow { vf }, &output),
-        Command::Set { vf, set, keeping: Keeping { default, volatile }, output } => {
+        Command::Set { vf, set, persistence: Persistence { default, volatile }, output } => {
             ask(Request::VfSet { vf, change: Change { set: *set, default, volatile } }, &output)
         }
         Command::Flight(args) => flight::run(args),

@@ -1,4 +1,4 @@
-//! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
+//! Ports and VFs as text, in the manner of `ip link show`.
 
 use daemon::config::file::Family;
 use daemon::control::status::{
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A line for each VF, under a line for its port.
+/// Returns a line for each VF, under a line for its port.
 pub(crate) fn list(ports: &[PortStatus]) -> String {
     let mut text = String::new();
     for port in ports {
@@ -21,7 +21,7 @@ pub(crate) fn list(ports: &[PortStatus]) -> String {
     text
 }
 
-/// The line of a port.
+/// Returns the line of a port.
 pub(crate) fn port_line(port: &PortStatus) -> String {
     let PortStatus { name, family, mac, uplink, .. } = port;
     let family =
@@ -54,7 +54,7 @@ fn line(vf: &VfStatus) -> String {
     line
 }
 
-/// What is done about a VF's conduct.
+/// Returns a VF's quarantine and throttling, for its line.
 fn restraint(conduct: &Conduct) -> String {
     let cause = conduct.quarantine.as_ref();
     let quarantined = cause.map_or(String::new(), |cause| format!(", quarantined ({cause})"));
@@ -69,7 +69,7 @@ fn state(up: bool) -> &'static str {
     if up { "UP" } else { "DOWN" }
 }
 
-/// Everything about one VF.
+/// Returns everything about one VF.
 pub(crate) fn show(vf: &VfStatus) -> String {
     let mut text = line(vf) + "\n";
     let vlans: Vec<String> = vf.vlans.iter().map(u16::to_string).collect();
@@ -79,8 +79,8 @@ pub(crate) fn show(vf: &VfStatus) -> String {
         let Filters { used, most, .. } = vf.filters;
         let _ = writeln!(
             text,
-            "    warning: the guest's list of addresses was cut ({used} of {most} filters in use): frames of further groups \
-             do not arrive; --trust on"
+            "    warning: the guest's address list was cut short ({used} of {most} filters in use): frames to other groups \
+             do not arrive; set --trust on"
         );
     }
     settings(&mut text, &vf.settings.leaves(), &vf.origins);
@@ -90,7 +90,7 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     text
 }
 
-/// Settings with their values, those first that nobody has set.
+/// Appends settings with their values, grouped by origin; defaults come first.
 pub(crate) fn settings(text: &mut String, leaves: &Leaves, origins: &BTreeMap<String, Origin>) {
     for (origin, title) in [
         (Origin::Default, "by default"),
@@ -107,7 +107,7 @@ pub(crate) fn settings(text: &mut String, leaves: &Leaves, origins: &BTreeMap<St
     }
 }
 
-/// A setting's value, as commands take it.
+/// Formats a setting's value as commands take it.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
@@ -129,12 +129,11 @@ fn conduct(text: &mut String, conduct: &Conduct) {
         let _ = writeln!(text, "    quarantined: {cause}; release it with --quarantine off");
     }
     if !conduct.offences.is_empty() {
-        let _ = writeln!(text, "    seconds of too much: {}", list_of(&conduct.offences));
+        let _ = writeln!(text, "    seconds above a threshold: {}", list_of(&conduct.offences));
     }
 }
 
-/// Where a function is offered, who has it, what keeps it from working; what its guest has received and sent, what was
-/// lost, and what it cost.
+/// Appends a function's socket, client, hint, traffic, drops, pending frames and cost.
 pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
     let FunctionStatus { socket, peer, hint, rx, tx, drops, waiting, interventions: vmm } = function;
     let _ = writeln!(text, "    socket {}", socket.display());
@@ -206,7 +205,7 @@ mod tests {
     use daemon::control::status::Conduct;
 
     #[test]
-    fn a_line_tells_of_a_vf_that_is_quarantined_or_throttled() {
+    fn vf_line_shows_quarantine_and_throttling() {
         let mut conduct = Conduct::default();
         assert_eq!(restraint(&conduct), "");
         conduct.throttled = true;

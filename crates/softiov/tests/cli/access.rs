@@ -1,6 +1,5 @@
-//! Who may connect: to a VF's socket, and to the control socket. A client is a process of another user.
-//!
-//! Left out: a virtual machine of another user; `tests/linux` has that.
+//! Permissions: users that may connect to a VF's socket and to the control socket, and privileges of the host's
+//! process. Clients are processes of other users; `tests/linux` has virtual machines of other users.
 
 use crate::process::{SOFTIOV, Said, Serve, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
@@ -11,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::{TempDir, tempdir};
 
-/// A VMM's user and group, operators, and somebody else.
+/// Ids of a VMM's user and group, of the operators' group, and of an unrelated user.
 const VMM: u32 = 65_533;
 const OPERATORS: u32 = 65_532;
 const STRANGER: u32 = 65_531;
 
-/// A folder that everybody may pass through, with the program in it. None, and said, if this is not root.
+/// Returns a folder that all users may search, with the program in it. Without root, skips the test and returns
+/// `None`.
 fn open_folder(test: &str) -> Option<TempDir> {
     if !geteuid().is_root() {
         skipped(test, "only root can start processes of other users");
@@ -45,14 +45,14 @@ fn run_as(folder: &TempDir, uid: u32, gid: u32, arguments: &[&str]) -> Said {
     finish(command.arg(folder.path().join("softiov")).args(arguments).env_remove("XDG_RUNTIME_DIR"))
 }
 
-/// Drives a VF by its socket as another user.
+/// Drives a VF through its socket as another user.
 fn drive_as(folder: &TempDir, uid: u32, gid: u32, socket: &Path) -> Said {
     run_as(folder, uid, gid, &["drive", "--socket", socket.to_str().unwrap()])
 }
 
 #[test]
-fn a_vf_is_its_owners_and_its_groups_and_nobody_elses() {
-    let Some(folder) = open_folder("a_vf_is_its_owners_and_its_groups_and_nobody_elses") else { return };
+fn vf_socket_is_open_to_its_owner_and_group_only() {
+    let Some(folder) = open_folder("vf_socket_is_open_to_its_owner_and_group_only") else { return };
     let text = format!(
         "[[port]]\nvfs = 3\naccess = {{ group = {VMM} }}\n\
          [[port.vf]]\nindex = 1\naccess = {{ owner = {STRANGER}, mode = \"0600\" }}\n"
@@ -69,12 +69,12 @@ fn a_vf_is_its_owners_and_its_groups_and_nobody_elses() {
         assert!(refused.err.contains("Permission denied"), "{}", refused.err);
     }
     assert_eq!(host.end(Signal::TERM).code(), Some(0));
-    assert_eq!(host.files(), Vec::<String>::new(), "whoever's they were, they are gone");
+    assert_eq!(host.files(), Vec::<String>::new(), "sockets of every owner are removed");
 }
 
 #[test]
-fn who_may_connect_may_not_give_commands_and_operators_may() {
-    let Some(folder) = open_folder("who_may_connect_may_not_give_commands_and_operators_may") else { return };
+fn control_socket_is_open_to_operators_not_clients() {
+    let Some(folder) = open_folder("control_socket_is_open_to_operators_not_clients") else { return };
     let text = format!("access = {{ group = {VMM} }}\ncontrol = {{ group = {OPERATORS} }}\n");
     let mut host = serve(&folder, &text);
     let place = host.folder().to_str().unwrap().to_owned();
@@ -85,7 +85,7 @@ fn who_may_connect_may_not_give_commands_and_operators_may() {
     let granted = run_as(&folder, STRANGER, OPERATORS, &set);
     assert_eq!(granted.status, Some(0), "{}", granted.err);
     assert_eq!(host.end(Signal::TERM).code(), Some(0));
-    // A host that is not told of the group shuts it out again.
+    // A host without this setting closes the control socket to the group again.
     let host = serve(&folder, "");
     assert_eq!(mode(&host.folder().join("control")), 0o700);
     assert_eq!(run_as(&folder, STRANGER, OPERATORS, &set).status, Some(3));
@@ -96,7 +96,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn by_default_everything_is_the_hosts_user_alone() {
+fn by_default_only_the_hosts_user_has_access() {
     let folder = tempdir().unwrap();
     let host = Serve::start(&folder, &[]);
     for (path, expected) in [
@@ -114,7 +114,7 @@ fn by_default_everything_is_the_hosts_user_alone() {
 fn a_mounted_folder_shows_the_next_hosts_socket() {
     let folder = tempdir().unwrap();
     let mut host = Serve::start(&folder, &[]);
-    // What a container has mounted is the folder itself, not its name.
+    // A container mounts the folder itself, not its name.
     let inode = |host: &Serve| fs::metadata(host.folder().join("pf0vf0")).unwrap().ino();
     let before = inode(&host);
     host.kill_all();
@@ -136,7 +136,7 @@ fn a_folder_where_others_could_replace_sockets_is_refused() {
     for part in ["sockets can be written to by others (mode 0777)", "chmod go-w", "runtime_dir"] {
         assert!(refused.err.contains(part), "{part} in {}", refused.err);
     }
-    // So is a folder that the file names for one socket.
+    // The same holds for a folder that the file names for one socket.
     let file = format!("[[port]]\n[[port.vf]]\nindex = 0\nsocket = {:?}\n", sockets.join("web.sock"));
     let file = configured(&folder, &file);
     let refused = softiov(&folder.path().join("other"), &["serve", "--config", file.to_str().unwrap()]);
@@ -155,14 +155,14 @@ fn a_folder_of_another_user_is_refused() {
     assert!(refused.err.contains(&format!("belongs to user {STRANGER}")), "{}", refused.err);
 }
 
-/// What `/proc` tells of each thread of the host.
+/// Returns the `/proc` status of each thread of the host.
 fn threads(host: &Serve) -> Vec<String> {
     let tasks = fs::read_dir(host.proc().join("task")).unwrap();
     tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect()
 }
 
 #[test]
-fn every_thread_is_held_to_its_system_calls() {
+fn every_thread_has_the_seccomp_filter() {
     let folder = tempdir().unwrap();
     for (option, expected) in [("true", "Seccomp:\t2"), ("log", "Seccomp:\t2"), ("false", "Seccomp:\t0")] {
         let mut host = Serve::start(&folder, &["--seccomp", option]);
@@ -175,8 +175,8 @@ fn every_thread_is_held_to_its_system_calls() {
 }
 
 #[test]
-fn as_another_user_the_host_has_no_right_that_it_does_not_need() {
-    let Some(folder) = open_folder("as_another_user_the_host_has_no_right_that_it_does_not_need") else {
+fn host_of_another_user_has_no_capability() {
+    let Some(folder) = open_folder("host_of_another_user_has_no_capability") else {
         return;
     };
     let configuration = configured(&folder, &format!("[[port]]\nvfs = 2\naccess = {{ group = {VMM} }}\n"));
@@ -198,21 +198,25 @@ fn as_another_user_the_host_has_no_right_that_it_does_not_need() {
     }
     let socket = host.folder().join("pf0vf0/vf.sock");
     let found = fs::metadata(&socket).unwrap();
-    assert_eq!((found.uid(), found.gid(), mode(&socket)), (STRANGER, VMM, 0o660), "given away before");
+    assert_eq!(
+        (found.uid(), found.gid(), mode(&socket)),
+        (STRANGER, VMM, 0o660),
+        "group set before root is given up"
+    );
     let driven = drive_as(&folder, 65_530, VMM, &socket);
     assert_eq!(driven.status, Some(0), "{}{}", driven.out, driven.err);
     assert_eq!(softiov(host.folder(), &["vf", "list"]).status, Some(0), "root may ask");
     assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
     assert_eq!(host.files(), Vec::<String>::new());
-    // What a killed one leaves is in nobody's way, though the sockets have another group.
+    // Sockets that a killed host leaves do not stop the next host, though they have another group.
     let mut host = Serve::start(&folder, &arguments);
     host.kill_all();
     drop(Serve::start(&folder, &arguments));
 }
 
 #[test]
-fn who_is_not_root_becomes_nobody_else() {
-    let Some(folder) = open_folder("who_is_not_root_becomes_nobody_else") else { return };
+fn only_root_may_become_another_user() {
+    let Some(folder) = open_folder("only_root_may_become_another_user") else { return };
     let place = folder.path().join("theirs");
     fs::create_dir(&place).unwrap();
     std::os::unix::fs::chown(&place, Some(VMM), None).unwrap();
@@ -232,8 +236,8 @@ fn who_is_not_root_becomes_nobody_else() {
 }
 
 #[test]
-fn with_a_tap_it_keeps_the_capability_for_it_alone() {
-    let name = "with_a_tap_it_keeps_the_capability_for_it_alone";
+fn host_with_a_tap_keeps_only_cap_net_admin() {
+    let name = "host_with_a_tap_keeps_only_cap_net_admin";
     let Some(folder) = open_folder(name) else { return };
     if let Err(error) = fs::metadata("/dev/net/tun") {
         return skipped(name, &format!("/dev/net/tun: {error}"));

@@ -1,5 +1,5 @@
-//! The commands of docs/api.md, run by a shell in the order in which they are printed, and what they print. Left out: what
-//! requests do (`crates/daemon/tests/live`).
+//! Commands of docs/api.md, run by a shell in their order, and compared with the output on the page.
+//! `crates/daemon/tests/live` tests the requests.
 
 use crate::process::Serve;
 use host::test_support::skipped;
@@ -10,23 +10,23 @@ use tempfile::tempdir;
 
 const PAGE: &str = include_str!("../../../../docs/api.md");
 
-/// A block of the page: its language, and its text.
+/// Returns the page's blocks: language and text.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let parts: Vec<&str> = PAGE.split("```").collect();
     parts.iter().skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// What a block prints. Functions of the first block hold in the others.
+/// Runs a block after the first one, whose functions it uses, and returns its output.
 fn shell(socket: &Path, first: &str, block: &str) -> String {
     let mut command = Command::new("bash");
     let script = format!("set -e\n{first}\n{block}");
     let output = command.args(["-c", &script]).env("SOCKET", socket).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{block}: {said}{}", String::from_utf8_lossy(&output.stdout));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{block}: {stderr}{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Whether the page's value is in the host's: what the page leaves out of an object may be there.
+/// Returns true if the host's value has everything of the page's; the page may leave out keys of an object.
 fn is_within(printed: &Value, told: &Value) -> bool {
     match (printed, told) {
         (Value::Object(printed), Value::Object(told)) => {
@@ -41,7 +41,7 @@ fn is_within(printed: &Value, told: &Value) -> bool {
 }
 
 #[test]
-fn the_commands_of_the_page_on_the_api_print_what_it_says() {
+fn api_page_commands_print_the_output_on_the_page() {
     if Command::new("curl").arg("--version").output().is_err() {
         return skipped("the commands of docs/api.md", "there is no curl; apt-get install curl");
     }
@@ -55,7 +55,7 @@ fn the_commands_of_the_page_on_the_api_print_what_it_says() {
             ("sh", None) => first = Some(text),
             ("sh", Some(first)) => printed = shell(&socket, first, text),
             ("json", _) => {
-                // The last answer is the one that is shown.
+                // The page shows the last answer.
                 let answers = serde_json::Deserializer::from_str(&printed).into_iter::<Value>();
                 let told = answers.last().expect("an answer").expect("JSON");
                 let wanted = serde_json::from_str(text).expect("JSON on the page");

@@ -1,5 +1,5 @@
-//! The rule that lets libvirt's machines connect under AppArmor, as AppArmor's own parser reads it. Left out: that a kernel
-//! enforces it, which takes one with AppArmor.
+//! The AppArmor rule that lets libvirt's machines connect, read by AppArmor's own parser. It is not enforced here,
+//! which needs a kernel with AppArmor.
 
 use crate::process::finish;
 use host::test_support::skipped;
@@ -9,9 +9,9 @@ use tempfile::tempdir;
 
 const RULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/apparmor/libvirt-qemu.d-softiov");
 
-/// libvirt's profile of a machine includes the rule as this one does.
+/// Includes the rule as libvirt's profile of a machine does.
 #[test]
-fn the_rule_for_libvirts_machines_is_what_apparmor_reads() {
+fn apparmor_parses_the_rule_for_libvirts_machines() {
     let folder = tempdir().unwrap();
     let rule = Path::new(RULE).canonicalize().unwrap();
     let wrong = folder.path().join("wrong");
@@ -33,5 +33,5 @@ fn the_rule_for_libvirts_machines_is_what_apparmor_reads() {
         let allowed = said.out.lines().find(|line| line.contains(&format!("/softiov/*/{socket}")));
         assert!(allowed.is_some_and(|line| line.contains("rw")), "{socket}: {}", said.out);
     }
-    assert_ne!(read(&wrong).unwrap().status, Some(0), "it does read it");
+    assert_ne!(read(&wrong).unwrap().status, Some(0), "the parser reads the included rule");
 }

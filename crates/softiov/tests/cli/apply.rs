@@ -1,4 +1,4 @@
-//! `softiov apply` and SIGHUP: the difference is told, and all of a file is applied or nothing.
+//! `softiov apply` and SIGHUP: the difference that is printed, and files that are applied completely or not at all.
 
 use crate::process::{PATIENCE, Said, Serve, softiov};
 use rustix::process::Signal;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-/// A host with a file, and the file.
+/// Starts a host with a configuration file, and returns both.
 fn host(text: &str) -> (TempDir, Serve, PathBuf) {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
@@ -40,7 +40,7 @@ const AFTER: &str = "[[port]]\nvfs = 3\nstorm.broadcast = 1000\n[[port.vf]]\nind
                      [[port]]\nname = \"new\"\nvfs = 1\n";
 
 #[test]
-fn the_difference_is_told_and_then_made() {
+fn difference_is_printed_and_then_applied() {
     let (folder, serve, file) = host(BEFORE);
     let other = folder.path().join("other.toml");
     let told = apply(&serve, &other, AFTER, &["--dry-run"]);
@@ -68,7 +68,7 @@ fn the_difference_is_told_and_then_made() {
 fn wait_for(what: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !what() {
-        assert!(Instant::now() < deadline, "it does not come about");
+        assert!(Instant::now() < deadline, "the condition does not hold within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -78,7 +78,7 @@ fn a_file_that_is_refused_changes_nothing() {
     let (folder, serve, _) = host(BEFORE);
     let file = folder.path().join("other.toml");
     let before = names(&serve);
-    // A socket's place is taken: it shows only when it is opened.
+    // A file in the place of a socket, which shows only when the socket is opened.
     fs::create_dir(serve.folder().join("newvf0")).unwrap();
     fs::write(serve.folder().join("newvf0/vf.sock"), "precious").unwrap();
     for (text, parts) in [
@@ -100,7 +100,7 @@ fn a_file_that_is_refused_changes_nothing() {
 }
 
 #[test]
-fn what_commands_have_set_stays_where_the_file_says_nothing() {
+fn settings_of_commands_stay_where_the_file_has_none() {
     let (_folder, serve, file) = host("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1\nvlan = 5\n");
     for change in ["--qos 7 --trust on", "--max-mtu 1500 --volatile"] {
         let words = format!("vf set pf0vf0 {change}");
@@ -127,7 +127,7 @@ fn addresses_can_be_swapped() {
 }
 
 #[test]
-fn a_vf_that_goes_takes_its_client_along_and_the_others_stay() {
+fn removed_vf_disconnects_its_own_client_only() {
     let (_folder, serve, file) = host("[[port]]\nvfs = 2\n");
     let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}/vf.sock"))).unwrap();
     let (stays, goes) = (connect(0), connect(1));
@@ -148,7 +148,7 @@ fn has_ended(mut client: &UnixStream) -> bool {
 }
 
 #[test]
-fn what_was_applied_holds_after_a_restart_until_the_hosts_own_file_is_changed() {
+fn applied_file_holds_until_the_hosts_own_file_changes() {
     let (folder, mut serve, file) = host(BEFORE);
     let other = folder.path().join("other.toml");
     assert_eq!(apply(&serve, &other, AFTER, &[]).status, Some(0));
@@ -162,7 +162,7 @@ fn what_was_applied_holds_after_a_restart_until_the_hosts_own_file_is_changed() 
 }
 
 #[test]
-fn sighup_loads_the_file_again_and_a_bad_one_changes_nothing() {
+fn sighup_reloads_the_file_and_refuses_a_bad_one() {
     let (_folder, serve, file) = host("[[port]]\nvfs = 2\n");
     assert_eq!(softiov(serve.folder(), &["vf", "set", "pf0vf0", "--trust", "on"]).status, Some(0));
     serve.signal(Signal::HUP);

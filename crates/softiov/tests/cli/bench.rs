@@ -1,5 +1,5 @@
-//! The harness of `cargo xtask bench` on the program as it is built for tests: it runs, and its report is whole. No
-//! number is judged. Left out: the peers, whose packages would have to be fetched.
+//! The harness of `cargo xtask bench` on the program as it is built for tests: it runs, and its report is complete.
+//! No number is judged. Peers are skipped, whose packages would have to be downloaded.
 
 use ::bench::options::Options;
 use clap::Parser;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 #[test]
-fn tiny_slices_make_a_whole_report() {
+fn short_slices_make_a_complete_report() {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         host::test_support::skipped("the benchmark's harness", "it takes two processors");
         return;
@@ -39,7 +39,7 @@ fn tiny_slices_make_a_whole_report() {
             let sizes: Vec<_> = rows.map(|row| row["size"].as_u64().unwrap()).collect();
             assert_eq!(sizes, [64, 1500], "{card}, {mode}");
         }
-        // On a busy machine nothing may run in a slice as short as these, and a row has no numbers then.
+        // On a busy machine no process may run in such a short slice, and a row then has no numbers.
         assert!(of_bench("VF to VF").any(|row| row["mpps"].as_f64() > Some(0.0)), "{mode}: {text}");
         assert!(of_bench("one way").any(|row| row["p999_ns"].is_number()), "{mode}: {text}");
         assert_eq!(of(mode).filter(|row| row["idle_share"].is_number()).count(), 1);

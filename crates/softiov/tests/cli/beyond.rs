@@ -1,5 +1,5 @@
-//! Two machines, each with a host, whose uplinks a tunnel joins: the commands of the user guide in their printed order, in
-//! two network namespaces with a cable between. Left out: what a tunnel costs.
+//! Two machines, each with a host, whose uplinks a tunnel joins: the commands of the user guide in their order, in
+//! two network namespaces with a cable between them.
 
 use crate::guide::GUIDE;
 use crate::process::{SOFTIOV, Serve, eventually, finish, softiov};
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::{TempDir, tempdir};
 
-/// Bytes of a flow: no more than the kernel holds for a switch that is late. The guests' stack sends all that its receiver
-/// has room for at once, and is slow to make up for what is lost.
+/// Bytes of a flow: at most what the kernel buffers for a slow switch. The guests' TCP sends a whole window at once
+/// and recovers slowly from losses.
 const FLOW: u64 = 64 << 10;
 /// The guide's addresses of the two machines.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -29,9 +29,9 @@ impl Drop for Process {
     }
 }
 
-/// A network namespace in the place of a machine, with a folder of its own.
+/// A network namespace that stands for a machine, with a folder of its own.
 struct Machine {
-    /// Open vSwitch, which ends before the namespace.
+    /// Open vSwitch, dropped before the namespace.
     switch: Vec<Process>,
     holder: Process,
     folder: TempDir,
@@ -63,22 +63,22 @@ impl Machine {
         self.folder.path().join("sockets")
     }
 
-    /// A command of the machine's, for its shell.
+    /// Creates a command for the machine's shell.
     fn tool(&self, name: &str, command: &str) {
         let path = self.folder.path().join("bin").join(name);
         fs::write(&path, format!("#!/bin/sh\nexec {command}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A command that runs here.
+    /// Returns a command that runs in the namespace.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.pid().to_string(), "-n", program]);
         command
     }
 
-    /// What the shell says to this; the first machine has the guide's addresses as they are printed, the second one has
-    /// them exchanged.
+    /// Runs a script and returns its output. The first machine has the addresses of the guide, the second has them
+    /// exchanged.
     #[track_caller]
     fn run(&self, script: &str) -> String {
         let script = match self.number {
@@ -94,8 +94,8 @@ impl Machine {
         said.out
     }
 
-    /// A host whose port has a name of its own, and so addresses of its own: they are made of it and of the machine's
-    /// number, which is the same here.
+    /// Starts a host whose port has a name, and so addresses, of its own: addresses derive from the name and from the
+    /// machine's id, which both namespaces share.
     fn serve(&self, config: &str) -> Serve {
         let file = self.folder.path().join("softiov.toml");
         let port = format!("[[port]]\nname = \"{}\"\n", self.port());
@@ -103,7 +103,7 @@ impl Machine {
         Serve::spawn(&self.folder, self.command(SOFTIOV).arg("serve").arg("--config").arg(file))
     }
 
-    /// Frames that the port has dropped because they were too long.
+    /// Returns the number of frames that the port dropped because they were too long.
     fn too_long(&self) -> u64 {
         let said = softiov(&self.sockets(), &["port", "show", &self.port(), "--json"]).out;
         let port: serde_json::Value = serde_json::from_str(&said).unwrap();
@@ -111,11 +111,11 @@ impl Machine {
     }
 }
 
-/// Two machines on a cable, unless this cannot be had here.
+/// Returns two machines on a cable. Without network namespaces, skips the test and returns `None`.
 fn two_machines(what: &str) -> Option<[Machine; 2]> {
     let may = finish(Command::new("unshare").args(["-n", "ip", "link", "add", "probe0", "type", "veth"]));
     if may.status != Some(0) {
-        skipped(what, &format!("a network namespace with a veth pair cannot be had: {}", may.err.trim()));
+        skipped(what, &format!("a network namespace with a veth pair is not available: {}", may.err.trim()));
         return None;
     }
     let machines = [Machine::new(0), Machine::new(1)];
@@ -126,7 +126,7 @@ fn two_machines(what: &str) -> Option<[Machine; 2]> {
     Some(machines)
 }
 
-/// The blocks of one language in a section of the guide.
+/// Returns the blocks of one language in a section of the guide.
 fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
     let (_, section) = GUIDE.split_once(&format!("\n### {heading}\n")).expect("the section is there");
     let section = section.split("\n##").next().unwrap();
@@ -135,8 +135,8 @@ fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
     rests.map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
-/// Guests on VLAN 100 and beside it, on both machines: a flow of whole frames reaches who is on the same network, and
-/// nothing reaches who is not. Then the interface becomes too short for the guests' frames.
+/// Joins guests on VLAN 100 and untagged guests of both machines: a flow of full frames reaches the same network, and
+/// no frame reaches the other. Then the interface's MTU becomes too small for the guests' frames.
 fn joined(machines: &[Machine; 2], heading: &str) {
     let [script] = blocks(heading, "sh")[..] else { panic!("{heading} has another block") };
     let [config] = blocks(heading, "toml")[..] else { panic!("{heading} has another configuration") };
@@ -159,12 +159,12 @@ fn joined(machines: &[Machine; 2], heading: &str) {
     too_short(here, &tagged);
 }
 
-/// What the guide says of an interface that is shorter than the guests' frames: pings pass, and a large transfer hangs until
-/// it is long enough.
+/// Checks the guide's claim about an interface whose MTU is too small for the guests' frames: pings pass, and a large
+/// transfer hangs until the MTU is raised.
 fn too_short(here: &Machine, [a, b]: &[EmbeddedGuest; 2]) {
     let [script] = blocks("The MTU of a tunnel", "sh")[..] else { panic!("another block") };
     here.run(script);
-    eventually("the port knows", || here.run("softiov port show pf0").contains("mtu 1446"));
+    eventually("the port shows the new MTU", || here.run("softiov port show pf0").contains("mtu 1446"));
     std::thread::scope(|scope| {
         let flow = scope.spawn(|| a.send_tcp(b.ip(), FLOW).unwrap());
         eventually("frames are too long", || here.too_long() > 0);
@@ -201,7 +201,7 @@ fn open_vswitch_with_vxlan_joins_two_hosts() {
     joined(&machines, "Open vSwitch");
 }
 
-/// The switch before its database, which ends last.
+/// Starts Open vSwitch. Its database is dropped after the switch.
 fn start_switch(machine: &Machine, programs: &OpenVSwitch) -> Vec<Process> {
     let folder = machine.folder.path();
     let at = |name: &str| folder.join(name).display().to_string();
@@ -231,7 +231,7 @@ fn start_switch(machine: &Machine, programs: &OpenVSwitch) -> Vec<Process> {
     vec![switch, database]
 }
 
-/// Whether there is a file whose name begins so.
+/// Returns true if a file's name in the folder starts with `name`.
 fn starts(folder: &Path, name: &str) -> bool {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     names.into_iter().any(|file| file.to_str().is_some_and(|file| file.starts_with(name)))

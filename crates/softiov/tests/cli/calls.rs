@@ -1,9 +1,9 @@
-//! System calls of a host whose guests ring by memory: none for a frame, and next to none for a thousand. Every call of
-//! the port's thread is counted, because the kernel stops it at each (ptrace): a call that somebody adds on a frame's way
-//! is found wherever it is made. That takes nothing from the host but speed, and nothing at all where it makes no call.
+//! System calls of a host whose guests have mapped doorbells: none per frame, and few per thousand frames. ptrace
+//! stops the port's thread at every call, so a call that is added to the frame path is found wherever it is made.
+//! Tracing slows the thread only where it makes calls.
 //!
-//! No number here depends on the clock. A wait in which the thread may sleep is counted apart: it happens when guests have
-//! nothing to say, as often as the clock has it.
+//! No number depends on the clock. Waits in which the thread may sleep are counted apart, since they depend on how
+//! long guests are idle.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -25,23 +25,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Frames that are counted with, at least.
+/// Frames over which system calls are counted, at least.
 const FRAMES: u64 = 100_000;
-/// How long they move between two looks at what was counted.
+/// Duration of traffic between two checks of the count.
 const SLICE: Duration = Duration::from_millis(5);
-/// For 1,000 packets in mapped mode, at most.
+/// System calls per 1,000 packets in mapped mode, at most.
 const BOUND: f64 = 10.0;
 
-/// What a thread has called.
+/// System calls of a thread.
 #[derive(Debug, Default)]
 struct Calls {
     by_number: BTreeMap<u64, u64>,
-    /// Waits in which it may have slept, which are not among them.
+    /// Waits in which the thread may have slept; they are not in `by_number`.
     pauses: u64,
 }
 
 #[test]
-fn packets_of_guests_with_doorbells_in_memory_cost_next_to_no_system_call() {
+fn mapped_doorbells_cost_few_system_calls_per_packet() {
     const WHAT: &str = "system calls of the host for 1,000 packets";
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
         return skipped(WHAT, "it takes two processors");
@@ -60,11 +60,11 @@ fn packets_of_guests_with_doorbells_in_memory_cost_next_to_no_system_call() {
         }
     }
     assert!(rates[1] < BOUND, "{rates:?} for 1,000 packets, posted and mapped");
-    // Whoever counts nothing would not notice anything.
+    // Without more calls in posted mode, the count would prove nothing.
     assert!(rates[1] < rates[0], "{rates:?} for 1,000 packets, posted and mapped");
 }
 
-/// Calls of a port's thread, and the frames that it has forwarded meanwhile.
+/// Returns the calls of a port's thread, and the frames that it forwarded meanwhile.
 fn calls(mode: Mode) -> nix::Result<(Calls, u64)> {
     let options = Options::parse_from(["bench", "--softiov", env!("CARGO_BIN_EXE_softiov")]);
     let processors = Processors::of_process().unwrap();
@@ -89,7 +89,7 @@ fn calls(mode: Mode) -> nix::Result<(Calls, u64)> {
     Ok((traffic.unwrap()?, frames.into_inner()))
 }
 
-/// Counts the calls of a thread from `begun` on until there is `enough`.
+/// Counts a thread's calls until `enough` returns true. Sets `begun` when counting starts.
 fn trace(thread: Pid, begun: &AtomicBool, enough: impl Fn() -> bool) -> nix::Result<Calls> {
     ptrace::seize(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD)?;
     ptrace::interrupt(thread)?;
@@ -118,7 +118,7 @@ fn trace(thread: Pid, begun: &AtomicBool, enough: impl Fn() -> bool) -> nix::Res
 }
 
 impl Calls {
-    /// Notes the call that a thread has stopped at.
+    /// Counts the call at which a thread has stopped.
     fn note(&mut self, thread: Pid) -> nix::Result<()> {
         let registers = ptrace::getregs(thread)?;
         let number = registers.orig_rax;
@@ -131,13 +131,13 @@ impl Calls {
     }
 }
 
-/// Whether a wait takes time: its `timespec` is another than zero, or there is none.
+/// Returns true if a wait may sleep: its `timespec` is not zero, or there is none.
 fn may_sleep(thread: Pid, timeout: u64) -> nix::Result<bool> {
     let word = |at: u64| ptrace::read(thread, at as *mut c_void);
     Ok(timeout == 0 || word(timeout)? != 0 || word(timeout + 8)? != 0)
 }
 
-/// The thread that is named as the port.
+/// Returns the thread with the port's name.
 fn port_of(process: u32) -> Pid {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let port = tasks

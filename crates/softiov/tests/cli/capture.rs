@@ -1,5 +1,5 @@
-//! `softiov capture -w`: what Wireshark's tshark reads in a file, and in a pipe while the host runs. What is captured is
-//! `daemon`'s to test (`crates/daemon/tests/live/capture.rs`).
+//! `softiov capture -w`, read by Wireshark's tshark from a file, and from a pipe while the host runs.
+//! `crates/daemon/tests/live/capture.rs` tests what is captured.
 
 use crate::process::{SOFTIOV, Serve};
 use host::test_support::skipped;
@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use tempfile::tempdir;
 
-/// Captures of what two VFs lose, of which one frame is waited for.
+/// Starts a capture of two VFs' drops that ends after one frame.
 fn capture(serve: &Serve, to: &Path) -> Child {
     let mut capture = Command::new(SOFTIOV);
     capture.args(["capture", "pf0vf0", "pf0vf1", "--drops", "-c", "1", "--runtime-dir"]).arg(serve.folder());
@@ -17,7 +17,7 @@ fn capture(serve: &Serve, to: &Path) -> Child {
     capture.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What tshark says of a capture that comes through a pipe.
+/// Returns tshark's output for a capture that comes through a pipe.
 fn read_by(mut tshark: Command, begin: &[u8], mut rest: impl Read) -> String {
     tshark.args(["-r", "-", "-T", "fields"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     for field in ["frame.interface_name", "frame.packet_flags_direction", "eth.src", "frame.comment"] {
@@ -31,16 +31,16 @@ fn read_by(mut tshark: Command, begin: &[u8], mut rest: impl Read) -> String {
     String::from_utf8(tshark.wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// The first bytes of a capture, which come when it has begun.
+/// Reads the first bytes of a capture, which arrive when it has begun.
 fn begin(of: &mut ChildStdout) -> [u8; 28] {
     let mut begin = [0; 28];
     of.read_exact(&mut begin).unwrap();
     begin
 }
 
-/// `softiov drive` sends two frames that are not let through: with a foreign address, and of a foreign VLAN.
+/// Uses the two frames of `softiov drive` that are dropped: with a foreign address, and of a foreign VLAN.
 #[test]
-fn tshark_reads_who_sent_a_spoofed_frame_which_way_and_why_it_was_dropped() {
+fn tshark_reads_sender_direction_and_drop_reason() {
     let folder = tempdir().unwrap();
     let tshark = || {
         linux_guest::tshark().map(|mut tshark| {

@@ -1,4 +1,4 @@
-//! Configuration files: an error names place, key and remedy, and changes nothing.
+//! Configuration files: an error names file, key and remedy, and a refused file creates nothing.
 
 use crate::process::{Said, Serve, files, softiov};
 use rustix::process::Signal;
@@ -10,7 +10,7 @@ fn refused(folder: &TempDir, text: &str) -> Said {
     std::fs::write(&file, text).unwrap();
     let said = softiov(&folder.path().join("sockets"), &["serve", "--config", file.to_str().unwrap()]);
     assert_eq!(said.status, Some(1), "{text}: {}", said.err);
-    assert_eq!(files(folder.path()), ["softiov.toml"], "{text}: something was made");
+    assert_eq!(files(folder.path()), ["softiov.toml"], "{text}: a file was created");
     said
 }
 
@@ -24,7 +24,7 @@ fn an_unknown_key_is_refused_by_name_and_line() {
 }
 
 #[test]
-fn a_value_that_makes_no_sense_is_refused_with_the_remedy() {
+fn invalid_value_is_refused_with_a_remedy() {
     let folder = tempdir().unwrap();
     for (text, key, remedy) in [
         ("[[port]]\nvfs = 9", "pf0.vfs: 9 is not 1 to 8", "family = \"avf\" has up to 64"),
@@ -44,7 +44,7 @@ fn a_value_that_makes_no_sense_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn missing_file_is_named() {
     let folder = tempdir().unwrap();
     let said = softiov(folder.path(), &["serve", "--config", "/nonexistent.toml"]);
     assert_eq!(said.status, Some(1));
@@ -56,7 +56,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn the_folder_on_the_command_line_comes_before_the_files() {
+fn folder_on_the_command_line_overrides_the_files() {
     let folder = tempdir().unwrap();
     let elsewhere = folder.path().join("elsewhere");
     let file = folder.path().join("softiov.toml");

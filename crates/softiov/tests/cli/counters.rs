@@ -1,4 +1,4 @@
-//! Counters across a hand-over and a crash: none that a host publishes falls. Left out: what they count.
+//! Published counters across a hand-over and a crash: none falls.
 
 use crate::process::{PATIENCE, Serve, softiov};
 use crate::survival::{address, attach};
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use tempfile::tempdir;
 
-/// Counters by name.
+/// Values of counters, by name.
 type Counts = BTreeMap<String, u64>;
 
-/// Keys of the status under which every number is a counter.
+/// Keys of the status below which every number is a counter.
 const COUNTED: [&str; 9] =
     ["rx", "tx", "drops", "interventions", "mailbox", "offences", "storms", "answers", "reattached"];
-/// Numbers under them that are none: a percentile falls when many short delays come.
+/// Numbers below those keys that are no counters: a percentile falls when many short delays come.
 const GAUGES: [&str; 2] = ["p50_ns", "p99_ns"];
 
-/// Every counter of `/metrics`: samples of counters, and of histograms.
+/// Returns the counters of `/metrics`: samples of counters and histograms.
 fn metrics(text: &str) -> Counts {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let types: BTreeMap<&str, &str> = types.collect();
@@ -31,7 +31,7 @@ fn metrics(text: &str) -> Counts {
             .any(|name| matches!(types.get(name), Some(&"counter" | &"histogram")))
     };
     let samples = text.lines().filter(|line| !line.starts_with('#') && is_counter(line));
-    // Nanoseconds, so that sums are whole numbers.
+    // In nanoseconds, so that sums of seconds are whole numbers.
     let number = |text: &str| (text.parse::<f64>().unwrap() * 1e9) as u64;
     samples
         .filter_map(|line| line.rsplit_once(' '))
@@ -39,7 +39,7 @@ fn metrics(text: &str) -> Counts {
         .collect()
 }
 
-/// Every counter of the status, by its path.
+/// Collects the counters of the status, by path.
 fn leaves(value: &Value, path: &str, counted: bool, counts: &mut Counts) {
     match value {
         Value::Number(number) if counted => {
@@ -61,7 +61,7 @@ fn leaves(value: &Value, path: &str, counted: bool, counts: &mut Counts) {
     }
 }
 
-/// Everything that the host counts, as it publishes it.
+/// Returns every counter that the host publishes.
 fn published(serve: &Serve) -> Counts {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -77,7 +77,7 @@ fn published(serve: &Serve) -> Counts {
     }
 }
 
-/// Has two guests on a port send to each other. Their requests for addresses reach the other port by the wire too.
+/// Sends data both ways between two guests of a port. Their ARP requests also reach the other port, by the wire.
 fn exchange([a, b]: &[EmbeddedGuest; 2]) {
     for (from, to) in [(a, 1), (b, 0)] {
         assert!(from.send_tcp(address(to), 1 << 20).is_ok());

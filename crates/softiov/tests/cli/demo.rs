@@ -1,5 +1,5 @@
-//! `softiov demo` when its output is not taken, and when it is interrupted; and what its guests are with either family.
-//! Left out: what else it reports, which `cargo xtask test` checks.
+//! `softiov demo` with an output that fails, with an interrupt, and with guests of either family. `cargo xtask test`
+//! checks the rest of its report.
 
 use crate::process::{SOFTIOV, files, finish};
 use rustix::process::{Pid, Signal, kill_process};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
 #[test]
-fn a_report_that_nobody_takes_is_an_error_and_no_panic() {
+fn report_to_a_full_output_is_an_error_not_a_panic() {
     for options in ["", "--json"] {
         let script = format!("exec {SOFTIOV} demo {options} > /dev/full");
         let said = finish(Command::new("sh").args(["-c", &script]));
@@ -27,7 +27,7 @@ fn an_interrupted_demo_leaves_nothing_behind() {
         ("attaching", Signal::HUP),
     ] {
         let folder = tempdir().unwrap();
-        // A shell that starts tests in the background has them, and what they start, ignore SIGINT.
+        // A shell that starts tests in the background makes them and their children ignore SIGINT.
         let mut command = Command::new("env");
         command
             .args(["--default-signal=INT", SOFTIOV, "demo"])

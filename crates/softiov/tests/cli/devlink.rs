@@ -1,7 +1,7 @@
-//! `softiov devlink` beside the real one. `devlink.golden` is what iproute2 6.1's devlink printed under Linux 6.1 about
-//! netdevsim's device with two VFs in switchdev mode, whose functions told an address and a state: after each command what
-//! it printed, on standard error behind `! `, and its exit code. Names and handles are those of our host, and the wire's
-//! port, which netdevsim counts from 1, is 0. Usage is left out, which names what each of the two can do.
+//! `softiov devlink` against the real one. `devlink.golden` is the output of iproute2 6.1's devlink on Linux 6.1 for
+//! a netdevsim device with two VFs in switchdev mode, with addresses and states: after each command its output, its
+//! standard error behind `! `, and its exit code. Names and handles are adapted to our host, and the wire's port,
+//! which netdevsim counts from 1, is 0. Usage texts are left out, since they name what each program can do.
 
 use crate::process::{Serve, softiov};
 use std::fmt::Write;
@@ -10,8 +10,8 @@ use tempfile::tempdir;
 
 const GOLDEN: &str = include_str!("devlink.golden");
 
-/// What `softiov devlink` says, in the golden file's form. Lines of ours below devlink's are left out.
-fn said(folder: &Path, words: &str) -> String {
+/// Returns the output of `softiov devlink` in the golden file's form, without lines of softiov's own.
+fn transcript(folder: &Path, words: &str) -> String {
     let arguments: Vec<&str> = ["devlink"].into_iter().chain(words.split(' ')).collect();
     let said = softiov(folder, &arguments);
     let mut text = said.out;
@@ -31,11 +31,11 @@ fn answers_and_errors_are_those_of_devlink() {
         let set = softiov(serve.folder(), &["ip", "link", "set", "pf0", "vf", vf, "mac", mac]);
         assert_eq!((set.status, set.err.as_str()), (Some(0), ""));
     }
-    let mut told = 0;
+    let mut commands = 0;
     for conversation in GOLDEN.split("$ devlink ").skip(1) {
         let (words, theirs) = conversation.split_once('\n').unwrap();
-        assert_eq!(said(serve.folder(), words), theirs, "devlink {words}");
-        told += 1;
+        assert_eq!(transcript(serve.folder(), words), theirs, "devlink {words}");
+        commands += 1;
     }
-    assert!(told > 20, "{told} commands");
+    assert!(commands > 20, "{commands} commands");
 }

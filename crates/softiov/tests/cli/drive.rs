@@ -1,4 +1,4 @@
-//! `softiov drive` on VFs of a running host, and where there is nothing to drive. Left out: VFIO, which guests have.
+//! `softiov drive` on VFs of a running host, and on functions that do not exist. Tests in guests cover VFIO.
 
 use crate::process::{SOFTIOV, Serve, finish};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::process::Command;
 use tempfile::tempdir;
 
 #[test]
-fn each_check_is_a_line_and_a_row_of_json() {
+fn each_check_is_a_line_and_a_json_object() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");
@@ -22,7 +22,7 @@ fn each_check_is_a_line_and_a_row_of_json() {
 }
 
 #[test]
-fn an_audit_is_a_line_for_each_register_and_what_to_trap() {
+fn audit_lists_registers_and_the_pages_to_trap() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");
@@ -42,7 +42,7 @@ fn an_audit_is_a_line_for_each_register_and_what_to_trap() {
 }
 
 #[test]
-fn what_cannot_be_driven_is_refused_with_its_reason() {
+fn missing_functions_and_wrong_usage_are_refused() {
     let drive = |arguments: &[&str]| finish(Command::new(SOFTIOV).arg("drive").args(arguments));
     let missing = drive(&["--vf", "ffff:ff:1f.7"]);
     assert_eq!(missing.status, Some(1));
@@ -66,7 +66,7 @@ fn what_cannot_be_driven_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_report_that_nobody_takes_is_an_error_and_no_panic() {
+fn report_to_a_full_output_is_an_error_not_a_panic() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");

@@ -1,4 +1,5 @@
-//! `softiov events`: what a host tells of its guests. Which records are kept, and for how long, are `daemon::events`' tests.
+//! `softiov events`: events of guests, in order, and followed across processes. `daemon::events` tests which records
+//! are stored.
 
 use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use crate::survival::attach;
@@ -9,8 +10,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-/// What has happened to something, as told now.
-fn told(serve: &Serve, name: &str) -> Vec<String> {
+/// Returns the stored events about `name`.
+fn stored_events(serve: &Serve, name: &str) -> Vec<String> {
     let said = softiov(serve.folder(), &["events", name, "--json"]);
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""));
     let events = said.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -18,20 +19,20 @@ fn told(serve: &Serve, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_guests_coming_and_going_is_told_in_its_order() {
+fn connect_and_disconnect_are_events_in_order() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
-    assert_eq!(told(&serve, "pf0vf0"), ["ready"]);
+    assert_eq!(stored_events(&serve, "pf0vf0"), ["ready"]);
     drop(attach(serve.folder(), 0));
     let story = ["ready", "a client has connected", "a driver runs the VF", "the client has gone"];
     let begun = Instant::now();
     loop {
-        let mut told = told(&serve, "pf0vf0");
-        told.retain(|event| story.contains(&event.as_str()));
-        if told == story {
+        let mut events = stored_events(&serve, "pf0vf0");
+        events.retain(|event| story.contains(&event.as_str()));
+        if events == story {
             break;
         }
-        assert!(begun.elapsed() < PATIENCE, "{told:?}");
+        assert!(begun.elapsed() < PATIENCE, "{events:?}");
         sleep(Duration::from_millis(20));
     }
     let text = softiov(serve.folder(), &["events", "pf0vf0"]).out;
@@ -40,7 +41,7 @@ fn a_guests_coming_and_going_is_told_in_its_order() {
 }
 
 #[test]
-fn what_happens_is_followed() {
+fn follow_prints_new_events() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let mut follow = Command::new(SOFTIOV)
@@ -58,9 +59,9 @@ fn what_happens_is_followed() {
     follow.wait().unwrap();
 }
 
-/// One process takes over from another, and a third starts after a crash of that: whoever follows hears of each event once.
+/// Follows events over an upgrade, and then a crash: each event is printed once.
 #[test]
-fn nothing_is_lost_or_told_twice_when_another_process_takes_over() {
+fn follow_prints_each_event_once_across_successors() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let mut follow = Command::new(SOFTIOV)
@@ -70,21 +71,21 @@ fn nothing_is_lost_or_told_twice_when_another_process_takes_over() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut heard = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
-    let mut until = |told: &str| -> Vec<Value> {
+    let mut events_seen = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    let mut until = |wanted: &str| -> Vec<Value> {
         let mut events = Vec::new();
         loop {
-            let event = heard.next().unwrap();
-            let is_it = event["event"] == told;
+            let event = events_seen.next().unwrap();
+            let is_last = event["event"] == wanted;
             events.push(event);
-            if is_it {
+            if is_last {
                 return events;
             }
         }
     };
     let mut processes = vec![until("serving")];
     for takes_over in ["upgrade", "crash"] {
-        // More than the next process has at first, so that numbers alone would mislead.
+        // More events than the next process has at first, so that numbers alone would mislead.
         for state in ["disable", "auto"].repeat(10) {
             assert_eq!(softiov(serve.folder(), &["vf", "set", "pf0vf2", "--state", state]).status, Some(0));
         }
@@ -96,7 +97,7 @@ fn nothing_is_lost_or_told_twice_when_another_process_takes_over() {
     }
     follow.kill().unwrap();
     follow.wait().unwrap();
-    // The numbers of each process begin at 1, and leave nothing out.
+    // Each process numbers its events from 1, without gaps.
     let numbers: Vec<u64> =
         processes.concat().iter().map(|event| event["number"].as_u64().unwrap()).collect();
     let runs: Vec<&[u64]> = numbers.chunk_by(|before, number| number > before).collect();

@@ -1,5 +1,5 @@
-//! A port that offers all 64 VFs of its card, as administrators meet it: every tool shows and changes the last VF, and the
-//! process is replaced under guests on the first, the last and between.
+//! A port with all 64 VFs of its card: every tool shows and changes the last VF, and the process is replaced under a
+//! guest on each VF.
 
 use crate::process::{Said, Serve, softiov};
 use crate::survival::attach;
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-/// As many as a card has.
-const MOST: u8 = 64;
-/// For how long a process is watched that has nothing to do.
+/// VFs of a card.
+const ALL_VFS: u8 = 64;
+/// Time over which an idle process's CPU time is measured.
 const WATCHED: Duration = Duration::from_secs(1);
 
-/// A host whose one port offers as many VFs as a card has.
+/// Starts a host with one port and all VFs of its card.
 fn start(folder: &TempDir) -> Serve {
     start_waiting(folder, "sleep")
 }
 
-/// The same, which hears of doorbells in this way.
+/// Starts the same host with a value of `wait`, the port's way to wait for doorbells.
 fn start_waiting(folder: &TempDir, wait: &str) -> Serve {
     let file = folder.path().join("softiov.toml");
-    fs::write(&file, format!("[[port]]\nfamily = \"avf\"\nvfs = {MOST}\nwait = \"{wait}\"\n")).unwrap();
+    fs::write(&file, format!("[[port]]\nfamily = \"avf\"\nvfs = {ALL_VFS}\nwait = \"{wait}\"\n")).unwrap();
     Serve::start(folder, &["--config", file.to_str().unwrap()])
 }
 
@@ -32,9 +32,9 @@ fn run(folder: &Path, words: &str) -> Said {
     softiov(folder, &words.split(' ').collect::<Vec<_>>())
 }
 
-/// What a command that succeeds prints.
+/// Returns the output of a command that succeeds.
 #[track_caller]
-fn told(folder: &Path, words: &str) -> String {
+fn output_of(folder: &Path, words: &str) -> String {
     let said = run(folder, words);
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{words}");
     said.out
@@ -42,7 +42,7 @@ fn told(folder: &Path, words: &str) -> String {
 
 #[track_caller]
 fn json(folder: &Path, words: &str) -> Value {
-    serde_json::from_str(&told(folder, words)).unwrap()
+    serde_json::from_str(&output_of(folder, words)).unwrap()
 }
 
 #[test]
@@ -50,13 +50,13 @@ fn the_last_of_64_vfs_is_set_and_shown_in_iproute2s_words() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();
-    assert_eq!(told(place, "ip link set pf0 vf 63 mac 02:00:00:00:00:63 vlan 7 trust on"), "");
+    assert_eq!(output_of(place, "ip link set pf0 vf 63 mac 02:00:00:00:00:63 vlan 7 trust on"), "");
     let links = json(place, "ip -s -j link show pf0");
     let vfs = links[0]["vfinfo_list"].as_array().unwrap();
     let last = &vfs[63];
     assert_eq!((vfs.len(), &last["vf"], &last["trust"]), (64, &63.into(), &true.into()));
     assert_eq!((&last["address"], &last["vlan_list"][0]["vlan"]), (&"02:00:00:00:00:63".into(), &7.into()));
-    let text = told(place, "ip link show pf0");
+    let text = output_of(place, "ip link show pf0");
     assert!(
         text.lines().any(|line| line.trim().starts_with("vf 63     link/ether 02:00:00:00:00:63")),
         "{text}"
@@ -69,7 +69,7 @@ fn the_last_of_64_vfs_is_set_and_shown_in_iproute2s_words() {
 }
 
 #[test]
-fn the_last_of_64_vfs_is_one_in_devlink_ethtool_and_lspci() {
+fn the_last_of_64_vfs_is_in_devlink_ethtool_and_lspci() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();
@@ -77,42 +77,45 @@ fn the_last_of_64_vfs_is_one_in_devlink_ethtool_and_lspci() {
     let ports = ports["port"].as_object().unwrap();
     let last = &ports["pci/0000:00:01.0/64"];
     assert_eq!((ports.len(), &last["vfnum"], &last["netdev"]), (65, &63.into(), &"pf0vf63".into()));
-    let alone = told(place, "devlink port show pf0vf63");
+    let alone = output_of(place, "devlink port show pf0vf63");
     assert!(alone.starts_with("pci/0000:00:01.0/64: "), "{alone}");
-    let driver = told(place, "ethtool -i pf0vf63");
+    let driver = output_of(place, "ethtool -i pf0vf63");
     assert!(driver.contains("\nbus-info: 0000:00:0a.7\n"), "{driver}");
     if std::process::Command::new("lspci").arg("--version").output().is_err() {
         println!("SKIPPED: lspci is not installed");
         return;
     }
-    let list = told(place, "lspci -n -D");
+    let list = output_of(place, "lspci -n -D");
     let lines: Vec<_> = list.lines().collect();
     assert_eq!((lines.len(), lines[0]), (64, "0000:00:03.0 0200: 8086:1889 (rev 02)"));
     assert_eq!(lines[63], "0000:00:0a.7 0200: 8086:1889 (rev 02)");
-    // lspci tells standard error of files that a container does not have.
+    // lspci reports files that a container does not have on standard error.
     let shown = run(place, "lspci -vv -s 00:0a.7").out;
     assert!(shown.contains("MSI-X: Enable- Count=17"), "{shown}");
 }
 
 #[test]
-fn the_last_of_64_vfs_is_one_in_lists_metrics_and_commands() {
+fn the_last_of_64_vfs_is_in_lists_metrics_and_commands() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();
-    let metrics = told(place, "metrics");
+    let metrics = output_of(place, "metrics");
     for metric in [
         "sriov_vf_rx_packets{numa_node=\"\",pciAddr=\"0000:00:0a.7\",pf=\"pf0\",vf=\"63\"}",
         "softiov_vf_link_up{pf=\"pf0\",vf=\"63\"}",
     ] {
         assert!(metrics.contains(metric), "{metric} in {metrics}");
     }
-    assert_eq!(told(place, "vf list").lines().filter(|line| line.trim().starts_with("pf0vf")).count(), 64);
-    let args = told(place, "qemu-args pf0vf63");
+    assert_eq!(
+        output_of(place, "vf list").lines().filter(|line| line.trim().starts_with("pf0vf")).count(),
+        64
+    );
+    let args = output_of(place, "qemu-args pf0vf63");
     assert!(args.contains("pf0vf63/vf.sock"), "{args}");
-    told(place, "vf set pf0vf63 --vlan 9 --quarantine on");
-    let shown = told(place, "vf show pf0vf63");
+    output_of(place, "vf set pf0vf63 --vlan 9 --quarantine on");
+    let shown = output_of(place, "vf show pf0vf63");
     assert!(shown.contains("vlan 9") && shown.contains("quarantined: administrator"), "{shown}");
-    told(place, "port set pf0 --vfs 63");
+    output_of(place, "port set pf0 --vfs 63");
     let gone = run(place, "vf show pf0vf63");
     assert_eq!(gone.status, Some(1), "{}", gone.out);
     let refused = run(place, "port set pf0 --vfs 65");
@@ -120,7 +123,7 @@ fn the_last_of_64_vfs_is_one_in_lists_metrics_and_commands() {
     assert!(parts.iter().all(|part| refused.err.contains(part)), "{}", refused.err);
 }
 
-/// Each guest sends to the next, all at once, and the last to the first; every byte must arrive.
+/// Sends from each guest to the next at once, and from the last to the first; every byte must arrive.
 fn send_round(guests: &[EmbeddedGuest]) {
     let nexts = guests.iter().cycle().skip(1);
     std::thread::scope(|scope| {
@@ -138,7 +141,7 @@ fn resets(serve: &Serve) -> Vec<u64> {
     ports[0]["vfs"].as_array().unwrap().iter().map(|vf| vf["mailbox"]["resets"].as_u64().unwrap()).collect()
 }
 
-/// Prints what the process takes of the machine while its guests say nothing: `docs/performance.md` has it.
+/// Prints the cost of a process whose guests are idle, for `docs/performance.md`.
 fn print_cost(wait: &str, when: &str, serve: &Serve) {
     let process = PathBuf::from(format!("/proc/{}", host(serve).as_raw_nonzero()));
     let keeper = PathBuf::from(format!("/proc/{}", serve.keeper()));
@@ -155,7 +158,7 @@ fn print_cost(wait: &str, when: &str, serve: &Serve) {
     );
 }
 
-/// For how long all threads of a process have run.
+/// Returns the CPU time of all threads of a process.
 fn processor_time(process: &Path) -> Duration {
     let threads = fs::read_dir(process.join("task")).unwrap();
     let ran = |thread: fs::DirEntry| {
@@ -169,29 +172,29 @@ fn processor_time(process: &Path) -> Duration {
     threads.map(|thread| ran(thread.unwrap())).sum()
 }
 
-/// The only process that serves.
+/// Returns the only process that serves.
 fn host(serve: &Serve) -> Pid {
     serve.wait_until("one host", || serve.hosts().len() == 1);
     serve.hosts()[0]
 }
 
 #[test]
-fn a_process_with_a_guest_on_each_of_64_vfs_is_replaced_and_no_guest_notices() {
+fn upgrade_under_64_guests_resets_no_vf() {
     for wait in ["sleep", "mapped"] {
         let folder = tempdir().unwrap();
         let serve = start_waiting(&folder, wait);
         print_cost(wait, "no guest", &serve);
-        let guests: Vec<_> = (0..MOST).map(|vf| attach(serve.folder(), vf)).collect();
+        let guests: Vec<_> = (0..ALL_VFS).map(|vf| attach(serve.folder(), vf)).collect();
         send_round(&guests);
         print_cost(wait, "64 guests", &serve);
         let before = resets(&serve);
         for _ in 0..2 {
             let old = host(&serve);
-            let said = told(serve.folder(), "upgrade");
+            let said = output_of(serve.folder(), "upgrade");
             assert!(said.contains("has taken over"), "{said}\n{}", serve.log());
             assert_ne!(host(&serve), old);
             send_round(&guests);
-            assert_eq!(resets(&serve), before, "a driver started anew: {}", serve.log());
+            assert_eq!(resets(&serve), before, "a driver was reset: {}", serve.log());
         }
         print_cost(wait, "64 guests, after two upgrades", &serve);
     }

@@ -1,5 +1,5 @@
-//! `softiov vf flight`: what a VF did last, as text, as JSON, in a file, and what the host writes when it quarantines a VF. What is
-//! recorded is `daemon`'s to test (`crates/daemon/tests/live/flight.rs`).
+//! `softiov vf flight`: the recording of a VF as text, as JSON and in a file, and the file that the host writes when
+//! it quarantines a VF. `crates/daemon/tests/live/flight.rs` tests what is recorded.
 
 use crate::process::{SOFTIOV, Serve, files, softiov};
 use crate::survival::attach;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
 #[test]
-fn a_recording_is_printed_and_written_as_text_and_as_json() {
+fn recording_is_printed_and_written_as_text_and_json() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let _guest = attach(serve.folder(), 0);
@@ -32,10 +32,10 @@ fn a_recording_is_printed_and_written_as_text_and_as_json() {
     let unknown = softiov(serve.folder(), &["vf", "flight", "pf0vf9"]);
     assert!(unknown.status == Some(1) && unknown.err.contains("pf0vf6"), "{}", unknown.err);
     let none = softiov(serve.folder(), &["vf", "flight", "--read", "/dev/null"]);
-    assert!(none.status == Some(1) && none.err.contains("/dev/null has no recording"), "{}", none.err);
+    assert!(none.status == Some(1) && none.err.contains("/dev/null is no recording"), "{}", none.err);
 }
 
-/// A host that shuts VFs in at the first spoofed frame, and the check of our driver that sends two, until it has done so.
+/// Makes the host quarantine VFs at the first spoofed frame, and sends spoofed frames until it has done so.
 fn spoof(serve: &Serve) {
     let limit = ["port", "limit", "pf0", "spoofing", "--quarantine", "1", "--volatile"];
     assert_eq!(softiov(serve.folder(), &limit).status, Some(0));
@@ -51,7 +51,7 @@ fn spoof(serve: &Serve) {
 }
 
 #[test]
-fn a_vf_that_is_quarantined_leaves_a_file_and_the_log_names_it() {
+fn quarantine_writes_a_recording_that_the_log_names() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     spoof(&serve);
@@ -66,7 +66,7 @@ fn a_vf_that_is_quarantined_leaves_a_file_and_the_log_names_it() {
 }
 
 #[test]
-fn a_full_disk_costs_the_file_and_nothing_else() {
+fn full_disk_loses_the_file_but_not_the_recording() {
     if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
         return skipped("a recording on a full disk", "no mount namespace can be made here");
     }

@@ -1,4 +1,4 @@
-//! What other programs read: `softiov metrics`, `completions` and `man`.
+//! Output for other programs: `softiov metrics`, `completions` and `man`.
 
 use crate::process::{SOFTIOV, Serve, finish, softiov};
 use std::process::Command;
@@ -28,20 +28,20 @@ fn metrics_have_the_names_that_dashboards_know() {
 }
 
 #[test]
-fn shells_and_readers_of_manuals_get_what_they_need_without_a_host() {
+fn completions_and_manual_pages_need_no_host() {
     let folder = tempdir().unwrap();
-    let said = |words: &str| {
-        let said = finish(Command::new(SOFTIOV).args(words.split(' ')));
-        assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{words}");
-        said.out
+    let output_of = |words: &str| {
+        let output = finish(Command::new(SOFTIOV).args(words.split(' ')));
+        assert_eq!((output.status, output.err.as_str()), (Some(0), ""), "{words}");
+        output.out
     };
     for shell in ["bash", "zsh", "fish"] {
-        assert!(said(&format!("completions {shell}")).contains("max-tx-rate"), "{shell}");
+        assert!(output_of(&format!("completions {shell}")).contains("max-tx-rate"), "{shell}");
     }
-    assert!(said("man vf set").contains("max\\-tx\\-rate"));
+    assert!(output_of("man vf set").contains("max\\-tx\\-rate"));
     let pages = folder.path().join("pages");
     std::fs::create_dir(&pages).unwrap();
-    said(&format!("man --dir {}", pages.display()));
+    output_of(&format!("man --dir {}", pages.display()));
     for page in ["softiov.1", "softiov-vf-set.1", "softiov-lab-run.1"] {
         assert!(pages.join(page).is_file(), "{page}");
     }

@@ -1,5 +1,5 @@
-//! The guide by tasks and the user guide, read as users read them ([`page`]). Left out: what takes a virtual machine (the
-//! test `package` reads those pages), an uplink or hardware.
+//! Pages of the guide and the user guide, followed as users follow them ([`page`]). The test `package` follows pages
+//! that need a virtual machine; those that need an uplink or hardware are not tested.
 
 use crate::page::{self, Reader};
 use crate::process::{SOFTIOV, Serve, softiov};
@@ -11,12 +11,12 @@ use tempfile::{TempDir, tempdir};
 
 pub(crate) const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
-/// A user's shell, with folders of its own in `folder`. Pages have user 1000's runtime folder.
+/// Returns a user's shell with folders of its own in `folder`. On the pages, these are the folders of user 1000.
 pub(crate) fn reader(folder: &TempDir) -> Reader {
     reader_with(folder, Path::new("/nonexistent"))
 }
 
-/// As [`reader`], with further programs from a folder.
+/// Returns the same as [`reader`], with more programs from a folder.
 fn reader_with(folder: &TempDir, more: &Path) -> Reader {
     let [home, run, state] = ["home", "run", "state"].map(|name| folder.path().join(name));
     for folder in [&home, &run] {
@@ -37,7 +37,7 @@ fn reader_with(folder: &TempDir, more: &Path) -> Reader {
 }
 
 #[test]
-fn a_driver_developer_reads_the_page() {
+fn page_driver_development_works() {
     if skipped_without("lspci", "pciutils") {
         return;
     }
@@ -45,7 +45,7 @@ fn a_driver_developer_reads_the_page() {
 }
 
 #[test]
-fn a_teacher_reads_the_page() {
+fn page_teaching_works() {
     if skipped_without("lspci", "pciutils") {
         return;
     }
@@ -53,7 +53,7 @@ fn a_teacher_reads_the_page() {
 }
 
 #[test]
-fn an_administrator_of_many_machines_reads_the_page() {
+fn page_many_vms_works_with_two_guests() {
     if skipped_without("curl", "curl") {
         return;
     }
@@ -72,9 +72,9 @@ fn an_administrator_of_many_machines_reads_the_page() {
     assert_eq!(guests.len(), 2, "the page has two machines");
 }
 
-/// A real Prometheus scrapes the host and has an alert fire, in the order of the page.
+/// Has a real Prometheus scrape the host and fire an alert, in the order of the page.
 #[test]
-fn an_operator_who_watches_a_host_reads_the_page() {
+fn page_monitoring_works_with_prometheus() {
     if skipped_without("curl", "curl") {
         return;
     }
@@ -87,7 +87,7 @@ fn an_operator_who_watches_a_host_reads_the_page() {
     reader_with(&tempdir().unwrap(), programs.parent().unwrap()).follow(&page);
 }
 
-/// Whether a page is not read because of a program that this machine does not have.
+/// Returns true, and skips a page, if this machine does not have a program.
 fn skipped_without(program: &str, package: &str) -> bool {
     let missing = Command::new(program).arg("--version").output().is_err();
     if missing {
@@ -96,14 +96,14 @@ fn skipped_without(program: &str, package: &str) -> bool {
     missing
 }
 
-/// The part of the user guide below a heading.
+/// Returns the part of the user guide below a heading.
 fn section(heading: &str) -> &'static str {
     let (_, section) = GUIDE.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
     section.split("\n## ").next().unwrap().split("\n### ").next().unwrap()
 }
 
 #[test]
-fn the_commands_of_the_user_guide_work_in_their_order() {
+fn user_guide_commands_work_in_their_order() {
     for heading in ["## Watching", "## Changing a VF", "### In iproute2's words", "## Mirrors and storms"] {
         let steps = page::steps(section(heading));
         assert!(!steps.is_empty(), "{heading}");
@@ -115,19 +115,19 @@ fn the_commands_of_the_user_guide_work_in_their_order() {
 }
 
 #[test]
-fn the_guides_configuration_applies_but_for_its_uplinks() {
+fn guide_configuration_applies_without_its_uplinks() {
     let (_, section) = GUIDE.split_once("\n## The configuration file\n").unwrap();
     let (_, block) = section.split_once("```toml\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let folder = tempdir().unwrap();
-    // The host stays where it is, and nothing is made outside of the test's folder.
+    // The host stays in the test's folder, and creates nothing outside of it.
     let own = |line: &&str| {
         !["runtime_dir", "state_dir", "uplink = {", "http = {", "socket"]
             .iter()
             .any(|key| line.starts_with(key))
     };
     let mut text: String = block.lines().filter(own).map(|line| format!("{line}\n")).collect();
-    // Its users and groups are not on every machine.
+    // The guide's users and groups do not exist on every machine.
     for name in ["kvm", "netadmin", "alice"] {
         assert!(text.contains(&format!("= \"{name}\"")), "{name}");
         text = text.replace(&format!("= \"{name}\""), "= 0");

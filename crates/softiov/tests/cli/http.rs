@@ -1,5 +1,5 @@
-//! The control interface over TCP: who has the token, what it takes, and what Prometheus gets there. Left out: the control
-//! socket (`crates/daemon/tests/live`).
+//! The control interface over TCP: its token, the commands it refuses, and its metrics in Prometheus.
+//! `crates/daemon/tests/live` tests the control socket.
 
 use crate::guide::GUIDE;
 use crate::process::{PATIENCE, SOFTIOV, Serve, finish, softiov};
@@ -18,15 +18,15 @@ pub(crate) const TOKEN: &str = "a-token-of-the-test-alone";
 const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
 const ALERTS: &str = include_str!("../../../../docs/monitoring/prometheus-alerts.yml");
 
-/// Families whose first sample comes with the first refusal, and with the first second of an offence.
+/// Families whose first sample comes with the first refusal, or with the first second of an offence.
 const AT_FIRST: [&str; 2] = ["softiov_vf_mailbox_refused_total", "softiov_vf_offence_seconds_total"];
 
-/// A host that listens, and where.
+/// Starts a host that listens on TCP, and returns its address.
 pub(crate) fn tcp(folder: &TempDir) -> (Serve, SocketAddr) {
     tcp_with(folder, "")
 }
 
-/// The same with ports as a text says.
+/// Starts such a host with ports from a configuration text.
 fn tcp_with(folder: &TempDir, ports: &str) -> (Serve, SocketAddr) {
     let token = folder.path().join("token");
     write(&token, format!("{TOKEN}\n")).unwrap();
@@ -38,7 +38,7 @@ fn tcp_with(folder: &TempDir, ports: &str) -> (Serve, SocketAddr) {
     (Serve::start(folder, &["--config", config.to_str().unwrap()]), listen)
 }
 
-/// Status and the rest of what comes back.
+/// Sends a request and returns the status and the whole response.
 fn ask(listen: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(listen).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -58,7 +58,7 @@ fn with_token() -> String {
 }
 
 #[test]
-fn over_tcp_the_token_is_asked_for_and_commands_are_refused() {
+fn tcp_requires_the_token_and_refuses_commands() {
     let folder = tempdir().unwrap();
     let (serve, listen) = tcp(&folder);
     let (status, page) = ask(listen, "GET /", "", "");
@@ -94,7 +94,7 @@ fn over_tcp_the_token_is_asked_for_and_commands_are_refused() {
 }
 
 #[test]
-fn http_1_1_over_tcp_needs_a_host() {
+fn http_1_1_over_tcp_needs_a_host_header() {
     let folder = tempdir().unwrap();
     let (_serve, listen) = tcp(&folder);
     for (hosts, expected) in [("", "400"), ("host: a\r\nhost: b\r\n", "400"), ("host: a\r\n", "200")] {
@@ -108,14 +108,14 @@ fn http_1_1_over_tcp_needs_a_host() {
 }
 
 #[test]
-fn whoever_watches_over_tcp_goes_on_after_an_upgrade_and_after_a_death() {
+fn tcp_clients_are_served_after_an_upgrade_and_a_crash() {
     let folder = tempdir().unwrap();
     let (serve, listen) = tcp(&folder);
     let config = folder.path().join("softiov.toml");
     let upgrade = softiov(serve.folder(), &["upgrade", "--config", config.to_str().unwrap()]);
     assert_eq!(upgrade.status, Some(0), "{}", upgrade.err);
     assert_eq!(ask(listen, "GET /metrics", &with_token(), "").0, 200);
-    // The socket outlives the process: who connects meanwhile waits, and is not turned away.
+    // The socket outlives the process: a client that connects meanwhile waits and is not refused.
     for host in serve.hosts() {
         kill_process(host, Signal::KILL).unwrap();
     }
@@ -124,10 +124,10 @@ fn whoever_watches_over_tcp_goes_on_after_an_upgrade_and_after_a_death() {
 }
 
 #[test]
-fn an_address_that_others_can_reach_is_refused_with_what_to_do_instead() {
+fn public_address_is_refused_with_a_remedy() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
-    for (text, says) in [
+    for (text, remedy) in [
         ("http = { listen = \"0.0.0.0:9582\", token_file = \"/etc/token\" }", "127.0.0.1"),
         ("http = { listen = \"127.0.0.1:9582\" }", "http.token_file"),
     ] {
@@ -135,12 +135,12 @@ fn an_address_that_others_can_reach_is_refused_with_what_to_do_instead() {
         let mut serve = Command::new(SOFTIOV);
         serve.args(["serve", "--no-keeper", "--config"]).arg(&file);
         let said = finish(serve.arg("--runtime-dir").arg(folder.path().join("sockets")));
-        assert!(said.status == Some(1) && said.err.contains(says), "{text}: {}", said.err);
+        assert!(said.status == Some(1) && said.err.contains(remedy), "{text}: {}", said.err);
     }
 }
 
 #[test]
-fn a_host_whose_token_is_gone_serves_its_guests_and_says_what_helps() {
+fn host_without_its_token_file_serves_guests() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     write(&file, "http = { listen = \"127.0.0.1:9582\", token_file = \"/nonexistent/token\" }\n").unwrap();
@@ -150,20 +150,20 @@ fn a_host_whose_token_is_gone_serves_its_guests_and_says_what_helps() {
     assert!(log.contains("/nonexistent/token") && log.contains("make it with"), "{log}");
 }
 
-/// Names of metrics that a text speaks of.
+/// Returns the names of metrics in a text.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("softiov_") || word.starts_with("sriov_vf_")).collect()
 }
 
-/// Labels of reasons that a text asks for.
+/// Returns the labels of drop reasons in a text.
 fn reasons(text: &str) -> Vec<&str> {
     let label = |at: usize| text[at..].split_inclusive('"').take(2).map(str::len).sum::<usize>();
     text.match_indices("reason=\"").map(|(at, _)| &text[at..at + label(at)]).collect()
 }
 
 #[test]
-fn prometheus_gets_every_name_that_the_dashboard_and_the_alerts_ask_for() {
+fn metrics_have_every_name_of_dashboard_and_alerts() {
     let folder = tempdir().unwrap();
     let wired = "[[port]]\nuplink.wire = \"w\"\n";
     let (serve, listen) = tcp_with(&folder, &wired.repeat(2));
@@ -196,7 +196,7 @@ fn prometheus_gets_every_name_that_the_dashboard_and_the_alerts_ask_for() {
     promtool(&folder, &text);
 }
 
-/// What Prometheus' own tool says of the rules and of the metrics.
+/// Checks the rules and the metrics with Prometheus' own tool.
 fn promtool(folder: &TempDir, response: &str) {
     let tool = match linux_guest::prometheus() {
         Ok(prometheus) => prometheus.tool,
@@ -210,12 +210,12 @@ fn promtool(folder: &TempDir, response: &str) {
     write(&metrics, response.split_once("\r\n\r\n").unwrap().1).unwrap();
     let metrics = std::fs::File::open(metrics).unwrap();
     let said = finish(Command::new(&tool).arg("check").arg("metrics").stdin(metrics));
-    // The names that dashboards of SR-IOV know do not end in _total, which it would like.
+    // promtool wants names to end in _total, which the established names of SR-IOV metrics do not.
     let own: Vec<&str> = said.err.lines().filter(|line| line.starts_with("softiov_")).collect();
     assert!(own.is_empty() && said.status != Some(1), "{}", said.err);
 }
 
-/// The server, which ends with the test.
+/// A Prometheus server that is killed at the end of the test.
 struct Server(Child);
 
 impl Drop for Server {
@@ -225,7 +225,7 @@ impl Drop for Server {
     }
 }
 
-/// The configuration that the guide prints, for a host and a token elsewhere.
+/// Returns the guide's configuration for Prometheus, with another address and token.
 fn configuration(listen: SocketAddr, folder: &TempDir) -> String {
     let (_, rest) = GUIDE.split_once("```yaml\nscrape_configs:").expect("the guide has a configuration");
     let (jobs, _) = rest.split_once("```").unwrap();
@@ -236,7 +236,7 @@ fn configuration(listen: SocketAddr, folder: &TempDir) -> String {
 }
 
 #[test]
-fn a_prometheus_scrapes_a_host_as_the_guide_says_and_takes_its_alerts() {
+fn prometheus_scrapes_with_the_guides_configuration() {
     let server = match linux_guest::prometheus() {
         Ok(prometheus) => prometheus.server,
         Err(error) => return skipped("a Prometheus that scrapes", &error.to_string()),
@@ -252,15 +252,15 @@ fn a_prometheus_scrapes_a_host_as_the_guide_says_and_takes_its_alerts() {
     command.arg(format!("--storage.tsdb.path={}", data.display()));
     command.arg(format!("--web.listen-address={web}")).arg("--log.level=error");
     let _server = Server(command.spawn().unwrap());
-    // How many VFs it knows the received packets of: all of the port's seven.
+    // Counts the VFs of which Prometheus has received packets: all seven of the port.
     let query = "GET /api/v1/query?query=count(sriov_vf_rx_packets%7Bjob%3D%22softiov%22%7D)";
     let deadline = Instant::now() + PATIENCE;
-    let mut told = String::new();
-    while !told.contains("\"7\"]") {
-        assert!(Instant::now() < deadline, "it has not scraped the host: {told}");
+    let mut reply = String::new();
+    while !reply.contains("\"7\"]") {
+        assert!(Instant::now() < deadline, "it has not scraped the host: {reply}");
         std::thread::sleep(Duration::from_millis(200));
         if TcpStream::connect(web).is_ok() {
-            told = ask(web, query, "", "").1;
+            reply = ask(web, query, "", "").1;
         }
     }
     let (_, rules) = ask(web, "GET /api/v1/rules", "", "");

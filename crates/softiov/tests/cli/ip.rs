@@ -1,4 +1,4 @@
-//! `softiov ip`: administrators' words, and iproute2's answers. What the real one says is compared by the Linux tests.
+//! `softiov ip`: commands and answers of iproute2. The Linux tests compare it with the real `ip`.
 
 use crate::process::{Said, Serve, finish, softiov};
 use host::test_support::skipped;
@@ -18,7 +18,7 @@ fn vf(folder: &Path, index: usize) -> Value {
 }
 
 #[test]
-fn a_vf_is_changed_and_shown_in_iproute2s_words() {
+fn vf_is_changed_and_shown_in_iproute2s_words() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let place = serve.folder();
@@ -38,7 +38,7 @@ fn a_vf_is_changed_and_shown_in_iproute2s_words() {
 }
 
 #[test]
-fn what_the_card_cannot_do_is_refused_as_a_driver_refuses_it() {
+fn unsupported_changes_have_the_errors_of_a_driver() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let place = serve.folder();
@@ -64,7 +64,7 @@ fn what_the_card_cannot_do_is_refused_as_a_driver_refuses_it() {
     assert_eq!((said.status, said.err.as_str()), (Some(1), "Device \"pf9\" does not exist.\n"));
 }
 
-/// Returns the text that the system's `ip` prints of an end of a veth, in a network namespace of its own.
+/// Returns the output of the system's `ip` for one end of a veth pair, in a network namespace of its own.
 fn real(words: &str) -> Option<String> {
     let script = format!(
         "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up && ip {words} link show v0"
@@ -74,7 +74,7 @@ fn real(words: &str) -> Option<String> {
     (said.status == Some(0)).then_some(said.out)
 }
 
-/// Lines from the first that begins with a word, without what is not there for a port: changes of the carrier.
+/// Returns the lines from `RX:` on, without the column of carrier changes, which a port does not have.
 fn block(text: &str, lines: usize) -> Vec<String> {
     let from_rx = text.lines().skip_while(|line| !line.trim_start().starts_with("RX:"));
     from_rx.take(lines).map(|line| line.replace("transns", "       ")).collect()
@@ -101,7 +101,7 @@ fn statistics_have_the_columns_and_keys_of_the_real_ip() {
         if nth % 2 == 0 {
             assert_eq!(ours, theirs, "a header");
         } else {
-            // The last number of TX errors is one that a port does not have.
+            // The real ip ends TX errors with a number that a port does not have.
             let theirs = columns(theirs);
             let ours = columns(ours);
             assert_eq!(ours, theirs[..ours.len()], "line {nth}");
@@ -114,7 +114,7 @@ fn statistics_have_the_columns_and_keys_of_the_real_ip() {
     assert_eq!((&ours[0], &ours[2]), (&theirs[0], &theirs[2]));
     assert!(
         ip(serve.folder(), "-s link show pf0").out.contains("\n    vf 0     link/ether"),
-        "VFs come behind it"
+        "VFs follow the statistics"
     );
     for words in ["-s -j", "-s -s -j"] {
         let theirs: Value = serde_json::from_str(&real(words).unwrap()).unwrap();
@@ -131,7 +131,7 @@ fn statistics_have_the_columns_and_keys_of_the_real_ip() {
 }
 
 #[test]
-fn forms_that_iproute2_takes_are_taken() {
+fn commands_accept_the_forms_of_iproute2() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let place = serve.folder();

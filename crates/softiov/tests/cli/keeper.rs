@@ -1,5 +1,5 @@
-//! What the keeper may do, and the starter that does the one thing it may not. Left out: how hosts follow one another
-//! (`survival`).
+//! Confinement of the keeper and of the starter, the process that starts hosts for it. `survival` tests how hosts
+//! follow one another.
 
 use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use crate::survival::attach;
@@ -22,28 +22,28 @@ fn keeper(serve: &Serve) -> PathBuf {
     PathBuf::from(format!("/proc/{}", serve.keeper()))
 }
 
-/// A line of a thread's status.
+/// Returns a line of a thread's status.
 fn status(task: &Path, key: &str) -> String {
     let status = fs::read_to_string(task.join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
     line.unwrap().trim().to_owned()
 }
 
-/// What each thread of the keeper is held to, as the kernel tells: 2 is a filter.
+/// Returns the seccomp mode of each thread of the keeper; 2 is a filter.
 fn seccomp(serve: &Serve) -> Vec<String> {
     let threads = fs::read_dir(keeper(serve).join("task")).unwrap();
     threads.map(|thread| status(&thread.unwrap().path(), "Seccomp")).collect()
 }
 
-/// A process's descriptors beyond the standard ones.
+/// Returns a process's descriptors beyond the standard ones.
 fn descriptors(process: &Path) -> BTreeSet<String> {
     let open = fs::read_dir(process.join("fd")).unwrap().map(|entry| entry.unwrap());
     let open = open.filter(|entry| entry.file_name().to_str().unwrap().parse::<u32>().unwrap() > 2);
-    // One may be closed meanwhile.
+    // A descriptor may be closed meanwhile.
     open.filter_map(|entry| Some(fs::read_link(entry.path()).ok()?.display().to_string())).collect()
 }
 
-/// The host that comes after `former`, when it serves.
+/// Waits until a host other than `former` serves, and returns its pid.
 #[track_caller]
 fn next_host(serve: &Serve, former: Option<Pid>) -> Pid {
     let deadline = Instant::now() + PATIENCE;
@@ -58,13 +58,13 @@ fn next_host(serve: &Serve, former: Option<Pid>) -> Pid {
 }
 
 #[test]
-fn every_thread_of_the_keeper_has_a_filter_and_hosts_are_not_held_to_it() {
+fn keeper_threads_have_a_filter_that_hosts_do_not_inherit() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     assert_eq!(seccomp(&serve), ["2", "2"]);
     let starter = serve.starter().unwrap();
     assert_eq!(status(&proc(starter), "Seccomp"), "0");
-    // A host that inherited it could do nothing; and each would add to what the next inherits.
+    // A host could do nothing under the keeper's filter, and each host would add a filter to the next one's.
     let filters = |host| status(&proc(host), "Seccomp_filters");
     let first = serve.hosts()[0];
     let before = filters(first);
@@ -74,17 +74,17 @@ fn every_thread_of_the_keeper_has_a_filter_and_hosts_are_not_held_to_it() {
 }
 
 #[test]
-fn the_keeper_goes_without_a_filter_where_the_command_line_says_so() {
+fn keeper_has_no_filter_with_seccomp_false() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &["--seccomp", "false"]);
     assert_eq!(seccomp(&serve), ["0", "0"]);
 }
 
 #[test]
-fn the_starter_holds_nothing_that_is_kept_and_hosts_nothing_of_the_starters() {
+fn starter_and_hosts_hold_none_of_each_others_descriptors() {
     let folder = tempdir().unwrap();
     let mut command = Command::new(SOFTIOV);
-    // As if systemd had kept something.
+    // As if systemd had kept a descriptor.
     pass(&mut command, &[EventFd::new().unwrap().as_fd().try_clone_to_owned().unwrap()]).unwrap();
     command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "something").arg("serve");
     let serve = Serve::spawn(&folder, &mut command);
@@ -95,7 +95,7 @@ fn the_starter_holds_nothing_that_is_kept_and_hosts_nothing_of_the_starters() {
         let held = descriptors(&proc(starter));
         assert!(held.len() == 1 && held.iter().all(|one| one.starts_with("socket:")), "{held:?}");
         assert!(descriptors(&proc(host)).is_disjoint(&held), "the host has the starter's socket");
-        assert!(descriptors(&keeper(&serve)).is_disjoint(&held), "the keeper has it");
+        assert!(descriptors(&keeper(&serve)).is_disjoint(&held), "the keeper has the starter's socket");
         kill_process(host, Signal::KILL).unwrap();
         host = next_host(&serve, Some(host));
         assert_eq!(serve.starter(), Some(starter));
@@ -103,7 +103,7 @@ fn the_starter_holds_nothing_that_is_kept_and_hosts_nothing_of_the_starters() {
 }
 
 #[test]
-fn no_signal_but_sigkill_ends_the_starter_and_hosts_get_theirs() {
+fn only_sigkill_ends_the_starter() {
     let folder = tempdir().unwrap();
     let mut serve = Serve::start(&folder, &[]);
     let starter = serve.starter().unwrap();
@@ -124,7 +124,7 @@ fn gone(process: Pid) {
     let deadline = Instant::now() + PATIENCE;
     let lives = || {
         let status = fs::read_to_string(proc(process).join("status"));
-        // One that has ended and that nobody has waited for yet is as good as gone.
+        // A process that has ended but was not waited for counts as gone.
         status.is_ok_and(|status| !status.contains("\nState:\tZ"))
     };
     while lives() {
@@ -134,39 +134,39 @@ fn gone(process: Pid) {
 }
 
 #[test]
-fn without_a_starter_the_host_goes_on_and_is_not_replaced() {
+fn host_without_a_starter_serves_but_is_not_replaced() {
     let folder = tempdir().unwrap();
     let mut serve = Serve::start(&folder, &[]);
     let host = next_host(&serve, None);
     let starter = serve.starter().unwrap();
     kill_process(starter, Signal::KILL).unwrap();
     serve.wait_logged("softiov-starter, is gone. The host goes on");
-    assert!(!proc(starter).exists(), "the keeper has waited for it");
+    assert!(!proc(starter).exists(), "the keeper has reaped the starter");
     let refused = softiov(serve.folder(), &["upgrade"]);
     assert_eq!(refused.status, Some(1));
     assert!(refused.err.contains("ended at once"), "{}", refused.err);
     serve.wait_logged("no successor: the process that starts hosts, softiov-starter, is gone");
     serve.signal(Signal::USR2);
     serve.wait_logged("SIGUSR2: nobody could start the host again");
-    assert_eq!(next_host(&serve, None), host, "it goes on");
+    assert_eq!(next_host(&serve, None), host, "the host keeps serving");
     kill_process(host, Signal::KILL).unwrap();
     assert_eq!(serve.wait().code(), Some(1));
     serve.wait_logged("the host cannot be started: the process that starts hosts, softiov-starter, is gone");
 }
 
 #[test]
-fn a_keeper_that_is_killed_leaves_its_host_and_no_starter() {
+fn killed_keeper_leaves_its_host_and_no_starter() {
     let folder = tempdir().unwrap();
     let mut serve = Serve::start(&folder, &[]);
     let (host, starter) = (next_host(&serve, None), serve.starter().unwrap());
     serve.end(Signal::KILL);
     gone(starter);
-    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the host goes on");
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the host keeps serving");
     kill_process(host, Signal::KILL).unwrap();
 }
 
 #[test]
-fn a_program_that_is_away_for_a_while_is_tried_again() {
+fn missing_program_is_tried_again() {
     let folder = tempdir().unwrap();
     let (program, aside) = (folder.path().join("softiov"), folder.path().join("aside"));
     fs::copy(SOFTIOV, &program).unwrap();

@@ -1,4 +1,5 @@
-//! What commands change outlasts the host: the state file, what `vf show` tells of it, and a disk that does not take it.
+//! Changes by commands that outlast the host: the state file, their origin in `vf show`, and a disk that cannot store
+//! them.
 
 use crate::process::{SOFTIOV, Said, Serve, files, softiov};
 use host::test_support::skipped;
@@ -11,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 
 const FILE: &str = "[[port]]\n[[port.vf]]\nindex = 1\nvlan = 100\nqos = 3\n";
 
-/// A folder with a configuration file.
+/// Returns a folder with a configuration file, and the file.
 fn with_file() -> (TempDir, PathBuf) {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
@@ -39,7 +40,7 @@ fn show(serve: &Serve, what: &str) -> Value {
 }
 
 #[test]
-fn what_was_set_holds_after_a_restart_and_is_told_with_its_origin() {
+fn settings_survive_a_restart_and_show_their_origin() {
     let (folder, file) = with_file();
     let mut serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --trust on");
@@ -67,7 +68,7 @@ fn what_was_set_holds_after_a_restart_and_is_told_with_its_origin() {
 }
 
 #[test]
-fn what_was_set_is_given_back_by_name() {
+fn default_unsets_settings_by_name() {
     let (folder, file) = with_file();
     let serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --trust on --quarantine on");
@@ -81,11 +82,11 @@ fn what_was_set_is_given_back_by_name() {
     assert!(!done(&serve, "port set pf0 --default mirror.2").contains("mirror"));
 }
 
-/// A folder that nothing can be made in, whoever tries.
+/// A folder in which even root cannot create a file.
 const NO_FOLDER: &str = "/proc/softiov";
 
 #[test]
-fn a_change_that_cannot_be_kept_is_refused_and_changes_nothing() {
+fn change_that_cannot_be_stored_is_refused() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     fs::write(&file, FILE).unwrap();
@@ -106,10 +107,10 @@ fn a_change_that_cannot_be_kept_is_refused_and_changes_nothing() {
     assert!(done(&serve, "vf set pf0vf1 --trust on --volatile").contains("volatile: trust on"));
 }
 
-/// A tmpfs of the host's own is filled up, or can only be read.
+/// Fills a tmpfs of the host's own, or makes it read-only.
 #[test]
-fn a_disk_that_is_full_or_read_only_refuses_the_change() {
-    let name = "a_disk_that_is_full_or_read_only_refuses_the_change";
+fn change_is_refused_on_a_full_or_read_only_disk() {
+    let name = "change_is_refused_on_a_full_or_read_only_disk";
     if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
         return skipped(name, "no mount namespace can be made here");
     }
@@ -133,7 +134,7 @@ fn a_disk_that_is_full_or_read_only_refuses_the_change() {
 }
 
 #[test]
-fn the_state_file_is_replaced_and_nothing_else_is_left() {
+fn state_file_is_replaced_without_leftovers() {
     let (folder, file) = with_file();
     let serve = start(&folder, &file);
     let state = folder.path().join("state");
@@ -147,7 +148,7 @@ fn the_state_file_is_replaced_and_nothing_else_is_left() {
 }
 
 #[test]
-fn a_state_file_that_makes_no_sense_is_named_and_nothing_is_started() {
+fn invalid_state_file_is_named_and_stops_the_start() {
     let (folder, file) = with_file();
     let mut serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --mac 02:00:00:00:00:77");

@@ -1,6 +1,4 @@
-//! The command as people and scripts meet it: the real binary, its exit status, what it prints, what it leaves.
-//!
-//! Left out: what guests do with their VFs.
+//! The command as users and scripts meet it: the real binary, its exit status, its output, and its files.
 
 mod access;
 mod api;

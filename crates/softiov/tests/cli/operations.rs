@@ -1,6 +1,5 @@
-//! The operations page: its commands in the order in which they are printed, on a host with a guest; and its unit.
-//!
-//! Left out: `systemctl`.
+//! The operations page: its commands in their order on a host with a guest, and its systemd unit. `systemctl` is not
+//! run.
 
 use crate::page::{self, Reader, Step};
 use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
@@ -18,7 +17,7 @@ use tempfile::tempdir;
 const PAGE: &str = include_str!("../../../../docs/operations.md");
 const UNIT: &str = include_str!("../../../../packaging/systemd/softiov.service");
 
-/// What a script of the page finds: its `softiov`, and the program in the place of `/usr/bin/softiov`.
+/// Creates what a script of the page uses: its `softiov`, and the program in the place of `/usr/bin/softiov`.
 fn prepare(folder: &Path) {
     for made in ["new", "bin", "program"] {
         fs::create_dir_all(folder.join(made)).unwrap();
@@ -33,14 +32,14 @@ fn prepare(folder: &Path) {
     fs::set_permissions(folder.join("bin/softiov"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The state file.
+/// Returns the path of the state file.
 fn state_file(folder: &Path) -> String {
     let sockets = folder.join("sockets").display().to_string();
     let name = sockets.trim_matches('/').replace('-', "\\x2d").replace('/', "-");
     folder.join(format!("state/{name}.json")).display().to_string()
 }
 
-/// Waits until so many processes have served in turn.
+/// Waits until `processes` processes have served in turn.
 fn wait_for(serve: &Serve, processes: usize) {
     let deadline = Instant::now() + PATIENCE;
     while serve.log().matches("serving").count() < processes {
@@ -50,7 +49,7 @@ fn wait_for(serve: &Serve, processes: usize) {
 }
 
 #[test]
-fn the_commands_of_the_page_work_in_their_order() {
+fn operations_page_commands_work_in_their_order() {
     let folder = tempdir().unwrap();
     let place = folder.path();
     prepare(place);
@@ -90,11 +89,11 @@ fn the_commands_of_the_page_work_in_their_order() {
 }
 
 #[test]
-fn the_unit_of_the_page_is_the_one_that_is_shipped_and_systemd_takes_it() {
+fn shipped_unit_is_on_the_page_and_valid_for_systemd() {
     assert!(PAGE.contains(&format!("```ini\n{UNIT}```\n")));
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.service");
-    // Only the program and its manual are not where the unit has them.
+    // Only the program and its manual are not where the unit expects them.
     let unit = UNIT.replace("/usr/bin/softiov", "/bin/true").replace("man:softiov(1) ", "");
     fs::write(&file, unit).unwrap();
     match Command::new("systemd-analyze").arg("verify").arg(&file).output() {

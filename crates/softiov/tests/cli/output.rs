@@ -1,5 +1,4 @@
-//! What becomes of the command when nobody takes what it writes: a log that cannot be written, and answers whose reader
-//! is gone. Left out: errors that are told.
+//! Commands whose output has no reader or cannot be written: the host's log, and answers on standard output.
 
 use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -22,27 +21,27 @@ fn cause_log_lines(sockets: &Path) {
     }
 }
 
-/// The host serves, clients that make it log or not, and ends when it is asked to.
+/// Checks that the host serves while clients make it log, and ends on SIGTERM.
 #[track_caller]
 fn lives_on(mut serve: Serve) {
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
     for _ in 0..3 {
         cause_log_lines(serve.folder());
-        assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "its ports answer");
+        assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "its ports reply");
     }
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
     assert_eq!(serve.files(), Vec::<String>::new());
 }
 
 #[test]
-fn a_log_on_a_full_disk_ends_no_host() {
+fn full_disk_for_the_log_does_not_end_the_host() {
     let folder = tempdir().unwrap();
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     lives_on(Serve::with_log(&folder, full.into()));
 }
 
 #[test]
-fn a_log_whose_reader_is_gone_ends_no_host() {
+fn closed_log_pipe_does_not_end_the_host() {
     let folder = tempdir().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -50,18 +49,18 @@ fn a_log_whose_reader_is_gone_ends_no_host() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_stalls_no_host_and_says_later_what_was_lost() {
+fn unread_log_stalls_no_host_and_counts_lost_lines() {
     let folder = tempdir().unwrap();
     let (mut reader, writer) = std::io::pipe().unwrap();
     fill(&writer);
     let serve = Serve::with_log(&folder, writer.into());
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
-    // Debug lines are more than the host keeps.
+    // More debug lines than the host queues.
     for _ in 0..8 {
         std::thread::scope(|scope| {
             (0..4).for_each(|_| drop(scope.spawn(|| flood(serve.folder()))));
         });
-        assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "its ports answer");
+        assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "its ports reply");
     }
     let mut log = String::new();
     let mut buffer = vec![0; 64 * 1024];
@@ -80,33 +79,33 @@ fn a_log_that_nobody_reads_stalls_no_host_and_says_later_what_was_lost() {
     lives_on_unread(serve);
 }
 
-/// Control clients that speak no HTTP: the host turns each away, with a line at the level of debugging.
+/// Connects control clients that speak no HTTP: the host refuses each, with a log line of level debug.
 fn flood(sockets: &Path) {
     for _ in 0..400 {
         let mut client = UnixStream::connect(sockets.join("control/control.sock")).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         client.write_all(b"no request\r\n\r\n").unwrap();
-        // It has been turned away when the connection ends. How it ends depends on who closes first.
+        // The host has refused the client when the connection ends, with an end or a reset.
         if let Err(error) = client.read_to_end(&mut Vec::new()) {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         }
     }
 }
 
-/// The pipe fills again meanwhile, and the end does not wait for its reader for long.
+/// Checks a host whose pipe fills again: its end does not wait long for a reader.
 #[track_caller]
 fn lives_on_unread(mut serve: Serve) {
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
 }
 
-/// Has reading or writing fail where it would wait; answers the flags before.
+/// Makes reads or writes fail instead of blocking, and returns the flags before.
 fn do_not_block(pipe: impl AsFd) -> OFlags {
     let flags = fcntl_getfl(&pipe).unwrap();
     fcntl_setfl(&pipe, flags | OFlags::NONBLOCK).unwrap();
     flags
 }
 
-/// Leaves no room in a pipe.
+/// Fills a pipe.
 fn fill(writer: &std::io::PipeWriter) {
     let flags = do_not_block(writer);
     for size in [4096, 1] {
@@ -121,7 +120,7 @@ fn fill(writer: &std::io::PipeWriter) {
 }
 
 #[test]
-fn an_error_that_nobody_reads_does_not_hold_up_the_end() {
+fn error_to_a_full_pipe_does_not_delay_the_end() {
     let (_reader, writer) = std::io::pipe().unwrap();
     fill(&writer);
     let mut command = Command::new(SOFTIOV);
@@ -134,14 +133,14 @@ fn an_error_that_nobody_reads_does_not_hold_up_the_end() {
         }
         if Instant::now() > deadline {
             child.kill().unwrap();
-            panic!("it waits for ever; {:?}", child.wait());
+            panic!("the command does not end; {:?}", child.wait());
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     assert_eq!(status.code(), Some(1));
 }
 
-/// Runs a command whose standard output has no reader any more: its status and standard error.
+/// Runs a command whose standard output has no reader, and returns its status and standard error.
 fn unread(arguments: &[&str]) -> (Option<i32>, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -151,7 +150,7 @@ fn unread(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn an_answer_whose_reader_is_gone_ends_the_command_quietly() {
+fn command_with_a_closed_output_ends_without_a_message() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let place = serve.folder().to_str().unwrap();
@@ -171,7 +170,7 @@ fn an_answer_whose_reader_is_gone_ends_the_command_quietly() {
 }
 
 #[test]
-fn rows_whose_reader_is_gone_end_the_run() {
+fn lab_run_with_a_closed_output_ends() {
     let (status, said) = unread(&["lab", "run", "fig06", "--json", "--jobs", "1"]);
     assert_eq!(status, Some(141));
     assert!(!said.contains("Broken pipe") && !said.contains("panicked"), "{said}");

@@ -1,6 +1,5 @@
-//! A host that is killed while its clients are in the middle of a message.
-//!
-//! Left out: every kind of message, and hand-overs, which are tests of the daemon.
+//! A host that is killed while its clients are in the middle of a message. Tests of the daemon cover every kind of
+//! message, and hand-overs.
 
 use crate::process::{PATIENCE, Serve, eventually, softiov};
 use host::eventfd::EventFd;
@@ -14,7 +13,7 @@ use std::time::Duration;
 use tempfile::tempdir;
 
 const VFS: u8 = 6;
-/// The vectors' table of an 82576 VF and of an AVF.
+/// Size of the MSI-X table of an 82576 VF and of an AVF, vectors.
 const TABLE: u32 = 3;
 const MEMORY: u64 = 1 << 20;
 
@@ -50,7 +49,7 @@ impl Client {
         Self { stream, memory, eventfd: EventFd::new().unwrap() }
     }
 
-    /// Sends the first piece of a message, with the descriptor that belongs to its command.
+    /// Sends the first piece of a message, with the descriptor that its command carries.
     fn begin(&self, command: u16, piece: &[u8]) {
         let fds = match command {
             DMA_MAP => vec![self.memory.as_fd()],
@@ -62,12 +61,12 @@ impl Client {
         self.stream.set_nonblocking(false).unwrap();
     }
 
-    /// The body of the next reply.
+    /// Returns the body of the next reply.
     fn reply(&mut self) -> Vec<u8> {
         let mut header = [0; 16];
         self.stream.read_exact(&mut header).unwrap();
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| header[at + n]));
-        assert_eq!(word(12), 0, "it is refused");
+        assert_eq!(word(12), 0, "the request was refused");
         let mut body = vec![0; word(4) as usize - 16];
         self.stream.read_exact(&mut body).unwrap();
         body
@@ -101,7 +100,7 @@ fn host_killed_between_two_pieces_loses_nothing() {
         std::fs::write(&config, format!("[[port]]\nfamily = \"{family}\"\nvfs = {VFS}\n")).unwrap();
         let serve = Serve::start(&folder, &["--config", config.to_str().unwrap()]);
         let mut clients: Vec<_> = (0..VFS).map(|vf| Client::connect(&serve, vf)).collect();
-        // Nothing is lost before a piece is taken, while it is, or after.
+        // Kills before a piece is read, while it is, and after.
         let rests = [0, 0, 1, 5, 50].map(Duration::from_millis);
         let mut replies = Vec::new();
         for (message, rest) in conversation.iter().zip(rests) {
@@ -111,7 +110,8 @@ fn host_killed_between_two_pieces_loses_nothing() {
                 client.begin(command, &message[..cut]);
             }
             if command == VERSION {
-                // A client that has just come is not kept yet, and one that is shown in the middle of a message is.
+                // A client that has just connected is not with the keeper yet; one that is shown in the middle of a
+                // message is.
                 let is_shown = |vf: u8| {
                     let shown = softiov(serve.folder(), &["vf", "show", &format!("pf0vf{vf}")]);
                     shown.out.contains("has sent")
@@ -126,13 +126,13 @@ fn host_killed_between_two_pieces_loses_nothing() {
             replies = clients.iter_mut().map(Client::reply).collect();
         }
         for (vf, (client, reply)) in clients.iter_mut().zip(replies).enumerate() {
-            // Of an entry, the lowest two bits are zeros, and the last word has but its mask.
-            assert_eq!(reply[17..28], [0x5a; 11], "VF {vf}: what was written is read");
+            // The lowest two bits of an entry are 0, and its last word has only the mask.
+            assert_eq!(reply[17..28], [0x5a; 11], "VF {vf}: the table reads as written");
             client.eventfd.drain();
             client.stream.write_all(&message(SET_IRQS, &words(&[20, 0x21, 2, 1, 1]))).unwrap();
             client.reply();
-            // A new host also signals each vector once, so that a guest looks at its rings.
-            assert!(client.eventfd.drain() > 0, "VF {vf}: its eventfd");
+            // A new host also signals each vector once, so that a guest checks its rings.
+            assert!(client.eventfd.drain() > 0, "VF {vf}: eventfd signalled");
         }
         let said = softiov(serve.folder(), &["vf", "list", "--json"]).out;
         assert_eq!(said.matches("\"shareable\": 1").count(), usize::from(VFS), "{said}");

@@ -1,4 +1,4 @@
-//! `softiov port`: what it changes and prints, and how it fails.
+//! `softiov port`: its changes, its output, and its errors.
 
 use crate::process::{Said, Serve, softiov};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn rules(serve: &Serve) -> Value {
 }
 
 #[test]
-fn show_tells_limits_storm_control_and_mirrors() {
+fn show_has_limits_storm_control_and_mirrors() {
     let (_folder, serve) = host();
     let said = port(&serve, "show pf0");
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -36,7 +36,7 @@ fn show_tells_limits_storm_control_and_mirrors() {
 }
 
 #[test]
-fn set_bounds_broadcasts_and_multicasts_and_what_is_not_given_stays() {
+fn set_changes_storm_limits_and_keeps_others() {
     let (_folder, serve) = host();
     let said = port(&serve, "set pf0 --storm-broadcast 1000 --storm-interval 50");
     assert!(said.out.contains("broadcast 1000Kbps, multicast any, interval 50ms"), "{said:?}");
@@ -73,7 +73,7 @@ fn limit_changes_thresholds_of_a_running_host() {
 }
 
 #[test]
-fn mirror_writes_rules_and_takes_them_away() {
+fn mirror_writes_and_removes_rules() {
     let (_folder, serve) = host();
     let said = port(&serve, "mirror pf0 0 --to 6 --vfs 0,1 --uplink both --vlans 10,20-29");
     let line = "mirror 0: to pf0vf6, received by pf0vf0 pf0vf1, uplink both, vlans 10,20-29";
@@ -95,9 +95,9 @@ fn mirror_writes_rules_and_takes_them_away() {
     assert_eq!(rules(&serve)["mirror"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
 }
 
-/// There are no VFs to ask, so the port tells what is known of its guest.
+/// Such a port has no VFs, so it shows the state of its guest itself.
 #[test]
-fn show_tells_of_a_pf_that_a_guest_has() {
+fn show_has_the_client_of_a_guests_pf() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, "[[port]]\npf = \"guest\"").unwrap();
@@ -112,7 +112,7 @@ fn show_tells_of_a_pf_that_a_guest_has() {
 }
 
 #[test]
-fn an_unknown_port_is_answered_with_the_known_ones() {
+fn unknown_port_error_lists_the_ports() {
     let (_folder, serve) = host();
     for words in ["show pf9", "reset pf9", "limit pf9 storm --warn 1", "mirror pf9 0 --off"] {
         let said = port(&serve, words);
@@ -124,7 +124,7 @@ fn an_unknown_port_is_answered_with_the_known_ones() {
 }
 
 #[test]
-fn a_command_without_a_wish_has_status_2() {
+fn change_without_an_option_is_a_usage_error() {
     let folder = tempdir().unwrap();
     for words in
         ["port set pf0", "port limit pf0 storm", "port mirror pf0 0", "port mirror pf0 0 --to 1 --off"]

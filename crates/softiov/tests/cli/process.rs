@@ -1,4 +1,4 @@
-//! The binary, run to its end or kept running.
+//! Runs the binary to its end, or keeps it running.
 
 use host::test_support;
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,10 +8,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up: far longer than it ever does.
+/// Timeout of every wait in a test, far longer than any should take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks again and again until the answer is yes.
+/// Polls until `holds` returns true.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -21,10 +21,10 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The binary.
+/// Path of the binary.
 pub(crate) const SOFTIOV: &str = env!("CARGO_BIN_EXE_softiov");
 
-/// What a command said, and how it ended.
+/// Output and exit status of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: Option<i32>,
@@ -35,9 +35,9 @@ pub(crate) struct Said {
 /// Runs a command of the binary on the host in `folder`.
 pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> Said {
     let mut command = Command::new(SOFTIOV);
-    // No test may touch what the user keeps.
+    // No test may touch the user's state files.
     let keeping = folder.with_file_name("state");
-    // Behind the words of other programs there are no options.
+    // Options cannot follow the words of other tools.
     let of_others =
         arguments.first().is_some_and(|first| ["devlink", "ethtool", "ip", "lspci"].contains(first));
     let before = if of_others { 1 } else { arguments.len() };
@@ -53,7 +53,7 @@ pub(crate) fn finish(command: &mut Command) -> Said {
     Said { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// A host that runs.
+/// A running host.
 pub(crate) struct Serve {
     child: Child,
     folder: PathBuf,
@@ -61,19 +61,19 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    /// `softiov serve` with its sockets in `folder`; waits until it serves.
+    /// Starts `softiov serve` with its sockets in `folder`, and waits until it serves.
     #[track_caller]
     pub(crate) fn start(folder: &TempDir, arguments: &[&str]) -> Self {
         Self::spawn(folder, Command::new(SOFTIOV).arg("serve").args(arguments))
     }
 
-    /// As [`Self::start`], from a command of the caller's.
+    /// Does the same as [`Self::start`] with a command of the caller's.
     #[track_caller]
     pub(crate) fn spawn(folder: &TempDir, command: &mut Command) -> Self {
         Self::spawn_keeping(folder, command, &folder.path().join("state"))
     }
 
-    /// As [`Self::spawn`], with another folder for what commands change.
+    /// Does the same as [`Self::spawn`] with another state folder.
     #[track_caller]
     pub(crate) fn spawn_keeping(folder: &TempDir, command: &mut Command, keeping: &Path) -> Self {
         let sockets = folder.path().join("sockets");
@@ -92,7 +92,7 @@ impl Serve {
         serve
     }
 
-    /// `softiov serve` at the level of debugging, whose log goes to a place that cannot be looked at; waits until it
+    /// Starts `softiov serve` with debug logging to a descriptor that the test cannot read, and waits until it
     /// answers.
     #[track_caller]
     pub(crate) fn with_log(folder: &TempDir, log: Stdio) -> Self {
@@ -110,43 +110,43 @@ impl Serve {
         serve
     }
 
-    /// Where its sockets are.
+    /// Returns the folder of the host's sockets.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What it has logged.
+    /// Returns the log so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// The keeper's process id.
+    /// Returns the keeper's process id.
     pub(crate) fn keeper(&self) -> u32 {
         self.child.id()
     }
 
-    /// The process ids of the keeper's hosts that still run.
+    /// Returns the process ids of the keeper's hosts that still run.
     pub(crate) fn hosts(&self) -> Vec<Pid> {
         test_support::hosts(self.keeper())
     }
 
-    /// The process that starts hosts for the keeper.
+    /// Returns the process that starts hosts for the keeper.
     pub(crate) fn starter(&self) -> Option<Pid> {
         test_support::starter(self.keeper())
     }
 
-    /// Waits until the log has this.
+    /// Waits until the log has these words.
     #[track_caller]
     pub(crate) fn wait_logged(&self, words: &str) {
         self.wait_until(words, || self.log().contains(words));
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     #[track_caller]
-    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
+    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while !is_so() {
-            assert!(Instant::now() < deadline, "waited in vain for {what:?}:\n{}", self.log());
+        while !holds() {
+            assert!(Instant::now() < deadline, "timeout waiting for {what:?}:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -164,19 +164,19 @@ impl Serve {
         }
     }
 
-    /// Where the system tells of the host's process.
+    /// Returns the `/proc` folder of the host's process.
     #[track_caller]
     pub(crate) fn proc(&self) -> PathBuf {
         let [host] = self.hosts()[..] else { panic!("not one host: {:?}", self.hosts()) };
         PathBuf::from(format!("/proc/{}", host.as_raw_nonzero()))
     }
 
-    /// Kills keeper and host; afterwards nothing of them runs.
+    /// Kills keeper and host, and waits until neither runs.
     pub(crate) fn kill_all(&mut self) {
         test_support::kill_all(&mut self.child);
     }
 
-    /// The files in the folders of its folder, sorted: `pf0vf0/vf.sock`.
+    /// Returns the files in the subfolders of the host's folder, sorted: `pf0vf0/vf.sock`.
     pub(crate) fn files(&self) -> Vec<String> {
         let within = |folder: String| {
             let names = files(&self.folder.join(&folder));
@@ -185,7 +185,7 @@ impl Serve {
         files(&self.folder).into_iter().flat_map(within).collect()
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the keeper.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -203,7 +203,7 @@ impl Drop for Serve {
     }
 }
 
-/// The files of a folder, sorted.
+/// Returns the files of a folder, sorted.
 pub(crate) fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =

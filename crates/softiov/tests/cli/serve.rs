@@ -1,4 +1,4 @@
-//! `softiov serve`: start, end, and what is found of the one before.
+//! `softiov serve`: its start, its end, and the leftovers of a host before it.
 
 use crate::process::{PATIENCE, SOFTIOV, Serve, eventually, files, softiov};
 use rustix::process::Signal;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 #[test]
-fn without_a_file_there_are_seven_vfs_and_a_control_socket() {
+fn defaults_are_seven_vfs_and_a_control_socket() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let mut expected: Vec<String> = (0..7).map(|vf| format!("pf0vf{vf}/vf.sock")).collect();
@@ -19,7 +19,7 @@ fn without_a_file_there_are_seven_vfs_and_a_control_socket() {
 }
 
 #[test]
-fn asked_to_end_it_removes_its_sockets_and_succeeds() {
+fn sigterm_removes_the_sockets_and_succeeds() {
     for signal in [Signal::TERM, Signal::INT] {
         let folder = tempdir().unwrap();
         let mut serve = Serve::start(&folder, &[]);
@@ -29,7 +29,7 @@ fn asked_to_end_it_removes_its_sockets_and_succeeds() {
 }
 
 #[test]
-fn it_outlives_its_terminal() {
+fn host_outlives_its_terminal() {
     let folder = tempdir().unwrap();
     let mut serve = Serve::start(&folder, &[]);
     serve.signal(Signal::HUP);
@@ -42,7 +42,7 @@ fn sockets_of_a_dead_host_are_replaced() {
     let folder = tempdir().unwrap();
     let mut dead = Serve::start(&folder, &[]);
     dead.kill_all();
-    assert_eq!(dead.files().len(), 8, "it had no chance to clean up");
+    assert_eq!(dead.files().len(), 8, "a killed host cleans up nothing");
     let mut serve = Serve::start(&folder, &[]);
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
@@ -50,7 +50,7 @@ fn sockets_of_a_dead_host_are_replaced() {
 }
 
 #[test]
-fn a_second_host_in_the_same_place_is_refused() {
+fn second_host_in_the_same_folder_is_refused() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let before = serve.files();
@@ -60,11 +60,11 @@ fn a_second_host_in_the_same_place_is_refused() {
     assert_eq!(second.err.matches("in use").count(), 1, "said once: {}", second.err);
     assert!(!second.err.contains("ready"), "nothing was: {}", second.err);
     assert_eq!(serve.files(), before);
-    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the first lives on");
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the first host keeps serving");
 }
 
 #[test]
-fn a_file_in_a_sockets_place_is_left_alone() {
+fn file_in_a_sockets_place_is_left_alone() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("pf0vf3/vf.sock");
     std::fs::create_dir(folder.path().join("pf0vf3")).unwrap();
@@ -75,12 +75,12 @@ fn a_file_in_a_sockets_place_is_left_alone() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     for (vf, there) in [(2, vec![]), (3, vec!["vf.sock"])] {
         let found = files(&folder.path().join(format!("pf0vf{vf}")));
-        assert_eq!(found, there, "what had been made is gone again, but for the folders");
+        assert_eq!(found, there, "sockets are removed again, and folders stay");
     }
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_named_with_the_remedy() {
+fn impossible_folder_is_named_with_a_remedy() {
     let said = softiov("/proc/softiov".as_ref(), &["serve"]);
     assert_eq!(said.status, Some(1));
     assert!(said.err.contains("/proc/softiov") && said.err.contains("runtime_dir"), "{}", said.err);
@@ -97,7 +97,7 @@ fn the_limit_on_open_files_is_raised() {
     assert_eq!(words[3], words[4], "{line}");
 }
 
-/// Descriptors that the process has open, and the processor time it has used, in ticks.
+/// Returns the open descriptors of the process, and its CPU time in ticks.
 fn used(serve: &Serve) -> (usize, u64) {
     let folder = serve.proc();
     let stat = std::fs::read_to_string(folder.join("stat")).unwrap();
@@ -106,14 +106,14 @@ fn used(serve: &Serve) -> (usize, u64) {
     (std::fs::read_dir(folder.join("fd")).unwrap().count(), ticks)
 }
 
-/// Whether the host has hung up on a client.
+/// Returns true if the host has closed a client's connection.
 fn is_turned_away(client: &UnixStream) -> bool {
     client.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     matches!((&mut &*client).read(&mut [0]), Ok(0))
 }
 
 #[test]
-fn out_of_descriptors_it_turns_clients_away_and_recovers() {
+fn host_out_of_descriptors_refuses_clients_and_recovers() {
     let folder = tempdir().unwrap();
     let open = used(&Serve::start(&folder, &[])).0;
     let script = format!("ulimit -n {}; exec {SOFTIOV} serve \"$@\"", open + 3);
@@ -122,13 +122,13 @@ fn out_of_descriptors_it_turns_clients_away_and_recovers() {
     let clients: Vec<UnixStream> = (0..7).map(connect).collect();
     let away = || clients.iter().filter(|client| is_turned_away(client)).count();
     eventually("some of 7 are turned away: a few descriptors were left", || (1..7).contains(&away()));
-    // Where it runs out depends on what is open for a moment: at the client itself, or at what serving it takes.
+    // The host runs out either at the client's connection, or at a descriptor that serving it needs.
     let told = ["cannot accept a client", "cannot serve a client"];
     eventually("the log says so", || told.iter().any(|told| serve.log().contains(told)));
-    // A client takes several descriptors, one that is turned away leaves the rest of them: for those who only ask.
+    // A VF's client takes several descriptors; a refused one leaves the rest of them for control clients.
     let ask = |_| UnixStream::connect(serve.folder().join("control/control.sock")).unwrap();
     let callers: Vec<UnixStream> = (0..8).map(ask).collect();
-    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(3), "it cannot even be asked");
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(3), "the control socket refuses too");
     let before = used(&serve).1;
     std::thread::sleep(Duration::from_secs(1));
     assert!(used(&serve).1 - before < 20, "and sleeps");

@@ -1,5 +1,5 @@
-//! The host's process ends in every way there is, and its guests go on: embedded guests in the test's process, which the
-//! host cannot tell from virtual machines.
+//! Every way in which a host's process ends, under embedded guests in the test's process. The host cannot tell these
+//! from virtual machines.
 
 use crate::process::{PATIENCE, SOFTIOV, Serve, eventually, softiov};
 use embedded_guest::{Config, EmbeddedGuest};
@@ -10,9 +10,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-/// How long a host is left alone that is to have noted everything.
+/// Time after which an idle host has stored all of its state.
 const REST: Duration = Duration::from_millis(500);
-/// Enough to be under way for a while.
+/// Bytes of a flow that takes a while.
 pub(crate) const LONG: u64 = 256 << 20;
 
 pub(crate) fn address(vf: u8) -> Ipv4Addr {
@@ -23,16 +23,16 @@ pub(crate) fn attach(folder: &Path, vf: u8) -> EmbeddedGuest {
     attach_as(folder, &format!("pf0vf{vf}"), vf)
 }
 
-/// A guest on the first VF of a port.
+/// Attaches a guest to the first VF of a port.
 pub(crate) fn attach_to(folder: &Path, port: u8, number: u8) -> EmbeddedGuest {
     attach_as(folder, &format!("pf{port}vf0"), number)
 }
 
-/// A guest on a VF, whatever its name.
+/// Attaches a guest to a VF of any name.
 pub(crate) fn attach_as(folder: &Path, name: &str, number: u8) -> EmbeddedGuest {
     let socket = folder.join(name).join("vf.sock");
     let guest = EmbeddedGuest::start(Config { socket, name: name.to_owned(), ip: address(number) }).unwrap();
-    assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+    assert!(guest.wait_link(PATIENCE), "the link of {} stays down", guest.name());
     guest
 }
 
@@ -48,7 +48,7 @@ impl World {
         Self::waiting("sleep")
     }
 
-    /// With doorbells as messages, and with doorbells in memory.
+    /// Starts a host with doorbells as messages, and a host with doorbells in memory.
     fn start_each() -> impl Iterator<Item = Self> {
         ["sleep", "mapped"].into_iter().map(Self::waiting)
     }
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// The process that serves.
+    /// Returns the process that serves.
     fn host(&self) -> Pid {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// How often the VFs' drivers have started anew.
+    /// Returns the number of resets of all VFs.
     fn resets(&self) -> u64 {
         let said = softiov(self.serve.folder(), &["vf", "list", "--json"]);
         let count = |text: &str| text.trim().trim_end_matches(',').parse::<u64>().unwrap();
@@ -92,7 +92,7 @@ impl World {
         resets.map(count).sum()
     }
 
-    /// Waits until no more frame moves: what guests have done lately may still be under way on a busy machine.
+    /// Waits until no frame moves: frames that guests sent may still be pending on a busy machine.
     fn settle(&self) {
         let told = || softiov(self.serve.folder(), &["vf", "list", "--json"]).out;
         let mut before = told();
@@ -103,35 +103,35 @@ impl World {
         });
     }
 
-    /// Kills the host after it was left alone for a while.
+    /// Kills the host after a pause.
     fn kill_host_after(&self, rest: Duration) {
         let host = self.host();
         std::thread::sleep(rest);
         kill_process(host, Signal::KILL).unwrap();
         let deadline = Instant::now() + PATIENCE;
         while self.serve.hosts().contains(&host) {
-            assert!(Instant::now() < deadline, "the host lives");
+            assert!(Instant::now() < deadline, "the host still runs");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
 #[test]
-fn a_host_that_is_killed_while_nothing_happens_is_replaced_and_no_guest_notices() {
+fn idle_host_that_is_killed_is_replaced_without_a_reset() {
     for world in World::start_each() {
         let before = world.resets();
         for _ in 0..5 {
-            // Everything is noted by then.
+            // All state is stored by then.
             world.settle();
             world.kill_host_after(REST);
             world.exchange();
-            assert_eq!(world.resets(), before, "a driver started anew: {}", world.serve.log());
+            assert_eq!(world.resets(), before, "a driver was reset: {}", world.serve.log());
         }
     }
 }
 
 #[test]
-fn a_host_that_is_killed_under_traffic_is_replaced_and_connections_go_on() {
+fn connections_survive_a_kill_of_the_host_under_traffic() {
     for world in World::start_each() {
         let [a, _] = &world.guests;
         for round in 0..5 {
@@ -148,7 +148,7 @@ fn a_host_that_is_killed_under_traffic_is_replaced_and_connections_go_on() {
 }
 
 #[test]
-fn a_planned_hand_over_under_traffic_is_no_reset() {
+fn hand_over_under_traffic_resets_no_vf() {
     for world in World::start_each() {
         let [a, _] = &world.guests;
         let resets = world.resets();
@@ -165,12 +165,12 @@ fn a_planned_hand_over_under_traffic_is_no_reset() {
             });
         }
         world.exchange();
-        assert_eq!(world.resets(), resets, "a driver started anew");
+        assert_eq!(world.resets(), resets, "a driver was reset");
     }
 }
 
 #[test]
-fn a_host_that_is_told_to_is_set_aside_and_started_again() {
+fn sigusr2_restarts_the_host_without_a_reset() {
     let world = World::start();
     let resets = world.resets();
     for _ in 0..3 {
@@ -183,11 +183,11 @@ fn a_host_that_is_told_to_is_set_aside_and_started_again() {
         }
         world.exchange();
     }
-    assert_eq!(world.resets(), resets, "a driver started anew");
+    assert_eq!(world.resets(), resets, "a driver was reset");
 }
 
 #[test]
-fn a_new_program_that_does_not_work_changes_nothing() {
+fn upgrade_to_a_broken_program_changes_nothing() {
     let folder = tempdir().unwrap();
     let program = folder.path().join("softiov");
     std::fs::copy(SOFTIOV, &program).unwrap();
@@ -203,7 +203,7 @@ fn a_new_program_that_does_not_work_changes_nothing() {
         assert_eq!(said.status, Some(1), "{script}: {}", said.out);
         assert!(said.err.contains(why), "{script}: {}", said.err);
         world.exchange();
-        assert_eq!(world.host(), host, "the same process goes on");
+        assert_eq!(world.host(), host, "the same process serves");
     }
 }
 
@@ -218,7 +218,7 @@ fn without_a_keeper_an_upgrade_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn policy_is_as_it_was_whatever_ends_the_host() {
+fn policy_survives_every_end_of_the_host() {
     let world = World::start();
     let set = |arguments: &[&str]| {
         let said = softiov(world.serve.folder(), &[&["vf", "set", "pf0vf2"], arguments].concat());
@@ -243,7 +243,7 @@ fn policy_is_as_it_was_whatever_ends_the_host() {
 }
 
 #[test]
-fn a_process_that_has_handed_over_is_gone_though_nothing_else_happens() {
+fn predecessor_is_reaped_after_a_hand_over() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let before = serve.hosts();
@@ -257,11 +257,11 @@ fn a_process_that_has_handed_over_is_gone_though_nothing_else_happens() {
 }
 
 #[test]
-fn deaths_before_a_hand_over_are_not_held_against_the_new_program() {
+fn hand_over_resets_the_count_of_crashes() {
     let world = World::start();
     for _ in 0..2 {
         (0..3).for_each(|_| world.kill_host_after(Duration::ZERO));
-        // The last of them is there.
+        // The last host is running.
         let before = world.host();
         let said = softiov(world.serve.folder(), &["upgrade"]);
         assert_eq!(said.status, Some(0), "{}\n{}", said.err, world.serve.log());

@@ -1,5 +1,5 @@
-//! A host whose descriptors systemd keeps: here, a socket that keeps them as systemd's file descriptor store does, and
-//! gives them to the next process. Left out: systemd itself.
+//! A host whose descriptors systemd keeps. A socket of the test stores them as systemd's file descriptor store does,
+//! and passes them to the next process.
 
 use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use crate::survival::{LONG, address, attach};
@@ -19,16 +19,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-/// How long the watchdog waits, as the host is told.
+/// Timeout of the watchdog, as the host receives it.
 const WATCHDOG: Duration = Duration::from_millis(200);
 
-/// Descriptors with their names; several may have one name, and an open file is there once.
+/// Descriptors with their names. Several may share a name, and each open file is stored once.
 type Kept = Vec<(String, OwnedFd)>;
 
 /// systemd's side of `$NOTIFY_SOCKET`.
 struct Systemd {
     path: PathBuf,
-    /// Words for the watchdog that were heard.
+    /// Watchdog notices received.
     words: Arc<AtomicUsize>,
     thread: JoinHandle<Kept>,
 }
@@ -43,29 +43,29 @@ impl Systemd {
         Self { path, words, thread: thread::spawn(move || keep(&socket, kept, &heard)) }
     }
 
-    /// Waits for so many words more for the watchdog.
+    /// Waits until `more` further watchdog notices have arrived.
     #[track_caller]
     fn hear(&self, more: usize) {
         let (from, deadline) = (self.words.load(SeqCst), Instant::now() + PATIENCE);
         while self.words.load(SeqCst) < from + more {
-            assert!(Instant::now() < deadline, "the watchdog hears nothing");
+            assert!(Instant::now() < deadline, "no watchdog notice arrives");
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// Waits until no word has come for a second.
+    /// Waits until no notice has arrived for a second.
     #[track_caller]
     fn wait_for_silence(&self) {
         let deadline = Instant::now() + PATIENCE;
         let mut before = usize::MAX;
         while before != self.words.load(SeqCst) {
-            assert!(Instant::now() < deadline, "the watchdog still hears words");
+            assert!(Instant::now() < deadline, "watchdog notices still arrive");
             before = self.words.load(SeqCst);
             thread::sleep(Duration::from_secs(1));
         }
     }
 
-    /// What is kept when everything that was said has been heard.
+    /// Returns the stored descriptors, after all messages were received.
     fn stop(self) -> Kept {
         UnixDatagram::unbound().unwrap().send_to(b"END", &self.path).unwrap();
         self.thread.join().unwrap()
@@ -102,7 +102,7 @@ fn receive(socket: &UnixDatagram) -> (String, Option<OwnedFd>) {
     (String::from_utf8(buffer[..bytes].to_vec()).unwrap(), fd)
 }
 
-/// Starts the unit's main process with what is kept.
+/// Starts the unit's main process with the stored descriptors.
 fn start(folder: &TempDir, kept: Kept) -> (Systemd, Serve) {
     let (names, fds): (Vec<_>, Vec<_>) =
         kept.iter().map(|(name, fd)| (name.as_str(), fd.try_clone().unwrap())).unzip();
@@ -116,15 +116,15 @@ fn start(folder: &TempDir, kept: Kept) -> (Systemd, Serve) {
     (systemd, serve)
 }
 
-/// How often a VF was reset, as `vf show` tells.
+/// Returns the number of resets of a VF, as `vf show` prints it.
 fn resets(serve: &Serve) -> String {
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf0"]);
     let line = said.out.lines().find(|line| line.trim().starts_with("resets "));
     line.unwrap_or_else(|| panic!("{said:?}")).to_owned()
 }
 
-/// A flow that is under way while the unit is ended so and started again; resets before and after.
-fn goes_on(end: impl FnOnce(&mut Serve)) -> [String; 2] {
+/// Runs a flow while the unit ends by `end` and starts again, and returns the resets before and after.
+fn resets_around(end: impl FnOnce(&mut Serve)) -> [String; 2] {
     let folder = tempdir().unwrap();
     let (systemd, mut serve) = start(&folder, Vec::new());
     let [a, _b] = [0, 1].map(|vf| attach(serve.folder(), vf));
@@ -142,20 +142,20 @@ fn goes_on(end: impl FnOnce(&mut Serve)) -> [String; 2] {
 }
 
 #[test]
-fn a_unit_that_is_restarted_goes_on_with_its_guests_and_resets_nothing() {
-    let [before, after] = goes_on(|serve| {
-        assert_eq!(serve.end(Signal::USR2).code(), Some(75), "it asks to be started again");
+fn restarted_unit_keeps_its_guests_without_a_reset() {
+    let [before, after] = resets_around(|serve| {
+        assert_eq!(serve.end(Signal::USR2).code(), Some(75), "the status that requests a restart");
     });
     assert_eq!(before, after);
 }
 
 #[test]
-fn a_unit_that_is_killed_as_a_whole_goes_on_with_its_guests() {
-    goes_on(Serve::kill_all);
+fn killed_unit_keeps_its_guests() {
+    resets_around(Serve::kill_all);
 }
 
 #[test]
-fn the_watchdog_hears_of_a_host_that_answers_and_of_no_other() {
+fn watchdog_is_notified_only_while_the_host_answers() {
     let folder = tempdir().unwrap();
     let (systemd, serve) = start(&folder, Vec::new());
     systemd.hear(3);

@@ -1,4 +1,4 @@
-//! A tap as the uplink: made by the host where it may, refused with the remedy where it may not.
+//! A tap as the uplink: created by the host if it has the privilege, otherwise refused with a remedy.
 
 use crate::process::{PATIENCE, SOFTIOV, Serve, files, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
@@ -12,13 +12,13 @@ use tempfile::tempdir;
 
 const CONFIG: &str = "[[port]]\nuplink = { tap = \"softiov7\" }\n";
 
-/// Interfaces of the network namespace of this thread.
+/// Returns the interfaces of this thread's network namespace.
 fn interfaces() -> String {
     fs::read_to_string("/proc/thread-self/net/dev").unwrap()
 }
 
 #[test]
-fn a_tap_is_made_and_goes_with_the_host() {
+fn tap_is_created_and_removed_with_the_host() {
     in_network_namespace("a_tap_is_made_and_goes_with_the_host", || {
         let folder = tempdir().unwrap();
         let file = folder.path().join("softiov.toml");
@@ -39,7 +39,7 @@ fn a_tap_is_made_and_goes_with_the_host() {
 }
 
 #[test]
-fn a_tap_that_is_gone_is_told_of_and_comes_back() {
+fn deleted_tap_is_reported_and_reattached() {
     in_network_namespace("a_tap_that_is_gone_is_told_of_and_comes_back", || {
         let folder = tempdir().unwrap();
         let file = folder.path().join("softiov.toml");
@@ -62,7 +62,7 @@ fn a_tap_that_is_gone_is_told_of_and_comes_back() {
         told("uplink tap:softiov7 (gone) state DOWN\n    tap softiov7 gone for ");
         ip("tuntap add softiov7 mode tap");
         told("reattached 1\n    tap drops: too long 0, no room 0, no link 0\n");
-        // It was there without the host, and stays without it.
+        // A tap that existed before the host stays after it.
         assert_eq!(serve.end(Signal::TERM).code(), Some(0));
         assert!(interfaces().contains("softiov7:"));
     });
@@ -73,17 +73,17 @@ fn ip(words: &str) {
 }
 
 #[test]
-fn without_the_privilege_it_says_who_has_it_and_leaves_nothing() {
+fn tap_without_the_privilege_is_refused_with_a_remedy() {
     let name = "without_the_privilege_it_says_who_has_it_and_leaves_nothing";
     match fs::metadata("/dev/net/tun") {
         Err(error) => return skipped(name, &format!("/dev/net/tun: {error}")),
         Ok(tun) if tun.mode() & 0o006 != 0o006 => {
-            return skipped(name, "/dev/net/tun is not open to everybody here");
+            return skipped(name, "/dev/net/tun is not open to all users here");
         }
         Ok(_) => {}
     }
     let folder = tempdir().unwrap();
-    // Another user has to reach all of it, and to own the place for the sockets.
+    // Another user must reach all of it, and own the folder for the sockets.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
     let (binary, file) = (folder.path().join("softiov"), folder.path().join("softiov.toml"));
     fs::copy(SOFTIOV, &binary).unwrap();
@@ -104,7 +104,7 @@ fn without_the_privilege_it_says_who_has_it_and_leaves_nothing() {
     assert_eq!(left.count(), 0, "no socket is left");
 }
 
-/// A command without privileges.
+/// Returns a command without privileges.
 fn as_nobody(binary: &Path) -> Command {
     if !geteuid().is_root() {
         return Command::new(binary);

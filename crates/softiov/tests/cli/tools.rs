@@ -1,5 +1,4 @@
-//! `softiov lspci`, `devlink` and `ethtool`: administrators' words about a running host. What the real ethtool says of a VF is
-//! compared by the Linux tests.
+//! `softiov lspci`, `devlink` and `ethtool` on a running host. The Linux tests compare ethtool with the real one.
 
 use crate::process::{Said, Serve, softiov};
 use std::fmt::Write;
@@ -19,7 +18,7 @@ fn is_missing(program: &str) -> bool {
     missing
 }
 
-/// lspci reads back what the host has told it, byte by byte, and knows what each function is.
+/// Checks that lspci reads back each byte of the host's configuration spaces, and identifies each function.
 #[test]
 fn lspci_shows_the_configuration_spaces_of_a_running_host() {
     if is_missing("lspci") {
@@ -43,13 +42,14 @@ fn lspci_shows_the_configuration_spaces_of_a_running_host() {
 }
 
 #[test]
-fn lspci_is_asked_about_nothing_else() {
+fn lspci_refuses_options_for_other_devices() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let said = tool(serve.folder(), "lspci -v -F /etc/passwd");
     assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
     assert!(
-        said.err.starts_with("lspci: -F: the functions are those of a running host\nsoftiov: "),
+        said.err
+            .starts_with("lspci: -F is not supported: the functions are those of a running host\nsoftiov: "),
         "{}",
         said.err
     );
@@ -65,16 +65,16 @@ fn devlink_shows_the_wires_port_and_one_for_each_vf() {
     assert_eq!(ports.len(), 8);
     let vf = &ports["pci/0000:00:01.0/3"];
     assert_eq!((&vf["flavour"], &vf["vfnum"], &vf["netdev"]), (&"pcivf".into(), &2.into(), &"pf0vf2".into()));
-    assert_eq!(vf["function"]["opstate"], "detached", "no driver runs it");
+    assert_eq!(vf["function"]["opstate"], "detached", "no driver has enabled the VF");
     let text = tool(serve.folder(), "devlink port show pf0").out;
     assert_eq!(text, "pci/0000:00:01.0/0: type eth netdev pf0 flavour physical port 0 splittable false\n");
     let said = tool(serve.folder(), "devlink port show pf7");
     assert_eq!((said.status, said.err.as_str()), (Some(1), "Netdevice \"pf7\" not found\n"));
 }
 
-/// A function has one address, whoever tells it: the second port is the second PCI domain everywhere.
+/// Checks that every tool shows the same address of a function: the second port is the second PCI domain.
 #[test]
-fn every_tool_tells_the_same_address_of_a_function() {
+fn every_tool_shows_the_same_address_of_a_function() {
     if is_missing("lspci") {
         return;
     }
@@ -101,7 +101,7 @@ fn every_tool_tells_the_same_address_of_a_function() {
 }
 
 #[test]
-fn ethtool_sets_what_the_host_makes_of_a_guests_interrupts() {
+fn ethtool_sets_the_interrupt_rate_of_a_vf() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let said = tool(serve.folder(), "ethtool -C pf0vf0 adaptive-rx on rx-usecs 125");
@@ -117,7 +117,7 @@ fn ethtool_sets_what_the_host_makes_of_a_guests_interrupts() {
     }
 }
 
-/// What ethtool says where there is no such thing, or no such interface: the real one about a tap of its own.
+/// Compares errors for an unsupported command and an unknown interface with the real ethtool on a tap.
 #[test]
 fn errors_are_those_of_ethtool() {
     let folder = tempdir().unwrap();

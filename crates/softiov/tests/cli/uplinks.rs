@@ -1,4 +1,4 @@
-//! Uplinks and processors of ports when the host is replaced. Left out: taps (`tap`), and frames as such.
+//! Uplinks and processors of ports when the host is replaced. `tap` tests taps.
 
 use crate::process::{PATIENCE, Serve, eventually, softiov};
 use crate::survival::{address, attach_to};
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-/// A host as a file says.
+/// Starts a host with a configuration.
 fn serve(folder: &tempfile::TempDir, text: &str) -> Serve {
     let file = folder.path().join("softiov.toml");
     fs::write(&file, text).unwrap();
@@ -22,7 +22,7 @@ fn show(serve: &Serve, port: &str) -> String {
     softiov(serve.folder(), &["port", "show", port]).out
 }
 
-/// Kills the host; waits until another one serves.
+/// Kills the host and waits until another one serves.
 fn kill_host(serve: &Serve) {
     eventually("one host", || serve.hosts().len() == 1);
     let [host] = serve.hosts()[..] else { panic!("not one host") };
@@ -32,7 +32,7 @@ fn kill_host(serve: &Serve) {
     });
 }
 
-/// Processors of a thread of the host that serves, by the thread's name.
+/// Returns the processors of a thread of the serving host, by the thread's name.
 fn held_to(serve: &Serve, name: &str) -> String {
     eventually("one host", || serve.hosts().len() == 1);
     let threads = fs::read_dir(serve.proc().join("task")).unwrap().map(|thread| thread.unwrap().path());
@@ -64,7 +64,7 @@ fn a_port_stays_on_its_processors_when_the_host_is_replaced() {
 }
 
 #[test]
-fn a_wire_is_there_again_when_the_host_is_replaced_and_flows_go_on() {
+fn wire_and_flows_survive_a_replaced_host() {
     let folder = tempdir().unwrap();
     let port = "[[port]]\nvfs = 1\nuplink.wire = \"w\"\n";
     let serve = serve(&folder, &(port.to_owned() + port));
@@ -87,7 +87,7 @@ fn a_wire_is_there_again_when_the_host_is_replaced_and_flows_go_on() {
 }
 
 #[test]
-fn a_streams_peer_sees_its_end_and_finds_the_successor_at_the_same_place() {
+fn stream_peer_reconnects_to_the_successor_at_its_path() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("peer.sock");
     let mut serve = serve(&folder, &format!("[[port]]\nuplink.stream.listen = {path:?}\n"));
@@ -100,16 +100,16 @@ fn a_streams_peer_sees_its_end_and_finds_the_successor_at_the_same_place() {
             1 => kill_host(&serve),
             _ => assert_eq!(serve.end(Signal::TERM).code(), Some(0)),
         }
-        // Nothing was sent but what guests would have; there is none.
+        // No guest sends a frame, so the peer receives nothing.
         assert_eq!(peer.read(&mut [0; 10]).unwrap_or(0), 0, "round {round}");
     }
     assert!(!path.exists(), "the socket goes with the host");
 }
 
-/// What is gone when the host is replaced is gone for the successor too, which does not make it: guests keep their VFs. The
-/// uplink is taken again when it is back, be it while the process before has not quite ended.
+/// Checks an uplink that is gone when the host is replaced: the successor does not create it, and guests keep their
+/// VFs. Once the uplink is back, the successor attaches it, even if the predecessor has not quite ended.
 fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
-    let what = format!("{kind} that is back after a death of the host");
+    let what = format!("{kind} that is back after a crash of the host");
     let ip = |words: &str| {
         let output = Command::new("ip").args(words.split(' ')).output();
         output.map_err(|error| error.to_string()).and_then(|output| {
@@ -143,25 +143,27 @@ fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
         assert!(!fs::read_to_string("/proc/thread-self/net/dev").unwrap().contains("wire0:"));
         make().unwrap();
         told("state UP");
-        assert!(guest.wait_link(PATIENCE), "the guest has its VF");
-        eventually("the log says so", || serve.log().contains(&format!("the {kind} is the uplink again")));
+        assert!(guest.wait_link(PATIENCE), "the guest keeps its VF");
+        eventually("the log reports the uplink", || {
+            serve.log().contains(&format!("the {kind} is the uplink again"))
+        });
     });
 }
 
 #[test]
-fn an_interface_that_is_back_after_a_death_of_the_host_is_taken_again() {
+fn interface_is_reattached_after_a_crash() {
     let pair = ["link add wire0 type veth peer name host0", "link set wire0 up", "link set host0 up"];
     is_taken_again_by_a_successor("interface", &[], &pair.map(str::to_owned));
 }
 
 #[test]
-fn a_tap_that_is_back_after_a_death_of_the_host_is_taken_again_and_not_made_meanwhile() {
+fn tap_is_reattached_and_not_created_after_a_crash() {
     is_taken_again_by_a_successor("tap", &[], &["tuntap add wire0 mode tap".to_owned()]);
 }
 
 #[test]
-fn a_macvtap_that_is_back_after_a_death_of_the_host_is_taken_again() {
-    // Device files of all network namespaces are in one folder: a number that no other gives.
+fn macvtap_is_reattached_after_a_crash() {
+    // Device files of all network namespaces are in one folder, so the number must be unique on the machine.
     let number = 1_000_000 + 2 * rustix::thread::gettid().as_raw_nonzero().get();
     let below = ["link add below0 type veth peer name host0", "link set below0 up", "link set host0 up"];
     let make = [
@@ -172,7 +174,7 @@ fn a_macvtap_that_is_back_after_a_death_of_the_host_is_taken_again() {
 }
 
 #[test]
-fn commands_say_which_uplinks_there_are() {
+fn commands_show_the_uplinks() {
     let folder = tempdir().unwrap();
     let serve = serve(&folder, "[[port]]\n");
     let file = folder.path().join("new.toml");
@@ -201,7 +203,7 @@ fn commands_say_which_uplinks_there_are() {
 }
 
 #[test]
-fn frames_are_lost_delayed_recorded_and_played_again_as_the_file_says_while_the_port_runs() {
+fn impairments_recording_and_replay_work_on_a_running_port() {
     let folder = tempdir().unwrap();
     let recording = folder.path().join("pf0.pcapng");
     let text = |impair: &str| {
@@ -239,7 +241,7 @@ fn frames_are_lost_delayed_recorded_and_played_again_as_the_file_says_while_the_
         let shown: serde_json::Value = serde_json::from_str(shown).unwrap();
         shown["rx"]["packets"].as_u64().unwrap_or(0)
     };
-    // The first frames come at once, the later ones when their time has come.
+    // The first frames come at once, the later ones at their recorded times.
     let before = packets(&played());
     apply(&format!("[[port]]\nvfs = 1\nuplink.replay = {recording:?}\n[[port]]\nvfs = 1\n"));
     eventually("frames of the recording come", || packets(&played()) > before + 5);

@@ -1,4 +1,4 @@
-//! `softiov vf` and `softiov qemu-args`: what they print, and how they fail.
+//! `softiov vf` and `softiov qemu-args`: their output and their errors.
 
 use crate::process::{SOFTIOV, Serve, finish, softiov};
 use serde_json::Value;
@@ -10,7 +10,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn list_gives_a_line_for_each_vf_and_the_same_as_json() {
+fn list_is_a_line_per_vf_or_json() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let text = softiov(serve.folder(), &["vf", "list"]);
@@ -25,7 +25,7 @@ fn list_gives_a_line_for_each_vf_and_the_same_as_json() {
 }
 
 #[test]
-fn show_tells_everything_and_set_changes_the_link() {
+fn show_has_everything_and_set_changes_the_link() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf2"]);
@@ -53,7 +53,7 @@ fn show_tells_everything_and_set_changes_the_link() {
 }
 
 #[test]
-fn set_limits_what_a_vf_may_send_by_igbs_rules() {
+fn set_limits_the_tx_rate_by_the_rules_of_igb() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max-tx-rate", "100"]);
@@ -72,7 +72,7 @@ fn set_limits_what_a_vf_may_send_by_igbs_rules() {
 }
 
 #[test]
-fn set_changes_a_policy_whole_or_not_at_all() {
+fn set_changes_a_policy_completely_or_not_at_all() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let set = |words: &str| {
@@ -89,7 +89,7 @@ fn set_changes_a_policy_whole_or_not_at_all() {
     assert_eq!(
         (&vf["settings"]["vlan"], &vf["settings"]["qos"]),
         (&20.into(), &3.into()),
-        "what is not given stays"
+        "settings that are not given stay"
     );
     let vf = json(
         &set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --rss on --share-mac on --state enable")
@@ -99,7 +99,11 @@ fn set_changes_a_policy_whole_or_not_at_all() {
     assert_eq!((&is["vlan"], &is["qos"], &is["vlans"]), (&0.into(), &0.into(), &"10-12".into()));
     assert_eq!((&is["allmulti"], &is["max_mtu"], &is["rss"]), (&false.into(), &1500.into(), &true.into()));
     assert_eq!(is["share_mac"], true);
-    assert_eq!((&is["state"], &is["trust"]), (&"enable".into(), &true.into()), "what is not given stays");
+    assert_eq!(
+        (&is["state"], &is["trust"]),
+        (&"enable".into(), &true.into()),
+        "settings that are not given stay"
+    );
     for (words, part) in [
         ("--min-tx-rate 5 --trust off", "min_tx_rate"),
         ("--proto 802.1ad --trust off", "802.1Q"),
@@ -136,7 +140,7 @@ fn set_quarantines_a_vf_and_releases_it() {
 }
 
 #[test]
-fn set_refuses_an_address_that_another_has_and_says_whose_it_is() {
+fn set_refuses_an_address_in_use_and_names_its_owner() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
@@ -149,7 +153,7 @@ fn set_refuses_an_address_that_another_has_and_says_whose_it_is() {
 }
 
 #[test]
-fn set_bounds_a_guests_interrupts() {
+fn set_limits_the_interrupt_rate_of_a_vf() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let words = "vf set pf0vf3 --min-interrupts 500 --max-interrupts 20000 --coalesce adaptive";
@@ -167,7 +171,7 @@ fn set_bounds_a_guests_interrupts() {
 }
 
 #[test]
-fn an_unknown_vf_is_answered_with_the_known_ones() {
+fn unknown_vf_error_lists_the_vfs() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     for command in ["vf show pf9vf9", "vf set pf9vf9 --state auto", "qemu-args pf9vf9"] {
@@ -182,7 +186,7 @@ fn an_unknown_vf_is_answered_with_the_known_ones() {
 }
 
 #[test]
-fn without_a_host_the_status_is_3_and_the_remedy_is_named() {
+fn without_a_host_the_status_is_3_with_a_remedy() {
     let folder = tempdir().unwrap();
     for command in ["vf list", "vf list --json", "vf show pf0vf0", "vf set pf0vf0 --state auto"] {
         let said = softiov(folder.path(), &command.split(' ').collect::<Vec<_>>());
@@ -208,7 +212,7 @@ fn qemu_args_are_the_same_before_and_after_the_host_starts() {
 }
 
 #[test]
-fn qemu_args_take_a_size_and_say_what_a_port_is() {
+fn qemu_args_check_the_size_and_refuse_a_port() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let ask = |words: &str| softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());
@@ -238,7 +242,7 @@ fn set_refuses_an_address_that_another_port_has() {
 }
 
 #[test]
-fn an_output_that_takes_nothing_is_an_error_and_no_panic() {
+fn answer_to_a_full_output_is_an_error_not_a_panic() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     for command in ["vf list", "vf list --json", "vf show pf0vf0", "qemu-args pf0vf0"] {
@@ -251,7 +255,7 @@ fn an_output_that_takes_nothing_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn a_wrong_command_line_has_status_2() {
+fn wrong_usage_has_status_2() {
     let folder = tempdir().unwrap();
     for command in
         ["vf", "vf explode", "serve --uplink none", "vf set pf0vf0 --state sideways", "vf set pf0vf0"]

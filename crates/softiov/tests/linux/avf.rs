@@ -1,6 +1,6 @@
-//! The second family: stock iavf on VFs of ports with `family = "avf"`. Alice and Bob have one each beside their first
-//! VF, so that no guest is booted for it. Alice's doorbells are messages and she has one processor; Bob's are memory, and
-//! he has two, and so two queues. Left out: other kernels (`kernels`), DPDK (`dpdk`) and firmware (`ipxe`).
+//! The second family: stock iavf on VFs of ports with `family = "avf"`. Alice and Bob have one each beside their
+//! first VF, so that no other guest needs to boot. Alice's doorbells are messages and she has one processor; Bob's
+//! are mapped, and he has two processors and so two queues. `kernels`, `dpdk` and `ipxe` test other drivers.
 
 pub(crate) mod ethtool;
 pub(crate) mod fleet;
@@ -15,9 +15,9 @@ use crate::world::{ALICE_AVF, BOB_AVF, World};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{Interventions, VfStatus};
 
-/// An unmodified Debian kernel finds iavf for the VF, gets the address and the link that the PF gives, and exchanges
-/// pings of every size and TCP with another VF, both ways, with checksums and segments left to the card. For the VF whose
-/// doorbells are memory next to none of that is a message.
+/// An unmodified Debian kernel binds iavf to the VF, gets the address and link that the PF assigns, and exchanges
+/// pings of every size and TCP with another VF, both ways, with checksum and segmentation offload. A VF with mapped
+/// doorbells sends almost no messages for it.
 pub(crate) fn binds(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
@@ -37,7 +37,7 @@ pub(crate) fn binds(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What a VF has moved, and what it has told the host for that.
+/// Traffic of a VF, and its register accesses that reached the host.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     packets: u64,
@@ -51,8 +51,9 @@ impl Cost {
         Self { packets: vf.rx.packets + vf.tx.packets, messages }
     }
 
-    /// Bulk TCP by doorbells in memory: iavf asks the PF for statistics every 2 s, and nothing else is a message. Rung by
-    /// message it would be a few hundred of 1,000 packets, so half a hundred tells both apart on a slow machine too.
+    /// Checks that bulk TCP rang mapped doorbells. iavf requests statistics from the PF every 2 s, and sends no other
+    /// message. By messages it would send some hundreds per 1,000 packets, so a bound of 50 tells both apart on a
+    /// slow machine too.
     fn is_of_memory(&self, before: &Self) -> Result<()> {
         let (packets, messages) = (self.packets - before.packets, self.messages - before.messages);
         let rate = messages as f64 * 1000.0 / packets as f64;
@@ -67,28 +68,28 @@ impl Cost {
 pub(crate) struct End<'a> {
     pub(crate) guest: &'a Guest,
     pub(crate) vf: &'static str,
-    /// What the guest calls it.
+    /// Name of the interface in the guest.
     pub(crate) name: String,
-    /// Which of the guest's AVF VFs it is, in the order of their slots.
+    /// Index of the VF among the guest's AVF VFs, in the order of their slots.
     place: usize,
     number: u8,
 }
 
 impl<'a> End<'a> {
-    /// Sets the interface up that iavf has made of the VF, with addresses that end in `number` and an MTU of 1500, and waits
-    /// for its link.
+    /// Configures the interface that iavf created for the VF, with addresses that end in `number` and an MTU of 1500,
+    /// and waits for its link.
     pub(crate) fn set_up(guest: &'a Guest, vf: &'static str, number: u8) -> Result<Self> {
         Self::set_up_at(guest, 0, vf, number)
     }
 
-    /// Sets up the AVF VF at `place` of a guest that has several.
+    /// Does the same for the AVF VF at `place` of a guest with several.
     pub(crate) fn set_up_at(guest: &'a Guest, place: usize, vf: &'static str, number: u8) -> Result<Self> {
         let end = Self { guest, vf, name: interface_at(guest, place)?, place, number };
         end.settle()?;
         Ok(end)
     }
 
-    /// Sets it up as before, whatever it is called now.
+    /// Configures the interface again, under whatever name it now has.
     pub(crate) fn set_up_again(&mut self) -> Result<()> {
         self.name = interface_at(self.guest, self.place)?;
         self.settle()
@@ -100,27 +101,27 @@ impl<'a> End<'a> {
         self.wait_carrier(true)
     }
 
-    /// Its address on the untagged network.
+    /// Returns the IPv4 address on the untagged network.
     pub(crate) fn address(&self) -> String {
         self.vlan_address(0)
     }
 
-    /// Its address in a VLAN with an id below 256.
+    /// Returns the IPv4 address in a VLAN with an id below 256.
     pub(crate) fn vlan_address(&self, vlan: u8) -> String {
         format!("10.83.{vlan}.{}", self.number)
     }
 
-    /// Its IPv6 address on the untagged network.
+    /// Returns the IPv6 address on the untagged network.
     pub(crate) fn address_v6(&self) -> String {
         format!("fd83::{}", self.number)
     }
 
-    /// Runs a script that has to succeed, in which IF is the interface.
+    /// Runs a script that must succeed, in which IF is the interface.
     pub(crate) fn check(&self, script: &str) -> Result<String> {
         self.guest.check(&script.replace("IF", &self.name))
     }
 
-    /// Waits for what the driver makes of the link.
+    /// Waits until the driver reports the carrier up or down.
     pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
         eventually(|| {
             let carrier = self.check("cat /sys/class/net/IF/carrier")?;
@@ -135,24 +136,24 @@ impl<'a> End<'a> {
         })
     }
 
-    /// Pings of a size, every one of which must be answered.
+    /// Sends pings of a size, every one of which must be answered.
     pub(crate) fn ping(&self, to: &End<'_>, size: u32, count: u32) -> Result<()> {
         self.guest.ping(&to.address(), size, count)
     }
 
-    /// Waits until the other end answers.
+    /// Waits until the other end answers a ping.
     pub(crate) fn reach(&self, to: &End<'_>) -> Result<()> {
         self.guest.reach(&to.address())
     }
 
-    /// TCP of so many megabytes to an address.
+    /// Sends `megabytes` over TCP to an address.
     pub(crate) fn iperf(&self, to: &str, megabytes: u64) -> Result<Flow> {
         let flow = self.guest.iperf(to, &format!("-n {megabytes}M"))?;
         ensure!(flow.sent >= megabytes << 20 && flow.received > 0, "{} to {to}: {flow:?}", self.guest.name());
         Ok(flow)
     }
 
-    /// Adds a VLAN interface on top, with this end's address in it.
+    /// Adds a VLAN interface on top, with this end's address in the VLAN.
     pub(crate) fn join_vlan(&self, vlan: u8) -> Result<()> {
         let address = self.vlan_address(vlan);
         let script = format!(
@@ -162,7 +163,8 @@ impl<'a> End<'a> {
         self.check(&script).map(drop)
     }
 
-    /// The function is what it should be, iavf has it, it has the VF's address, and its link's speed.
+    /// Checks that the function has the expected ids, is bound to iavf, and has the VF's address and its link's
+    /// speed.
     pub(crate) fn is_bound(&self, world: &World) -> Result<()> {
         let mac = world.vf(self.vf)?.mac;
         let identity = self.check("cd /sys/class/net/IF; cat device/vendor device/device address")?;
@@ -179,7 +181,7 @@ impl<'a> End<'a> {
     }
 }
 
-/// Both guests' ends, which reach each other.
+/// Returns both guests' ends, which reach each other.
 pub(crate) fn linked(world: &World) -> Result<[End<'_>; 2]> {
     let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
     let bob = End::set_up(world.bob()?, BOB_AVF, 2)?;
@@ -187,32 +189,32 @@ pub(crate) fn linked(world: &World) -> Result<[End<'_>; 2]> {
     Ok([alice, bob])
 }
 
-/// Sets an interface up. The driver refuses as long as it is busy with a reset.
+/// Sets an interface up. The driver refuses while it is busy with a reset.
 pub(crate) fn set_up(guest: &Guest, name: &str, address: &str) -> Result<()> {
     let script = format!("ip addr replace {address}/24 dev {name} && ip link set {name} mtu 1500 up");
     eventually(|| guest.check(&script)).map(drop)
 }
 
-/// What the guest calls its first AVF VF, once its driver has made an interface of it.
+/// Returns the guest's name of its first AVF VF, once the driver has created an interface.
 pub(crate) fn interface(guest: &Guest) -> Result<String> {
     interface_at(guest, 0)
 }
 
-/// What the guest calls the AVF VF at `place`: 0 is the one with the lowest PCI address.
+/// Returns the guest's name of the AVF VF at `place`; 0 has the lowest PCI address.
 fn interface_at(guest: &Guest, place: usize) -> Result<String> {
     let script = format!("set -- /sys/bus/pci/drivers/iavf/*:*; shift {place} && ls $1/net");
     let names = eventually(|| guest.check(&script))?;
     Ok(names.lines().next().context("no interface")?.to_owned())
 }
 
-/// What an iavf has noticed so far.
+/// Events that an iavf driver has seen so far.
 #[derive(Debug)]
 pub(crate) struct Noticed {
-    /// Lines of the kernel's log about it: they tell of resets, and of a link that comes or goes.
+    /// Lines of the kernel's log about resets and link changes of the driver.
     log: String,
-    /// How often the link changed.
+    /// Number of link changes.
     changes: String,
-    /// Bytes received and sent by the card's count, which a new card would begin anew.
+    /// Bytes received and sent by the card's count, which a new card would restart at 0.
     bytes: Vec<u64>,
 }
 
@@ -225,16 +227,16 @@ impl Noticed {
         Ok(Self { log, changes, bytes })
     }
 
-    /// Nothing was noticed since, but that more was counted.
-    pub(crate) fn is_nothing_since(&self, before: &Self) -> Result<()> {
+    /// Checks that nothing happened since, except that the counters grew.
+    pub(crate) fn is_unchanged_since(&self, before: &Self) -> Result<()> {
         let same = (&self.log, &self.changes) == (&before.log, &before.changes);
         let goes_on = self.bytes.iter().zip(&before.bytes).all(|(now, before)| now >= before);
-        ensure!(same && goes_on, "it had noticed {before:?}, and now {self:?}");
+        ensure!(same && counts_on, "the driver had seen {before:?}, and now {self:?}");
         Ok(())
     }
 }
 
-/// The driver has met nothing unexpected.
+/// Checks that the driver has logged no unexpected event.
 pub(crate) fn no_complaints(guest: &Guest) -> Result<()> {
     let said = guest
         .check("dmesg | grep iavf | grep -E '[Ff]ail|[Ee]rror|[Hh]ung|timeout|Never saw|reset' || true")?;
@@ -242,8 +244,8 @@ pub(crate) fn no_complaints(guest: &Guest) -> Result<()> {
     Ok(())
 }
 
-/// TCP segments and UDP datagrams that the kernel has found broken. It looks at those of which the card says that they are,
-/// and with `ethtool -K rx off` at all of them.
+/// Checks that the kernel has found no broken TCP segment or UDP datagram. It verifies those that the card has not,
+/// and with `ethtool -K rx off` all of them.
 pub(crate) fn no_checksum_errors(guest: &Guest) -> Result<()> {
     for protocol in ["Tcp", "Udp"] {
         let errors = guest.snmp(protocol, "InCsumErrors")?;

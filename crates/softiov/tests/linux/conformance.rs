@@ -1,7 +1,6 @@
-//! The table in docs/conformance.md: what each stock driver was seen to do with the card, and what our drivers were
-//! seen to do elsewhere. A run of all checks says whether the table is what it saw; with `SOFTIOV_RECORD=1` it writes
-//! the table. What was skipped keeps its row. Left out: what is written there by hand. That no check is missing is
-//! seen to by `cargo xtask tidy`, which boots nothing.
+//! The table of docs/conformance.md: results of each stock driver on the card, and of our drivers elsewhere. A run of
+//! all checks compares the table with its results; with `SOFTIOV_RECORD=1` it writes the table. A skipped check keeps
+//! its row. `cargo xtask tidy` checks that every check has a row, without a boot.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -11,7 +10,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.
 const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Who judges in a check, by the beginning of its name; the first that fits.
+/// Driver that judges in a check, by the first matching beginning of the check's name.
 const JUDGES: [(&str, &str); 22] = [
     ("demo::", "iavf and igbvf of Linux 6.1"),
     ("measure::queues::", "iavf of Linux 6.1"),
@@ -37,7 +36,7 @@ const JUDGES: [(&str, &str); 22] = [
     ("", "igbvf of Linux 6.1"),
 ];
 
-/// Holds the outcomes of all checks against the table; `None` is a check that was skipped.
+/// Compares the outcomes of all checks with the table; `None` is a skipped check.
 pub(crate) fn follow(outcomes: &[(&str, Option<bool>)]) -> Result<()> {
     let page = fs::read_to_string(PAGE).context(PAGE)?;
     let (before, rest) = page.split_once(BEGIN).context("no table begins in docs/conformance.md")?;
@@ -48,7 +47,7 @@ pub(crate) fn follow(outcomes: &[(&str, Option<bool>)]) -> Result<()> {
     } else {
         ensure!(
             kept == seen,
-            "docs/conformance.md does not say what was seen. Run the Linux tests with SOFTIOV_RECORD=1. Seen:\n{seen}"
+            "docs/conformance.md does not have these results; run the Linux tests with SOFTIOV_RECORD=1. Results:\n{seen}"
         );
     }
     Ok(())
@@ -69,7 +68,7 @@ fn table(outcomes: &[(&str, Option<bool>)], recorded: &BTreeMap<&str, &str>) -> 
     text
 }
 
-/// The results in a table, by check.
+/// Returns the results in a table, by check.
 fn recorded(table: &str) -> BTreeMap<&str, &str> {
     let row = |line| {
         let mut cells = str::split(line, " | ");

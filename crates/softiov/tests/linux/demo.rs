@@ -1,5 +1,5 @@
-//! `softiov demo --linux` with the second family: what its report says of iavf, beside igbvf. Left out: the demo with the first
-//! family, which `cargo xtask test` runs as it is installed.
+//! `softiov demo --linux` with the second family: its report shows iavf beside igbvf. `cargo xtask test` runs the
+//! installed demo with the first family.
 
 use crate::report::Outcome;
 use crate::world::World;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::process::Command;
 
 const OPTIONS: [&str; 7] = ["demo", "--linux", "--family", "avf", "--mapped", "--seconds=5", "--json"];
-/// Megabits a second from which on control is less than 1 of 1,000 packets: iavf asks its PF every 2 s, however slow the
-/// machine is, and that is about ten accesses a second for both guests.
+/// Throughput, Mb/s, from which on control messages are fewer than 1 per 1,000 packets: iavf requests statistics from
+/// its PF every 2 s on any machine, which is about ten accesses a second for both guests.
 const FAST: f64 = 200.0;
-/// The bound below that, which still tells doorbells in memory from messages.
+/// Lower throughput, Mb/s, at which the bound still tells mapped doorbells from messages.
 const SLOW: f64 = 50.0;
 
-/// Both guests have iavf; bulk TCP between them traps less than once in 1,000 packets; and igbvf's figures of the same guests
-/// are beside that.
+/// Both guests have iavf, bulk TCP between them traps less than once per 1,000 packets, and igbvf's figures of the
+/// same guests are shown too.
 pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut World) -> Result<Outcome> {
     let output = Command::new(env!("CARGO_BIN_EXE_softiov")).args(OPTIONS).output()?;
     let said = String::from_utf8_lossy(&output.stderr);

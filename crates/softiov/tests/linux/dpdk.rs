@@ -1,6 +1,6 @@
-//! DPDK's drivers, which poll and share no line with the kernel's: igbvf on a VF and igb on the PF, with what they
-//! can do of it. Left out: how fast they are, and what 22.11's igbvf driver refuses by itself: setting an MTU,
-//! resetting a port, a second address.
+//! DPDK's drivers, which poll and share no code with the kernel's: igbvf on a VF and igb on the PF. Not tested: their
+//! speed, and requests that 22.11's igbvf driver refuses by itself (setting an MTU, resetting a port, a second
+//! address).
 
 pub(crate) mod iavf;
 
@@ -13,16 +13,16 @@ use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 
-/// An address that nobody else has.
+/// An address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:78";
-/// A group that nobody has joined.
+/// A multicast group without members.
 const GROUP: &str = "239.82.5.8";
-/// Frames to a group that show who hears it.
+/// Frames sent to the group, to count those that a VF receives.
 const FRAMES: u64 = 20;
 
-/// testpmd takes a VF with both its queues, shakes hands with the PF, and answers pings, also long ones and after the
-/// port was stopped. With `rss` the frames of several addresses come in both queues. Then it sends by itself from both
-/// queues, and all of it arrives. Its counters are the host's.
+/// testpmd starts a VF with both queues, completes the handshake with the PF, and answers pings, also long ones and
+/// after the port was stopped. With `rss`, frames of several addresses arrive in both queues. Then it sends from both
+/// queues, and every frame arrives. Its counters match the host's.
 pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
@@ -55,7 +55,7 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
     let counts = ["rx_good_packets:", "rx_good_loopback_packets:", "tx_good_packets:"];
     let counts = counts.map(|name| testpmd::number(&said, name));
     let [good, local, sent] = counts.map(Result::unwrap_or_default);
-    // A VF's counters began at zero when the VMM reset it; the host's go on.
+    // A VF's counters restart at 0 when the VMM resets it; the host's continue.
     let since = |packets: fn(&VfStatus) -> u64| {
         packets(&least) - packets(&before)..=packets(&most) - packets(&before)
     };
@@ -83,8 +83,8 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What testpmd asks of the PF comes about: VLANs, every multicast, another address. What it may not have is refused
-/// and counted: every unicast, and every multicast if the administrator says so.
+/// The PF carries out testpmd's requests: VLANs, allmulticast, another address. It refuses and counts promiscuity,
+/// and allmulticast if the policy says so.
 pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
@@ -95,12 +95,15 @@ pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
         Testpmd::start(guest, IGBVF, "--forward-mode=rxonly --enable-hw-vlan-filter --enable-hw-vlan-strip")?;
     eventually(|| {
         let now = refused("unicast-promiscuity")?;
-        ensure!(now > every_unicast, "testpmd begins with wanting every unicast, and nothing was refused");
+        ensure!(
+            now > every_unicast,
+            "testpmd starts with a request for promiscuity, and the PF refused nothing"
+        );
         Ok(())
     })?;
     asks(world, &running, "promiscuity", "set promisc 0 off")?;
     running.say("set verbose 1")?;
-    // The priority and the VLAN of a stripped tag are in the descriptor.
+    // The descriptor has the priority and the VLAN of a stripped tag.
     asks(world, &running, "vlan", &format!("rx_vlan add {PORT_VLAN} 0"))?;
     world.wait_vf(VISITOR, "be a member", |vf| vf.vlans.contains(&PORT_VLAN.into()))?;
     world
@@ -130,8 +133,8 @@ pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The card inserts the checksums of frames that testpmd passes on with none, and tells it which of those that come
-/// are right; the kernel at the other end finds every one right.
+/// The card inserts checksums into frames that testpmd forwards without one, and reports which received checksums are
+/// right; the kernel at the other end finds every one right.
 pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut World) -> Result<Outcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
@@ -148,7 +151,7 @@ pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut World) -> Result<Ou
     let address = guest.address();
     alice.check(&format!("ip neigh replace {address} lladdr {} dev eth0 nud permanent", own?))?;
     let before = alice.statistics(&["rx_csum_offload_good", "rx_csum_offload_errors"])?;
-    // Questions in UDP and attempts in TCP come back as they went. Nobody answers them.
+    // UDP and TCP requests come back as they were sent, without an answer.
     let asked = eventually(|| {
         alice.check(&format!(
             "traceroute -n -m 1 -q 5 -w 1 {address} 1400; iperf3 -c {address} --connect-timeout 1000; [ $? = 1 ]"
@@ -168,8 +171,8 @@ pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut World) -> Result<Ou
     Ok(Outcome::Passed)
 }
 
-/// DPDK's igb drives the PF: flows spread over four queues, frames pass at an MTU of 9000, and only the port's own
-/// address is needed once it is no longer promiscuous.
+/// DPDK's igb drives the PF: flows spread over four queues, frames pass at an MTU of 9000, and the port receives
+/// frames to its own address once it is no longer promiscuous.
 pub(crate) fn pf_is_driven_with_four_queues(world: &mut World) -> Result<Outcome> {
     world.prepare_dpdk()?;
     let guest = world.dpdk()?;
@@ -203,7 +206,7 @@ fn asks(world: &World, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Resu
     vf_asks(world, VISITOR, testpmd, what, command)
 }
 
-/// Gives testpmd a command that makes it ask the PF for something, and waits until it has.
+/// Gives testpmd a command that sends a request to the PF, and waits for the request.
 fn vf_asks(world: &World, vf: &str, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get(what).copied();
     let before = asked(&world.vf(vf)?);
@@ -211,7 +214,7 @@ fn vf_asks(world: &World, vf: &str, testpmd: &Testpmd<'_>, what: &str, command: 
     world.wait_vf(vf, &format!("ask the PF: {command}"), |vf| asked(vf) > before).map(drop)
 }
 
-/// How many of [`FRAMES`] frames to [`GROUP`] testpmd's VF hears.
+/// Returns how many of [`FRAMES`] frames to [`GROUP`] testpmd's VF receives.
 fn frames_heard(world: &World, from: &Guest) -> Result<u64> {
     let before = world.vf(VISITOR)?.rx.multicast;
     from.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 -I eth0 {GROUP}"))?;

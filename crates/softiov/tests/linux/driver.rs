@@ -1,5 +1,4 @@
-//! What the stock driver and its tools see of a VF: binding, configuration space, ethtool's view, interrupts.
-//! Left out: traffic for its own sake.
+//! The stock driver and its tools on a VF: binding, configuration space, ethtool, interrupts.
 
 use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
@@ -8,13 +7,13 @@ use anyhow::{Context, Result, bail, ensure};
 use daemon::control::status::LinkState;
 use std::process::Command;
 
-/// `lspci -vv` of a VF in a guest, as [`normalised`].
+/// `lspci -vv` of a VF in a guest, as [`normalised`] prints it.
 const LSPCI: &str = include_str!("lspci.golden");
 
-/// The vectors as igbvf names them: one for each queue, and the mailbox.
+/// igbvf's names of the vectors: one for each queue, and one for the mailbox.
 const VECTORS: [&str; 3] = ["eth0-tx-0", "eth0-rx-0", "eth0"];
 
-/// An unmodified Debian kernel finds its driver for each guest's VF, and the VF has the address it is given.
+/// An unmodified Debian kernel binds its driver to each guest's VF, which has the address that was configured.
 pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome> {
     for guest in world.everyone()? {
         let release = guest.linux.kernel_release();
@@ -40,7 +39,7 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome>
     Ok(Outcome::Passed)
 }
 
-/// The configuration space as lspci decodes it, against the one on record.
+/// lspci decodes the configuration space to the recorded text.
 pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut World) -> Result<Outcome> {
     let seen = normalised(&world.alice()?.check("lspci -s 01:00.0 -vv 2> /dev/null")?);
     if seen == LSPCI {
@@ -57,8 +56,8 @@ pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut World) -> Result<Outco
     )
 }
 
-/// Leaves out what the machine around the VF decides: where its BARs lie, and the slot above it. What a bound
-/// driver turns on (BusMaster, MSI-X) stays: it is bound whenever this is asked.
+/// Removes values that depend on the machine around the VF: its BARs' addresses, and the slot above it. Bits that a
+/// bound driver sets (BusMaster, MSI-X) stay, since the driver is always bound here.
 fn normalised(lspci: &str) -> String {
     let lines = lspci.trim_end().lines().filter(|line| !line.trim_start().starts_with("Physical Slot:"));
     let line = |line: &str| match line.split_once("Memory at ") {
@@ -71,7 +70,7 @@ fn normalised(lspci: &str) -> String {
     lines.map(line).collect()
 }
 
-/// Each question that ethtool has for igbvf is answered, and the two settings it may change are kept.
+/// Every ethtool query for igbvf succeeds, and the two settings that can be changed keep their values.
 pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
     let alice = world.alice()?;
     for question in ["-i", "-k", "-S", "-d", "-a", "-t"] {
@@ -110,18 +109,18 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The names in front of what ethtool tells, line by line.
+/// Returns the names in each line of ethtool's output.
 fn shape(said: &str) -> Vec<&str> {
     let names = said.lines().map(|line| line.split_once(':').map_or(line, |(name, _)| name));
     names.map(|name| if name.starts_with("Coalesce parameters for") { "" } else { name }).collect()
 }
 
-/// What the guest's ethtool says of its interface, with the name that the host has for it.
+/// Returns the output of the guest's ethtool, with the host's name of the interface.
 fn theirs(said: &str) -> String {
     said.replace(" eth0:", &format!(" {ALICE}:"))
 }
 
-/// What `softiov ethtool` says of the same VF.
+/// Returns the output of `softiov ethtool` for the same VF.
 fn ours(world: &World, option: &str) -> Result<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
     let output =
@@ -130,7 +129,7 @@ fn ours(world: &World, option: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The card claims no LRO, and its drivers offer none.
+/// Checks that the driver offers no LRO, since the card has none.
 pub(crate) fn no_large_receive(guest: &Guest) -> Result<()> {
     let features = guest.check("ethtool -k eth0")?;
     let line = features.lines().find(|line| line.starts_with("large-receive-offload:"));
@@ -138,12 +137,12 @@ pub(crate) fn no_large_receive(guest: &Guest) -> Result<()> {
     Ok(())
 }
 
-/// Three MSI-X vectors of the VF, each of which interrupts for what it is there for.
+/// Each of the VF's three MSI-X vectors interrupts for its own cause.
 pub(crate) fn three_vectors_interrupt(world: &mut World) -> Result<Outcome> {
     let alice = world.alice()?;
     let before = vectors(alice)?;
     alice.ping(&world.bob()?.address(), 56, 50)?;
-    // The PF tells of a changed link through the mailbox.
+    // The PF reports a changed link through the mailbox.
     world.set_link(ALICE, LinkState::Disable)?;
     alice.wait_carrier(false)?;
     world.set_link(ALICE, LinkState::Auto)?;
@@ -159,7 +158,7 @@ pub(crate) fn three_vectors_interrupt(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// With `rx-usecs 1000` the receive vector interrupts no more than once a millisecond, whatever arrives.
+/// With `rx-usecs 1000` the receive vector interrupts at most once per millisecond, at any packet rate.
 pub(crate) fn interrupts_are_moderated(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check("ethtool -C eth0 rx-usecs 1000")?;
@@ -178,13 +177,13 @@ pub(crate) fn interrupts_are_moderated(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Seconds since the guest booted.
+/// Returns the seconds since the guest booted.
 fn uptime(guest: &Guest) -> Result<f64> {
     let text = guest.check("cat /proc/uptime")?;
     Ok(text.split_whitespace().next().context("an empty /proc/uptime")?.parse()?)
 }
 
-/// How often each of [`VECTORS`] has interrupted.
+/// Returns the number of interrupts of each of [`VECTORS`].
 fn vectors(guest: &Guest) -> Result<[u64; 3]> {
     let all = guest.interrupts()?;
     let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,5 +1,4 @@
-//! A guest with its place in the scenario: addresses by number, and the questions that checks ask of it. Left
-//! out: booting and the control channel, which are `linux_guest`'s.
+//! A guest of the scenario: its addresses by number, and the questions that checks ask of it.
 
 use crate::world::PF;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
@@ -7,24 +6,24 @@ use linux_guest::{Assets, Background, GuestBuilder, LinuxGuest, Output};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Time for a boot. It takes four seconds on an idle machine.
+/// Timeout of a boot, which takes four seconds on an idle machine.
 pub(crate) const BOOT: Duration = Duration::from_secs(240);
-/// Time for a command, however busy the machine is.
+/// Timeout of a command on a busy machine.
 pub(crate) const COMMAND: Duration = Duration::from_secs(120);
-/// Time for something to come about that is polled for.
+/// Timeout of a condition that is polled.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running guest.
 #[derive(Debug)]
 pub(crate) struct Guest {
     pub(crate) linux: LinuxGuest,
-    /// The function behind its eth0: a VF, or a port's PF.
+    /// Function behind the guest's eth0: a VF, or a port's PF.
     pub(crate) vf: &'static str,
     driver: &'static str,
     number: u8,
 }
 
-/// What iperf3 reports of a flow at its end.
+/// Result of a flow, as iperf3 reports it.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) sent: u64,
@@ -32,7 +31,7 @@ pub(crate) struct Flow {
 }
 
 impl Guest {
-    /// Starts a guest; `number` makes its addresses.
+    /// Starts a guest whose addresses end in `number`.
     pub(crate) fn spawn(
         builder: GuestBuilder,
         assets: &Assets,
@@ -43,25 +42,25 @@ impl Guest {
         Ok(Self { linux: builder.spawn(assets)?, vf, driver, number })
     }
 
-    /// Its address on the untagged network.
+    /// Returns the IPv4 address on the untagged network.
     pub(crate) fn address(&self) -> String {
         self.vlan_address(0)
     }
 
-    /// Its address in a VLAN with an id below 256.
+    /// Returns the IPv4 address in a VLAN with an id below 256.
     pub(crate) fn vlan_address(&self, vlan: u8) -> String {
         format!("10.82.{vlan}.{}", self.number)
     }
 
-    /// Its IPv6 address on the untagged network.
+    /// Returns the IPv6 address on the untagged network.
     pub(crate) fn address_v6(&self) -> String {
         format!("fd82::{}", self.number)
     }
 
-    /// Brings its network to the state in which every check begins: driver loaded, eth0 up with an MTU of 1500
-    /// and its addresses, no VLANs, an iperf3 server running.
+    /// Restores the network state in which every check begins: driver loaded, eth0 up with an MTU of 1500 and its
+    /// addresses, no VLANs, an iperf3 server running.
     pub(crate) fn settle(&self) -> Result<()> {
-        // An address is answered for on its own interface only, so that interfaces can be told apart.
+        // Each interface answers ARP for its own address only, so that interfaces can be distinguished.
         let script = format!(
             "[ -d /sys/class/net/eth0 ] || modprobe {}
              echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore
@@ -80,12 +79,12 @@ impl Guest {
         self.wait_carrier(true)
     }
 
-    /// Runs a script that has to succeed.
+    /// Runs a script that must succeed.
     pub(crate) fn check(&self, script: &str) -> Result<String> {
         Ok(self.linux.check(script, COMMAND)?)
     }
 
-    /// Runs a script that has to fail, and returns what it said.
+    /// Runs a script that must fail, and returns its output.
     pub(crate) fn check_fails(&self, script: &str) -> Result<String> {
         let output = self.linux.run(script, COMMAND)?;
         let text = output.stdout + &output.stderr;
@@ -103,7 +102,7 @@ impl Guest {
         self.wait_carrier(true)
     }
 
-    /// Waits for what the driver makes of the link.
+    /// Waits until the driver reports the carrier up or down.
     pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
         eventually(|| {
             let carrier = self.check("cat /sys/class/net/eth0/carrier")?;
@@ -113,7 +112,7 @@ impl Guest {
         .with_context(|| format!("{}: the link should be {}", self.name(), if up { "up" } else { "down" }))
     }
 
-    /// Pings, each time as soon as the last answer is there; every one must be answered.
+    /// Sends pings, each as soon as the last is answered; every one must be answered.
     pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
         let output = self.linux.run(&format!("ping -A -c {count} -s {size} {address}"), COMMAND)?;
         let expected = format!("{count} packets transmitted, {count} packets received");
@@ -127,23 +126,23 @@ impl Guest {
         Ok(())
     }
 
-    /// Sees to it that pings of a size are not answered.
+    /// Checks that pings of a size are not answered.
     pub(crate) fn cannot_ping(&self, address: &str, size: u32) -> Result<()> {
         self.check_fails(&format!("ping -c 2 -W 1 -s {size} {address}")).map(drop)
     }
 
-    /// Waits until an address answers.
+    /// Waits until an address answers a ping.
     pub(crate) fn reach(&self, address: &str) -> Result<()> {
         eventually(|| self.check(&format!("ping -c 1 -W 1 {address}")).map(drop))
             .with_context(|| format!("{} does not reach {address}", self.name()))
     }
 
-    /// Sees to it that an address does not answer: neither now nor within a second or two.
+    /// Checks that an address does not answer within a second or two.
     pub(crate) fn cannot_reach(&self, interface: &str, address: &str) -> Result<()> {
         self.check_fails(&format!("ping -c 2 -W 1 -I {interface} {address}")).map(drop)
     }
 
-    /// Adds a VLAN interface on top of another, with this guest's address in it.
+    /// Adds a VLAN interface on top of another, with this guest's address in the VLAN.
     pub(crate) fn join_vlan(&self, below: &str, vlan: u8) -> Result<()> {
         let (name, address) = (format!("{below}.{vlan}"), self.vlan_address(vlan));
         let script = format!(
@@ -153,20 +152,20 @@ impl Guest {
         self.check(&script).map(drop)
     }
 
-    /// Sends so many frames to everybody in a VLAN (0: untagged). Nobody answers them.
+    /// Sends `count` broadcasts in a VLAN (0: untagged), without waiting for answers.
     pub(crate) fn broadcast(&self, vlan: u8, count: u32) -> Result<()> {
         self.check_fails(&format!("ping -q -c {count} -i 0.02 -W 1 10.82.{vlan}.255")).map(drop)
     }
 
-    /// Runs an iperf3 client to its end. `options` say how much and what.
+    /// Runs an iperf3 client to its end, with `options` for amount and protocol.
     pub(crate) fn iperf(&self, server: &str, options: &str) -> Result<Flow> {
-        // The server takes one client at a time, and a moment between two: only that is tried again.
+        // The server accepts one client at a time and needs a moment between two; only that failure is tried again.
         let ended = eventually(|| {
             let output = self.linux.run(&iperf_command(server, options), COMMAND)?;
             let report: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
             match flow(&report) {
                 Some(flow) if output.success() => Ok(Ok(flow)),
-                _ if output.stdout.contains("busy") => bail!("the server stays busy"),
+                _ if output.stdout.contains("busy") => bail!("the server is busy"),
                 _ => Ok(Err(iperf_failure(&output, &report))),
             }
         });
@@ -185,12 +184,12 @@ impl Guest {
         flow.ok_or_else(|| iperf_failure(&output, &report)).with_context(|| self.name().to_owned())
     }
 
-    /// IP fragments it has made.
+    /// Returns the number of IP fragments created.
     pub(crate) fn fragments_made(&self) -> Result<u64> {
         self.snmp("Ip", "FragCreates")
     }
 
-    /// A counter of /proc/net/snmp, which has a line of names and a line of numbers for each protocol.
+    /// Returns a counter of /proc/net/snmp, which has a line of names and a line of numbers per protocol.
     pub(crate) fn snmp(&self, protocol: &str, name: &str) -> Result<u64> {
         let text = self.check(&format!("grep ^{protocol}: /proc/net/snmp"))?;
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -200,17 +199,17 @@ impl Guest {
         Ok(number.parse()?)
     }
 
-    /// A counter of `ethtool -S eth0`.
+    /// Returns a counter of `ethtool -S eth0`.
     pub(crate) fn statistic(&self, name: &str) -> Result<u64> {
         Ok(self.statistics(&[name])?[0])
     }
 
-    /// Counters of `ethtool -S eth0`, read at once.
+    /// Returns counters of `ethtool -S eth0`, read at once.
     pub(crate) fn statistics(&self, names: &[&str]) -> Result<Vec<u64>> {
         self.statistics_of("eth0", names)
     }
 
-    /// The same of another interface.
+    /// Returns counters of another interface.
     pub(crate) fn statistics_of(&self, interface: &str, names: &[&str]) -> Result<Vec<u64>> {
         let text = self.check(&format!("ethtool -S {interface}"))?;
         let value = |name: &&str| {
@@ -221,7 +220,7 @@ impl Guest {
         names.iter().map(value).collect()
     }
 
-    /// How often each of the interrupts of eth0 has come on any processor, by name.
+    /// Returns the number of interrupts of eth0 on all processors, by name.
     pub(crate) fn interrupts(&self) -> Result<Vec<(String, u64)>> {
         let text = self.check("cat /proc/interrupts")?;
         let parse = |line: &str| {
@@ -241,18 +240,18 @@ fn iperf_failure(output: &Output, report: &Value) -> Error {
     anyhow!("iperf3 ended with status {}: {}{}", output.status, report["error"], output.stderr)
 }
 
-/// TCP's and UDP's reports have the same two sums.
+/// Returns the flow of a report; TCP and UDP have the same two sums.
 fn flow(report: &Value) -> Option<Flow> {
     let bytes = |sum: &str| report["end"][sum]["bytes"].as_u64();
     Some(Flow { sent: bytes("sum_sent")?, received: bytes("sum_received")? })
 }
 
-/// Looks again and again until what is looked for is there; else fails as the last look did.
+/// Polls `look` until it succeeds, and returns its last error after the timeout.
 pub(crate) fn eventually<T>(look: impl FnMut() -> Result<T>) -> Result<T> {
     eventually_within(PATIENCE, look)
 }
 
-/// The same, for what may take so long.
+/// Does the same with another timeout.
 pub(crate) fn eventually_within<T>(patience: Duration, mut look: impl FnMut() -> Result<T>) -> Result<T> {
     let deadline = Instant::now() + patience;
     loop {

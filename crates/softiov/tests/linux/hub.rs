@@ -1,5 +1,5 @@
-//! Two ports of a host with uplinks of kind stream meet in QEMU's hub, as they would meet virtual machines there: QEMU's
-//! `-netdev stream` is what the framing was made for. Embedded guests exchange pings across it.
+//! Two ports of a host whose stream uplinks meet in QEMU's hub, the peer that the framing was made for (`-netdev
+//! stream`). Embedded guests exchange pings across it.
 
 use crate::guest::eventually;
 use crate::report::Outcome;
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const PINGS: u16 = 50;
-/// A QEMU that gets no processor for a while costs frames: a stream waits for nobody.
+/// Answers required: a QEMU without a processor for a while loses frames, since a stream does not wait.
 const ANSWERED: usize = 25;
 
-/// Frames go from port to port through QEMU, and links go with it.
+/// Frames pass from port to port through QEMU, and links follow the connection.
 pub(crate) fn ports_meet_in_qemus_hub(world: &mut World) -> Result<Outcome> {
     let folder = TempDir::new()?;
     let paths = ["a.sock", "b.sock"].map(|name| folder.path().join(name));
@@ -38,7 +38,7 @@ pub(crate) fn ports_meet_in_qemus_hub(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A QEMU without a machine, whose hub joins two streams.
+/// Starts a QEMU without a machine, whose hub joins two streams.
 fn hub(assets: &Assets, paths: [&Path; 2]) -> Result<Child> {
     let mut qemu = assets.qemu().command();
     qemu.args(["-machine", "none", "-nodefaults", "-nographic", "-monitor", "none", "-serial", "none"]);
@@ -50,12 +50,12 @@ fn hub(assets: &Assets, paths: [&Path; 2]) -> Result<Child> {
     qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("QEMU")
 }
 
-/// A guest on each port; they ping each other.
+/// Attaches a guest to each port, and pings both ways.
 fn met(served: &Served) -> Result<()> {
     let guest = |port: u8| -> Result<EmbeddedGuest> {
         let (name, ip) = (format!("pf{port}vf0"), Ipv4Addr::new(10, 0, 0, 1 + port));
         let guest = EmbeddedGuest::start(Config { socket: served.socket(&name), name, ip })?;
-        ensure!(guest.wait_link(PATIENCE), "the link of {} does not come up", guest.name());
+        ensure!(guest.wait_link(PATIENCE), "the link of {} is down after {PATIENCE:?}", guest.name());
         Ok(guest)
     };
     let (one, other) = (guest(0)?, guest(1)?);

@@ -1,5 +1,5 @@
-//! The stock PF driver on a PF of its own: what igb and ethtool rely on, by igb's own tests and by traffic with
-//! what is beyond the uplink. Left out: VFs of such a PF, which no VMM passes on.
+//! The stock PF driver on a PF of its own: igb's and ethtool's own tests, and traffic with the network beyond the
+//! uplink. VFs of such a PF are not tested: no VMM passes them on.
 
 use crate::driver::no_large_receive;
 use crate::guest::{Guest, eventually};
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 const VLAN: u8 = 43;
 const AMOUNT: &str = "-n 16M";
 
-/// igb finds the PF, with the port's address and a link; nothing goes wrong by its own account.
+/// igb binds the PF, with the port's address and a link, and logs no error.
 pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
@@ -29,14 +29,14 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome>
     Ok(Outcome::Passed)
 }
 
-/// `ethtool -t`: registers, EEPROM, interrupts, loopback and link, and the link alone without going offline.
+/// `ethtool -t` passes: registers, EEPROM, interrupts, loopback and link offline, and the link online.
 pub(crate) fn self_tests_pass(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     passes_its_own_tests(world.dave()?)?;
     Ok(Outcome::Passed)
 }
 
-/// Each question that ethtool has for igb is answered without an error.
+/// Every ethtool query for igb succeeds.
 pub(crate) fn ethtool_reads(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
@@ -52,7 +52,7 @@ pub(crate) fn ethtool_reads(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// `ethtool -d` decodes the registers, and they are what was set.
+/// `ethtool -d` decodes the registers to the configured values.
 pub(crate) fn registers_show_what_is_set(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
@@ -82,7 +82,7 @@ pub(crate) fn registers_show_what_is_set(world: &mut World) -> Result<Outcome> {
             "{setting}: {line:?}: {registers}"
         );
     }
-    // Reading clears it, and nothing but this does.
+    // Reading clears the interrupt cause, and only this command reads it.
     dave.check("ethtool -d eth0")?;
     dave.check("ethtool -r eth0")?;
     dave.wait_carrier(true)?;
@@ -91,7 +91,7 @@ pub(crate) fn registers_show_what_is_set(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Moderation, rings, queues and pause frames are set as asked, and the port works after each.
+/// Moderation, rings, queues and pause frames take their new values, and the port works after each change.
 pub(crate) fn ethtool_sets(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let (dave, wire) = (world.dave()?, &world.wire);
@@ -111,7 +111,7 @@ pub(crate) fn ethtool_sets(world: &mut World) -> Result<Outcome> {
         dave.wait_carrier(true)?;
         let seen = dave.check(&format!("ethtool {question} eth0"))?;
         let words: Vec<_> = seen.split_whitespace().collect();
-        // What is set now comes after what may be set.
+        // The current value follows the maximum.
         let now = words.windows(2).rfind(|pair| pair[0] == name).map(|pair| pair[1]);
         ensure!(now == Some(value), "{setting} was set, and now: {seen}");
         if let Ok(wire) = wire {
@@ -128,7 +128,7 @@ pub(crate) fn ethtool_sets(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Pings, TCP and UDP with what is beyond the uplink, both ways, with every offload on.
+/// Pings, TCP and UDP pass to and from the network beyond the uplink, with every offload on.
 pub(crate) fn exchanges_traffic(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let wire = match &world.wire {
@@ -139,7 +139,7 @@ pub(crate) fn exchanges_traffic(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// With an MTU of 9000 frames pass whole, over as many receive buffers as they need.
+/// With an MTU of 9000, frames pass whole, over several receive buffers.
 pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
@@ -165,7 +165,7 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Tagged frames pass whether the card or the kernel inserts and strips the tags, in each combination.
+/// Tagged frames pass whether the card or the kernel inserts and strips the tags, in every combination.
 pub(crate) fn vlan_offloads_are_toggled(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     if let Err(why) = &world.wire {
@@ -191,7 +191,7 @@ pub(crate) fn vlan_offloads_are_toggled(world: &mut World) -> Result<Outcome> {
     alice.cannot_reach(&format!("eth0.{VLAN}"), &dave.vlan_address(VLAN)).map(|()| Outcome::Passed)
 }
 
-/// Checksums and segmentation are left to the card or done by the kernel, as `ethtool -K` says.
+/// Checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says.
 pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
@@ -210,7 +210,7 @@ pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Flows are spread over both queues by their hash; with an indirection table of one queue they all go there.
+/// Flows spread over both queues by their hash; with an indirection table of one queue they all go there.
 pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
@@ -220,7 +220,7 @@ pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
     let received = || dave.statistics(&["rx_queue_0_packets", "rx_queue_1_packets"]);
     let flows = || -> Result<[u64; 2]> {
         let before = received()?;
-        // With 16 flows, all in one queue are as likely as 1 in 32,768.
+        // With 16 flows, the chance of all in one queue is 1 in 32,768.
         dave.iperf(&wire.address(), "-n 16M -R -P 16")?;
         let after = received()?;
         Ok([after[0] - before[0], after[1] - before[1]])
@@ -237,7 +237,7 @@ pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// `ethtool -S` counts the frames that the host counts, and the sums over the queues agree with the port's.
+/// `ethtool -S` matches the host's counters, and the sums over the queues match the port's.
 pub(crate) fn counters_agree(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
@@ -272,7 +272,7 @@ pub(crate) fn counters_agree(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Interface down and up, driver out and in, and a reboot: the port is there again each time.
+/// Interface down and up, driver out and in, and a reboot: the port returns each time.
 pub(crate) fn comes_back(world: &mut World) -> Result<Outcome> {
     world.settle_dave()?;
     let (dave, wire) = (world.dave()?, &world.wire);
@@ -290,10 +290,10 @@ pub(crate) fn comes_back(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The driver's own tests, offline and online.
+/// Checks that the driver's own tests pass, offline and online.
 pub(crate) fn passes_its_own_tests(guest: &Guest) -> Result<()> {
     for mode in ["offline", "online"] {
-        // Its status tells whether it passed.
+        // ethtool's exit status is 0 if the tests passed.
         let report = guest.check(&format!("ethtool -t eth0 {mode}"))?;
         ensure!(report.contains("The test result is PASS"), "{mode}: {report}");
         for test in ["Register test", "Eeprom test", "Interrupt test", "Loopback test", "Link test"] {
@@ -306,7 +306,7 @@ pub(crate) fn passes_its_own_tests(guest: &Guest) -> Result<()> {
     Ok(())
 }
 
-/// Pings, fragments, TCP and UDP both ways, and no checksum found wrong.
+/// Exchanges pings, fragments, TCP and UDP both ways, and checks that no checksum is wrong.
 pub(crate) fn exchange(guest: &Guest, wire: &Wire) -> Result<()> {
     guest.reach(&wire.address())?;
     for size in [56, 1400, 8000] {
@@ -326,7 +326,7 @@ fn no_checksum_errors(guest: &Guest) -> Result<()> {
     Ok(())
 }
 
-/// What igb would say of a card that does not do as it should.
+/// Checks that igb has logged no fault of the card.
 fn no_complaints(guest: &Guest) -> Result<()> {
     let complaints = "igb.*([Ff]ail|[Ee]rror|Hang|timeout|not valid|[Uu]nable|hung)|NETDEV WATCHDOG";
     let said = guest.check(&format!("dmesg | grep -E '{complaints}' || true"))?;

@@ -1,6 +1,6 @@
-//! `softiov ip` beside the real one: iproute2 in a guest, where stock igb has QEMU's 82576 with VFs, is told the same. What both
-//! say, what they show afterwards, and their exit codes are equal. Left out: what igb cannot do and our PF can, which is
-//! the link state and statistics of a VF.
+//! `softiov ip` against the real one: iproute2 in a guest, where stock igb has QEMU's 82576 with VFs, runs the same
+//! commands. Output, resulting settings and exit codes are equal. Not compared: link state and statistics of a VF,
+//! which igb does not support.
 
 use crate::guest::COMMAND;
 use crate::report::Outcome;
@@ -12,8 +12,8 @@ use linux_guest::LinuxGuest;
 use serde_json::Value;
 use std::process::Command;
 
-/// What both are told, one after the other.
-const TOLD: [&str; 24] = [
+/// Commands that both run, one after the other.
+const COMMANDS: [&str; 24] = [
     "link set dev pf0 vf 0 mac 02:82:57:60:00:31",
     "link set pf0 vf 0 vlan 100 qos 3",
     "link set pf0 vf 0 vlan 101",
@@ -40,7 +40,7 @@ const TOLD: [&str; 24] = [
     "link set pf9 vf 0 trust on",
 ];
 
-/// What `ip` has said: its exit code, its first line on standard error, and what it shows of the VFs that were changed.
+/// Result of an `ip` command: exit code, first line on standard error, and the settings of the changed VFs.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     status: i32,
@@ -48,7 +48,7 @@ struct Answer {
     vfs: Vec<Value>,
 }
 
-/// iproute2 under stock igb and `softiov ip` answer alike.
+/// `softiov ip` has the results of iproute2 under stock igb.
 pub(crate) fn answers_are_those_under_stock_igb(world: &mut World) -> Result<Outcome> {
     let guest = boot(world, with_igbs())?;
     start_igb(&guest, PF)?;
@@ -67,13 +67,13 @@ pub(crate) fn answers_are_those_under_stock_igb(world: &mut World) -> Result<Out
     Ok(Outcome::Passed)
 }
 
-fn real(guest: &LinuxGuest, told: &str) -> Result<Answer> {
+fn real(guest: &LinuxGuest, command: &str) -> Result<Answer> {
     let output = guest.run(&format!("ip {told}"), COMMAND)?;
     let shown = guest.check("ip -j link show pf0", COMMAND)?;
     answer(output.status, &output.stderr, &shown)
 }
 
-fn ours(served: &Served, told: &str) -> Result<Answer> {
+fn ours(served: &Served, command: &str) -> Result<Answer> {
     let run = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
         command.args(["ip", "--runtime-dir"]).arg(served.runtime_dir()).args(words.split(' '));
@@ -85,7 +85,7 @@ fn ours(served: &Served, told: &str) -> Result<Answer> {
     answer(output.status.code().unwrap_or(-1), &text(&output.stderr), &text(&shown.stdout))
 }
 
-/// Two VFs are compared. An address that nobody has set is any; link state and statistics igb does not have.
+/// Returns the result for two VFs. An address that was not set compares as any; igb has no link state and statistics.
 fn answer(status: i32, stderr: &str, shown: &str) -> Result<Answer> {
     let links: Value = serde_json::from_str(shown).with_context(|| shown.to_owned())?;
     let vfs = links[0]["vfinfo_list"].as_array().context("no VFs")?;

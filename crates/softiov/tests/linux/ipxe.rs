@@ -1,5 +1,5 @@
-//! iPXE, the firmware that boots machines from a network, drives the PF and a VF of the second family: with legacy
-//! descriptors and without interrupts. Left out: booting an operating system with it.
+//! iPXE, network boot firmware, drives the PF and a VF of the second family, with legacy descriptors and without
+//! interrupts. It boots no operating system here.
 
 use crate::avf::End;
 use crate::guest::COMMAND;
@@ -13,23 +13,23 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The machine beside its memory, the card and the files: no display, SeaBIOS's texts on the serial port.
+/// QEMU arguments besides memory, card and files: no display, and SeaBIOS's text on the serial port.
 const MACHINE: &str = "-nodefaults -no-user-config -no-reboot -display none -accel tcg -cpu max \
     -machine q35,memory-backend=ram,graphics=off \
     -object memory-backend-memfd,id=ram,size=128M,share=on \
     -device pcie-root-port,id=port0,bus=pcie.0,addr=0x10,chassis=1";
 
-/// Comments of 64 bytes of a script that is fetched by HTTP: enough to fill the card's rings many times.
+/// Comment lines of 64 bytes in a script that is fetched by HTTP: enough to fill the card's rings many times.
 const COMMENTS: usize = 16_384;
 const COMMENT: &str = "# -------------------------------------------------------------";
-/// iPXE's error for a ring without room. Its rings are of eight buffers; who serves the file knows nothing of them.
+/// iPXE's error for a full ring. Its rings have eight buffers, which the file's server does not know.
 const NO_ROOM: &str = "0x2a654006";
-/// iPXE's error for a frame of a protocol that it does not know, such as IPv6 from the machine at the wire's other end.
+/// iPXE's error for a frame of an unknown protocol, such as IPv6 from the machine at the wire's other end.
 const NO_PROTOCOL: &str = "3c046003";
-/// What the fetched script says at its end.
-const WHOLE: &str = "the script came whole";
+/// Last line of the fetched script's output.
+const WHOLE: &str = "the script is complete";
 
-/// iPXE finds the PF, has a link, and fetches a megabyte by HTTP.
+/// iPXE binds the PF, has a link, and fetches a megabyte by HTTP.
 pub(crate) fn fetches_a_file_over_the_pf(world: &mut World) -> Result<Outcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
@@ -52,7 +52,7 @@ pub(crate) fn fetches_a_file_over_the_pf(world: &mut World) -> Result<Outcome> {
     moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
 }
 
-/// iPXE finds a VF of the second family, has a link, and fetches a megabyte from another VF, by HTTP.
+/// iPXE binds a VF of the second family, has a link, and fetches a megabyte by HTTP from another VF.
 pub(crate) fn fetches_a_file_over_a_vf(world: &mut World) -> Result<Outcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
@@ -68,7 +68,7 @@ pub(crate) fn fetches_a_file_over_a_vf(world: &mut World) -> Result<Outcome> {
     moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
 }
 
-/// Enough has gone and come.
+/// Checks that enough frames were sent and enough bytes received.
 fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<Outcome> {
     let (sent, received) = (sent_now - sent, received_now - received);
     ensure!(
@@ -78,14 +78,14 @@ fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<O
     Ok(Outcome::Passed)
 }
 
-/// The script that is fetched.
+/// Returns the script that iPXE fetches.
 fn script() -> String {
     let comments = format!("{COMMENT}\n").repeat(COMMENTS);
     format!("#!ipxe\n{comments}echo {WHOLE}\nifstat\nreboot\n")
 }
 
-/// Lets iPXE on a function fetch `script` from a server with this address; answers what it said, which shows that the
-/// script came whole over a link that is up.
+/// Has iPXE on a function fetch `script` from a server, and returns its output, which shows that the script arrived
+/// whole.
 fn fetch(world: &World, function: &str, image: &Path, address: &str, server: &str) -> Result<String> {
     let folder = TempDir::new()?;
     let begin = format!(
@@ -98,7 +98,7 @@ fn fetch(world: &World, function: &str, image: &Path, address: &str, server: &st
     Ok(said)
 }
 
-/// Boots iPXE with the script `begin` on a function, waits until it reboots, and answers what it said.
+/// Boots iPXE with the script `begin` on a function, waits until it reboots, and returns its output.
 fn boot(world: &World, function: &str, image: &Path, folder: &Path) -> Result<String> {
     let said = folder.join("said");
     let card = json!({
@@ -118,7 +118,7 @@ fn boot(world: &World, function: &str, image: &Path, folder: &Path) -> Result<St
     Ok(said)
 }
 
-/// Waits for a program's end; `None`: it took too long, and was killed.
+/// Waits for a program's end. Returns `None` if it took too long and was killed.
 fn end(mut program: Child) -> Result<Option<ExitStatus>> {
     let deadline = Instant::now() + COMMAND;
     loop {

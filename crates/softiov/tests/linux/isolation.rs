@@ -1,5 +1,5 @@
-//! VMMs that misbehave or die, and what the others notice: nothing. Left out: hostile bytes on the socket, which
-//! are the protocol's own tests.
+//! VMMs that misbehave or die, without an effect on other guests. The protocol's own tests cover hostile bytes on the
+//! socket.
 
 use crate::guest::{BOOT, COMMAND};
 use crate::report::Outcome;
@@ -7,10 +7,10 @@ use crate::world::{ALICE, BOB, CAROL, CAROL_OUTSIDE, CAROL_VLAN, VISITOR, World}
 use anyhow::{Result, bail, ensure};
 use linux_guest::GuestError;
 
-/// A second server for iperf3, for traffic that is meant to break off.
+/// Port of a second iperf3 server, for a flow that is cut off.
 const DOOMED_PORT: u16 = 5202;
 
-/// A VF serves one client. Who comes second is turned away, and the first notices nothing.
+/// A VF serves one client: a second client is refused, and the first is not disturbed.
 pub(crate) fn second_client_is_turned_away(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let before = world.vf(ALICE)?.function.peer;
@@ -26,8 +26,8 @@ pub(crate) fn second_client_is_turned_away(world: &mut World) -> Result<Outcome>
     Ok(Outcome::Passed)
 }
 
-/// SIGKILL to one VMM in the middle of traffic: a flow between two others completes, and the next VMM on the VF
-/// finds it as new.
+/// SIGKILL of one VMM under traffic: a flow between two other guests completes, and the next VMM on the VF finds it
+/// reset.
 pub(crate) fn killed_vmm_is_not_noticed(world: &mut World) -> Result<Outcome> {
     let carol = world.take_carol()?;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -44,7 +44,7 @@ pub(crate) fn killed_vmm_is_not_noticed(world: &mut World) -> Result<Outcome> {
     let sent = world.vf(ALICE)?.tx.packets;
     let flow = alice.finish_iperf(&flow)?;
     let went_on = world.vf(ALICE)?.tx.packets - sent;
-    ensure!(went_on > 100, "alice sent {went_on} frames more after carol's VMM was killed: {flow:?}");
+    ensure!(went_on > 100, "alice sent {went_on} more frames after carol's VMM was killed: {flow:?}");
     for vf in [CAROL, CAROL_VLAN, CAROL_OUTSIDE] {
         world.wait_vf(vf, "have no client", |vf| vf.peer.is_none())?;
     }
@@ -60,8 +60,8 @@ pub(crate) fn killed_vmm_is_not_noticed(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guest without `share=on` boots, binds and has a link; that no frame can move is told with the remedy, once
-/// in the log and with the VF for as long as it is so. The other VFs go on.
+/// A guest without `share=on` boots, binds and has a link. The host reports the cause and the remedy once in the log,
+/// and in the VF's status as long as it holds. Other VFs are not disturbed.
 pub(crate) fn unshared_memory_is_told(world: &mut World) -> Result<Outcome> {
     let [alice, bob, _] = world.everyone()?;
     let builder = world.builder("recluse", VISITOR).shared_memory(false);

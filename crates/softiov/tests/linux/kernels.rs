@@ -1,5 +1,4 @@
-//! Other Debian kernels beside guests with 6.1: the next release's, and the newest that it can have. Left out:
-//! everything that does not depend on the driver's version.
+//! Kernels newer than 6.1 beside guests with 6.1: that of the next Debian release, and that of its backports.
 
 use crate::avf::End;
 use crate::avf::ethtool::spreads_flows;
@@ -10,18 +9,18 @@ use crate::world::{ALICE_AVF, PF, VISITOR, VISITOR_AVF, World};
 use anyhow::{Context, Result, ensure};
 use linux_guest::{Assets, KernelSeries};
 
-/// Of how long the frames are that an MTU of 9000 is set for.
+/// Payload of pings at an MTU of 9000, bytes.
 const JUMBO: u32 = 8000;
 const VLAN: u8 = 77;
 
-/// Linux 6.12 binds igbvf and iavf, has a link by each, and exchanges pings and TCP both ways.
+/// Linux 6.12 binds igbvf and iavf, has a link with each, and exchanges pings and TCP both ways.
 pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut World) -> Result<Outcome> {
     let release = join_in(world, KernelSeries::Trixie612)?;
     ensure!(release.starts_with("6.12."), "it runs Linux {release}");
     Ok(Outcome::Passed)
 }
 
-/// So does the kernel of trixie-backports, whichever it is today.
+/// The kernel of trixie-backports does the same.
 pub(crate) fn vf_drivers_of_backports_join_in(world: &mut World) -> Result<Outcome> {
     is_newer_than_trixies(&join_in(world, KernelSeries::TrixieBackports)?)?;
     Ok(Outcome::Passed)
@@ -34,13 +33,13 @@ pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut World) -> Result<Outcome> 
     Ok(Outcome::Passed)
 }
 
-/// So does the igb of trixie-backports.
+/// The igb of trixie-backports does the same.
 pub(crate) fn igb_of_backports_drives_the_pf(world: &mut World) -> Result<Outcome> {
     is_newer_than_trixies(&drive_the_pf(world, KernelSeries::TrixieBackports)?)?;
     Ok(Outcome::Passed)
 }
 
-/// Boots a guest on the PF, lets it test itself and exchange traffic, and answers which kernel it runs.
+/// Boots a guest on the PF, runs its driver's tests, exchanges traffic, and returns its kernel's release.
 fn drive_the_pf(world: &mut World, series: KernelSeries) -> Result<String> {
     let assets = Assets::prepare(series)?;
     let builder = world.builder(series.name(), PF).cpus(2);
@@ -58,7 +57,7 @@ fn drive_the_pf(world: &mut World, series: KernelSeries) -> Result<String> {
     Ok(release)
 }
 
-/// Boots a guest on a VF of each family, lets it exchange traffic, and answers which kernel it runs.
+/// Boots a guest on a VF of each family, exchanges traffic, and returns its kernel's release.
 fn join_in(world: &World, series: KernelSeries) -> Result<String> {
     let assets = Assets::prepare(series)?;
     let builder = world.builder(series.name(), VISITOR).vf_socket(world.socket(VISITOR_AVF)).cpus(2);
@@ -86,7 +85,7 @@ fn exchange(from: &Guest, to: &Guest) -> Result<()> {
     Ok(())
 }
 
-/// Pings, TCP, tags and both queues of iavf; a number of queues and an MTU that it has to reset its VF for.
+/// Checks pings, TCP, tags and both queues of iavf, and a number of queues and an MTU that need a reset of its VF.
 fn iavf_joins_in(world: &World, visitor: &Guest) -> Result<()> {
     let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
     let end = End::set_up(visitor, VISITOR_AVF, 5)?;

@@ -1,13 +1,12 @@
-//! Stock Linux guests on the live card: what two people who boot Debian virtual machines on SoftIOV rely on,
-//! each thing a named check that says what it saw.
+//! Stock Linux guests on the live card, as administrators boot them: each guarantee is a named check that reports
+//! what it saw.
 //!
-//! The checks share one host and its guests, because booting is what costs time, and run one after the other. What
-//! no chosen check asks for is not booted.
-//! Each begins from the same state ([`world::World::settle`]), so any of them may be run alone:
-//! `cargo test -p softiov --test linux -- vlan`. Output and counting are those of a plain test program; a check
-//! that cannot run here says `SKIPPED:` with the reason.
+//! The checks share one host and its guests, because booting takes the time, and run one after the other. Guests that
+//! no selected check needs are not booted. Each check begins from the same state ([`world::World::settle`]), so any
+//! of them may run alone: `cargo test -p softiov --test linux -- vlan`. Output and counts are those of a plain test
+//! program; a check that cannot run here prints `SKIPPED:` with the reason.
 //!
-//! Left out: how fast it is, and VMMs other than QEMU.
+//! Speed, and VMMs other than QEMU, are not checked.
 
 mod avf;
 mod conformance;
@@ -41,7 +40,7 @@ mod world;
 use report::Check;
 use std::process::ExitCode;
 
-/// Everything that is checked, in an order in which what goes wrong first says most.
+/// All checks, ordered so that the first failure says most.
 const CHECKS: &[(&str, Check)] = &[
     ("driver::binds_and_brings_the_link_up", driver::binds_and_brings_the_link_up),
     ("driver::lspci_shows_the_vf_as_on_record", driver::lspci_shows_the_vf_as_on_record),

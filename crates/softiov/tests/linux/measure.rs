@@ -1,12 +1,12 @@
-//! Measurements, made with `SOFTIOV_MEASURE=1`: what a guest gets from the served card beside what it would get from others.
-//! Nothing is judged.
+//! Measurements, made with `SOFTIOV_MEASURE=1`: a guest on the served card beside guests on other cards. No number is
+//! judged.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `contender` | a guest with one card, and who forwards for it |
-//! | `load` | what the guest is asked to do in a turn, and what is counted meanwhile |
-//! | `table` | what is made of the turns: a table, and JSON |
-//! | `queues` | one VF with more queues |
+//! | `contender` | a guest with one card, and its forwarder |
+//! | `load` | work of a guest in a turn, and the counters around it |
+//! | `table` | a table and JSON of the turns |
+//! | `queues` | one VF with several queues |
 
 mod contender;
 mod load;
@@ -21,18 +21,19 @@ use contender::Contender;
 use load::{Load, Turn};
 use table::Row;
 
-/// How often each contender has its turn.
+/// Turns of each contender.
 const ROUNDS: usize = 7;
 
-/// iavf and igbvf on mapped ports, virtio-net on Open vSwitch-DPDK and on a tap of QEMU's, and that with frames only: a guest of
-/// the same kind for each, with one processor. All exchange the same with the same namespace beyond the same bridge.
+/// Measures iavf and igbvf on mapped ports, virtio-net on Open vSwitch-DPDK and on a tap of QEMU's, and the latter
+/// with frames of 1,514 bytes only. Each has a guest of the same kind with one processor, and exchanges the same
+/// traffic with the same namespace beyond the same bridge.
 pub(crate) fn cards_take_turns(world: &mut World) -> Result<Outcome> {
     measure(world, |wire| {
         let contenders = Contender::all(world, wire)?;
         let mut turns = vec![Vec::new(); contenders.len()];
         for round in 0..ROUNDS {
             for place in 0..contenders.len() {
-                // Nobody comes after the same neighbour each time.
+                // No contender follows the same neighbour each time.
                 let place = (place + round) % contenders.len();
                 turns[place].push(contenders[place].turn(&wire.address())?);
             }
@@ -43,7 +44,7 @@ pub(crate) fn cards_take_turns(world: &mut World) -> Result<Outcome> {
     })
 }
 
-/// Makes a measurement, if it was asked for and there is an uplink.
+/// Makes a measurement, if it was requested and there is an uplink.
 fn measure(world: &World, make: impl FnOnce(&Wire) -> Result<()>) -> Result<Outcome> {
     if std::env::var_os("SOFTIOV_MEASURE").is_none() {
         return Ok(Outcome::Skipped("a measurement: SOFTIOV_MEASURE=1 has it made".into()));
@@ -54,7 +55,7 @@ fn measure(world: &World, make: impl FnOnce(&Wire) -> Result<()>) -> Result<Outc
     }
 }
 
-/// What came of the turns of each, load by load.
+/// Returns a row for each contender and load.
 fn rows(named: &[(&str, Vec<Vec<Turn>>)]) -> Vec<Row> {
     let of = |load: Load, turns: &[Vec<Turn>]| -> Vec<Turn> {
         turns.iter().flatten().filter(|turn| turn.load == load).copied().collect()

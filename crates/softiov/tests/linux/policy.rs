@@ -1,6 +1,6 @@
-//! What the administrator decides while a guest runs, and what its stock igbvf makes of it: some holds at once and
-//! unseen, some the driver sees, and some only when it sets its interface up anew. Left out: policies that igbvf
-//! never asks about (`dpdk` does), and each rule of refusal, which are the PF driver's own tests.
+//! Policy changes while a guest with stock igbvf runs: some take effect at once, some the driver sees, and some only
+//! when it sets its interface up again. `dpdk` tests policies that igbvf never requests, and the PF driver's own
+//! tests cover each refusal.
 
 use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
@@ -12,15 +12,15 @@ use daemon::settings::{PortSettings, VfSettings};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// An address that nobody else has.
+/// An address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:77";
-/// A VLAN beside [`PORT_VLAN`].
+/// A VLAN other than [`PORT_VLAN`].
 const VLAN: u8 = 77;
-/// A group that nobody else is in, and where frames to it go.
+/// A multicast group without other members, and its Ethernet address.
 const GROUP: &str = "239.82.5.7";
 const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
-/// The link of a VF is down, up, and the port's, as the administrator says; frames pass whenever it is up.
+/// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
@@ -37,8 +37,8 @@ pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outc
     Ok(Outcome::Passed)
 }
 
-/// A running guest is put on a VLAN and taken off it again without noticing. Meanwhile it is not in the VLANs that it had
-/// joined itself.
+/// A running guest is put on a port VLAN and taken off it again, unaware of it. Meanwhile it is not a member of the
+/// VLANs that it had joined.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
@@ -72,7 +72,7 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guest joins the VLANs on the administrator's list and no other.
+/// A guest joins the VLANs on the policy's list and no others.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { vlans: Some("90-110".into()), ..VfSettings::default() })?;
@@ -93,8 +93,8 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> 
     Ok(Outcome::Passed)
 }
 
-/// An address that the administrator sets is the guest's as soon as its interface is set up anew; what it sends
-/// with the old one until then is spoofed.
+/// An address that the administrator sets is assigned when the guest sets its interface up again; until then, frames
+/// with the old address are spoofed.
 pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;
@@ -105,7 +105,7 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Resul
         Ok(())
     };
     set(OTHER_MAC)?;
-    has(&own).context("a running driver is not told")?;
+    has(&own).context("a running driver is not notified")?;
     let spoofed = world.vf(ALICE)?.drops.tx_spoofed;
     alice.cannot_reach("eth0", &bob.address())?;
     ensure!(world.vf(ALICE)?.drops.tx_spoofed > spoofed, "frames with the old address are no spoofing");
@@ -115,9 +115,9 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Resul
     has(OTHER_MAC)?;
     bob.check("ip neigh flush all")?;
     alice.reach(&bob.address())?;
-    alice.check_fails(&format!("ip link set eth0 address {own}")).context("it is the administrator's")?;
+    alice.check_fails(&format!("ip link set eth0 address {own}")).context("the administrator's address")?;
 
-    // Zeros leave the choice to the guest, which begins with the address that the VF had at first.
+    // Zeros leave the choice to the guest, which begins with the VF's first address.
     set("00:00:00:00:00:00")?;
     alice.check("rmmod igbvf && modprobe igbvf")?;
     alice.settle()?;
@@ -147,7 +147,7 @@ pub(crate) fn trusted_guest_changes_its_address(world: &mut World) -> Result<Out
     Ok(Outcome::Passed)
 }
 
-/// Without the check, frames with a source address that is not the VF's arrive.
+/// Without the check, frames with a foreign source address arrive.
 pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut World) -> Result<Outcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
@@ -161,13 +161,16 @@ pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut World) -> Re
         let after = (world.vf(CAROL)?.drops.tx_spoofed, world.vf(BOB)?.rx.broadcast);
         let (spoofed, heard) = (after.0 - before.0, after.1 - before.1);
         let expected = if check { spoofed >= 10 && heard < 5 } else { spoofed == 0 && heard >= 10 };
-        ensure!(expected, "check {check}: of 10 frames {spoofed} were spoofed and {heard} heard");
+        ensure!(
+            expected,
+            "check {check}: of 10 frames {spoofed} were dropped as spoofed and {heard} received"
+        );
     }
     Ok(Outcome::Passed)
 }
 
-/// A group's frames come once somebody has joined it, and no longer than that. (All VFs share the card's table of
-/// groups: what one has joined, others that are in any group hear as well.)
+/// A guest receives a group's frames from its join to its leave. (All VFs share the card's group table: members of
+/// any group also receive frames of groups that other VFs have joined.)
 pub(crate) fn groups_are_joined_and_left(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let heard = || -> Result<u64> {
@@ -175,20 +178,20 @@ pub(crate) fn groups_are_joined_and_left(world: &mut World) -> Result<Outcome> {
         alice.check_fails(&format!("ping -q -c 20 -i 0.02 -W 1 -I eth0 {GROUP}"))?;
         Ok(world.vf(BOB)?.rx.multicast - before)
     };
-    let nobody = heard()?;
+    let before = heard()?;
     bob.check(&format!("ip maddr add {GROUP_MAC} dev eth0"))?;
     let joined = heard()?;
     bob.check(&format!("ip maddr del {GROUP_MAC} dev eth0"))?;
     let left = heard()?;
     // Neighbour discovery is multicast too, a frame or two of it.
     ensure!(
-        nobody < 5 && joined >= 20 && left < 5,
-        "of 20 frames bob heard {nobody} before he joined, {joined} as a member, {left} when he had left"
+        before < 5 && joined >= 20 && left < 5,
+        "of 20 frames bob received {before} before he joined, {joined} as a member, {left} when he had left"
     );
     Ok(Outcome::Passed)
 }
 
-/// A VF with a rate never sends more than that, whatever its guest would.
+/// A VF with a rate never sends more, whatever its guest attempts.
 pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     const MBPS: u32 = 8;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -198,7 +201,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     alice.iperf(&bob.address(), "-n 1M")?;
     alice.iperf(&bob.address(), "-u -b 100M -l 1400 -n 1M")?;
     let (after, elapsed) = (world.vf(ALICE)?.tx, begun.elapsed());
-    // A rate counts check sequences, which the host's counters leave out.
+    // A rate counts frame check sequences, which the host's counters leave out.
     let bytes = after.bytes - before.bytes + 4 * (after.packets - before.packets);
     let most = elapsed.as_secs_f64() * f64::from(MBPS) * 125_000.0 + 65_536.0;
     ensure!(bytes > 1 << 20, "only {bytes} bytes were sent");
@@ -208,7 +211,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guest that wants longer frames than it may have gets none of them; those of ordinary length go on.
+/// A guest that requests longer frames than its policy allows receives none of them; ordinary frames pass.
 pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { max_mtu: Some(1500), ..VfSettings::default() })?;
@@ -232,9 +235,9 @@ pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// No vector of a VF interrupts more often than the administrator allows, whatever its driver writes.
+/// No vector of a VF interrupts more often than the policy allows, whatever its driver writes.
 pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
-    // Below what an emulated guest gets to by itself: each ping is an interrupt.
+    // Below the rate of an emulated guest: each ping is an interrupt.
     const CEILING: u32 = 125;
     let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check("ethtool -C eth0 rx-usecs 10")?;
@@ -252,7 +255,8 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guest that floods its network is quarantined: its link goes, and comes back when the administrator releases it.
+/// A guest that floods its network is quarantined: its link goes down, and up again when the administrator releases
+/// the VF.
 pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<Outcome> {
     let [_, _, carol] = world.everyone()?;
     carol.check(&format!("ip link set eth2 up && ip route replace {GROUP}/32 dev eth2"))?;
@@ -283,11 +287,11 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
     carol.check_fails(&format!("ping -q -c 3 -i 0.02 -W 1 -I eth2 {GROUP}"))?;
     let sends_again = world.vf(CAROL_OUTSIDE)?.tx.packets > sent;
     carol.check(&format!("ip route del {GROUP}/32 dev eth2; ip link set eth2 down"))?;
-    ensure!(sends_again, "released, it sends nothing");
+    ensure!(sends_again, "the released guest sends nothing");
     Ok(Outcome::Passed)
 }
 
-/// A watcher gets a copy of what another guest receives, from the rule's first moment to its last.
+/// A monitoring VF gets a copy of another guest's received frames, from the rule's first moment to its last.
 pub(crate) fn watcher_is_sent_copies(world: &mut World) -> Result<Outcome> {
     const FRAMES: u32 = 100;
     const SIZE: u32 = 1000;
@@ -315,7 +319,7 @@ pub(crate) fn watcher_is_sent_copies(world: &mut World) -> Result<Outcome> {
     watch(None)?;
     let again = captured()?;
     let all = u64::from(FRAMES);
-    // Neighbour discovery is for everybody, a frame or two of it. What alice receives is not asked for.
+    // Neighbour discovery is for all guests, a frame or two of it. Frames to alice are not mirrored.
     ensure!(
         alone[0] < 20 && again[0] < 20 && (all..all + 20).contains(&watching[0]),
         "of {FRAMES} frames to carol bob saw {alone:?} before, {watching:?} as the watcher, {again:?} after"
@@ -324,8 +328,8 @@ pub(crate) fn watcher_is_sent_copies(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Broadcasts beyond the limit reach nobody and are counted for each who would have had them. The limit is less than
-/// one of them in each of its windows, so that it does not matter how fast they come.
+/// Broadcasts beyond the limit reach no guest and are counted for each receiver. The limit is below one broadcast per
+/// window, so that their rate does not matter.
 pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> {
     const FRAMES: u32 = 50;
     let [alice, bob, carol] = world.everyone()?;
@@ -345,7 +349,7 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> 
     for (heard, lost) in flood()? {
         ensure!(
             lost >= FRAMES.into() && heard < 20,
-            "of {FRAMES} broadcasts {heard} were heard and {lost} lost"
+            "of {FRAMES} broadcasts {heard} were received and {lost} dropped"
         );
     }
     alice.ping(&bob.address(), 1400, 20).context("what is for one guest passes")?;
@@ -353,12 +357,15 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> 
     let counted = limit(0)?.storms;
     ensure!(counted > storms, "no storm was counted");
     for (heard, lost) in flood()? {
-        ensure!(heard >= FRAMES.into() && lost == 0, "without a limit {heard} were heard and {lost} lost");
+        ensure!(
+            heard >= FRAMES.into() && lost == 0,
+            "without a limit {heard} were received and {lost} dropped"
+        );
     }
     Ok(Outcome::Passed)
 }
 
-/// How often a VF was refused something, by the reason's name.
+/// Returns how often a VF's requests were refused for a reason.
 fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }

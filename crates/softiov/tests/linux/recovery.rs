@@ -1,5 +1,5 @@
-//! A guest that takes its network down and up again in every way it has, and a PF that does so to the guest. The
-//! host is never touched. Left out: VMMs that die.
+//! Restarts of a guest's network, by the guest in every way it has, and by the PF. The host keeps running.
+//! `isolation` tests VMMs that die.
 
 use crate::guest::{BOOT, Guest, eventually};
 use crate::report::Outcome;
@@ -9,7 +9,7 @@ use daemon::control::status::LinkState;
 
 const TIMES: u32 = 10;
 
-/// The PF takes a VF's link down and gives it back: the guest sees both, and traffic resumes by itself.
+/// The PF takes a VF's link down and up: the guest sees both, and traffic resumes.
 pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.set_link(ALICE, LinkState::Disable)?;
@@ -27,7 +27,7 @@ pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The administrator resets the port: each guest's driver sees its link go, starts anew, and traffic resumes by itself.
+/// The administrator resets the port: each guest's driver sees its link go down, restarts, and traffic resumes.
 pub(crate) fn port_is_reset(world: &mut World) -> Result<Outcome> {
     let guests = [world.alice()?, world.bob()?];
     let losses =
@@ -45,17 +45,17 @@ pub(crate) fn port_is_reset(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// `ip link set eth0 down` and `up`: rings are torn down and set up anew.
+/// `ip link set eth0 down` and `up`: rings are torn down and set up again.
 pub(crate) fn interface_down_and_up(world: &mut World) -> Result<Outcome> {
     repeat(world, "ip link set eth0 down")
 }
 
-/// `rmmod` and `modprobe`: the function is left and probed anew, from its configuration space on.
+/// `rmmod` and `modprobe`: the driver leaves the function and probes it again, from its configuration space on.
 pub(crate) fn driver_unloaded_and_loaded(world: &mut World) -> Result<Outcome> {
     repeat(world, "rmmod igbvf && [ ! -e /sys/class/net/eth0 ] && modprobe igbvf")
 }
 
-/// The machine is reset without a word to the driver, and boots again.
+/// The machine resets without notice to the driver, and boots again.
 pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
     world.alice()?;
     let before = world.vf(ALICE)?.function.peer.context("alice's VMM is not connected")?.pid;
@@ -69,7 +69,7 @@ pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Disturbs alice's eth0 many times; each time it has to come back and reach bob.
+/// Repeats a disturbance of alice's eth0; each time it must come back and reach bob.
 fn repeat(world: &World, disturbance: &str) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for time in 1..=TIMES {
@@ -85,7 +85,7 @@ fn repeat(world: &World, disturbance: &str) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Everything works as before.
+/// Checks that traffic passes as before.
 fn exchange(one: &Guest, other: &Guest) -> Result<()> {
     for (from, to) in [(one, other), (other, one)] {
         from.reach(&to.address())?;

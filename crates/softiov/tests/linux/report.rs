@@ -1,5 +1,5 @@
-//! Runs the checks and prints what came of them as a plain test program does, so that what reads the output of
-//! `cargo test` reads this too. Left out: running side by side, and capturing output.
+//! Runs the checks one after the other and prints their outcomes as a plain test program does, for readers of `cargo
+//! test`'s output.
 
 use crate::conformance;
 use crate::world::World;
@@ -8,19 +8,19 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A check: it fails with what it saw.
+/// A check; its error is what it saw.
 pub(crate) type Check = fn(&mut World) -> Result<Outcome>;
 
-/// What came of a check that did not fail.
+/// Outcome of a check that did not fail.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// What it shows is so.
+    /// The check passed.
     Passed,
-    /// It could not run here, and why.
+    /// The check could not run here, with the reason.
     Skipped(String),
 }
 
-/// Runs the checks whose names contain what the command line asks for.
+/// Runs the checks whose names contain a word of the command line.
 pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
     start_log();
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -34,7 +34,7 @@ pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
     match world {
         None => {}
         Some(Err(error)) => {
-            println!("the guests cannot be brought up: {error:#}");
+            println!("cannot start the guests: {error:#}");
             failed = chosen.len();
         }
         Some(Ok(mut world)) => {
@@ -65,12 +65,12 @@ pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether the check passed; `None` if it was skipped. As with tests that return early, one that was skipped is
-/// counted as passed here; `cargo xtask test` counts by the word SKIPPED.
+/// Returns true if the check passed, and `None` if it was skipped. A skipped check counts as passed here, like a test
+/// that returns early; `cargo xtask test` counts the word SKIPPED.
 fn run_one(name: &str, check: Check, world: &mut World) -> Option<bool> {
     print!("test {name} ... ");
     let begun = Instant::now();
-    // A terminal that is gone is no reason to stop.
+    // A closed terminal is no reason to stop.
     let _ = stdout().flush();
     let outcome = world.settle().and_then(|()| check(world));
     let seconds = begun.elapsed().as_secs_f32();
@@ -86,7 +86,7 @@ fn run_one(name: &str, check: Check, world: &mut World) -> Option<bool> {
     }
 }
 
-/// The host's log goes to standard error: errors, or what RUST_LOG asks for.
+/// Sends the host's log to standard error: errors, or what RUST_LOG selects.
 fn start_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));

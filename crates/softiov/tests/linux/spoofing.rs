@@ -1,4 +1,4 @@
-//! Source addresses that are not a guest's own. Left out: switching the check off.
+//! Source addresses other than a guest's own.
 
 use crate::guest::eventually;
 use crate::report::Outcome;
@@ -9,11 +9,11 @@ use daemon::settings::VfSettings;
 const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
 const FOREIGN_MAC: &str = "02:82:57:60:00:99";
-/// A VLAN that nothing else uses.
+/// A VLAN that no other check uses.
 const VLAN: u8 = 77;
 const FRAMES: u32 = 10;
 
-/// The guest may change an address that nobody has set, and not one that the administrator has.
+/// The guest may change an address, unless the administrator has set it.
 pub(crate) fn addresses_of_the_administrator_stay(world: &mut World) -> Result<Outcome> {
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check_fails(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
@@ -24,7 +24,7 @@ pub(crate) fn addresses_of_the_administrator_stay(world: &mut World) -> Result<O
     let own = world.vf(alice.vf)?.mac;
     alice.check(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
     world.wait_vf(alice.vf, &format!("have {FOREIGN_MAC}"), |vf| vf.mac == FOREIGN_MAC)?;
-    // Whoever knows the old address has to learn the new one.
+    // Neighbours that know the old address must learn the new one.
     bob.check("ip neigh flush all")?;
     alice.reach(&bob.address())?;
     bob.ping(&alice.address(), 56, 5)?;
@@ -34,9 +34,9 @@ pub(crate) fn addresses_of_the_administrator_stay(world: &mut World) -> Result<O
     Ok(Outcome::Passed)
 }
 
-/// Frames with a source address that is not the VF's reach nobody and are counted.
+/// Frames with a foreign source address are dropped and counted.
 ///
-/// A VLAN interface may have an address of its own. The driver asks the PF for it and the PF refuses; the guest's
+/// A VLAN interface may have an address of its own. The PF refuses the driver's request for it, but the guest's
 /// kernel sends with it all the same.
 pub(crate) fn foreign_addresses_are_blocked(world: &mut World) -> Result<Outcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
@@ -58,22 +58,22 @@ pub(crate) fn foreign_addresses_are_blocked(world: &mut World) -> Result<Outcome
     let newly_heard = world.vf(bob.vf)?.rx.broadcast - heard;
     ensure!(
         newly_blocked >= FRAMES.into() && newly_heard < u64::from(FRAMES) / 2,
-        "of {FRAMES} and more foreign frames {newly_blocked} were blocked, and bob got {newly_heard}: {status:?}"
+        "of {FRAMES} and more foreign frames {newly_blocked} were dropped, and bob received {newly_heard}: {status:?}"
     );
     carol.check(&format!("ip link del {interface}"))?;
-    carol.ping(&bob.address(), 56, 5).context("its own traffic goes on")?;
+    carol.ping(&bob.address(), 56, 5).context("frames with its own address pass")?;
     Ok(Outcome::Passed)
 }
 
-/// Returns the command of the user guide that a guest with a bridge has to give, with its address.
+/// Returns the user guide's command for a guest with a bridge, and its address.
 pub(crate) fn command_of_the_guide() -> Result<(&'static str, &'static str)> {
     let command =
         GUIDE.lines().find(|line| line.starts_with("bridge fdb add ")).context("no command in the guide")?;
     Ok((command, command.split(' ').nth(3).context("no address")?))
 }
 
-/// Frames to an address behind a guest's bridge arrive once the guest has asked for it, as the guide says; switching the check of
-/// sources off does not help.
+/// Frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the guide
+/// says; switching the spoof check off does not help.
 pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let (command, address) = command_of_the_guide()?;
@@ -93,7 +93,7 @@ pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outc
         let after = heard()?;
         ensure!(
             after < u64::from(FRAMES) / 2,
-            "of {FRAMES} frames {after} are heard when the filter is gone"
+            "of {FRAMES} frames {after} are received when the filter is gone"
         );
         Ok(())
     })?;
@@ -101,7 +101,7 @@ pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outc
     let all = u64::from(FRAMES);
     ensure!(
         without < all / 2 && with >= all,
-        "of {FRAMES} frames {without} were heard without a filter, {with} with it"
+        "of {FRAMES} frames {without} were received without a filter, {with} with it"
     );
     Ok(Outcome::Passed)
 }

@@ -1,17 +1,17 @@
-//! A TCP connection of a guest that has to outlive what is done to the host, and pings that tell how long nothing came.
+//! A guest's TCP connection that must survive what happens to the host, and pings that measure interruptions.
 
 use crate::guest::{COMMAND, Guest, eventually, eventually_within};
 use anyhow::{Context, Result, ensure};
 use linux_guest::Background;
 use std::time::Duration;
 
-/// Longer than any check. Streams are ended by who opened them.
+/// Duration of a stream, seconds: longer than any check, which ends its streams itself.
 const LONG: u32 = 3600;
-/// What a stream carries at most, so that it does not take the processors from what is measured.
+/// Highest rate of a stream, so that it leaves processors to the measurement.
 const RATE: &str = "40M";
-/// How often a stream is looked at, in tenths of a second: the least that iperf3 knows.
+/// Interval between two readings of a stream, seconds: iperf3's shortest.
 const INTERVAL: &str = "0.1";
-/// TCP doubles its wait for an answer up to 120 s, and then sends again (RFC 6298).
+/// Longest wait for a retransmission: TCP doubles its timeout up to 120 s (RFC 6298).
 const BACK_OFF: Duration = Duration::from_secs(150);
 
 /// A connection whose receiver is `guest`.
@@ -29,7 +29,7 @@ impl<'a> Stream<'a> {
         let file = format!("/run/stream-{from}");
         let options = format!("-R -t {LONG} -b {RATE} -i {INTERVAL} --forceflush");
         let script = format!("rm -f {file}; exec iperf3 -c {from} {options} > {file} 2>&1");
-        // A server takes one client at a time, and a moment between two.
+        // A server accepts one client at a time and needs a moment between two.
         eventually(|| {
             let stream =
                 Self { guest, running: guest.linux.spawn_background(&script)?, file: file.clone(), seen: 0 };
@@ -43,9 +43,9 @@ impl<'a> Stream<'a> {
         })
     }
 
-    /// Sees to it that bytes come, later than at the last look.
+    /// Waits until new bytes have arrived since the last reading.
     pub(crate) fn moves(&mut self) -> Result<()> {
-        // Several intervals, because what was on its way before is no sign of life.
+        // Several intervals, because bytes that were pending before prove nothing.
         let enough = self.intervals()? + 5;
         eventually_within(BACK_OFF, || {
             let text = self.text()?;
@@ -58,7 +58,7 @@ impl<'a> Stream<'a> {
         .with_context(|| format!("{}: {}", self.guest.name(), self.file))
     }
 
-    /// Ends it, and answers the longest time in which no byte came, seconds.
+    /// Ends the stream and returns the longest time without a byte, seconds.
     pub(crate) fn close(self) -> Result<f64> {
         let text = self.text()?;
         self.running.kill();
@@ -75,7 +75,8 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Lines such as `[  5]   0.10-0.20   sec   512 KBytes  41.9 Mbits/sec`: the interval, and whether bytes came.
+/// Parses lines such as `[  5]   0.10-0.20   sec   512 KBytes  41.9 Mbits/sec`: begin and end of the interval, and
+/// whether bytes arrived.
 fn intervals(text: &str) -> impl Iterator<Item = (f64, f64, bool)> {
     text.lines().filter_map(|line| {
         let mut words = line.split_once(']')?.1.split_whitespace();
@@ -108,12 +109,12 @@ pub(crate) struct Pings<'a> {
     running: Background,
 }
 
-/// What came of them.
+/// Result of a series of pings.
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// The most in a row that nobody answered.
+    /// Longest run of unanswered pings.
     pub(crate) missed: u64,
 }
 
@@ -133,7 +134,7 @@ impl<'a> Pings<'a> {
         Ok(Self { guest, running })
     }
 
-    /// Ends them.
+    /// Ends the pings.
     pub(crate) fn stop(self) -> Result<Answers> {
         self.guest.check("killall -INT ping")?;
         let text = self.guest.linux.wait(&self.running, COMMAND)?.stdout;

@@ -1,6 +1,5 @@
-//! The host's process ends in every way there is, and virtual machines with stock drivers go on: no QEMU ends, and
-//! connections that were open go on wherever a host comes back. Left out: the wait for a VMM that was gone meanwhile,
-//! and how fast it is; times are printed, not judged.
+//! Every way in which the host's process ends, under virtual machines with stock drivers: no QEMU ends, and
+//! connections survive if a host returns. Times are printed, not judged.
 
 mod scene;
 
@@ -16,10 +15,10 @@ use scene::{OPEN, SHUT, VMM};
 use std::time::{Duration, Instant};
 
 const TIMES: u32 = 5;
-/// Long enough for everything to be noted.
+/// Time after which an idle host has stored all of its state.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// `softiov upgrade` under traffic, several times: no link goes down, and connections go on.
+/// `softiov upgrade` under traffic, several times: no link goes down, and connections survive.
 pub(crate) fn hand_over_is_not_noticed(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, world| {
         let wire = world.wire.as_ref().ok();
@@ -40,14 +39,14 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut World) -> Result<Outcome> {
         print!("(command {longest:.1?}, stream {gap:.1} s, {answers:?}) ");
         let after = link_losses(scene)?;
         ensure!(after == before, "links went down: {before:?} times before, {after:?} after");
-        // Rings fill up while a busy machine keeps the successor waiting, and then streams crowd out pings.
+        // While a busy machine delays the successor, rings fill up, and streams then crowd out pings.
         ensure!(answers.received > 0, "no ping is answered: {answers:?}");
         scene.everybody_lives()
     })
 }
 
-/// SIGKILL while nothing happens: the next process finds everything as it was. A driver that looks at its card in the very
-/// moment of the death has to start anew, so this counts the deaths that nobody noticed.
+/// SIGKILL of an idle host: the next process finds everything as it was. A driver that reads its card at that very
+/// moment must restart, so the check needs one crash without a lost link.
 pub(crate) fn crash_while_idle_is_not_noticed(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, _| {
         let mut unnoticed = 0;
@@ -63,12 +62,12 @@ pub(crate) fn crash_while_idle_is_not_noticed(world: &mut World) -> Result<Outco
             unnoticed += u32::from(link_losses(scene)? == before);
         }
         print!("({unnoticed} of {TIMES} unnoticed) ");
-        ensure!(unnoticed > 0, "each of {TIMES} deaths has cost a link");
+        ensure!(unnoticed > 0, "each of {TIMES} crashes has cost a link");
         scene.everybody_lives()
     })
 }
 
-/// SIGKILL under traffic in both directions, several times: links come back by themselves and connections go on.
+/// SIGKILL under traffic in both directions, several times: links come back and connections survive.
 pub(crate) fn connections_outlive_crashes(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, world| {
         let [erin, frank] = scene.guests();
@@ -90,7 +89,7 @@ pub(crate) fn connections_outlive_crashes(world: &mut World) -> Result<Outcome> 
     })
 }
 
-/// What was decided holds after SIGKILL, be it kept for good or for as long as the host runs.
+/// Policy survives SIGKILL, both kept and volatile settings.
 pub(crate) fn policy_outlives_a_crash(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, _| {
         const VFS: [&str; 3] = ["pf0vf0", "pf1vf0", "pf1vf1"];
@@ -106,7 +105,7 @@ pub(crate) fn policy_outlives_a_crash(world: &mut World) -> Result<Outcome> {
         }
         let [erin, frank] = scene.guests();
         erin.reach(&Scene::inner(frank))?;
-        // One of the two alone in the VLAN is alone: it is enforced, not only told.
+        // A VF alone in the VLAN reaches no other: the policy is enforced, not only shown.
         scene.softiov("vf set pf1vf1 --default vlan")?;
         erin.cannot_reach("eth1", &Scene::inner(frank))?;
         scene.softiov("vf set pf1vf0 --default vlan")?;
@@ -128,8 +127,8 @@ fn link_avf(scene: &Scene) -> Result<()> {
     erin.reach(AVF[1])
 }
 
-/// `softiov upgrade` under a stream between VFs of the second family, several times: iavf sees neither a reset nor another
-/// link, and what it counts goes on.
+/// `softiov upgrade` under a stream between VFs of the second family, several times: iavf sees neither a reset nor a
+/// link change, and its counters continue.
 pub(crate) fn avf_hand_over_is_not_noticed(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
@@ -138,7 +137,7 @@ pub(crate) fn avf_hand_over_is_not_noticed(world: &mut World) -> Result<Outcome>
         stream.moves()?;
         let before = scene.guests().map(avf::Noticed::of);
         for _ in 0..TIMES {
-            // On a busy machine a successor may be too late. Then the host goes on, and is asked again.
+            // On a busy machine a successor may be too late; then the host resumes, and the upgrade is repeated.
             eventually(|| scene.softiov("upgrade"))?;
             stream.moves()?;
         }
@@ -151,8 +150,7 @@ pub(crate) fn avf_hand_over_is_not_noticed(world: &mut World) -> Result<Outcome>
     })
 }
 
-/// After SIGKILL a successor starts the card of the second family anew: iavf notices, sets its VF up again by itself, and
-/// frames pass.
+/// After SIGKILL, a successor resets the card of the second family: iavf sets its VF up again, and frames pass.
 pub(crate) fn avf_starts_anew(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
@@ -166,7 +164,7 @@ pub(crate) fn avf_starts_anew(world: &mut World) -> Result<Outcome> {
     })
 }
 
-/// A QEMU of another user connects where its group may, and is told why where it may not.
+/// A QEMU of another user connects where its group may, and gets the reason where it may not.
 pub(crate) fn vmm_of_another_user_connects(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, world| {
         let builder = |name, vf| scene.builder(name, vf).user(VMM + 1, VMM);
@@ -191,7 +189,7 @@ pub(crate) fn vmm_of_another_user_connects(world: &mut World) -> Result<Outcome>
     })
 }
 
-/// `vf disconnect` of one VF under traffic: its link goes, and nothing else does.
+/// `vf disconnect` of one VF under traffic: its link goes down, and no other.
 pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, world| {
         let mut streams = scene.traffic(world.wire.as_ref().ok())?;
@@ -208,7 +206,7 @@ pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut World) -> Result<Ou
     })
 }
 
-/// SIGTERM under traffic: guests see their links go, and every other device works. There is no host afterwards.
+/// SIGTERM under traffic: guests see their links go down, and every other device works. No host runs afterwards.
 pub(crate) fn orderly_end_costs_the_link_alone(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, world| {
         let streams = scene.traffic(world.wire.as_ref().ok())?;
@@ -220,7 +218,7 @@ pub(crate) fn orderly_end_costs_the_link_alone(world: &mut World) -> Result<Outc
         ensure!(status.success(), "the host ended with {status}");
         for (guest, before) in scene.guests().into_iter().zip(before) {
             wait_loss(guest, "eth0", before)?;
-            // A command that goes through another device of the machine, and one that asks the driver of a card that is gone.
+            // A command that uses another device of the machine, and one that calls the driver of the missing card.
             ensure!(guest.check("uname -r")?.starts_with('6'), "{}", guest.name());
             guest.check("ip link set eth0 down && ip link set eth0 up; ethtool -i eth0")?;
         }
@@ -231,7 +229,7 @@ pub(crate) fn orderly_end_costs_the_link_alone(world: &mut World) -> Result<Outc
     Ok(Outcome::Passed)
 }
 
-/// Does something in the scene, which is started if there is none. One in which something failed is not used again.
+/// Runs a check in the scene, which is started if necessary. After a failed check, the scene is not used again.
 fn with_scene(world: &mut World, check: impl FnOnce(&mut Scene, &World) -> Result<()>) -> Result<Outcome> {
     let mut scene = match world.survival.take() {
         Some(scene) => scene,
@@ -242,20 +240,20 @@ fn with_scene(world: &mut World, check: impl FnOnce(&mut Scene, &World) -> Resul
     Ok(Outcome::Passed)
 }
 
-/// How often each guest has lost each of its links.
+/// Returns how often each guest has lost each of its links.
 fn link_losses(scene: &Scene) -> Result<Vec<String>> {
     let losses = |guest: &Guest| guest.check("cat /sys/class/net/eth[01]/carrier_down_count");
     scene.guests().into_iter().map(losses).collect()
 }
 
-/// How often a link was lost.
+/// Returns how often a link was lost.
 fn losses(guest: &Guest, interface: &str) -> Result<u32> {
     let count = guest.check(&format!("cat /sys/class/net/{interface}/carrier_down_count"))?;
     Ok(count.trim().parse()?)
 }
 
-/// Waits until a link was lost once more. Its carrier says less: igbvf reads nothing but ones from a card that is gone,
-/// and takes them for a link two seconds later.
+/// Waits until a link was lost once more. Its carrier is no proof: igbvf reads all ones from a missing card, and
+/// treats them as a link two seconds later.
 fn wait_loss(guest: &Guest, interface: &str, before: u32) -> Result<()> {
     eventually(|| {
         let now = losses(guest, interface)?;
@@ -264,7 +262,7 @@ fn wait_loss(guest: &Guest, interface: &str, before: u32) -> Result<()> {
     })
 }
 
-/// Ends streams, and answers the longest time in which one of them stood still, seconds.
+/// Ends streams and returns the longest time without a byte in one of them, seconds.
 fn close(streams: Vec<Stream<'_>>) -> Result<f64> {
     let gaps = streams.into_iter().map(Stream::close).collect::<Result<Vec<_>>>()?;
     Ok(gaps.into_iter().fold(0.0, f64::max))

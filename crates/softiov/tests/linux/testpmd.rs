@@ -1,38 +1,37 @@
-//! A guest in which DPDK's testpmd holds the function and takes commands. It and its drivers are Debian's, 22.11;
-//! Debian's 6.1 has no vfio without an IOMMU, so uio_pci_generic holds the function. Left out: what is asked of it.
+//! A guest in which DPDK's testpmd drives the function and takes commands. testpmd and its drivers are Debian's
+//! 22.11; Debian's 6.1 has no vfio without an IOMMU, so uio_pci_generic holds the function.
 
 use crate::guest::{COMMAND, Guest};
 use anyhow::{Context, Result, ensure};
 use linux_guest::Background;
 
-/// Hands the functions to uio and makes pages of 2 MiB. EAL refuses to load drivers below a folder that anybody may
-/// write.
+/// Binds the functions to uio and reserves pages of 2 MiB. EAL refuses to load drivers below a world-writable folder.
 const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /proc/sys/vm/nr_hugepages &&
     mount -t hugetlbfs none /mnt/huge && modprobe uio_pci_generic && mkfifo /run/commands &&
     for device in /sys/bus/pci/devices/0000:0[1-3]:00.0; do echo uio_pci_generic > $device/driver_override &&
     echo ${device##*/} > /sys/bus/pci/drivers_probe && [ -e $device/uio/uio* ] || exit; done";
 
-/// On the guest's two processors. Commands come by a pipe that someone has to keep open.
+/// Runs testpmd on the guest's two processors. Commands come through a pipe that another process must keep open.
 const TESTPMD: &str = "sleep 600 > /run/commands & dpdk-testpmd -l 0,1 --no-telemetry -m 64";
 const OPTIONS: &str = "--interactive --auto-start --total-num-mbufs=2048 --rxd=128 --txd=128";
 
-/// Makes a guest ready for [`Testpmd::start`].
+/// Prepares a guest for [`Testpmd::start`].
 pub(crate) fn prepare(guest: &Guest) -> Result<()> {
     guest.check(PREPARE).map(drop)
 }
 
-/// Where a function is in the guest.
+/// PCI slot of a function in the guest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot(u8);
 
-/// Of [`World::prepare_dpdk`](crate::world::World::prepare_dpdk)'s guest.
+/// Slots in [`World::prepare_dpdk`](crate::world::World::prepare_dpdk)'s guest.
 pub(crate) const IGBVF: Slot = Slot(1);
 pub(crate) const IAVF: Slot = Slot(2);
 pub(crate) const IGB: Slot = Slot(3);
-/// Of a guest with one function.
+/// Slot in a guest with one function.
 pub(crate) const ONLY: Slot = Slot(1);
 
-/// testpmd, running.
+/// A running testpmd.
 #[derive(Debug)]
 pub(crate) struct Testpmd<'a> {
     guest: &'a Guest,
@@ -40,48 +39,49 @@ pub(crate) struct Testpmd<'a> {
 }
 
 impl<'a> Testpmd<'a> {
-    /// Starts it on the function in a slot, forwarding already.
+    /// Starts testpmd on the function in a slot, already forwarding.
     pub(crate) fn start(guest: &'a Guest, slot: Slot, options: &str) -> Result<Self> {
         let Slot(slot) = slot;
         let script = format!("{TESTPMD} -a 0000:0{slot}:00.0 -- {OPTIONS} {options} < /run/commands 2>&1");
         Ok(Self { guest, running: guest.linux.spawn_background(&script)? })
     }
 
-    /// Gives it a command, which it obeys a moment later. What it says is kept until its end.
+    /// Sends a command, which takes effect a moment later. testpmd's output is collected until its end.
     pub(crate) fn say(&self, command: &str) -> Result<()> {
         self.guest.check(&format!("echo '{command}' > /run/commands")).map(drop)
     }
 
-    /// Ends it in its own way, and answers what it has said.
+    /// Ends testpmd and returns its output.
     pub(crate) fn finish(self) -> Result<String> {
         self.say("quit")?;
         let output = self.guest.linux.wait(&self.running, COMMAND)?;
-        ensure!(output.success() && output.stdout.contains("Bye"), "testpmd ended so: {output:?}");
+        ensure!(output.success() && output.stdout.contains("Bye"), "testpmd failed: {output:?}");
         self.guest.check("killall sleep")?;
         Ok(output.stdout)
     }
 }
 
-/// Packets that a queue has received and sent, by the forwarding statistics that `stop` prints last.
+/// Returns the packets that a queue has received and sent, by the forwarding statistics that `stop` prints last.
 pub(crate) fn queue(said: &str, queue: u8) -> Result<[u64; 2]> {
     let heading = format!("Forward Stats for RX Port= 0/Queue= {queue} ");
-    let after = said.rsplit_once(&heading).with_context(|| format!("nothing of queue {queue}: {said}"))?.1;
+    let after =
+        said.rsplit_once(&heading).with_context(|| format!("no statistics of queue {queue}: {said}"))?.1;
     Ok([number(after, "RX-packets:")?, number(after, "TX-packets:")?])
 }
 
 impl Drop for Testpmd<'_> {
-    /// One that a failed check leaves behind would keep its function from the next.
+    /// A testpmd left behind by a failed check would keep its function from the next check.
     fn drop(&mut self) {
         self.running.kill();
     }
 }
 
-/// What it has said from each `stop` on, until the next.
+/// Returns the output from each `stop` to the next.
 pub(crate) fn stops(said: &str) -> Vec<&str> {
     said.split("Telling cores to stop").skip(1).collect()
 }
 
-/// The first number after a name.
+/// Returns the first number after a name.
 pub(crate) fn number(text: &str, name: &str) -> Result<u64> {
     let after = text.split_once(name).with_context(|| format!("no {name} in {text}"))?.1;
     let word = after.split_whitespace().next().unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Frames between two guests: every size, every protocol, with the offloads that the driver turns on by itself.
-//! Left out: VLANs, and whatever is beyond the card.
+//! Frames between two guests: every size and protocol, with the offloads that the driver enables by default.
 
 use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
@@ -7,11 +6,11 @@ use crate::world::World;
 use anyhow::{Context, Error, Result, ensure};
 use daemon::control::status::Traffic;
 
-/// How much a flow carries: enough to fill every ring many times, a second or less on an emulated CPU.
+/// Amount of a flow: enough to fill every ring many times, and a second or less on an emulated CPU.
 const AMOUNT: &str = "-n 24M";
 const AMOUNT_BYTES: u64 = 24 << 20;
 
-/// What ethtool calls the offloads that must be on with a stock driver.
+/// Offloads, in ethtool's words, that a stock driver must enable by default.
 const OFFLOADS: [&str; 6] = [
     "rx-checksumming: on",
     "tx-checksum-ip-generic: on",
@@ -21,7 +20,7 @@ const OFFLOADS: [&str; 6] = [
     "tx-vlan-offload: on",
 ];
 
-/// Small, nearly full, and fragmented pings, both ways.
+/// Small, nearly full and fragmented pings are answered, both ways.
 pub(crate) fn pings_are_answered(world: &mut World) -> Result<Outcome> {
     for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
@@ -31,7 +30,7 @@ pub(crate) fn pings_are_answered(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// TCP in each direction with segmentation and checksums left to the card, and no checksum found wrong.
+/// TCP passes in each direction with segmentation and checksums by the card, and no checksum is wrong.
 pub(crate) fn tcp_is_offloaded(world: &mut World) -> Result<Outcome> {
     for (from, to) in both_ways(world)? {
         let features = from.check("ethtool -k eth0")?;
@@ -55,18 +54,18 @@ pub(crate) fn tcp_is_offloaded(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Datagrams at a rate that nobody has to lose any at.
+/// UDP arrives at a rate without losses.
 pub(crate) fn udp_arrives(world: &mut World) -> Result<Outcome> {
     for (from, to) in both_ways(world)? {
         let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
-        // A machine that is busy elsewhere may still cost some.
+        // A busy machine may still cause some losses.
         ensure!(flow.received > flow.sent / 2, "{} to {}: {flow:?}", from.name(), to.name());
         no_checksum_errors(to)?;
     }
     Ok(Outcome::Passed)
 }
 
-/// Neighbour discovery lives on multicast, and segmentation has a second IP version to know.
+/// IPv6 works: neighbour discovery uses multicast, and segmentation has a second IP version.
 pub(crate) fn ipv6_works(world: &mut World) -> Result<Outcome> {
     for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
@@ -79,7 +78,7 @@ pub(crate) fn ipv6_works(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// With an MTU of 9000 the driver lets the card split headers off and fill several buffers with a frame.
+/// With an MTU of 9000, the driver has the card split headers off and fill several buffers with a frame.
 pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
     for guest in [world.alice()?, world.bob()?] {
         guest.check("ip link set eth0 mtu 9000")?;
@@ -94,7 +93,7 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
         let before = world.vf(to.vf)?.rx;
         let flow = from.iperf(&to.address(), AMOUNT)?;
         ensure!(flow.sent >= AMOUNT_BYTES, "{} to {}: {flow:?}", from.name(), to.name());
-        // A receive buffer of igbvf's has 2,048 bytes.
+        // A receive buffer of igbvf has 2,048 bytes.
         let size = frame_size(before, world.vf(to.vf)?.rx);
         ensure!(size > 4096, "{} got frames of {size} bytes", to.name());
         no_checksum_errors(to)?;
@@ -102,12 +101,12 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// `ethtool -S` counts what the host counts, check sequences included, and knows it for local traffic.
+/// `ethtool -S` matches the host's counters, frame check sequences included, and counts the traffic as local.
 pub(crate) fn counters_are_the_hosts(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let names = ["rx_packets", "rx_bytes", "lbrx_packets", "lbrx_bytes"];
     bob.reach(&alice.address())?;
-    // What the host counts within and without what the driver counts: other frames may come at any time.
+    // Bounds of the host's counters within and around the driver's reading: other frames may arrive at any time.
     let host = || Ok::<_, Error>(with_check_sequences(world.vf(bob.vf)?.rx));
     let (outer, first, inner) = (host()?, bob.statistics(&names)?, host()?);
     alice.ping(&bob.address(), 1000, 100)?;
@@ -124,7 +123,8 @@ pub(crate) fn counters_are_the_hosts(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checksums and segmentation are the card's or the kernel's, as `ethtool -K` says. (igbvf has no switch for VLAN tags.)
+/// Checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says. (igbvf cannot toggle VLAN
+/// tags.)
 pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let settings = [("rx off tx off", false), ("rx on tx on tso off", true), ("tso on rx off", false)];
@@ -142,7 +142,7 @@ pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Packets and bytes as the card's registers have them.
+/// Returns packets and bytes as the card's registers count them.
 fn with_check_sequences(traffic: Traffic) -> [u64; 2] {
     [traffic.packets, traffic.bytes + 4 * traffic.packets]
 }
@@ -156,7 +156,7 @@ fn both_ways(world: &World) -> Result<[(&Guest, &Guest); 2]> {
     Ok([(alice, bob), (bob, alice)])
 }
 
-/// Mean size of the frames between two readings, bytes.
+/// Returns the mean size of the frames between two readings, bytes.
 pub(crate) fn frame_size(before: Traffic, after: Traffic) -> u64 {
     (after.bytes - before.bytes) / (after.packets - before.packets).max(1)
 }
@@ -167,7 +167,7 @@ fn no_checksum_errors(guest: &Guest) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a counter of `ethtool -S` is beyond what it was.
+/// Waits until a counter of `ethtool -S` has grown.
 fn grows(guest: &Guest, statistic: &str, before: u64) -> Result<()> {
     eventually(|| {
         let now = guest.statistic(statistic)?;

@@ -1,5 +1,4 @@
-//! Traffic between a guest and what is beyond the uplink, and an uplink that goes and comes back. Left out: the guests
-//! among themselves.
+//! Traffic between a guest and the network beyond the uplink, and an uplink that goes and comes back.
 
 use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
@@ -12,7 +11,7 @@ use daemon::control::status::LinkState;
 const VLAN: u8 = 42;
 const AMOUNT: &str = "-n 16M";
 
-/// Pings, fragments and TCP in both directions.
+/// Pings, fragments and TCP pass in both directions.
 pub(crate) fn vf_and_outside_exchange_traffic(world: &mut World) -> Result<Outcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
@@ -23,11 +22,11 @@ pub(crate) fn vf_and_outside_exchange_traffic(world: &mut World) -> Result<Outco
     let local = alice.statistic("lbrx_packets")?;
     exchange(alice, &wire.address(), wire, &alice.address())?;
     let frames = alice.statistic("lbrx_packets")? - local;
-    ensure!(frames < 100, "{frames} frames are counted as local though they came over the uplink");
+    ensure!(frames < 100, "{frames} frames were counted as local, but came over the uplink");
     Ok(Outcome::Passed)
 }
 
-/// Tagged frames of a VLAN go out of one port's uplink and in by another's: nobody between them knows the VLAN.
+/// Tagged frames leave by one port's uplink and enter by another's; no device in between has the VLAN.
 pub(crate) fn vlans_cross_the_uplink(world: &mut World) -> Result<Outcome> {
     if let Err(why) = &world.wire {
         return Ok(Outcome::Skipped(format!("no uplink here: {why}")));
@@ -47,7 +46,7 @@ pub(crate) fn vlans_cross_the_uplink(world: &mut World) -> Result<Outcome> {
     let frames = world.vf(CAROL_OUTSIDE)?.rx.packets - before;
     ensure!(frames > 1000, "only {frames} frames came to the other port's VF");
 
-    // Bob has an address there and no membership.
+    // Bob has an address in the VLAN, but is no member.
     bob.check(&format!("ip addr add {}/24 dev eth0", bob.vlan_address(VLAN)))?;
     let refused = bob.cannot_reach("eth0", &outside.vlan_address(VLAN));
     bob.check(&format!("ip addr del {}/24 dev eth0", bob.vlan_address(VLAN)))?;
@@ -55,7 +54,7 @@ pub(crate) fn vlans_cross_the_uplink(world: &mut World) -> Result<Outcome> {
     refused.map(|()| Outcome::Passed)
 }
 
-/// `ip link set TAP down` takes the link of a guest whose VF follows the port, and no other's.
+/// `ip link set TAP down` takes down the link of a guest whose VF follows the port, and no other.
 pub(crate) fn link_follows_the_tap(world: &mut World) -> Result<Outcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
@@ -75,8 +74,8 @@ pub(crate) fn link_follows_the_tap(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The tap is deleted and made again under a TCP connection: the guest sees its link go and come back, and the
-/// connection goes on.
+/// The tap is deleted and created again under a TCP connection: the guest sees its link go down and up, and the
+/// connection survives.
 pub(crate) fn tap_is_removed_and_returned(world: &mut World) -> Result<Outcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
@@ -84,15 +83,15 @@ pub(crate) fn tap_is_removed_and_returned(world: &mut World) -> Result<Outcome> 
     };
     let alice = world.alice()?;
     alice.reach(&wire.address())?;
-    let before = world.port()?.uplink_status.context("the uplink is no tap")?.reattached;
+    let before = world.port()?.uplink_status.context("the uplink is not a tap")?.reattached;
     let mut stream = Stream::open(alice, &wire.address())?;
     stream.moves()?;
     wire.remove_tap(0)?;
     let seen = alice.wait_carrier(false);
-    // Whatever was seen, later checks need it.
+    // Later checks need the tap in any case.
     wire.return_tap(0)?;
     eventually(|| {
-        let tap = world.port()?.uplink_status.context("the uplink is no tap")?;
+        let tap = world.port()?.uplink_status.context("the uplink is not a tap")?;
         ensure!(tap.reattached == before + 1, "the tap is {tap:?}");
         Ok(())
     })?;

@@ -1,7 +1,6 @@
-//! The tables turned: our own PF and VF drivers on an 82576 that is not ours, QEMU's igb device, and our VF driver
-//! under a PF driver that is not ours. `softiov drive` runs in a guest, whose kernel hands it the functions through
-//! VFIO, and makes its checks; here each of them has to come out as the card is known to be. Left out: what these
-//! checks are, which is the command's own.
+//! Our PF and VF drivers on QEMU's igb device, and our VF driver under another PF driver. `softiov drive` runs its
+//! checks in a guest whose kernel passes it the functions through VFIO; each check must have the result that is known
+//! of the card.
 
 use crate::guest::{BOOT, COMMAND};
 use crate::report::Outcome;
@@ -15,8 +14,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_softiov");
 
 /// Two of QEMU's igb devices on one wire, each behind a root port: [`PF`] and [`OTHER_PF`].
 ///
-/// A port whose bus is to be reset has `x-speed=2_5`: of a faster one Linux wants to hear that its link is back, which QEMU
-/// does not say (docs/conformance.md).
+/// A port whose bus is reset has `x-speed=2_5`: for a faster port, Linux waits for a link report that QEMU does not
+/// send (docs/conformance.md).
 const IGBS: [&str; 12] = [
     "-netdev",
     "hubport,id=wire0,hubid=0",
@@ -31,8 +30,8 @@ const IGBS: [&str; 12] = [
     "-device",
     "igb,bus=port1,netdev=wire1,mac=02:82:57:60:0b:00",
 ];
-/// Two of QEMU's e1000e devices, which have no function-level reset: [`BEHIND_A_PORT`], on the same wire and alone on its bus,
-/// and [`ON_THE_ROOT`], on a bus that cannot be reset.
+/// Two of QEMU's e1000e devices, which have no function-level reset: [`BEHIND_A_PORT`], on the same wire and alone on
+/// its bus, and [`ON_THE_ROOT`], on a bus that cannot be reset.
 const E1000ES: [&str; 8] = [
     "-netdev",
     "hubport,id=wire2,hubid=0",
@@ -47,13 +46,13 @@ const BEHIND_A_PORT: &str = "0000:03:00.0";
 const ON_THE_ROOT: &str = "0000:00:13.0";
 pub(crate) const PF: &str = "0000:01:00.0";
 const OTHER_PF: &str = "0000:02:00.0";
-/// The first two VFs of [`PF`]: the first is at offset 0x80, the next two further on.
+/// The first two VFs of [`PF`]: the first at offset 0x80, the second at the stride after it.
 const VFS: [&str; 2] = ["0000:01:10.0", "0000:01:10.2"];
-/// Two VFs of ours, each with a root port of its own.
+/// Two VFs of our card, each behind a root port of its own.
 const OUR_VFS: [&str; 2] = ["0000:01:00.0", "0000:02:00.0"];
 
-/// In what QEMU's igb device differs from the datasheet where our drivers do not depend on it. What it does is in
-/// docs/conformance.md.
+/// Checks in which QEMU's igb device differs from the datasheet, and our drivers do not depend on it
+/// (docs/conformance.md).
 const QEMU_DIFFERS: [&str; 9] = [
     "broadcast",
     "loopback-statistics",
@@ -65,11 +64,11 @@ const QEMU_DIFFERS: [&str; 9] = [
     "masking",
     "vf-reset",
 ];
-/// What cannot be asked of VFs alone.
+/// Checks that VFs alone cannot run.
 const TAKES_THE_PF: [&str; 2] = ["port-vlan", "pf-reset"];
 
-/// Our PF driver takes QEMU's igb device, makes VFs, and our VF drivers work on them. A station on the wire, which
-/// stock igb on the other device makes, hears them.
+/// Our PF driver drives QEMU's igb device and enables VFs, and our VF drivers work on them. Stock igb on the other
+/// device, a station on the wire, receives their frames.
 pub(crate) fn our_drivers_drive_qemus_igb(world: &mut World) -> Result<Outcome> {
     let guest = boot(world, E1000ES.into_iter().fold(with_igbs(), GuestBuilder::qemu_argument))?;
     hand_over(&guest, &[PF, BEHIND_A_PORT, ON_THE_ROOT])?;
@@ -81,7 +80,7 @@ pub(crate) fn our_drivers_drive_qemus_igb(world: &mut World) -> Result<Outcome> 
     Ok(Outcome::Passed)
 }
 
-/// What QEMU's device tells of the machine is what ours does: the port's number, in STATUS.
+/// Checks that QEMU's device exposes the same value of the machine as ours: the port's number, in STATUS.
 fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
     let report = report(guest, &format!("--audit {functions}"))?;
     let registers = report["registers"].as_array().context("no register")?;
@@ -93,17 +92,17 @@ fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
     Ok(())
 }
 
-/// How a device is to be reset, and what has to come of it.
+/// A way to reset a device, and its expected result.
 #[derive(Debug)]
 struct Reset {
     words: &'static str,
     function: &'static str,
     rung: &'static str,
-    /// Whether it writes to its new owner's memory, since it was not reset.
+    /// The device writes to its new owner's memory, because the reset had no effect.
     late: bool,
 }
 
-/// QEMU's devices say that D3hot and back resets them, and it does not.
+/// Resets of QEMU's devices. The devices claim that D3hot and back resets them, and it does not.
 const RESETS: [Reset; 6] = [
     Reset { words: "", function: PF, rung: "flr", late: false },
     Reset { words: "--hide flr", function: PF, rung: "d3hot", late: true },
@@ -113,10 +112,11 @@ const RESETS: [Reset; 6] = [
     Reset { words: "--hide d3hot", function: BEHIND_A_PORT, rung: "bus", late: false },
 ];
 
-/// Devices that receive frames all the time write nothing to their new owner's memory after a function-level reset and after
-/// a reset of their bus; without one, and after D3hot, they do, and the command says so. One without a rung is refused.
+/// Checks that devices under constant traffic write nothing to their new owner's memory after a function-level reset
+/// and after a bus reset. Without a reset, and after D3hot, they do, and the command reports it. A device without any
+/// method is refused.
 fn ladder(guest: &LinuxGuest) -> Result<()> {
-    // Frames for a station that is not there, so that every device on the wire hears them.
+    // Frames for an unknown station, so that every device on the wire receives them.
     let flood = format!(
         "ip neigh replace 10.82.0.77 lladdr 02:82:57:60:ff:77 nud permanent dev $(ls /sys/bus/pci/devices/{OTHER_PF}/net) &&
          {{ ping -i 0.01 10.82.0.77 > /dev/null 2>&1 < /dev/null & echo $!; }}"
@@ -136,7 +136,7 @@ fn ladder(guest: &LinuxGuest) -> Result<()> {
     Ok(())
 }
 
-/// How often a reset is tried until frames have come while the command watched: a busy machine may send none for a while.
+/// Attempts per reset until frames arrived while the command watched: a busy machine may send none for a while.
 const TRIES: u32 = 4;
 
 impl Reset {
@@ -151,7 +151,7 @@ impl Reset {
         report(guest, &words)
     }
 
-    /// Whether frames came to be written before, and after if the device still writes then.
+    /// Returns true if the device wrote frames before the reset, and after it if it is expected to.
     fn tells(&self, report: &Value) -> bool {
         report["busy_pages"] != 0 && (!self.late || report["late_pages"] != 0)
     }
@@ -164,13 +164,13 @@ impl Reset {
     }
 }
 
-/// What `softiov drive` reports as JSON, whatever its exit status.
+/// Returns the JSON report of `softiov drive`, whatever its exit status.
 fn report(guest: &LinuxGuest, words: &str) -> Result<Value> {
     let output = guest.run(&format!("softiov drive --json {words}"), COMMAND)?;
     serde_json::from_str(&output.stdout).with_context(|| format!("{words}: {output:?}"))
 }
 
-/// Our VF driver gets along with stock igb as its PF's driver, and reaches the PF.
+/// Our VF driver works with stock igb as its PF's driver, and reaches the PF.
 pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut World) -> Result<Outcome> {
     let guest = boot(world, with_igbs())?;
     let peer = start_igb(&guest, PF)?;
@@ -180,8 +180,8 @@ pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut World) -> Result<O
     drive(&guest, &vf_arguments(&VFS), &peer, &known)
 }
 
-/// Our VF driver works on VFs of our card as well when a guest's kernel has them and an IOMMU translates: the card
-/// reaches no more of the guest's memory than the program gave it.
+/// Our VF driver works on VFs of our card in a guest with an IOMMU: the card reaches only the memory that the program
+/// has mapped.
 pub(crate) fn our_vf_driver_drives_our_card_in_a_guest(world: &mut World) -> Result<Outcome> {
     let builder = world.builder("vfio", VISITOR).vf_socket(world.socket(SECOND_VISITOR));
     let guest = boot(world, builder)?;
@@ -189,16 +189,16 @@ pub(crate) fn our_vf_driver_drives_our_card_in_a_guest(world: &mut World) -> Res
     let peer = world.alice()?.address();
     let known = Known { differs: &[], skipped: &TAKES_THE_PF };
     drive(&guest, &vf_arguments(&OUR_VFS), &peer, &known)?;
-    // What the first run had mapped is gone, and the second maps its own.
+    // The mappings of the first run are gone, and the second run makes its own.
     drive(&guest, &vf_arguments(&OUR_VFS), &peer, &known)
 }
 
-/// A guest with QEMU's igb devices.
+/// Returns the builder of a guest with QEMU's igb devices.
 pub(crate) fn with_igbs() -> GuestBuilder {
     IGBS.into_iter().fold(LinuxGuest::builder("vfio"), GuestBuilder::qemu_argument)
 }
 
-/// Boots a guest that has the command, an IOMMU, and VFIO.
+/// Boots a guest that has the command, an IOMMU and VFIO.
 pub(crate) fn boot(world: &World, builder: GuestBuilder) -> Result<LinuxGuest> {
     let assets = world.assets().clone().with_program(Path::new(PROGRAM))?;
     let guest = builder.cpus(2).iommu(true).coldplug(false).spawn(&assets)?;
@@ -207,7 +207,7 @@ pub(crate) fn boot(world: &World, builder: GuestBuilder) -> Result<LinuxGuest> {
     Ok(guest)
 }
 
-/// Lets VFIO have functions. VFs that are made later go the way of their PF.
+/// Binds functions to VFIO. VFs that are enabled later follow their PF.
 fn hand_over(guest: &LinuxGuest, functions: &[&str]) -> Result<()> {
     for function in functions {
         let script = format!(
@@ -219,7 +219,7 @@ fn hand_over(guest: &LinuxGuest, functions: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Lets stock igb have what is left, and gives an address to a PF, which it answers.
+/// Binds stock igb to the remaining devices, and gives a PF the address that it returns.
 pub(crate) fn start_igb(guest: &LinuxGuest, pf: &str) -> Result<String> {
     let address = "10.82.0.254";
     let script = format!(
@@ -234,7 +234,7 @@ fn vf_arguments(vfs: &[&str]) -> String {
     vfs.iter().map(|vf| format!(" --vf {vf}")).collect()
 }
 
-/// What comes out of the command's checks other than that they pass.
+/// Results of the command's checks other than "passes".
 struct Known {
     differs: &'static [&'static str],
     skipped: &'static [&'static str],
@@ -250,7 +250,7 @@ impl Known {
     }
 }
 
-/// Runs the command, and compares what came of each check with what is known. `peer` is a station to ping.
+/// Runs the command and compares the result of each check with the known one. `peer` is a station to ping.
 fn drive(guest: &LinuxGuest, functions: &str, peer: &str, known: &Known) -> Result<Outcome> {
     let command = format!("softiov drive --json {functions} --peer {peer} --address 10.82.0.101");
     let output = guest.run(&command, COMMAND)?;

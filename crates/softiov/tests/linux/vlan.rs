@@ -1,12 +1,11 @@
-//! VLANs between guests: those that a guest asks for, and the one that the administrator puts a VF on. Left out:
-//! VLANs beyond the uplink.
+//! VLANs between guests: those that a guest joins, and the port VLAN that the administrator sets.
 
 use crate::guest::Guest;
 use crate::report::Outcome;
 use crate::world::{CAROL_VLAN, PORT_VLAN, World};
 use anyhow::{Context, Result, ensure};
 
-/// How many frames everybody in a VLAN is sent to see who gets them.
+/// Broadcasts sent in a VLAN, to count those that each guest receives.
 const BROADCASTS: u32 = 20;
 
 /// Two guests with an interface in VLAN 100 exchange frames that the card tags and untags.
@@ -29,7 +28,7 @@ pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guest in another VLAN, one in none, and one that has left get nothing of what members send.
+/// A guest in another VLAN, a guest in none, and a former member receive no frame of the members.
 pub(crate) fn others_see_nothing(world: &mut World) -> Result<Outcome> {
     join_both(world)?;
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
@@ -51,12 +50,12 @@ pub(crate) fn others_see_nothing(world: &mut World) -> Result<Outcome> {
         heard.iter().copied().all(none),
         "of {BROADCASTS} broadcasts guests that are no members got {heard:?}"
     );
-    alice.ping(&bob.address(), 56, 3).context("untagged traffic goes on")?;
+    alice.ping(&bob.address(), 56, 3).context("untagged frames pass")?;
     Ok(Outcome::Passed)
 }
 
-/// A guest on a port VLAN knows nothing of it: it sends untagged, and who has the VLAN's interface hears it
-/// tagged. It reaches nobody else, and cannot join another VLAN.
+/// A guest on a port VLAN is unaware of it: it sends untagged, and members of the VLAN receive its frames tagged. It
+/// reaches no other guest, and cannot join another VLAN.
 pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut World) -> Result<Outcome> {
     join_both(world)?;
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
@@ -84,7 +83,8 @@ pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut World) -> Result<Out
     let heard = broadcasts_heard(world, carol, &[alice, bob])?;
     ensure!(all(heard[0]) && none(heard[1]), "of {BROADCASTS} broadcasts alice and bob got {heard:?}");
 
-    // igbvf takes the PF's refusal for consent (it compares the reply's information bits too), so ask the host.
+    // igbvf treats the PF's refusal as consent (it compares the reply's information bits too), so the check reads the
+    // host's status.
     carol.join_vlan("eth1", 7)?;
     let vlans = world.vf(CAROL_VLAN)?.vlans;
     ensure!(vlans == [u16::from(PORT_VLAN)], "a VF on port VLAN {PORT_VLAN} is a member of {vlans:?}");
@@ -97,7 +97,8 @@ fn join_both(world: &World) -> Result<()> {
     world.bob()?.join_vlan("eth0", PORT_VLAN)
 }
 
-/// Lets `from` send [`BROADCASTS`] frames into VLAN 100; returns how many more broadcasts each VF got meanwhile.
+/// Has `from` send [`BROADCASTS`] frames into VLAN 100, and returns how many more broadcasts each VF received
+/// meanwhile.
 fn broadcasts_heard(world: &World, from: &Guest, by: &[&Guest]) -> Result<Vec<u64>> {
     let count = |guest: &&Guest| Ok(world.vf(guest.vf)?.rx.broadcast);
     let before: Vec<u64> = by.iter().map(count).collect::<Result<_>>()?;
@@ -110,7 +111,7 @@ fn all(heard: u64) -> bool {
     heard >= BROADCASTS.into()
 }
 
-/// A guest may ask everybody for an address at any time; that is a broadcast too, but one or two.
+/// Allows for an ARP request or two, which are broadcasts too.
 fn none(heard: u64) -> bool {
     heard < u64::from(BROADCASTS) / 4
 }

@@ -1,6 +1,6 @@
-//! What is beyond the uplinks: a network namespace with a bridge, which has an address and an iperf3 server, and
-//! which the taps of two ports are plugged into. It needs privileges; without them the scenario goes on without
-//! uplinks and says so. Left out: making the taps in the first place, which is the host's own work.
+//! The network beyond the uplinks: a network namespace with a bridge, an address and an iperf3 server, into which the
+//! taps of two ports are plugged. It needs privileges; without them the scenario runs without uplinks and says so.
+//! The host itself creates the taps.
 
 use anyhow::{Context, Result, ensure};
 use linux_guest::HostTools;
@@ -9,17 +9,17 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The last byte of the namespace's address.
+/// Last byte of the namespace's address.
 const NUMBER: u8 = 254;
 
-/// Its MTU, but for jumbo frames.
+/// MTU of the bridge, except for jumbo frames.
 pub(crate) const MTU: u16 = 1500;
-/// The taps', which the bridge's may not exceed.
+/// MTU of the taps, which that of the bridge may not exceed.
 pub(crate) const JUMBO: u16 = 9000;
-/// The bridge.
+/// Name of the bridge.
 const BRIDGE: &str = "wire";
 
-/// The namespace. Dropping it removes it.
+/// A network namespace. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Wire {
     name: String,
@@ -27,19 +27,19 @@ pub(crate) struct Wire {
     iperf3: Option<Server>,
 }
 
-/// A program that serves in the namespace. Dropping it ends it.
+/// A server in the namespace. Dropping it ends the server.
 #[derive(Debug)]
 pub(crate) struct Server(Child);
 
 impl Wire {
-    /// Makes the namespace with its bridge.
+    /// Creates the namespace with its bridge.
     ///
     /// # Errors
-    /// Why there can be none here.
+    /// A privilege or a program is missing.
     pub(crate) fn open() -> Result<Self> {
         let tools = HostTools::prepare().context("busybox and iperf3 for the host")?;
         File::options().read(true).write(true).open("/dev/net/tun").context("/dev/net/tun")?;
-        // Unique on this machine, and short enough for an interface.
+        // Unique on this machine, and short enough for an interface name.
         let name = format!("siot{}", std::process::id());
         run(Command::new("ip").args(["netns", "add", &name])).context("a network namespace")?;
         let mut wire = Self { name, tools, iperf3: None };
@@ -50,13 +50,13 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Serves a folder's files by HTTP at its address.
+    /// Serves a folder's files by HTTP at the namespace's address.
     pub(crate) fn serve(&self, folder: &Path) -> Result<Server> {
         let mut httpd = self.tools.busybox();
         self.start(httpd.args(["httpd", "-f", "-h"]).arg(folder)).context("httpd in the namespace")
     }
 
-    /// The tap that the host is to make for a port.
+    /// Returns the name of the tap that the host creates for a port.
     pub(crate) fn tap(&self, port: u8) -> String {
         format!("{}p{port}", self.name)
     }
@@ -68,10 +68,10 @@ impl Wire {
         self.attach(&tap)
     }
 
-    /// Plugs an interface, which is in the namespace, into the bridge.
+    /// Plugs an interface of the namespace into the bridge.
     pub(crate) fn attach(&self, interface: &str) -> Result<()> {
         self.ip(&format!("link set {interface} mtu {JUMBO} master {BRIDGE} up"))?;
-        // A bridge follows its ports' MTU until it is given one of its own.
+        // A bridge follows its ports' MTU until it has one of its own.
         self.set_mtu(MTU)
     }
 
@@ -80,7 +80,7 @@ impl Wire {
         self.ip(&format!("link del {}", self.tap(port)))
     }
 
-    /// Makes a port's tap again where the host looks for it. It is to be plugged when the host has it.
+    /// Creates a port's tap again in the host's namespace. It must be plugged once the host has attached it.
     pub(crate) fn return_tap(&self, port: u8) -> Result<()> {
         run(Command::new("ip").args(["tuntap", "add", &self.tap(port), "mode", "tap"])).map(drop)
     }
@@ -95,12 +95,12 @@ impl Wire {
         self.ip(&format!("link set {BRIDGE} mtu {mtu}"))
     }
 
-    /// Its address.
+    /// Returns the namespace's address.
     pub(crate) fn address(&self) -> String {
         format!("10.82.0.{NUMBER}")
     }
 
-    /// Where the kernel shows the namespace.
+    /// Returns the path of the namespace in /run/netns or /proc.
     pub(crate) fn namespace(&self) -> PathBuf {
         Path::new("/run/netns").join(&self.name)
     }
@@ -115,7 +115,7 @@ impl Wire {
         Ok(())
     }
 
-    /// What the kernel knows of it, for errors: its interfaces, neighbours, learnt addresses and connections.
+    /// Returns the namespace's interfaces, neighbours, learnt addresses and connections, for errors.
     pub(crate) fn state(&self) -> String {
         let ask = |words: &str| {
             let mut words = words.split(' ');
@@ -132,12 +132,12 @@ impl Wire {
         Ok(Server(quiet.spawn()?))
     }
 
-    /// `ip` with these words, in the namespace.
+    /// Runs `ip` with these words in the namespace.
     fn ip(&self, words: &str) -> Result<()> {
         run(Command::new("ip").args(["-n", &self.name]).args(words.split(' '))).map(drop)
     }
 
-    /// The same command, in the namespace.
+    /// Returns the command that runs in the namespace.
     fn inside(&self, command: &Command) -> Command {
         let mut inside = Command::new("ip");
         inside.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());
@@ -157,12 +157,12 @@ impl Drop for Wire {
     fn drop(&mut self) {
         self.iperf3 = None;
         if let Err(error) = run(Command::new("ip").args(["netns", "del", &self.name])) {
-            eprintln!("the namespace {} is left behind: {error:#}", self.name);
+            eprintln!("cannot delete network namespace {0} (run `ip netns del {0}`): {error:#}", self.name);
         }
     }
 }
 
-/// Runs a program of the host that has to succeed, and returns what it printed.
+/// Runs a program of the host that must succeed, and returns its output.
 fn run(command: &mut Command) -> Result<String> {
     let shown = |part: &OsStr| part.to_string_lossy().into_owned();
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).map(shown).collect();

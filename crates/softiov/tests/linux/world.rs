@@ -1,5 +1,5 @@
-//! The scenario: a live host, two guests that most checks are about, a third that gets in the way, and what is
-//! beyond the uplinks. A guest is booted when a check first asks for it. Left out: what is checked.
+//! The scenario: a live host, two guests for most checks, a third that misbehaves, and the network beyond the
+//! uplinks. A guest boots when a check first asks for it.
 
 use crate::guest::{BOOT, COMMAND, Guest, eventually};
 use crate::survival::Scene;
@@ -19,63 +19,64 @@ use std::path::{Path, PathBuf};
 use std::thread::scope;
 use tempfile::TempDir;
 
-/// The VFs, by what they are for.
+/// VFs of the guests.
 pub(crate) const ALICE: &str = "pf0vf0";
 pub(crate) const BOB: &str = "pf0vf1";
-/// Its address is set by the administrator.
+/// A VF whose address the administrator has set.
 pub(crate) const CAROL: &str = "pf0vf2";
-/// Carol's second: on port VLAN 100.
+/// Carol's second VF, on port VLAN 100.
 pub(crate) const CAROL_VLAN: &str = "pf0vf3";
-/// Carol's third: on the other port, which shares a wire with the first if there is an uplink.
+/// Carol's third VF, on the other port, which shares a wire with the first if there is an uplink.
 pub(crate) const CAROL_OUTSIDE: &str = "pf1vf0";
-/// For a guest that comes for one check, and its second.
+/// VFs for a guest that boots for one check.
 pub(crate) const VISITOR: &str = "pf0vf4";
 pub(crate) const SECOND_VISITOR: &str = "pf0vf5";
 
-/// Of two ports of the second family that a wire joins: the second VFs of Alice, who rings by message, and of Bob, whose
-/// doorbells are memory.
+/// VFs on two ports of the second family that a wire joins: Alice's second VF, with doorbells as messages, and Bob's,
+/// with mapped doorbells.
 pub(crate) const ALICE_AVF: &str = "pf3vf0";
 pub(crate) const BOB_AVF: &str = "pf4vf0";
-/// Beside Bob's: for a guest that comes for a check.
+/// A VF on Bob's port for a guest that boots for a check.
 pub(crate) const VISITOR_AVF: &str = "pf4vf1";
-/// On Alice's port, for a guest that comes for one check: the last VF that a port may have, and one in the middle.
+/// VFs on Alice's port for a guest that boots for one check: the last VF that a port may have, and one in the middle.
 pub(crate) const LAST_AVF: &str = "pf3vf63";
 pub(crate) const MIDDLE_AVF: &str = "pf3vf31";
 
 /// A PF that a guest drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
 
-/// The guests that stay: names, processors, and their functions from eth0 on. The addresses of the first end in 1.
+/// Guests that stay: names, processors, and functions from eth0 on. The addresses of the first end in 1.
 const STANDING: [(&str, u32, &[&str]); 3] = [
     ("alice", 1, &[ALICE, ALICE_AVF]),
     ("bob", 2, &[BOB, BOB_AVF]),
     ("carol", 1, &[CAROL, CAROL_VLAN, CAROL_OUTSIDE]),
 ];
 
-/// The ports of the host.
+/// Ports of the host with an uplink.
 const PORTS: [u8; 3] = [0, 1, 2];
-/// The address of [`CAROL`].
+/// Address of [`CAROL`].
 pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
-/// Leaves the address to the guest.
+/// Address that leaves the choice to the guest.
 const NO_MAC: &str = "00:00:00:00:00:00";
-/// The address of [`PF`].
+/// Address of [`PF`].
 pub(crate) const PF_MAC: &str = "02:82:57:60:02:00";
-/// Broadcasts and multicasts a second at which [`CAROL_OUTSIDE`] and the VFs of [`ALICE_AVF`]'s port are quarantined.
+/// Broadcasts and multicasts per second at which [`CAROL_OUTSIDE`] and the VFs of [`ALICE_AVF`]'s port are
+/// quarantined.
 const STORM: u32 = 100;
-/// The VLAN of [`CAROL_VLAN`].
+/// VLAN of [`CAROL_VLAN`].
 pub(crate) const PORT_VLAN: u8 = 100;
 
-/// Everything that runs. The guests end before their host, and the host before the wire.
+/// Hosts, guests and wire. Guests are dropped before their host, and the host before the wire.
 #[derive(Debug)]
 pub(crate) struct World {
     standing: [OnceCell<Guest>; 3],
     dave: Option<Guest>,
     dpdk: Option<Guest>,
-    /// Another host with guests of its own, which is harmed.
+    /// Another host with guests of its own, for checks that end the host.
     pub(crate) survival: Option<Scene>,
     assets: Assets,
     host: Host,
-    /// What is beyond the uplink, or why there is none.
+    /// Network beyond the uplinks, or the reason for its absence.
     pub(crate) wire: Result<Wire, String>,
     runtime_dir: TempDir,
 }
@@ -95,7 +96,7 @@ impl World {
         Ok(Self { standing, dave: None, dpdk: None, survival: None, assets, host, wire, runtime_dir })
     }
 
-    /// Brings all that runs to the state in which each check begins, whatever the one before has left.
+    /// Restores the state in which each check begins, whatever the check before has left.
     pub(crate) fn settle(&self) -> Result<()> {
         if let Ok(wire) = &self.wire {
             wire.set_mtu(MTU)?;
@@ -108,38 +109,38 @@ impl World {
         settle_all(self.standing.iter().filter_map(OnceCell::get))
     }
 
-    /// The first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`]. Next to no check does without the second, so both boot at the
-    /// same time.
+    /// Returns the first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`]. Almost every check needs the second guest too,
+    /// so both boot at once.
     pub(crate) fn alice(&self) -> Result<&Guest> {
         self.stand(&[0, 1])?;
         self.standing(0)
     }
 
-    /// The same, to reboot it.
+    /// Returns the first guest, to reboot it.
     pub(crate) fn alice_mut(&mut self) -> Result<&mut Guest> {
         self.alice()?;
         self.standing[0].get_mut().context("alice is not running")
     }
 
-    /// The second guest, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
+    /// Returns the second guest, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
     pub(crate) fn bob(&self) -> Result<&Guest> {
         self.stand(&[0, 1])?;
         self.standing(1)
     }
 
-    /// The same, to reboot it.
+    /// Returns the second guest, to reboot it.
     pub(crate) fn bob_mut(&mut self) -> Result<&mut Guest> {
         self.bob()?;
         self.standing[1].get_mut().context("bob is not running")
     }
 
-    /// The third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
+    /// Returns the third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
     pub(crate) fn carol(&self) -> Result<&Guest> {
         self.stand(&[2])?;
         self.standing(2)
     }
 
-    /// The three.
+    /// Returns all three guests.
     pub(crate) fn everyone(&self) -> Result<[&Guest; 3]> {
         self.stand(&[0, 1, 2])?;
         Ok([self.standing(0)?, self.standing(1)?, self.standing(2)?])
@@ -149,7 +150,7 @@ impl World {
         self.standing[place].get().context("a guest is not running")
     }
 
-    /// Boots and settles those of [`STANDING`] that are not there yet, all at once. They stay for the checks to come.
+    /// Boots and settles those of [`STANDING`] that do not run yet, all at once. They stay for later checks.
     fn stand(&self, wanted: &[usize]) -> Result<()> {
         let spawn = |place: usize| -> Result<(usize, Guest)> {
             let (name, cpus, vfs) = STANDING[place];
@@ -161,19 +162,18 @@ impl World {
         let spawned = missing.map(spawn).collect::<Result<Vec<_>>>()?;
         spawned.iter().try_for_each(|(_, guest)| guest.linux.wait_ready(BOOT))?;
         settle_all(spawned.iter().map(|(_, guest)| guest))?;
-        // The places are free.
+        // The cells are empty.
         spawned.into_iter().for_each(|(place, guest)| drop(self.standing[place].set(guest)));
         Ok(())
     }
 
-    /// Takes the third guest away, to do harm to it. The next check has a new one.
+    /// Takes the third guest out, for a check that kills it. The next check boots a new one.
     pub(crate) fn take_carol(&mut self) -> Result<Guest> {
         self.carol()?;
         self.standing[2].take().context("carol is not running")
     }
 
-    /// Brings the guest that drives [`PF`] to the state in which its checks begin. Checks that need it ask for it,
-    /// so that others do not wait for it.
+    /// Boots or settles the guest that drives [`PF`]. Checks that need it call this, so that others do not wait.
     pub(crate) fn settle_dave(&mut self) -> Result<()> {
         if self.dave.is_none() {
             self.send_visitors_home()?;
@@ -183,19 +183,19 @@ impl World {
         self.dave()?.settle()
     }
 
-    /// The guest that drives [`PF`].
+    /// Returns the guest that drives [`PF`].
     pub(crate) fn dave(&self) -> Result<&Guest> {
         self.dave.as_ref().context("dave is not running")
     }
 
-    /// Boots the guest described, on [`PF`], after the one that is there has gone.
+    /// Boots a guest on [`PF`], after the guest that holds it has ended.
     pub(crate) fn boot_in_place_of_dave(&mut self, builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
         self.send_visitors_home()?;
         boot_on_pf(builder, assets)
     }
 
-    /// Boots the guest in which testpmd holds functions, unless it is there: [`VISITOR`], [`VISITOR_AVF`] and [`PF`], in the
-    /// order of their slots. Without drivers, so that it need not settle.
+    /// Boots the guest in which testpmd drives functions, unless it runs: [`VISITOR`], [`VISITOR_AVF`] and [`PF`], in
+    /// the order of their slots. The guest loads no drivers, so that it need not settle.
     pub(crate) fn prepare_dpdk(&mut self) -> Result<()> {
         if self.dpdk.is_none() {
             self.send_visitors_home()?;
@@ -210,69 +210,69 @@ impl World {
         Ok(())
     }
 
-    /// The guest in which testpmd holds functions.
+    /// Returns the guest in which testpmd drives functions.
     pub(crate) fn dpdk(&self) -> Result<&Guest> {
         self.dpdk.as_ref().context("the guest for DPDK is not running")
     }
 
-    /// Ends the guests that hold [`PF`] and the VFs of visitors, if there are any.
+    /// Ends the guests that hold [`PF`] and the visitors' VFs, if there are any.
     pub(crate) fn send_visitors_home(&mut self) -> Result<()> {
         let guests = [self.dave.take(), self.dpdk.take()];
         guests.into_iter().flatten().try_for_each(|guest| Ok(guest.linux.shutdown(COMMAND)?))
     }
 
-    /// Describes a guest on a VF.
+    /// Returns the builder of a guest on a VF.
     pub(crate) fn builder(&self, name: &str, vf: &str) -> GuestBuilder {
         LinuxGuest::builder(name).vf_socket(self.socket(vf))
     }
 
-    /// Where a function is served.
+    /// Returns the socket of a function.
     pub(crate) fn socket(&self, function: &str) -> PathBuf {
         let file = if function.contains("vf") { "vf.sock" } else { "pf.sock" };
         self.runtime_dir.path().join(function).join(file)
     }
 
-    /// Boots the guest described, on [`VISITOR`].
+    /// Boots a guest on [`VISITOR`].
     pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
         let visitor = Guest::spawn(builder, assets, VISITOR, 5)?;
         visitor.linux.wait_ready(BOOT)?;
         Ok(visitor)
     }
 
-    /// Where the host's sockets are.
+    /// Returns the folder of the host's sockets.
     pub(crate) fn runtime_dir(&self) -> &Path {
         self.runtime_dir.path()
     }
 
-    /// The assets of most guests.
+    /// Returns the assets of most guests.
     pub(crate) fn assets(&self) -> &Assets {
         &self.assets
     }
 
-    /// What the host tells about [`PF`].
+    /// Returns the status of [`PF`].
     pub(crate) fn pf(&self) -> Result<FunctionStatus> {
         match ask(self.host.control_socket(), Request::PortList)? {
             Answer::Ports(ports) => {
                 ports.into_iter().find_map(|port| port.pf).context("no port with a guest's PF")
             }
-            _ => bail!("the ports were asked for, and something else is told"),
+            _ => bail!("unexpected answer to the request for all ports"),
         }
     }
 
-    /// What the host tells about the first port.
+    /// Returns the status of the first port.
     pub(crate) fn port(&self) -> Result<PortStatus> {
         match ask(self.host.control_socket(), Request::PortShow { port: "pf0".into() })? {
             Answer::Port(port) => Ok(*port),
-            _ => bail!("a port was asked for, and something else is told"),
+            _ => bail!("unexpected answer to the request for a port"),
         }
     }
 
-    /// What the host tells about a VF.
+    /// Returns the status of a VF.
     pub(crate) fn vf(&self, vf: &str) -> Result<VfStatus> {
         self.ask(Request::VfShow { vf: vf.to_owned() })
     }
 
-    /// Changes what the administrator decides for a VF.
+    /// Changes a VF's policy.
     pub(crate) fn change(&self, vf: &str, change: VfSettings) -> Result<VfStatus> {
         self.ask(Request::VfSet { vf: vf.to_owned(), change: Change::volatile(change) })
     }
@@ -289,16 +289,16 @@ impl World {
             Request::PortSet { port: "pf0".into(), change: Change::volatile(change) },
         )? {
             Answer::Port(port) => Ok(*port),
-            _ => bail!("a port was changed, and something else is told"),
+            _ => bail!("unexpected answer to the change of a port"),
         }
     }
 
-    /// Commands a VF's link.
+    /// Sets a VF's link state.
     pub(crate) fn set_link(&self, vf: &str, state: LinkState) -> Result<()> {
         self.change(vf, VfSettings::link(state)).map(drop)
     }
 
-    /// Waits until the host sees a VF as wanted; `describe` says what is wrong with it.
+    /// Waits until the host's status of a VF is as wanted; `describe` names the expectation.
     pub(crate) fn wait_vf(
         &self,
         vf: &str,
@@ -314,12 +314,12 @@ impl World {
     fn ask(&self, request: Request) -> Result<VfStatus> {
         match ask(self.host.control_socket(), request)? {
             Answer::Vf(status) => Ok(*status),
-            _ => bail!("one VF was asked for, and ports are told"),
+            _ => bail!("unexpected answer to the request for a VF"),
         }
     }
 }
 
-/// Settles guests at the same time: most of it is waiting.
+/// Settles guests at the same time, since most of it is waiting.
 fn settle_all<'a>(guests: impl Iterator<Item = &'a Guest>) -> Result<()> {
     scope(|threads| {
         let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();
@@ -334,7 +334,7 @@ fn boot_on_pf(builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
     Ok(guest)
 }
 
-/// The policy of a VF about which the configuration says nothing but an address.
+/// Returns the default policy of a VF with an address.
 fn defaults(mac: &str) -> VfSettings {
     VfSettings {
         state: Some(LinkState::Auto),
@@ -356,7 +356,7 @@ fn defaults(mac: &str) -> VfSettings {
     }
 }
 
-/// No storm control and no copies.
+/// Returns settings without storm control and mirrors.
 fn no_rules() -> PortSettings {
     let storm = Storm { broadcast: Some(0), multicast: Some(0), interval: Some(100) };
     let mirror = (0..4).map(|rule: u8| (rule.to_string(), None)).collect();
@@ -366,7 +366,7 @@ fn no_rules() -> PortSettings {
 fn config(wire: Option<&Wire>) -> String {
     let [first, second, third] =
         PORTS.map(|port| wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}", wire.tap(port))));
-    // SOFTIOV_WAIT=mapped has the same checks made with doorbells in memory.
+    // SOFTIOV_WAIT=mapped runs the same checks with mapped doorbells.
     let wait = std::env::var("SOFTIOV_WAIT").unwrap_or("sleep".into());
     format!(
         "[[port]]\n{first}\nwait = {wait:?}\n\

@@ -1,5 +1,6 @@
-//! The pages of the guide that take virtual machines, read on a Debian as their readers have it: the first virtual machine, from
-//! the package on, and the example for a CI. Left out: GitHub's runner and its container, and fetching packages.
+//! Pages of the guide that need virtual machines, followed on a Debian as their readers have it: the first virtual
+//! machine, from the package on, and the example for a CI. GitHub's runner and container, and downloads of packages,
+//! are not tested.
 
 use crate::built;
 use crate::machine::{Machine, obstacle};
@@ -11,13 +12,13 @@ use linux_guest::{Assets, KernelSeries};
 use std::path::Path;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/ci");
-/// What the page has its readers make, or they have already: the package, a kernel, an initramfs and the examples.
+/// Creates what the page expects: the package, a kernel, an initramfs and the examples.
 const PREPARED: &str =
     "mkdir -p /srv/you/docs/examples && cd /srv/you && cp \"$0\" softiov_0.1.0-1_amd64.deb &&
     ln -s \"$1\" kernel && ln -s \"$2\" initramfs && ln -s \"$3\" docs/examples/ci";
 
 #[test]
-fn a_newcomer_reads_the_pages_on_the_first_vm_and_on_a_ci() -> Result<()> {
+fn pages_first_vm_and_ci_work_from_the_package_on() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the guide's pages with virtual machines", obstacle);
         return Ok(());
@@ -30,7 +31,7 @@ fn a_newcomer_reads_the_pages_on_the_first_vm_and_on_a_ci() -> Result<()> {
     vmm::install(&machine, &assets)?;
     let mut prepare = machine.command(PREPARED);
     prepare.args([&package, assets.kernel(), assets.initramfs(), &example]);
-    anyhow::ensure!(prepare.status()?.success(), "cannot prepare what readers have");
+    anyhow::ensure!(prepare.status()?.success(), "cannot create the files that the pages expect");
     for page in ["first-vm", "ci"] {
         // Root's shell, as the page says.
         let shell = machine.command("cd /srv/you && exec timeout 200 sh");

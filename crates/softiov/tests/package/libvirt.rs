@@ -1,5 +1,5 @@
-//! Machines of libvirt on the VFs of the packaged host: one of the system's libvirt, which is a user of its own, and one of
-//! a user's session. What `softiov qemu-args --format libvirt` prints is what they get. Left out: virt-manager and the like.
+//! libvirt machines on VFs of the packaged host, with the output of `softiov qemu-args --format libvirt`: one of the
+//! system's libvirt, which runs QEMU as another user, and one of a user's session.
 
 use crate::built;
 use crate::machine::{Machine, obstacle};
@@ -10,11 +10,11 @@ use linux_guest::{Assets, KernelSeries};
 use std::path::Path;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/ci");
-/// A user's shell command.
+/// Prefix of a user's command.
 const AS_USER: &str = "runuser -u ann -- env XDG_RUNTIME_DIR=/run/ann HOME=/home/ann";
 
 #[test]
-fn a_machine_of_the_system_and_one_of_a_session_ping_each_other() -> Result<()> {
+fn system_and_session_machines_of_libvirt_exchange_pings() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("libvirt", obstacle);
         return Ok(());
@@ -26,7 +26,7 @@ fn a_machine_of_the_system_and_one_of_a_session_ping_each_other() -> Result<()> 
     let package = built::package("1.0", machine.files())?;
     machine.run(&format!("dpkg -i {}", package.display()))?;
     vmm::install(&machine, &assets)?;
-    // A user's session takes the group, and folders that a login makes.
+    // A user's session needs the group, and folders that a login creates.
     machine.run("useradd -m -G kvm ann && install -d -o ann -m 0700 /run/ann")?;
     machine.run("systemctl start virtlogd libvirtd")?;
     machine.wait("virsh -c qemu:///system list")?;
@@ -52,7 +52,7 @@ fn a_machine_of_the_system_and_one_of_a_session_ping_each_other() -> Result<()> 
     Ok(())
 }
 
-/// A domain's XML: what the command prints, and what any domain has.
+/// Returns a domain's XML: the command's output within the elements of any domain.
 fn domain(machine: &Machine, number: u8) -> Result<String> {
     let printed = machine.run(&format!("softiov qemu-args pf0vf{number} --format libvirt"))?;
     let console = if number == 1 { "/var/log/libvirt/console1" } else { "/srv/ann/console2" };

@@ -1,4 +1,4 @@
-//! From the installation of the package to its removal, with two guests on the host's VFs. Left out: the host by itself.
+//! The life of the package from its installation to its removal, with two guests on the host's VFs.
 
 use crate::built;
 use crate::machine::{Machine, obstacle};
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 const BOOT: Duration = Duration::from_secs(180);
 const COMMAND: Duration = Duration::from_secs(60);
-/// The worst exposure, in tenths, that `systemd-analyze security` may find.
+/// Highest exposure that `systemd-analyze security` may find, in tenths.
 const EXPOSURE: u32 = 25;
-/// Sent from one guest to the other until told to stop; a word for each.
+/// Script that pings from one guest to the other until told to stop, and prints a word for each ping.
 const PINGS: &str = "while [ ! -e /stop ]; do
     ping -c 1 -W 30 10.0.0.2 >/dev/null && echo answered || echo lost
     usleep 20000
 done";
 
 #[test]
-fn a_package_is_installed_upgraded_under_guests_and_removed_without_a_trace() -> Result<()> {
+fn package_installs_upgrades_under_guests_and_purges() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the package", obstacle);
         return Ok(());
@@ -54,7 +54,7 @@ fn a_package_is_installed_upgraded_under_guests_and_removed_without_a_trace() ->
 }
 
 #[test]
-fn a_host_that_hangs_is_started_anew_by_systemd() -> Result<()> {
+fn hung_host_is_restarted_by_systemd() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the watchdog", obstacle);
         return Ok(());
@@ -71,7 +71,8 @@ fn a_host_that_hangs_is_started_anew_by_systemd() -> Result<()> {
     )
 }
 
-/// What is on the machine's disk, but for what systems write by themselves and the user, who stays.
+/// Returns the files on the machine's disk, except those that systems write by themselves and those of the user, who
+/// stays.
 fn files(machine: &Machine) -> Result<BTreeSet<String>> {
     let written = "-path /var/log -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/lib/systemd -o -path /old \
                    -o -name '*passwd*' -o -name '*shadow*' -o -name '*group*' -o -name .pwd.lock -o -path '/proc/*'";
@@ -84,7 +85,7 @@ fn the_unit_is_up_and_confined(machine: &Machine) -> Result<()> {
     machine.run("systemctl is-active softiov && systemctl is-enabled softiov && softiov vf show pf0vf6")?;
     let complaints = machine.command("systemd-analyze verify softiov.service").output()?;
     let complaints = String::from_utf8_lossy(&complaints.stderr).into_owned();
-    // There is no man in this Debian.
+    // This Debian has no man.
     let others: Vec<_> = complaints.lines().filter(|line| !line.contains("man softiov")).collect();
     ensure!(others.is_empty(), "{others:?}");
     machine.run(&format!("systemd-analyze security --no-pager --threshold={EXPOSURE} softiov.service"))?;
@@ -113,7 +114,7 @@ fn set_up(guest: &LinuxGuest, number: u8) -> Result<()> {
     Ok(())
 }
 
-/// What would tell of a reset, in the guest and on the card.
+/// Returns signs of a reset, in the guest and on the card.
 fn disturbances(machine: &Machine, guest: &LinuxGuest) -> Result<[String; 2]> {
     let changes = guest.check("cat /sys/class/net/eth0/carrier_changes", COMMAND)?;
     let resets = machine.ask("softiov vf show pf0vf1 | grep -w resets")?;
@@ -128,7 +129,7 @@ fn an_upgrade_hands_over(machine: &Machine, guest: &LinuxGuest, package: &str) -
     ensure!(!said.contains("goes on with its guests"), "{said}");
     ensure!(host()? != host_before, "the host is the old one: {said}");
     ensure!(keeper()? == keeper_before, "the unit was restarted");
-    ensure!(disturbances(machine, guest)? == calm, "the guest has noticed");
+    ensure!(disturbances(machine, guest)? == calm, "the guest saw a reset");
     Ok(())
 }
 
@@ -137,7 +138,7 @@ fn a_restart_keeps_the_guests(machine: &Machine, guest: &LinuxGuest) -> Result<(
     let kept: u32 = machine.ask("systemctl show softiov -P NFileDescriptorStore")?.parse()?;
     ensure!(kept > 9, "systemd keeps {kept} descriptors");
     machine.run("systemctl restart softiov")?;
-    ensure!(disturbances(machine, guest)? == calm, "the guest has noticed");
+    ensure!(disturbances(machine, guest)? == calm, "the guest saw a reset");
     Ok(())
 }
 

@@ -1,7 +1,6 @@
-//! A Debian 13 with a systemd of its own, in namespaces on this machine: packages are installed and removed in it, units
-//! started and stopped, as on a machine of its own. What is changed in it is gone with it. Takes root.
-//!
-//! Left out: a kernel of its own, and a way to the network.
+//! A Debian 13 with a systemd of its own, in namespaces on this machine, with this machine's kernel and no network.
+//! Packages are installed and removed in it, and units started and stopped. Its changes are gone at its end. Needs
+//! root.
 
 use anyhow::{Context, Result, bail, ensure};
 use linux_guest::DebianRoot;
@@ -16,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 const NAMESPACES: [&str; 6] = ["--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net"];
 
-/// Why there can be none here, if so.
+/// Returns the reason why this machine cannot run one, if any.
 pub(crate) fn obstacle() -> Option<&'static str> {
     let runs = |command: &mut Command| {
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
@@ -28,23 +27,23 @@ pub(crate) fn obstacle() -> Option<&'static str> {
     } else if !runs(
         Command::new("unshare").args(NAMESPACES).args(["--fork", "mount", "-t", "tmpfs", "t", "/mnt"]),
     ) {
-        Some("this machine lets nobody make namespaces, or mount in them")
+        Some("this machine does not allow namespaces, or mounts in them")
     } else {
         None
     }
 }
 
-/// A machine that runs. Dropping it ends all that runs in it.
+/// A running machine. Dropping it ends all of its processes.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    /// It started systemd, and takes it along when it ends.
+    /// Process that started systemd; its end ends systemd.
     unshare: Child,
     init: u32,
     folder: TempDir,
 }
 
 impl Machine {
-    /// Starts one that has these folders of this machine, and the one for [`Self::files`]; waits until its systemd has.
+    /// Boots a machine with these folders of this machine and the one of [`Self::files`], and waits for its systemd.
     pub(crate) fn boot(folders: &[&Path]) -> Result<Self> {
         let root = DebianRoot::prepare()?;
         let folder = TempDir::new()?;
@@ -81,7 +80,7 @@ impl Machine {
         state.is_ok_and(|state| matches!(state.stdout.trim_ascii(), b"running" | b"degraded"))
     }
 
-    /// A shell script in the machine.
+    /// Returns a shell script as a command in the machine.
     pub(crate) fn command(&self, script: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--target={}", self.init)).args(NAMESPACES).args(["--", "env", "-i"]);
@@ -94,7 +93,7 @@ impl Machine {
         command
     }
 
-    /// Runs a script to its end, which has to be a good one; what it printed.
+    /// Runs a script that must succeed, and returns its output.
     pub(crate) fn run(&self, script: &str) -> Result<String> {
         let output = self.command(script).output()?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -104,7 +103,7 @@ impl Machine {
         bail!("{script}: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))
     }
 
-    /// The same, without spaces around it.
+    /// Runs a script and returns its output without spaces around it.
     pub(crate) fn ask(&self, script: &str) -> Result<String> {
         Ok(self.run(script)?.trim().to_owned())
     }
@@ -115,17 +114,17 @@ impl Machine {
         loop {
             match self.run(script) {
                 Err(_) if Instant::now() < deadline => sleep(LOOK),
-                done => return done.map(drop).context("it never came"),
+                done => return done.map(drop).context("the script does not succeed in time"),
             }
         }
     }
 
-    /// A folder that both this machine and that one have under the same name.
+    /// Returns a folder that both machines have under the same name.
     pub(crate) fn files(&self) -> &Path {
         self.folder.path()
     }
 
-    /// One of its files, by a name that this machine knows.
+    /// Returns this machine's path of a file in the machine.
     pub(crate) fn place(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.init))
     }

@@ -1,6 +1,5 @@
-//! The static program, for the target that `docs/operations.md` names but without optimisation, which takes minutes: it runs
-//! where there is nothing but /proc, not even a dynamic linker.
-//! Left out: how fast musl copies memory.
+//! The static program, for the target that `docs/operations.md` names, without optimisation, which takes minutes: it
+//! runs where there is only /proc, without a dynamic linker.
 
 use crate::machine::obstacle;
 use anyhow::{Context, Result, ensure};
@@ -34,7 +33,7 @@ fn a_static_program_runs_where_there_is_nothing_but_proc() -> Result<()> {
     Ok(())
 }
 
-/// Whether the toolchain has a standard library for the target.
+/// Returns true if the toolchain has a standard library for the target.
 fn has_target() -> bool {
     let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
     asked.is_ok_and(|asked| Path::new(String::from_utf8_lossy(&asked.stdout).trim()).is_dir())
@@ -43,10 +42,10 @@ fn has_target() -> bool {
 fn build() -> Result<PathBuf> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // `cargo xtask test` has begun to build it the same way.
+    // `cargo xtask test` has begun the same build.
     command.args(["build", "--quiet", "--locked", "--package", "softiov", "--profile", "quick"]);
     command.args(["--target", TARGET]);
-    // Beside the program under test: what runs while building is there already.
+    // Beside the program under test, so that both builds share their dependencies.
     let folder = Path::new(env!("CARGO_BIN_EXE_softiov")).ancestors().nth(2).context("a target folder")?;
     let output = command.arg("--target-dir").arg(folder).current_dir(&checkout).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -5,15 +5,15 @@ use anyhow::Result;
 use linux_guest::Assets;
 use std::path::Path;
 
-/// Where it is.
+/// Path of QEMU in the machine.
 pub(crate) const QEMU: &str = "/usr/local/bin/qemu-system-x86_64";
 
-/// Puts it there: a script that starts the one in the cache, which the machine must have.
+/// Installs a script that starts the QEMU in the cache, which the machine must have.
 pub(crate) fn install(machine: &Machine, assets: &Assets) -> Result<()> {
     let command = assets.qemu().command();
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
-    // Where its modules are; it dies of libvirt's questions about what is in them otherwise.
+    // Folder of QEMU's modules, without which it crashes when libvirt queries them.
     let modules = Path::new(command.get_program()).with_file_name("qemu");
     let script = format!(
         "#!/bin/sh\nexport QEMU_MODULE_DIR='{}'\nexec {} \"$@\"\n",

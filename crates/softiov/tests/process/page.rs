@@ -1,34 +1,33 @@
-//! A page of the documentation as its reader meets it: its commands are typed into one shell, in the order in which they are
-//! printed, and what they print has to be what the page says. `...` on a page stands for lines that it leaves out, and
-//! `[..]` for what is different on every machine.
-//!
-//! Left out: blocks that are not commands, which are `toml`, `xml` and the like.
+//! A page of the documentation as its reader meets it: its commands are typed into one shell in their order, and
+//! their output must match the page. `...` on a page stands for lines that it leaves out, and `[..]` for text that
+//! differs between machines. Blocks that are not commands (`toml`, `xml`) are skipped.
 
 use snapbox::{Assert, IntoData};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What nothing prints but the shell, when a command has ended.
+/// Text that only the shell prints, when a command has ended.
 const ENDED: &str = "the command has ended with status";
 
-/// What the reader types, and what is printed then.
+/// A command to type, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Where on the page.
+    /// Line on the page.
     pub(crate) line: usize,
     pub(crate) command: String,
-    /// None where the page does not show it.
+    /// Output on the page; `None` where the page shows none.
     pub(crate) printed: Option<String>,
 }
 
-/// A page of the guide by tasks.
+/// Returns a page of the guide by tasks.
 pub(crate) fn guide(name: &str) -> String {
     let path = format!("{}/../../docs/guide/{name}.md", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The commands of a page, or of a part of one: those behind `$ ` in `console` blocks, each with what is printed below it, and
-/// each `sh` block as one command, which fails where one of its lines does. A line behind `> ` continues a command.
+/// Returns the commands of a page or of a part of one: those behind `$ ` in `console` blocks, each with the output
+/// below it, and each `sh` block as one command, which fails where one of its lines does. A line behind `> `
+/// continues a command.
 pub(crate) fn steps(page: &str) -> Vec<Step> {
     let (mut steps, mut language) = (Vec::<Step>::new(), None);
     for (number, text) in page.lines().enumerate() {
@@ -63,12 +62,12 @@ pub(crate) fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// What a line adds to the command before it.
+/// Returns the text that a line adds to the command before it.
 fn continued(line: &str) -> Option<&str> {
     line.strip_prefix("> ").or((line == ">").then_some(""))
 }
 
-/// Somebody who reads a page and types what it says. Dropping it ends what was started in the background.
+/// A reader who types the commands of a page. Dropping it ends what was started in the background.
 #[derive(Debug)]
 pub(crate) struct Reader {
     shell: Child,
@@ -78,25 +77,25 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// A reader at this shell. Where the page has the first of two names, this machine has the second.
+    /// Creates a reader at a shell. Of each pair of names, the page has the first, and this machine the second.
     pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
         let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
         let (typed, printed) =
-            (shell.stdin.take(), BufReader::new(shell.stdout.take().expect("it is piped")));
+            (shell.stdin.take(), BufReader::new(shell.stdout.take().expect("stdout is piped")));
         let places = places.iter().map(|(page, here)| ((*page).to_owned(), (*here).to_owned())).collect();
         let mut reader = Self { shell, typed, printed, places };
         reader.type_in("exec 2>&1; RUNNING=; trap 'kill $RUNNING 2>/dev/null; wait' EXIT");
         reader
     }
 
-    /// Does what the page says, step by step.
+    /// Follows a page, step by step.
     pub(crate) fn follow(&mut self, page: &str) {
         for step in steps(page) {
             self.take(&step);
         }
     }
 
-    /// Does one step.
+    /// Runs a step and compares its output with the page.
     pub(crate) fn take(&mut self, step: &Step) {
         let mut command = step.command.clone();
         for (page, here) in &self.places {
@@ -118,14 +117,14 @@ impl Reader {
         }
     }
 
-    /// What a command prints, and its exit status.
+    /// Runs a command and returns its output and exit status.
     pub(crate) fn run(&mut self, command: &str) -> (String, i32) {
         self.type_in(&format!("{{\n{command}}} </dev/null\nprintf '\\n{ENDED} %s\\n' $?"));
         if command.trim_end().ends_with('&') {
             self.type_in("RUNNING=\"$RUNNING $!\"");
         }
         if command.starts_with("softiov serve") {
-            // A reader takes longer to read on than a host takes to start.
+            // A reader reads on more slowly than a host starts.
             self.type_in("until softiov vf list >/dev/null 2>&1; do kill -0 $! || break; sleep 0.05; done");
         }
         let mut printed = String::new();
@@ -134,7 +133,7 @@ impl Reader {
             let length = self.printed.read_line(&mut line).expect("text");
             assert_ne!(length, 0, "the shell has ended:\n{command}{printed}");
             if let Some(status) = line.strip_prefix(ENDED) {
-                // The line break is the shell's.
+                // The shell has added the line break.
                 printed.pop();
                 return (printed, status.trim().parse().expect("a number"));
             }
@@ -143,14 +142,14 @@ impl Reader {
     }
 
     fn type_in(&mut self, line: &str) {
-        let typed = self.typed.as_mut().expect("it is there until the end");
+        let typed = self.typed.as_mut().expect("the shell's input is open until the end");
         writeln!(typed, "{line}").expect("the shell reads");
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // At the end of its input it ends what runs, and itself.
+        // At the end of its input the shell ends its children, and itself.
         self.typed = None;
         let _ = self.shell.wait();
     }

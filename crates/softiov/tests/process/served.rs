@@ -1,5 +1,5 @@
 //! A host in a process of its own, as a user starts it: `softiov serve`, which is the keeper, and the process that it
-//! has started. Shared by the checks with stock guests and by the soak. Left out: its guests.
+//! has started. Checks with stock guests and the soak share it.
 
 use anyhow::{Context, Result, bail, ensure};
 use host::test_support::{hosts, kill_all};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A host that runs. Dropping it kills keeper and host.
+/// A running host. Dropping it kills keeper and host.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) keeper: Child,
@@ -25,14 +25,14 @@ impl Served {
     /// Starts a host with this configuration, and waits until it serves.
     pub(crate) fn start(config: &str) -> Result<Self> {
         let folder = TempDir::new()?;
-        // VMMs of other users have to get to their sockets.
+        // VMMs of other users must reach their sockets.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         fs::write(folder.path().join("softiov.toml"), config)?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
         command.arg("serve").arg("--config").arg(folder.path().join("softiov.toml"));
         let log = File::create(folder.path().join("log"))?;
         let keeper = in_folder(&mut command, &folder).stdout(Stdio::null()).stderr(log).spawn()?;
-        // From here on it is killed whatever goes wrong.
+        // From here on, the keeper is killed on every error.
         let mut served = Self { keeper, folder };
         let deadline = Instant::now() + PATIENCE;
         while !served.log().contains("serving") {
@@ -43,22 +43,22 @@ impl Served {
         Ok(served)
     }
 
-    /// A VF's socket.
+    /// Returns the path of a VF's socket.
     pub(crate) fn socket(&self, vf: &str) -> PathBuf {
         self.runtime_dir().join(vf).join("vf.sock")
     }
 
-    /// The folder with its sockets.
+    /// Returns the folder of the host's sockets.
     pub(crate) fn runtime_dir(&self) -> PathBuf {
         self.folder.path().join("sockets")
     }
 
-    /// What it has logged.
+    /// Returns the log so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// The process that serves, or is about to: the only one, and not `former`.
+    /// Waits for the one process that serves or is about to, other than `former`.
     pub(crate) fn host(&self, former: Option<Pid>) -> Result<Pid> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -70,17 +70,17 @@ impl Served {
         }
     }
 
-    /// What a command of the binary prints.
+    /// Returns the output of a command of the binary.
     pub(crate) fn softiov(&self, words: &str) -> Result<String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
         let output = in_folder(command.args(words.split(' ')), &self.folder).output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "softiov {words}: {}: {said}", output.status);
-        String::from_utf8(output.stdout).context("it prints no text")
+        String::from_utf8(output.stdout).context("the output is not UTF-8")
     }
 }
 
-/// The command with this host's folders.
+/// Adds this host's folders to a command.
 fn in_folder<'a>(command: &'a mut Command, folder: &TempDir) -> &'a mut Command {
     let command = command.arg("--runtime-dir").arg(folder.path().join("sockets"));
     command.arg("--state-dir").arg(folder.path().join("state")).env_remove("RUST_LOG")

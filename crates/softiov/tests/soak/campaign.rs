@@ -1,4 +1,4 @@
-//! The events, one after the other, and what is checked after each.
+//! The campaign's events, one after the other, and the checks after each.
 
 use crate::Options;
 use crate::embedded::Embedded;
@@ -11,19 +11,19 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// From one event to the next: at least, and at most so much more.
+/// Pause between two events: the minimum, and the most that is added.
 const PAUSE: Duration = Duration::from_millis(200);
 const MORE: Duration = Duration::from_millis(2_800);
-/// After so many events everything has to come to rest: links, connections, descriptors.
+/// Events after which links, connections and descriptors must have recovered.
 const REST: u32 = 10;
-/// How long descriptors may take to be as many as they were.
+/// Time for the number of descriptors to return to what it was.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
-/// Answers that show that a path is alive.
+/// Answers that prove that a path works.
 const ALIVE: u64 = 30;
-/// What keeper and host may grow by, KiB: allocators do not give everything back.
+/// Memory by which keeper and host may grow, KiB: allocators do not return everything.
 const GROWTH: u64 = 2_048;
-/// What the keeper says when a host has died, and when hosts die so often that it waits before it starts the next.
+/// Messages of the keeper: a host has died; hosts died so often that the keeper delays the next.
 const DEATH: &str = "; starting it again";
 const WAITS: &str = "the next start is in";
 
@@ -34,7 +34,7 @@ enum Event {
 }
 
 impl Event {
-    /// How long guests should wait at most, on a machine with nothing else to do.
+    /// Returns the longest interruption that guests should see on an otherwise idle machine.
     fn goal(self) -> Duration {
         match self {
             Self::HandOver => Duration::from_millis(50),
@@ -43,22 +43,22 @@ impl Event {
     }
 }
 
-/// What goes on when it happens.
+/// Traffic during an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Load {
-    /// Nothing: requests begin with the event.
+    /// No traffic: requests begin with the event.
     Idle,
     Requests,
     Streams,
 }
 
-/// A campaign under way. Guests end before their host.
+/// A running campaign. Guests are dropped before their host.
 #[derive(Debug)]
 pub(crate) struct Campaign {
     seed: u64,
     wait: String,
     random: Random,
-    /// Events that are left.
+    /// Events that remain.
     hand_overs: u32,
     kills: u32,
     embedded: Embedded,
@@ -78,7 +78,7 @@ impl Campaign {
         let machines = if options.embedded_only { Machines::none() } else { Machines::boot(&served)? };
         let embedded = Embedded::attach(&served)?;
         let host = served.host(None)?;
-        // A host that has taken over holds more than the first: what it was given.
+        // A successor holds more than the first host: the descriptors that were handed over.
         served.softiov("upgrade")?;
         let host = served.host(Some(host))?;
         embedded.wait_links()?;
@@ -101,7 +101,7 @@ impl Campaign {
         })
     }
 
-    /// Runs it to its end, or to the first event that nobody comes back from.
+    /// Runs the campaign to its end, or to the first event after which no connection recovers.
     pub(crate) fn run(mut self) -> Result<Outcome> {
         let start = Instant::now();
         let all = self.hand_overs + self.kills;
@@ -132,7 +132,7 @@ impl Campaign {
         self.outcome(start)
     }
 
-    /// What happens next: each of what is left is as likely.
+    /// Draws the next event, in proportion to those that remain.
     fn draw(&mut self) -> (Event, Load) {
         let left = u64::from(self.hand_overs + self.kills);
         let event = if self.random.below(left) < self.hand_overs.into() {
@@ -146,7 +146,7 @@ impl Campaign {
         (event, load)
     }
 
-    /// Has it happen, and answers the longest silence, which it notes.
+    /// Performs an event, and records and returns the longest interruption.
     fn happen(&mut self, event: Event, load: Load) -> Result<Duration> {
         self.embedded.let_flow(load == Load::Streams);
         self.machines.let_flow(load != Load::Idle)?;
@@ -167,7 +167,7 @@ impl Campaign {
                 pulse
             }
             Event::Kill => {
-                kill_process(self.host, Signal::KILL).context("the host cannot be killed")?;
+                kill_process(self.host, Signal::KILL).context("cannot kill the host")?;
                 before.map_or_else(|| self.embedded.pulse(), Ok)?
             }
         };
@@ -183,18 +183,18 @@ impl Campaign {
         self.embedded.wait_links().map(|()| gap)
     }
 
-    /// How often the keeper has waited before it started a host.
+    /// Returns how often the keeper has delayed the start of a host.
     fn keepers_waits(&self) -> usize {
         self.served.log().matches(WAITS).count()
     }
 
-    /// Hosts that have died without having been killed.
+    /// Returns the number of hosts that died without having been killed.
     fn unwanted_deaths(&self) -> usize {
         let killed = self.gaps.kills.len() + self.gaps.kills_with_wait.len();
         self.served.log().matches(DEATH).count().saturating_sub(killed)
     }
 
-    /// Every connection goes on, and descriptors are as many as they were.
+    /// Checks that every connection works and that the number of descriptors is as before.
     fn rest(&mut self) -> Result<()> {
         let back = self.machines.wait_moving()?;
         if self.machines.count() > 0 {
@@ -215,7 +215,7 @@ impl Campaign {
         }
     }
 
-    /// Notes who has been lost.
+    /// Records lost machines and connections.
     fn look(&mut self, what: &str) {
         for [machines, connections] in [self.embedded.losses(), self.machines.losses()] {
             let machines = machines.into_iter().map(|loss| Loss::Machine(format!("{what}: {loss}")));

@@ -1,8 +1,7 @@
-//! A TCP connection between two Linux guests, in which every byte is compared: what this program does when it runs
-//! inside such a guest. The sender sends a sequence that never repeats, in blocks; the receiver knows the sequence, and
-//! says at the end how much of it has come. A guest that lost its connection says so by ending early.
-//!
-//! Left out: how fast a connection is. It carries so little that the processors are left to the host.
+//! A TCP connection between two Linux guests that compares every byte: this program's work inside such a guest. The
+//! sender sends a sequence that never repeats, in blocks; the receiver knows the sequence, and reports at the end how
+//! much of it arrived. A guest that loses its connection ends early. The connection carries little, to leave the
+//! processors to the host.
 
 use crate::random::Random;
 use anyhow::{Context, Result, ensure};
@@ -13,27 +12,27 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// While this file is there, nothing is sent.
+/// File during whose existence nothing is sent.
 pub(crate) const HOLD: &str = "/run/hold";
-/// Once this file is there, the connection is ended.
+/// File whose existence ends the connection.
 pub(crate) const FINISH: &str = "/run/finish";
-/// Where the receiver writes how many bytes have come so far.
+/// File to which the receiver writes the number of bytes received so far.
 pub(crate) const RECEIVED: &str = "/run/received";
 
 const PORT: u16 = 4_000;
 const SEED: u64 = 82_576;
-/// A block each pace: 512 KiB/s.
+/// Bytes sent per pace: 512 KiB/s.
 pub(crate) const BLOCK: usize = 16 << 10;
 const PACE: Duration = Duration::from_millis(32);
-/// How long the receiver may take to listen.
+/// Timeout for the receiver to listen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What this program does instead of a campaign.
+/// Work of this program inside a guest, instead of a campaign.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub(crate) enum Inside {
-    /// Inside a guest: receives what another guest sends, and compares it.
+    /// Inside a guest: receive from another guest and compare the bytes.
     Receive,
-    /// Inside a guest: sends to another guest.
+    /// Inside a guest: send to another guest.
     Send { to: Ipv4Addr },
 }
 
@@ -55,19 +54,23 @@ fn receive() -> Result<()> {
         let count = fill(&mut stream, &mut block).with_context(|| format!("lost after {received} bytes"))?;
         sequence.fill(&mut expected);
         let changed = block[..count].iter().zip(&expected).position(|(byte, expected)| byte != expected);
-        ensure!(changed.is_none(), "byte {} is not what was sent", received + changed.unwrap_or(0) as u64);
+        ensure!(
+            changed.is_none(),
+            "byte {} differs from the one sent",
+            received + changed.unwrap_or(0) as u64
+        );
         received += count as u64;
         if count < BLOCK {
             break;
         }
         told.write_all_at(format!("{received}\n").as_bytes(), 0)?;
     }
-    stream.write_all(&received.to_be_bytes()).context("lost at its end")?;
+    stream.write_all(&received.to_be_bytes()).context("connection lost at its end")?;
     println!("{received}");
     Ok(())
 }
 
-/// Reads a whole block, or what there is before the end.
+/// Reads a whole block, or the bytes before the end of the stream.
 fn fill(stream: &mut TcpStream, block: &mut [u8]) -> std::io::Result<usize> {
     let mut count = 0;
     while count < block.len() {
@@ -95,9 +98,9 @@ fn send(to: Ipv4Addr) -> Result<()> {
     }
     stream.shutdown(Shutdown::Write)?;
     let mut received = [0; 8];
-    stream.read_exact(&mut received).context("lost at its end")?;
+    stream.read_exact(&mut received).context("connection lost at its end")?;
     let received = u64::from_be_bytes(received);
-    ensure!(received == sent, "{sent} bytes were sent, {received} have come");
+    ensure!(received == sent, "{sent} bytes were sent, {received} received");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The embedded guests: a pair that asks and answers every millisecond, and a pair that sends streams.
+//! The embedded guests: a pair that exchanges a request and an answer every millisecond, and a pair that sends streams.
 
 use crate::served::Served;
 use anyhow::{Result, ensure};
@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Their VFs: the first two ask and answer, the others send.
+/// VFs of the guests: the first two exchange requests, the others send streams.
 pub(crate) const VFS: [u8; 4] = [0, 1, 2, 3];
 const PULSE: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
-/// One stream of many.
+/// Bytes of a stream.
 const STREAM: u64 = 4 << 20;
 
-/// What the streams have come to.
+/// Results of the streams so far.
 #[derive(Debug, Default)]
 struct Streams {
     flowing: AtomicBool,
@@ -26,7 +26,7 @@ struct Streams {
     losses: Mutex<Vec<String>>,
 }
 
-/// The four.
+/// The four guests.
 #[derive(Debug)]
 pub(crate) struct Embedded {
     guests: Vec<Arc<EmbeddedGuest>>,
@@ -59,7 +59,7 @@ impl Embedded {
         self.guests.len()
     }
 
-    /// Every guest has a link.
+    /// Waits until every guest has a link.
     pub(crate) fn wait_links(&self) -> Result<()> {
         for guest in &self.guests {
             ensure!(guest.wait_link(PATIENCE), "{}: the link stays down", guest.name());
@@ -67,17 +67,17 @@ impl Embedded {
         Ok(())
     }
 
-    /// Has streams sent, or ends those under way.
+    /// Starts streams, or ends the pending ones.
     pub(crate) fn let_flow(&self, flowing: bool) {
         self.streams.flowing.store(flowing, Ordering::Release);
     }
 
-    /// Listens to the path between the first two.
+    /// Starts requests between the first two guests.
     pub(crate) fn pulse(&self) -> Result<Pulse> {
         Ok(self.guests[0].pulse(address(VFS[1]), PULSE)?)
     }
 
-    /// Waits until the path is alive, by `answers` answers more.
+    /// Waits until `answers` further answers have arrived.
     pub(crate) fn wait_answers(&self, pulse: &Pulse, answers: u64) -> Result<()> {
         let (goal, deadline) = (pulse.answers() + answers, Instant::now() + 3 * PATIENCE);
         while pulse.answers() < goal {
@@ -87,23 +87,23 @@ impl Embedded {
         Ok(())
     }
 
-    /// Bytes that were sent and compared.
+    /// Returns the number of bytes sent and compared.
     pub(crate) fn bytes(&self) -> u64 {
         self.streams.bytes.load(Ordering::Acquire)
     }
 
-    /// Which guests have ended, and what went wrong with streams since this was asked last.
+    /// Returns the guests that have ended, and the errors of streams since the last call.
     pub(crate) fn losses(&self) -> [Vec<String>; 2] {
         let ended = |guest: &Arc<EmbeddedGuest>| Some(format!("{}: {}", guest.name(), guest.stats().err()?));
         let ended = self.guests.iter().filter_map(ended).collect();
         [ended, std::mem::take(&mut self.streams.losses.lock().unwrap_or_else(PoisonError::into_inner))]
     }
 
-    /// Ends the streams, so that every byte has been compared.
+    /// Ends the streams, after every byte was compared.
     pub(crate) fn finish(&mut self) {
         self.streams.over.store(true, Ordering::Release);
         for sender in self.senders.drain(..) {
-            // Its panic has been reported by the panic hook.
+            // The panic hook has reported the thread's panic.
             let _ = sender.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What keeper and host hold, and what the machine has done besides.
+//! Resources of keeper and host, and the machine's processor time.
 
 use crate::served::Served;
 use anyhow::{Context, Result};
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a process holds. Memory is in KiB.
+/// Descriptors and memory of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Holding {
-    /// Open descriptors, by what they lead to.
+    /// Number of open descriptors, by kind of target.
     pub(crate) descriptors: BTreeMap<String, usize>,
-    /// Memory of its own: guests' memory is not in it.
+    /// Memory of the process's own, without guests' memory, KiB.
     pub(crate) own_kib: u64,
-    /// All memory in reach, guests' too.
+    /// Resident memory, guests' included, KiB.
     pub(crate) rss_kib: u64,
-    /// The same, where each page counts by its share.
+    /// Resident memory with each shared page counted by its share, KiB.
     pub(crate) pss_kib: u64,
 }
 
 impl Holding {
-    /// Keeper and host.
+    /// Reads the resources of keeper and host.
     pub(crate) fn of(served: &Served, host: Pid) -> Result<[Self; 2]> {
         Ok([of(served.keeper.id().cast_signed())?, of(host.as_raw_nonzero().get())?])
     }
@@ -36,7 +36,7 @@ fn of(pid: i32) -> Result<Holding> {
     let process = Path::new("/proc").join(pid.to_string());
     let mut descriptors = BTreeMap::new();
     for entry in fs::read_dir(process.join("fd"))? {
-        // One may be closed between two looks.
+        // A descriptor may be closed meanwhile.
         if let Ok(target) = fs::read_link(entry?.path()) {
             *descriptors.entry(kind(&target)).or_default() += 1;
         }
@@ -51,7 +51,7 @@ fn of(pid: i32) -> Result<Holding> {
     })
 }
 
-/// Where a descriptor leads, without the number that makes it unique: `socket:`, `anon_inode:[eventfd]`.
+/// Returns the kind of a descriptor's target, without the number that makes it unique: `socket:`, `anon_inode:[eventfd]`.
 fn kind(target: &Path) -> String {
     let text = target.to_string_lossy();
     text.split_once(":[")
@@ -65,7 +65,7 @@ fn kib(text: &str, name: &str) -> Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// What the processors of this machine have done since it was started, in ticks.
+/// Processor time of this machine since its start, ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticks {
     all: u64,
@@ -84,7 +84,7 @@ impl Ticks {
         Ok(Self { all: ticks.iter().sum(), idle: idle + waiting, stolen })
     }
 
-    /// Which share of the time since then the processors were busy, and were another machine's, percent.
+    /// Returns the shares of time since `before` that the processors were busy, and that they were another machine's, percent.
     pub(crate) fn since(self, before: Self) -> [f64; 2] {
         let percent = |ticks: u64| 100.0 * ticks as f64 / (self.all - before.all).max(1) as f64;
         let idle = percent(self.idle.saturating_sub(before.idle));

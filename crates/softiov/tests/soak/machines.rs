@@ -1,5 +1,5 @@
-//! The Linux guests: virtual machines with stock drivers, each with a VF and a connection to the next, which all have to
-//! outlive the campaign. What their connections carry is compared inside them by a copy of this program.
+//! The Linux guests: virtual machines with stock drivers, each with a VF and a connection to the next, which must all
+//! survive the campaign. A copy of this program inside each compares the bytes.
 
 use crate::connection::{BLOCK, FINISH, HOLD, RECEIVED};
 use crate::served::Served;
@@ -7,15 +7,15 @@ use anyhow::{Context, Result, bail, ensure};
 use linux_guest::{Assets, Background, GuestError, KernelSeries, LinuxGuest};
 use std::time::{Duration, Instant};
 
-/// Their VFs.
+/// VFs of the machines.
 const VFS: [u8; 3] = [4, 5, 6];
 const BOOT: Duration = Duration::from_secs(240);
 const COMMAND: Duration = Duration::from_secs(120);
-/// How long links and connections may take to come back. Stock igbvf starts anew at most every 10 seconds, and TCP waits
-/// ever longer before it sends again.
+/// Time for links and connections to recover. Stock igbvf restarts at most every 10 seconds, and TCP doubles its
+/// retransmission timeout.
 const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(200);
-/// Bytes that show that a connection goes on.
+/// Bytes that prove that a connection works.
 const ALIVE: u64 = 4 * BLOCK as u64;
 
 /// A machine. It receives from one of the others, and sends to the other.
@@ -26,11 +26,11 @@ struct Machine {
     sender: Background,
 }
 
-/// Those that there are.
+/// All machines; none if the campaign has only embedded guests.
 #[derive(Debug)]
 pub(crate) struct Machines {
     machines: Vec<Machine>,
-    /// Sums that were compared at the end.
+    /// Bytes that were compared at the end of connections.
     bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Machines {
         Self { machines: Vec::new(), bytes: 0 }
     }
 
-    /// Boots them, and connects each to the next.
+    /// Boots the machines, and connects each to the next.
     pub(crate) fn boot(served: &Served) -> Result<Self> {
         let this = std::env::current_exe()?;
         let program = this.file_name().and_then(|name| name.to_str()).context("this program has no name")?;
@@ -74,14 +74,14 @@ impl Machines {
         self.machines.len()
     }
 
-    /// Has their connections carry something, or nothing.
+    /// Starts or stops the traffic on their connections.
     pub(crate) fn let_flow(&self, flowing: bool) -> Result<()> {
         let script = if flowing { format!("rm -f {HOLD}") } else { format!("touch {HOLD}") };
         self.machines.iter().try_for_each(|machine| machine.linux.check(&script, COMMAND).map(drop))?;
         Ok(())
     }
 
-    /// Which machines and which connections have ended.
+    /// Returns the machines and the connections that have ended.
     pub(crate) fn losses(&mut self) -> [Vec<String>; 2] {
         let (mut machines, mut connections) = (Vec::new(), Vec::new());
         for machine in &mut self.machines {
@@ -95,7 +95,7 @@ impl Machines {
         [machines, connections]
     }
 
-    /// Waits until every connection has carried more, and answers how long that took.
+    /// Waits until every connection has carried more bytes, and returns how long that took.
     pub(crate) fn wait_moving(&mut self) -> Result<Duration> {
         let start = Instant::now();
         self.let_flow(true)?;
@@ -116,7 +116,7 @@ impl Machines {
         Ok(start.elapsed())
     }
 
-    /// Ends every connection, and sees to it that what was sent has come.
+    /// Ends every connection, and checks that all bytes arrived.
     pub(crate) fn finish(&mut self) -> Result<()> {
         for machine in &self.machines {
             machine.linux.check(&format!("touch {FINISH}"), COMMAND)?;
@@ -131,21 +131,21 @@ impl Machines {
         Ok(())
     }
 
-    /// Bytes that were compared.
+    /// Returns the number of bytes that were compared.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
 impl Machine {
-    /// How many bytes have come.
+    /// Returns the number of bytes received.
     fn received(&self) -> Result<u64> {
         let text = self.linux.check(&format!("cat {RECEIVED} 2>/dev/null || echo 0"), COMMAND)?;
-        // The file is there a moment before the number.
+        // The file exists a moment before its number.
         Ok(text.trim().parse().unwrap_or(0))
     }
 
-    /// What a connection's end has said, if it has ended.
+    /// Returns the output of a connection's end that has ended.
     fn ended(&self) -> Option<String> {
         let name = self.linux.name();
         [("sender", &self.sender), ("receiver", &self.receiver)].into_iter().find_map(|(who, running)| {
@@ -157,11 +157,11 @@ impl Machine {
         })
     }
 
-    /// What is known of a guest that receives nothing.
+    /// Returns the state of a guest that receives nothing.
     fn silent(&self, received: u64) -> String {
         const SCRIPT: &str = "ip -s link show eth0; ip neigh; dmesg | tail -n 25";
         let known = self.linux.check(SCRIPT, COMMAND).unwrap_or_else(|error| error.to_string());
-        format!("{}: nothing comes after {received} bytes:\n{known}", self.linux.name())
+        format!("{}: nothing received after {received} bytes:\n{known}", self.linux.name())
     }
 }
 

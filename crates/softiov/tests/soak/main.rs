@@ -1,15 +1,16 @@
-//! A campaign: a host under traffic is handed over and killed again and again at random moments, and nobody may lose
-//! anything by it. `cargo xtask soak` runs it.
+//! A soak campaign: a host under traffic is handed over and killed again and again at random moments, and no guest
+//! may lose a connection or a byte. `cargo xtask soak` runs it.
 //!
-//! Seven guests, a VF each. Four embedded ones: two of them exchange a request and an answer every millisecond, and tell
-//! how long there was none; the other two send each other streams whose bytes are compared. Three Linux virtual machines
-//! with stock drivers: a connection from each to the next, whose bytes are compared, lasts from the beginning to the end.
+//! Seven guests have a VF each. Of four embedded guests, two exchange a request and an answer every millisecond and
+//! measure interruptions; the other two send each other streams whose bytes are compared. Three Linux virtual
+//! machines with stock drivers have a connection from each to the next, whose bytes are compared from the beginning
+//! to the end.
 //!
-//! Moments are drawn from a seed, which is printed. Stock igbvf starts anew at most every ten seconds, so Linux guests are
-//! waited for after every tenth event only. What is measured on a machine that does other things besides is its load as
-//! much as the host: so it is measured as well while nothing is done.
+//! Moments are drawn from a seed, which is printed. Stock igbvf restarts at most every ten seconds, so the campaign
+//! waits for Linux guests after every tenth event only. Other load on the machine adds to the interruptions, so they
+//! are also measured while no event happens.
 //!
-//! Left out: how a single end goes (`tests/cli/survival.rs`, `tests/linux/survival.rs`).
+//! `tests/cli/survival.rs` and `tests/linux/survival.rs` test each kind of event.
 
 mod campaign;
 mod connection;
@@ -27,26 +28,26 @@ use connection::Inside;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the campaign consists of.
+/// Options of the campaign.
 #[derive(Debug, Clone, Parser)]
 #[command(bin_name = "cargo xtask soak")]
 struct Options {
     /// Planned hand-overs to a new process.
     #[arg(long, default_value_t = 200)]
     hand_overs: u32,
-    /// Hosts killed by SIGKILL.
+    /// Hosts to kill by SIGKILL.
     #[arg(long, default_value_t = 200)]
     kills: u32,
-    /// From which the moments are drawn; the clock gives one if none is named.
+    /// Seed of the moments (default: from the clock).
     #[arg(long)]
     seed: Option<u64>,
-    /// Print the outcome as JSON, and what is under way on standard error.
+    /// Print the outcome as JSON, and progress on standard error.
     #[arg(long)]
     json: bool,
-    /// How the port waits, as its configuration says it: `sleep`, `mapped` or `busy`.
+    /// The port's way to wait, as in its configuration: `sleep`, `mapped` or `busy`.
     #[arg(long, default_value = "sleep", value_parser = ["sleep", "mapped", "busy"])]
     wait: String,
-    /// Leave the Linux guests out, which take minutes and processors.
+    /// Leave out the Linux guests, which take minutes and processors.
     #[arg(long)]
     embedded_only: bool,
     #[command(subcommand)]

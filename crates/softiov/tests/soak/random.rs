@@ -1,8 +1,8 @@
-//! Numbers from a seed: splitmix64.
+//! Random numbers from a seed (splitmix64).
 
 use std::time::Duration;
 
-/// A sequence.
+/// State of the generator.
 #[derive(Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -15,19 +15,19 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// Fills a block with the sequence.
+    /// Fills a block with random bytes.
     pub(crate) fn fill(&mut self, block: &mut [u8]) {
         for word in block.chunks_mut(size_of::<u64>()) {
             word.copy_from_slice(&self.next().to_ne_bytes()[..word.len()]);
         }
     }
 
-    /// A time shorter than `end`.
+    /// Returns a duration shorter than `end`.
     pub(crate) fn time(&mut self, end: Duration) -> Duration {
         Duration::from_micros(self.below(end.as_micros() as u64))
     }

@@ -1,26 +1,26 @@
-//! What has come out: distributions of gaps, what keeper and host held, what was lost.
+//! Report of a campaign: distributions of interruptions, resources of keeper and host, and losses.
 
 use crate::holding::Holding;
 use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Silences, as they were measured.
+/// Interruptions, as measured.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     pub(crate) hand_overs: Vec<Duration>,
-    /// Deaths after which the keeper started the next host at once.
+    /// Crashes after which the keeper started the next host at once.
     pub(crate) kills: Vec<Duration>,
-    /// Deaths after which it waited, because there had been too many.
+    /// Crashes after which the keeper delayed the next host, because there had been too many.
     pub(crate) kills_with_wait: Vec<Duration>,
-    /// While nothing was done to the host: what the machine itself adds.
+    /// Without an event: the share of the machine itself.
     pub(crate) quiet: Vec<Duration>,
-    /// From an event until every connection of Linux guests had gone on.
+    /// Time from an event until every connection of Linux guests had carried more.
     pub(crate) recoveries: Vec<Duration>,
 }
 
 impl Gaps {
-    /// A sign of life.
+    /// Prints progress.
     pub(crate) fn say(&self, number: u32, all: u32, start: Instant, lost: usize) {
         let worst = |gaps: &[Duration]| gaps.iter().max().copied().unwrap_or_default();
         eprintln!(
@@ -47,7 +47,7 @@ impl Gaps {
     }
 }
 
-/// How silences are distributed, in milliseconds.
+/// Distribution of interruptions, milliseconds.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Distribution {
     pub(crate) what: &'static str,
@@ -70,41 +70,41 @@ impl Distribution {
     }
 }
 
-/// Something that should have lasted.
+/// A loss that fails the campaign.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Loss {
     Machine(String),
-    /// It has ended, or carried something else than was sent.
+    /// A connection has ended, or carried bytes other than those sent.
     Connection(String),
     Other(String),
 }
 
-/// The outcome of a campaign.
+/// Outcome of a campaign.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     pub(crate) seed: u64,
-    /// How the port waits.
+    /// The port's way to wait, as in its configuration.
     pub(crate) wait: String,
     pub(crate) seconds: u64,
     pub(crate) embedded_guests: usize,
     pub(crate) linux_guests: usize,
-    /// Longest silence between two embedded guests, milliseconds an event.
+    /// Longest interruption between two embedded guests per event, milliseconds.
     pub(crate) silences: Vec<Distribution>,
-    /// Bytes that were compared.
+    /// Bytes compared between embedded guests.
     pub(crate) bytes_embedded: u64,
     pub(crate) bytes_linux: u64,
-    /// Before and after.
+    /// Resources before and after.
     pub(crate) keeper: [Holding; 2],
     pub(crate) host: [Holding; 2],
-    /// Share of the time that this machine's processors were busy, and were another machine's, percent.
+    /// Shares of time that this machine's processors were busy, and that they were another machine's, percent.
     pub(crate) busy: f64,
     pub(crate) stolen: f64,
     pub(crate) losses: Vec<Loss>,
 }
 
 impl Outcome {
-    /// Machines, connections, and whatever else was lost.
+    /// Returns the numbers of lost machines, lost connections, and other losses.
     fn lost(&self) -> [usize; 3] {
         let count = |is: fn(&Loss) -> bool| self.losses.iter().filter(|loss| is(loss)).count();
         [

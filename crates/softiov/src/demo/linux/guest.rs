@@ -1,5 +1,4 @@
-//! A virtual machine of the demo: its interfaces, one for each port, and what it is told to do with them. Left out: booting and the
-//! control channel, which are `linux_guest`'s.
+//! A virtual machine of the demo: its interfaces, one per port, and the commands it runs.
 
 use crate::demo::report;
 use anyhow::{Context, Result, anyhow, bail};
@@ -8,42 +7,42 @@ use linux_guest::{Accel, Assets, LinuxGuest};
 use serde_json::Value;
 use std::time::Duration;
 
-/// An emulated CPU on a busy machine boots in a minute or two.
-const BOOT: Duration = Duration::from_secs(240);
-const COMMAND: Duration = Duration::from_secs(60);
-/// An iperf3 server serves one client at a time, and needs a moment between two.
-const ATTEMPTS: usize = 40;
-const PAUSE: Duration = Duration::from_millis(250);
+/// Boot timeout: an emulated CPU on a busy machine boots in a minute or two.
+const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+/// Attempts to reach an iperf3 server, which serves one client at a time and needs a moment between two.
+const IPERF_ATTEMPTS: usize = 40;
+const IPERF_PAUSE: Duration = Duration::from_millis(250);
 const VLAN: u8 = 100;
-/// The second byte of addresses on the first port.
+/// Second byte of IPv4 addresses on the first port.
 const FIRST_NETWORK: usize = 82;
 
-/// What ethtool says of the offloads that igbvf and iavf switch on by themselves.
+/// Lines of `ethtool -k` for offloads that igbvf and iavf enable by default.
 const OFFLOADS: [&str; 3] = ["rx-checksumming: on", "tx-checksumming: on", "tcp-segmentation-offload: on"];
 
-/// A guest on a VF of each port.
+/// A guest with a VF on each port.
 #[derive(Debug)]
 pub(super) struct Guest {
     linux: LinuxGuest,
-    /// Its VFs, by port.
+    /// Names of the guest's VFs, by port.
     vfs: Vec<String>,
-    /// The last byte of its addresses.
+    /// Last byte of the guest's IPv4 addresses.
     number: u8,
 }
 
 impl Guest {
-    /// Starts it; it is not ready yet. `vfs` are by port, and have the same index.
+    /// Starts a guest without waiting for it. `vfs` are by port and have the same index.
     pub(super) fn boot(assets: &Assets, vfs: &[&VfConfig], accel: Accel) -> Result<Self> {
-        let first = vfs.first().context("a guest without a VF")?;
+        let first = vfs.first().context("a guest needs a VF")?;
         let builder = LinuxGuest::builder(&first.name).accel(accel);
         let linux = vfs.iter().fold(builder, |builder, vf| builder.vf_socket(&vf.socket)).spawn(assets)?;
         let names = vfs.iter().map(|vf| vf.name.clone()).collect();
         Ok(Self { linux, vfs: names, number: first.index.get() + 1 })
     }
 
-    /// Waits until it is ready and gives its interfaces names by port, addresses, a VLAN and an iperf3 server.
+    /// Waits for the guest, configures its interfaces (names, addresses, a VLAN) and starts an iperf3 server.
     pub(super) fn set_up(&self) -> Result<()> {
-        self.linux.wait_ready(BOOT)?;
+        self.linux.wait_ready(BOOT_TIMEOUT)?;
         for port in 0..self.vfs.len() {
             self.interface(port).set_up()?;
         }
@@ -54,22 +53,22 @@ impl Guest {
         self.linux.pid()
     }
 
-    /// The kernel release.
+    /// Returns the guest's kernel release.
     pub(super) fn kernel(&self) -> String {
         self.linux.kernel_release()
     }
 
-    /// What it has on a port.
+    /// Returns the guest's interface on a port.
     pub(super) fn interface(&self, port: usize) -> Interface<'_> {
         Interface { guest: self, port }
     }
 
     fn check(&self, script: &str) -> Result<String> {
-        Ok(self.linux.check(script, COMMAND)?)
+        Ok(self.linux.check(script, COMMAND_TIMEOUT)?)
     }
 }
 
-/// What a guest has on a port.
+/// A guest's interface on a port.
 #[derive(Debug)]
 pub(super) struct Interface<'a> {
     guest: &'a Guest,
@@ -77,26 +76,26 @@ pub(super) struct Interface<'a> {
 }
 
 impl Interface<'_> {
-    /// Waits for the interface, gives it its name, addresses and a VLAN, and waits for its link.
+    /// Waits for the interface, sets its name, addresses and VLAN, and waits for its link.
     fn set_up(&self) -> Result<()> {
         let (name, vlan) = (self.name(), self.vlan_interface());
         let (address, vlan_address) = (self.address(), self.vlan_address());
-        // The first VF is 01:00.0. iavf makes an interface when the PF has answered it.
+        // The first VF is 01:00.0. iavf creates its interface once the PF has replied.
         let device = format!("/sys/bus/pci/devices/0000:{:02x}:00.0", self.port + 1);
         let script = format!(
-            "patient() {{
+            "wait_until() {{
                  tries=0
                  until eval \"$1\"; do
-                     tries=$((tries + 1)); [ $tries -lt 300 ] || {{ echo in vain: $1 >&2; exit 1; }}
+                     tries=$((tries + 1)); [ $tries -lt 300 ] || {{ echo timeout: $1 >&2; exit 1; }}
                      usleep 100000
                  done
              }}
-             patient '[ -e {device}/net ]'
+             wait_until '[ -e {device}/net ]'
              ip link set $(ls {device}/net) name {name} || exit
              ip link set {name} up && ip addr add {address}/24 dev {name} &&
              modprobe 8021q && ip link add link {name} name {vlan} type vlan id {VLAN} &&
              ip link set {vlan} up && ip addr add {vlan_address}/24 dev {vlan} || exit
-             patient '[ \"$(cat /sys/class/net/{name}/carrier)\" = 1 ]'"
+             wait_until '[ \"$(cat /sys/class/net/{name}/carrier)\" = 1 ]'"
         );
         self.guest.check(&script).map(drop)
     }
@@ -105,12 +104,12 @@ impl Interface<'_> {
         self.port
     }
 
-    /// The VF that it is.
+    /// Returns the name of the interface's VF.
     pub(super) fn vf(&self) -> &str {
         &self.guest.vfs[self.port]
     }
 
-    /// Each port is a network of its own.
+    /// Returns the IPv4 address; each port is a network of its own.
     pub(super) fn address(&self) -> String {
         format!("10.{}.0.{}", FIRST_NETWORK + self.port, self.guest.number)
     }
@@ -119,12 +118,12 @@ impl Interface<'_> {
         format!("10.{}.{VLAN}.{}", FIRST_NETWORK + self.port, self.guest.number)
     }
 
-    /// What its VLAN interface is called in the report.
+    /// Returns the VLAN interface's name in the report.
     pub(super) fn vlan_name(&self) -> String {
         format!("{}.{VLAN}", self.vf())
     }
 
-    /// What the guest calls it.
+    /// Returns the interface's name in the guest.
     fn name(&self) -> String {
         format!("vf{}", self.port)
     }
@@ -133,27 +132,27 @@ impl Interface<'_> {
         format!("{}.{VLAN}", self.name())
     }
 
-    /// The driver, from the guest's own mouth.
+    /// Reads the bound driver's name from the guest's sysfs.
     pub(super) fn driver(&self) -> Result<String> {
         let link = format!("/sys/class/net/{}/device/driver", self.name());
         Ok(self.guest.check(&format!("basename $(readlink {link})"))?.trim().to_owned())
     }
 
-    /// Its entry in the report.
+    /// Returns the guest's entry in the report.
     pub(super) fn describe(&self) -> Result<report::Guest> {
         let address = self.guest.check(&format!("cat /sys/class/net/{}/address", self.name()))?;
         let (mac, driver) = (address.trim().to_owned(), self.driver()?);
         Ok(report::Guest { vf: self.vf().to_owned(), kind: "linux", mac, driver })
     }
 
-    /// Offloads that should be on and are not.
+    /// Returns a problem for each expected offload that is off.
     pub(super) fn missing_offloads(&self) -> Result<Vec<String>> {
         let features = self.guest.check(&format!("ethtool -k {}", self.name()))?;
         let missing = OFFLOADS.iter().filter(|offload| !features.contains(*offload));
-        Ok(missing.map(|offload| format!("{}: ethtool does not say {offload:?}", self.vf())).collect())
+        Ok(missing.map(|offload| format!("{}: ethtool -k does not show {offload:?}", self.vf())).collect())
     }
 
-    /// Checksums that the card or the kernel found wrong.
+    /// Returns a problem for each checksum error counter that is not 0.
     pub(super) fn checksum_errors(&self) -> Result<Vec<String>> {
         let statistics = self.guest.check(&format!("ethtool -S {}", self.name()))?;
         let wrong = |line: &&str| line.contains("csum") && line.contains("err") && !line.ends_with(": 0");
@@ -161,38 +160,39 @@ impl Interface<'_> {
         Ok(lines.map(|line| format!("{}: {line}", self.vf())).collect())
     }
 
-    /// Round-trip times of those answered of `count` pings, microseconds.
+    /// Sends `count` pings and returns the round-trip times of the answered ones, microseconds.
     pub(super) fn ping(&self, address: &str, size: u32, count: u32) -> Result<Vec<f64>> {
-        let output = self.guest.linux.run(&format!("ping -A -c {count} -s {size} {address}"), COMMAND)?;
+        let output =
+            self.guest.linux.run(&format!("ping -A -c {count} -s {size} {address}"), COMMAND_TIMEOUT)?;
         Ok(output.stdout.lines().filter_map(round_trip).collect())
     }
 
-    /// Runs an iperf3 client: bytes received, and megabits a second.
+    /// Runs an iperf3 client and returns received bytes and throughput in Mb/s.
     pub(super) fn iperf(&self, server: &str, seconds: u64, option: &str) -> Result<(u64, f64)> {
         let script = format!("iperf3 -J -c {server} -t {seconds} {option}");
-        for _ in 0..ATTEMPTS {
-            let output = self.guest.linux.run(&script, COMMAND + Duration::from_secs(seconds))?;
+        for _ in 0..IPERF_ATTEMPTS {
+            let output = self.guest.linux.run(&script, COMMAND_TIMEOUT + Duration::from_secs(seconds))?;
             let report: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
             if output.success() {
-                return received(&report).context("iperf3 reports nothing received");
+                return received(&report).context("iperf3 reports 0 bytes received");
             }
-            // Nothing has been sent then.
+            // A server that is busy or still starting is tried again.
             if !output.stdout.contains("busy") && !output.stdout.contains("refused") {
                 return Err(anyhow!("{} {}", report["error"], output.stderr));
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(IPERF_PAUSE);
         }
-        bail!("the iperf3 server stays busy")
+        bail!("the iperf3 server is still busy after {IPERF_ATTEMPTS} attempts")
     }
 }
 
-/// `64 bytes from 10.82.0.2: seq=0 ttl=64 time=0.345 ms`: microseconds.
+/// Returns the microseconds in a line such as `64 bytes from 10.82.0.2: seq=0 ttl=64 time=0.345 ms`.
 fn round_trip(line: &str) -> Option<f64> {
     let millis: f64 = line.split_once("time=")?.1.strip_suffix(" ms")?.parse().ok()?;
     Some(millis * 1000.0)
 }
 
-/// What an iperf3 report says of the receiver; `None` if that is nothing.
+/// Returns the receiver's bytes and Mb/s in an iperf3 report, or `None` if it received nothing.
 fn received(report: &Value) -> Option<(u64, f64)> {
     let sum = &report["end"]["sum_received"];
     let bytes = sum["bytes"].as_u64().filter(|bytes| *bytes > 0)?;
@@ -205,7 +205,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn busybox_tells_round_trips_in_milliseconds() {
+    fn busybox_round_trips_are_in_milliseconds() {
         assert_eq!(round_trip("64 bytes from 10.82.0.2: seq=0 ttl=64 time=0.345 ms"), Some(345.0));
         assert_eq!(round_trip("round-trip min/avg/max = 0.1/0.2/0.3 ms"), None);
         assert_eq!(round_trip("PING 10.82.0.2 (10.82.0.2): 56 data bytes"), None);

@@ -1,7 +1,6 @@
-//! Ctrl-C and SIGTERM during the Linux demo: the virtual machines are killed, the demo fails for want of them, and
-//! cleans up behind itself on the way out as after any failure.
+//! Kills the guests of the Linux demo on SIGINT or SIGTERM: the demo then fails and cleans up as after any error.
 
-use crate::demo::say;
+use crate::demo::print_progress;
 use anyhow::Result;
 use host::poll::{Interest, Poller, Signals, Waker};
 use std::process::Command;
@@ -10,7 +9,7 @@ use std::thread::JoinHandle;
 const SIGNALS: u64 = 0;
 const OVER: u64 = 1;
 
-/// Waits for signals as long as it lives.
+/// A thread that waits for signals until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Interrupt {
     over: Waker,
@@ -18,11 +17,11 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// A signal kills these processes, which must live longer than this.
+    /// Kills the processes `pids` on SIGINT or SIGTERM. They must live longer than this value.
     ///
     /// # Errors
-    /// Signals are caught by somebody else, or a descriptor or a thread cannot be had.
-    pub(super) fn kills(pids: Vec<u32>) -> Result<Self> {
+    /// Signals are caught already, or the process is out of descriptors or threads.
+    pub(super) fn kill_on_signal(pids: Vec<u32>) -> Result<Self> {
         let signals = Signals::install()?;
         let over = Waker::new()?;
         let mut poller = Poller::new()?;
@@ -31,9 +30,9 @@ impl Interrupt {
         let wait = move || {
             let is_over = poller.wait(None).is_ok_and(|mut events| events.any(|event| event.token == OVER));
             if !is_over && signals.take().asks_to_end() {
-                say("interrupted: ending the guests");
+                print_progress("interrupted: ending the guests");
                 let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-                // Nothing is left to do if that fails.
+                // If this fails, nothing else can be tried.
                 let _ = Command::new("sh").args(["-c", &format!("kill -KILL {}", pids.join(" "))]).status();
             }
         };
@@ -46,7 +45,7 @@ impl Drop for Interrupt {
     fn drop(&mut self) {
         self.over.wake();
         if let Some(thread) = self.thread.take() {
-            // Its panic has been reported by the panic hook.
+            // The panic hook has reported the thread's panic.
             let _ = thread.join();
         }
     }

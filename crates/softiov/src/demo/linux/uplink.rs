@@ -1,48 +1,46 @@
-//! The host beyond the uplink: a network namespace that the card's tap is moved into, with an address and an
-//! iperf3 server. A tap's descriptor keeps working when its interface moves.
-//!
-//! Left out: making the tap, which is the card's host's work.
+//! Network beyond the demo's uplink: a network namespace with the card's tap, an address and an iperf3 server. The
+//! tap's descriptor stays valid when its interface moves.
 
-use crate::demo::say;
+use crate::demo::print_progress;
 use anyhow::{Context, Result, ensure};
 use linux_guest::HostTools;
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
 
-/// The address in the namespace.
+/// IPv4 address in the namespace.
 pub(super) const ADDRESS: &str = "10.82.0.254";
 
-/// The namespace. Dropping it removes it, and what is in it.
+/// A network namespace. Dropping it removes the namespace and its interfaces.
 #[derive(Debug)]
 pub(super) struct Uplink {
-    /// Of the namespace, and of the tap.
+    /// Name of the namespace and of the tap.
     name: String,
     server: Option<Child>,
 }
 
 impl Uplink {
-    /// Makes the namespace.
+    /// Creates the namespace.
     ///
     /// # Errors
-    /// What is missing for it: mostly privilege.
+    /// The namespace or a tap cannot be created, mostly for lack of privilege.
     pub(super) fn open() -> Result<Self> {
         File::options().read(true).write(true).open("/dev/net/tun").context("/dev/net/tun")?;
-        // No other process's, and short enough for an interface.
+        // Unique to this process, and short enough for an interface name.
         let name = format!("siodemo{}", std::process::id());
         ip(&["netns", "add", &name])?;
         let uplink = Self { name, server: None };
-        // A namespace alone does not mean that taps can be made.
+        // The right to create a namespace does not imply the right to create taps.
         ip(&["tuntap", "add", uplink.tap(), "mode", "tap"])?;
         ip(&["tuntap", "del", uplink.tap(), "mode", "tap"])?;
         Ok(uplink)
     }
 
-    /// The name for the tap.
+    /// Returns the name for the tap.
     pub(super) fn tap(&self) -> &str {
         &self.name
     }
 
-    /// Moves the tap, which is there now, into the namespace, and serves iperf3 there.
+    /// Moves the host's tap into the namespace and starts an iperf3 server there.
     pub(super) fn adopt_tap(&mut self) -> Result<()> {
         let name = &self.name;
         ip(&["link", "set", name, "netns", name])?;
@@ -65,15 +63,18 @@ impl Drop for Uplink {
             let _ = server.wait();
         }
         if let Err(error) = ip(&["netns", "del", &self.name]) {
-            say(format_args!("the namespace {} is left behind: {error:#}", self.name));
+            print_progress(format_args!(
+                "cannot delete network namespace {0} (run `ip netns del {0}`): {error:#}",
+                self.name
+            ));
         }
     }
 }
 
-/// Runs `ip`, which has to succeed.
+/// Runs `ip` and returns its error text if it fails.
 fn ip(words: &[&str]) -> Result<()> {
     let output = Command::new("ip").args(words).output().context("ip (of iproute2)")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "ip {}: {}", words.join(" "), said.trim());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "ip {}: {}", words.join(" "), stderr.trim());
     Ok(())
 }

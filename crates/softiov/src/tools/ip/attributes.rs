@@ -1,21 +1,21 @@
-//! The attributes of `link set PORT vf N`: what each takes, and which setting it is. Several of them are one change.
+//! Attributes of `link set PORT vf N`, and the setting that each changes. Several attributes are one change.
 
-use super::Said;
+use super::ToolExit;
 use super::set::not_supported;
 use super::words::{Words, invalid, matches, number};
 use daemon::settings::{LinkState, VfSettings};
 use policy::VLANS;
 use std::net::Ipv4Addr;
 
-/// What is to be set, and rates as they were named: some depend on what is set already.
+/// Settings to change, and the rate under its older name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) settings: VfSettings,
-    /// `rate`, which says the same as `max_tx_rate` and counts less.
+    /// Value of `rate`, the older name of `max_tx_rate`, which overrides it.
     rate: Option<u32>,
 }
 
-/// In the order in which iproute2 looks for them, since words may be cut short.
+/// Attributes in the order in which iproute2 looks for them, since words may be abbreviated.
 const NAMES: [&str; 11] = [
     "mac",
     "vlan",
@@ -31,8 +31,8 @@ const NAMES: [&str; 11] = [
 ];
 
 impl Attributes {
-    /// Reads as many attributes as there are.
-    pub(super) fn parse(words: &mut Words<'_>) -> Result<Self, Said> {
+    /// Parses attributes until another word follows.
+    pub(super) fn parse(words: &mut Words<'_>) -> Result<Self, ToolExit> {
         let mut read = Self::default();
         if words.peek().is_none() {
             words.value()?;
@@ -47,8 +47,8 @@ impl Attributes {
         Ok(read)
     }
 
-    /// Reads what follows the name of an attribute.
-    fn attribute(&mut self, name: &str, words: &mut Words<'_>) -> Result<(), Said> {
+    /// Parses the value of an attribute.
+    fn attribute(&mut self, name: &str, words: &mut Words<'_>) -> Result<(), ToolExit> {
         let set = &mut self.settings;
         match name {
             "mac" => set.mac = Some(mac(words)?),
@@ -61,9 +61,7 @@ impl Attributes {
             "state" => set.state = Some(state(words)?),
             "query_rss" => {
                 words.on_off(name)?;
-                return Err(not_supported(
-                    "no card of this host lets anybody read a VF's hash key and table",
-                ));
+                return Err(not_supported("reading a VF's RSS key and table is not supported"));
             }
             _ => {
                 check_guid(words.value()?)?;
@@ -74,15 +72,15 @@ impl Attributes {
     }
 }
 
-/// Reads an address as `ll_addr_a2n` does: bytes of one or two hexadecimal digits, in either case.
-fn mac(words: &mut Words<'_>) -> Result<String, Said> {
+/// Parses an address as `ll_addr_a2n` does: bytes of one or two hexadecimal digits, in either case.
+fn mac(words: &mut Words<'_>) -> Result<String, ToolExit> {
     let word = words.value()?;
-    let wrong_length = |bytes| Said::new(format!("Invalid address length {bytes} - must be 6 bytes"), 1);
+    let wrong_length = |bytes| ToolExit::new(format!("Invalid address length {bytes} - must be 6 bytes"), 1);
     if word.parse::<Ipv4Addr>().is_ok() {
         return Err(wrong_length(4));
     }
     let bytes: Option<Vec<u8>> = word.split(':').map(hexadecimal).collect();
-    let bytes = bytes.ok_or_else(|| Said::new(format!("\"{word}\" is invalid lladdr."), 1))?;
+    let bytes = bytes.ok_or_else(|| ToolExit::new(format!("\"{word}\" is invalid lladdr."), 1))?;
     if bytes.len() != 6 {
         return Err(wrong_length(bytes.len()));
     }
@@ -95,14 +93,15 @@ fn hexadecimal(digits: &str) -> Option<u8> {
 }
 
 /// Checks a GUID as `get_guid` does: eight bytes of two digits.
-fn check_guid(word: &str) -> Result<(), Said> {
+fn check_guid(word: &str) -> Result<(), ToolExit> {
     let is_valid =
         word.len() == 23 && word.split(':').all(|byte| byte.len() == 2 && hexadecimal(byte).is_some());
     if is_valid { Ok(()) } else { Err(invalid(word, "Invalid GUID format\n")) }
 }
 
-/// `vlan ID [qos Q] [proto P]`. As with iproute2, what is not named is 0 and 802.1Q, and does not stay as it was.
-fn vlan(set: &mut VfSettings, words: &mut Words<'_>) -> Result<(), Said> {
+/// Parses `vlan ID [qos Q] [proto P]`. As in iproute2, omitted values become 0 and 802.1Q and do not stay as they
+/// were.
+fn vlan(set: &mut VfSettings, words: &mut Words<'_>) -> Result<(), ToolExit> {
     let word = words.peek().unwrap_or_default();
     let wrong = "Invalid \"vlan\" value\n";
     let id = u16::try_from(words.number(wrong)?).ok().filter(|id| *id == 0 || VLANS.contains(id));
@@ -119,8 +118,8 @@ fn vlan(set: &mut VfSettings, words: &mut Words<'_>) -> Result<(), Said> {
     Ok(())
 }
 
-/// Reads a protocol by name or number (`ll_proto_a2n`).
-fn protocol(word: &str) -> Result<&'static str, Said> {
+/// Parses a protocol by name or number (`ll_proto_a2n`).
+fn protocol(word: &str) -> Result<&'static str, ToolExit> {
     let known = [("802.1Q", 0x8100), ("802.1ad", 0x88a8)];
     if let Some((name, _)) = known.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {
         return Ok(name);
@@ -131,7 +130,7 @@ fn protocol(word: &str) -> Result<&'static str, Said> {
     found.ok_or_else(|| invalid(word, wrong))
 }
 
-fn state(words: &mut Words<'_>) -> Result<LinkState, Said> {
+fn state(words: &mut Words<'_>) -> Result<LinkState, ToolExit> {
     let word = words.value()?;
     let states = [("auto", LinkState::Auto), ("enable", LinkState::Enable), ("disable", LinkState::Disable)];
     let state = states.into_iter().find(|(full, _)| matches(word, full));

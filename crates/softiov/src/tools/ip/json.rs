@@ -1,6 +1,6 @@
-//! `-j link show`: the keys of iproute2 in their order, for parsers that know it.
+//! JSON of `-j link show`, with iproute2's keys in iproute2's order.
 
-use super::options::Form;
+use super::options::OutputFormat;
 use super::show::{BROADCAST, Link, PARENT_BUS, QDISC};
 use super::statistics::{LinkJson, VfJson};
 use daemon::control::status::VfStatus;
@@ -29,7 +29,7 @@ struct Interface<'a> {
     vfinfo_list: Vec<Vf<'a>>,
 }
 
-/// With `-d`.
+/// Keys added by `-d`.
 #[derive(Debug, Serialize)]
 struct Details<'a> {
     promiscuity: u32,
@@ -38,7 +38,7 @@ struct Details<'a> {
     parentdev: &'a str,
 }
 
-/// With `-br`.
+/// Keys of `-br`.
 #[derive(Debug, Serialize)]
 struct Brief<'a> {
     ifname: &'a str,
@@ -64,7 +64,7 @@ struct Vf<'a> {
     stats: Option<VfJson>,
 }
 
-/// Empty without a port VLAN.
+/// Port VLAN of a VF; an empty object if it has none.
 #[derive(Debug, Serialize)]
 struct Vlan {
     #[serde(skip_serializing_if = "is_zero")]
@@ -83,16 +83,16 @@ fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Prints links as an array on one line, or on many.
-pub(super) fn print(links: &[Link], form: Form) -> anyhow::Result<String> {
-    if form.brief {
-        return array(links.iter().map(brief).collect::<Vec<_>>(), form);
+/// Formats links as a JSON array, on one line or indented.
+pub(super) fn print(links: &[Link], format: OutputFormat) -> anyhow::Result<String> {
+    if format.brief {
+        return array(links.iter().map(brief).collect::<Vec<_>>(), format);
     }
-    array(links.iter().map(|link| interface(link, form)).collect::<Vec<_>>(), form)
+    array(links.iter().map(|link| interface(link, format)).collect::<Vec<_>>(), format)
 }
 
-fn array(links: impl Serialize, form: Form) -> anyhow::Result<String> {
-    let text = match form.pretty {
+fn array(links: impl Serialize, format: OutputFormat) -> anyhow::Result<String> {
+    let text = match format.pretty {
         true => serde_json::to_string_pretty(&links),
         false => serde_json::to_string(&links),
     };
@@ -103,7 +103,7 @@ fn brief(link: &Link) -> Brief<'_> {
     Brief { ifname: &link.name, operstate: link.state(), address: &link.address, flags: link.flags() }
 }
 
-fn interface(link: &Link, form: Form) -> Interface<'_> {
+fn interface(link: &Link, format: OutputFormat) -> Interface<'_> {
     Interface {
         ifindex: link.index,
         ifname: &link.name,
@@ -116,18 +116,18 @@ fn interface(link: &Link, form: Form) -> Interface<'_> {
         link_type: "ether",
         address: &link.address,
         broadcast: BROADCAST,
-        details: form.details.then(|| Details {
+        details: format.details.then(|| Details {
             promiscuity: 0,
             allmulti: 0,
             parentbus: PARENT_BUS,
             parentdev: &link.parent,
         }),
-        stats64: (form.statistics > 0).then(|| LinkJson::of(&link.statistics, form)),
-        vfinfo_list: link.vfs.iter().map(|vf| vf_info(vf, form)).collect(),
+        stats64: (format.statistics > 0).then(|| LinkJson::of(&link.statistics, format)),
+        vfinfo_list: link.vfs.iter().map(|vf| vf_info(vf, format)).collect(),
     }
 }
 
-fn vf_info(vf: &VfStatus, form: Form) -> Vf<'_> {
+fn vf_info(vf: &VfStatus, format: OutputFormat) -> Vf<'_> {
     let set = &vf.settings;
     let most = set.max_tx_rate.unwrap_or(0);
     Vf {
@@ -141,11 +141,11 @@ fn vf_info(vf: &VfStatus, form: Form) -> Vf<'_> {
         spoofchk: set.spoofchk == Some(true),
         link_state: link_state(set.state),
         trust: set.trust == Some(true),
-        stats: (form.statistics > 0).then(|| VfJson::of(vf.rx, vf.tx)),
+        stats: (format.statistics > 0).then(|| VfJson::of(vf.rx, vf.tx)),
     }
 }
 
-/// A VF's link in iproute2's words.
+/// Returns a VF's link state in iproute2's words.
 pub(super) fn link_state(state: Option<LinkState>) -> &'static str {
     match state {
         None | Some(LinkState::Auto) => "auto",

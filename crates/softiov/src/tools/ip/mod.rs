@@ -1,5 +1,5 @@
-//! `softiov ip`: iproute2's `ip link` for ports and their VFs. Text, JSON and errors are those of iproute2 6 and 7, so that
-//! scripts and parsers need no change. Left out: every other object of `ip`.
+//! `softiov ip`: iproute2's `ip link` for ports and their VFs. Text, JSON and errors are those of iproute2 6 and 7,
+//! so that scripts and parsers need no change. Other objects of `ip` are refused.
 
 mod attributes;
 mod json;
@@ -11,25 +11,25 @@ mod statistics;
 mod tests;
 mod words;
 
-use super::said::Said;
+use super::tool_exit::ToolExit;
 use crate::output;
-use crate::place::Place;
+use crate::target::TargetHost;
 use daemon::control::client;
-use options::{Asked, Form};
+use options::{Invocation, OutputFormat};
 use std::process::ExitCode;
 use words::{Words, matches};
 
-/// What `ip` is told.
+/// Arguments of `softiov ip`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    target: TargetHost,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-    /// As iproute2 takes them: `-s -j link show PORT`, or `link set PORT vf N` with mac, vlan (qos, proto), rate,
-    /// max_tx_rate, min_tx_rate, spoofchk, state and trust. `softiov ip help` has all.
+    /// Words as iproute2 takes them: `-s -j link show PORT`, or `link set PORT vf N` with mac, vlan (qos, proto),
+    /// rate, max_tx_rate, min_tx_rate, spoofchk, state and trust. `softiov ip help` lists all.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
     words: Vec<String>,
 }
@@ -45,16 +45,16 @@ Usage: softiov ip [ -s[tatistics] ] [ -d[etails] ] [ -h[uman-readable] ] [ -iec 
                 [ node_guid EUI64 ] [ port_guid EUI64 ]
 ";
 
-/// Runs a command.
+/// Runs an `ip` command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let socket = args.place.load()?.control_socket();
+    let socket = args.target.load()?.control_socket();
     let mut words = Words::new(&args.words);
     let done = match parse(&mut words) {
-        Err(said) => Err(said),
-        Ok((form, Command::Show(which))) => match which.choose(&client::ports(&socket)?) {
-            Ok(ports) if form.json => Ok(json::print(&ports, form)?),
-            Ok(ports) => Ok(show::print(&ports, form)),
-            Err(said) => Err(said),
+        Err(exit) => Err(exit),
+        Ok((format, Command::Show(which))) => match which.choose(&client::ports(&socket)?) {
+            Ok(ports) if format.json => Ok(json::print(&ports, format)?),
+            Ok(ports) => Ok(show::print(&ports, format)),
+            Err(exit) => Err(exit),
         },
         Ok((_, Command::Set(change))) => set::apply(change, &socket)?.map(|()| String::new()),
         Ok((_, Command::Help)) => Ok(USAGE.to_owned()),
@@ -62,58 +62,62 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     match done {
         Ok(text) => output::print(&text).map(|()| ExitCode::SUCCESS),
-        Err(said) => Ok(said.say()),
+        Err(exit) => Ok(exit.report()),
     }
 }
 
 /// A command on links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Command {
-    Show(show::Which),
+    Show(show::Selection),
     Set(set::Change),
     Help,
     Version,
 }
 
-/// Reads options, object and command.
-fn parse(words: &mut Words<'_>) -> Result<(Form, Command), Said> {
+/// Parses options, object and command.
+fn parse(words: &mut Words<'_>) -> Result<(OutputFormat, Command), ToolExit> {
     match options::parse(words)? {
-        Asked::Run(form) => Ok((form, command(words)?)),
-        Asked::Version => Ok((Form::default(), Command::Version)),
-        Asked::Help => Ok((Form::default(), Command::Help)),
+        Invocation::Run(format) => Ok((format, command(words)?)),
+        Invocation::Version => Ok((OutputFormat::default(), Command::Version)),
+        Invocation::Help => Ok((OutputFormat::default(), Command::Help)),
     }
 }
 
-/// The version of iproute2 that these answers follow: scripts look for it.
-const FOLLOWS: &str = "7.1.0";
+/// iproute2 version whose answers are reproduced; scripts look for it.
+const IPROUTE2_VERSION: &str = "7.1.0";
 
 fn version() -> String {
-    format!("ip utility, iproute2-{FOLLOWS}, softiov {}\n", env!("CARGO_PKG_VERSION"))
+    format!("ip utility, iproute2-{IPROUTE2_VERSION}, softiov {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// Reads the object and what is to be done with it.
-fn command(words: &mut Words<'_>) -> Result<Command, Said> {
+/// Parses the object and its command.
+fn command(words: &mut Words<'_>) -> Result<Command, ToolExit> {
     match words.next() {
         None | Some("help") => return Ok(Command::Help),
         Some(object) if matches(object, "link") => {}
         Some(object) => {
-            let said = Said::new(format!("Object \"{object}\" is unknown, try \"ip help\"."), 1);
-            return Err(said.because("ports and VFs are links; for anything else use the system's ip"));
+            let exit = ToolExit::new(format!("Object \"{object}\" is unknown, try \"ip help\"."), 1);
+            return Err(exit.with_hint(
+                "only links (ports and VFs) are supported; for other objects use the system's ip",
+            ));
         }
     }
     match words.next() {
-        None => Ok(Command::Show(show::Which::default())),
+        None => Ok(Command::Show(show::Selection::default())),
         Some(word) if matches(word, "add") => Err(set::no_change_of_ports()),
         Some(word) if matches(word, "set") || matches(word, "change") => {
             Ok(set::parse(words)?.map_or(Command::Help, Command::Set))
         }
         Some(word) if ["show", "lst", "list"].iter().any(|full| matches(word, full)) => {
-            Ok(show::Which::parse(words)?.map_or(Command::Help, Command::Show))
+            Ok(show::Selection::parse(words)?.map_or(Command::Help, Command::Show))
         }
         Some(word) if matches(word, "help") => Ok(Command::Help),
         Some(word) if ["replace", "delete", "property"].iter().any(|full| matches(word, full)) => {
             Err(set::no_change_of_ports())
         }
-        Some(word) => Err(Said::new(format!("Command \"{word}\" is unknown, try \"ip link help\"."), 255)),
+        Some(word) => {
+            Err(ToolExit::new(format!("Command \"{word}\" is unknown, try \"ip link help\"."), 255))
+        }
     }
 }

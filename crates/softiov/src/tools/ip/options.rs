@@ -1,11 +1,11 @@
-//! The options before the object, as iproute2 reads them: one dash or two, cut short. Left out: the object.
+//! Options before the object, as iproute2 reads them: with one dash or two, possibly abbreviated.
 
-use super::Said;
+use super::ToolExit;
 use super::words::{Words, matches};
 
-/// Form of the answer.
+/// Output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct OutputFormat {
     /// Number of `-s`: one for statistics, two for errors too.
     pub(super) statistics: u8,
     pub(super) json: bool,
@@ -17,66 +17,69 @@ pub(super) struct Form {
     pub(super) iec: bool,
 }
 
-/// Request of the options.
+/// Result of the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
-    Run(Form),
+pub(super) enum Invocation {
+    Run(OutputFormat),
     Version,
     Help,
 }
 
-/// The meaning of an option.
+/// Effect of an option.
 #[derive(Clone, Copy)]
-enum Meaning {
-    Set(fn(&mut Form)),
+enum OptionEffect {
+    Set(fn(&mut OutputFormat)),
     /// No effect: every object is a link of this host, and names need no lookup.
     Ignored,
-    /// The same, with a value.
+    /// No effect, with a value.
     IgnoredValue,
     Version,
     Help,
-    /// The option is for something that a host does not have.
+    /// Refused, with a hint on what to do instead.
     Refused(&'static str),
 }
 
-/// In iproute2's order: of options cut short the first counts (`-n` is `-netns`, `-b` is `-batch`, `-h` is `-human`).
-const OPTIONS: [(&str, Meaning); 23] = [
-    ("loops", Meaning::IgnoredValue),
-    ("family", Meaning::IgnoredValue),
-    ("human-readable", Meaning::Set(|form| form.human = true)),
-    ("iec", Meaning::Set(|form| form.iec = true)),
-    ("stats", Meaning::Set(|form| form.statistics = form.statistics.saturating_add(1))),
-    ("statistics", Meaning::Set(|form| form.statistics = form.statistics.saturating_add(1))),
-    ("details", Meaning::Set(|form| form.details = true)),
-    ("resolve", Meaning::Ignored),
-    ("oneline", Meaning::Set(|form| form.oneline = true)),
-    ("timestamp", Meaning::Ignored),
-    ("tshort", Meaning::Ignored),
-    ("Version", Meaning::Version),
-    ("force", Meaning::Ignored),
-    ("batch", Meaning::Refused("run one command for each line of the file")),
-    ("brief", Meaning::Set(|form| form.brief = true)),
-    ("json", Meaning::Set(|form| form.json = true)),
-    ("pretty", Meaning::Set(|form| form.pretty = true)),
-    ("rcvbuf", Meaning::IgnoredValue),
-    ("color", Meaning::Ignored),
-    ("help", Meaning::Help),
+/// Options in iproute2's order: an abbreviation selects the first match (`-n` is `-netns`, `-b` is `-batch`, `-h` is
+/// `-human`).
+const OPTIONS: [(&str, OptionEffect); 23] = [
+    ("loops", OptionEffect::IgnoredValue),
+    ("family", OptionEffect::IgnoredValue),
+    ("human-readable", OptionEffect::Set(|format| format.human = true)),
+    ("iec", OptionEffect::Set(|format| format.iec = true)),
+    ("stats", OptionEffect::Set(|format| format.statistics = format.statistics.saturating_add(1))),
+    ("statistics", OptionEffect::Set(|format| format.statistics = format.statistics.saturating_add(1))),
+    ("details", OptionEffect::Set(|format| format.details = true)),
+    ("resolve", OptionEffect::Ignored),
+    ("oneline", OptionEffect::Set(|format| format.oneline = true)),
+    ("timestamp", OptionEffect::Ignored),
+    ("tshort", OptionEffect::Ignored),
+    ("Version", OptionEffect::Version),
+    ("force", OptionEffect::Ignored),
+    ("batch", OptionEffect::Refused("run one command for each line of the file")),
+    ("brief", OptionEffect::Set(|format| format.brief = true)),
+    ("json", OptionEffect::Set(|format| format.json = true)),
+    ("pretty", OptionEffect::Set(|format| format.pretty = true)),
+    ("rcvbuf", OptionEffect::IgnoredValue),
+    ("color", OptionEffect::Ignored),
+    ("help", OptionEffect::Help),
     (
         "netns",
-        Meaning::Refused("ports are a host's, in no network namespace: --runtime-dir names another host"),
+        OptionEffect::Refused(
+            "ports belong to a host, not to a network namespace: name another host with --runtime-dir",
+        ),
     ),
-    ("Numeric", Meaning::Ignored),
-    ("all", Meaning::Ignored),
+    ("Numeric", OptionEffect::Ignored),
+    ("all", OptionEffect::Ignored),
 ];
 
-/// Options that are never cut short.
+/// Options that cannot be abbreviated.
 const WHOLE: [&str; 6] = ["4", "6", "0", "M", "B", "echo"];
 /// Values of `-color`.
 const COLORS: [&str; 3] = ["always", "auto", "never"];
 
-/// Reads the options before the object.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Asked, Said> {
-    let mut form = Form::default();
+/// Parses the options before the object.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Invocation, ToolExit> {
+    let mut format = OutputFormat::default();
     while let Some(word) = words.peek().filter(|word| word.starts_with('-')) {
         words.next();
         if word == "--" {
@@ -86,28 +89,28 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Asked, Said> {
         if WHOLE.contains(&name) {
             continue;
         }
-        match meaning(name).ok_or_else(|| unknown(word))? {
-            Meaning::Set(set) => set(&mut form),
-            Meaning::Ignored => {}
-            Meaning::IgnoredValue => {
+        match effect(name).ok_or_else(|| unknown(word))? {
+            OptionEffect::Set(set) => set(&mut format),
+            OptionEffect::Ignored => {}
+            OptionEffect::IgnoredValue => {
                 words.value()?;
             }
-            Meaning::Version => return Ok(Asked::Version),
-            Meaning::Help => return Ok(Asked::Help),
-            Meaning::Refused(why) => return Err(unknown(word).because(why)),
+            OptionEffect::Version => return Ok(Invocation::Version),
+            OptionEffect::Help => return Ok(Invocation::Help),
+            OptionEffect::Refused(why) => return Err(unknown(word).with_hint(why)),
         }
     }
-    Ok(Asked::Run(form))
+    Ok(Invocation::Run(format))
 }
 
-fn meaning(name: &str) -> Option<Meaning> {
+fn effect(name: &str) -> Option<OptionEffect> {
     let name = match name.split_once('=') {
         Some((option, color)) if matches(option, "color") && COLORS.contains(&color) => option,
         _ => name,
     };
-    OPTIONS.into_iter().find(|(full, _)| matches(name, full)).map(|(_, meaning)| meaning)
+    OPTIONS.into_iter().find(|(full, _)| matches(name, full)).map(|(_, effect)| effect)
 }
 
-fn unknown(word: &str) -> Said {
-    Said::new(format!("Option \"{word}\" is unknown, try \"ip -help\"."), 255)
+fn unknown(word: &str) -> ToolExit {
+    ToolExit::new(format!("Option \"{word}\" is unknown, try \"ip -help\"."), 255)
 }

@@ -1,7 +1,7 @@
-//! `link set [dev] PORT vf N ATTRIBUTES`: one change of one VF, made wholly or not at all. Errors are those that a kernel
-//! driver would give, and a line that says why.
+//! `link set [dev] PORT vf N ATTRIBUTES`: one change of one VF, applied completely or not at all. Errors are those of
+//! a kernel driver, with the reason on a line below.
 
-use super::Said;
+use super::ToolExit;
 use super::attributes::Attributes;
 use super::words::{Words, matches};
 use daemon::control::client::{self, ClientError};
@@ -10,7 +10,7 @@ use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 use std::path::Path;
 
-/// A change of a port, and of one of its VFs if one is named. A port is set up whatever is said, so `up` changes nothing.
+/// A change of a port, and of one of its VFs if one is named. A port is always set up, so `up` changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     port: String,
@@ -25,23 +25,23 @@ impl Change {
     }
 }
 
-/// What `ip` says of an error of the kernel, and its exit code then.
-fn answers(errno: &str) -> Said {
-    Said::new(format!("RTNETLINK answers: {errno}"), 2)
+/// Returns `ip`'s message and exit code for an error of the kernel.
+fn kernel_error(errno: &str) -> ToolExit {
+    ToolExit::new(format!("RTNETLINK answers: {errno}"), 2)
 }
 
 /// Returns the refusal to add, delete or rename a port.
-pub(super) fn no_change_of_ports() -> Said {
-    not_supported("ports are added and taken away by `softiov apply`")
+pub(super) fn no_change_of_ports() -> ToolExit {
+    not_supported("`softiov apply` adds and removes ports")
 }
 
-/// What no port can do.
-pub(super) fn not_supported(why: &str) -> Said {
-    answers("Operation not supported").because(why)
+/// Returns the refusal of a change that no port supports.
+pub(super) fn not_supported(why: &str) -> ToolExit {
+    kernel_error("Operation not supported").with_hint(why)
 }
 
-/// Words that change a device itself. A port has nothing of the kind: its link is its uplink's.
-const OF_THE_PORT: [&str; 18] = [
+/// Attributes of the device itself, which a port does not have: its link is its uplink's.
+const DEVICE_ATTRIBUTES: [&str; 18] = [
     "down",
     "mtu",
     "address",
@@ -62,27 +62,27 @@ const OF_THE_PORT: [&str; 18] = [
     "carrier",
 ];
 
-/// Reads the words after `set`; `None` asks for help.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, Said> {
+/// Parses the words after `set`; `None` requests help.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, ToolExit> {
     let (mut port, mut vf) = (None, None);
     while let Some(word) = words.next() {
         match word {
             "up" => {}
             "vf" if vf.is_some() => {
                 return Err(not_supported(
-                    "one command changes one VF, so that it changes all that it says or nothing",
+                    "one command changes one VF, so that it applies completely or not at all",
                 ));
             }
             "vf" => {
                 let number = words.number("Invalid \"vf\" value\n")?;
                 if port.is_none() {
-                    return Err(Said::new("Error: argument \"dev\" is required", 255));
+                    return Err(ToolExit::new("Error: argument \"dev\" is required", 255));
                 }
                 vf = Some((number, Attributes::parse(words)?));
             }
-            word if OF_THE_PORT.contains(&word) => {
+            word if DEVICE_ATTRIBUTES.contains(&word) => {
                 return Err(not_supported(
-                    "a port's link, MTU and address are not set: its link is its uplink's",
+                    "a port's link, MTU and address cannot be set: its link is its uplink's",
                 ));
             }
             word if matches(word, "help") => return Ok(None),
@@ -95,48 +95,48 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, Said> {
             }
         }
     }
-    let missing = || Said::new("Not enough information: \"dev\" argument is required.", 255);
+    let missing = || ToolExit::new("Not enough information: \"dev\" argument is required.", 255);
     Ok(Some(Change { port: port.ok_or_else(missing)?, vf }))
 }
 
 /// Returns iproute2's refusal of a word that it does not know.
-pub(super) fn garbage(word: &str) -> Said {
-    Said::new(format!("Error: either \"dev\" is duplicate, or \"{word}\" is garbage."), 255)
+pub(super) fn garbage(word: &str) -> ToolExit {
+    ToolExit::new(format!("Error: either \"dev\" is duplicate, or \"{word}\" is garbage."), 255)
 }
 
-/// Makes the change.
+/// Applies the change.
 ///
 /// # Errors
-/// There is no host, or it does not answer. Why a host refuses is in the answer.
-pub(super) fn apply(change: Change, socket: &Path) -> anyhow::Result<Result<(), Said>> {
+/// No host answers. A refusal by the host is part of the result.
+pub(super) fn apply(change: Change, socket: &Path) -> anyhow::Result<Result<(), ToolExit>> {
     let Change { port, vf } = change;
     let ports = client::ports(socket)?;
     let Some(port) = ports.iter().find(|known| known.name == port) else {
-        return Ok(Err(Said::new(format!("Cannot find device \"{port}\""), 1)));
+        return Ok(Err(ToolExit::new(format!("Cannot find device \"{port}\""), 1)));
     };
     let Some((vf, attributes)) = vf else { return Ok(Ok(())) };
     let Some(vf) = port.vfs.iter().find(|known| u32::from(known.index) == vf) else {
         let why = format!("{} has {} VFs, counted from 0", port.name, port.vfs.len());
-        return Ok(Err(answers("Invalid argument").because(&why)));
+        return Ok(Err(kernel_error("Invalid argument").with_hint(&why)));
     };
     let set = attributes.settings;
-    if let Err(said) = check_rates(&set, vf) {
-        return Ok(Err(said));
+    if let Err(exit) = check_rates(&set, vf) {
+        return Ok(Err(exit));
     }
-    // An 82576 has no second VLAN protocol for a port VLAN, and igb says it so.
+    // The error with which igb refuses a second VLAN protocol for a port VLAN.
     let errno = match set.proto.as_deref() {
         Some("802.1ad") => "Protocol not supported",
         _ => "Invalid argument",
     };
     match client::ask(socket, Request::VfSet { vf: vf.name.clone(), change: Setting::kept(set) }) {
         Ok(_) => Ok(Ok(())),
-        Err(ClientError::Refused(why)) => Ok(Err(answers(errno).because(&why))),
+        Err(ClientError::Refused(why)) => Ok(Err(kernel_error(errno).with_hint(&why))),
         Err(error) => Err(error.into()),
     }
 }
 
-/// A least rate above the most is refused by `ip` itself. A rate that is not named is the one that is set.
-fn check_rates(set: &VfSettings, vf: &VfStatus) -> Result<(), Said> {
+/// Refuses a minimum rate above the maximum, as `ip` itself does. A rate that is not named stays as it is.
+fn check_rates(set: &VfSettings, vf: &VfStatus) -> Result<(), ToolExit> {
     if set.min_tx_rate.is_none() && set.max_tx_rate.is_none() {
         return Ok(());
     }
@@ -145,7 +145,7 @@ fn check_rates(set: &VfSettings, vf: &VfStatus) -> Result<(), Said> {
     let most = rate(set.max_tx_rate, vf.settings.max_tx_rate);
     if most > 0 && least > most {
         let text = format!("Invalid min_tx_rate {least} - must be <= max_tx_rate {most}");
-        return Err(Said::new(text, 1));
+        return Err(ToolExit::new(text, 1));
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! `link show` as text: what iproute2 prints of a PF and its VFs, space by space.
+//! Text of `link show`, space for space as iproute2 prints a PF and its VFs.
 
-use super::Said;
+use super::ToolExit;
 use super::json::link_state;
-use super::options::Form;
+use super::options::OutputFormat;
 use super::set::garbage;
 use super::statistics::{self, LinkStatistics};
 use super::words::{Words, invalid, matches, number};
@@ -10,19 +10,19 @@ use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
 use std::fmt::Write;
 
-/// The ports to show, and whether with their VFs.
+/// Ports to show, with or without their VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Which {
+pub(super) struct Selection {
     port: Option<String>,
     /// A filter that no port passes: `down`, or a kind, group or master that ports do not have.
     none: bool,
     no_vfs: bool,
 }
 
-impl Which {
-    /// Reads the words after `show`; `None` asks for help. A port is an interface that its administrator has set up, of no
+impl Selection {
+    /// Parses the words after `show`; `None` requests help. For filters, a port is an interface that is set up, of no
     /// kind, without a master, in the default group.
-    pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Self>, Said> {
+    pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Self>, ToolExit> {
         let mut which = Self::default();
         while let Some(word) = words.next() {
             let port = match word {
@@ -58,13 +58,15 @@ impl Which {
         Ok(Some(which))
     }
 
-    /// Returns the links to show, each with its number among all ports.
-    pub(super) fn choose(&self, all: &[PortStatus]) -> Result<Vec<Link>, Said> {
+    /// Returns the links to show, each with its index among all ports.
+    pub(super) fn choose(&self, all: &[PortStatus]) -> Result<Vec<Link>, ToolExit> {
         let named = |port: &PortStatus| self.port.as_ref().is_none_or(|name| *name == port.name);
         let numbered = (0..).zip(all).filter(|(_, port)| named(port));
         let links: Vec<Link> = numbered.map(|(domain, port)| Link::new(domain, port, self.no_vfs)).collect();
         match &self.port {
-            Some(name) if links.is_empty() => Err(Said::new(format!("Device \"{name}\" does not exist."), 1)),
+            Some(name) if links.is_empty() => {
+                Err(ToolExit::new(format!("Device \"{name}\" does not exist."), 1))
+            }
             _ if self.none => Ok(Vec::new()),
             _ => Ok(links),
         }
@@ -72,7 +74,7 @@ impl Which {
 }
 
 /// Returns true for the group of all ports, by name or number (`rtnl_group_a2n`).
-fn is_default_group(word: &str) -> Result<bool, Said> {
+fn is_default_group(word: &str) -> Result<bool, ToolExit> {
     match word {
         "default" => Ok(true),
         _ => number(word).map(|group| group == 0).ok_or_else(|| invalid(word, "Invalid \"group\" value\n")),
@@ -87,17 +89,17 @@ pub(super) struct Link {
     pub(super) address: String,
     pub(super) mtu: u32,
     pub(super) up: bool,
-    /// The PF as a PCI device. Each port is a PCI domain.
+    /// PCI address of the PF. Each port is a PCI domain.
     pub(super) parent: String,
     pub(super) statistics: LinkStatistics,
     pub(super) vfs: Vec<VfStatus>,
 }
 
 pub(super) const BROADCAST: &str = "ff:ff:ff:ff:ff:ff";
-/// Where frames go that leave a port: nothing queues them.
+/// Queueing discipline of a port, which queues no frames.
 pub(super) const QDISC: &str = "noqueue";
 pub(super) const PARENT_BUS: &str = "pci";
-/// The MTU of a port whose uplink says none.
+/// MTU of a port whose uplink reports none, bytes.
 const MTU: u32 = 1500;
 
 impl Link {
@@ -114,7 +116,7 @@ impl Link {
         }
     }
 
-    /// The flags of an interface that its administrator has set up.
+    /// Returns the flags of an interface that is set up.
     pub(super) fn flags(&self) -> &'static [&'static str] {
         match self.up {
             true => &["BROADCAST", "MULTICAST", "UP", "LOWER_UP"],
@@ -127,15 +129,15 @@ impl Link {
     }
 }
 
-/// Prints links as text.
-pub(super) fn print(links: &[Link], form: Form) -> String {
-    let end = if form.oneline { "\\" } else { "\n" };
+/// Formats links as text.
+pub(super) fn print(links: &[Link], format: OutputFormat) -> String {
+    let end = if format.oneline { "\\" } else { "\n" };
     let mut text = String::new();
     for link in links {
-        if form.brief {
+        if format.brief {
             print_brief(&mut text, link);
         } else {
-            print_link(&mut text, link, end, form);
+            print_link(&mut text, link, end, format);
         }
     }
     text
@@ -146,7 +148,7 @@ fn print_brief(text: &mut String, link: &Link) {
     let _ = writeln!(text, "{name:<16} {:<14} {address} <{flags}> ", link.state());
 }
 
-fn print_link(text: &mut String, link: &Link, end: &str, form: Form) {
+fn print_link(text: &mut String, link: &Link, end: &str, format: OutputFormat) {
     let (flags, Link { index, name, address, mtu, .. }) = (link.flags().join(","), link);
     let _ = write!(
         text,
@@ -154,19 +156,19 @@ fn print_link(text: &mut String, link: &Link, end: &str, form: Form) {
          link/ether {address} brd {BROADCAST}",
         link.state()
     );
-    if form.details {
+    if format.details {
         let _ = write!(text, " promiscuity 0 allmulti 0 parentbus {PARENT_BUS} parentdev {} ", link.parent);
     }
-    if form.statistics > 0 {
-        link.statistics.print(text, end, form);
+    if format.statistics > 0 {
+        link.statistics.print(text, end, format);
     }
     for vf in &link.vfs {
-        print_vf(text, vf, end, form);
+        print_vf(text, vf, end, format);
     }
     text.push('\n');
 }
 
-fn print_vf(text: &mut String, vf: &VfStatus, end: &str, form: Form) {
+fn print_vf(text: &mut String, vf: &VfStatus, end: &str, format: OutputFormat) {
     let set = &vf.settings;
     let on = |value: Option<bool>| if value == Some(true) { "on" } else { "off" };
     let _ = write!(text, "{end}    vf {}     link/ether {} brd {BROADCAST}", vf.index, vf.mac);
@@ -188,7 +190,7 @@ fn print_vf(text: &mut String, vf: &VfStatus, end: &str, form: Form) {
         link_state(set.state),
         on(set.trust)
     );
-    if form.statistics > 0 {
-        statistics::print_vf(text, vf, end, form);
+    if format.statistics > 0 {
+        statistics::print_vf(text, vf, end, format);
     }
 }

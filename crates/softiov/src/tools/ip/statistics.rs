@@ -1,32 +1,34 @@
-//! Statistics of a link as iproute2's `print_stats64` and `print_vf_stats64` print them. Left out: the line before them.
+//! Statistics of links and VFs, as iproute2's `print_stats64` and `print_vf_stats64` print them.
 
-use super::options::Form;
+use super::options::OutputFormat;
 use daemon::control::status::{Traffic, VfStatus};
 use daemon::control::uplink::UplinkStatus;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Statistics of a port as an interface, which are its uplink's. Fields of `rtnl_link_stats64` that a port cannot count are 0.
+/// Statistics of a port as an interface: those of its uplink. Fields of `rtnl_link_stats64` that a port cannot count
+/// are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LinkStatistics {
     rx_bytes: u64,
     rx_packets: u64,
     rx_multicast: u64,
-    /// Received frames of a length that the card does not take.
+    /// Received frames of a length that the card does not accept.
     rx_length_errors: u64,
-    /// Received by the kernel, and lost because the port was late.
+    /// Frames that the kernel received and dropped because the port read them too late.
     rx_missed: u64,
     tx_bytes: u64,
     tx_packets: u64,
     tx_dropped: u64,
-    /// Frames longer than the interface's MTU.
+    /// Frames to send that were longer than the interface's MTU.
     tx_aborted: u64,
-    /// Sent while the uplink had no carrier.
+    /// Frames to send while the uplink had no carrier.
     tx_carrier: u64,
 }
 
 impl LinkStatistics {
-    /// Returns the statistics of an uplink; all are 0 without one. Frames that `impair` loses are not counted, as a line does
+    /// Returns the statistics of an uplink; all are 0 without one. Frames that `impair` drops are not counted, since
+    /// a real line does not count its losses.
     /// not count what it loses.
     pub(super) fn of(uplink: Option<&UplinkStatus>) -> Self {
         let Some(UplinkStatus { rx, tx, drops, .. }) = uplink else { return Self::default() };
@@ -48,20 +50,20 @@ impl LinkStatistics {
         self.tx_aborted + self.tx_carrier
     }
 
-    /// Appends the block of text, which begins with `end` and ends without it.
-    pub(super) fn print(&self, text: &mut String, end: &str, form: Form) {
+    /// Appends the text, which begins with `end` and ends without it.
+    pub(super) fn print(&self, text: &mut String, end: &str, format: OutputFormat) {
         let rx =
             [self.rx_bytes, self.rx_packets, self.rx_length_errors, 0, self.rx_missed, self.rx_multicast];
         let rx_errors = [self.rx_length_errors, 0, 0, 0, 0];
         let tx = [self.tx_bytes, self.tx_packets, self.tx_errors(), self.tx_dropped, self.tx_carrier, 0];
         let tx_errors = [self.tx_aborted, 0, 0, 0];
-        let with_errors = form.statistics > 1;
+        let with_errors = format.statistics > 1;
         let mut columns = COLUMNS;
-        columns.fit(&rx, 0, form);
-        columns.fit(&tx, 0, form);
+        columns.fit(&rx, 0, format);
+        columns.fit(&tx, 0, format);
         if with_errors {
-            columns.fit(&rx_errors, 1, form);
-            columns.fit(&tx_errors, 1, form);
+            columns.fit(&rx_errors, 1, format);
+            columns.fit(&tx_errors, 1, format);
         }
         let blocks = [
             ("RX", ["bytes", "packets", "errors", "dropped", "missed", "mcast"], rx),
@@ -69,7 +71,7 @@ impl LinkStatistics {
         ];
         let errors: [(&[&str], &[u64]); 2] = [
             (&["length", "crc", "frame", "fifo", "overrun"], &rx_errors),
-            // The last column is the count of changes of the carrier, which a port does not have.
+            // iproute2's last column counts changes of the carrier, which a port does not count.
             (&["aborted", "fifo", "window", "heartbt"], &tx_errors),
         ];
         for ((way, names, values), (error_names, error_values)) in blocks.into_iter().zip(errors) {
@@ -78,9 +80,9 @@ impl LinkStatistics {
             for (name, width) in names[1..].iter().zip(&widths[1..]) {
                 let _ = write!(text, " {name:>width$}");
             }
-            // The header of a column for compressed frames, which has no name without such.
+            // The column of compressed frames, whose header is blank without such frames.
             let _ = write!(text, " {:1$}{end}    ", "", widths[6]);
-            columns.values(text, &values, 0, form);
+            columns.values(text, &values, 0, format);
             if with_errors {
                 let _ = write!(text, "{end}    {way} errors:{:1$}", "", widths[0] - 10);
                 for (name, width) in error_names.iter().zip(&widths[1..]) {
@@ -90,23 +92,23 @@ impl LinkStatistics {
                     let _ = write!(text, " {:1$}", "", widths[5]);
                 }
                 let _ = write!(text, "{end}{:1$}", "", widths[0] + 5);
-                columns.values(text, error_values, 1, form);
+                columns.values(text, error_values, 1, format);
             }
         }
     }
 }
 
-/// Widths of the columns of a block.
+/// Column widths of a block of text.
 #[derive(Debug, Clone, Copy)]
 struct Columns([usize; 7]);
 
-/// The widths of the longest headers (`print_stats64`).
+/// Widths of iproute2's longest headers (`print_stats64`).
 const COLUMNS: Columns = Columns([10, 7, 6, 7, 7, 7, 10]);
 
 impl Columns {
-    /// Widens columns from `first` on for values.
-    fn fit(&mut self, values: &[u64], first: usize, form: Form) {
-        if form.human {
+    /// Widens columns from `first` on to fit values.
+    fn fit(&mut self, values: &[u64], first: usize, format: OutputFormat) {
+        if format.human {
             return;
         }
         for (width, value) in self.0[first..].iter_mut().zip(values) {
@@ -114,17 +116,17 @@ impl Columns {
         }
     }
 
-    fn values(&self, text: &mut String, values: &[u64], first: usize, form: Form) {
+    fn values(&self, text: &mut String, values: &[u64], first: usize, format: OutputFormat) {
         for (width, value) in self.0[first..].iter().zip(values) {
-            number(text, *width, *value, form);
+            number(text, *width, *value, format);
         }
     }
 }
 
 /// Appends a number and a space (`print_num`).
-fn number(text: &mut String, width: usize, value: u64, form: Form) {
-    let base = if form.iec { 1024 } else { 1000 };
-    if !form.human || value < base {
+fn number(text: &mut String, width: usize, value: u64, format: OutputFormat) {
+    let base = if format.iec { 1024 } else { 1000 };
+    if !format.human || value < base {
         let _ = write!(text, "{value:>width$} ");
         return;
     }
@@ -139,23 +141,23 @@ fn number(text: &mut String, width: usize, value: u64, form: Form) {
         10..100 => 1,
         _ => 0,
     };
-    let suffix = if form.iec { "i" } else { "" };
+    let suffix = if format.iec { "i" } else { "" };
     let shown = format!("{:.decimals$}{prefix}{suffix}", value as f64 / unit as f64);
     let _ = write!(text, "{shown:>width$} ");
 }
 
 /// Appends the statistics of a VF, whose columns have fixed widths.
-pub(super) fn print_vf(text: &mut String, vf: &VfStatus, end: &str, form: Form) {
+pub(super) fn print_vf(text: &mut String, vf: &VfStatus, end: &str, format: OutputFormat) {
     let (rx, tx) = (vf.rx, vf.tx);
     let _ = write!(text, "{end}    RX: bytes  packets  mcast   bcast   dropped {end}    ");
     let values = [rx.bytes, rx.packets, rx.multicast, rx.broadcast, rx.dropped];
-    [10, 8, 7, 7, 8].into_iter().zip(values).for_each(|(width, value)| number(text, width, value, form));
+    [10, 8, 7, 7, 8].into_iter().zip(values).for_each(|(width, value)| number(text, width, value, format));
     let _ = write!(text, "{end}    TX: bytes  packets   dropped {end}    ");
     let values = [tx.bytes, tx.packets, tx.dropped];
-    [10, 8, 8].into_iter().zip(values).for_each(|(width, value)| number(text, width, value, form));
+    [10, 8, 8].into_iter().zip(values).for_each(|(width, value)| number(text, width, value, format));
 }
 
-/// `stats64` of a link.
+/// `stats64` object of a link.
 #[derive(Debug, Serialize)]
 pub(super) struct LinkJson {
     rx: RxJson,
@@ -174,7 +176,7 @@ struct RxJson {
     by_kind: Option<RxErrors>,
 }
 
-/// With `-s -s`.
+/// Keys added by `-s -s`.
 #[derive(Debug, Serialize)]
 struct RxErrors {
     length_errors: u64,
@@ -196,7 +198,7 @@ struct TxJson {
     by_kind: Option<TxErrors>,
 }
 
-/// With `-s -s`.
+/// Keys added by `-s -s`.
 #[derive(Debug, Serialize)]
 struct TxErrors {
     aborted_errors: u64,
@@ -206,8 +208,8 @@ struct TxErrors {
 }
 
 impl LinkJson {
-    pub(super) fn of(counts: &LinkStatistics, form: Form) -> Self {
-        let with_errors = form.statistics > 1;
+    pub(super) fn of(counts: &LinkStatistics, format: OutputFormat) -> Self {
+        let with_errors = format.statistics > 1;
         let rx_errors = RxErrors {
             length_errors: counts.rx_length_errors,
             crc_errors: 0,
@@ -244,7 +246,7 @@ impl LinkJson {
     }
 }
 
-/// `stats` of a VF.
+/// `stats` object of a VF.
 #[derive(Debug, Serialize)]
 pub(super) struct VfJson {
     rx: VfRxJson,
@@ -260,7 +262,7 @@ struct VfRxJson {
     dropped: u64,
 }
 
-/// Two of its keys repeat the direction, in iproute2 too.
+/// Transmit statistics of a VF. Two keys repeat the direction, as in iproute2.
 #[derive(Debug, Serialize)]
 struct VfTxJson {
     tx_bytes: u64,

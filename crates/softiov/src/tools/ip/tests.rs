@@ -1,18 +1,18 @@
-//! What iproute2 would have read, and what it would have said.
+//! Tests against iproute2: the words it reads, and the text, JSON and errors it prints.
 
-use super::show::Which;
-use super::{Command, Form, Said, Words, json, parse, show};
+use super::show::Selection;
+use super::{Command, OutputFormat, ToolExit, Words, json, parse, show};
 use crate::sample;
 use daemon::control::status::{PortStatus, Traffic, VfStatus};
 use daemon::settings::{LinkState, VfSettings};
 use serde_json::json;
 
-fn read(line: &str) -> Result<(Form, Command), Said> {
+fn read(line: &str) -> Result<(OutputFormat, Command), ToolExit> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     parse(&mut Words::new(&words))
 }
 
-/// The settings that `link set pf0 vf 0 ...` names.
+/// Returns the settings that `link set pf0 vf 0 ...` changes.
 fn settings(attributes: &str) -> VfSettings {
     match read(&format!("link set pf0 vf 0 {attributes}")) {
         Ok((_, Command::Set(change))) => change.settings().expect("a VF").clone(),
@@ -21,19 +21,20 @@ fn settings(attributes: &str) -> VfSettings {
 }
 
 fn refused(line: &str) -> (String, u8) {
-    let Said { text, code } = read(line).expect_err(line);
+    let ToolExit { text, code } = read(line).expect_err(line);
     (text.lines().next().unwrap_or_default().to_owned(), code)
 }
 
 #[test]
-fn words_may_be_cut_short() {
-    let shown = Command::Show(Which::default());
+fn words_may_be_abbreviated() {
+    let shown = Command::Show(Selection::default());
     for line in ["link show", "link", "l sh", "l ls", "li list", "link lst"] {
         assert_eq!(read(line).map(|(_, command)| command), Ok(shown.clone()), "{line}");
     }
-    let all = Form { statistics: 1, json: true, pretty: true, oneline: true, ..Form::default() };
+    let all =
+        OutputFormat { statistics: 1, json: true, pretty: true, oneline: true, ..OutputFormat::default() };
     for line in ["-s -j -p -o link", "--statistics -json -pretty -oneline link", "-st -js -pr -one l"] {
-        assert_eq!(read(line).map(|(form, _)| form), Ok(all), "{line}");
+        assert_eq!(read(line).map(|(format, _)| format), Ok(all), "{line}");
     }
     assert_eq!(settings("ma 02:00:00:00:00:01"), settings("mac 02:00:00:00:00:01"));
     assert_eq!(settings("max 5"), settings("max_tx_rate 5"));
@@ -42,29 +43,29 @@ fn words_may_be_cut_short() {
 
 #[test]
 fn options_are_iproute2s_and_the_first_match_counts() {
-    let form = |set: fn(&mut Form)| {
-        let mut form = Form::default();
-        set(&mut form);
-        form
+    let format = |set: fn(&mut OutputFormat)| {
+        let mut format = OutputFormat::default();
+        set(&mut format);
+        format
     };
     for (line, expected) in [
-        ("-br link", form(|form| form.brief = true)),
-        ("-brief -j link", form(|form| (form.brief, form.json) = (true, true))),
-        ("-s -s link", form(|form| form.statistics = 2)),
+        ("-br link", format(|format| format.brief = true)),
+        ("-brief -j link", format(|format| (format.brief, format.json) = (true, true))),
+        ("-s -s link", format(|format| format.statistics = 2)),
         (
             "-s -d -h -iec link",
-            form(|form| {
-                (form.statistics, form.details, form.human, form.iec) = (1, true, true, true);
+            format(|format| {
+                (format.statistics, format.details, format.human, format.iec) = (1, true, true, true);
             }),
         ),
-        // Without effect on links, some with a value.
+        // Options without effect on links, some with a value.
         (
             "-c -color=always -co=auto -4 -6 -0 -M -B -f inet -family link -r -N -a -t -ts -l 3 -rc 4096 -echo link",
-            form(|_| {}),
+            format(|_| {}),
         ),
-        ("-- link", form(|_| {})),
+        ("-- link", format(|_| {})),
     ] {
-        assert_eq!(read(line), Ok((expected, Command::Show(Which::default()))), "{line}");
+        assert_eq!(read(line), Ok((expected, Command::Show(Selection::default()))), "{line}");
     }
     for line in ["-V", "-Version", "-s -V", "--V link"] {
         assert_eq!(read(line).map(|(_, command)| command), Ok(Command::Version), "{line}");
@@ -104,7 +105,7 @@ fn addresses_may_lack_leading_zeros() {
 }
 
 #[test]
-fn a_port_is_set_up_already() {
+fn link_set_up_changes_nothing() {
     for line in ["link set pf0 up", "link set up pf0", "link set dev pf0 up", "link set up dev pf0"] {
         let Ok((_, Command::Set(change))) = read(line) else { panic!("{line}") };
         assert_eq!(change.settings(), None, "{line}");
@@ -133,7 +134,7 @@ fn several_attributes_are_one_change() {
 }
 
 #[test]
-fn a_vlan_takes_its_priority_and_protocol_along() {
+fn vlan_sets_its_priority_and_protocol_too() {
     let vlan = settings("vlan 0x64");
     assert_eq!((vlan.vlan, vlan.qos, vlan.proto.as_deref()), (Some(100), Some(0), Some("802.1Q")));
     for proto in ["802.1ad", "802.1AD", "0x88a8", "34984"] {
@@ -148,14 +149,14 @@ fn a_vlan_takes_its_priority_and_protocol_along() {
 }
 
 #[test]
-fn rate_is_the_older_name_of_max_tx_rate_and_gives_way_to_it() {
+fn max_tx_rate_overrides_its_older_name_rate() {
     assert_eq!(settings("rate 100").max_tx_rate, Some(100));
     assert_eq!(settings("rate 100 max_tx_rate 200").max_tx_rate, Some(200));
     assert_eq!(settings("max_tx_rate 200 rate 100").max_tx_rate, Some(200));
 }
 
 #[test]
-fn what_makes_no_sense_is_said_as_iproute2_says_it() {
+fn invalid_commands_have_the_errors_of_iproute2() {
     let unsupported = "RTNETLINK answers: Operation not supported";
     for (line, text, code) in [
         ("-x link", "Option \"-x\" is unknown, try \"ip -help\".", 255),
@@ -177,7 +178,7 @@ fn what_makes_no_sense_is_said_as_iproute2_says_it() {
         ),
         ("link set pf0 vf 0 state up", "Error: argument \"up\" is wrong: Invalid \"state\" value", 255),
         ("link set pf0 vf 0 mac 1:2", "Invalid address length 2 - must be 6 bytes", 1),
-        ("link set pf0 vf 0 mac what", "\"what\" is invalid lladdr.", 1),
+        ("link set pf0 vf 0 mac x", "\"x\" is invalid lladdr.", 1),
         (
             "link set pf0 vf 0 trust on frob",
             "Error: either \"dev\" is duplicate, or \"frob\" is garbage.",
@@ -213,7 +214,7 @@ fn what_makes_no_sense_is_said_as_iproute2_says_it() {
     assert_eq!(read("link help").map(|(_, command)| command), Ok(Command::Help));
 }
 
-/// A port with an uplink, and one VF with every setting.
+/// Returns a port with an uplink, and one VF with every setting.
 fn ports() -> Vec<PortStatus> {
     let mut port = sample::port();
     let uplink = json!({
@@ -248,14 +249,14 @@ fn traffic(first: u64) -> Traffic {
 }
 
 #[test]
-fn text_is_that_of_iproute2_to_the_space() {
-    let links = Which::default().choose(&ports()).expect("all");
+fn text_is_that_of_iproute2_space_for_space() {
+    let links = Selection::default().choose(&ports()).expect("all");
     let plain = "1: pf0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default \n    \
          link/ether 02:00:00:00:00:ff brd ff:ff:ff:ff:ff:ff\n    \
          vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, vlan 100, qos 3, tx rate 250 (Mbps), \
          max_tx_rate 250Mbps, spoof checking on, link-state auto, trust off";
-    assert_eq!(show::print(&links, Form::default()), format!("{plain}\n"));
-    let statistics = Form { statistics: 1, ..Form::default() };
+    assert_eq!(show::print(&links, OutputFormat::default()), format!("{plain}\n"));
+    let statistics = OutputFormat { statistics: 1, ..OutputFormat::default() };
     let (link, vf) = plain.split_once("\n    vf 0").expect("a VF");
     assert_eq!(
         show::print(&links, statistics),
@@ -272,12 +273,12 @@ fn text_is_that_of_iproute2_to_the_space() {
 }
 
 #[test]
-fn brief_text_is_that_of_iproute2_to_the_space() {
-    let links = Which::default().choose(&ports()).expect("all");
-    let brief = Form { brief: true, statistics: 1, ..Form::default() };
+fn brief_text_is_that_of_iproute2_space_for_space() {
+    let links = Selection::default().choose(&ports()).expect("all");
+    let brief = OutputFormat { brief: true, statistics: 1, ..OutputFormat::default() };
     let line = "pf0              UP             02:00:00:00:00:ff <BROADCAST,MULTICAST,UP,LOWER_UP> \n";
     assert_eq!(show::print(&links, brief), line);
-    let json = json::print(&links, Form { json: true, ..brief }).expect("JSON");
+    let json = json::print(&links, OutputFormat { json: true, ..brief }).expect("JSON");
     assert_eq!(
         json,
         "[{\"ifname\":\"pf0\",\"operstate\":\"UP\",\"address\":\"02:00:00:00:00:ff\",\
@@ -286,23 +287,24 @@ fn brief_text_is_that_of_iproute2_to_the_space() {
 }
 
 #[test]
-fn numbers_may_be_for_people() {
+fn human_readable_numbers_have_si_or_iec_prefixes() {
     let mut ports = ports();
     let vf = &mut ports[0].vfs[0];
     vf.function.rx =
         Traffic { bytes: 123_456_789, packets: 999, multicast: 1000, broadcast: 20_480, dropped: 0 };
-    let links = Which::default().choose(&ports).expect("all");
-    let human = Form { statistics: 1, human: true, ..Form::default() };
+    let links = Selection::default().choose(&ports).expect("all");
+    let human = OutputFormat { statistics: 1, human: true, ..OutputFormat::default() };
     let text = show::print(&links, human);
     assert!(text.contains("\n          123M      999   1.00k   20.5k        0 \n"), "{text}");
-    let text = show::print(&links, Form { iec: true, ..human });
+    let text = show::print(&links, OutputFormat { iec: true, ..human });
     assert!(text.contains("\n         118Mi      999    1000  20.0ki        0 \n"), "{text}");
 }
 
 #[test]
 fn json_has_iproute2s_keys_in_its_order() {
-    let links = Which::default().choose(&ports()).expect("all");
-    let text = json::print(&links, Form { json: true, statistics: 1, ..Form::default() }).expect("JSON");
+    let links = Selection::default().choose(&ports()).expect("all");
+    let text = json::print(&links, OutputFormat { json: true, statistics: 1, ..OutputFormat::default() })
+        .expect("JSON");
     assert_eq!(
         text,
         "[{\"ifindex\":1,\"ifname\":\"pf0\",\"flags\":[\"BROADCAST\",\"MULTICAST\",\"UP\",\"LOWER_UP\"],\"mtu\":1500,\
@@ -319,7 +321,7 @@ fn json_has_iproute2s_keys_in_its_order() {
 }
 
 #[test]
-fn one_port_can_be_chosen_and_an_unknown_one_is_named() {
+fn unknown_port_is_named_in_the_error() {
     let ports = ports();
     let choose = |line: &str| match read(line) {
         Ok((_, Command::Show(which))) => which.choose(&ports).map(|links| links.len()),
@@ -327,17 +329,17 @@ fn one_port_can_be_chosen_and_an_unknown_one_is_named() {
     };
     assert_eq!(choose("link show dev pf0"), Ok(1));
     assert_eq!(choose("link show pf0 up"), Ok(1));
-    assert_eq!(choose("link show pf9"), Err(Said::new("Device \"pf9\" does not exist.", 1)));
+    assert_eq!(choose("link show pf9"), Err(ToolExit::new("Device \"pf9\" does not exist.", 1)));
     let unlinked = vec![PortStatus { link: false, ..ports[0].clone() }];
-    assert_eq!(Which::default().choose(&unlinked).map(|links| links[0].flags()[0]), Ok("NO-CARRIER"));
+    assert_eq!(Selection::default().choose(&unlinked).map(|links| links[0].flags()[0]), Ok("NO-CARRIER"));
 }
 
 #[test]
-fn a_vf_of_which_little_is_known_is_told_too() {
+fn vf_without_settings_is_shown_with_defaults() {
     let mut ports = ports();
     let vf: &mut VfStatus = &mut ports[0].vfs[0];
     vf.settings = VfSettings::default();
-    let links = Which::default().choose(&ports).expect("all");
-    let text = show::print(&links, Form::default());
+    let links = Selection::default().choose(&ports).expect("all");
+    let text = show::print(&links, OutputFormat::default());
     assert!(text.ends_with("ff, spoof checking off, link-state auto, trust off\n"), "{text}");
 }

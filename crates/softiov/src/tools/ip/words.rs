@@ -1,8 +1,8 @@
-//! The words of a command, read one after the other as iproute2 reads them.
+//! Words of a command, read one after the other as iproute2 reads them.
 
-use super::Said;
+use super::ToolExit;
 
-/// Those that are not read yet.
+/// Words that are not read yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words<'a>(&'a [String]);
 
@@ -11,7 +11,7 @@ impl<'a> Words<'a> {
         Self(words)
     }
 
-    /// The next word, which is not read by this.
+    /// Returns the next word without reading it.
     pub(super) fn peek(&self) -> Option<&'a str> {
         self.0.first().map(String::as_str)
     }
@@ -23,7 +23,7 @@ impl<'a> Words<'a> {
         Some(word)
     }
 
-    /// Reads a word if it is this one, possibly cut short.
+    /// Reads a word if it is this one, possibly abbreviated.
     pub(super) fn skip(&mut self, full: &str) -> bool {
         let is_next = self.peek().is_some_and(|word| matches(word, full));
         if is_next {
@@ -32,31 +32,31 @@ impl<'a> Words<'a> {
         is_next
     }
 
-    /// Reads a word that has to be there.
-    pub(super) fn value(&mut self) -> Result<&'a str, Said> {
-        self.next().ok_or_else(|| Said::new("Command line is not complete. Try option \"help\"", 255))
+    /// Reads a required word.
+    pub(super) fn value(&mut self) -> Result<&'a str, ToolExit> {
+        self.next().ok_or_else(|| ToolExit::new("Command line is not complete. Try option \"help\"", 255))
     }
 
     /// Reads a number.
-    pub(super) fn number(&mut self, wrong: &str) -> Result<u32, Said> {
+    pub(super) fn number(&mut self, wrong: &str) -> Result<u32, ToolExit> {
         let word = self.value()?;
         number(word).ok_or_else(|| invalid(word, wrong))
     }
 
     /// Reads "on" or "off" for an attribute.
-    pub(super) fn on_off(&mut self, attribute: &str) -> Result<bool, Said> {
+    pub(super) fn on_off(&mut self, attribute: &str) -> Result<bool, ToolExit> {
         match self.value()? {
             "on" => Ok(true),
             "off" => Ok(false),
             other => {
                 let one_of = "must be one of \"off\", \"on\"";
-                Err(Said::new(format!("Error: argument of \"{attribute}\" {one_of}, not \"{other}\""), 1))
+                Err(ToolExit::new(format!("Error: argument of \"{attribute}\" {one_of}, not \"{other}\""), 1))
             }
         }
     }
 }
 
-/// Returns the number that a word is for C's `strtoul` with base 0: decimal, hexadecimal after 0x, octal after 0.
+/// Parses a number as C's `strtoul` with base 0: decimal, hexadecimal after 0x, octal after 0.
 pub(super) fn number(word: &str) -> Option<u32> {
     let digits = word.strip_prefix('+').unwrap_or(word);
     let radix_digits = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
@@ -69,12 +69,12 @@ pub(super) fn number(word: &str) -> Option<u32> {
     has_digits.then(|| u32::from_str_radix(digits, radix).ok())?
 }
 
-/// Whether a word is another one, possibly cut short.
+/// Returns true if a word is `full` or an abbreviation of it.
 pub(super) fn matches(word: &str, full: &str) -> bool {
     !word.is_empty() && full.starts_with(word)
 }
 
-/// A word that makes no sense where it is.
-pub(super) fn invalid(word: &str, wrong: &str) -> Said {
-    Said::new(format!("Error: argument \"{word}\" is wrong: {wrong}\n"), 255)
+/// Returns iproute2's error for a word that is invalid in its place.
+pub(super) fn invalid(word: &str, wrong: &str) -> ToolExit {
+    ToolExit::new(format!("Error: argument \"{word}\" is wrong: {wrong}\n"), 255)
 }

@@ -1,5 +1,4 @@
-//! A browser that a test drives: Chromium by its debugging protocol, over two named pipes that a shell gives it. Left out:
-//! what is looked at.
+//! A Chromium that a test controls by the DevTools protocol, over two named pipes that a shell gives it.
 
 use serde_json::{Value, json};
 use std::env;
@@ -11,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up.
+/// Timeout of each operation of the browser.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -31,7 +30,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// None: there is none on this machine.
+    /// Starts the browser, or returns `None` if Chromium is not installed.
     pub(super) fn start(url: &str) -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         env::split_paths(&path).find(|folder| folder.join("chromium").is_file())?;
@@ -42,7 +41,7 @@ impl Browser {
         let mut command = Command::new("bash");
         let child =
             command.args(["-c", START]).env("FOLDER", folder.path()).stdin(Stdio::null()).spawn().unwrap();
-        // Either waits until the browser has its end.
+        // Each open waits until the browser has opened its end.
         let to = File::create(folder.path().join("to")).unwrap();
         let from = BufReader::new(File::open(folder.path().join("from")).unwrap());
         let (sender, heard) = channel();
@@ -62,7 +61,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// The answer to a command. What the page has thrown ends the test.
+    /// Sends a command and returns its result. An exception on the page fails the test.
     #[track_caller]
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.number += 1;
@@ -72,16 +71,16 @@ impl Browser {
         }
         self.to.write_all(format!("{message}\0").as_bytes()).unwrap();
         loop {
-            let mut told = self.heard.recv_timeout(PATIENCE).expect("the browser answers");
-            assert_ne!(told["method"], "Runtime.exceptionThrown", "{told:#}");
-            if told["id"] == self.number {
-                assert!(told["error"].is_null(), "{method}: {told}");
-                return told["result"].take();
+            let mut reply = self.heard.recv_timeout(PATIENCE).expect("the browser answers");
+            assert_ne!(reply["method"], "Runtime.exceptionThrown", "{reply:#}");
+            if reply["id"] == self.number {
+                assert!(reply["error"].is_null(), "{method}: {reply}");
+                return reply["result"].take();
             }
         }
     }
 
-    /// The value of an expression on the page.
+    /// Returns the value of an expression on the page.
     #[track_caller]
     pub(super) fn value(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -90,7 +89,7 @@ impl Browser {
         told["result"]["value"].take()
     }
 
-    /// Waits until an expression is true. What it speaks of need not be there yet.
+    /// Waits until an expression is true. Elements that it names need not exist yet.
     #[track_caller]
     pub(super) fn wait(&mut self, expression: &str) {
         let deadline = Instant::now() + PATIENCE;
@@ -99,13 +98,13 @@ impl Browser {
         while self.value(&question) != true {
             if Instant::now() > deadline {
                 let page = self.value("document.body.innerText");
-                panic!("it never is: {expression}\n{}", page.as_str().unwrap_or_default());
+                panic!("never true: {expression}\n{}", page.as_str().unwrap_or_default());
             }
             std::thread::sleep(LOOK);
         }
     }
 
-    /// Presses and lets go a key that is no letter.
+    /// Presses and releases a key that is not a letter.
     pub(super) fn press(&mut self, key: &str, code: u32) {
         let text = if key == "Enter" { "\r" } else { "" };
         for kind in ["keyDown", "keyUp"] {
@@ -115,12 +114,12 @@ impl Browser {
         }
     }
 
-    /// Types into what has the focus.
+    /// Types a text into the focused element.
     pub(super) fn write(&mut self, text: &str) {
         self.ask("Input.insertText", &json!({"text": text}));
     }
 
-    /// How the page is shown: `light` or `dark`, and so many pixels wide.
+    /// Sets the page's colour scheme (`light` or `dark`) and its width in pixels.
     pub(super) fn show(&mut self, scheme: &str, width: u32) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.ask("Emulation.setEmulatedMedia", &json!({"features": features}));
@@ -128,7 +127,7 @@ impl Browser {
         self.ask("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
-    /// Keeps a picture of the whole page.
+    /// Saves a screenshot of the whole page.
     pub(super) fn shoot(&mut self, file: &Path) {
         let told = self.ask("Page.captureScreenshot", &json!({"captureBeyondViewport": true}));
         let mut decode = Command::new("base64");
@@ -142,7 +141,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It ends its own helpers; what it had open goes with its folder.
+        // The browser ends its helpers; its files are removed with its folder.
         let close = json!({"id": 0, "method": "Browser.close"});
         let _ = self.to.write_all(format!("{close}\0").as_bytes());
         let deadline = Instant::now() + Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! The dashboard in a browser, over TCP with its token, while two guests exchange traffic. Its pictures are kept under
-//! `target/dashboard`. Left out: what requests do.
+//! The dashboard in a browser, over TCP with a token, while two guests exchange traffic. Screenshots are saved in
+//! `target/dashboard`.
 
 mod browser;
 
@@ -21,7 +21,7 @@ fn press(browser: &mut Browser, (key, code): (&str, u32)) {
     browser.press(key, code);
 }
 
-/// Gives a setting a value in a form, as somebody does who has no mouse, and waits for what is said below it.
+/// Enters a setting's value in a form by keyboard, and waits for the text `said` below the form.
 fn set(browser: &mut Browser, (form, outcome): (&str, &str), field: &str, value: &str, said: &str) {
     browser.value(&format!("document.querySelector('#{form} [name=\"{field}\"]').focus()"));
     browser.value("document.activeElement.select()");
@@ -46,7 +46,7 @@ fn a_browser_shows_a_host_under_traffic_and_changes_its_policy() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                // It may be cut short by a change of the VF.
+                // A change of the VF may cut the flow short.
                 let _ = guests[0].send_tcp(address(1), 1 << 20);
             }
         });
@@ -82,7 +82,7 @@ fn look(browser: &mut Browser, folder: &Path) {
     pictures(browser);
 }
 
-/// The first keys lead to the content, and the sections can be gone to.
+/// Checks that the first keys lead to the content, and then to each section.
 fn by_keyboard(browser: &mut Browser) {
     browser.value("document.activeElement.blur(), scrollTo(0, 0)");
     browser.value("document.body.tabIndex = -1, document.body.focus()");
@@ -107,7 +107,7 @@ fn policy(browser: &mut Browser, folder: &Path) {
     assert_eq!((&settings["max_tx_rate"], &settings["vlan"]), (&500.into(), &0.into()));
 }
 
-/// Storm control, thresholds and the number of VFs; what the host refuses is told and changes nothing.
+/// Changes storm control, thresholds and the number of VFs; a refused value is reported and changes nothing.
 fn port(browser: &mut Browser, folder: &Path) {
     let form = ("port-settings", "port-outcome");
     browser.wait("document.querySelectorAll('#port-settings input').length > 20");
@@ -122,7 +122,7 @@ fn port(browser: &mut Browser, folder: &Path) {
     assert_eq!(settings["vfs"], 6);
 }
 
-/// A rule is written, and taken away. One that copies nothing is refused.
+/// Writes a rule and removes it. A rule that copies nothing is refused.
 fn mirror(browser: &mut Browser, folder: &Path) {
     let form = ("mirror", "mirror-outcome");
     let rules = || json(folder, &["port", "show", "pf0", "--json"])["settings"]["mirror"].clone();
@@ -142,7 +142,7 @@ fn mirror(browser: &mut Browser, folder: &Path) {
     assert_eq!(rules(), Value::Null);
 }
 
-/// A capture of a second is saved as a file.
+/// Saves a capture of a second as a file.
 fn capture(browser: &mut Browser, folder: &Path) {
     let kept = folder.join("pf0vf1.pcapng");
     browser.ask("Page.setDownloadBehavior", &json!({"behavior": "allow", "downloadPath": folder}));
@@ -158,7 +158,7 @@ fn capture(browser: &mut Browser, folder: &Path) {
     browser.wait("document.querySelector('#capture p').innerText.startsWith('pf0vf1.pcapng: ')");
     let deadline = Instant::now() + Duration::from_secs(60);
     while !kept.exists() {
-        assert!(Instant::now() < deadline, "the browser saves the capture");
+        assert!(Instant::now() < deadline, "the browser has saved no capture");
         std::thread::sleep(Duration::from_millis(100));
     }
     let file = std::fs::read(kept).unwrap();

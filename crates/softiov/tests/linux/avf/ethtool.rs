@@ -1,5 +1,5 @@
-//! What ethtool reads and sets of a stock iavf. Left out: offloads, which `traffic` and `vlan` toggle, and the number of
-//! queues, which `kernels` changes: the driver of 6.1 waits for itself then (docs/conformance.md).
+//! Settings of a stock iavf that ethtool reads and changes. `traffic` and `vlan` toggle offloads, and `kernels`
+//! changes the number of queues, since the driver of 6.1 deadlocks then (docs/conformance.md).
 
 use super::{End, linked};
 use crate::report::Outcome;
@@ -7,7 +7,7 @@ use crate::world::World;
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 
-/// Each question that ethtool has for iavf is answered, and those that it has no answer to are refused.
+/// Every ethtool query that iavf supports succeeds, and unsupported ones are refused.
 pub(crate) fn reads(world: &mut World) -> Result<Outcome> {
     let [_, bob] = &linked(world)?;
     for question in ["-i", "-k", "-S", "-c", "-g", "-l", "-x", "-P", "-T", "--show-priv-flags"] {
@@ -18,7 +18,7 @@ pub(crate) fn reads(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Moderation and rings are set as asked, and frames pass after each.
+/// Interrupt moderation and rings take their new values, and frames pass after each change.
 pub(crate) fn sets(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     let settings = [
@@ -30,14 +30,14 @@ pub(crate) fn sets(world: &mut World) -> Result<Outcome> {
         ("-G IF rx 512 tx 512", "-g", "RX:", "512"),
     ];
     for (setting, question, name, value) in settings {
-        // While the interface is up the driver of 6.1 waits for itself.
+        // While the interface is up, the driver of 6.1 deadlocks.
         let around =
             if question == "-g" { ["ip link set IF down && ", " && ip link set IF up"] } else { [""; 2] };
         bob.check(&format!("{}ethtool {setting}{}", around[0], around[1]))?;
         bob.wait_carrier(true)?;
         let seen = bob.check(&format!("ethtool {question} IF"))?;
         let words: Vec<_> = seen.split_whitespace().collect();
-        // What is set now comes after what may be set.
+        // The current value follows the maximum.
         let now = words.windows(2).rfind(|pair| pair[0] == name).map(|pair| pair[1]);
         ensure!(now == Some(value), "{setting} was set, and now: {seen}");
         alice.reach(bob)?;
@@ -46,14 +46,14 @@ pub(crate) fn sets(world: &mut World) -> Result<Outcome> {
     bob.check("ethtool -C IF adaptive-rx on adaptive-tx on").map(|_| Outcome::Passed)
 }
 
-/// Flows are spread over both queues by their hash, whatever its key; with a table of one queue they all go there.
+/// Flows spread over both queues by their hash, whatever the key; with a table of one queue they all go there.
 pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     spreads_flows(world, bob, &alice.address())?;
     Ok(Outcome::Passed)
 }
 
-/// The same for an end with two queues, which an iperf3 server sends to.
+/// Checks the same for an end with two queues that runs an iperf3 server.
 pub(crate) fn spreads_flows(world: &World, end: &End<'_>, from: &str) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get("hash-table").copied();
     let key = (1..=52).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
@@ -61,10 +61,10 @@ pub(crate) fn spreads_flows(world: &World, end: &End<'_>, from: &str) -> Result<
     for (setting, spread) in settings {
         let before = asked(&world.vf(end.vf)?);
         end.check(&format!("ethtool -X IF {setting}"))?;
-        // The driver asks the PF when it has time.
+        // The driver requests it from the PF when it has time.
         world.wait_vf(end.vf, "ask for its table", |vf| asked(vf) > before)?;
         let before = received(end)?;
-        // With 16 flows, all in one queue are as likely as 1 in 32,768.
+        // With 16 flows, the chance of all in one queue is 1 in 32,768.
         end.guest.iperf(from, "-n 8M -R -P 16")?;
         let after = received(end)?;
         let [first, second] = [0, 1].map(|queue| after[queue] - before[queue]);
@@ -76,7 +76,7 @@ pub(crate) fn spreads_flows(world: &World, end: &End<'_>, from: &str) -> Result<
     Ok(())
 }
 
-/// Packets that both queues have received.
+/// Returns the packets that each of two queues has received.
 fn received(end: &End<'_>) -> Result<Vec<u64>> {
     end.guest.statistics_of(&end.name, &["rx-0.packets", "rx-1.packets"])
 }

@@ -1,5 +1,5 @@
-//! A port of 64 VFs: guests on many of them at once, and one on the last. Left out: a guest on each, which takes guests that are
-//! smaller than Linux (`tests/cli/fleet.rs`).
+//! A port of 64 VFs: guests on many of them at once, and one on the last. `tests/cli/fleet.rs` has smaller guests on
+//! every VF.
 
 use super::policy::reset_by;
 use super::recovery::exchange;
@@ -12,17 +12,16 @@ use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 use linux_guest::LinuxGuest;
 
-/// VFs of Alice's port beside hers: those around the limits of a port of the first family and of half a word, and the ends.
+/// VFs of Alice's port beside hers: around the limits of a port of the first family and of half a word, and the ends.
 const FLEET: [&str; 7] = ["pf3vf1", "pf3vf7", "pf3vf8", MIDDLE_AVF, "pf3vf32", "pf3vf62", LAST_AVF];
-/// What the smallest guest takes.
+/// Memory of the smallest guest that boots, MiB.
 const MEMORY_MIB: u32 = 160;
-/// The last byte of the first one's address.
+/// Last byte of the first guest's address.
 const FIRST: u8 = 11;
-/// The address of [`LAST_AVF`].
+/// Address of [`LAST_AVF`].
 const LAST_MAC: &str = "02:82:57:60:03:63";
 
-/// Seven guests boot at the same time on the port that Alice has a VF of, and everybody gets answers of everybody, of Bob
-/// beyond the wire too.
+/// Seven guests boot at once on the port of Alice's VF, and every guest pings every other, and Bob beyond the wire.
 pub(crate) fn eight_guests_exchange_frames(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     let spawn = |(n, vf): (usize, &'static str)| {
@@ -36,7 +35,7 @@ pub(crate) fn eight_guests_exchange_frames(world: &mut World) -> Result<Outcome>
     let ends = ends.collect::<Result<Vec<_>>>()?;
     let everybody: Vec<&End<'_>> = ends.iter().chain([alice, bob]).collect();
     let addresses: Vec<String> = everybody.iter().map(|end| end.address()).collect();
-    // What is not answered at once is asked again: all of them ask at the same time, on as few processors as there are.
+    // An unanswered ping is repeated: all guests ping at once, on few processors.
     let script = format!(
         "for address in {}; do n=0; until ping -q -c 2 -W 2 $address > /dev/null; do
          n=$((n + 1)); [ $n -lt 20 ] || {{ echo $address; exit 1; }}; done; done",
@@ -56,9 +55,9 @@ pub(crate) fn eight_guests_exchange_frames(world: &mut World) -> Result<Outcome>
     Ok(Outcome::Passed)
 }
 
-/// A guest has the last VF of the port and one in the middle. Each is bound, has its link, and exchanges frames with the first
-/// VF as that does with any; the last is where the administrator puts it; what it counts is what the host counts; and VFs
-/// without a guest notice nothing.
+/// A guest has the last VF of the port and one in the middle. Each is bound, has its link, and exchanges frames with
+/// the first VF. The last VF follows the port VLAN, its counters match the host's, and VFs without a guest do not
+/// change.
 pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     world.change(LAST_AVF, VfSettings { mac: Some(LAST_MAC.into()), ..VfSettings::default() })?;
@@ -71,7 +70,7 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outc
 
     let last = &End::set_up(&guest, LAST_AVF, 63)?;
     last.is_bound(world)?;
-    ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "it has another address than was set");
+    ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "{LAST_AVF} has another address than was set");
     exchange(alice, last)?;
     last.reach(bob).context("beyond the wire")?;
     counts_as_the_host(world, last, last_before)?;
@@ -86,7 +85,7 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outc
     last.iperf(&alice.vlan_address(PORT_VLAN), 8)?;
     alice.iperf(&last.vlan_address(PORT_VLAN), 8)?;
     last.guest.cannot_reach(&last.name, &alice.address()).context("untagged, from a port VLAN")?;
-    // From here on the other VF has that network.
+    // From here on the other VF has the untagged network.
     last.check(&format!("ip addr del {}/24 dev IF", last.address()))?;
 
     let middle = &End::set_up_at(&guest, 1, MIDDLE_AVF, 31)?;
@@ -94,12 +93,12 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outc
     exchange(alice, middle)?;
     counts_as_the_host(world, middle, middle_before)?;
 
-    ensure!(without_guest(world)? == idle, "VFs without a guest have noticed something");
+    ensure!(without_guest(world)? == idle, "VFs without a guest have changed");
     guest.linux.shutdown(COMMAND)?;
     Ok(Outcome::Passed)
 }
 
-/// The VFs of the port that have a guest in no check.
+/// Returns the VFs of the port that no check gives a guest.
 fn without_guest(world: &World) -> Result<Vec<VfStatus>> {
     let names = (0..64).map(|vf| format!("pf3vf{vf}"));
     let has_guest = |name: &str| name == ALICE_AVF || FLEET.contains(&name);
@@ -112,8 +111,8 @@ fn bytes(world: &World, vf: &str) -> Result<[u64; 2]> {
     Ok([vf.rx.bytes, vf.tx.bytes])
 }
 
-/// Checks that the guest's driver counts what the host does, as soon as no more frames come. The host had counted `before` for
-/// earlier guests, of which this one sees nothing. iperf3 may end before the last of its eight megabytes have come.
+/// Checks that the guest's driver counts the same bytes as the host, once no more frames arrive. The host had counted
+/// `before` for earlier guests. iperf3 may end before the last of its eight megabytes has arrived.
 fn counts_as_the_host(world: &World, end: &End<'_>, before: [u64; 2]) -> Result<()> {
     eventually(|| {
         let seen = end.guest.statistics_of(&end.name, &["rx_bytes", "tx_bytes"])?;

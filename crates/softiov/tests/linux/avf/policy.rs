@@ -1,6 +1,5 @@
-//! What the administrator decides while a stock iavf runs. Link, spoof check and rate hold at once; for the rest the PF resets
-//! the VF, and the driver finds how things are when it starts anew, by itself. Left out: each rule of refusal, which are the PF
-//! driver's own tests.
+//! Policy changes while a stock iavf runs. Link, spoof check and rate take effect at once; for others the PF resets
+//! the VF, and the driver reads the new policy when it restarts. The PF driver's own tests cover each refusal.
 
 use super::recovery::exchange;
 use super::{End, linked};
@@ -13,15 +12,15 @@ use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;
 use std::time::Instant;
 
-/// An address that nobody else has.
+/// An address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:87";
-/// A VLAN beside [`PORT_VLAN`].
+/// A VLAN other than [`PORT_VLAN`].
 const VLAN: u8 = 77;
 const FRAMES: u32 = 20;
-/// A group that no other check uses.
+/// A multicast group that no other check uses.
 const GROUP: &str = "239.82.5.9";
 
-/// The link of a VF is down, up, and the port's, as the administrator says; frames pass whenever it is up.
+/// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     for (state, up) in [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Auto, true)] {
@@ -35,7 +34,7 @@ pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outc
     Ok(Outcome::Passed)
 }
 
-/// A running guest is put on a VLAN, sends and receives untagged there, and is taken off it again.
+/// A running guest is put on a port VLAN, sends and receives untagged there, and is taken off it again.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     bob.join_vlan(PORT_VLAN)?;
@@ -60,7 +59,8 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guest is in those of its VLANs that are on the administrator's list, also when the list changes or the VF is reset.
+/// A guest is a member of those of its VLANs that are on the policy's list, also after the list changes or the VF is
+/// reset.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     let list = |vlans: &str| VfSettings { vlans: Some(vlans.into()), ..VfSettings::default() };
@@ -86,7 +86,7 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> 
     ensure!(only.mailbox.resets == resets, "a list of VLANs resets the VF: {only:?}");
     alice.guest.reach(&bob.vlan_address(VLAN)).context("still on the list")?;
     alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
-    // The driver asks for both VLANs in one request.
+    // The driver requests both VLANs in one message.
     after_reset(world, VfSettings { trust: Some(true), ..VfSettings::default() })?;
     alice.guest.reach(&bob.vlan_address(VLAN)).context("after a reset")?;
     alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
@@ -95,8 +95,8 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> 
     Ok(Outcome::Passed)
 }
 
-/// An address that the administrator sets is the running guest's by itself, and stays: the guest may choose another only if
-/// it is trusted.
+/// An address that the administrator sets is assigned to the running guest and stays: only a trusted guest may choose
+/// another.
 pub(crate) fn address_is_the_administrators(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
@@ -107,12 +107,13 @@ pub(crate) fn address_is_the_administrators(world: &mut World) -> Result<Outcome
             Ok(())
         })
     };
-    // Alice forgets too: iavf does not tell her kernel, which goes on with the frame headers that it has made before.
+    // Alice's neighbour table is flushed too: iavf does not notify her kernel, which would keep its cached frame
+    // headers.
     let reaches = || {
         [bob, alice].into_iter().try_for_each(|end| end.check("ip neigh flush all").map(drop))?;
         alice.reach(bob)
     };
-    // Nobody has decided yet: it chooses, and takes its own again.
+    // Without an administrator's address, the guest chooses one and returns to its own.
     for mac in [OTHER_MAC, &own] {
         alice.check(&format!("ip link set IF address {mac}"))?;
         world.wait_vf(ALICE_AVF, &format!("have {mac}"), |vf| vf.mac == mac)?;
@@ -125,14 +126,14 @@ pub(crate) fn address_is_the_administrators(world: &mut World) -> Result<Outcome
     has(OTHER_MAC)?;
 
     after_reset(world, VfSettings { trust: Some(true), ..VfSettings::default() })?;
-    // The driver refuses as long as it is busy with the reset.
+    // The driver refuses while it is busy with the reset.
     eventually(|| alice.check(&format!("ip link set IF address {own}"))).context("trusted")?;
     world.wait_vf(ALICE_AVF, &format!("have {own}"), |vf| vf.mac == own)?;
     reaches()?;
     Ok(Outcome::Passed)
 }
 
-/// Frames with a source address that is not the VF's reach nobody and are counted, unless the administrator lets them.
+/// Frames with a foreign source address are dropped and counted, unless the policy switches the check off.
 pub(crate) fn spoofing_is_checked(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
@@ -142,7 +143,7 @@ pub(crate) fn spoofing_is_checked(world: &mut World) -> Result<Outcome> {
         end.join_vlan(VLAN)?;
     }
     alice.guest.reach(&bob.vlan_address(VLAN)).context("with its own address")?;
-    // The driver asks the PF for the address, which refuses; the guest's kernel sends with it all the same.
+    // The PF refuses the address that the driver requests, but the guest's kernel sends with it all the same.
     alice.check(&format!("ip link set IF.{VLAN} down; ip link set IF.{VLAN} address {OTHER_MAC} up"))?;
     for check in [false, true] {
         world.change(ALICE_AVF, VfSettings { spoofchk: Some(check), ..VfSettings::default() })?;
@@ -151,22 +152,25 @@ pub(crate) fn spoofing_is_checked(world: &mut World) -> Result<Outcome> {
         let before = counts()?;
         broadcast(alice, VLAN)?;
         let all = u64::from(FRAMES);
-        // The last may be on their way for a moment.
+        // The last frames may still be pending.
         eventually(|| {
             let after = counts()?;
             let (spoofed, heard) = (after.0 - before.0, after.1 - before.1);
             let expected =
                 if check { spoofed >= all && heard < all / 2 } else { spoofed == 0 && heard >= all };
-            ensure!(expected, "check {check}: of {FRAMES} frames {spoofed} were spoofed and {heard} heard");
+            ensure!(
+                expected,
+                "check {check}: of {FRAMES} frames {spoofed} were dropped as spoofed and {heard} received"
+            );
             Ok(())
         })?;
     }
-    alice.ping(bob, 56, 5).context("its own traffic goes on")?;
+    alice.ping(bob, 56, 5).context("frames with its own address pass")?;
     Ok(Outcome::Passed)
 }
 
-/// A guest that floods its network is quarantined: its driver sees a reset, after which its link stays down. It comes back by itself
-/// when the administrator releases it.
+/// A guest that floods its network is quarantined: its driver sees a reset, after which the link stays down. The link
+/// returns when the administrator releases the VF.
 pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     alice.reach(bob)?;
@@ -182,10 +186,10 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
         "the host says {status:?}"
     );
     alice.wait_carrier(false).context("quarantined")?;
-    // No reset that the guest asks for lifts it. The driver refuses as long as it is busy with the one before.
+    // A reset by the guest does not end the quarantine. The driver refuses while it is busy with the reset before.
     eventually(|| alice.check("ip link set IF down; ip link set IF up"))?;
     ensure!(world.vf(ALICE_AVF)?.conduct.quarantine.is_some(), "a reset by the guest has released it");
-    ensure!(world.vf(BOB_AVF)?.link, "its neighbour suffers");
+    ensure!(world.vf(BOB_AVF)?.link, "its neighbour's link is down");
 
     world.change(ALICE_AVF, VfSettings { quarantine: Some(false), ..VfSettings::default() })?;
     alice.wait_carrier(true).context("released")?;
@@ -194,10 +198,10 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
     Ok(Outcome::Passed)
 }
 
-/// Only a trusted VF that wants everything gets what is for others.
+/// Only a trusted VF in promiscuous mode receives frames for other addresses.
 pub(crate) fn promiscuity_takes_trust(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
-    // Frames to an address that nobody has come by the wire, and end at Bob's port.
+    // Frames to an unknown address go over the wire to Bob's port.
     alice.check(&format!("ip neigh replace 10.83.0.99 lladdr {OTHER_MAC} dev IF nud permanent"))?;
     let heard = || Ok::<_, Error>(world.vf(BOB_AVF)?.rx.packets);
     for trusted in [false, true] {
@@ -214,7 +218,7 @@ pub(crate) fn promiscuity_takes_trust(world: &mut World) -> Result<Outcome> {
             })?;
             let before = heard()?;
             alice.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.0.99"))?;
-            // The last may be on their way for a moment.
+            // The last frames may still be pending.
             eventually(|| {
                 let (heard, all) = (heard()? - before, u64::from(FRAMES));
                 let expected = if trusted && wants { heard >= all } else { heard < all / 2 };
@@ -227,7 +231,7 @@ pub(crate) fn promiscuity_takes_trust(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A VF with a rate never sends more than that, whatever its guest would; without one it does again.
+/// A VF with a rate never sends more; without one it sends at full speed again.
 pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     const MBPS: u32 = 8;
     let [alice, bob] = &linked(world)?;
@@ -244,29 +248,30 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Changes what resets Alice's VF, and waits until her driver has started it anew.
+/// Makes a change that resets Alice's VF, and waits until her driver has restarted it.
 fn after_reset(world: &World, change: VfSettings) -> Result<VfStatus> {
     reset_by(world, ALICE_AVF, change)
 }
 
-/// The same for any VF.
+/// Makes a change that resets a VF, and waits until its driver has restarted it.
 pub(crate) fn reset_by(world: &World, vf: &str, change: VfSettings) -> Result<VfStatus> {
     let before = world.vf(vf)?.mailbox.resets;
     world.change(vf, change)?;
     world.wait_vf(vf, "be back after a change", |vf| vf.active && vf.link && vf.mailbox.resets > before)
 }
 
-/// Sends [`FRAMES`] frames to everybody in a VLAN.
+/// Sends [`FRAMES`] broadcasts in a VLAN.
 fn broadcast(from: &End<'_>, vlan: u8) -> Result<()> {
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{vlan}.255")).map(drop)
 }
 
-/// How often a VF was refused something, by the reason's name.
+/// Returns how often a VF's requests were refused for a reason.
 fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }
 
-/// Frames to an address behind a guest's bridge arrive once the guest has asked for it, as the guide says.
+/// Frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the guide
+/// says.
 pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     let (command, address) = command_of_the_guide()?;
@@ -279,14 +284,14 @@ pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outc
     };
     let without = heard()?;
     bob.check(&command)?;
-    // The driver asks for it a moment later.
+    // The driver requests it a moment later.
     eventually(|| {
         let with = heard()?;
-        ensure!(with >= u64::from(FRAMES), "of {FRAMES} frames {with} were heard with a filter");
+        ensure!(with >= u64::from(FRAMES), "of {FRAMES} frames {with} were received with a filter");
         Ok(())
     })?;
     bob.check(&command.replace(" add ", " del "))?;
     alice.check("ip neigh del 10.83.0.99 dev IF")?;
-    ensure!(without < u64::from(FRAMES) / 2, "of {FRAMES} frames {without} were heard without a filter");
+    ensure!(without < u64::from(FRAMES) / 2, "of {FRAMES} frames {without} were received without a filter");
     Ok(Outcome::Passed)
 }

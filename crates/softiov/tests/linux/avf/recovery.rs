@@ -1,5 +1,5 @@
-//! A stock iavf that takes its interface down and up again in every way it has, and a PF that resets it. Left out: hosts that
-//! end (`survival`).
+//! Restarts of a stock iavf: every way to take its interface down and up, and resets by the PF. `survival` tests
+//! hosts that end.
 
 use super::{End, linked};
 use crate::guest::BOOT;
@@ -11,8 +11,8 @@ use daemon::control::status::VfStatus;
 
 const TIMES: u32 = 3;
 
-/// The administrator resets both ports, several times, under TCP in both directions: drivers are told, start anew by
-/// themselves, and the connections go on.
+/// The administrator resets both ports several times under TCP in both directions: drivers are notified and restart,
+/// and the connections survive.
 pub(crate) fn resets_are_outlived(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     let mut streams =
@@ -33,7 +33,7 @@ pub(crate) fn resets_are_outlived(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Interface down and up, and driver unbound and bound: the interface is there again each time.
+/// Interface down and up, and driver unbound and bound: the interface returns each time.
 pub(crate) fn interface_comes_back(world: &mut World) -> Result<Outcome> {
     let [mut alice, bob] = linked(world)?;
     const REBIND: &str = "cd /sys/bus/pci/drivers/iavf && device=$(ls -d *:*) && echo $device > unbind &&
@@ -49,7 +49,7 @@ pub(crate) fn interface_comes_back(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The machine is reset without a word to the driver, and boots again.
+/// The machine resets without notice to the driver, and boots again.
 pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
     let pid = |vf: &VfStatus| vf.function.peer.as_ref().map(|peer| peer.pid);
     linked(world)?;
@@ -65,7 +65,7 @@ pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Everything works as before.
+/// Checks that traffic passes as before.
 pub(crate) fn exchange(alice: &End<'_>, bob: &End<'_>) -> Result<()> {
     for (from, to) in [(alice, bob), (bob, alice)] {
         from.reach(to)?;

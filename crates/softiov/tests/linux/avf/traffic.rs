@@ -1,5 +1,5 @@
-//! Frames between two stock iavf drivers: every size and protocol, with the offloads that they turn on by themselves and
-//! without. Left out: VLANs.
+//! Frames between two stock iavf drivers: every size and protocol, with the default offloads and without. `vlan`
+//! tests VLANs.
 
 use super::{End, linked, no_checksum_errors};
 use crate::guest::{COMMAND, eventually};
@@ -8,7 +8,7 @@ use crate::traffic::frame_size;
 use crate::world::World;
 use anyhow::{Context, Result, ensure};
 
-/// What ethtool calls the offloads that must be on with a stock driver.
+/// Offloads, in ethtool's words, that a stock driver must enable by default.
 const OFFLOADS: [&str; 9] = [
     "rx-checksumming: on",
     "tx-checksum-ipv4: on",
@@ -21,11 +21,11 @@ const OFFLOADS: [&str; 9] = [
     "large-receive-offload: off [fixed]",
 ];
 const MEGABYTES: u64 = 8;
-/// Where a file is to be had.
+/// TCP port of the file transfer.
 const PORT: u16 = 5001;
 
-/// A file comes as it was sent, each way: with segments and checksums left to the sender's card, and each checksum looked at
-/// by the receiver's kernel; then with the receiver's card looking at checksums and the sender's kernel making them.
+/// A file arrives unchanged each way: with segmentation and checksums by the sender's card and verification by the
+/// receiver's kernel; then with verification by the receiver's card and checksums by the sender's kernel.
 pub(crate) fn files_come_whole(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {
@@ -51,7 +51,7 @@ fn send(from: &End<'_>, to: &End<'_>) -> Result<()> {
     let sent =
         from.check(&format!("head -c {} /dev/urandom > /run/file && md5sum < /run/file", MEGABYTES << 20))?;
     let server = from.guest.linux.spawn_background(&format!("nc -l -p {PORT} < /run/file"))?;
-    // What reads from a pipe that is never written ends with the connection alone.
+    // The reader of a pipe that is never written ends only with the connection.
     let script = format!(
         "[ -e /run/quiet ] || mkfifo /run/quiet; nc {} {PORT} 0<>/run/quiet > /run/came && md5sum < /run/came",
         from.address()
@@ -62,13 +62,13 @@ fn send(from: &End<'_>, to: &End<'_>) -> Result<()> {
     to.check("rm /run/came").map(drop)
 }
 
-/// Datagrams at a rate that nobody has to lose any at, and IPv6 with its neighbour discovery by multicast and a second kind
-/// of segmentation.
+/// UDP arrives at a rate without losses, and IPv6 with its multicast neighbour discovery and its own kind of
+/// segmentation.
 pub(crate) fn udp_and_ipv6_arrive(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {
         let flow = from.guest.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
-        // A machine that is busy elsewhere may still cost some.
+        // A busy machine may still cause some losses.
         ensure!(flow.received > flow.sent / 2, "{} to {}: {flow:?}", from.guest.name(), to.guest.name());
         from.guest.reach(&to.address_v6())?;
         for size in [56, 1400, 8000] {
@@ -80,11 +80,11 @@ pub(crate) fn udp_and_ipv6_arrive(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// With an MTU of 9000 frames pass whole, over as many receive buffers as they need.
+/// With an MTU of 9000, frames pass whole, over several receive buffers.
 pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
-        // While the interface is up the driver of 6.1 waits for itself (docs/conformance.md).
+        // While the interface is up, the driver of 6.1 deadlocks (docs/conformance.md).
         end.check("ip link set IF down && ip link set IF mtu 9000 && ip link set IF up")?;
         end.wait_carrier(true)?;
     }

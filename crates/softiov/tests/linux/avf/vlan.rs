@@ -1,5 +1,5 @@
-//! VLANs between two stock iavf drivers, which agree on VLAN_V2 with the PF: filters, and tags that the card puts in and takes
-//! out. Left out: VLANs that the administrator decides about (`policy`).
+//! VLANs between two stock iavf drivers, which negotiate VLAN_V2 with the PF: filters, and tag insertion and
+//! stripping by the card. `policy` tests VLANs of the administrator.
 
 use super::{End, linked, no_checksum_errors};
 use crate::report::Outcome;
@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 const VLAN: u8 = 77;
 const FRAMES: u32 = 20;
 
-/// Members reach each other whether the card or the kernel inserts and strips the tags, in each combination; who has left
-/// hears nothing.
+/// Members reach each other whether the card or the kernel inserts and strips tags, in every combination; a former
+/// member receives nothing.
 pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
@@ -30,16 +30,16 @@ pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
             "{set:?} were set, and now: {features}"
         );
     }
-    ensure!(heard(world, alice, bob)? >= FRAMES.into(), "a member does not hear what is for all of them");
+    ensure!(heard(world, alice, bob)? >= FRAMES.into(), "a member does not receive its VLAN's broadcasts");
     bob.check(&format!("ip link del IF.{VLAN}"))?;
     world.wait_vf(bob.vf, "be no member", |vf| vf.vlans == [0])?;
     let heard = heard(world, alice, bob)?;
-    ensure!(heard < u64::from(FRAMES) / 4, "of {FRAMES} broadcasts who has left hears {heard}");
-    alice.ping(bob, 56, 3).context("untagged traffic goes on")?;
+    ensure!(heard < u64::from(FRAMES) / 4, "a former member received {heard} of {FRAMES} broadcasts");
+    alice.ping(bob, 56, 3).context("untagged frames pass")?;
     Ok(Outcome::Passed)
 }
 
-/// Pings and TCP in the VLAN, both ways.
+/// Sends pings and TCP in the VLAN, both ways.
 fn exchange(alice: &End<'_>, bob: &End<'_>) -> Result<()> {
     let addresses = [alice, bob].map(|end| end.vlan_address(VLAN));
     alice.guest.reach(&addresses[1])?;
@@ -53,7 +53,7 @@ fn exchange(alice: &End<'_>, bob: &End<'_>) -> Result<()> {
     no_checksum_errors(bob.guest)
 }
 
-/// How many of [`FRAMES`] broadcasts into the VLAN another end's VF gets.
+/// Returns how many of [`FRAMES`] broadcasts into the VLAN another end's VF receives.
 fn heard(world: &World, from: &End<'_>, by: &End<'_>) -> Result<u64> {
     let before = world.vf(by.vf)?.rx.broadcast;
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{VLAN}.255"))?;

@@ -1,5 +1,5 @@
-//! DPDK's iavf driver on a VF of the second family, with flexible descriptors, which it takes where it can, and without
-//! WB_ON_ITR, which the PF does not offer: it polls its mailbox. Left out: legacy descriptors, which Linux uses.
+//! DPDK's iavf driver on a VF of the second family, with flexible descriptors, which it prefers, and without
+//! WB_ON_ITR, which the PF does not offer: the driver polls its mailbox. Linux uses legacy descriptors.
 
 use super::vf_asks;
 use crate::avf::End;
@@ -11,22 +11,22 @@ use anyhow::{Context, Result, bail, ensure};
 use daemon::settings::VfSettings;
 use linux_guest::DpdkSeries;
 
-/// An address that nobody else has.
+/// An address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:79";
-/// testpmd's address. icmpecho answers for every one.
+/// testpmd's address. icmpecho answers for every address.
 const ADDRESS: &str = "10.83.0.5";
 const QUEUES: &str = "--rxq=2 --txq=2";
 
-/// testpmd takes a VF with two queues, has a link, and answers pings, also long ones and after the port was stopped. Frames
-/// of several addresses come in both queues, and in one if the table says so. Then it sends by itself from both queues,
-/// and all of it arrives.
+/// testpmd starts a VF with two queues, has a link, and answers pings, also long ones and after the port was stopped.
+/// Frames of several addresses arrive in both queues, or in one if the table says so. Then it sends from both queues,
+/// and every frame arrives.
 pub(crate) fn receives_and_sends(world: &mut World) -> Result<Outcome> {
     world.prepare_dpdk()?;
     exchange(world, world.dpdk()?, IAVF)?;
     Ok(Outcome::Passed)
 }
 
-/// So does the driver of DPDK 24.11.
+/// The driver of DPDK 24.11 does the same.
 pub(crate) fn of_trixie_receives_and_sends(world: &mut World) -> Result<Outcome> {
     world.send_visitors_home()?;
     let assets = world.assets().clone().with_dpdk(DpdkSeries::Trixie2411)?;
@@ -44,7 +44,7 @@ pub(crate) fn of_trixie_receives_and_sends(world: &mut World) -> Result<Outcome>
 fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
     let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
     let before = world.vf(VISITOR_AVF)?;
-    // It sends frames of several buffers only if it is told so at its start: RTE_ETH_TX_OFFLOAD_MULTI_SEGS.
+    // testpmd sends frames of several buffers only with this flag at its start: RTE_ETH_TX_OFFLOAD_MULTI_SEGS.
     let long = "--max-pkt-len=9018 --enable-scatter --tx-offloads=0x8000 --rss-ip";
     let echo = Testpmd::start(guest, slot, &format!("--forward-mode=icmpecho {QUEUES} {long}"))?;
     alice.check("ip link set IF down && ip link set IF mtu 9000 && ip link set IF up")?;
@@ -62,7 +62,7 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
     }
     flows(&alice)?;
     echo.say("stop")?;
-    // A word of a command has room for sixteen of the 64 entries.
+    // A command has room for sixteen of the 64 entries.
     for first in [0, 16, 32, 48] {
         let table: Vec<String> = (first..first + 16).map(|entry| format!("({entry},1)")).collect();
         let command = format!("port config 0 rss reta {}", table.join(","));
@@ -73,7 +73,7 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
     let counted = world.vf(VISITOR_AVF)?;
     ensure!(counted.active && counted.rx.packets - before.rx.packets >= 400, "the host says {counted:?}");
     let said = echo.say("stop").and_then(|()| echo.finish())?;
-    // Nothing is said of a queue that has received and sent nothing.
+    // testpmd prints nothing about a queue without traffic.
     let received =
         |said: &str| [0, 1].map(|queue| testpmd::queue(said, queue).map_or(0, |[received, _]| received));
     let [.., spread, gathered] = testpmd::stops(&said)[..] else { bail!("it was not stopped: {said}") };
@@ -99,7 +99,7 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
     Ok(())
 }
 
-/// Pings of sixteen addresses.
+/// Sends pings from sixteen addresses.
 fn flows(alice: &End<'_>) -> Result<()> {
     (100..116).try_for_each(|host| {
         let address = format!("10.83.0.{host}");
@@ -108,8 +108,8 @@ fn flows(alice: &End<'_>) -> Result<()> {
     })
 }
 
-/// What testpmd asks of the PF comes about: VLANs, tags that are taken out, everything for a trusted VF, another address.
-/// Checksums are left to the card, and the kernel at the other end finds every one right.
+/// The PF carries out testpmd's requests: VLANs, tag stripping, promiscuity of a trusted VF, another address. The
+/// card does the checksums, and the kernel at the other end finds every one right.
 pub(crate) fn asks_the_pf(world: &mut World) -> Result<Outcome> {
     world.prepare_dpdk()?;
     world.change(VISITOR_AVF, VfSettings { trust: Some(true), ..VfSettings::default() })?;
@@ -139,7 +139,7 @@ pub(crate) fn asks_the_pf(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Questions in UDP and attempts in TCP come back as they went. Nobody answers them.
+/// Checks checksums: UDP and TCP requests come back as they were sent, without an answer.
 fn leaves_checksums_to_the_card(world: &World, alice: &End<'_>) -> Result<()> {
     let [peer, own] = [ALICE_AVF, VISITOR_AVF].map(|vf| world.vf(vf).map(|vf| vf.mac));
     let options = format!("--forward-mode=csum --enable-rx-cksum --eth-peer=0,{}", peer?);

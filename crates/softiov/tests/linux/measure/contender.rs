@@ -1,5 +1,5 @@
-//! A guest with one card, and who forwards for it. Both stand still outside of their turn, so that nobody takes a processor
-//! from anybody else. Left out: what is measured.
+//! A guest with one card, and its forwarder. Both are stopped outside of their turn, so that they take no processor
+//! from others.
 
 use super::load::{Load, OfHost, Turn};
 use crate::guest::{BOOT, COMMAND, eventually};
@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The numbers of taps and addresses; ports of the world have those below.
+/// Numbers of taps and addresses; ports of the world have lower ones.
 const IAVF: u8 = 11;
 const IGBVF: u8 = 12;
 const ON_SWITCH: u8 = 13;
@@ -25,17 +25,17 @@ const ON_TAP: u8 = 14;
 const ON_TAP_CUT: u8 = 15;
 
 const SWITCH: &str = "virtio-net, vhost-user to Open vSwitch-DPDK";
-/// virtio-net that gets what igbvf and iavf get: frames. It tells how much of a difference large packets make.
+/// virtio-net that receives single frames like igbvf and iavf, to show the effect of large packets.
 const CUT: &str = "virtio-net, tap, receives frames of 1,514 bytes";
 const NO_LARGE_RECEIVE: &str = ",guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
-/// The VF of a host that has one.
+/// VF of a host with one VF.
 const VF: &str = "pf0vf0";
-/// The ports of Open vSwitch.
+/// Ports of Open vSwitch.
 const GUEST: &str = "guest";
 const UPLINK: &str = "uplink";
 
-/// A guest, and who forwards for it. The guest ends first.
+/// A guest and its forwarder. The guest is dropped first.
 #[derive(Debug)]
 pub(super) struct Contender {
     name: &'static str,
@@ -49,17 +49,17 @@ enum Forwarder {
     Card(Served, Pid),
     Switch {
         switch: Switch,
-        /// Its memory.
+        /// Huge pages of the switch.
         _huge: HugePages,
-        /// Its sockets are in there.
+        /// Folder of the switch's sockets.
         _folder: TempDir,
     },
-    /// QEMU itself.
+    /// QEMU forwards by itself.
     Qemu,
 }
 
 impl Contender {
-    /// All of them. The first is iavf.
+    /// Returns all contenders; the first is iavf.
     pub(super) fn all(world: &World, wire: &Wire) -> Result<Vec<Self>> {
         let assets = world.assets();
         Ok(vec![
@@ -71,12 +71,12 @@ impl Contender {
         ])
     }
 
-    /// iavf on a mapped port, in a guest with so many processors.
+    /// Boots iavf on a mapped port, in a guest with `cpus` processors.
     pub(super) fn iavf(cpus: u32, world: &World, wire: &Wire) -> Result<Self> {
         Self::on_card("iavf, mapped", "avf", (IAVF, cpus), world.assets(), wire)
     }
 
-    /// A guest with a VF of a card of that family, whose doorbells are memory, and a tap of a number as the uplink.
+    /// Boots a guest with a VF of a family, with mapped doorbells, and the tap of a number as the port's uplink.
     fn on_card(
         name: &'static str,
         family: &str,
@@ -94,7 +94,8 @@ impl Contender {
         Self { name, guest, forwarder: Forwarder::Card(served, host) }.settled(number, wire)
     }
 
-    /// A guest with virtio-net that Open vSwitch reaches by vhost-user, and the switch's own interface as the uplink.
+    /// Boots a guest with virtio-net that Open vSwitch reaches by vhost-user, with the switch's own interface as the
+    /// uplink.
     fn on_switch(assets: &Assets, wire: &Wire) -> Result<Self> {
         let (dpdk, folder) = (HostDpdk::prepare()?, TempDir::new()?);
         let huge = huge_pages::reserve(true);
@@ -117,23 +118,23 @@ impl Contender {
         Self { name: SWITCH, guest, forwarder }.settled(ON_SWITCH, wire)
     }
 
-    /// A guest with virtio-net for which QEMU reads and writes a tap; `options` are more of the device's.
+    /// Boots a guest with virtio-net for which QEMU reads and writes a tap; `options` are additional device options.
     fn on_tap(name: &'static str, number: u8, options: &str, assets: &Assets, wire: &Wire) -> Result<Self> {
         wire.return_tap(number)?;
         let netdev = format!("tap,id=net,ifname={},script=no,downscript=no", wire.tap(number));
         let guest = virtio(LinuxGuest::builder(name), &netdev, number, options).spawn(assets)?;
-        // QEMU has to open it where it was made.
+        // QEMU must open the tap where it was created.
         guest.wait_ready(BOOT)?;
         wire.plug(number)?;
         Self { name, guest, forwarder: Forwarder::Qemu }.settled(number, wire)
     }
 
-    /// Booted, with the address of that number, and stopped.
+    /// Waits for the guest, sets the address of that number, and stops both processes.
     fn settled(self, number: u8, wire: &Wire) -> Result<Self> {
         self.guest.wait_ready(BOOT)?;
         self.check("modprobe virtio_net")?;
         eventually(|| self.check("ls -d /sys/class/net/eth0"))?;
-        // It would complain of the time that it misses between turns.
+        // The guest would log the time that it misses between turns.
         self.check(&format!(
             "echo 1 > /sys/module/rcupdate/parameters/rcu_cpu_stall_suppress
              echo 0 > /proc/sys/kernel/watchdog
@@ -148,12 +149,12 @@ impl Contender {
         self.name
     }
 
-    /// What runs the guest's processors.
+    /// Returns the accelerator of the guest's processors.
     pub(super) fn accel(&self) -> &'static str {
         self.guest.accel().name()
     }
 
-    /// Its turn: each load once.
+    /// Runs a turn: each load once.
     pub(super) fn turn(&self, server: &str) -> Result<Vec<Turn>> {
         self.running(|| {
             self.reach(server)?;
@@ -169,24 +170,24 @@ impl Contender {
         Ok(done)
     }
 
-    /// A load over so many connections.
+    /// Runs a load over `connections` connections.
     pub(super) fn load(&self, load: Load, server: &str, connections: u32) -> Result<Turn> {
         let before = self.counted()?;
         let printed = self.check(&load.script(server, connections))?;
         Turn::read(load, &printed, &self.counted()?.since(&before))
     }
 
-    /// Runs a script in the guest that has to succeed.
+    /// Runs a script in the guest that must succeed.
     pub(super) fn check(&self, script: &str) -> Result<String> {
         Ok(self.guest.check(script, COMMAND)?)
     }
 
-    /// Waits until an address answers.
+    /// Waits until an address answers a ping.
     pub(super) fn reach(&self, address: &str) -> Result<()> {
         eventually(|| self.check(&format!("ping -c 1 -W 1 {address}")).map(drop))
     }
 
-    /// Tells what was lost on a served card, and turns the guest off.
+    /// Prints the drops of a served card, and turns the guest off.
     pub(super) fn end(self) -> Result<()> {
         self.stop(false)?;
         if let Forwarder::Card(served, _) = &self.forwarder {
@@ -195,7 +196,7 @@ impl Contender {
         Ok(self.guest.shutdown(COMMAND)?)
     }
 
-    /// What the host has counted so far.
+    /// Returns the host's counters.
     fn counted(&self) -> Result<OfHost> {
         let (forwarder, accesses) = match &self.forwarder {
             Forwarder::Card(served, host) => {
@@ -211,8 +212,7 @@ impl Contender {
         })
     }
 
-    /// Takes the processor away from guest and forwarder, or gives it back. The guest may wait for the forwarder, so it stops
-    /// first.
+    /// Stops guest and forwarder, or continues them. The guest may wait for the forwarder, so it stops first.
     fn stop(&self, stopped: bool) -> Result<()> {
         let signal = if stopped { Signal::STOP } else { Signal::CONT };
         if stopped {
@@ -234,18 +234,18 @@ impl Contender {
     }
 }
 
-/// What a host tells about its VF.
+/// Returns a host's status of its VF.
 fn status(served: &Served) -> Result<VfStatus> {
     Ok(serde_json::from_str(&served.softiov(&format!("vf show {VF} --json"))?)?)
 }
 
-/// Reads and writes of registers that have reached a host.
+/// Returns the register reads and writes that reached a host.
 fn accesses(served: &Served) -> Result<u64> {
     let Interventions { reads, posted_writes, synchronous_writes, .. } = status(served)?.interventions;
     Ok(reads + posted_writes + synchronous_writes)
 }
 
-/// The guest with a virtio-net on what QEMU's `-netdev` says, with more options of the device.
+/// Adds a virtio-net on QEMU's `-netdev` to the guest, with additional device options.
 fn virtio(builder: GuestBuilder, netdev: &str, number: u8, options: &str) -> GuestBuilder {
     let device = format!("virtio-net-pci,netdev=net,mac=02:82:57:60:09:{number:02x},romfile={options}");
     ["-netdev", netdev, "-device", &device].into_iter().fold(builder, GuestBuilder::qemu_argument)

@@ -1,19 +1,19 @@
-//! What a guest is asked to do in a turn, and what is counted meanwhile. Left out: who is asked.
+//! Work of a guest in a turn, and the counters before and after it.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long a load takes, seconds.
+/// Duration of a load, seconds.
 pub(super) const SECONDS: u64 = 3;
-/// What a full frame carries of a TCP stream with time stamps, bytes.
+/// Payload of a full frame of a TCP stream with time stamps, bytes.
 const SEGMENT: f64 = 1448.0;
-/// The guest counts processor time in hundredths of a second.
+/// Unit of the guest's processor time, milliseconds.
 const TICK_MS: f64 = 10.0;
-/// Between the parts of what the guest prints.
+/// Separator of the parts of the guest's output.
 const MARK: &str = "=====";
 
-/// What a guest is asked to do.
+/// Work of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Load {
     /// TCP from the guest.
@@ -42,14 +42,16 @@ impl Load {
         }
     }
 
-    /// A script that counts, does it to `server` over so many connections, and counts again.
+    /// Returns a script that reads the counters, runs the load to `server` over `connections` connections, and reads
+    /// them again.
     pub(super) fn script(self, server: &str, connections: u32) -> String {
         let work = match self {
             Self::Sent => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections}"),
             Self::Received => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections} -R"),
             Self::Asked => format!("ping -q -A -w {SECONDS} {server}"),
         };
-        // virtio_net counts its kicks. Other drivers are not asked for statistics, because some would ask their PF.
+        // Only virtio_net counts its kicks; statistics of other drivers are not read, because some would request them
+        // from their PF.
         format!(
             "look() {{
                  head -n 1 /proc/stat
@@ -64,7 +66,7 @@ impl Load {
         )
     }
 
-    /// What it has moved: by its own measure in a second, and in packets.
+    /// Returns the load's rate by its own measure, and its packets.
     fn moved(self, said: &str) -> Result<Moved> {
         let unclear = || format!("{}: {said}", self.name());
         if self == Self::Asked {
@@ -89,20 +91,20 @@ struct Moved {
     again: u64,
 }
 
-/// What came of a load.
+/// Result of a load.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
     pub(super) load: Load,
-    /// Megabits or answers, a second.
+    /// Megabits or answers per second.
     pub(super) rate: f64,
-    /// Packets: of a stream, as many as would carry it in full frames; of pings, requests and answers.
+    /// Packets: full frames that carry a stream, or requests and answers of pings.
     pub(super) packets: f64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub(super) again: u64,
-    /// Milliseconds for which the guest's processors were busy, and for which they were there.
+    /// Milliseconds that the guest's processors were busy, and that they were available.
     pub(super) busy_ms: f64,
     pub(super) there_ms: f64,
-    /// Processor time of QEMU and of the forwarder, milliseconds, as the host counts it.
+    /// Processor time of QEMU and of the forwarder by the host's count, milliseconds.
     pub(super) vmm_ms: f64,
     pub(super) forwarder_ms: f64,
     /// Interrupts of the card.
@@ -112,7 +114,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Reads what [`Load::script`] has printed. Without a count of accesses by the host, virtio-net's kicks are taken.
+    /// Parses the output of [`Load::script`]. Without a count of accesses by the host, virtio-net's kicks count.
     pub(super) fn read(load: Load, printed: &str, host: &OfHost) -> Result<Self> {
         let mark = format!("{MARK}\n");
         let mut parts = printed.split(&mark);
@@ -135,18 +137,18 @@ impl Turn {
     }
 }
 
-/// What the host counts.
+/// Counters of the host.
 #[derive(Debug)]
 pub(super) struct OfHost {
-    /// Reads and writes of registers that have reached the card's host, where the card is ours.
+    /// Register reads and writes that reached the card's host, if the card is ours.
     pub(super) accesses: Option<u64>,
-    /// Processor time of QEMU and of the forwarder; none where QEMU forwards.
+    /// Processor time of QEMU and of the forwarder; `None` where QEMU forwards.
     pub(super) vmm: Duration,
     pub(super) forwarder: Duration,
 }
 
 impl OfHost {
-    /// What came to it since.
+    /// Returns the differences to an earlier reading.
     pub(super) fn since(self, before: &Self) -> Self {
         Self {
             accesses: self.accesses.zip(before.accesses).map(|(after, before)| after - before),
@@ -156,7 +158,7 @@ impl OfHost {
     }
 }
 
-/// What the guest has counted since it booted.
+/// Counters of the guest since it booted.
 #[derive(Debug, Default)]
 struct Counts {
     busy: u64,
@@ -173,7 +175,7 @@ impl Counts {
             let numbers = || words.iter().skip(1).map(|word| word.parse::<u64>());
             match words.first() {
                 Some(&"cpu") => {
-                    // user, nice, system, idle, iowait, irq, softirq, and what does not occur here (proc(5)).
+                    // user, nice, system, idle, iowait, irq, softirq; the rest does not occur here (proc(5)).
                     let times = numbers().take(7).collect::<Result<Vec<_>, _>>()?;
                     counts.there = times.iter().sum();
                     counts.busy = counts.there - times.iter().skip(3).take(2).sum::<u64>();

@@ -1,5 +1,5 @@
-//! One VF of the second family with one, two and four pairs of queues, in a guest with two processors: what more queues bring
-//! where a port has one thread. Left out: more VFs, and more ports.
+//! A VF of the second family with one, two and four queue pairs, in a guest with two processors: the gain of more
+//! queues on a port with one thread.
 
 use super::contender::Contender;
 use super::load::{Load, Turn};
@@ -10,11 +10,11 @@ use crate::world::World;
 use anyhow::Result;
 
 const CPUS: u32 = 2;
-/// As many as the most queues, so that each may have one.
+/// Connections, one per queue of the largest set-up.
 const CONNECTIONS: u32 = 4;
 const PAIRS: [(u32, &str); 3] = [(1, "1 queue pair"), (2, "2 queue pairs"), (4, "4 queue pairs")];
 
-/// iavf's channels are changed by ethtool between turns.
+/// Measures iavf with different channels, which ethtool changes between turns.
 pub(crate) fn of_one_vf_take_turns(world: &mut World) -> Result<Outcome> {
     measure(world, |wire| {
         let server = wire.address();
@@ -42,10 +42,11 @@ pub(crate) fn of_one_vf_take_turns(world: &mut World) -> Result<Outcome> {
     })
 }
 
-/// iavf resets itself for that, and refuses while it does so for another reason. The interface is down meanwhile: iavf of Linux
-/// 6.1 sends into a ring that is no more if it is up, and the kernel panics (`__iavf_maybe_stop_tx`).
+/// Sets the number of queue pairs. iavf resets its VF for that, and refuses during another reset. The interface is
+/// down meanwhile: iavf of Linux 6.1 would send into a freed ring, and the kernel would panic
+/// (`__iavf_maybe_stop_tx`).
 fn set_pairs(iavf: &Contender, pairs: u32) -> Result<()> {
-    // ethtool calls it a failure if nothing changes.
+    // ethtool fails if nothing changes.
     let script = format!(
         "ip link set eth0 down
          ethtool -L eth0 combined {pairs}

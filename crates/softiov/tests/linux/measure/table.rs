@@ -1,37 +1,37 @@
-//! What is made of the turns of contenders: a table as in Markdown, and JSON. Left out: how they were measured.
+//! Results of contenders: a Markdown table, and JSON.
 
 use super::load::{Load, SECONDS, Turn};
 use bench::statistics::{median, quantile};
 use serde::Serialize;
 
-/// What came of one contender under one load.
+/// Result of one contender under one load.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     load: &'static str,
     contender: String,
     pub(super) turns: usize,
-    /// Median, megabits or answers a second.
+    /// Median rate, megabits or answers per second.
     rate: Option<f64>,
     unit: &'static str,
-    /// The rate over that of the first contender in the same round: median of the rounds.
+    /// Median over the rounds of the rate divided by that of the first contender.
     over_first: Option<f64>,
-    /// Between which the middle half of these ratios is.
+    /// Quartiles of these ratios.
     over_first_spread: Option<(f64, f64)>,
-    /// Which part of the guest's processors was busy.
+    /// Busy share of the guest's processors.
     guest_busy: f64,
-    /// Processor time of the guest as it counts itself, and of QEMU and the forwarder as the host counts them, milliseconds.
+    /// Processor time of the guest by its own count, and of QEMU and the forwarder by the host's, milliseconds.
     guest_ms_per_1000_packets: f64,
     vmm_ms_per_1000_packets: f64,
     forwarder_ms_per_1000_packets: f64,
     /// Reads and writes of the card's registers that left the guest.
     accesses_per_1000_packets: f64,
     interrupts_per_1000_packets: f64,
-    /// Segments sent again, in all turns.
+    /// Retransmitted segments, in all turns.
     sent_again: u64,
 }
 
 impl Row {
-    /// `turns` and `first`, those of the first contender, are in the order of rounds.
+    /// Creates a row. `turns`, and `first` of the first contender, are in the order of rounds.
     pub(super) fn new(contender: &str, load: Load, turns: &[Turn], first: &[Turn]) -> Self {
         let sum = |value: fn(&Turn) -> f64| turns.iter().map(value).sum::<f64>();
         let per_1000 = |value: fn(&Turn) -> f64| 1000.0 * sum(value) / sum(|turn| turn.packets);
@@ -57,7 +57,7 @@ impl Row {
     }
 }
 
-/// Prints both. `accel` is what ran the guests' processors.
+/// Prints table and JSON. `accel` is the accelerator of the guests' processors.
 pub(super) fn print(title: &str, accel: &str, rows: &[Row]) {
     println!("\n\n{title}: guests under {accel}, turns of {SECONDS} s\n");
     println!(

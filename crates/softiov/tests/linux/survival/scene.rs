@@ -1,5 +1,6 @@
-//! A host in a process of its own, as a user starts it, with two guests that have a VF on each of its three ports: eth0 on
-//! the one with an uplink, if there can be one, eth1 on the next, and one of the second family that a check sets up. Left out: what is done to the host.
+//! A host in a process of its own, as a user starts it, with two guests that have a VF on each of its three ports:
+//! eth0 on the port with an uplink (if available), eth1 on the next, and a VF of the second family that a check sets
+//! up.
 
 use crate::guest::{BOOT, Guest, eventually};
 use crate::served::Served;
@@ -13,23 +14,23 @@ use std::process::ExitStatus;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The uplink's, beyond those of the host that other checks have.
+/// Number of the uplink's tap, beyond those of the other checks' host.
 const TAP: u8 = 3;
-/// The group that may connect to [`OPEN`].
+/// Group that may connect to [`OPEN`].
 pub(super) const VMM: u32 = 65_533;
-/// A VF for VMMs of that group, and one for the host's user alone.
+/// A VF for VMMs of that group, and a VF for the host's user alone.
 pub(super) const OPEN: &str = "pf1vf2";
 pub(super) const SHUT: &str = "pf1vf3";
-/// The network between the guests' eth1: no uplink, so nothing but the guests.
+/// Network between the guests' eth1, on a port without an uplink.
 const INNER: u8 = 200;
 
-/// The host and its guests. The guests end before it.
+/// The host and its guests. The guests are dropped first.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(super) erin: Guest,
     pub(super) frank: Guest,
     served: Served,
-    /// QEMU's processes.
+    /// Process ids of the QEMUs.
     machines: [u32; 2],
 }
 
@@ -56,12 +57,12 @@ impl Scene {
         Ok(Self { erin, frank, served, machines })
     }
 
-    /// Both guests.
+    /// Returns both guests.
     pub(super) fn guests(&self) -> [&Guest; 2] {
         [&self.erin, &self.frank]
     }
 
-    /// A guest's address on eth1.
+    /// Returns a guest's address on eth1.
     pub(super) fn inner(guest: &Guest) -> String {
         guest.vlan_address(INNER)
     }
@@ -78,33 +79,33 @@ impl Scene {
         Ok(streams)
     }
 
-    /// Describes a guest on a VF of this host.
+    /// Returns the builder of a guest on a VF of this host.
     pub(super) fn builder(&self, name: &str, vf: &str) -> GuestBuilder {
         LinuxGuest::builder(name).vf_socket(self.served.socket(vf))
     }
 
-    /// What a command of the binary prints.
+    /// Returns the output of a command of the binary.
     pub(super) fn softiov(&self, words: &str) -> Result<String> {
         self.served.softiov(words)
     }
 
-    /// What a VF is told to be, and by whom.
+    /// Returns a VF's settings and their origins.
     pub(super) fn policy(&self, vf: &str) -> Result<[Value; 2]> {
         let text = self.softiov(&format!("vf show {vf} --json"))?;
         let mut status: Value = serde_json::from_str(&text)?;
         Ok([status["settings"].take(), status["origins"].take()])
     }
 
-    /// The process that serves, once it does.
+    /// Waits for the process that serves and returns its pid.
     pub(super) fn host(&self) -> Result<Pid> {
         let host = self.served.host(None)?;
         eventually(|| self.softiov("vf list"))?;
         Ok(host)
     }
 
-    /// Kills the process that serves after it was let alone for a while, and waits until another one does.
+    /// Kills the serving process after a pause, and waits until another one serves.
     pub(super) fn kill_host(&self, after: Duration) -> Result<()> {
-        // To ask is to disturb, so this comes first.
+        // Before the pause, because a request is a disturbance.
         let host = self.host()?;
         sleep(after);
         kill_process(host, Signal::KILL)?;
@@ -118,8 +119,8 @@ impl Scene {
         eventually(|| self.served.keeper.try_wait()?.context("the host does not end"))
     }
 
-    /// No virtual machine has ended.
-    pub(super) fn everybody_lives(&mut self) -> Result<()> {
+    /// Checks that no virtual machine has ended.
+    pub(super) fn all_machines_run(&mut self) -> Result<()> {
         for (guest, machine) in [&mut self.erin, &mut self.frank].into_iter().zip(self.machines) {
             let lives = guest.linux.is_running() && guest.linux.pid() == machine;
             ensure!(lives, "{}'s QEMU has ended: {}", guest.name(), guest.linux.console_tail());
@@ -128,12 +129,12 @@ impl Scene {
         Ok(())
     }
 
-    /// What host and guests know of themselves, for errors.
+    /// Returns the state of host and guests, for errors.
     pub(super) fn state(&self, wire: Option<&Wire>) -> String {
         const SCRIPT: &str = "ip -s link; ip neigh; grep eth /proc/interrupts; netstat -tn; tail -n 3 /run/stream-*; dmesg | tail -n 25";
         let guests = self.guests().map(|guest| match guest.check(SCRIPT) {
             Ok(text) => format!("{}:\n{text}", guest.name()),
-            Err(error) => format!("{} does not say: {error}", guest.name()),
+            Err(error) => format!("no state of {}: {error}", guest.name()),
         });
         let vfs = self.softiov("vf list").unwrap_or_else(|error| error.to_string());
         let port = self.softiov("port show pf0 --json").unwrap_or_else(|error| error.to_string());
