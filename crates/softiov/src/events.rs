@@ -68,7 +68,7 @@ fn follow(socket: &Path, args: &Args) -> anyhow::Result<ExitCode> {
         });
         outcome?;
         match end {
-            // The host has ended or is being replaced, or has not yet released the closed connection's target.
+            // The host has ended or is being replaced, or has not yet released the closed connection.
             Ok(()) => {}
             Err(ClientError::Unreachable { .. } | ClientError::Io(_) | ClientError::Refused(_))
                 if last.is_some() => {}

@@ -1,4 +1,4 @@
-//! OutputOptions of commands: answers on standard output, errors on standard error. Never panics if an output is closed.
+//! Output of commands: answers on standard output, errors on standard error. Never panics if an output is closed.
 
 use anyhow::Context;
 use std::fmt::Display;
@@ -72,13 +72,13 @@ pub(crate) fn check_writable(file: &Path) -> anyhow::Result<()> {
 
 /// Returns an error with its causes, without causes that an earlier message quotes.
 pub(crate) fn error_chain(error: &anyhow::Error) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if !told.contains(&cause) {
-            told = if told.is_empty() { cause } else { format!("{told}: {cause}") };
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
         }
     }
-    told
+    text
 }
 
 #[cfg(test)]

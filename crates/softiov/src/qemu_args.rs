@@ -102,7 +102,7 @@ fn words(socket: &Path, memory: &str) -> [String; 8] {
     .map(str::to_owned)
 }
 
-/// Returns the device in QEMU's JSON. `address` is its target on the guest's bus, or empty.
+/// Returns the device in QEMU's JSON. `address` is its place on the guest's bus, or empty.
 fn device(socket: &Path, address: &str) -> String {
     let path = serde_json::Value::from(socket.to_string_lossy());
     format!("{{\"driver\":\"vfio-user-pci\",{address}\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}")

@@ -15,9 +15,9 @@ const INSTALL: &str = "install QEMU 10.1 or newer (Debian 13: `apt install -t tr
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Qemu {
     path: PathBuf,
-    /// OutputOptions of `--version`.
+    /// Output of `--version`.
     version: String,
-    /// OutputOptions of `-device help`.
+    /// Output of `-device help`.
     devices: String,
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// OutputOptions format.
+/// Output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct OutputFormat {
     json: bool,

@@ -48,7 +48,8 @@ fn lspci_refuses_options_for_other_devices() {
     let said = tool(serve.folder(), "lspci -v -F /etc/passwd");
     assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
     assert!(
-        said.err.starts_with("lspci: -F: the functions are those of a running host\nsoftiov: "),
+        said.err
+            .starts_with("lspci: -F is not supported: the functions are those of a running host\nsoftiov: "),
         "{}",
         said.err
     );

@@ -3,7 +3,7 @@
 use super::ToolExit;
 use super::words::{Words, matches};
 
-/// OutputOptions format.
+/// Output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct OutputFormat {
     /// Number of `-s`: one for statistics, two for errors too.

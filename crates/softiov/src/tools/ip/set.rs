@@ -27,7 +27,7 @@ impl Change {
 
 /// Returns `ip`'s message and exit code for an error of the kernel.
 fn kernel_error(errno: &str) -> ToolExit {
-    ToolExit::new(format!("RTNETLINK kernel_error: {errno}"), 2)
+    ToolExit::new(format!("RTNETLINK answers: {errno}"), 2)
 }
 
 /// Returns the refusal to add, delete or rename a port.
@@ -107,7 +107,7 @@ pub(super) fn garbage(word: &str) -> ToolExit {
 /// Applies the change.
 ///
 /// # Errors
-/// No host kernel_error. A refusal by the host is part of the result.
+/// No host answers. A refusal by the host is part of the result.
 pub(super) fn apply(change: Change, socket: &Path) -> anyhow::Result<Result<(), ToolExit>> {
     let Change { port, vf } = change;
     let ports = client::ports(socket)?;

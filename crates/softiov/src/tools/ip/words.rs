@@ -74,7 +74,7 @@ pub(super) fn matches(word: &str, full: &str) -> bool {
     !word.is_empty() && full.starts_with(word)
 }
 
-/// Returns iproute2's error for a word that is invalid in its target.
+/// Returns iproute2's error for a word that is invalid in its place.
 pub(super) fn invalid(word: &str, wrong: &str) -> ToolExit {
     ToolExit::new(format!("Error: argument \"{word}\" is wrong: {wrong}\n"), 255)
 }
