@@ -205,6 +205,6 @@ mod tests {
         let params = Named::new().with("vms", Value::Int(7)).with("policy", Value::name("aic"));
         assert_eq!((params.int("vms"), params.real("vms")), (Ok(7), Ok(7.0)));
         assert_eq!(params.text("policy"), Ok("aic"));
-        assert_eq!(params.bool("vms").unwrap_err().to_string(), "there is no `vms` that is true or false");
+        assert_eq!(params.bool("vms").unwrap_err().to_string(), "no value `vms` that is true or false");
     }
 }

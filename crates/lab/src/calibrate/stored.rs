@@ -1,5 +1,5 @@
 //! Stored calibration: a data file that every run uses, and one with sensitivities that only reports use.
-//! [`super::calibrate`] and [`super::sensitivity()`] create them.
+//! [`super::calibrate`] and [`super::sensitivity::sensitivity`] create them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

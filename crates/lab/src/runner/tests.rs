@@ -190,7 +190,7 @@ fn failed_points_are_named_and_others_run() {
     let LabError::Failed { failures, points: 7, .. } = error else { panic!("{error}") };
     assert_eq!(failures.len(), 7);
     let refused = go(&names(&["queue"]), &set(&["vms=61"])).unwrap_err().to_string();
-    assert!(refused.contains("queue vms=61 accel=false: 61 virtual machines do not fit"), "{refused}");
+    assert!(refused.contains("queue vms=61 accel=false: vms is 61; the port takes 0 to 60"), "{refused}");
 }
 
 #[test]
