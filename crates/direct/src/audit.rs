@@ -1,11 +1,11 @@
-//! Registers whose value is a sensitive resource: where a ring is in memory, who hears of an interrupt, which function this
-//! is, where its BARs are. Most of them are the guest's own, which has put them there. Some tell of the machine: a guest
-//! that sees its device elsewhere than it is and believes such a register goes wrong (Dong et al., SYSTOR 2009), so whoever
-//! assigns the device has to trap its page.
+//! Audits the registers whose value is a sensitive resource: a ring's address, an interrupt's vector, the number of
+//! the function, the addresses of its BARs. The guest itself has set most of them. Some reveal the machine: a guest
+//! that sees its device at another address than the machine's and trusts such a register fails (Dong et al., SYSTOR
+//! 2009), so the assigner of the device has to trap its page.
 //!
-//! Registers are found by their name in the register table, and by their value: any register that reads as the address of a
-//! BAR. A register is not read if reading it changes the card. Left out: configuration space, which every VMM shows in its
-//! own words.
+//! It selects registers by their name in the register table, and by their value: any register that reads as the
+//! address of a BAR. It does not read a register if the read changes the card. Configuration space is not audited,
+//! since every VMM emulates it.
 
 use crate::hal::Subject;
 use driver::Hal;
@@ -15,61 +15,61 @@ use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
-/// What a register tells.
+/// Resource that a register reveals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
-    /// The address of a descriptor ring, or of its write-back.
+    /// Address of a descriptor ring, or of its write-back.
     DmaRing,
-    /// The mailbox between VF and PF.
+    /// Mailbox between VF and PF.
     Mailbox,
-    /// Which MSI-X vector hears of what.
+    /// Assignment of causes to MSI-X vectors.
     MsixVector,
-    /// The address of the station.
+    /// Ethernet address of the station.
     StationAddress,
-    /// Which function of the device this is.
+    /// Number of the function in the device.
     FunctionNumber,
-    /// The address of a BAR.
+    /// Address of a BAR.
     Bar,
 }
 
-/// Whom a value tells of.
+/// Party that a value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
-    /// The driver, which has put it there or may know it.
+    /// The driver, which has set it or may know it.
     Guest,
     /// The machine.
     Machine,
 }
 
-/// A register.
+/// Audited register.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// The function.
+    /// Name of the function.
     pub function: String,
-    /// The datasheet's name; for one of several with its number.
+    /// Name in the datasheet; for one of several with its number.
     pub register: String,
-    /// From the start of BAR0.
+    /// Offset in BAR0, in bytes.
     pub offset: u32,
-    /// What it reads; nothing if reading it would change the card.
+    /// Value of the register; `None` if a read would change the card.
     pub value: Option<u32>,
-    /// What that is.
+    /// Resource in the value.
     pub resource: Resource,
-    /// Whom it tells of.
+    /// Party that the value belongs to.
     pub whose: Whose,
 }
 
-/// An audit.
+/// Result of an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
-    /// The registers, by function and offset.
+    /// Audited registers, by function and offset.
     pub registers: Vec<Entry>,
-    /// Pages of BAR0 that have to be trapped: those with registers that tell of the machine.
+    /// Pages of BAR0 that have to be trapped: those with registers that reveal the machine.
     pub trap_pages: Vec<u32>,
 }
 
-/// Resources by the names of registers.
+/// Resources of registers, by name.
 const BY_NAME: [(&str, Resource); 14] = [
     ("RDBAL", Resource::DmaRing),
     ("RDBAH", Resource::DmaRing),
@@ -88,24 +88,24 @@ const BY_NAME: [(&str, Resource); 14] = [
 ];
 const PAGE: u32 = 0x1000;
 
-/// A row of a register table, as far as an audit goes.
+/// Row of a register table, reduced to the facts that an audit needs.
 struct Row {
     name: &'static str,
     offsets: Vec<u32>,
-    /// Reading it changes nothing.
+    /// True if a read has no side effect.
     safe: bool,
 }
 
-/// What the values are compared with.
+/// Addresses that an audit compares values with.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Where the driver's memory is.
+    /// Memory of the driver.
     pub memory: Range<u64>,
-    /// Where the machine has the BARs.
+    /// Addresses of the BARs on the machine.
     pub bars: Vec<u64>,
 }
 
-/// The PF's registers.
+/// Audits the PF's registers.
 pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &Known) -> Vec<Entry> {
     let rows = CHAPTERS.iter().flat_map(|(_, rows)| *rows).map(|row| Row {
         name: row.name,
@@ -115,7 +115,7 @@ pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &Known) -> Vec<Entr
     audit(function, hal, known, rows)
 }
 
-/// A VF's registers.
+/// Audits a VF's registers.
 pub(crate) fn vf<B: Subject>(hal: &mut B) -> Vec<Entry> {
     let rows = window::TABLE.iter().map(|row| Row {
         name: row.name,
@@ -149,8 +149,9 @@ fn audit<H: Hal>(function: &str, hal: &mut H, known: &Known, rows: impl Iterator
     entries
 }
 
-/// What a register tells, if it tells anything. Zero is no address and no vector, but it is a function's number. (Half an
-/// address of zeros goes with the other half, which is told.)
+/// Returns the resource that a register reveals, and its party; `None` if it reveals none. Zero is neither an
+/// address nor a vector, but it is a function's number. (For an address with a half of zeros, the other half is
+/// reported.)
 fn judge(name: &str, value: Option<u32>, known: &Known) -> Option<(Resource, Whose)> {
     let resource = BY_NAME.iter().find(|(known, _)| *known == name).map(|(_, resource)| *resource);
     match (resource, value) {
@@ -169,7 +170,7 @@ fn judge(name: &str, value: Option<u32>, known: &Known) -> Option<(Resource, Who
         (None, Some(value)) => {
             let tells = |bar: &u64| {
                 let (low, upper) = (*bar as u32, (*bar >> 16) as u32 & 0xffff);
-                // The whole of it; or its upper half, and above that where it ends.
+                // The low half matches in itself; or the high half matches, and the low one up to the memory's end.
                 let is_range = upper != 0 && value & 0xffff == upper && value >> 16 >= upper;
                 low != 0 && (value & !0xf == low || is_range)
             };
@@ -231,7 +232,7 @@ mod tests {
     use i82576::Time;
     use std::time::Duration;
 
-    /// Registers that read as twice their offset, but one.
+    /// Bus whose registers read as twice their offset, except one.
     struct Bus(u32, u32);
 
     impl Hal for Bus {
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_in_the_drivers_memory_is_its_own_and_any_other_the_machines() {
+    fn only_a_ring_in_the_drivers_memory_is_the_guests_own() {
         let judge = |name, value| judge(name, Some(value), &known());
         assert_eq!(judge("RDBAL", 0x3000), Some((Resource::DmaRing, Whose::Guest)));
         assert_eq!(judge("RDBAH", 1), Some((Resource::DmaRing, Whose::Guest)));
@@ -264,9 +265,9 @@ mod tests {
     }
 
     #[test]
-    fn a_register_that_tells_where_a_bar_is_is_found_by_its_value() {
+    fn a_register_with_the_address_of_a_bar_is_found_by_value() {
         let row = |safe| Row { name: "MC_FB_LOCATION", offsets: vec![0x148, 0x2148], safe };
-        // As a Radeon tells it: the upper half of the address, twice.
+        // A Radeon shows the upper half of the address, twice.
         let mut bus = Bus(0x2148, 0xfe8f_fe80);
         let found = audit("01:00.0", &mut bus, &known(), [row(true)].into_iter());
         assert_eq!(found.len(), 1);

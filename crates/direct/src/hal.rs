@@ -1,7 +1,7 @@
 //! A function behind VFIO, as a driver sees it: registers mapped, memory shared through the IOMMU, interrupts by
-//! eventfds. Waiting is sleeping: the card goes on by itself.
+//! eventfds. A wait is a sleep, since the card works on its own.
 //!
-//! Left out: who visits the PF driver meanwhile ([`crate::port`]).
+//! [`crate::port`] visits the PF driver during such waits.
 
 use crate::DirectError;
 use crate::audit::Known;
@@ -16,31 +16,31 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use vfio_client::{Accesses, RAM_BASE as SOCKET_RAM, Ram, VfBus, VfioUserHal};
 
-/// The same MAC with other media, as igb knows it.
+/// Device ids of the same MAC with other media, which igb also supports.
 pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
-/// The second is what the VFs call themselves under Hyper-V.
+/// Device ids of VFs; the second one is theirs under Hyper-V.
 const VF_DEVICES: [u16; 2] = [DEVICE_VF, 0x152d];
-/// The region with the registers.
+/// Index of the region with the registers.
 const BAR0: u32 = 0;
-/// Memory for the card: two rings of 256 buffers of 2 KB, and room for alignment.
+/// Size of the memory for the card in bytes: two rings of 256 buffers of 2 KB, and room for alignment.
 pub(crate) const MEMORY: u64 = 4 << 20;
-/// Where VF 0 finds its memory: above 4 GiB, so that addresses need all their bits. Each VF's is elsewhere, so that
-/// an access in another's name finds nothing.
+/// Address of VF 0's memory: above 4 GiB, so that addresses need all their bits. Each VF has another address, so
+/// that an access on behalf of another function finds no memory.
 const RAM_BASE: u64 = 1 << 32;
 const RAM_STEP: u64 = 1 << 30;
 
-/// The registers of a PF.
+/// Registers of a PF.
 #[derive(Debug)]
 pub struct PfHal {
     registers: Registers,
-    /// Held: closing it would give the function back.
+    /// Keeps the function open: closing it would return it to Linux.
     _function: Function,
-    /// Where the machine has its BARs.
+    /// Addresses of its BARs on the machine.
     bars: Vec<u64>,
 }
 
 impl PfHal {
-    /// Takes a PF from Linux. `token` is what its VFs are then asked for.
+    /// Takes a PF from Linux. Its VFs can then be opened only with `token`.
     ///
     /// # Errors
     /// [`DirectError`].
@@ -54,7 +54,8 @@ impl PfHal {
 }
 
 impl PfHal {
-    /// What an audit compares its registers with. It has no memory, and sees the rings of its VFs.
+    /// Returns the addresses that an audit compares registers with. The PF has no memory, and sees the rings of its
+    /// VFs.
     pub(crate) fn known(&self) -> Known {
         let memory = RAM_BASE..RAM_BASE + MAX_VFS as u64 * RAM_STEP;
         Known { memory, bars: self.bars.clone() }
@@ -79,7 +80,7 @@ impl Hal for PfHal {
     }
 }
 
-/// A VF: registers, memory, three vectors.
+/// VF with registers, memory and three vectors.
 #[derive(Debug)]
 pub struct VfHal {
     registers: Registers,
@@ -87,9 +88,9 @@ pub struct VfHal {
     ram: Ram,
     eventfds: [EventFd; VF_VECTORS],
     accesses: Accesses,
-    /// Where the machine has its BARs.
+    /// Addresses of its BARs on the machine.
     bars: Vec<u64>,
-    /// The last register read as all ones.
+    /// True if the last register read was all ones.
     gone: bool,
 }
 
@@ -117,18 +118,18 @@ impl VfHal {
     }
 }
 
-/// A VF that can be checked: its bus, and what is done to it from outside of its driver.
+/// VF under check: its bus, and actions on it from outside its driver.
 pub trait Subject: VfBus {
-    /// Where it is.
+    /// Returns the VF's PCI address or socket.
     fn name(&self) -> String;
 
-    /// Resets the function (FLR), as the system does without asking its driver.
+    /// Resets the function (FLR), as the system does without its driver.
     ///
     /// # Errors
     /// [`DirectError`].
     fn reset(&mut self) -> Result<(), DirectError>;
 
-    /// What an audit compares its registers with.
+    /// Returns the addresses that an audit compares registers with.
     fn known(&self) -> Known;
 }
 
@@ -229,7 +230,7 @@ fn bars(pci: &Pci, address: PciAddress) -> Result<Vec<u64>, DirectError> {
     Ok(pci.bars(address)?.into_iter().flatten().collect())
 }
 
-/// Makes sure that a function is what it should be, before it is touched.
+/// Checks that a function is of the wanted kind, before any access to it.
 fn identify(
     pci: &Pci,
     address: PciAddress,

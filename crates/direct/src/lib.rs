@@ -1,15 +1,16 @@
-//! The drivers on an 82576 that Linux hands over, silicon or another's model: the same PF and VF drivers as on our
-//! card, over VFIO. And the checks that show that they work there, and on VFs of our own card behind vfio-user sockets.
+//! The drivers on an 82576 behind VFIO, silicon or another's model: the same PF and VF drivers as on our card. And
+//! the checks that they work there, and on VFs of our own card behind vfio-user sockets.
 //!
-//! | module | what it gives |
+//! | module | contents |
 //! |---|---|
 //! | [`hal`] | registers, memory and interrupts of a function behind VFIO |
 //! | [`port`] | the PF with a thread that visits it, and its VFs |
-//! | [`check`] | what is expected of the drivers on such a card, and what came |
-//! | [`audit`] | registers that tell a guest what it should not believe |
+//! | [`check`] | the checks of the drivers on such a card, and their report |
+//! | [`audit`] | registers that reveal the machine to a guest |
 //! | [`reset`] | a function reset before it changes its owner |
 //!
-//! Left out: TCP/IP, whose stack the caller brings ([`check::GuestStack`]). A run opens the functions, checks, and gives them back.
+//! A run opens the functions, checks, and returns them to Linux. The caller brings the TCP/IP stack
+//! ([`check::GuestStack`]).
 #![forbid(unsafe_code)]
 
 pub mod audit;
@@ -26,61 +27,61 @@ use policy::PolicyError;
 use std::path::PathBuf;
 use vfio_client::HalError;
 
-/// Why the drivers cannot be put to work.
+/// Reason why the drivers cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
-    /// Linux does not hand the function over.
+    /// VFIO does not give the function.
     #[error(transparent)]
     Vfio(#[from] VfioError),
-    /// Some other device.
+    /// The function is of another device.
     #[error("{address} is {:04x}:{:04x}, not {wanted} of an 82576", found.vendor, found.device)]
     NotOurs {
-        /// The function.
+        /// Address of the function.
         address: PciAddress,
-        /// What it is.
+        /// Ids of the function.
         found: PciIds,
-        /// What it should be.
+        /// Description of the wanted function.
         wanted: &'static str,
     },
     /// The socket is of a VF of another family.
-    #[error("{} is no 82576, and only those are driven; name VFs of a port with family = \"82576\"", .0.display())]
+    #[error("{} is no 82576, the only supported family; give VFs of a port with family = \"82576\"", .0.display())]
     OtherFamily(PathBuf),
-    /// Somebody may be using them.
-    #[error("{0} has virtual functions already; write 0 to its sriov_numvfs if nobody uses them")]
+    /// The PF has virtual functions, which may be in use.
+    #[error("{0} already has virtual functions; write 0 to its sriov_numvfs if they are not in use")]
     HasVirtualFunctions(PciAddress),
-    /// Some other number of virtual functions than was asked for.
-    #[error("{address} was given {wanted} virtual functions, and has {found}")]
+    /// The kernel made another number of virtual functions than requested.
+    #[error("{address} has {found} virtual functions instead of the requested {wanted}")]
     VirtualFunctions {
-        /// The physical function.
+        /// Address of the physical function.
         address: PciAddress,
-        /// How many were asked for.
+        /// Requested number.
         wanted: u8,
-        /// How many there are.
+        /// Number that exists.
         found: usize,
     },
     /// The PF does not start.
     #[error("PF driver: {0}")]
     Pf(#[from] PfError),
-    /// The PF driver does not take what a VF is to be allowed.
+    /// The PF driver refuses the policy of a VF.
     #[error("PF driver: {0}")]
     Policy(#[from] PolicyError),
     /// A VF does not start.
     #[error("VF driver on {name}: {error}")]
     Vf {
-        /// The function.
+        /// Name of the function.
         name: String,
-        /// Why.
+        /// Error of the driver.
         error: VfError,
     },
-    /// A VF behind a socket cannot be had, or was lost.
+    /// A VF behind a socket cannot be opened, or was lost.
     #[error(transparent)]
     Hal(#[from] HalError),
-    /// It does not come to rest.
+    /// The function still has transactions in flight.
     #[error(
-        "{0} still has transactions under way a second after it may start no more; switch the machine off and on"
+        "{0} still has transactions in flight a second after it was stopped; switch the machine off and on"
     )]
     NotQuiet(PciAddress),
-    /// There is no memory to share.
+    /// The system refuses shared memory.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
     /// The system refuses a thread or an eventfd.

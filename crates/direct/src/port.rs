@@ -1,7 +1,7 @@
-//! A PF that Linux hands over, with our PF driver on it and VFs enabled. A thread visits the driver, as the live host
-//! does, so that requests of VFs are answered whatever this program does meanwhile.
+//! A PF behind VFIO, with our PF driver on it and VFs enabled. A thread visits the driver, as the live host does,
+//! so that requests of VFs are answered at any time.
 //!
-//! Left out: a data path of the PF's own, which the driver has not.
+//! The PF has no data path of its own, since its driver has none.
 
 use crate::DirectError;
 use crate::hal::PfHal;
@@ -14,19 +14,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a request may wait for a visit.
+/// Time between two visits: the maximum delay of a request.
 const BETWEEN_VISITS: Duration = Duration::from_micros(200);
 
-/// The PF driver and its bus.
+/// PF driver with its bus.
 #[derive(Debug)]
 pub struct Side {
-    /// The driver.
+    /// PF driver.
     pub pf: Pf,
-    /// Its registers.
+    /// Registers of the PF.
     pub hal: PfHal,
 }
 
-/// A PF at work. Dropping it takes its VFs away, which must have been given back by then.
+/// Running PF. Dropping it removes its VFs, which must have been closed before.
 #[derive(Debug)]
 pub struct Port {
     pci: Pci,
@@ -38,7 +38,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Takes the PF from Linux, starts the driver, and has the kernel make so many VFs, each with an address.
+    /// Takes the PF from Linux, starts the driver, and has the kernel create `vfs` VFs, each with an address.
     ///
     /// # Errors
     /// [`DirectError`].
@@ -59,8 +59,9 @@ impl Port {
         pci.set_virtual_functions(address, vfs)?;
         port.lock().enable(vfs)?;
         let (side, stop) = (Arc::clone(&port.side), Arc::clone(&port.stop));
-        port.thread =
-            Some(std::thread::Builder::new().name("pf".into()).spawn(move || attend(&side, &stop))?);
+        port.thread = Some(
+            std::thread::Builder::new().name("pf".into()).spawn(move || visit_until_stopped(&side, &stop))?,
+        );
         let found = port.virtual_functions().len();
         if found == usize::from(vfs) {
             Ok(port)
@@ -69,27 +70,27 @@ impl Port {
         }
     }
 
-    /// Where the PF is.
+    /// Returns the address of the PF.
     #[must_use]
     pub fn address(&self) -> PciAddress {
         self.address
     }
 
-    /// The VFs, in order.
+    /// Returns the VFs, in order.
     #[must_use]
     pub fn virtual_functions(&self) -> Vec<PciAddress> {
         self.pci.virtual_of(self.address)
     }
 
-    /// What the VFs are to be opened with.
+    /// Returns the token that the VFs must be opened with.
     #[must_use]
     pub fn token(&self) -> &Token {
         &self.token
     }
 
-    /// The driver, not visited as long as this is held.
+    /// Returns the driver, which gets no visits while the guard is held.
     pub fn lock(&self) -> MutexGuard<'_, Side> {
-        // A panic of the visiting thread has been reported; the registers are no worse for it.
+        // A panic of the visiting thread has been reported; the registers remain valid.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,13 +101,13 @@ impl Side {
     }
 }
 
-/// The address that a VF is given: locally administered, and the same in every run.
+/// Returns the address that a VF gets: locally administered, and the same in every run.
 #[must_use]
 pub fn vf_mac(vf: VfIndex) -> MacAddress {
     MacAddress([0x02, 0x82, 0x57, 0x06, 0x00, vf.get()])
 }
 
-fn attend(side: &Mutex<Side>, stop: &AtomicBool) {
+fn visit_until_stopped(side: &Mutex<Side>, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
         {
             let mut side = side.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +130,8 @@ impl Drop for Port {
             let Side { pf, hal } = &mut *side;
             pf.remove(hal);
         }
-        // Before the PF is closed: the kernel would reset it under its VFs. There is nobody to tell of a failure.
+        // The VFs are removed before the PF is closed: the kernel would reset it under its VFs. A failure here has
+        // no one to report to.
         let _ = self.pci.set_virtual_functions(self.address, 0);
     }
 }

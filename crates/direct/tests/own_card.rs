@@ -1,5 +1,5 @@
-//! The checks against VFs of our own card, on the live host: nothing fails, and nothing differs from the datasheet.
-//! So what they find on another's card is the other's. Left out: checks that take VFIO, which guests make.
+//! Runs the checks against VFs of our own card, on the live host: none fails, and none differs from the datasheet.
+//! So a finding on another's card is a property of that card. Checks that need VFIO run in guests.
 
 use daemon::Host;
 use daemon::config::Config;
@@ -50,7 +50,7 @@ fn sockets(folder: &Path, vfs: &[u8]) -> Plan {
     Plan { functions: Functions::Sockets(vfs.iter().map(socket).collect()), wire: None }
 }
 
-/// Waits until the PF has heard that the drivers of these VFs have left.
+/// Waits until the PF has got the notice that the drivers of these VFs have left.
 fn assert_left(host: &Host, vfs: &[u8]) {
     let begun = Instant::now();
     while !active(host, vfs).is_empty() {
@@ -59,7 +59,7 @@ fn assert_left(host: &Host, vfs: &[u8]) {
     }
 }
 
-/// The VFs whose drivers have been let in by the PF and have not left since.
+/// Returns the VFs whose drivers have been started by the PF and have not left since.
 fn active(host: &Host, vfs: &[u8]) -> Vec<u8> {
     let is_active = |vf: &u8| match ask(host.control_socket(), Request::VfShow { vf: format!("pf0vf{vf}") }) {
         Ok(Answer::Vf(status)) => status.active,
@@ -69,16 +69,16 @@ fn active(host: &Host, vfs: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn our_card_is_as_the_checks_expect() {
-    is_as_the_checks_expect("");
+fn our_card_passes_the_checks() {
+    assert_checks_pass("");
 }
 
 #[test]
-fn our_card_is_as_the_checks_expect_with_its_doorbells_mapped() {
-    is_as_the_checks_expect("[[port]]\nwait = \"mapped\"\n");
+fn our_card_with_mapped_doorbells_passes_the_checks() {
+    assert_checks_pass("[[port]]\nwait = \"mapped\"\n");
 }
 
-fn is_as_the_checks_expect(config: &str) {
+fn assert_checks_pass(config: &str) {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::start(Config::check(Config::parse(config).unwrap(), folder.path()).unwrap()).unwrap();
     let mut told = 0;
@@ -89,13 +89,13 @@ fn is_as_the_checks_expect(config: &str) {
     .unwrap();
     let others = report.checks.iter().filter(|check| check.result != Verdict::Passes);
     let others: Vec<_> = others.map(|check| (check.check, check.result, check.saw.as_str())).collect();
-    let without_pf = "it takes our PF driver";
+    let without_pf = "it needs our PF driver";
     assert_eq!(
         others,
         [
             ("port-vlan", Verdict::Skipped, without_pf),
             ("pf-reset", Verdict::Skipped, without_pf),
-            ("wire", Verdict::Skipped, "no station was named; see --peer"),
+            ("wire", Verdict::Skipped, "no station is given; see --peer"),
         ]
     );
     assert!(report.is_good());
@@ -114,10 +114,10 @@ fn vf_of_another_family_is_refused_by_name() {
     assert!(error.contains("pf0vf0/vf.sock is no 82576") && error.contains("family = \"82576\""), "{error}");
 }
 
-/// A VF of our card tells its guest where its rings are, as the guest has put them, and what every VF has: its mailbox, its
-/// vectors. STATUS is the port's, so it tells which port that is, and nothing else is the machine's.
+/// Checks the findings on a VF of our card: the guest's own rings, mailbox and vectors. STATUS is the port's, so it
+/// reveals the number of the port, and no other register belongs to the machine.
 #[test]
-fn an_audit_of_our_card_finds_what_the_guest_has_put_there_and_the_ports_number() {
+fn an_audit_finds_the_guests_registers_and_the_ports_number() {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let report = audit(&Pci::default(), &sockets(folder.path(), &[0]).functions).unwrap();
@@ -136,7 +136,7 @@ fn an_audit_of_our_card_finds_what_the_guest_has_put_there_and_the_ports_number(
 }
 
 #[test]
-fn one_vf_has_nobody_to_talk_to() {
+fn checks_of_two_vfs_are_skipped_with_one() {
     let folder = tempfile::tempdir().unwrap();
     let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let report =
@@ -148,7 +148,7 @@ fn one_vf_has_nobody_to_talk_to() {
 }
 
 #[test]
-fn a_run_ends_when_it_is_told_to() {
+fn a_run_ends_at_the_request_of_its_report() {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let stop = |check: &CheckReport| match check.check {
@@ -164,7 +164,7 @@ fn a_run_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn a_function_that_is_something_else_is_not_touched() {
+fn a_function_of_another_device_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let device = folder.path().join("bus/pci/devices/0000:01:00.0");
     std::fs::create_dir_all(&device).unwrap();

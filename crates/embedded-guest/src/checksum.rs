@@ -1,15 +1,15 @@
-//! Who computes and verifies which checksum: the card, for TCP and UDP over IPv4; this, for the rest.
+//! Division of checksum work: the card computes and verifies those of TCP and UDP over IPv4, this module the rest.
 //!
-//! The stack neither computes nor verifies the checksums of IPv4, TCP and UDP. Left out: ICMP, which the stack
-//! keeps, and IPv6.
+//! The stack neither computes nor verifies the checksums of IPv4, TCP and UDP. It still handles those of ICMP. IPv6
+//! is not supported.
 
 use driver::vf::{Checksum, Received, TxOffload};
 use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpAddress, IpProtocol, Ipv4Packet, TcpPacket, UdpPacket,
 };
 
-/// What the card is to complete in an outgoing frame; what it cannot complete is filled in here.
-pub(crate) fn hand_over(frame: &mut [u8]) -> TxOffload {
+/// Returns the checksums that the card must complete in an outgoing frame, and fills in those that it cannot.
+pub(crate) fn choose_offload(frame: &mut [u8]) -> TxOffload {
     let Ok(mut ethernet) = EthernetFrame::new_checked(frame) else { return TxOffload::default() };
     if ethernet.ethertype() != EthernetProtocol::Ipv4 {
         return TxOffload::default();
@@ -23,7 +23,7 @@ pub(crate) fn hand_over(frame: &mut [u8]) -> TxOffload {
     TxOffload::default()
 }
 
-/// Whether no checksum of a received frame is wrong: the card's word, where it has one.
+/// Returns true if no checksum of a received frame is wrong, by the card's verdict or, without one, by a sum.
 pub(crate) fn is_intact(frame: &[u8], received: &Received) -> bool {
     match (received.ip_checksum, received.l4_checksum) {
         (Checksum::Bad, _) | (_, Checksum::Bad) => false,
@@ -32,7 +32,7 @@ pub(crate) fn is_intact(frame: &[u8], received: &Received) -> bool {
     }
 }
 
-/// Verifies what is there to be verified. What is no whole IPv4 packet is the stack's to refuse.
+/// Verifies the requested checksums. An incomplete IPv4 packet passes, since the stack refuses it.
 fn verify(frame: &[u8], ip: bool, l4: bool) -> bool {
     let Ok(ethernet) = EthernetFrame::new_checked(frame) else { return true };
     if ethernet.ethertype() != EthernetProtocol::Ipv4 {
@@ -58,7 +58,7 @@ fn transport_is_intact(packet: &Ipv4Packet<&[u8]>) -> bool {
     }
 }
 
-/// Whether a packet is not a fragment.
+/// Returns true if a packet is not a fragment.
 fn is_whole<T: AsRef<[u8]>>(packet: &Ipv4Packet<T>) -> bool {
     !packet.more_frags() && packet.frag_offset() == 0
 }
@@ -67,7 +67,7 @@ fn is_whole<T: AsRef<[u8]>>(packet: &Ipv4Packet<T>) -> bool {
 mod tests {
     use super::*;
 
-    /// An Ethernet frame with an IPv4 packet of 28 bytes, without checksums.
+    /// Builds an Ethernet frame with an IPv4 packet of 28 bytes, without checksums.
     fn frame(protocol: u8) -> [u8; 42] {
         let mut frame = [0; 42];
         frame[12..14].copy_from_slice(&[8, 0]);
@@ -80,26 +80,26 @@ mod tests {
     }
 
     #[test]
-    fn the_card_completes_udp_and_is_not_asked_to_complete_icmp() {
+    fn the_card_completes_udp_but_not_icmp() {
         let mut udp = frame(17);
-        let offload = hand_over(&mut udp);
+        let offload = choose_offload(&mut udp);
         assert!(offload.ip_checksum && offload.l4_checksum);
-        assert_eq!(udp, frame(17), "untouched");
+        assert_eq!(udp, frame(17), "unchanged");
 
         let mut icmp = frame(1);
-        assert_eq!(hand_over(&mut icmp), TxOffload::default());
+        assert_eq!(choose_offload(&mut icmp), TxOffload::default());
         assert!(Ipv4Packet::new_unchecked(&icmp[14..]).verify_checksum());
     }
 
     #[test]
-    fn a_fragment_of_udp_is_not_the_cards() {
+    fn a_fragment_of_udp_is_not_left_to_the_card() {
         let mut fragment = frame(17);
         fragment[20] = 0x20;
-        assert_eq!(hand_over(&mut fragment), TxOffload::default());
+        assert_eq!(choose_offload(&mut fragment), TxOffload::default());
     }
 
     #[test]
-    fn the_cards_verdict_counts_and_without_one_the_sums_do() {
+    fn checksums_are_verified_only_without_the_cards_verdict() {
         let verdict = |ip_checksum, l4_checksum| Received { ip_checksum, l4_checksum, ..Received::default() };
         let mut udp = frame(17);
         assert!(is_intact(&udp, &verdict(Checksum::Good, Checksum::Good)));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ipv4_has_no_checksum_to_be_wrong() {
+    fn frames_other_than_ipv4_are_intact() {
         assert!(is_intact(&[0xff; 60], &Received::default()));
         assert!(is_intact(&[], &Received::default()));
     }

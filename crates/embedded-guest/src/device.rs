@@ -1,8 +1,9 @@
-//! The VF driver as the TCP/IP stack's network device: tokens over fixed buffers, nothing allocated for a frame. Frames are
-//! received in bursts, which the stack takes one by one; those that it sends are published together by the guest's loop.
+//! The VF driver as the TCP/IP stack's network device: tokens over fixed buffers, without allocation per frame. The
+//! device receives frames in bursts, which the stack takes one by one; the guest's loop publishes the sent ones
+//! together.
 //!
-//! Checksums and segmentation are the card's work; what it did not look at, [`checksum`] does.
-//! Left out: when to look, and interrupts, which are the guest's loop's ([`crate::guest`]).
+//! The card computes checksums and segments packets; [`checksum`] handles those that it does not. The guest's loop
+//! ([`crate::guest`]) decides when to poll, and handles interrupts.
 
 use crate::checksum;
 use driver::AnyVf;
@@ -12,47 +13,47 @@ use smoltcp::time::Instant;
 use std::num::NonZeroUsize;
 use vfio_client::VfBus;
 
-/// Longest frame on the wire, FCS excluded.
+/// Longest frame on the wire in bytes, FCS excluded.
 pub(crate) const MAX_FRAME: usize = 1514;
-/// Longest frame before the card cuts it: the longest IPv4 packet with its Ethernet header.
+/// Longest frame before segmentation in bytes: the longest IPv4 packet with its Ethernet header.
 const MAX_SEGMENTED: usize = 14 + 65_535;
-/// Frames that one call checks for one that is intact, at most.
-const LOOKS: usize = 64;
-/// Frames received in a burst, at most.
+/// Maximum number of frames that one call checks for an intact one.
+const CHECKED_FRAMES: usize = 64;
+/// Maximum number of frames of a burst.
 const BURST: usize = 32;
-/// Descriptors for one frame: a context and its data.
+/// Number of descriptors of a frame: a context and its data.
 const FRAME_SLOTS: usize = 2;
-/// Descriptors for the longest frame before segmentation, in buffers of 2 KB, and its context.
+/// Number of descriptors of the longest frame before segmentation, in buffers of 2 KB, and its context.
 const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
 
-/// Frames that the device did not pass on.
+/// Numbers of frames that the device dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refused {
-    /// Received with a wrong checksum.
+    /// Received frames with a wrong checksum.
     pub bad_checksum: u64,
-    /// Not taken by the driver.
+    /// Frames that the driver refused to send.
     pub transmit: u64,
 }
 
-/// A VF, its bus, and buffers for each direction.
+/// VF, its bus, and buffers for each direction.
 #[derive(Debug)]
 pub(crate) struct Port<H> {
     pub(crate) hal: H,
     pub(crate) vf: AnyVf,
     rx: Burst,
     tx: Box<[u8]>,
-    /// The last look for frames found none.
+    /// True if the last poll found no frame.
     pub(crate) drained: bool,
     pub(crate) refused: Refused,
 }
 
-/// Frames of a burst that the stack has not taken.
+/// Burst of received frames that the stack takes one by one.
 #[derive(Debug)]
 struct Burst {
     buffers: Box<[[u8; MAX_FRAME]]>,
     /// Descriptions of the burst's frames, in the order of their buffers.
     received: Vec<Received>,
-    /// Frames that were taken.
+    /// Number of frames that were taken.
     taken: usize,
 }
 
@@ -68,7 +69,7 @@ impl Burst {
         self.taken == self.received.len()
     }
 
-    /// Receives a burst in place of the last. Returns whether there were frames; those that do not fit are lost.
+    /// Receives a burst in place of the last. Returns true if it has frames; those too long for a buffer are lost.
     fn fill<H: VfBus>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
         let Self { buffers, received, taken } = self;
         received.clear();
@@ -101,14 +102,14 @@ impl<H: VfBus> Port<H> {
         }
     }
 
-    /// Whether the stack cannot send for want of descriptors.
+    /// Returns true if the stack cannot send because descriptors are used up.
     pub(crate) fn is_full(&mut self) -> bool {
         !self.vf.has_room(&mut self.hal, SEGMENTED_SLOTS)
     }
 
     /// Returns the next intact frame: its buffer and its length.
     fn next_frame(&mut self) -> Option<(usize, usize)> {
-        for _ in 0..LOOKS {
+        for _ in 0..CHECKED_FRAMES {
             if self.rx.is_empty() && !self.rx.fill(&mut self.hal, &mut self.vf) {
                 self.drained = true;
                 return None;
@@ -134,7 +135,7 @@ impl<H: VfBus> Device for Port<H> {
         H: 'a;
 
     fn receive(&mut self, _now: Instant) -> Option<(Rx<'_>, Tx<'_, H>)> {
-        // The stack may answer at once.
+        // The stack may answer at once, which needs descriptors.
         if !self.vf.has_room(&mut self.hal, FRAME_SLOTS) {
             return None;
         }
@@ -155,7 +156,7 @@ impl<H: VfBus> Device for Port<H> {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ethernet;
         capabilities.max_transmission_unit = MAX_FRAME;
-        // The card's work, or the checksum module's.
+        // The card computes these, or the checksum module.
         capabilities.checksum.ipv4 = Checksum::None;
         capabilities.checksum.tcp = Checksum::None;
         capabilities.checksum.udp = Checksum::None;
@@ -164,7 +165,7 @@ impl<H: VfBus> Device for Port<H> {
     }
 }
 
-/// A frame that was received.
+/// Token of a received frame.
 #[derive(Debug)]
 pub(crate) struct Rx<'a>(&'a [u8]);
 
@@ -174,14 +175,14 @@ impl RxToken for Rx<'_> {
     }
 }
 
-/// Room for a frame.
+/// Token of a frame to send.
 #[derive(Debug)]
 pub(crate) struct Tx<'a, H> {
     hal: &'a mut H,
     vf: &'a mut AnyVf,
     buffer: &'a mut [u8],
     refused: &'a mut Refused,
-    /// Payload of each segment, if the card is to cut.
+    /// Payload of each segment in bytes, if the card has to segment.
     segment: Option<u16>,
 }
 
@@ -191,7 +192,7 @@ impl<H: VfBus> TxToken for Tx<'_, H> {
         let result = f(frame);
         let offload = match self.segment {
             Some(mss) => TxOffload { tso: Some(mss), ..TxOffload::default() },
-            None => checksum::hand_over(frame),
+            None => checksum::choose_offload(frame),
         };
         if self.vf.transmit(self.hal, frame, &offload).is_err() {
             self.refused.transmit += 1;

@@ -1,9 +1,9 @@
-//! A guest in this process: the driver of a VF, of either family, with a TCP/IP stack on top, over a vfio-user socket or any
-//! other [`VfBus`].
+//! A guest in this process: the driver of a VF, of either family, with a TCP/IP stack on top, over a vfio-user
+//! socket or any other [`VfBus`].
 //!
-//! To the host that serves the socket it is one more VMM: it shares memory, hands over eventfds and accesses
-//! registers by message. It answers pings, receives test flows and verifies every byte of them, and does for
-//! its owner what a person would type in a virtual machine: ping, send, look at counters.
+//! For the host that serves the socket it is an ordinary VMM: it shares memory, passes eventfds and accesses
+//! registers by message. It answers pings, receives test flows and verifies every byte of them, and executes its
+//! owner's commands: ping, send, read counters.
 //!
 //! ```no_run
 //! # use embedded_guest::{Config, EmbeddedGuest};
@@ -24,13 +24,13 @@
 //! # }
 //! ```
 //!
-//! | module | what it gives |
+//! | module | contents |
 //! |---|---|
 //! | `device` | the VF driver as the stack's network device |
-//! | `checksum` | which checksums are the card's work |
+//! | `checksum` | the checksums that the card does not handle |
 //! | `guest` | the thread: the loop, pings, flows |
 //!
-//! Left out: IPv6, routes beyond the guest's own /24, UDP, VLAN interfaces.
+//! IPv6, routes beyond the guest's own /24, UDP and VLAN interfaces are not supported.
 #![forbid(unsafe_code)]
 
 mod checksum;
@@ -59,25 +59,26 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfio_client::{Accesses, HalError, VfBus, VfioUserHal};
 
-/// Memory for the card: rings of 256 buffers of 2 KB, two for each queue pair, and room for the rest.
+/// Size of the memory for the card in bytes: rings of 256 buffers of 2 KB, two for each queue pair, and room for
+/// the rest.
 const MEMORY: u64 = 8 << 20;
-/// How long the PF's driver may take to be there.
+/// Timeout until the PF's driver is available.
 const PF_PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked for, and how often a link is.
+/// Period of attempts to reach the PF's driver, and of checks of the link.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Who a guest is.
+/// Configuration of a guest.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The VF's vfio-user socket.
+    /// Path of the VF's vfio-user socket.
     pub socket: PathBuf,
-    /// What its thread is called.
+    /// Name of the guest's thread.
     pub name: String,
-    /// Its address, in a /24.
+    /// IP address of the guest, in a /24.
     pub ip: Ipv4Addr,
 }
 
-/// Why a guest cannot start, or does not answer.
+/// Reason why a guest cannot start, or does not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// The VF cannot be reached.
@@ -86,7 +87,7 @@ pub enum GuestError {
     /// The VF does not start.
     #[error("VF driver: {0}")]
     Vf(#[from] AnyVfError),
-    /// The PF gave the VF an address that no station can have.
+    /// The PF gave the VF an address that is not a station's.
     #[error("the VF's address {0} is not a station's")]
     Address(MacAddress),
     /// The system refuses a thread, epoll or an eventfd.
@@ -95,27 +96,27 @@ pub enum GuestError {
     /// The guest has ended, because its card is gone.
     #[error("the guest has ended: its card is gone")]
     Ended,
-    /// The flow was not confirmed.
+    /// The flow has no verdict.
     #[error(transparent)]
     Flow(#[from] FlowError),
 }
 
-/// What a guest has counted.
+/// Counters of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// The card's counters of the VF.
+    /// Counters of the VF on the card.
     pub card: Statistics,
-    /// The driver's, of each pair of rings.
+    /// Counters of the driver, per pair of rings.
     pub queues: Vec<QueueCounters>,
-    /// Frames that came no further than the driver.
+    /// Numbers of frames that the device dropped.
     pub refused: Refused,
-    /// Interrupts signalled, counting those that came together.
+    /// Number of interrupts, merged ones included.
     pub interrupts: u64,
-    /// Register accesses.
+    /// Numbers of register accesses.
     pub accesses: Accesses,
 }
 
-/// A running guest. Dropping it stops it, and its VF.
+/// Running guest. Dropping it stops it, and its VF.
 #[derive(Debug)]
 pub struct EmbeddedGuest {
     name: String,
@@ -129,7 +130,7 @@ pub struct EmbeddedGuest {
 }
 
 impl EmbeddedGuest {
-    /// Attaches to the socket, starts the VF, and leaves a thread running it. The link may come up later.
+    /// Attaches to the socket, starts the VF, and starts a thread that runs it. The link may come up later.
     ///
     /// # Errors
     /// [`GuestError`].
@@ -141,7 +142,7 @@ impl EmbeddedGuest {
         Self::start_on(hal, vf, config.name, config.ip)
     }
 
-    /// Leaves a thread running a VF that was started, on whatever bus. `ip` is the guest's address, in a /24.
+    /// Starts a thread that runs a started VF, on any bus. `ip` is the guest's address, in a /24.
     ///
     /// # Errors
     /// [`GuestError`].
@@ -165,37 +166,37 @@ impl EmbeddedGuest {
         Ok(Self { name, ip, mac, family, link, commands, waker, thread: Some(thread) })
     }
 
-    /// What it was called.
+    /// Returns the name of the guest.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its IP address.
+    /// Returns the IP address.
     #[must_use]
     pub fn ip(&self) -> Ipv4Addr {
         self.ip
     }
 
-    /// Which VF it has.
+    /// Returns the family of the VF.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// The Ethernet address that the PF gave its VF when the guest started.
+    /// Returns the Ethernet address that the PF gave the VF when the guest started.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac
     }
 
-    /// Whether its link was up at the last look.
+    /// Returns true if the link was up at the last check.
     #[must_use]
     pub fn link_up(&self) -> bool {
         self.link.load(Ordering::Acquire)
     }
 
-    /// Waits until the link is up; answers whether it is.
+    /// Waits until the link is up or the time has passed; returns true if it is up.
     #[must_use]
     pub fn wait_link(&self, patience: Duration) -> bool {
         let start = Instant::now();
@@ -205,7 +206,7 @@ impl EmbeddedGuest {
         self.link_up()
     }
 
-    /// Pings `to`, each request after the answer to the one before, and waits for the end of it.
+    /// Pings `to`, each request after the answer to the one before, and returns the result of all.
     ///
     /// # Errors
     /// [`GuestError::Ended`].
@@ -213,7 +214,7 @@ impl EmbeddedGuest {
         self.ask(|answer| Command::Ping { to, count, answer })
     }
 
-    /// Sends `to` an echo request at this pace, for as long as the answer to this lives.
+    /// Sends `to` an echo request at this period, until the returned measurement is dropped.
     ///
     /// # Errors
     /// [`GuestError::Ended`].
@@ -225,16 +226,16 @@ impl EmbeddedGuest {
         Ok(pulse)
     }
 
-    /// Sends `bytes` bytes over TCP to another embedded guest and waits for its verdict on them.
+    /// Sends `bytes` bytes over TCP to another embedded guest and returns its verdict on them.
     ///
     /// # Errors
-    /// [`GuestError::Ended`]; [`GuestError::Flow`] if there is no verdict. That bytes were lost or changed is no
-    /// error: see [`Flow::is_intact`].
+    /// [`GuestError::Ended`]; [`GuestError::Flow`] without a verdict. Lost or changed bytes are no error: see
+    /// [`Flow::is_intact`].
     pub fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<Flow, GuestError> {
         Ok(self.ask(|answer| Command::Send { to, bytes, answer })??)
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     ///
     /// # Errors
     /// [`GuestError::Ended`].
@@ -246,14 +247,14 @@ impl EmbeddedGuest {
         let (sender, receiver) = mpsc::channel();
         self.commands.send(command(sender)).map_err(|_| GuestError::Ended)?;
         self.waker.wake();
-        // A guest that ends drops the other half.
+        // A guest that ends drops the sender.
         receiver.recv().map_err(|_| GuestError::Ended)
     }
 }
 
 impl Drop for EmbeddedGuest {
     fn drop(&mut self) {
-        // A guest that has ended hears nothing, and need not.
+        // A guest that has ended does not receive this, which is no error.
         let _ = self.commands.send(Command::Stop);
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
@@ -263,8 +264,8 @@ impl Drop for EmbeddedGuest {
     }
 }
 
-/// Attaches and probes, again while the PF's driver is away. Each attempt is a new client, since a driver keeps
-/// its memory.
+/// Attaches and probes, and retries while the PF's driver is unavailable. Each attempt is a new client, since a
+/// driver keeps its memory.
 fn probe(config: &Config, wanted: &AnyVfConfig) -> Result<(VfioUserHal, AnyVf), GuestError> {
     let start = Instant::now();
     loop {

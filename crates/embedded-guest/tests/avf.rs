@@ -1,5 +1,6 @@
-//! Guests that drive Adaptive Virtual Functions on the live host, over real sockets: frames by several queues, with doorbells
-//! by message and in memory, resets, changes of policy and link, and the other family at the far end of a wire.
+//! Tests guests that drive Adaptive Virtual Functions on the live host, over real sockets: frames by several
+//! queues, with doorbells by message and in memory, resets, changes of policy and link, and the other family at the
+//! far end of a wire.
 
 use daemon::Host;
 use daemon::config::Config as HostConfig;
@@ -46,7 +47,7 @@ impl World {
     fn vf(&self, request: Request) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
-            _ => panic!("one VF was asked about"),
+            _ => panic!("the request was for one VF"),
         }
     }
 
@@ -71,7 +72,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Flows in both directions at once; every byte of them must arrive.
+/// Sends flows in both directions at once; every byte must arrive.
 fn exchange([one, other]: [&EmbeddedGuest; 2], bytes: u64) {
     let flows = std::thread::scope(|scope| {
         let there = scope.spawn(|| one.send_tcp(other.ip(), bytes).unwrap());
@@ -86,7 +87,7 @@ fn answers(one: &EmbeddedGuest, other: &EmbeddedGuest) -> bool {
 }
 
 #[test]
-fn pings_are_answered_and_flows_arrive_intact_with_doorbells_of_either_kind() {
+fn pings_and_flows_work_with_doorbells_of_both_kinds() {
     for wait in ["sleep", "mapped"] {
         let world = World::new(wait);
         let [one, other] = world.pair();
@@ -109,7 +110,7 @@ fn pings_are_answered_and_flows_arrive_intact_with_doorbells_of_either_kind() {
 }
 
 #[test]
-fn with_doorbells_in_memory_next_to_nothing_is_a_message() {
+fn doorbells_in_memory_avoid_nearly_all_messages() {
     let world = World::new("mapped");
     let [one, other] = world.pair();
     let trapped = || {
@@ -122,8 +123,8 @@ fn with_doorbells_in_memory_next_to_nothing_is_a_message() {
     assert!(trapped * 100 < packets, "{trapped} messages for {packets} packets sent");
 }
 
-/// A flow goes by the queue that its addresses and ports give, so enough flows use all, both of the sender's and, by the
-/// card's hash, of the receiver's.
+/// Relies on many flows: the addresses and ports of a flow choose its queue, at the sender by the driver, at the
+/// receiver by the card's hash.
 #[test]
 fn flows_are_spread_over_every_queue_of_both_sides() {
     let world = World::new("sleep");
@@ -153,20 +154,20 @@ fn a_flow_outlives_resets_of_the_port() {
             let flow = scope.spawn(|| one.send_tcp(other.ip(), 8 << 20).unwrap());
             for _ in 0..3 {
                 let before = world.show();
-                let goes_on = || world.show().tx.packets > before.tx.packets + 50 || flow.is_finished();
-                eventually("the flow goes on", goes_on);
+                let continues = || world.show().tx.packets > before.tx.packets + 50 || flow.is_finished();
+                eventually("the flow continues", continues);
                 world.reset_port();
-                eventually("its driver starts anew", || world.show().mailbox.resets > before.mailbox.resets);
+                eventually("its driver restarts", || world.show().mailbox.resets > before.mailbox.resets);
             }
             flow.join().unwrap()
         });
         assert!(flow.is_intact(), "{wait}: {flow:?}");
-        eventually("both go on", || answers(&one, &other));
+        eventually("both answer again", || answers(&one, &other));
     }
 }
 
 #[test]
-fn a_guest_sees_its_link_go_and_come_back() {
+fn a_guest_follows_changes_of_its_link() {
     let world = World::new("sleep");
     let [one, other] = world.pair();
     world.set(VfSettings::link(LinkState::Disable));
@@ -177,22 +178,22 @@ fn a_guest_sees_its_link_go_and_come_back() {
 }
 
 #[test]
-fn a_guest_goes_on_with_the_address_and_the_vlan_that_it_is_given() {
+fn a_guest_adopts_a_changed_address_and_vlan() {
     let world = World::new("sleep");
     let [one, other] = world.pair();
-    // Nobody knows the former one, so nobody has to forget it.
+    // No other station knows the former address, so none has a stale entry.
     let mac = "02:00:00:00:77:01".to_owned();
     world.set(VfSettings { mac: Some(mac.clone()), spoofchk: Some(true), ..VfSettings::default() });
     eventually("it sends by its new address", || answers(&one, &other));
     assert_eq!(world.show().mac, mac);
     world.set(VfSettings { vlan: Some(7), ..VfSettings::default() });
-    eventually("its VLAN has nobody else", || !answers(&one, &other));
+    eventually("no other VF is on its VLAN", || !answers(&one, &other));
     world.set(VfSettings { vlan: Some(0), ..VfSettings::default() });
-    eventually("it is back", || answers(&one, &other));
+    eventually("it answers without the VLAN", || answers(&one, &other));
 }
 
 #[test]
-fn a_vf_serves_guest_after_guest() {
+fn a_vf_serves_several_guests_in_succession() {
     let world = World::new("mapped");
     let server = world.attach(0, 0);
     for _ in 0..3 {

@@ -1,5 +1,6 @@
-//! A port of the second family that offers every VF its card has: guests on the first, the last and between, and one on each.
-//! Frames between them, policy, more and fewer VFs while they run, and another host that takes over.
+//! Tests a port of the second family that offers every VF its card has: guests on the first, the last and between,
+//! and one on each. Covers frames between them, policy, changes of the number of VFs at run time, and a hand-over
+//! to another host.
 
 use daemon::config::Config as HostConfig;
 use daemon::control::client::ask;
@@ -15,15 +16,15 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// As many as a card has.
+/// Maximum number of VFs of a card.
 const MOST: u8 = 64;
-/// The first, the last, and those beside the edges of words and of the other family.
+/// First and last VF, and those beside the edges of words and of the other family.
 const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 
-/// One world at a time: all hosts of a process share its table of mappings, and a hand-over takes two.
+/// Lock for one world at a time: all hosts of a process share its table of mappings, and a hand-over needs two.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A host whose one port offers VFs.
+/// Host with one port that offers VFs.
 struct World {
     host: Option<Host>,
     _turn: MutexGuard<'static, ()>,
@@ -40,10 +41,10 @@ impl World {
         Self { host, _turn: turn, folder, text }
     }
 
-    /// Another host takes over with all guests, as after `softiov upgrade`.
+    /// Hands over to another host with all guests, as after `softiov upgrade`.
     fn hand_over(&mut self) {
         let host = self.host.take().unwrap();
-        assert!(host.pause(PATIENCE), "the port can be set aside");
+        assert!(host.pause(PATIENCE), "the port can be paused");
         let ready = ReadyHost::open(config(&self.text, self.folder.path()), host.vault()).unwrap();
         host.leave();
         self.host = Some(ready.start().unwrap());
@@ -109,7 +110,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Each guest sends to the next, all at once, and the last to the first; every byte must arrive.
+/// Sends from each guest to the next, all at once, and from the last to the first; every byte must arrive.
 fn send_round(guests: &[EmbeddedGuest], bytes: u64) {
     let nexts = guests.iter().cycle().skip(1);
     std::thread::scope(|scope| {
@@ -127,7 +128,7 @@ fn resets(world: &World, vfs: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn guests_from_the_first_vf_to_the_last_outlive_a_hand_over() {
+fn guests_on_any_vf_survive_a_hand_over() {
     for wait in ["sleep", "mapped"] {
         let mut world = World::new(MOST, wait);
         let guests = ENDS.map(|vf| world.attach(vf));
@@ -147,7 +148,7 @@ fn guests_from_the_first_vf_to_the_last_outlive_a_hand_over() {
 fn policy_holds_for_the_last_vf_and_across_a_hand_over() {
     let mut world = World::new(MOST, "sleep");
     let [first, beside, last] = [0, 62, 63].map(|vf| world.attach(vf));
-    // SR-IOV's arithmetic: the PF is 00:01.0, the first VF 16 behind it, the others one by one.
+    // The arithmetic of SR-IOV: the PF is 00:01.0, the first VF 16 behind it, the others one by one.
     assert_eq!([0, 8, 63].map(|vf| world.show(vf).rid), ["00:03.0", "00:04.0", "00:0a.7"]);
     world.set(63, VfSettings { vlan: Some(7), ..VfSettings::default() });
     eventually("no other VF is on its VLAN", || !answers(&last, &first));
@@ -161,20 +162,20 @@ fn policy_holds_for_the_last_vf_and_across_a_hand_over() {
     world.set(0, VfSettings { vlan: Some(7), ..VfSettings::default() });
     eventually("both are on the VLAN", || answers(&last, &first));
     let again = world.set_port(PortSettings::default()).unwrap();
-    assert_eq!(again.settings, told.settings, "the mirror rule is there still");
+    assert_eq!(again.settings, told.settings, "the mirror rule still exists");
     let copied = world.show(62).rx.packets;
     eventually("VF 62 has copies", || answers(&first, &last) && world.show(62).rx.packets > copied);
     world.set(63, VfSettings { quarantine: Some(true), ..VfSettings::default() });
     eventually("VF 63 is quarantined", || !answers(&last, &first));
     world.hand_over();
     assert_eq!(world.show(63).conduct.quarantine.as_deref(), Some("administrator"));
-    assert!(!answers(&last, &first), "as before");
+    assert!(!answers(&last, &first), "still quarantined");
     world.set(63, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     eventually("VF 63 is released", || answers(&last, &first));
 }
 
 #[test]
-fn a_running_port_offers_every_vf_and_takes_them_away_again() {
+fn a_running_port_changes_its_number_of_vfs() {
     let world = World::new(2, "sleep");
     let first = world.attach(0);
     for _ in 0..2 {
@@ -187,11 +188,11 @@ fn a_running_port_offers_every_vf_and_takes_them_away_again() {
     let refused = world.offer(MOST + 1).unwrap_err();
     assert!(refused.contains("pf0.vfs: 65 is not 1 to 64") && refused.contains("add a port"), "{refused}");
     let second = world.attach(1);
-    assert!(answers(&first, &second), "the others have not noticed");
+    assert!(answers(&first, &second), "the other VFs are undisturbed");
     assert_eq!(world.show(0).mailbox.resets, world.show(1).mailbox.resets);
 }
 
-/// What each guest costs is in `docs/performance.md`.
+/// The cost of each guest is in `docs/performance.md`.
 #[test]
 fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
     let world = World::new(MOST, "sleep");

@@ -1,5 +1,5 @@
-//! Guests that have the pages with doorbells as memory, on the live host. Left out: the pages of another client, what a
-//! hostile guest stores (`daemon`, `nic`), and what waiting costs (`bench`).
+//! Tests guests that map the pages with doorbells, on the live host. `daemon` and `nic` test the pages of another
+//! client and a hostile guest's stores, `bench` measures the cost of waiting.
 
 use daemon::Host;
 use daemon::config::Config as HostConfig;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A host with guests on its first VFs. The guests go first.
+/// Host with guests on its first VFs. The guests are dropped first.
 struct World {
     guests: Vec<EmbeddedGuest>,
     host: Host,
@@ -40,11 +40,11 @@ impl World {
     fn vf(&self, vf: u8) -> VfStatus {
         match ask(self.host.control_socket(), Request::VfShow { vf: format!("pf0vf{vf}") }).unwrap() {
             Answer::Vf(status) => *status,
-            _ => panic!("one VF was asked about"),
+            _ => panic!("the request was for one VF"),
         }
     }
 
-    /// Accesses that reached the host, and packets, of both VFs.
+    /// Returns the numbers of accesses that reached the host, and of packets, of both VFs.
     fn counts(&self) -> (u64, u64) {
         let counts = [0, 1].map(|vf| {
             let status = self.vf(vf);
@@ -61,7 +61,7 @@ impl World {
 }
 
 #[test]
-fn traffic_flows_and_next_to_nothing_traps() {
+fn traffic_traps_almost_never() {
     let mut rates = Vec::new();
     for wait in ["sleep", "mapped"] {
         let world = World::new(wait, 2);
@@ -83,7 +83,7 @@ fn traffic_flows_and_next_to_nothing_traps() {
 }
 
 #[test]
-fn a_client_finds_nothing_of_the_last_ones_pages() {
+fn a_client_gets_pages_without_its_predecessors_data() {
     let mut world = World::new("mapped", 2);
     for _ in 0..3 {
         drop(world.guests.pop());
@@ -96,14 +96,14 @@ fn a_client_finds_nothing_of_the_last_ones_pages() {
 }
 
 #[test]
-fn a_reset_of_the_port_is_seen_in_the_pages() {
+fn a_reset_of_the_port_appears_in_the_pages() {
     let world = World::new("mapped", 2);
     for _ in 0..3 {
         let resets = world.vf(0).mailbox.resets;
         ask(world.host.control_socket(), Request::PortReset { port: "pf0".into() }).unwrap();
         let began = Instant::now();
         while world.vf(0).mailbox.resets == resets || world.ping().is_none() {
-            assert!(began.elapsed() < PATIENCE, "both come back");
+            assert!(began.elapsed() < PATIENCE, "both answer again");
         }
     }
 }

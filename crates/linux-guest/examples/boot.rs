@@ -1,9 +1,9 @@
-//! Boots one Linux guest and runs commands in it: the tool to look at a card from inside.
+//! Boots one Linux guest and runs commands in it: a tool to examine a card from inside.
 //!
 //! `cargo run -p linux-guest --example boot -- --socket pf0vf0/vf.sock -c "ip -s link show eth0"`
 //!
-//! Without `-c` it reads commands line by line. There is no terminal in the guest: each command starts in a
-//! shell of its own.
+//! Without `-c` it reads commands line by line. The guest has no terminal: each command starts in a shell of its
+//! own.
 
 use std::io::{BufRead, Write, stdin, stdout};
 use std::path::PathBuf;
@@ -16,19 +16,19 @@ use linux_guest::{Accel, Assets, DpdkSeries, KernelSeries, LinuxGuest};
 /// Boot a Debian guest with the given VFs and run commands in it.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// A vfio-user socket; may be given several times.
+    /// Vfio-user socket; may be given several times.
     #[arg(long = "socket", value_name = "PATH")]
     sockets: Vec<PathBuf>,
-    /// A command to run; without one they are read from standard input.
+    /// Command to run; without one, commands are read from standard input.
     #[arg(short, long, value_name = "SCRIPT")]
     command: Option<String>,
-    /// The kernel to boot.
+    /// Kernel to boot.
     #[arg(long, value_enum, default_value = "bookworm61")]
     kernel: Kernel,
-    /// With DPDK's testpmd.
+    /// Add DPDK's testpmd to the guest.
     #[arg(long)]
     dpdk: bool,
-    /// A program of this host to put into the guest; may be given several times.
+    /// Program of this host to copy into the guest; may be given several times.
     #[arg(long = "program", value_name = "PATH")]
     programs: Vec<PathBuf>,
     /// Memory in MiB.
@@ -40,13 +40,13 @@ struct Arguments {
     /// Load no drivers for the devices found.
     #[arg(long)]
     no_coldplug: bool,
-    /// With an IOMMU, for VFIO in the guest.
+    /// Give the guest an IOMMU, for VFIO in it.
     #[arg(long)]
     iommu: bool,
-    /// An argument for QEMU; may be given several times.
+    /// Argument for QEMU; may be given several times.
     #[arg(long = "qemu", value_name = "ARGUMENT", allow_hyphen_values = true)]
     qemu: Vec<String>,
-    /// How long a boot or a command may take, in seconds.
+    /// Timeout of a boot or a command, in seconds.
     #[arg(long, default_value_t = 120)]
     timeout: u64,
 }

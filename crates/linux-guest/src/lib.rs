@@ -1,9 +1,9 @@
-//! Stock Linux guests: QEMU, kernel and initramfs from Debian packages, booted and spoken to.
+//! Stock Linux guests: QEMU, kernel and initramfs from Debian packages, booted and controlled.
 //!
-//! Two halves. [`assets`] prepares, once per machine, what a guest is made of: a QEMU new enough for
-//! vfio-user, an unmodified Debian kernel with its igbvf module, and an initramfs with busybox, iperf3,
-//! ethtool, ip and lspci. [`LinuxGuest`] boots it and runs commands in it over a control channel that does not
-//! depend on the network card under test.
+//! The crate has two halves. [`assets`] prepares the files of a guest, once per machine: a QEMU new enough for
+//! vfio-user, an unmodified Debian kernel with its igbvf module, and an initramfs with busybox, iperf3, ethtool, ip
+//! and lspci. [`LinuxGuest`] boots it and runs commands in it over a control channel that does not depend on the
+//! network card under test.
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! What it leaves out: other distributions as guests, disk images, any network set-up (that is the scenario's
-//! to do, with [`LinuxGuest::run`]), and host architectures other than x86-64.
+//! Other distributions as guests, disk images, and host architectures other than x86-64 are not supported. A
+//! scenario sets up the network itself, with [`LinuxGuest::run`].
 
 pub mod assets;
 mod guest;

@@ -1,18 +1,18 @@
-//! Boots the stock guest without a card: the assets, the control channel and the driver's presence are proved
-//! here, so that a failure elsewhere is the card's. Needs apt (or the environment variables that stand in for
-//! it) and fails without.
+//! Boots the stock guest without a card, to test the assets, the control channel and the driver's presence: a
+//! failure elsewhere is then the card's. Needs apt (or the environment variables that stand in for it) and fails
+//! without.
 
 use std::time::Duration;
 
 use linux_guest::{Assets, GuestError, KernelSeries, LinuxGuest};
 
 const BOOT: Duration = Duration::from_secs(120);
-/// What the kernel says of an 82576 VF when it looks for a driver.
+/// Module alias of an 82576 VF, by which the kernel looks for a driver.
 const VF: &str = "pci:v00008086d000010CAsv00008086sd0000A03Cbc02sc00i00";
 const COMMAND: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_stock_guest_boots_runs_commands_reboots_and_turns_off() {
+fn a_stock_guest_boots_runs_commands_and_shuts_down() {
     let assets = Assets::prepare(KernelSeries::Bookworm61).expect("the assets can be prepared");
     let mut guest = LinuxGuest::builder("plain").spawn(&assets).expect("QEMU starts");
     guest.wait_ready(BOOT).expect("it boots");

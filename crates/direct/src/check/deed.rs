@@ -1,5 +1,4 @@
-//! The functions of a plan opened and their drivers started, and then what the run is for: the checks, or an audit. Left
-//! out: both.
+//! Opens the functions of a plan and starts their drivers for a task: the checks, or an audit.
 
 use super::{CheckReport, Functions, GuestStack, Plan, Report, World};
 use crate::DirectError;
@@ -13,23 +12,23 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use vfio_client::VfioUserHal;
 
-/// Opens the functions, starts the drivers, does the deed, and gives the functions back.
-pub(super) fn with_world<D: Deed>(pci: &Pci, plan: &Plan, deed: D) -> Result<D::Report, DirectError> {
+/// Opens the functions, starts the drivers, runs the task, and returns the functions to Linux.
+pub(super) fn with_world<T: Task>(pci: &Pci, plan: &Plan, task: T) -> Result<T::Report, DirectError> {
     match &plan.functions {
         Functions::Port { pf, vfs } => {
             let port = Port::open(pci, *pf, *vfs)?;
             let open = |(place, address)| VfHal::open(pci, address, Some(port.token()), place);
             let buses: Result<_, _> = (0..).zip(port.virtual_functions()).map(open).collect();
-            deed.done(World::start(buses?, Some(port), plan.wire)?)
+            task.run(World::start(buses?, Some(port), plan.wire)?)
         }
         Functions::Vfs(vfs) => {
             let open = |(place, address)| VfHal::open(pci, address, None, place);
             let buses: Result<_, _> = (0..).zip(vfs.iter().copied()).map(open).collect();
-            deed.done(World::start(buses?, None, plan.wire)?)
+            task.run(World::start(buses?, None, plan.wire)?)
         }
         Functions::Sockets(sockets) => {
             let buses: Result<_, _> = sockets.iter().map(|socket| attach(socket)).collect();
-            deed.done(World::start(buses?, None, plan.wire)?)
+            task.run(World::start(buses?, None, plan.wire)?)
         }
     }
 }
@@ -43,25 +42,25 @@ fn attach(socket: &Path) -> Result<VfioUserHal, DirectError> {
 /// Opens the functions, starts the drivers, and lists the registers whose value is a sensitive resource.
 ///
 /// # Errors
-/// [`DirectError`]: the drivers do not get as far as to set anything up.
+/// [`DirectError`]: the drivers cannot be started.
 pub fn audit(pci: &Pci, functions: &Functions) -> Result<AuditReport, DirectError> {
     let plan = Plan { functions: functions.clone(), wire: None };
     with_world(pci, &plan, Audit)
 }
 
-/// What is done once the drivers run.
-pub(super) trait Deed {
+/// Task for the started drivers.
+pub(super) trait Task {
     type Report;
 
-    fn done<B: Subject>(self, world: World<B>) -> Result<Self::Report, DirectError>;
+    fn run<B: Subject>(self, world: World<B>) -> Result<Self::Report, DirectError>;
 }
 
 struct Audit;
 
-impl Deed for Audit {
+impl Task for Audit {
     type Report = AuditReport;
 
-    fn done<B: Subject>(self, mut world: World<B>) -> Result<AuditReport, DirectError> {
+    fn run<B: Subject>(self, mut world: World<B>) -> Result<AuditReport, DirectError> {
         let mut registers = Vec::new();
         if let Some(port) = &world.port {
             let name = port.address().to_string();
@@ -76,16 +75,16 @@ impl Deed for Audit {
     }
 }
 
-/// Makes the checks, those of TCP/IP with a guest's stack `G`, and reports each.
+/// Runs the checks, those of TCP/IP with a guest's stack `G`, and reports each.
 pub(super) struct Examine<G, T> {
     pub(super) report: T,
     pub(super) stack: PhantomData<G>,
 }
 
-impl<G: GuestStack, T: FnMut(&CheckReport) -> ControlFlow<()>> Deed for Examine<G, T> {
+impl<G: GuestStack, T: FnMut(&CheckReport) -> ControlFlow<()>> Task for Examine<G, T> {
     type Report = Report;
 
-    fn done<B: Subject>(self, world: World<B>) -> Result<Report, DirectError> {
+    fn run<B: Subject>(self, world: World<B>) -> Result<Report, DirectError> {
         world.examine::<G>(self.report)
     }
 }

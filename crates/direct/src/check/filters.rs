@@ -1,10 +1,10 @@
-//! Who gets what: groups, VLANs, addresses, as VFs ask for them and the PF driver sets them; and what a VF must not
-//! send. Each check leaves the filters as it found them.
+//! Checks the receive filters of groups, VLANs and addresses, which VFs request and the PF driver sets, and the
+//! blocking of spoofed frames. Each check restores the filters.
 //!
-//! Left out: how many entries each table has.
+//! The sizes of the tables are not checked.
 
 use super::frames::frame;
-use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
+use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
 use driver::vf::TxOffload;
 use i82576::{MacAddress, VfIndex};
 use policy::PortVlan;
@@ -19,13 +19,13 @@ const PORT_VLAN: PortVlan = PortVlan { id: 200, qos: 3 };
 const PRIORITY: u16 = 5 << 13;
 const LENGTH: usize = 100;
 
-/// Whether a frame of a to that address reaches b.
-fn reaches<B: Subject>(a: &mut Station<B>, b: &mut Station<B>, to: MacAddress) -> Result<bool, Trouble> {
+/// Returns true if a frame of `a` to that address reaches `b`.
+fn reaches<B: Subject>(a: &mut Station<B>, b: &mut Station<B>, to: MacAddress) -> Result<bool, CheckError> {
     a.send(to, 0, LENGTH)?;
-    Ok(b.hears_before(a)?)
+    Ok(b.receives_before(a)?)
 }
 
-pub(super) fn multicast<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let before = reaches(a, b, GROUP)?;
     b.vf.set_multicast(&mut b.hal, &[GROUP])?;
@@ -36,29 +36,29 @@ pub(super) fn multicast<B: Subject>(world: &mut World<B>) -> Found {
     if (before, member, other, after) == (false, true, false, false) {
         return passes("");
     }
-    instead(format!("before: {before}, as a member: {member}, another group: {other}, after: {after}"))
+    unexpected(format!("before: {before}, as a member: {member}, another group: {other}, after: {after}"))
 }
 
-pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.set_all_multicast(&mut b.hal, true)?;
     let all = reaches(a, b, OTHER_GROUP)?;
     b.vf.set_all_multicast(&mut b.hal, false)?;
     match (all, reaches(a, b, OTHER_GROUP)?) {
         (true, false) => passes(""),
-        (true, true) => instead("they go on arriving afterwards"),
-        (false, _) => differs("none arrives: VMOLR.MPME does nothing"),
+        (true, true) => unexpected("they still arrive after the request to stop"),
+        (false, _) => differs("none arrives: VMOLR.MPME has no effect"),
     }
 }
 
 /// Sends a frame with a tag that the card inserts.
-fn send_tagged<B: Subject>(a: &mut Station<B>, to: MacAddress) -> Result<Vec<u8>, Trouble> {
+fn send_tagged<B: Subject>(a: &mut Station<B>, to: MacAddress) -> Result<Vec<u8>, CheckError> {
     let sent = frame(to, a.vf.mac(), 0, LENGTH);
     a.send_bytes(&sent, &TxOffload { vlan: Some(PRIORITY | VLAN), ..TxOffload::default() })?;
     Ok(sent)
 }
 
-pub(super) fn vlan<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.vf.set_vlan(&mut a.hal, VLAN, true)?;
     b.vf.set_vlan(&mut b.hal, VLAN, true)?;
@@ -66,19 +66,19 @@ pub(super) fn vlan<B: Subject>(world: &mut World<B>) -> Found {
     let received = b.expect(&sent);
     b.vf.set_vlan(&mut b.hal, VLAN, false)?;
     send_tagged(a, b.vf.mac())?;
-    let stray = b.hears_before(a)?;
+    let stray = b.receives_before(a)?;
     a.vf.set_vlan(&mut a.hal, VLAN, false)?;
     let tag = received?.vlan;
     if stray {
-        return instead("frames go on arriving after the VF has left");
+        return unexpected("frames still arrive after the VF has left");
     }
     match tag {
         Some(tag) if tag == PRIORITY | VLAN => passes(format!("tag {tag:#06x}")),
-        tag => instead(format!("tag {tag:?}")),
+        tag => unexpected(format!("tag {tag:?}")),
     }
 }
 
-pub(super) fn port_vlan<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn port_vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
     world.port()?;
     set_port_vlan(world, 0, Some(PORT_VLAN))?;
     let (a, b) = world.pair()?;
@@ -100,28 +100,30 @@ pub(super) fn port_vlan<B: Subject>(world: &mut World<B>) -> Found {
     passes("")
 }
 
-fn set_port_vlan<B: Subject>(world: &World<B>, vf: u8, vlan: Option<PortVlan>) -> Result<(), Trouble> {
-    let Some(vf) = VfIndex::new(vf) else { return instead("no such VF") };
+fn set_port_vlan<B: Subject>(world: &World<B>, vf: u8, vlan: Option<PortVlan>) -> Result<(), CheckError> {
+    let Some(vf) = VfIndex::new(vf) else { return unexpected("no such VF") };
     let mut side = world.port()?.lock();
     let policy = policy::VfPolicy { vlan, ..*side.pf.policy(vf) };
     let crate::port::Side { pf, hal } = &mut *side;
     Ok(pf.set_policy(hal, vf, policy)?)
 }
 
-pub(super) fn change_address<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn change_address<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let old = b.vf.mac();
     b.vf.set_mac(&mut b.hal, NEW)?;
-    let (new_hears, old_hears) = (reaches(a, b, NEW)?, reaches(a, b, old)?);
+    let (new_receives, old_receives) = (reaches(a, b, NEW)?, reaches(a, b, old)?);
     b.vf.set_mac(&mut b.hal, old)?;
     let back = reaches(a, b, old)?;
-    if (new_hears, old_hears, back) == (true, false, true) {
+    if (new_receives, old_receives, back) == (true, false, true) {
         return passes("");
     }
-    instead(format!("the new one hears: {new_hears}, the old one: {old_hears}, and when it is back: {back}"))
+    unexpected(format!(
+        "the new one receives: {new_receives}, the old one: {old_receives}, the old one after its return: {back}"
+    ))
 }
 
-pub(super) fn added_address<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn added_address<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.add_mac(&mut b.hal, NEW)?;
     let (added, own) = (reaches(a, b, NEW)?, reaches(a, b, b.vf.mac())?);
@@ -130,20 +132,20 @@ pub(super) fn added_address<B: Subject>(world: &mut World<B>) -> Found {
     if (added, own, after) == (true, true, false) {
         return passes("");
     }
-    instead(format!("the added one hears: {added}, its own: {own}, the dropped one: {after}"))
+    unexpected(format!("the added one receives: {added}, its own: {own}, the removed one: {after}"))
 }
 
-pub(super) fn spoofed_address<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn spoofed_address<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.send_bytes(&frame(b.vf.mac(), FOREIGN, 0, LENGTH), &TxOffload::default())?;
-    if b.hears_before(a)? { differs("it arrives: the card does not look at sources") } else { passes("") }
+    if b.receives_before(a)? { differs("it arrives: the card does not check sources") } else { passes("") }
 }
 
-pub(super) fn spoofed_vlan<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn spoofed_vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.set_vlan(&mut b.hal, VLAN, true)?;
     send_tagged(a, b.vf.mac())?;
-    let arrives = b.hears_before(a)?;
+    let arrives = b.receives_before(a)?;
     b.vf.set_vlan(&mut b.hal, VLAN, false)?;
-    if arrives { differs("it arrives: the card does not look at tags") } else { passes("") }
+    if arrives { differs("it arrives: the card does not check tags") } else { passes("") }
 }

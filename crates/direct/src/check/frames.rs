@@ -1,7 +1,7 @@
-//! Frames that tell of themselves: a type of their own, a serial, and bytes that follow from it. Others that are on
-//! the wire are left aside.
+//! Frames that identify themselves: an own type, a serial, and bytes that follow from it. Other frames on the wire
+//! are ignored.
 //!
-//! Left out: IP.
+//! IP packets are in `packets`.
 
 use super::{Station, Subject};
 use driver::vf::{Received, RxError, TxError, TxOffload};
@@ -12,37 +12,37 @@ use std::time::Duration;
 /// IEEE 802 local experimental EtherType 1.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const HEADER: usize = 14;
-/// Bytes of the serial.
+/// Length of the serial in bytes.
 const SERIAL: usize = 4;
-/// Room for the longest frame.
+/// Length of the longest frame in bytes.
 const BUFFER: usize = 9728;
-/// The serial of frames that only show that what was sent before has arrived by now.
+/// Serial of frames that mark a point in time: earlier frames must have arrived before them.
 const MARK: u32 = u32::MAX;
 const MARK_LENGTH: usize = 60;
-/// How long a frame may take.
+/// Timeout of a frame.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long nothing must come, where no other frame can come either.
+/// Time without a frame after which none is expected, if no other frame can mark the point.
 const SILENCE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_micros(50);
 
-/// Why an exchange did not go as it should.
+/// Reason why an exchange of frames failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Amiss {
-    #[error("a frame of {length} bytes was not taken: {error}")]
+pub(super) enum FrameError {
+    #[error("the driver refused a frame of {length} bytes: {error}")]
     NotSent { length: usize, error: TxError },
     #[error("frame {0} did not arrive")]
     Lost(u32),
-    #[error("frame {wanted} was to come, and frame {found} came")]
+    #[error("frame {found} arrived instead of frame {wanted}")]
     Order { wanted: u32, found: u32 },
     #[error("frame {0} arrived with other bytes")]
     Changed(u32),
-    #[error("frame {0} arrived where it should not")]
+    #[error("frame {0} arrived at the wrong station")]
     Stray(u32),
-    #[error("a frame was there and could not be had: {0}")]
+    #[error("the driver could not receive a frame: {0}")]
     Receive(RxError),
 }
 
-/// A frame of `length` bytes, at least a header and a serial.
+/// Builds a frame of `length` bytes, at least a header and a serial.
 pub(super) fn frame(to: MacAddress, from: MacAddress, serial: u32, length: usize) -> Vec<u8> {
     let mut frame = Vec::with_capacity(length);
     frame.extend(to.0);
@@ -53,45 +53,45 @@ pub(super) fn frame(to: MacAddress, from: MacAddress, serial: u32, length: usize
     frame
 }
 
-/// Each byte depends on the frame and the place.
+/// Returns a payload byte, which depends on the frame and the place.
 fn byte(serial: u32, place: usize) -> u8 {
     (serial.wrapping_mul(31).wrapping_add(place as u32 * 7) >> 3) as u8
 }
 
-/// The serial of one of our frames.
+/// Returns the serial of one of our frames.
 fn serial_of(frame: &[u8]) -> Option<u32> {
     let serial = frame.get(HEADER..HEADER + SERIAL)?;
     (frame[12..HEADER] == ETHERTYPE).then(|| u32::from_be_bytes([serial[0], serial[1], serial[2], serial[3]]))
 }
 
-/// A frame that arrived.
+/// Received frame.
 pub(super) struct Arrived {
     pub(super) received: Received,
     pub(super) bytes: Vec<u8>,
 }
 
 impl<B: Subject> Station<B> {
-    /// Sends one of our frames, and rings for it; answers what was sent.
-    pub(super) fn send(&mut self, to: MacAddress, serial: u32, length: usize) -> Result<Vec<u8>, Amiss> {
+    /// Sends one of our frames with its doorbell; returns its bytes.
+    pub(super) fn send(&mut self, to: MacAddress, serial: u32, length: usize) -> Result<Vec<u8>, FrameError> {
         let frame = frame(to, self.vf.mac(), serial, length);
         self.send_bytes(&frame, &TxOffload::default())?;
         Ok(frame)
     }
 
-    /// Sends any bytes, and rings for them.
-    pub(super) fn send_bytes(&mut self, frame: &[u8], offload: &TxOffload) -> Result<(), Amiss> {
-        let not_sent = |error| Amiss::NotSent { length: frame.len(), error };
+    /// Sends arbitrary bytes with their doorbell.
+    pub(super) fn send_bytes(&mut self, frame: &[u8], offload: &TxOffload) -> Result<(), FrameError> {
+        let not_sent = |error| FrameError::NotSent { length: frame.len(), error };
         self.vf.transmit(&mut self.hal, frame, offload).map_err(not_sent)?;
         self.vf.flush(&mut self.hal);
         Ok(())
     }
 
-    /// The next frame that is wanted, if one comes in time.
+    /// Returns the next wanted frame, if one arrives in time.
     pub(super) fn next_where(
         &mut self,
         patience: Duration,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<Arrived>, Amiss> {
+    ) -> Result<Option<Arrived>, FrameError> {
         let end = Clock.now_ns() + patience.as_nanos() as u64;
         let mut buffer = vec![0; BUFFER];
         loop {
@@ -103,52 +103,52 @@ impl<B: Subject> Station<B> {
                 Ok(Some(_)) => {}
                 Ok(None) if Clock.now_ns() >= end => return Ok(None),
                 Ok(None) => std::thread::sleep(LOOK),
-                Err(error) => return Err(Amiss::Receive(error)),
+                Err(error) => return Err(FrameError::Receive(error)),
             }
         }
     }
 
-    /// That one of our frames arrives next, unchanged.
-    pub(super) fn expect(&mut self, sent: &[u8]) -> Result<Received, Amiss> {
+    /// Checks that the sent frame is the next of ours to arrive, unchanged.
+    pub(super) fn expect(&mut self, sent: &[u8]) -> Result<Received, FrameError> {
         let wanted = serial_of(sent).unwrap_or_default();
         let ours = |bytes: &[u8]| serial_of(bytes).is_some();
-        let arrived = self.next_where(PATIENCE, ours)?.ok_or(Amiss::Lost(wanted))?;
+        let arrived = self.next_where(PATIENCE, ours)?.ok_or(FrameError::Lost(wanted))?;
         match serial_of(&arrived.bytes) {
-            Some(found) if found != wanted => Err(Amiss::Order { wanted, found }),
-            _ if arrived.bytes != sent => Err(Amiss::Changed(wanted)),
+            Some(found) if found != wanted => Err(FrameError::Order { wanted, found }),
+            _ if arrived.bytes != sent => Err(FrameError::Changed(wanted)),
             _ => Ok(arrived.received),
         }
     }
 
-    /// None of our frames arrives, as long as patience lasts.
-    pub(super) fn expect_nothing(&mut self) -> Result<(), Amiss> {
+    /// Checks that none of our frames arrives for a while.
+    pub(super) fn expect_nothing(&mut self) -> Result<(), FrameError> {
         let arrived = self.next_where(SILENCE, |bytes| serial_of(bytes).is_some())?;
         arrived
             .and_then(|arrived| serial_of(&arrived.bytes))
-            .map_or(Ok(()), |serial| Err(Amiss::Stray(serial)))
+            .map_or(Ok(()), |serial| Err(FrameError::Stray(serial)))
     }
 
-    /// Whether another of our frames arrives before one that `from` sends now, which must arrive: frames keep their
-    /// order, so there is no need to guess how long to wait.
-    pub(super) fn hears_before(&mut self, from: &mut Self) -> Result<bool, Amiss> {
+    /// Returns true if another of our frames arrives before one that `from` sends now. That one must arrive: frames
+    /// keep their order, so no guess of a waiting time is needed.
+    pub(super) fn receives_before(&mut self, from: &mut Self) -> Result<bool, FrameError> {
         from.send(self.vf.mac(), MARK, MARK_LENGTH)?;
-        let mut heard = false;
+        let mut received = false;
         loop {
             let arrived = self.next_where(PATIENCE, |bytes| serial_of(bytes).is_some())?;
             match arrived.and_then(|arrived| serial_of(&arrived.bytes)) {
-                Some(MARK) => return Ok(heard),
-                Some(_) => heard = true,
-                None => return Err(Amiss::Lost(MARK)),
+                Some(MARK) => return Ok(received),
+                Some(_) => received = true,
+                None => return Err(FrameError::Lost(MARK)),
             }
         }
     }
 
-    /// Takes everything that `from` has sent so far, so that nothing of it comes later.
-    pub(super) fn catch_up(&mut self, from: &mut Self) -> Result<(), Amiss> {
-        self.hears_before(from).map(drop)
+    /// Discards all frames that `from` has sent so far, so that none of them arrives later.
+    pub(super) fn catch_up(&mut self, from: &mut Self) -> Result<(), FrameError> {
+        self.receives_before(from).map(drop)
     }
 
-    /// Takes what is there, whatever it is.
+    /// Discards all frames in the receive ring.
     pub(super) fn drain(&mut self) {
         let mut buffer = [0; BUFFER];
         while !matches!(self.vf.receive(&mut self.hal, &mut buffer), Ok(None)) {}

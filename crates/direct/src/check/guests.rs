@@ -1,18 +1,18 @@
-//! TCP/IP between the VFs and with the wire: guests in this process use the drivers as an operating system does, by
-//! interrupts. The guests take over the VFs, so these checks are the last.
+//! Checks TCP/IP between the VFs and with the wire: guests in this process use the drivers by interrupts, as an
+//! operating system does. The guests take over the VFs, so these checks are the last.
 //!
-//! Left out: the TCP/IP stack, which the caller brings; throughput.
+//! The caller brings the TCP/IP stack. Throughput is not measured.
 
-use super::{Check, Found, Station, Subject, Trouble, Wire, World, check, instead, passes};
+use super::{Check, CheckError, CheckResult, Station, Subject, Wire, World, check, passes, unexpected};
 use driver::Vf;
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use vfio_client::VfBus;
 
-/// Echo requests of a check.
+/// Number of echo requests of a check.
 const PINGS: u16 = 20;
-/// Bytes of the TCP check.
+/// Bytes that the TCP check sends.
 const BYTES: u64 = 1 << 20;
 /// First guest's address in runs without a station on the wire.
 const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 82, 57, 1);
@@ -56,7 +56,7 @@ struct Guests<G> {
     second: Option<(G, Ipv4Addr)>,
 }
 
-/// The functions, and the guests on them once a check has asked for them.
+/// Functions, and the guests on them once a check has started them.
 pub(super) struct GuestWorld<'a, B: Subject, G> {
     world: &'a mut World<B>,
     guests: Option<Guests<G>>,
@@ -74,7 +74,7 @@ impl<'a, B: Subject, G: GuestStack> GuestWorld<'a, B, G> {
     }
 
     /// Returns the guests, and starts them on the first call.
-    fn guests(&mut self) -> Result<&Guests<G>, Trouble> {
+    fn guests(&mut self) -> Result<&Guests<G>, CheckError> {
         let guests = match self.guests.take() {
             Some(guests) => guests,
             None => start(&mut self.world.stations, self.world.wire)?,
@@ -82,57 +82,57 @@ impl<'a, B: Subject, G: GuestStack> GuestWorld<'a, B, G> {
         Ok(self.guests.insert(guests))
     }
 
-    fn ping(&mut self) -> Found {
+    fn ping(&mut self) -> CheckResult {
         let guests = self.guests()?;
         let (_, ip) = guests.second()?;
         judge(guests.first.ping(*ip, PINGS))
     }
 
-    fn tcp(&mut self) -> Found {
+    fn tcp(&mut self) -> CheckResult {
         let guests = self.guests()?;
         let (_, ip) = guests.second()?;
-        let received = guests.first.send_tcp(*ip, BYTES).map_err(Trouble::Guest)?;
+        let received = guests.first.send_tcp(*ip, BYTES).map_err(CheckError::Guest)?;
         let saw = format!("{received} of {BYTES} bytes");
-        if received == BYTES { passes(saw) } else { instead(saw) }
+        if received == BYTES { passes(saw) } else { unexpected(saw) }
     }
 
-    fn wire(&mut self) -> Found {
+    fn wire(&mut self) -> CheckResult {
         let Some(wire) = self.world.wire else {
-            return Err(Trouble::NotHere("no station was named; see --peer"));
+            return Err(CheckError::NotHere("no station is given; see --peer"));
         };
         judge(self.guests()?.first.ping(wire.peer, PINGS))
     }
 }
 
 impl<G> Guests<G> {
-    fn second(&self) -> Result<&(G, Ipv4Addr), Trouble> {
-        self.second.as_ref().ok_or(Trouble::NotHere("it takes two VFs"))
+    fn second(&self) -> Result<&(G, Ipv4Addr), CheckError> {
+        self.second.as_ref().ok_or(CheckError::NotHere("it needs two VFs"))
     }
 }
 
 fn start<B: Subject, G: GuestStack>(
     stations: &mut Vec<Station<B>>,
     wire: Option<Wire>,
-) -> Result<Guests<G>, Trouble> {
+) -> Result<Guests<G>, CheckError> {
     let ip = wire.map_or(NETWORK, |wire| wire.own);
     let next = |ip: Ipv4Addr| Ipv4Addr::from_bits(ip.to_bits() + 1);
     let neighbour = if wire.is_some_and(|wire| wire.peer == next(ip)) { next(next(ip)) } else { next(ip) };
     let mut taken = stations.drain(..stations.len().min(2));
-    let Some(station) = taken.next() else { return Err(Trouble::NotHere("it takes a VF")) };
+    let Some(station) = taken.next() else { return Err(CheckError::NotHere("it needs a VF")) };
     let first = guest(station, "first", ip)?;
     let second = taken.next().map(|station| guest(station, "second", neighbour)).transpose()?;
     Ok(Guests { first, second: second.map(|guest| (guest, neighbour)) })
 }
 
-fn guest<B: Subject, G: GuestStack>(station: Station<B>, name: &str, ip: Ipv4Addr) -> Result<G, Trouble> {
-    // As new: the checks before may have left a vector masked.
+fn guest<B: Subject, G: GuestStack>(station: Station<B>, name: &str, ip: Ipv4Addr) -> Result<G, CheckError> {
+    // The driver is restarted because earlier checks may have left a vector masked.
     let Station { mut hal, mut vf } = station;
     vf.restart(&mut hal)?;
-    G::start(hal, vf, name, ip).map_err(Trouble::Guest)
+    G::start(hal, vf, name, ip).map_err(CheckError::Guest)
 }
 
-fn judge(echoes: Result<Echoes, StackError>) -> Found {
-    let Echoes { received, median } = echoes.map_err(Trouble::Guest)?;
+fn judge(echoes: Result<Echoes, StackError>) -> CheckResult {
+    let Echoes { received, median } = echoes.map_err(CheckError::Guest)?;
     let saw = format!("{received} of {PINGS}, median {} us", median.as_micros());
-    if received == usize::from(PINGS) { passes(saw) } else { instead(saw) }
+    if received == usize::from(PINGS) { passes(saw) } else { unexpected(saw) }
 }

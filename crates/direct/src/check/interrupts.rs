@@ -1,40 +1,41 @@
-//! MSI-X as it arrives in this process: eventfds that the kernel signals. Left out: how long it takes.
+//! Checks MSI-X interrupts, which arrive in this process as eventfds that the kernel signals. Their latency is not
+//! measured.
 
-use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
+use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
 use driver::moderation::register_value;
 use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
 use host::poll::Clock;
 use i82576::register::vf;
 use std::time::Duration;
 
-/// How long an interrupt may take.
+/// Timeout of an interrupt.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long none must come, to be sure that none will: longer than an interval between two.
+/// Time without an interrupt after which none is expected: longer than an interval between two.
 const SILENCE: Duration = Duration::from_millis(50);
-/// How late a signal may be that a card has held back: longer than any interval that was set before.
+/// Timeout of a signal that the card delays: longer than any interval that was set before.
 const LATE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_micros(100);
-/// Frames that a masked vector keeps quiet about.
-const UNHEARD: usize = 64;
-/// How long the receive vector waits between two signals.
+/// Number of frames for which a masked vector must not signal.
+const MASKED_FRAMES: usize = 64;
+/// Register of the receive vector's interval between two signals.
 const RECEIVE_INTERVAL: u32 = vf::VTEITR + 4 * RECEIVE_VECTOR as u32;
-/// What receive is held back by, how long that is watched, and what the ends of it may add.
+/// Receive interval, time of observation, and the additional signals at its ends.
 const INTERVAL: Duration = Duration::from_millis(8);
 const MODERATED: Duration = Duration::from_millis(400);
 const SLACK: u64 = 2;
-/// Frames on their way at a time: fewer than the ring holds.
+/// Maximum number of frames in flight: fewer than the ring holds.
 const MOST_PENDING: usize = 64;
 const LENGTH: usize = 100;
 
 impl<B: Subject> Station<B> {
-    /// Takes what has signalled, and unmasks every vector.
+    /// Handles all pending signals, and unmasks every vector.
     fn settle(&mut self) {
         self.drain();
         for vector in [TRANSMIT_VECTOR, MAILBOX_VECTOR] {
             self.vf.handle_interrupt(&mut self.hal, vector);
         }
         self.vf.receive_done(&mut self.hal);
-        // What was pending comes with the unmasking.
+        // The unmasking releases pending signals.
         std::thread::sleep(SILENCE);
         for vector in [TRANSMIT_VECTOR, RECEIVE_VECTOR, MAILBOX_VECTOR] {
             if self.take(vector) > 0 {
@@ -48,7 +49,7 @@ impl<B: Subject> Station<B> {
         self.hal.eventfd(vector.into()).map_or(0, |eventfd| eventfd.drain())
     }
 
-    /// Whether the vector signals in time.
+    /// Returns true if the vector signals in time.
     fn signals(&self, vector: u16, patience: Duration) -> bool {
         let end = Clock.now_ns() + patience.as_nanos() as u64;
         while self.take(vector) == 0 {
@@ -61,8 +62,9 @@ impl<B: Subject> Station<B> {
     }
 }
 
-/// Sending signals transmit, arriving signals receive, and the PF's answer to a request signals the mailbox.
-pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> Found {
+/// Checks that sending signals transmit, arriving frames signal receive, and the PF's answer to a request signals
+/// the mailbox.
+pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
     b.settle();
@@ -75,45 +77,47 @@ pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> Found {
     let mailbox = a.signals(MAILBOX_VECTOR, PATIENCE);
     match (transmit && receive, mailbox) {
         (true, true) => passes(""),
-        // The driver's watchdog looks at the mailbox all the same.
+        // Reported as a difference, since the driver's watchdog also checks the mailbox.
         (true, false) if a.take(RECEIVE_VECTOR) > 0 => differs("the mailbox signals the vector of receive"),
-        _ => instead(format!("transmit: {transmit}, receive: {receive}, mailbox: {mailbox}")),
+        _ => unexpected(format!("transmit: {transmit}, receive: {receive}, mailbox: {mailbox}")),
     }
 }
 
-/// Frames decide, not time: a card that does not mask signals for one of many.
-pub(super) fn masking<B: Subject>(world: &mut World<B>) -> Found {
+/// Checks that a signalled vector stays masked. It counts frames, not time: a card that does not mask signals for
+/// one of many.
+pub(super) fn masking<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
     b.settle();
     let before = b.hal.read(RECEIVE_INTERVAL);
     b.hal.write(RECEIVE_INTERVAL, 0);
-    heard(a, b)?;
-    // What was signalled before may come late, but not after all of these.
+    expect_signal(a, b)?;
+    // An earlier signal may come late, but not after all of these frames.
     one_by_one(a, b)?;
     b.take(RECEIVE_VECTOR);
     one_by_one(a, b)?;
     let signals = b.signals(RECEIVE_VECTOR, LATE);
     b.hal.write(RECEIVE_INTERVAL, before);
     b.settle();
-    heard(a, b)?;
+    expect_signal(a, b)?;
     b.catch_up(a)?;
     if signals {
-        return differs("it goes on signalling");
+        return differs("it still signals while it is masked");
     }
-    passes(format!("no signal for {UNHEARD} frames"))
+    passes(format!("no signal for {MASKED_FRAMES} frames"))
 }
 
-/// Frames from a to b, each when the one before has arrived: so the card has signalled for that one, if it will.
-fn one_by_one<B: Subject>(a: &mut Station<B>, b: &mut Station<B>) -> Result<(), Trouble> {
-    for _ in 0..UNHEARD {
+/// Sends frames from `a` to `b`, each after the arrival of the one before: so the card had the chance to signal for
+/// that one.
+fn one_by_one<B: Subject>(a: &mut Station<B>, b: &mut Station<B>) -> Result<(), CheckError> {
+    for _ in 0..MASKED_FRAMES {
         b.catch_up(a)?;
     }
     Ok(())
 }
 
-/// However slow this machine is, the card may not be faster than the interval.
-pub(super) fn moderation<B: Subject>(world: &mut World<B>) -> Found {
+/// Checks that the card signals at most once per interval, on any speed of this machine.
+pub(super) fn moderation<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.settle();
     let before = b.hal.read(RECEIVE_INTERVAL);
@@ -134,11 +138,11 @@ pub(super) fn moderation<B: Subject>(world: &mut World<B>) -> Found {
     b.hal.write(RECEIVE_INTERVAL, before);
     b.catch_up(a)?;
     let saw = format!("{signals} signals of {most} at the most, {frames} frames");
-    if (1..=most).contains(&signals) { passes(saw) } else { instead(saw) }
+    if (1..=most).contains(&signals) { passes(saw) } else { unexpected(saw) }
 }
 
-/// A frame of a's makes b's receive vector signal.
-fn heard<B: Subject>(a: &mut Station<B>, b: &mut Station<B>) -> Result<(), Trouble> {
+/// Checks that a frame of `a` signals `b`'s receive vector.
+fn expect_signal<B: Subject>(a: &mut Station<B>, b: &mut Station<B>) -> Result<(), CheckError> {
     a.send(b.vf.mac(), 0, LENGTH)?;
-    if b.signals(RECEIVE_VECTOR, PATIENCE) { Ok(()) } else { instead("a frame did not signal") }
+    if b.signals(RECEIVE_VECTOR, PATIENCE) { Ok(()) } else { unexpected("a frame did not signal") }
 }

@@ -1,9 +1,9 @@
-//! What is expected of the drivers on such a card, and what came: a table of checks, each a conversation with the
-//! card through the drivers alone.
+//! Checks the drivers on such a card: a table of checks, each a conversation with the card through the drivers
+//! alone.
 //!
 //! | module | what it checks |
 //! |---|---|
-//! | `deed` | the functions opened, for checks or an audit |
+//! | `task` | the functions opened, for checks or an audit |
 //! | `start` | the handshake with the PF's driver, addresses, the link |
 //! | `traffic` | frames between VFs, and what the card counts of them |
 //! | `filters` | who gets what: groups, VLANs, addresses; and spoofing |
@@ -12,12 +12,11 @@
 //! | `recovery` | resets |
 //! | `guests` | TCP/IP on the VFs, and stations on the wire |
 //!
-//! A check that the run has no functions for is skipped with its reason. A card may differ from the datasheet where
-//! the drivers do not depend on it: that is told, and is no failure.
+//! A check without its required functions is skipped with its reason. A card may differ from the datasheet in
+//! points that the drivers do not depend on: the report states that, and it is no failure.
 //!
-//! Left out: how fast anything is.
+//! Speed is not measured.
 
-mod deed;
 mod filters;
 mod frames;
 mod guests;
@@ -27,20 +26,20 @@ mod packets;
 mod recovery;
 mod report;
 mod start;
+mod task;
 mod traffic;
 
-pub use deed::audit;
 pub use guests::{Echoes, GuestStack, StackError};
 pub use report::{CheckReport, FunctionReport, Report, Verdict};
+pub use task::audit;
 
 use crate::DirectError;
 use crate::hal::Subject;
 use crate::port::Port;
-use deed::{Examine, with_world};
 use driver::Vf;
 use driver::pf::PfError;
 use driver::vf::{Config, VfError};
-use frames::Amiss;
+use frames::FrameError;
 use guests::GuestWorld;
 use host::poll::Clock;
 use host::vfio::{Pci, PciAddress};
@@ -51,50 +50,51 @@ use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
+use task::{Examine, with_world};
 
-/// How long the PF's driver may take to let a VF start.
+/// Timeout until the PF's driver lets a VF start.
 const PF_PATIENCE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(20);
 
-/// A run.
+/// Plan of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What to drive.
+    /// Functions to drive.
     pub functions: Functions,
-    /// Whom to look for on the wire.
+    /// Station on the wire to ping, if any.
     pub wire: Option<Wire>,
 }
 
 /// A station on the wire that answers pings.
 #[derive(Debug, Clone, Copy)]
 pub struct Wire {
-    /// Its address.
+    /// IP address of the station.
     pub peer: Ipv4Addr,
-    /// The first VF's, in the same /24. The second has the next.
+    /// IP address of the first VF, in the same /24. The second has the next.
     pub own: Ipv4Addr,
 }
 
-/// Which functions to drive.
+/// Functions to drive.
 #[derive(Debug, Clone)]
 pub enum Functions {
-    /// The PF, and so many VFs of it.
+    /// The PF, and some of its VFs.
     Port {
-        /// The PF.
+        /// Address of the PF.
         pf: PciAddress,
-        /// How many VFs it is to have, 1 to 7.
+        /// Number of VFs to create, 1 to 7.
         vfs: u8,
     },
-    /// VFs of a PF that somebody else drives.
+    /// VFs of a PF with another driver than ours.
     Vfs(Vec<PciAddress>),
-    /// VFs behind vfio-user sockets: those of our own card, without a machine around them.
+    /// VFs behind vfio-user sockets: those of our own card, without a virtual machine.
     Sockets(Vec<PathBuf>),
 }
 
-/// Opens the functions, makes every check, and gives the functions back. The checks of TCP/IP use the stack `G`. `report` is
-/// called after each check and returns whether to go on.
+/// Opens the functions, makes every check, and returns the functions to Linux. The checks of TCP/IP use the stack
+/// `G`. `report` is called after each check and returns whether to continue.
 ///
 /// # Errors
-/// [`DirectError`]: the drivers do not get as far as to be checked.
+/// [`DirectError`]: the drivers cannot be started.
 pub fn run<G: GuestStack>(
     pci: &Pci,
     plan: &Plan,
@@ -103,14 +103,14 @@ pub fn run<G: GuestStack>(
     with_world(pci, plan, Examine::<G, _> { report, stack: PhantomData })
 }
 
-/// A row of the table.
+/// Row of the table of checks.
 struct Check<W> {
     name: &'static str,
     expected: &'static str,
-    make: fn(&mut W) -> Found,
+    make: fn(&mut W) -> CheckResult,
 }
 
-const fn check<W>(name: &'static str, expected: &'static str, make: fn(&mut W) -> Found) -> Check<W> {
+const fn check<W>(name: &'static str, expected: &'static str, make: fn(&mut W) -> CheckResult) -> Check<W> {
     Check { name, expected, make }
 }
 
@@ -118,66 +118,50 @@ impl<B: Subject> World<B> {
     /// Checks of the drivers, in order: later ones depend on earlier ones.
     const CHECKS: &[Check<Self>] = &[
         check("handshake", "the PF answers VF_RESET, again and again", start::handshake),
-        check("address", "each VF has the address it was given, or one that it can have", start::address),
+        check("address", "each VF has its assigned address, or a valid one", start::address),
         check("link", "a link within 10 s", start::link),
         check("unicast", "frames of 60 to 1514 bytes arrive unchanged", traffic::unicast),
         check("broadcast", "a broadcast reaches the other VFs, and not its sender", traffic::broadcast),
         check("burst", "1,024 frames arrive unchanged and in order", traffic::burst),
-        check("jumbo", "frames of up to 9,000 bytes arrive where they were asked for", traffic::jumbo),
-        check("statistics", "the card counts what was sent and received", traffic::statistics),
+        check("jumbo", "frames of up to 9,000 bytes arrive at a VF that has requested them", traffic::jumbo),
+        check("statistics", "the card counts sent and received frames", traffic::statistics),
         check(
             "loopback-statistics",
             "the card counts frames between VFs as such",
             traffic::loopback_statistics,
         ),
         check("multicast", "a group's frames arrive as long as the VF is a member", filters::multicast),
-        check("all-multicast", "every group's frames arrive when they are asked for", filters::all_multicast),
+        check("all-multicast", "every group's frames arrive on request", filters::all_multicast),
         check(
             "vlan",
             "a VLAN's frames arrive, tag beside them, as long as the VF is a member",
             filters::vlan,
         ),
-        check(
-            "port-vlan",
-            "VFs on one port VLAN reach each other untagged, and nobody else",
-            filters::port_vlan,
-        ),
-        check(
-            "change-address",
-            "the VF's new address receives, the old one no more",
-            filters::change_address,
-        ),
-        check("added-address", "an added address receives until it is dropped", filters::added_address),
+        check("port-vlan", "VFs on one port VLAN reach only each other, untagged", filters::port_vlan),
+        check("change-address", "only the VF's new address receives", filters::change_address),
+        check("added-address", "an added address receives until it is removed", filters::added_address),
         check(
             "spoofed-address",
-            "a frame with a foreign source address goes nowhere",
+            "a frame with a foreign source address is dropped",
             filters::spoofed_address,
         ),
-        check("spoofed-vlan", "a frame of a foreign VLAN goes nowhere", filters::spoofed_vlan),
+        check("spoofed-vlan", "a frame of a foreign VLAN is dropped", filters::spoofed_vlan),
         check(
             "checksum",
-            "TCP and UDP over IPv4 and IPv6 leave complete and are found right",
+            "TCP and UDP over IPv4 and IPv6 get checksums and pass their check",
             offload::checksum,
         ),
-        check("bad-checksum", "a wrong checksum is told", offload::bad_checksum),
+        check("bad-checksum", "a wrong checksum is reported", offload::bad_checksum),
         check(
             "segmentation",
-            "20,000 bytes are cut into segments that TCP puts together",
+            "20,000 bytes are cut into segments that TCP reassembles",
             offload::segmentation,
         ),
         check("interrupts", "each of the three vectors signals", interrupts::each_vector),
-        check("masking", "a vector that signalled is silent until it is unmasked", interrupts::masking),
-        check(
-            "moderation",
-            "a vector signals no more often than its interval lets it",
-            interrupts::moderation,
-        ),
-        check(
-            "vf-reset",
-            "the VF driver finds its way back after a function-level reset",
-            recovery::vf_reset,
-        ),
-        check("pf-reset", "the VF drivers find their way back after a reset of the port", recovery::pf_reset),
+        check("masking", "a vector that signalled stays masked until it is unmasked", interrupts::masking),
+        check("moderation", "a vector signals at most once per interval", interrupts::moderation),
+        check("vf-reset", "the VF driver recovers from a function-level reset", recovery::vf_reset),
+        check("pf-reset", "the VF drivers recover from a reset of the port", recovery::pf_reset),
     ];
 
     fn examine<G: GuestStack>(
@@ -198,7 +182,7 @@ impl<B: Subject> World<B> {
         });
         if next.is_continue() {
             let mut guests = GuestWorld::<B, G>::new(&mut self);
-            // Nothing follows the last check that could be left out.
+            // The last check has no successor to skip, so its return value is ignored.
             let _ = GuestWorld::CHECKS.iter().try_for_each(|check| keep(check.run(&mut guests)));
         }
         Ok(Report { functions, checks })
@@ -212,68 +196,69 @@ impl<W> Check<W> {
     }
 }
 
-/// What a check found.
+/// Outcome of a check.
 struct Outcome {
     result: Verdict,
     saw: String,
 }
 
-/// What a check ends with: a finding, or what came in its way.
-type Found = Result<Outcome, Trouble>;
+/// Result of a check: its outcome, or the reason why it ended early.
+type CheckResult = Result<Outcome, CheckError>;
 
-fn passes(saw: impl Into<String>) -> Found {
+fn passes(saw: impl Into<String>) -> CheckResult {
     Ok(Outcome { result: Verdict::Passes, saw: saw.into() })
 }
 
-fn differs(saw: impl Into<String>) -> Found {
+fn differs(saw: impl Into<String>) -> CheckResult {
     Ok(Outcome { result: Verdict::Differs, saw: saw.into() })
 }
 
-/// What comes in the way of a check.
+/// Reason why a check ended early.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
-    /// The run has not got what the check takes.
+enum CheckError {
+    /// The run lacks a function that the check needs.
     #[error("{0}")]
     NotHere(&'static str),
-    /// A frame did not do what it should.
+    /// An exchange of frames failed.
     #[error(transparent)]
-    Frame(#[from] Amiss),
-    /// The driver could not do what it was asked.
+    Frame(#[from] FrameError),
+    /// The VF driver failed.
     #[error(transparent)]
     Vf(#[from] VfError),
-    /// The PF driver could not.
+    /// The PF driver failed.
     #[error(transparent)]
     Pf(#[from] PfError),
-    /// The PF driver does not take a policy.
+    /// The PF driver refused a policy.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// A guest could not do what it was asked.
+    /// A guest failed.
     #[error("guest: {0}")]
     Guest(StackError),
-    /// Something else came than was expected.
+    /// The card behaved otherwise than expected.
     #[error("{0}")]
-    Instead(String),
+    Unexpected(String),
 }
 
-impl From<Trouble> for Outcome {
-    fn from(trouble: Trouble) -> Self {
-        let result = if matches!(trouble, Trouble::NotHere(_)) { Verdict::Skipped } else { Verdict::Fails };
+impl From<CheckError> for Outcome {
+    fn from(trouble: CheckError) -> Self {
+        let result =
+            if matches!(trouble, CheckError::NotHere(_)) { Verdict::Skipped } else { Verdict::Fails };
         Self { result, saw: trouble.to_string() }
     }
 }
 
-fn instead<T>(saw: impl Into<String>) -> Result<T, Trouble> {
-    Err(Trouble::Instead(saw.into()))
+fn unexpected<T>(saw: impl Into<String>) -> Result<T, CheckError> {
+    Err(CheckError::Unexpected(saw.into()))
 }
 
-/// The functions that are driven. VFs come first: they are given back before their PF.
+/// Driven functions. VFs come first: they are returned before their PF.
 struct World<B: Subject> {
     stations: Vec<Station<B>>,
     port: Option<Port>,
     wire: Option<Wire>,
 }
 
-/// A VF and its driver.
+/// VF with its driver.
 struct Station<B> {
     hal: B,
     vf: Vf,
@@ -296,20 +281,20 @@ impl<B: Subject> World<B> {
         pf.chain(self.stations.iter().map(vf)).collect()
     }
 
-    /// Two VFs, if there are.
-    fn pair(&mut self) -> Result<(&mut Station<B>, &mut Station<B>), Trouble> {
+    /// Returns the first two VFs, if the run has them.
+    fn pair(&mut self) -> Result<(&mut Station<B>, &mut Station<B>), CheckError> {
         match self.stations.as_mut_slice() {
             [a, b, ..] => Ok((a, b)),
-            _ => Err(Trouble::NotHere("it takes two VFs")),
+            _ => Err(CheckError::NotHere("it needs two VFs")),
         }
     }
 
-    /// The PF, if it is ours.
-    fn port(&self) -> Result<&Port, Trouble> {
-        self.port.as_ref().ok_or(Trouble::NotHere("it takes our PF driver"))
+    /// Returns the PF, if our driver drives it.
+    fn port(&self) -> Result<&Port, CheckError> {
+        self.port.as_ref().ok_or(CheckError::NotHere("it needs our PF driver"))
     }
 
-    /// Frames that came late for the check before are not the next one's.
+    /// Discards late frames of the check before.
     fn drain(&mut self) {
         for station in &mut self.stations {
             station.drain();
@@ -317,7 +302,7 @@ impl<B: Subject> World<B> {
     }
 }
 
-/// A VF that no guest took over (guests stop theirs) is left as it was found: at rest.
+/// Stops the VFs that no guest took over, so that they are idle as before the run. Guests stop theirs.
 impl<B: Subject> Drop for World<B> {
     fn drop(&mut self) {
         for station in &mut self.stations {
@@ -334,7 +319,7 @@ impl<B: Subject> Station<B> {
     }
 }
 
-/// Probes and starts. A PF whose driver is on its way is waited for.
+/// Probes and starts a VF. It retries while the PF's driver starts.
 fn probe<B: Subject>(hal: &mut B, config: &Config) -> Result<Vf, VfError> {
     let end = Clock.now_ns() + PF_PATIENCE.as_nanos() as u64;
     let mut vf = loop {

@@ -1,30 +1,30 @@
-//! What the card does to packets on the way: checksums filled in and verified, long TCP segments cut. Verified by sums
-//! of our own. Left out: SCTP, tags together with offloads.
+//! Checks the card's offloads: checksums inserted and verified, long TCP segments cut. Our own sums verify the
+//! results. SCTP, and tags together with offloads, are not checked.
 
 use super::frames::{Arrived, PATIENCE};
 use super::packets::{KINDS, Kind, Segment, complete, is_ours, is_right, packet, segment};
-use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
+use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
 use driver::vf::{Checksum, TxOffload};
 
 const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
 const TCP_IPV4: Kind = Kind { ipv6: false, tcp: true };
-/// Payload before segmentation, and of a segment.
+/// Length of the payload before segmentation, and of a segment, in bytes.
 const LONG: usize = 20_000;
 const MSS: u16 = 1_448;
 
-/// Odd lengths and even ones, below and above the shortest frame.
+/// Odd lengths and even ones, below and above the shortest frame, in bytes.
 const PAYLOADS: [usize; 4] = [1, 2, 101, 1_000];
 
 fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|i| ((i * 13) >> 2) as u8).collect()
 }
 
-fn next<B: Subject>(station: &mut Station<B>, kind: Kind) -> Result<Arrived, Trouble> {
+fn next<B: Subject>(station: &mut Station<B>, kind: Kind) -> Result<Arrived, CheckError> {
     let arrived = station.next_where(PATIENCE, |bytes| is_ours(kind, bytes))?;
-    arrived.ok_or_else(|| Trouble::Instead(format!("{kind:?} did not arrive")))
+    arrived.ok_or_else(|| CheckError::Unexpected(format!("{kind:?} did not arrive")))
 }
 
-pub(super) fn checksum<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     for kind in KINDS {
         for length in PAYLOADS {
@@ -32,26 +32,28 @@ pub(super) fn checksum<B: Subject>(world: &mut World<B>) -> Found {
             a.send_bytes(&raw, &SUMS)?;
             let arrived = next(b, kind)?;
             if let Some(change) = first_change(&complete(kind, raw), &arrived.bytes) {
-                return instead(format!("{kind:?} with {length} bytes of payload: {change}"));
+                return unexpected(format!("{kind:?} with {length} bytes of payload: {change}"));
             }
             let (ip, l4) = (arrived.received.ip_checksum, arrived.received.l4_checksum);
             if l4 != Checksum::Good || (ip != Checksum::Good && !kind.ipv6) {
-                return instead(format!("{kind:?} with {length} bytes: IP is {ip:?}, the transport {l4:?}"));
+                return unexpected(format!(
+                    "{kind:?} with {length} bytes: IP is {ip:?}, the transport {l4:?}"
+                ));
             }
         }
     }
     passes(format!("{} packets", KINDS.len() * PAYLOADS.len()))
 }
 
-/// Where a frame, which may be padded, is not what it should be.
+/// Returns the first difference of a frame, which may be padded, from the wanted one.
 fn first_change(wanted: &[u8], found: &[u8]) -> Option<String> {
     let pairs = wanted.iter().zip(found.iter().map(Some).chain(std::iter::repeat(None)));
     let (at, (wanted, found)) = pairs.enumerate().find(|(_, (wanted, found))| Some(*wanted) != *found)?;
     Some(format!("byte {at} is {found:02x?}, not {wanted:02x}"))
 }
 
-/// Frames between VFs are verified as those from the wire are.
-pub(super) fn bad_checksum<B: Subject>(world: &mut World<B>) -> Found {
+/// Checks wrong checksums of frames between VFs, which the card verifies like those from the wire.
+pub(super) fn bad_checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     for kind in KINDS {
         let mut frame = complete(kind, packet(kind, b.vf.mac(), a.vf.mac(), &payload(50)));
@@ -60,14 +62,14 @@ pub(super) fn bad_checksum<B: Subject>(world: &mut World<B>) -> Found {
         let verdict = next(b, kind)?.received.l4_checksum;
         match verdict {
             Checksum::Bad => {}
-            Checksum::Unknown => return differs(format!("{kind:?} is not looked at")),
-            Checksum::Good => return instead(format!("{kind:?} is said to be right")),
+            Checksum::Unknown => return differs(format!("{kind:?} is not checked")),
+            Checksum::Good => return unexpected(format!("{kind:?} is reported as right")),
         }
     }
     passes("")
 }
 
-pub(super) fn segmentation<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn segmentation<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let long = payload(LONG);
     let raw = packet(TCP_IPV4, b.vf.mac(), a.vf.mac(), &long);
@@ -87,11 +89,11 @@ pub(super) fn segmentation<B: Subject>(world: &mut World<B>) -> Found {
         let found = segment(&arrived.bytes);
         early_or_lost_push |= found.push != wanted.push;
         if found != (Segment { push: found.push, ..wanted }) {
-            return instead(format!("segment {index} is {found:?}, not {wanted:?}"));
+            return unexpected(format!("segment {index} is {found:?}, not {wanted:?}"));
         }
         let whole = TCP_IPV4.headers()..TCP_IPV4.headers() + piece.len();
         if arrived.bytes.get(whole) != Some(piece) || !is_right(TCP_IPV4, &arrived.bytes) {
-            return instead(format!("segment {index} has other bytes, or a wrong checksum"));
+            return unexpected(format!("segment {index} has other bytes, or a wrong checksum"));
         }
         at += piece.len();
     }

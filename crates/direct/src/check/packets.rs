@@ -1,23 +1,24 @@
-//! IP packets with TCP or UDP in them, made and verified here without the card's help. Left out: options, fragments.
+//! Builds IP packets with TCP or UDP, and verifies them without the card's help. They have no options and are not
+//! fragmented.
 
 use i82576::MacAddress;
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// A port that nobody serves: discard.
+/// Port without a service: discard.
 const PORT: u16 = 9;
-/// Acknowledgement and push.
+/// Flags: acknowledgement and push.
 const FLAGS: u8 = 0x18;
 
-/// What a packet is made of.
+/// Kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) ipv6: bool,
     pub(super) tcp: bool,
 }
 
-/// Each kind there is.
+/// All kinds of packets.
 pub(super) const KINDS: [Kind; 4] = [
     Kind { ipv6: false, tcp: false },
     Kind { ipv6: false, tcp: true },
@@ -34,7 +35,7 @@ impl Kind {
         if self.tcp { 20 } else { 8 }
     }
 
-    /// Bytes of all headers.
+    /// Returns the bytes of all headers.
     pub(super) fn headers(self) -> usize {
         ETHERNET + self.ip_header() + self.transport_header()
     }
@@ -43,13 +44,13 @@ impl Kind {
         if self.tcp { TCP } else { UDP }
     }
 
-    /// Where the transport's checksum is.
+    /// Returns the offset of the transport's checksum.
     fn checksum_at(self) -> usize {
         ETHERNET + self.ip_header() + if self.tcp { 16 } else { 6 }
     }
 }
 
-/// A frame with a packet of that kind, in which every checksum is wrong.
+/// Builds a frame with a packet of that kind, in which every checksum is wrong.
 pub(super) fn packet(kind: Kind, to: MacAddress, from: MacAddress, payload: &[u8]) -> Vec<u8> {
     let transport = (kind.transport_header() + payload.len()) as u16;
     let mut frame = Vec::with_capacity(kind.headers() + payload.len());
@@ -80,7 +81,7 @@ pub(super) fn packet(kind: Kind, to: MacAddress, from: MacAddress, payload: &[u8
     frame
 }
 
-/// The frame with its IPv4 header's checksum and the transport's filled in.
+/// Fills in the checksums of the frame's IPv4 header and of the transport.
 pub(super) fn complete(kind: Kind, mut frame: Vec<u8>) -> Vec<u8> {
     if !kind.ipv6 {
         frame[ETHERNET + 10..ETHERNET + 12].fill(0);
@@ -90,19 +91,19 @@ pub(super) fn complete(kind: Kind, mut frame: Vec<u8>) -> Vec<u8> {
     let at = kind.checksum_at();
     frame[at..at + 2].fill(0);
     let sum = !fold(transport_words(kind, &frame));
-    // In UDP zero would mean that there is none.
+    // In UDP zero would mean "no checksum".
     let sum = if sum == 0 { 0xffff } else { sum };
     frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     frame
 }
 
-/// Whether the checksums of a packet of that kind are right.
+/// Returns true if the checksums of a packet of that kind are right.
 pub(super) fn is_right(kind: Kind, frame: &[u8]) -> bool {
     let header = kind.ipv6 || fold(words(&frame[ETHERNET..ETHERNET + 20])) == 0xffff;
     header && fold(transport_words(kind, frame)) == 0xffff
 }
 
-/// Whether a frame is one of ours of that kind.
+/// Returns true if a frame is one of ours of that kind.
 pub(super) fn is_ours(kind: Kind, frame: &[u8]) -> bool {
     let ethertype: [u8; 2] = if kind.ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
     let protocol = ETHERNET + if kind.ipv6 { 6 } else { 9 };
@@ -113,7 +114,7 @@ pub(super) fn is_ours(kind: Kind, frame: &[u8]) -> bool {
         && frame[port..port + 2] == PORT.to_be_bytes()
 }
 
-/// What a TCP segment over IPv4 says of itself.
+/// Fields of a TCP segment over IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) length: u16,
@@ -137,7 +138,8 @@ fn words(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word.get(1).copied().unwrap_or(0))).sum()
 }
 
-/// The transport's bytes with its pseudo-header. Frames may be padded: the IP header tells the length.
+/// Sums up the transport's bytes with its pseudo-header. Frames may be padded, so the length comes from the IP
+/// header.
 fn transport_words(kind: Kind, frame: &[u8]) -> u32 {
     let ip = &frame[ETHERNET..];
     let (addresses, total) = if kind.ipv6 { (8..40, 40 + word(ip, 4)) } else { (12..20, word(ip, 2)) };
@@ -162,7 +164,7 @@ mod tests {
     use i82576::MacAddress;
 
     #[test]
-    fn only_a_completed_packet_is_right_and_one_changed_byte_spoils_it() {
+    fn only_an_unchanged_completed_packet_is_right() {
         for kind in KINDS {
             let raw = packet(kind, MacAddress([2; 6]), MacAddress([4; 6]), b"odd");
             assert!(is_ours(kind, &raw) && !is_right(kind, &raw), "{kind:?}");
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart() {
+    fn packets_of_different_kinds_are_distinguished() {
         for kind in KINDS {
             let frame = packet(kind, MacAddress::BROADCAST, MacAddress::ZERO, &[0; 40]);
             assert_eq!(KINDS.map(|other| is_ours(other, &frame)), KINDS.map(|other| other == kind));

@@ -1,19 +1,19 @@
-//! Resets that a driver has not made itself, and its way back. Left out: removal.
+//! Checks that drivers recover from resets that they did not make themselves. Removal is not checked.
 
 use super::start::wait_for_link;
-use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
+use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
 use crate::port::Side;
 use driver::vf::LinkCheck;
 use host::poll::Clock;
 use i82576::VfIndex;
 use std::time::Duration;
 
-/// How long a driver may take to notice.
+/// Timeout until a driver notices a reset.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(5);
 const LENGTH: usize = 100;
 
-/// Whether the VF driver finds that its function was reset.
+/// Returns true if the VF driver notices that its function was reset.
 fn notices<B: Subject>(station: &mut Station<B>) -> bool {
     let end = Clock.now_ns() + PATIENCE.as_nanos() as u64;
     while station.vf.check_link(&mut station.hal) != LinkCheck::ResetNeeded {
@@ -25,12 +25,12 @@ fn notices<B: Subject>(station: &mut Station<B>) -> bool {
     true
 }
 
-fn come_back<B: Subject>(station: &mut Station<B>) -> Result<(), Trouble> {
+fn come_back<B: Subject>(station: &mut Station<B>) -> Result<(), CheckError> {
     station.vf.restart(&mut station.hal)?;
     wait_for_link(station)
 }
 
-fn exchange<B: Subject>(world: &mut World<B>) -> Result<(), Trouble> {
+fn exchange<B: Subject>(world: &mut World<B>) -> Result<(), CheckError> {
     let (a, b) = world.pair()?;
     let sent = a.send(b.vf.mac(), 0, LENGTH)?;
     b.expect(&sent)?;
@@ -44,11 +44,11 @@ fn resets<B: Subject>(world: &World<B>) -> Option<u64> {
     VfIndex::new(0).map(|vf| side.pf.counters(vf).resets)
 }
 
-pub(super) fn vf_reset<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn vf_reset<B: Subject>(world: &mut World<B>) -> CheckResult {
     let before = resets(world);
     let (a, b) = world.pair()?;
     if let Err(error) = a.hal.reset() {
-        return instead(error.to_string());
+        return unexpected(error.to_string());
     }
     b.send(a.vf.mac(), 0, LENGTH)?;
     a.expect_nothing()?;
@@ -56,15 +56,15 @@ pub(super) fn vf_reset<B: Subject>(world: &mut World<B>) -> Found {
     come_back(a)?;
     exchange(world)?;
     match (before, resets(world)) {
-        // The restart resets the function, too.
-        (Some(before), Some(after)) if after < before + 2 => instead("the PF has not noticed it"),
-        // Whoever resets a function tells its driver, on most systems.
+        // The restart resets the function, too, so the PF must count two.
+        (Some(before), Some(after)) if after < before + 2 => unexpected("the PF has not noticed it"),
+        // Reported as a difference only: on most systems the driver is notified of a reset by the system.
         _ if !noticed => differs("RSTD does not show it to the VF"),
         _ => passes(""),
     }
 }
 
-pub(super) fn pf_reset<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn pf_reset<B: Subject>(world: &mut World<B>) -> CheckResult {
     {
         let mut side = world.port()?.lock();
         let Side { pf, hal } = &mut *side;
@@ -72,7 +72,7 @@ pub(super) fn pf_reset<B: Subject>(world: &mut World<B>) -> Found {
     }
     for station in &mut world.stations {
         if !notices(station) {
-            return instead("a VF driver notices nothing");
+            return unexpected("a VF driver does not notice the reset");
         }
         come_back(station)?;
     }

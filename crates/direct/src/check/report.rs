@@ -1,19 +1,19 @@
-//! What the checks found: for people line by line, for programs as JSON.
+//! Report of the checks: line by line for people, as JSON for programs.
 
 use serde::Serialize;
 use std::fmt;
 
-/// What came of a check.
+/// Verdict on a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// What was expected.
+    /// The card behaves as expected.
     Passes,
-    /// Not what the datasheet says, but nothing that the drivers depend on.
+    /// The card differs from the datasheet, but in no point that the drivers depend on.
     Differs,
-    /// Not what was expected.
+    /// The card behaves otherwise than expected.
     Fails,
-    /// It could not be asked here.
+    /// The run lacks a function that the check needs.
     Skipped,
 }
 
@@ -28,16 +28,16 @@ impl Verdict {
     }
 }
 
-/// One check: what was expected, what came.
+/// Report of a check: the expected behaviour, and the observed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// Its name.
+    /// Name of the check.
     pub check: &'static str,
-    /// What was expected.
+    /// Expected behaviour.
     pub expected: &'static str,
-    /// What came, or why it was not asked.
+    /// Observed behaviour, or the reason why the check was skipped.
     pub saw: String,
-    /// What came of it.
+    /// Verdict on the check.
     pub result: Verdict,
 }
 
@@ -48,34 +48,34 @@ impl fmt::Display for CheckReport {
     }
 }
 
-/// A function that took part.
+/// Function that took part in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FunctionReport {
-    /// Where it is.
+    /// PCI address or socket of the function.
     pub address: String,
     /// `pf` or `vf`.
     pub role: &'static str,
-    /// Its Ethernet address.
+    /// Ethernet address of the function.
     pub mac: String,
 }
 
-/// A whole run.
+/// Report of a whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The functions that our drivers drove.
+    /// Functions that our drivers drove.
     pub functions: Vec<FunctionReport>,
-    /// The checks, in the order they were made.
+    /// Reports of the checks, in their order.
     pub checks: Vec<CheckReport>,
 }
 
 impl Report {
-    /// How many checks came to that.
+    /// Returns the number of checks with that verdict.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
         self.checks.iter().filter(|check| check.result == verdict).count()
     }
 
-    /// Whether nothing failed.
+    /// Returns true if no check failed.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.count(Verdict::Fails) == 0
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_the_promised_shape() {
+    fn the_json_has_the_documented_form() {
         assert_eq!(
             serde_json::to_string(&report()).unwrap(),
             r#"{"functions":[{"address":"0000:01:00.0","role":"pf","mac":"02:00:00:00:00:01"}],"#.to_owned()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failure_spoils_the_run_and_stands_out() {
+    fn a_failed_check_fails_the_run() {
         assert!(!report().is_good());
         assert_eq!(report().to_string(), "1 passed, 0 differed, 1 failed, 0 skipped");
         assert_eq!(report().checks[1].to_string(), "FAILS    link                 a link within 5 s: down");

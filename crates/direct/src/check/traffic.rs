@@ -1,23 +1,23 @@
-//! Frames between VFs of the port, which the switch inside has to deliver, and what the card counts of them. Left out:
-//! filters, offloads.
+//! Checks frames between VFs of the port, which the card's switch has to deliver, and the card's counters. Filters
+//! and offloads are checked elsewhere.
 
 use super::frames::frame;
-use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
+use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
 use driver::vf::{Statistics, TxOffload};
 use i82576::MacAddress;
 use i82576::ids::FCS;
 
-/// From the shortest frame on the wire to the longest ordinary one.
+/// Lengths from the shortest frame on the wire to the longest ordinary one, in bytes.
 const LENGTHS: [usize; 7] = [60, 61, 64, 128, 576, 1513, 1514];
-/// The longest frame that is asked for, and such that fill buffers of 2 KB to the last byte, or not quite.
+/// Longest frame that is requested, and lengths that fill buffers of 2 KB to the last byte, or nearly, in bytes.
 const JUMBO: usize = 9_000;
 const LONG_LENGTHS: [usize; 6] = [1_515, 2_047, 2_048, 2_049, 4_096, JUMBO];
 const ORDINARY: usize = 1_514;
-/// Four times round the rings, in doorbells of 32.
+/// Number of frames that fill the rings four times, in doorbells of 32.
 const BURST: u32 = 1_024;
 const BATCH: usize = 32;
 
-pub(super) fn unicast<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn unicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     each_length(a, b, &LENGTHS)?;
     each_length(b, a, &LENGTHS)?;
@@ -28,35 +28,35 @@ fn each_length<B: Subject>(
     from: &mut Station<B>,
     to: &mut Station<B>,
     lengths: &[usize],
-) -> Result<(), Trouble> {
+) -> Result<(), CheckError> {
     for (serial, length) in (0..).zip(lengths) {
         let sent = from.send(to.vf.mac(), serial, *length)?;
         to.expect(&sent)?;
     }
-    if from.hears_before(to)? { instead("the sender hears itself") } else { Ok(()) }
+    if from.receives_before(to)? { unexpected("the sender receives its own frames") } else { Ok(()) }
 }
 
-pub(super) fn broadcast<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn broadcast<B: Subject>(world: &mut World<B>) -> CheckResult {
     world.pair()?;
-    let [sender, others @ ..] = world.stations.as_mut_slice() else { return instead("no VF") };
+    let [sender, others @ ..] = world.stations.as_mut_slice() else { return unexpected("no VF") };
     let sent = sender.send(MacAddress::BROADCAST, 0, 200)?;
     for other in others.iter_mut() {
         other.expect(&sent)?;
     }
-    let Some(other) = others.first_mut() else { return instead("no other VF") };
-    if sender.hears_before(other)? { differs("the sender hears its own broadcast") } else { passes("") }
+    let Some(other) = others.first_mut() else { return unexpected("no other VF") };
+    if sender.receives_before(other)? { differs("the sender receives its own broadcast") } else { passes("") }
 }
 
-pub(super) fn burst<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn burst<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let (to, from) = (b.vf.mac(), a.vf.mac());
     let frames = (0..BURST).map(|serial| frame(to, from, serial, 60 + serial as usize * 37 % 1_455));
     let frames: Vec<Vec<u8>> = frames.collect();
     for batch in frames.chunks(BATCH) {
         for frame in batch {
-            // The doorbell is the driver's affair.
+            // The driver decides when to ring the doorbell.
             let sent = a.vf.transmit(&mut a.hal, frame, &TxOffload::default());
-            sent.map_err(|error| Trouble::Instead(error.to_string()))?;
+            sent.map_err(|error| CheckError::Unexpected(error.to_string()))?;
         }
         a.vf.flush(&mut a.hal);
         for frame in batch {
@@ -65,29 +65,29 @@ pub(super) fn burst<B: Subject>(world: &mut World<B>) -> Found {
     }
     a.vf.clean(&mut a.hal);
     let pending = a.vf.tx_pending();
-    if pending == 0 { passes("") } else { instead(format!("the card holds {pending} descriptors back")) }
+    if pending == 0 { passes("") } else { unexpected(format!("the card holds {pending} descriptors back")) }
 }
 
-pub(super) fn jumbo<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn jumbo<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.vf.set_max_frame(&mut a.hal, JUMBO)?;
     a.send(b.vf.mac(), 0, JUMBO)?;
-    let unasked = b.hears_before(a)?;
+    let unasked = b.receives_before(a)?;
     b.vf.set_max_frame(&mut b.hal, JUMBO)?;
     let outcome = each_length(a, b, &LONG_LENGTHS).and_then(|()| each_length(b, a, &LONG_LENGTHS));
     for station in [a, b] {
         station.vf.set_max_frame(&mut station.hal, ORDINARY)?;
     }
     outcome?;
-    if unasked { differs("one arrived where none were asked for") } else { passes("") }
+    if unasked { differs("one arrived at a VF that had not requested them") } else { passes("") }
 }
 
-/// What a number of frames add to the counters of both VFs.
+/// Returns the counters of both VFs before and after a number of frames.
 fn counted<B: Subject>(
     world: &mut World<B>,
     length: usize,
     count: u32,
-) -> Result<[(Statistics, Statistics); 2], Trouble> {
+) -> Result<[(Statistics, Statistics); 2], CheckError> {
     let (a, b) = world.pair()?;
     let before = [a.vf.statistics(&mut a.hal), b.vf.statistics(&mut b.hal)];
     for serial in 0..count {
@@ -98,8 +98,8 @@ fn counted<B: Subject>(
     Ok([(before[0], after[0]), (before[1], after[1])])
 }
 
-/// Others may send to the receiver meanwhile, so it counts at least as much.
-pub(super) fn statistics<B: Subject>(world: &mut World<B>) -> Found {
+/// Checks the counters. Others may send to the receiver meanwhile, so it must count at least the frames sent.
+pub(super) fn statistics<B: Subject>(world: &mut World<B>) -> CheckResult {
     const LENGTH: usize = 300;
     const COUNT: u32 = 50;
     let [(a, a_after), (b, b_after)] = counted(world, LENGTH, COUNT)?;
@@ -108,10 +108,10 @@ pub(super) fn statistics<B: Subject>(world: &mut World<B>) -> Found {
     let got = (b_after.rx_packets - b.rx_packets, b_after.rx_octets - b.rx_octets);
     let saw = format!("{} frames of {} octets sent, {} of {} received", sent.0, sent.1, got.0, got.1);
     let right = sent == (COUNT.into(), octets) && got.0 >= u64::from(COUNT) && got.1 >= octets;
-    if right { passes(saw) } else { instead(saw) }
+    if right { passes(saw) } else { unexpected(saw) }
 }
 
-pub(super) fn loopback_statistics<B: Subject>(world: &mut World<B>) -> Found {
+pub(super) fn loopback_statistics<B: Subject>(world: &mut World<B>) -> CheckResult {
     const COUNT: u32 = 10;
     let [(a, a_after), (b, b_after)] = counted(world, 100, COUNT)?;
     let sent = a_after.tx_loopback_packets - a.tx_loopback_packets;

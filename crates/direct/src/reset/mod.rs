@@ -1,15 +1,15 @@
-//! The reset ladder ([`pcie::ladder`]) on a function that Linux hands over: its old owner's device is made to write to
-//! memory, it is reset by the first rung that it has, and then the same addresses lead to pages of a new owner, in which
-//! nothing may change.
+//! Applies the reset ladder ([`pcie::ladder`]) to a function behind VFIO: its device is made to write to its old
+//! owner's memory, is reset by the first rung that it has, and then the same addresses lead to pages of a new
+//! owner, which must not change.
 //!
-//! | module | what it gives |
+//! | module | contents |
 //! |---|---|
-//! | `pages` | an owner's pages, and how many of them a device has changed |
-//! | `busy` | a network card that writes what it receives |
-//! | `steps` | each step of the ladder, done |
-//! | `report` | what came of it |
+//! | `pages` | an owner's pages, and the count of those that a device has changed |
+//! | `busy` | a network card that writes received frames |
+//! | `steps` | the execution of the ladder's steps |
+//! | `report` | the report of the run |
 //!
-//! Left out: the next owner's driver.
+//! The next owner's driver is not part of the run.
 
 mod busy;
 mod pages;
@@ -26,30 +26,30 @@ use pcie::ladder::{Action, Device, plan};
 use std::time::Duration;
 use steps::Handover;
 
-/// How long the device may take to write something for its old owner, and how long the new one's pages are watched.
+/// Timeout until the device writes for its old owner, and the time for which the new one's pages are watched.
 const BUSY_PATIENCE: Duration = Duration::from_secs(4);
 const WATCH: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A run.
+/// Plan of a reset.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The function.
+    /// Address of the function.
     pub function: PciAddress,
-    /// What the device is taken not to have, so that the next rung is tried.
+    /// Rungs to ignore, so that the next one is used.
     pub hidden: Hidden,
-    /// Leave the reset out, and do everything else: what it is for.
+    /// True to skip the reset and perform every other step, which shows the effect of the reset.
     pub without_reset: bool,
 }
 
-/// Rungs that are left out.
+/// Ignored rungs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Hidden {
     /// Function-level reset.
     pub flr: bool,
-    /// D3hot and back.
+    /// Change to D3hot and back.
     pub d3hot: bool,
-    /// The bus.
+    /// Reset of the bus.
     pub bus: bool,
 }
 
@@ -63,10 +63,11 @@ impl Hidden {
     }
 }
 
-/// Takes the function, makes it busy, resets it and watches the new owner's pages. A device without a rung is not touched.
+/// Takes the function, makes it busy, resets it and watches the new owner's pages. A device without a rung is not
+/// changed.
 ///
 /// # Errors
-/// [`DirectError`]: the function cannot be had, or a step cannot be done.
+/// [`DirectError`]: the function cannot be opened, or a step fails.
 pub fn run(pci: &Pci, todo: &Plan) -> Result<ResetReport, DirectError> {
     let address = todo.function;
     let ids = pci.ids(address)?;
@@ -91,15 +92,15 @@ pub fn run(pci: &Pci, todo: &Plan) -> Result<ResetReport, DirectError> {
         }
         let start = Clock.now_ns();
         handover.act(action)?;
-        report.did(action, start, Clock.now_ns());
+        report.add_step(action, start, Clock.now_ns());
     }
-    report.took(begin, Clock.now_ns());
+    report.set_duration(begin, Clock.now_ns());
     std::thread::sleep(WATCH);
     report.late_pages = handover.new_pages().map_or(0, Pages::changed);
     Ok(report)
 }
 
-/// How many pages the device has changed as soon as it has changed any.
+/// Waits until the device changes a page, and returns the number of changed pages.
 fn until_changed(pages: &Pages) -> u32 {
     let end = Clock.now_ns() + BUSY_PATIENCE.as_nanos() as u64;
     loop {

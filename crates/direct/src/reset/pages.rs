@@ -1,12 +1,12 @@
-//! An owner's pages, as both owners have them at the same addresses: a receive ring whose descriptors name buffers behind
-//! it, and in the buffers a pattern. A device that still works for the old owner finds a ring that it knows, and whatever it
-//! writes is a change. Left out: what was written.
+//! The pages of an owner, alike for both owners and at the same addresses: a receive ring whose descriptors name
+//! buffers behind it, and in the buffers a pattern. A device that still works for the old owner finds a ring that
+//! it knows, and any write of it is a change.
 
 use host::shared::{SharedMemory, SharedMemoryError};
 
-/// Where the device finds them.
+/// Address of the pages for the device.
 pub(super) const IOVA: u64 = 1 << 32;
-/// Descriptors of 16 bytes, legacy ones, which every network card of Intel's has.
+/// Number of descriptors: legacy ones of 16 bytes, which every network card of Intel's has.
 pub(super) const DESCRIPTORS: u32 = 256;
 pub(super) const RING_BYTES: u32 = DESCRIPTORS * 16;
 const BUFFER: u64 = 2048;
@@ -16,7 +16,7 @@ const PATTERN: u8 = 0xc5;
 #[derive(Debug)]
 pub(super) struct Pages {
     memory: SharedMemory,
-    /// What is in them as long as nobody writes.
+    /// Contents of unchanged pages.
     image: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ impl Pages {
     pub(super) fn new() -> Result<Self, SharedMemoryError> {
         let image = image();
         let memory = SharedMemory::new(image.len() as u64)?;
-        // The memory is as long as the image, and ours.
+        // The write cannot fail: the memory is as long as the image.
         let _ = memory.memory().write(0, &image);
         Ok(Self { memory, image })
     }
@@ -33,7 +33,7 @@ impl Pages {
         &self.memory
     }
 
-    /// How many pages are not as they were.
+    /// Returns the number of changed pages.
     pub(super) fn changed(&self) -> u32 {
         let mut page = [0; PAGE];
         let differs = |(at, was): (usize, &[u8])| {
@@ -56,7 +56,7 @@ mod tests {
     use super::{DESCRIPTORS, PAGE, Pages};
 
     #[test]
-    fn a_page_counts_once_however_much_of_it_is_changed() {
+    fn a_page_with_several_changes_counts_once() {
         let pages = Pages::new().unwrap();
         assert_eq!(pages.changed(), 0);
         let write = |at: usize, bytes: &[u8]| pages.memory().memory().write(at as u64, bytes).unwrap();
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(pages.changed(), 2);
         let last = PAGE + DESCRIPTORS as usize * 2048 - 1;
         write(last, &[0xc5]);
-        assert_eq!(pages.changed(), 2, "what is as it was is no change");
+        assert_eq!(pages.changed(), 2, "a page with its old contents is unchanged");
         write(last, &[0xc4]);
         assert_eq!(pages.changed(), 3);
     }

@@ -1,43 +1,43 @@
-//! What came of a reset, for people and for programs.
+//! Report of a reset, for people and for programs.
 
 use host::vfio::{PciAddress, PciIds};
 use pcie::ladder::{Action, Device, Rung};
 use serde::Serialize;
 use std::fmt;
 
-/// A reset before a new owner.
+/// Result of a reset before a new owner.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResetReport {
-    /// Where the function is.
+    /// Address of the function.
     pub function: String,
-    /// Vendor and device.
+    /// Ids of vendor and device.
     pub ids: String,
-    /// It has function-level reset.
+    /// True if the function has function-level reset.
     pub flr: bool,
-    /// What D3hot and back does: `reset`, `no-soft-reset`, or `none` if it has no power states.
+    /// Effect of D3hot and back: `reset`, `no-soft-reset`, or `none` if it has no power states.
     pub d3hot: &'static str,
-    /// Who is on its bus: `own`, `shared`, or `none` if that bus cannot be reset.
+    /// Use of its bus: `own`, `shared`, or `none` if that bus cannot be reset.
     pub bus: &'static str,
-    /// The rung used: `flr`, `d3hot`, `bus`; or `none`.
+    /// Rung used: `flr`, `d3hot`, `bus`; or `none`.
     pub rung: &'static str,
-    /// It has no rung, stays with its owner and was not touched.
+    /// True if the function has no rung, stays with its owner and was not changed.
     pub refused: bool,
-    /// Pages that it had changed for its old owner; nothing if it is not known how to make it write.
+    /// Pages changed for the old owner; `None` if no way is known to make the device write.
     pub busy_pages: Option<u32>,
-    /// Pages of the new owner that it has changed.
+    /// Pages of the new owner that the device changed.
     pub late_pages: u32,
-    /// The steps, in their order.
+    /// Steps, in their order.
     pub steps: Vec<StepReport>,
-    /// From the first step to the last.
+    /// Time from the first step to the last, in milliseconds.
     pub duration_ms: f64,
 }
 
-/// A step.
+/// Step of a reset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepReport {
-    /// Which.
+    /// Name of the step.
     pub step: &'static str,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub ms: f64,
 }
 
@@ -66,7 +66,7 @@ impl ResetReport {
         }
     }
 
-    pub(super) fn did(&mut self, action: Action, start: u64, end: u64) {
+    pub(super) fn add_step(&mut self, action: Action, start: u64, end: u64) {
         if let Action::Reset(rung) = action {
             self.rung = match rung {
                 Rung::Function => "flr",
@@ -77,11 +77,11 @@ impl ResetReport {
         self.steps.push(StepReport { step: action.name(), ms: milliseconds(start, end) });
     }
 
-    pub(super) fn took(&mut self, begin: u64, end: u64) {
+    pub(super) fn set_duration(&mut self, begin: u64, end: u64) {
         self.duration_ms = milliseconds(begin, end);
     }
 
-    /// Whether the function was handed over, and wrote nothing to its new owner's pages.
+    /// Returns true if the function was handed over, and wrote to no page of its new owner.
     #[must_use]
     pub fn is_good(&self) -> bool {
         !self.refused && self.late_pages == 0
@@ -89,7 +89,7 @@ impl ResetReport {
 }
 
 fn milliseconds(start: u64, end: u64) -> f64 {
-    // To the microsecond.
+    // The result is rounded to a microsecond.
     (end.saturating_sub(start) / 1000) as f64 / 1e3
 }
 
@@ -109,8 +109,8 @@ impl fmt::Display for ResetReport {
             writeln!(f, "    {step:<16} {ms:.3} ms")?;
         }
         match self.busy_pages {
-            None => writeln!(f, "before: idle, since it is not known how to make this device write")?,
-            Some(0) => writeln!(f, "before: idle; frames for it have to come from the wire")?,
+            None => writeln!(f, "before: idle, since no way is known to make this device write")?,
+            Some(0) => writeln!(f, "before: idle; send frames to it from the wire")?,
             Some(pages) => writeln!(f, "before: it wrote to its owner's memory ({pages} pages changed)")?,
         }
         match self.late_pages {
@@ -148,11 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn a_late_write_spoils_a_reset() {
+    fn a_write_to_the_new_owner_fails_a_reset() {
         let mut report = report(Device { flr: false, power: Some(false), bus: None });
-        report.did(Action::BusMasterOff, 0, 2_000);
-        report.did(Action::Reset(Rung::Power), 2_000, 20_502_000);
-        report.took(0, 20_502_000);
+        report.add_step(Action::BusMasterOff, 0, 2_000);
+        report.add_step(Action::Reset(Rung::Power), 2_000, 20_502_000);
+        report.set_duration(0, 20_502_000);
         report.busy_pages = Some(3);
         assert!(report.is_good());
         let text = report.to_string();

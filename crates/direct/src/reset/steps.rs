@@ -1,4 +1,4 @@
-//! Each step of the ladder, done to a function behind VFIO. Left out: their order.
+//! Executes the steps of the ladder on a function behind VFIO. [`pcie::ladder`] defines their order.
 
 use super::pages::{IOVA, Pages};
 use crate::DirectError;
@@ -12,28 +12,28 @@ use std::time::Duration;
 
 /// Transactions pending, in the Device Status register of PCI Express.
 const PENDING: u16 = 1 << 5;
-/// Software gives up on them after this time (PCI Express base specification).
+/// Timeout of pending transactions (PCI Express base specification).
 const PENDING_PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_micros(100);
-/// From one power state to the other, and back.
+/// Time for a change of the power state.
 const POWER_TIME: Duration = Duration::from_millis(10);
 const D0: u16 = 0;
 const D3HOT: u16 = 0b11;
 
-/// A function on its way from one owner to the next.
+/// Function between two owners.
 #[derive(Debug)]
 pub(super) struct Handover<'a> {
     function: Function,
-    /// As Linux gave it.
+    /// Command register as Linux left it.
     command: u16,
     old: &'a Pages,
     new: Option<Pages>,
 }
 
-/// A dword of configuration space; all ones if there is no answer.
+/// Returns a dword of configuration space; all ones if there is no answer.
 pub(super) fn dword(function: &Function, at: u16) -> u32 {
     let mut bytes = [0xff; 4];
-    // An answer that does not come is one of ones.
+    // Without an answer the bytes stay all ones.
     let _ = function.config(at, &mut bytes);
     u32::from_le_bytes(bytes)
 }
@@ -43,7 +43,7 @@ fn word(function: &Function, at: u16) -> u16 {
 }
 
 impl<'a> Handover<'a> {
-    /// The old owner has the function, and it reaches his pages.
+    /// Starts with the old owner: the function reaches his pages.
     pub(super) fn begin(function: Function, old: &'a Pages) -> Result<Self, DirectError> {
         let command = word(&function, COMMAND);
         function.share(old.memory(), IOVA)?;
@@ -55,7 +55,7 @@ impl<'a> Handover<'a> {
         &self.function
     }
 
-    /// The new owner's pages, once he has them.
+    /// Returns the new owner's pages, once he has them.
     pub(super) fn new_pages(&self) -> Option<&Pages> {
         self.new.as_ref()
     }
@@ -93,7 +93,7 @@ impl<'a> Handover<'a> {
 
     fn reset(&self, rung: Rung) -> Result<(), DirectError> {
         match rung {
-            // Linux does what comes first in its own order, which is a function-level reset where there is one.
+            // Linux uses its own preferred reset, which is a function-level reset if the function has one.
             Rung::Function => Ok(self.function.reset()?),
             Rung::Power => {
                 self.power(D3HOT)?;
@@ -111,7 +111,7 @@ impl<'a> Handover<'a> {
         Ok(())
     }
 
-    /// The configuration of boot time, bus mastering off, no message enabled.
+    /// Restores the configuration of boot time, with bus mastering and messages disabled.
     fn restore(&self) -> Result<(), DirectError> {
         let off =
             [(msi::ID, msi::CONTROL, msi::CONTROL_ENABLE), (msix::ID, msix::CONTROL, msix::CONTROL_ENABLE)];

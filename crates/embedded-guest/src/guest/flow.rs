@@ -1,4 +1,4 @@
-//! Sending a test flow and waiting for the receiver's verdict. Left out: the receiver ([`sink`](super::sink)).
+//! Sends a test flow and waits for the receiver's verdict. The receiver is in [`sink`](super::sink).
 
 use super::pattern::Pattern;
 use super::sink::{HEADER, Header, PORT, VERDICT, Verdict, buffer};
@@ -7,35 +7,35 @@ use smoltcp::socket::tcp;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Bytes under way: several of the longest frames that the card segments.
+/// Size of the send buffer in bytes: several of the longest frames that the card segments.
 const SEND_BUFFER: usize = 512 << 10;
-/// A verdict is short.
+/// Size of the receive buffer in bytes: it holds a verdict.
 const RECEIVE_BUFFER: usize = 1 << 10;
-/// A receiver that acknowledges nothing for so long is gone.
+/// Timeout of a receiver that acknowledges no byte.
 const PATIENCE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(10);
 const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(2);
 
-/// What became of a TCP flow.
+/// Result of a TCP flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
-    /// Bytes that were to be sent.
+    /// Number of bytes to send.
     pub bytes: u64,
-    /// Bytes that the receiver has verified to have arrived, in order.
+    /// Number of bytes that arrived at the receiver.
     pub received: u64,
-    /// Position of the first byte that was not the one sent.
+    /// Position of the first byte that arrived changed.
     pub first_wrong: Option<u64>,
-    /// From the established connection to the receiver's verdict.
+    /// Time from the established connection to the receiver's verdict.
     pub elapsed: Duration,
 }
 
 impl Flow {
-    /// Whether every byte arrived as it was sent.
+    /// Returns true if every byte arrived unchanged.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.received == self.bytes && self.first_wrong.is_none()
     }
 
-    /// Throughput of the flow's bytes, in megabits a second.
+    /// Returns the throughput in megabits a second.
     #[must_use]
     pub fn mbps(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
@@ -43,36 +43,36 @@ impl Flow {
     }
 }
 
-/// Why there is no verdict on a flow.
+/// Reason why a flow has no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
-    /// Nobody answered, or nobody listens.
+    /// The receiver did not answer, or refused the connection.
     #[error("no connection")]
     NoConnection,
-    /// The connection ended before the verdict came.
+    /// The connection ended before the verdict.
     #[error("the connection broke after {acknowledged} bytes were acknowledged")]
     Broken {
-        /// Bytes, the flow's header included.
+        /// Number of acknowledged bytes, the flow's header included.
         acknowledged: u64,
     },
 }
 
-/// A flow under way.
+/// Unfinished flow.
 #[derive(Debug)]
 pub(super) struct Sender {
     handle: SocketHandle,
     header: [u8; HEADER],
     pattern: Pattern,
     bytes: u64,
-    /// Nanoseconds; `None` before the connection is there.
+    /// Start time in nanoseconds; `None` before the connection is established.
     started: Option<u64>,
     verdict: [u8; VERDICT],
-    /// Bytes of the verdict that have come.
-    have: usize,
+    /// Number of received bytes of the verdict.
+    verdict_bytes: usize,
 }
 
 impl Sender {
-    /// Begins to connect. `None` if a connection to that address makes no sense.
+    /// Opens a connection. `None` if the address is invalid.
     pub(super) fn connect(
         context: &mut Context,
         sockets: &mut SocketSet<'static>,
@@ -92,7 +92,7 @@ impl Sender {
             bytes,
             started: None,
             verdict: [0; VERDICT],
-            have: 0,
+            verdict_bytes: 0,
         })
     }
 
@@ -100,7 +100,7 @@ impl Sender {
         self.handle
     }
 
-    /// Sends what there is room for; answers when it is over. The socket is then closing.
+    /// Sends the bytes that fit into the buffer; returns the result at the end. The socket is then closing.
     pub(super) fn step(
         &mut self,
         sockets: &mut SocketSet<'static>,
@@ -109,12 +109,12 @@ impl Sender {
         let socket = sockets.get_mut::<tcp::Socket<'static>>(self.handle);
         if self.started.is_none() && socket.may_send() {
             self.started = Some(now_ns);
-            // The buffer is empty and longer than a header.
+            // The buffer is empty and longer than a header, so the write cannot fail.
             let _ = socket.send_slice(&self.header);
         }
         self.fill(socket);
-        self.listen(socket);
-        if self.have == VERDICT {
+        self.receive_verdict(socket);
+        if self.verdict_bytes == VERDICT {
             socket.close();
             return Some(Ok(self.outcome(now_ns)));
         }
@@ -140,10 +140,10 @@ impl Sender {
         }
     }
 
-    fn listen(&mut self, socket: &mut tcp::Socket<'static>) {
-        while self.have < VERDICT && socket.can_recv() {
-            match socket.recv_slice(&mut self.verdict[self.have..]) {
-                Ok(count) => self.have += count,
+    fn receive_verdict(&mut self, socket: &mut tcp::Socket<'static>) {
+        while self.verdict_bytes < VERDICT && socket.can_recv() {
+            match socket.recv_slice(&mut self.verdict[self.verdict_bytes..]) {
+                Ok(count) => self.verdict_bytes += count,
                 Err(_) => break,
             }
         }

@@ -1,9 +1,10 @@
-//! The guest's thread: interrupts, frames between driver and TCP/IP stack, and what its owner asks for.
+//! The guest's thread: it handles interrupts, moves frames between driver and TCP/IP stack, and executes its
+//! owner's commands.
 //!
-//! One round of the loop: commands, frames in, sockets, frames out, doorbell, interrupts unmasked, sleep. Each
-//! step is bounded, so a busy guest still obeys.
+//! One round of the loop: commands, frames in, sockets, frames out, doorbell, interrupts unmasked, sleep. Each step
+//! is bounded, so a busy guest still executes commands.
 //!
-//! Left out: how frames move ([`device`](crate::device)), and the owner's side of commands (the crate's root).
+//! [`device`](crate::device) moves the frames; the crate's root has the owner's side of the commands.
 
 pub(crate) mod flow;
 mod pattern;
@@ -32,27 +33,28 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vfio_client::VfBus;
 
-/// Frames taken, and packets made, in one round.
+/// Maximum numbers of frames taken, and of packets made, in one round.
 const INGRESS: usize = 128;
 const EGRESS: usize = 512;
-/// How often the driver's watchdog runs, and how often a link that is down is looked at.
+/// Period of the driver's watchdog, and period of checks while the link is down, in nanoseconds.
 const WATCHDOG_NS: u64 = 2_000_000_000;
 const LINK_DOWN_NS: u64 = 50_000_000;
-/// How long to sleep at most when only the transmit ring holds things up, in case its interrupt got lost.
+/// Longest sleep while only the full transmit ring delays frames, in case its interrupt was lost.
 const RING_FULL: Duration = Duration::from_millis(1);
-/// How long connections that are closing may take when the guest is stopped: else their peers would wait.
-const FAREWELL_NS: u64 = 100_000_000;
+/// Time for connections to close when the guest is stopped, in nanoseconds: their peers would otherwise wait for a
+/// timeout.
+const CLOSING_NS: u64 = 100_000_000;
 const PREFIX: u8 = 24;
-/// Where local ports begin, and how many there are.
+/// First local port, and number of local ports.
 const EPHEMERAL: u16 = 49_152;
 const PORTS: u16 = u16::MAX - EPHEMERAL;
 
-/// What the poller reports; vectors come first, as their number, which is a bit of a word.
+/// Tokens of the poller; vectors come first, with their number, which is a bit of a word.
 const VECTORS: u64 = u64::BITS as u64;
 const WAKER: u64 = VECTORS;
 const LIFELINE: u64 = VECTORS + 1;
 
-/// What the guest's owner asks for.
+/// Command of the guest's owner.
 #[derive(Debug)]
 pub(crate) enum Command {
     Ping { to: Ipv4Addr, count: u16, answer: mpsc::Sender<Pings> },
@@ -62,7 +64,7 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// Something under way for the owner.
+/// Unfinished action for the owner.
 #[derive(Debug)]
 enum Action {
     Ping(Pinger, mpsc::Sender<Pings>),
@@ -70,14 +72,14 @@ enum Action {
     Send(Sender, mpsc::Sender<Result<Flow, FlowError>>),
 }
 
-/// The thread's state.
+/// State of the thread.
 pub(crate) struct Guest<B> {
     port: Port<B>,
     interface: Interface,
     sockets: SocketSet<'static>,
     sink: Sink,
     actions: Vec<Action>,
-    /// Sockets that are closing on their own.
+    /// Sockets that close without further action.
     closing: Vec<SocketHandle>,
     commands: mpsc::Receiver<Command>,
     poller: Poller,
@@ -86,19 +88,19 @@ pub(crate) struct Guest<B> {
     /// Vectors that have signalled, a bit each.
     signalled: u64,
     interrupts: u64,
-    /// The receive vector has masked itself, and is unmasked when the ring is empty.
+    /// True while the receive vector is masked; it is unmasked when the ring is empty.
     receiving: bool,
-    /// When the watchdog runs next, nanoseconds.
+    /// Time of the watchdog's next run, in nanoseconds.
     watchdog: u64,
-    /// Of the last action.
+    /// Number of the last action.
     serial: u16,
 }
 
 impl<B: VfBus> Guest<B> {
-    /// A guest around a started VF.
+    /// Creates a guest on a started VF.
     ///
     /// # Errors
-    /// epoll refuses.
+    /// The error of epoll.
     pub(crate) fn new(
         mut port: Port<B>,
         ip: Ipv4Addr,
@@ -121,7 +123,7 @@ impl<B: VfBus> Guest<B> {
         config.random_seed = now_ns ^ u64::from(ip.to_bits());
         let mut interface = Interface::new(config, &mut port, instant(now_ns));
         interface.update_ip_addrs(|addresses| {
-            // The list is empty, so there is room.
+            // The list is empty, so the addition cannot fail.
             let _ = addresses.push(IpCidr::new(ip.into(), PREFIX));
         });
         let mut sockets = SocketSet::new(Vec::new());
@@ -141,18 +143,18 @@ impl<B: VfBus> Guest<B> {
             interrupts: 0,
             receiving: false,
             watchdog: 0,
-            // A predecessor on this VF may have left connections behind.
+            // A predecessor on this VF may have left connections open, so the ports must differ.
             serial: (now_ns >> 10) as u16 % PORTS,
         })
     }
 
-    /// Runs until it is told to stop, or its card is gone.
+    /// Runs until a stop command, or until its card is gone.
     pub(crate) fn run(mut self) {
         let mut present = true;
-        while present && self.obey() {
+        while present && self.execute_commands() {
             present = self.round();
         }
-        let deadline = Clock.now_ns() + FAREWELL_NS;
+        let deadline = Clock.now_ns() + CLOSING_NS;
         while present && !self.closing.is_empty() && Clock.now_ns() < deadline {
             present = self.round();
         }
@@ -160,7 +162,7 @@ impl<B: VfBus> Guest<B> {
         self.port.vf.stop(&mut self.port.hal);
     }
 
-    /// Does what there is to do and waits for more; `false` if the card is gone.
+    /// Performs one round of work and waits; returns false if the card is gone.
     fn round(&mut self) -> bool {
         let now_ns = Clock.now_ns();
         self.take_interrupts();
@@ -171,8 +173,8 @@ impl<B: VfBus> Guest<B> {
         self.sleep() && !self.port.hal.is_gone()
     }
 
-    /// Starts what was asked for; `false` is the end.
-    fn obey(&mut self) -> bool {
+    /// Starts the commands of the owner; returns false for a stop.
+    fn execute_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
                 Ok(Command::Ping { to, count, answer }) => {
@@ -187,7 +189,7 @@ impl<B: VfBus> Guest<B> {
                 }
                 Ok(Command::Send { to, bytes, answer }) => self.send(to, bytes, answer),
                 Ok(Command::Stats { answer }) => {
-                    // Whoever asked may have given up.
+                    // The owner may have dropped its receiver, which is no error.
                     let _ = answer.send(self.stats());
                 }
                 Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
@@ -209,7 +211,7 @@ impl<B: VfBus> Guest<B> {
         }
     }
 
-    /// Tells actions of the same time apart.
+    /// Returns the number of the next action, which distinguishes concurrent ones.
     fn next_serial(&mut self) -> u16 {
         self.serial = (self.serial + 1) % PORTS;
         self.serial
@@ -233,14 +235,14 @@ impl<B: VfBus> Guest<B> {
             self.interrupts += eventfd.drain();
             match self.port.vf.handle_interrupt(&mut self.port.hal, vector) {
                 Event::Received => self.receiving = true,
-                // The link may have changed: look now.
+                // The link may have changed, so the watchdog runs now.
                 Event::Mailbox => self.watchdog = 0,
                 Event::Transmitted(_) | Event::Unknown => {}
             }
         }
     }
 
-    /// Frames in, sockets, frames out; the card hears of it at the end.
+    /// Moves frames in, serves the sockets, moves frames out, and rings the doorbell at the end.
     fn move_frames(&mut self, now_ns: u64) {
         let now = instant(now_ns);
         let Self { port, interface, sockets, .. } = self;
@@ -260,7 +262,7 @@ impl<B: VfBus> Guest<B> {
             }
         }
         port.vf.flush(&mut port.hal);
-        // Only now: the last word of a connection may have been among those frames.
+        // Actions run after the sockets, since the last data of a connection may have been among those frames.
         self.reap();
         let port = &mut self.port;
         if self.receiving && port.drained {
@@ -298,7 +300,7 @@ impl<B: VfBus> Guest<B> {
         });
     }
 
-    /// Removes sockets that have said their last.
+    /// Removes sockets that are closed.
     fn reap(&mut self) {
         let Self { closing, sockets, .. } = self;
         closing.retain(|handle| {
@@ -311,14 +313,14 @@ impl<B: VfBus> Guest<B> {
         });
     }
 
-    /// The driver's periodic work.
+    /// Performs the driver's periodic work.
     fn watch(&mut self, now_ns: u64) {
         let Port { hal, vf, .. } = &mut self.port;
         let mut link = vf.watchdog(hal);
-        // A restart that the PF has spoilt, with a reset of its own, is tried again.
+        // The PF may have disturbed a restart by a reset of its own, so the restart is tried again.
         if link == LinkState::ResetNeeded && vf.restart(hal).is_ok() {
             self.receiving = false;
-            // The PF may have given it another address.
+            // The PF may have assigned another address.
             self.interface.set_hardware_addr(hardware_address(vf.mac()));
             link = vf.check_link(hal);
         }
@@ -327,7 +329,7 @@ impl<B: VfBus> Guest<B> {
         self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
     }
 
-    /// Waits for something to do; `false` if the card is gone.
+    /// Waits for an event; returns false if the card is gone.
     fn sleep(&mut self) -> bool {
         let timeout = self.timeout();
         let Ok(events) = self.poller.wait(Some(timeout)) else { return false };
@@ -357,7 +359,7 @@ impl<B: VfBus> Guest<B> {
         let stack = self.interface.poll_delay(instant(now_ns), &self.sockets);
         let stack = stack.map_or(longest, |delay| Duration::from_micros(delay.total_micros()));
         let wanted = if self.receiving { Duration::ZERO } else { stack.min(longest) };
-        // What cannot be sent, and what cannot be received for want of an answer, waits for descriptors.
+        // Packets that cannot be sent, or received because no answer could be sent, wait for descriptors.
         if wanted < RING_FULL && self.port.is_full() { RING_FULL } else { wanted }
     }
 }

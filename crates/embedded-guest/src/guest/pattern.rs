@@ -1,10 +1,10 @@
-//! The bytes of a test flow: every position has its own, so that what is lost, doubled, swapped or changed on
-//! the way shows at the receiver.
+//! The bytes of a test flow: every position has its own value, so that the receiver detects lost, duplicated,
+//! swapped or changed bytes.
 
-/// Bytes made at a time.
+/// Number of bytes computed at a time.
 const WORD: usize = 8;
 
-/// A position in an endless stream of bytes that a seed determines.
+/// Position in an endless stream of bytes that a seed determines.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     seed: u64,
@@ -20,7 +20,7 @@ impl Pattern {
         self.position
     }
 
-    /// Writes the next bytes.
+    /// Writes the next bytes of the stream.
     pub(super) fn fill(&mut self, into: &mut [u8]) {
         let (head, rest) = into.split_at_mut(self.to_boundary().min(into.len()));
         self.fill_within_word(head);
@@ -32,8 +32,8 @@ impl Pattern {
         self.fill_within_word(words.into_remainder());
     }
 
-    /// Compares with the next bytes; answers the position of the first that differs. Goes on behind them in any
-    /// case.
+    /// Compares `bytes` with the next bytes of the stream; returns the position of the first difference. Advances
+    /// past them in any case.
     pub(super) fn check(&mut self, bytes: &[u8]) -> Option<u64> {
         let (head, rest) = bytes.split_at(self.to_boundary().min(bytes.len()));
         let mut wrong = self.check_within_word(head);
@@ -49,29 +49,29 @@ impl Pattern {
     }
 
     fn fill_within_word(&mut self, into: &mut [u8]) {
-        let start = self.within();
+        let start = self.offset_in_word();
         into.copy_from_slice(&self.word()[start..start + into.len()]);
         self.position += into.len() as u64;
     }
 
     fn check_within_word(&mut self, bytes: &[u8]) -> Option<u64> {
-        let (word, start, first) = (self.word(), self.within(), self.position);
+        let (word, start, first) = (self.word(), self.offset_in_word(), self.position);
         self.position += bytes.len() as u64;
         let differs = bytes.iter().zip(&word[start..]).position(|(is, should)| is != should);
         differs.map(|at| first + at as u64)
     }
 
-    /// Where in its word the position is.
-    fn within(&self) -> usize {
+    /// Returns the offset of the position in its word.
+    fn offset_in_word(&self) -> usize {
         (self.position % WORD as u64) as usize
     }
 
-    /// Bytes to the next word, if not at the beginning of one.
+    /// Returns the number of bytes to the next word; 0 at the beginning of one.
     fn to_boundary(&self) -> usize {
-        (WORD - self.within()) % WORD
+        (WORD - self.offset_in_word()) % WORD
     }
 
-    /// The word that the position is in.
+    /// Returns the word that contains the position.
     fn word(&self) -> [u8; WORD] {
         // SplitMix64: every word is a bijection of its number.
         let number = self.position / WORD as u64;
@@ -87,7 +87,7 @@ mod tests {
     use super::Pattern;
 
     #[test]
-    fn the_stream_does_not_depend_on_how_it_is_cut() {
+    fn a_stream_in_pieces_equals_the_whole() {
         let mut whole = [0; 100];
         Pattern::new(7).fill(&mut whole);
         let mut pieces = [0; 100];
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_frame_shows() {
+    fn a_missing_frame_is_found() {
         let mut bytes = [0; 4096];
         Pattern::new(1).fill(&mut bytes);
         let mut pattern = Pattern::new(1);

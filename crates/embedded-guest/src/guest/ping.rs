@@ -1,4 +1,4 @@
-//! Echo requests, one at a time, each timed. Answering them is the stack's.
+//! Sends echo requests, one at a time, and times each. The stack answers those of others.
 
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
@@ -7,29 +7,29 @@ use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// What Linux's ping carries.
+/// Length of the payload in bytes, that of Linux's ping.
 const PAYLOAD: usize = 56;
 const MESSAGE: usize = 8 + PAYLOAD;
-/// An answer that takes longer counts as lost.
+/// Timeout of an answer in nanoseconds; a later one counts as lost.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
-/// What became of a series of pings.
+/// Result of a series of pings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pings {
-    /// Echo requests sent.
+    /// Number of echo requests sent.
     pub sent: u16,
-    /// Round-trip times of those answered, in the order sent.
+    /// Round-trip times of the answered requests, in the order sent.
     pub round_trips: Vec<Duration>,
 }
 
 impl Pings {
-    /// How many were answered.
+    /// Returns the number of answers.
     #[must_use]
     pub fn received(&self) -> usize {
         self.round_trips.len()
     }
 
-    /// The median round-trip time, if any was answered.
+    /// Returns the median round-trip time; `None` without an answer.
     #[must_use]
     pub fn median(&self) -> Option<Duration> {
         let mut sorted = self.round_trips.clone();
@@ -38,20 +38,20 @@ impl Pings {
     }
 }
 
-/// A series under way.
+/// Unfinished series of pings.
 #[derive(Debug)]
 pub(super) struct Pinger {
     handle: SocketHandle,
     to: Ipv4Addr,
     ident: u16,
     count: u16,
-    /// When the request that waits for its answer was sent, nanoseconds.
+    /// Send time of the unanswered request, in nanoseconds.
     waiting: Option<u64>,
     outcome: Pings,
 }
 
 impl Pinger {
-    /// `None` if the socket cannot be had.
+    /// Creates a series. `None` if the socket cannot be bound.
     pub(super) fn new(
         sockets: &mut SocketSet<'static>,
         to: Ipv4Addr,
@@ -69,12 +69,12 @@ impl Pinger {
         self.handle
     }
 
-    /// When it wants to be stepped though nothing has come, nanoseconds.
+    /// Returns the time at which the current request counts as lost, in nanoseconds.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.waiting.map(|sent| sent + PATIENCE_NS)
     }
 
-    /// Takes an answer, gives up on one, sends the next request; the outcome when there is none left.
+    /// Takes an answer, checks for a timeout, and sends the next request; returns the result after the last one.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> Option<Pings> {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {
@@ -109,7 +109,7 @@ impl Pinger {
         }
     }
 
-    /// Whether a message answers the last request, with its very payload.
+    /// Returns true if a message answers the last request with the same payload.
     fn is_answer(&self, message: &[u8]) -> bool {
         let Ok(packet) = Icmpv4Packet::new_checked(message) else { return false };
         let Some(last) = self.outcome.sent.checked_sub(1) else { return false };
@@ -133,7 +133,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_median_needs_an_answer() {
+    fn only_a_series_with_answers_has_a_median() {
         assert_eq!(Pings::default().median(), None);
         let round_trips = [30, 10, 20].map(Duration::from_micros).to_vec();
         assert_eq!(Pings { sent: 3, round_trips }.median(), Some(Duration::from_micros(20)));

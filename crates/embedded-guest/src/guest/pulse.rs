@@ -1,5 +1,5 @@
-//! Echo requests at a steady pace, whatever becomes of those before: how long a path is silent. Left out: round trips,
-//! which are [`ping`](super::ping)'s.
+//! Sends echo requests at a steady rate without waiting for answers, to measure how long a path is interrupted.
+//! [`ping`](super::ping) measures round trips.
 
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
@@ -13,67 +13,67 @@ use std::time::Duration;
 use host::poll::Clock;
 
 const MESSAGE: usize = 16;
-/// Requests and answers that wait for the stack.
+/// Number of requests and answers that the queues to the stack hold.
 const QUEUE: usize = 8;
 
-/// A path that is listened to, for as long as this lives.
+/// Measurement of a path's interruptions, which runs until this is dropped.
 #[derive(Debug, Clone)]
-pub struct Pulse(Arc<Heard>);
+pub struct Pulse(Arc<Answers>);
 
 #[derive(Debug)]
-struct Heard {
+struct Answers {
     answers: AtomicU64,
-    /// When the last answer came, nanoseconds.
+    /// Time of the last answer, in nanoseconds.
     last: AtomicU64,
-    /// The longest time between two answers, nanoseconds.
+    /// Longest time between two answers, in nanoseconds.
     longest: AtomicU64,
 }
 
 impl Pulse {
     pub(crate) fn new(now_ns: u64) -> Self {
         let (answers, longest) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Heard { answers, last: AtomicU64::new(now_ns), longest }))
+        Self(Arc::new(Answers { answers, last: AtomicU64::new(now_ns), longest }))
     }
 
-    /// How many answers have come.
+    /// Returns the number of answers.
     #[must_use]
     pub fn answers(&self) -> u64 {
         self.0.answers.load(Ordering::Acquire)
     }
 
-    /// How long there has been no answer.
+    /// Returns the time since the last answer.
     #[must_use]
     pub fn silence(&self) -> Duration {
         Duration::from_nanos(Clock.now_ns().saturating_sub(self.0.last.load(Ordering::Acquire)))
     }
 
-    /// The longest silence that an answer has ended since this was asked last.
+    /// Returns the longest time between two answers since the last call.
     pub fn take_longest(&self) -> Duration {
         Duration::from_nanos(self.0.longest.swap(0, Ordering::AcqRel))
     }
 
-    fn hear(&self, now_ns: u64) {
+    fn record_answer(&self, now_ns: u64) {
         let last = self.0.last.swap(now_ns, Ordering::AcqRel);
         self.0.longest.fetch_max(now_ns.saturating_sub(last), Ordering::AcqRel);
         self.0.answers.fetch_add(1, Ordering::AcqRel);
     }
 }
 
-/// The side that sends.
+/// Sender of the echo requests.
 #[derive(Debug)]
 pub(super) struct Pulser {
     handle: SocketHandle,
     to: Ipv4Addr,
     ident: u16,
     every: u64,
-    /// When the next request is due, nanoseconds.
+    /// Time of the next request, in nanoseconds.
     next: u64,
     sequence: u16,
     pulse: Pulse,
 }
 
 impl Pulser {
-    /// `None` if the socket cannot be had.
+    /// Creates a sender. `None` if the socket cannot be bound.
     pub(super) fn new(
         sockets: &mut SocketSet<'static>,
         to: Ipv4Addr,
@@ -93,12 +93,12 @@ impl Pulser {
         self.handle
     }
 
-    /// When it wants to be stepped though nothing has come, nanoseconds.
+    /// Returns the time of the next request, in nanoseconds.
     pub(super) fn deadline(&self) -> u64 {
         self.next
     }
 
-    /// Takes answers and sends what is due; `false` when nobody listens any more.
+    /// Takes answers and sends a due request; returns false once the [`Pulse`] was dropped.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> bool {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {
@@ -108,7 +108,7 @@ impl Pulser {
             if from == self.to.into()
                 && matches!(parsed, Ok(Icmpv4Repr::EchoReply { ident, .. }) if ident == self.ident)
             {
-                self.pulse.hear(now_ns);
+                self.pulse.record_answer(now_ns);
             }
         }
         if now_ns >= self.next {
@@ -120,7 +120,7 @@ impl Pulser {
 
     fn send(&mut self, socket: &mut icmp::Socket<'static>) {
         let request = Icmpv4Repr::EchoRequest { ident: self.ident, seq_no: self.sequence, data: &[] };
-        // There is no room while the card takes nothing: then this request is left out.
+        // There is no room while the card is blocked: then this request is skipped.
         if let Ok(room) = socket.send(request.buffer_len(), self.to.into()) {
             request.emit(&mut Icmpv4Packet::new_unchecked(room), &ChecksumCapabilities::default());
             self.sequence = self.sequence.wrapping_add(1);
@@ -134,10 +134,10 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_longest_silence_is_told_once() {
+    fn take_longest_returns_a_silence_only_once() {
         let pulse = Pulse::new(1_000);
         for now in [2_000, 9_000, 10_000] {
-            pulse.hear(now);
+            pulse.record_answer(now);
         }
         assert_eq!(pulse.answers(), 3);
         assert_eq!(pulse.take_longest(), Duration::from_nanos(7_000));

@@ -1,27 +1,28 @@
-//! The server of test flows: takes bytes, compares each with what it must be, and tells the sender what came.
+//! The server of test flows: receives bytes, compares each with its expected value, and sends a verdict.
 //!
-//! A flow, in bytes: the sender says "SOFTIOVF", how many bytes will follow and the pattern's seed (each 8 bytes,
-//! little-endian), then sends the bytes. The receiver answers with the number of bytes received and the position
+//! A flow, in bytes: the sender sends "SOFTIOVF", the number of bytes that will follow and the pattern's seed (each
+//! 8 bytes, little-endian), then the bytes. The receiver answers with the number of bytes received and the position
 //! of the first wrong one (all ones: none), and the sender closes.
 //!
-//! Left out: the sender ([`flow`](super::flow)).
+//! The sender is in [`flow`](super::flow).
 
 use super::pattern::Pattern;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Duration;
 
-/// Where flows are received.
+/// TCP port of the server.
 pub(super) const PORT: u16 = 4_000;
-/// Flows that can arrive at the same time.
-const VISITORS: usize = 4;
-/// Receive window: fewer full-sized frames than a receive ring of 256 holds, so that one flow never overruns it.
+/// Maximum number of simultaneous flows.
+const FLOWS: usize = 4;
+/// Receive window in bytes: fewer full-sized frames than a receive ring of 256 holds, so that one flow never
+/// overruns it.
 const WINDOW: usize = 256 << 10;
-/// A verdict is short.
+/// Size of the send buffer in bytes: it holds a verdict.
 const ANSWERS: usize = 1 << 10;
-/// A peer that says nothing for so long is gone.
+/// Timeout of a silent peer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A silent peer is asked so often.
+/// Period of keep-alive probes to a silent peer.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 const MAGIC: [u8; 8] = *b"SOFTIOVF";
@@ -29,7 +30,7 @@ pub(super) const HEADER: usize = 24;
 pub(super) const VERDICT: usize = 16;
 const NOTHING_WRONG: u64 = u64::MAX;
 
-/// What a flow begins with.
+/// Header of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) length: u64,
@@ -50,7 +51,7 @@ impl Header {
     }
 }
 
-/// What a flow ends with.
+/// Verdict at the end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) received: u64,
@@ -75,25 +76,25 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
-/// How far a visitor is.
+/// Phase of a connection.
 #[derive(Debug)]
 enum Phase {
-    Header { bytes: [u8; HEADER], have: usize },
+    Header { bytes: [u8; HEADER], received: usize },
     Body { length: u64, pattern: Pattern, first_wrong: Option<u64> },
     Answered,
 }
 
 impl Phase {
-    const START: Self = Self::Header { bytes: [0; HEADER], have: 0 };
+    const START: Self = Self::Header { bytes: [0; HEADER], received: 0 };
 
-    /// Takes bytes off the front of `data`; answers how many.
+    /// Takes bytes off the front of `data`; returns their number.
     fn take(&mut self, data: &[u8]) -> usize {
         match self {
-            Self::Header { bytes, have } => {
-                let count = data.len().min(HEADER - *have);
-                bytes[*have..*have + count].copy_from_slice(&data[..count]);
-                *have += count;
-                if *have == HEADER {
+            Self::Header { bytes, received } => {
+                let count = data.len().min(HEADER - *received);
+                bytes[*received..*received + count].copy_from_slice(&data[..count]);
+                *received += count;
+                if *received == HEADER {
                     *self = Self::begin(bytes);
                 }
                 count
@@ -103,7 +104,7 @@ impl Phase {
                 let count = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 let wrong = pattern.check(&data[..count]);
                 *first_wrong = first_wrong.or(wrong);
-                // More than was announced has no business here.
+                // Bytes beyond the announced length are dropped.
                 if count > 0 { count } else { data.len() }
             }
             Self::Answered => data.len(),
@@ -119,7 +120,7 @@ impl Phase {
         }
     }
 
-    /// What to answer, once everything has come or nothing more will.
+    /// Returns the verdict once all bytes have arrived, or no more will.
     fn verdict(&self, over: bool) -> Option<Verdict> {
         match self {
             Self::Body { length, pattern, first_wrong } if over || pattern.position() >= *length => {
@@ -130,10 +131,10 @@ impl Phase {
     }
 }
 
-/// The listening sockets.
+/// Listening sockets of the server.
 #[derive(Debug)]
 pub(super) struct Sink {
-    visitors: Vec<(SocketHandle, Phase)>,
+    connections: Vec<(SocketHandle, Phase)>,
 }
 
 impl Sink {
@@ -144,12 +145,12 @@ impl Sink {
             socket.set_keep_alive(Some(KEEP_ALIVE));
             socket
         };
-        Self { visitors: (0..VISITORS).map(|_| (sockets.add(socket()), Phase::START)).collect() }
+        Self { connections: (0..FLOWS).map(|_| (sockets.add(socket()), Phase::START)).collect() }
     }
 
-    /// Takes what has come, and answers where everything has.
+    /// Takes the received bytes of all connections, and answers complete flows.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>) {
-        for (handle, phase) in &mut self.visitors {
+        for (handle, phase) in &mut self.connections {
             serve(sockets.get_mut(*handle), phase);
         }
     }
@@ -162,7 +163,7 @@ pub(super) fn buffer(bytes: usize) -> tcp::SocketBuffer<'static> {
 fn serve(socket: &mut tcp::Socket<'static>, phase: &mut Phase) {
     if !socket.is_open() {
         *phase = Phase::START;
-        // Refused only for port 0 and for a socket that is open.
+        // The call fails only for port 0 and for an open socket.
         let _ = socket.listen(PORT);
         return;
     }
@@ -175,7 +176,7 @@ fn serve(socket: &mut tcp::Socket<'static>, phase: &mut Phase) {
     if let Some(verdict) = phase.verdict(over)
         && socket.can_send()
     {
-        // The socket's buffer is empty and longer than a verdict.
+        // The socket's buffer is empty and longer than a verdict, so the write cannot fail.
         let _ = socket.send_slice(&verdict.emit());
         *phase = Phase::Answered;
     }
@@ -197,7 +198,7 @@ mod tests {
         bytes
     }
 
-    /// Feeds a receiver in pieces of 7.
+    /// Passes bytes to a receiver in pieces of 7.
     fn receive(bytes: &[u8]) -> Phase {
         let mut phase = Phase::START;
         for mut piece in bytes.chunks(7) {
@@ -209,28 +210,28 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_flow_is_confirmed_and_survives_the_wire() {
+    fn a_complete_flow_is_confirmed() {
         let verdict = receive(&flow(100)).verdict(false).unwrap();
         assert_eq!(verdict, Verdict { received: 100, first_wrong: None });
         assert_eq!(Verdict::parse(&verdict.emit()), verdict);
     }
 
     #[test]
-    fn a_flow_cut_short_is_answered_when_the_sender_is_done() {
+    fn a_truncated_flow_is_answered_at_its_end() {
         let phase = receive(&flow(100)[..74]);
         assert_eq!(phase.verdict(false), None);
         assert_eq!(phase.verdict(true), Some(Verdict { received: 50, first_wrong: None }));
     }
 
     #[test]
-    fn a_changed_byte_is_named() {
+    fn the_verdict_names_the_first_changed_byte() {
         let mut bytes = flow(100);
         bytes[24 + 33] ^= 0x80;
         assert_eq!(receive(&bytes).verdict(false), Some(Verdict { received: 100, first_wrong: Some(33) }));
     }
 
     #[test]
-    fn whoever_speaks_something_else_gets_no_answer() {
+    fn bytes_without_a_header_get_no_answer() {
         let phase = receive(&[b'x'; 400]);
         assert_eq!(phase.verdict(true), None);
     }

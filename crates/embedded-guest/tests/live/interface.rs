@@ -1,4 +1,5 @@
-//! Guests on ports whose uplinks are interfaces of this machine: pairs in network namespaces of the tests' own.
+//! Tests guests on ports whose uplinks are interfaces of this machine: pairs in network namespaces of the tests'
+//! own.
 
 use super::{PATIENCE, World, eventually, ip};
 use embedded_guest::EmbeddedGuest;
@@ -11,7 +12,7 @@ use std::process::Command;
 fn flows_cross_between_two_macvtaps_in_large_packets() {
     let name = "flows_cross_between_two_macvtaps_in_large_packets";
     in_network_namespace(name, || {
-        // Device files of all network namespaces are in one folder: numbers that no other gives.
+        // Device files of all network namespaces are in one folder, so the numbers must be unique.
         let number = 1_000_000 + 2 * std::process::id();
         let made = [
             "link add wire0 type veth peer name wire1".to_owned(),
@@ -21,7 +22,7 @@ fn flows_cross_between_two_macvtaps_in_large_packets() {
         .iter()
         .all(|words| Command::new("ip").args(words.split(' ')).status().is_ok_and(|status| status.success()));
         if !made || !Path::new(&format!("/dev/tap{number}")).exists() {
-            return skipped(name, "no veth, no macvtap, or its device file is not shown here");
+            return skipped(name, "no veth, no macvtap, or its device file is missing here");
         }
         for interface in ["wire0", "wire1", "left0", "right0"] {
             ip(&format!("link set {interface} up"));
@@ -32,12 +33,12 @@ fn flows_cross_between_two_macvtaps_in_large_packets() {
         eventually("the pair carries", || one.ping(other.ip(), 1).unwrap().received() == 1);
         let flow = one.send_tcp(other.ip(), 16 << 20).unwrap();
         assert!(flow.is_intact(), "{flow:?}");
-        // Bytes and packets that the interface has received: on the average more than the longest frame has.
+        // Bytes and packets that the interface has received: on average a packet is longer than the longest frame.
         let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
         let line = table.lines().find_map(|line| line.trim().strip_prefix("right0:")).unwrap();
         let counts: Vec<u64> = line.split_whitespace().take(2).map(|word| word.parse().unwrap()).collect();
         assert!(counts[0] / counts[1] > 1518, "{counts:?}");
-        // The port counts the frames that they make, each with its headers.
+        // The port counts the frames after segmentation, each with its headers.
         let sent = world.port("pf0").uplink_status.unwrap().tx;
         assert!(
             sent.packets >= (16 << 20) / 1460 && sent.bytes >= (16 << 20) + 54 * sent.packets,
@@ -60,7 +61,7 @@ fn the_host_beyond_an_interface_answers_pings_and_pings() {
         let world = World::with("[[port]]\nuplink.interface = \"wire0\"\nvfs = 2\n");
         let guest = world.attach(0);
         let beyond = Ipv4Addr::new(10, 82, 0, 200);
-        // A pair whose carrier comes gets its send queues a moment later, and loses silently what is sent before.
+        // A pair gets its send queues a moment after its carrier, and until then silently loses frames.
         eventually("the pair carries", || guest.ping(beyond, 1).unwrap().received() == 1);
         let pings = guest.ping(beyond, 50).unwrap();
         assert_eq!((pings.sent, pings.received()), (50, 50));
@@ -106,8 +107,8 @@ fn flows_cross_between_two_interfaces_by_af_xdp() {
 }
 
 #[test]
-fn the_host_beyond_an_interface_by_af_xdp_answers_over_udp_and_tcp() {
-    let name = "the_host_beyond_an_interface_by_af_xdp_answers_over_udp_and_tcp";
+fn the_host_beyond_af_xdp_answers_over_udp_and_tcp() {
+    let name = "the_host_beyond_af_xdp_answers_over_udp_and_tcp";
     in_network_namespace(name, || {
         let made = Command::new("ip").args("link add wire0 type veth peer name host0".split(' ')).status();
         if !made.is_ok_and(|status| status.success()) {
@@ -125,7 +126,8 @@ fn the_host_beyond_an_interface_by_af_xdp_answers_over_udp_and_tcp() {
         eventually("the pair carries", || guest.ping(beyond, 1).unwrap().received() == 1);
         let pings = guest.ping(beyond, 50).unwrap();
         assert_eq!((pings.sent, pings.received()), (50, 50));
-        // What Linux sends over the pair has no checksum yet: a guest that verifies them would never hear of a connection.
+        // Linux sends frames without a complete checksum over the pair: a guest that verifies them would never get
+        // a connection.
         let stats = guest.stats().unwrap();
         let refused = std::net::TcpStream::connect_timeout(&(guest.ip(), 9).into(), PATIENCE).unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{refused}");

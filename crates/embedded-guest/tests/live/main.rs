@@ -1,4 +1,4 @@
-//! Guests on the live host, over real sockets: frames, the link, and comings and goings.
+//! Tests guests on the live host, over real sockets: frames, the link, and arrivals and departures.
 
 mod interface;
 
@@ -48,7 +48,7 @@ impl World {
     fn port(&self, port: &str) -> PortStatus {
         match ask(self.host.control_socket(), Request::PortShow { port: port.into() }).unwrap() {
             Answer::Port(status) => *status,
-            _ => panic!("one port was asked about"),
+            _ => panic!("the request was for one port"),
         }
     }
 
@@ -60,7 +60,7 @@ impl World {
     fn ask(&self, request: Request) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
-            _ => panic!("one VF was asked about"),
+            _ => panic!("the request was for one VF"),
         }
     }
 }
@@ -78,7 +78,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn short_flows_one_after_the_other_find_a_listener() {
+fn short_flows_in_succession_find_a_listener() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     for number in 0..200 {
@@ -88,7 +88,7 @@ fn short_flows_one_after_the_other_find_a_listener() {
 }
 
 #[test]
-fn a_pulse_is_answered_until_nobody_listens() {
+fn a_pulse_is_answered_until_it_is_dropped() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let pulse = one.pulse(other.ip(), Duration::from_millis(1)).unwrap();
@@ -97,7 +97,7 @@ fn a_pulse_is_answered_until_nobody_listens() {
 }
 
 #[test]
-fn pings_are_answered_and_flows_arrive_intact_both_ways_at_once() {
+fn pings_and_simultaneous_flows_of_both_ways_work() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let pings = one.ping(other.ip(), 50).unwrap();
@@ -122,7 +122,7 @@ fn pings_are_answered_and_flows_arrive_intact_both_ways_at_once() {
 }
 
 #[test]
-fn nobody_answers_for_an_address_that_nobody_has() {
+fn pings_to_an_unused_address_get_no_answer() {
     let world = World::new();
     let guest = world.attach(0);
     let pings = guest.ping(address(9), 1).unwrap();
@@ -133,7 +133,7 @@ fn nobody_answers_for_an_address_that_nobody_has() {
 }
 
 #[test]
-fn a_guest_sees_its_link_go_and_come_back() {
+fn a_guest_follows_changes_of_its_link() {
     let world = World::new();
     let guest = world.attach(0);
     world.ask(Request::VfSet {
@@ -148,10 +148,10 @@ fn a_guest_sees_its_link_go_and_come_back() {
     eventually("the link comes back", || guest.link_up());
 }
 
-/// What the port tells of its PF driver is between what guests can see of it: no wait was longer than a guest's whole
-/// coming up, which is a dozen requests and their answers, and every request that the PF counted was timed once.
+/// Checks the port's statistics of its PF driver against the view of the guests: no wait was longer than a guest's
+/// whole start, which is a dozen requests and their answers, and every request that the PF counted was timed once.
 #[test]
-fn the_pf_driver_tells_how_long_guests_waited_for_its_answers() {
+fn the_pf_driver_reports_the_waiting_times_of_guests() {
     let world = World::new();
     let mut longest = Duration::ZERO;
     let guests: Vec<EmbeddedGuest> = (0..3)
@@ -171,7 +171,7 @@ fn the_pf_driver_tells_how_long_guests_waited_for_its_answers() {
     let waits = [1, answers.p50_ns, answers.p99_ns, answers.max_ns, longest.as_nanos() as u64];
     assert!(waits.is_sorted(), "{waits:?}");
     assert!(answers.max_ns <= answers.sum_ns && answers.sum_ns <= answers.max_ns * answers.requests);
-    assert_eq!(answers.at_most.last().map(|bound| bound.requests), Some(asked), "10 s is far away");
+    assert_eq!(answers.at_most.last().map(|bound| bound.requests), Some(asked), "10 s are never reached");
     drop(guests);
 }
 
@@ -184,9 +184,11 @@ fn a_flow_outlives_resets_of_the_port() {
         let flow = scope.spawn(|| one.send_tcp(other.ip(), 8 << 20).unwrap());
         for _ in 0..3 {
             let before = vf();
-            eventually("the flow goes on", || vf().tx.packets > before.tx.packets + 50 || flow.is_finished());
+            eventually("the flow continues", || {
+                vf().tx.packets > before.tx.packets + 50 || flow.is_finished()
+            });
             world.reset_port();
-            eventually("its driver starts anew", || vf().mailbox.resets > before.mailbox.resets);
+            eventually("its driver restarts", || vf().mailbox.resets > before.mailbox.resets);
         }
         flow.join().unwrap()
     });
@@ -201,7 +203,7 @@ fn ip(words: &str) {
 fn a_flow_outlives_its_tap() {
     in_network_namespace("a_flow_outlives_its_tap", || {
         let port = |tap: &str| format!("[[port]]\nuplink.tap = \"{tap}\"\nvfs = 2\n");
-        // Slow enough that the flow is there all the while.
+        // The rate is low so that the flow lasts through all rounds.
         let slow = "[[port.vf]]\nindex = 0\nmax_tx_rate = 100\n";
         let world = World::with(&(port("left0") + slow + &port("right0")));
         ip("link add bridge0 type bridge forward_delay 0 mcast_snooping 0");
@@ -215,7 +217,7 @@ fn a_flow_outlives_its_tap() {
             let flow = scope.spawn(|| one.send_tcp(other.ip(), 32 << 20).unwrap());
             for round in 1..=3 {
                 let before = sent();
-                eventually("the flow goes on", || sent() > before + 200 || flow.is_finished());
+                eventually("the flow continues", || sent() > before + 200 || flow.is_finished());
                 assert!(!flow.is_finished(), "too short a flow, round {round}");
                 ip("link del left0");
                 eventually("the guest sees it", || !one.link_up());
@@ -232,7 +234,7 @@ fn a_flow_outlives_its_tap() {
 }
 
 #[test]
-fn flows_cross_a_wire_between_two_ports_both_ways_at_once() {
+fn flows_of_both_ways_cross_a_wire_between_two_ports() {
     let port = "[[port]]\nuplink.wire = \"w\"\nvfs = 2\n";
     let world = World::with(&(port.to_owned() + port));
     let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
@@ -247,7 +249,7 @@ fn flows_cross_a_wire_between_two_ports_both_ways_at_once() {
 }
 
 #[test]
-fn a_reset_of_the_port_in_the_middle_of_a_restart_is_overcome() {
+fn a_guest_recovers_from_a_port_reset_during_a_restart() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     for _ in 0..40 {
@@ -257,7 +259,7 @@ fn a_reset_of_the_port_in_the_middle_of_a_restart_is_overcome() {
 }
 
 #[test]
-fn a_guest_sends_no_faster_than_it_may() {
+fn a_guest_sends_at_most_at_its_rate_limit() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let limit = |mbps| VfSettings { max_tx_rate: Some(mbps), ..VfSettings::default() };
@@ -270,7 +272,7 @@ fn a_guest_sends_no_faster_than_it_may() {
 }
 
 #[test]
-fn a_vf_serves_guest_after_guest() {
+fn a_vf_serves_several_guests_in_succession() {
     let world = World::new();
     let server = world.attach(0);
     for _ in 0..3 {
@@ -280,10 +282,10 @@ fn a_vf_serves_guest_after_guest() {
 }
 
 #[test]
-fn a_guest_notices_that_its_host_is_gone() {
+fn a_guest_ends_with_its_host() {
     let world = World::new();
     let guest = world.attach(0);
     world.host.stop();
-    eventually("the link goes with the host", || !guest.link_up());
+    eventually("the link goes down with the host", || !guest.link_up());
     eventually("the guest ends", || matches!(guest.stats(), Err(GuestError::Ended)));
 }

@@ -1,6 +1,6 @@
-//! A private apt: its own lists, downloads and idea of what is installed (nothing), so that a package's
-//! dependencies come along down to libc and the host is neither read nor changed. Packages are verified by apt
-//! against the Debian archive keyring. Needs no root. Installs nothing: see [`unpack`].
+//! A private apt with its own lists and downloads and an empty list of installed packages, so that it fetches a
+//! package's dependencies down to libc and neither reads nor changes the host. Apt verifies packages against the
+//! Debian archive keyring. It needs no root and installs no package: see [`unpack`].
 
 use std::env;
 use std::fs;
@@ -17,7 +17,7 @@ use super::sources::{Archive, Mirror};
 const KEYRINGS: [&str; 2] =
     ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
 
-/// A private apt for one Debian release, its package lists fetched and verified.
+/// Private apt for one Debian release, with its package lists fetched and verified.
 #[derive(Clone, Debug)]
 pub(super) struct AptRoot {
     folder: PathBuf,
@@ -54,7 +54,7 @@ impl AptRoot {
         self.archive
     }
 
-    /// The archive's sources.list, for a tool that installs from it.
+    /// Returns the path of the archive's sources.list, for a tool that installs from it.
     pub(super) fn sources(&self) -> PathBuf {
         self.folder.join("etc/sources.list")
     }
@@ -64,7 +64,7 @@ impl AptRoot {
         run(self.tool("apt-get").args(["-q", "update"])).map(drop)
     }
 
-    /// Downloads packages with everything they depend on; returns the files.
+    /// Downloads packages with all their dependencies; returns the files.
     pub(super) fn fetch(
         &self,
         what: &str,
@@ -95,7 +95,7 @@ impl AptRoot {
         files.into_iter().next().ok_or_else(unexpected)
     }
 
-    /// What a package depends on, in a suite or in the newest version.
+    /// Returns the dependencies of a package, in a suite or in the newest version.
     pub(super) fn dependencies(&self, package: &str, suite: Option<&str>) -> Result<Vec<String>> {
         let mut command = self.tool("apt-cache");
         command.args(suite.map(|suite| format!("-oAPT::Default-Release={suite}")));
@@ -104,9 +104,9 @@ impl AptRoot {
         Ok(output::dependencies(&printed).map(str::to_owned).collect())
     }
 
-    /// The files that a download command will leave, whether or not they are there already.
+    /// Returns the files that a download command will leave, including files of earlier downloads.
     fn planned(&self, command: &mut Command) -> Result<Vec<PathBuf>> {
-        // What is downloaded already is not printed, so apt is shown a folder where nothing is.
+        // Apt does not print files that were downloaded before, so it gets an empty folder here.
         let nowhere = format!("Dir::Cache::archives={}", self.folder.join("nowhere").display());
         let mut plan = Command::new(command.get_program());
         plan.env("LC_ALL", "C").args(command.get_args()).args(["-qq", "--print-uris", "-o", &nowhere]);
@@ -115,14 +115,14 @@ impl AptRoot {
         Ok(names.into_iter().map(|name| self.downloads().join(name)).collect())
     }
 
-    /// Runs a command to its end and shows each line of its output to `on_line`.
+    /// Runs a command to its end and passes each line of its output to `on_line`.
     fn watch(&self, command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
         let program = self.folder.clone();
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().at(&program)?;
         let stdout = child.stdout.take().map(BufReader::new);
         let mut stderr = child.stderr.take();
-        // Read on the side: apt would block on a full pipe.
+        // A thread reads the errors, because apt would block on a full pipe.
         let errors = thread::spawn(move || {
             let mut text = Vec::new();
             stderr.as_mut().map(|pipe| pipe.read_to_end(&mut text));
@@ -146,21 +146,21 @@ impl AptRoot {
     }
 }
 
-/// Unpacks a package's files into `root` without running any of its scripts.
+/// Unpacks a package's files into `root` without running its scripts.
 pub(super) fn unpack(package: &Path, root: &Path) -> Result<()> {
     run(Command::new("dpkg-deb").arg("-x").arg(package).arg(root)).map(drop)
 }
 
 fn private_tool(program: &str, folder: &Path) -> Command {
     let mut command = Command::new(program);
-    // Its messages are read here, so they have to be in the language that is expected.
+    // This module parses the messages, so they have to be in English.
     command.env("LC_ALL", "C").stdin(Stdio::null());
     command.arg("-c").arg(folder.join("apt.conf"));
     command
 }
 
-/// Writes the configuration of a private apt. Without `sources` it reads the host's. Whatever the host allows,
-/// nothing unverified is accepted.
+/// Writes the configuration of a private apt. Without `sources` it reads the host's. It accepts only verified
+/// packages, even if the host's configuration accepts others.
 fn configure(folder: &Path, sources: Option<&str>) -> Result<()> {
     for sub in ["etc", "state/lists/partial", "cache/archives/partial", "nowhere/partial"] {
         let sub = folder.join(sub);
@@ -193,20 +193,20 @@ fn configure(folder: &Path, sources: Option<&str>) -> Result<()> {
     write("apt.conf", &text)
 }
 
-/// The newest Debian archive keyring that the host's own, signed archive offers.
+/// Returns the newest Debian archive keyring that the host's own, signed archive offers.
 fn keyring_from_host_archive(work: &Path, progress: &mut Progress) -> Result<PathBuf> {
     progress.step("fetching a newer debian-archive-keyring through the host's own apt sources");
     let folder = work.join("apt-keyring");
     configure(&folder, None)?;
     let attempt = || -> Result<PathBuf> {
-        // A third party's source may be down; what matters is whether the package can be had.
+        // A third party's source may be down; only the download of the package decides.
         let _ = run(private_tool("apt-get", &folder).args(["-q", "update"]));
-        let bench = folder.join("fetched");
-        fs::create_dir_all(&bench).at(&bench)?;
+        let build_folder = folder.join("fetched");
+        fs::create_dir_all(&build_folder).at(&build_folder)?;
         run(private_tool("apt-get", &folder)
             .args(["-q", "download", "debian-archive-keyring"])
-            .current_dir(&bench))?;
-        for entry in fs::read_dir(&bench).at(&bench)?.flatten() {
+            .current_dir(&build_folder))?;
+        for entry in fs::read_dir(&build_folder).at(&build_folder)?.flatten() {
             unpack(&entry.path(), &folder.join("root"))?;
         }
         let found = KEYRINGS.iter().map(|keyring| folder.join("root").join(&keyring[1..]));

@@ -1,4 +1,4 @@
-//! The cache folder: finished parts, a work folder, and a lock. Knows nothing of what the parts are.
+//! The cache folder: finished parts, a work folder, and a lock. The parts' recipes are in the other modules.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::error::{AtPath, Result};
 use super::progress::Progress;
 
-/// The cache folder. Building in it takes its lock, which is held until this is dropped; reading does not,
-/// since what is there is complete.
+/// Cache folder. Building in it takes its lock, which is held until this is dropped; reading does not, since
+/// finished parts are complete.
 #[derive(Debug)]
 pub(super) struct Cache {
     folder: PathBuf,
@@ -21,8 +21,8 @@ impl Cache {
         Ok(Self { folder: folder.to_path_buf(), lock: None })
     }
 
-    /// Whether this process has to build the part; waits while another one may be building it.
-    pub(super) fn lacks(&mut self, part: &Path, progress: &mut Progress) -> Result<bool> {
+    /// Returns true if this process has to build the part; waits while another one may be building it.
+    pub(super) fn needs_build(&mut self, part: &Path, progress: &mut Progress) -> Result<bool> {
         if part.exists() {
             return Ok(false);
         }
@@ -42,32 +42,32 @@ impl Cache {
         Ok(!part.exists())
     }
 
-    /// Where unfinished work lives. Downloads in it survive an interruption.
+    /// Returns the folder of unfinished work. Downloads in it survive an interruption.
     pub(super) fn work_folder(&self) -> PathBuf {
         self.folder.join("work")
     }
 
-    /// Where the part with this recipe is, or will be once [`publish`](Self::publish)ed.
+    /// Returns the path of the part with this recipe, which exists once it is [`publish`](Self::publish)ed.
     pub(super) fn part(&self, name: &str, recipe: &str) -> PathBuf {
         self.folder.join(format!("{name}-{:016x}", fnv1a(recipe.as_bytes())))
     }
 
-    /// An empty folder to build a part in.
-    pub(super) fn bench(&self, name: &str) -> Result<PathBuf> {
-        let bench = self.work_folder().join(format!("{name}.partial"));
-        remove(&bench)?;
-        fs::create_dir_all(&bench).at(&bench)?;
-        Ok(bench)
+    /// Creates an empty folder to build a part in.
+    pub(super) fn build_folder(&self, name: &str) -> Result<PathBuf> {
+        let build_folder = self.work_folder().join(format!("{name}.partial"));
+        remove(&build_folder)?;
+        fs::create_dir_all(&build_folder).at(&build_folder)?;
+        Ok(build_folder)
     }
 
-    /// Puts a finished part in its place in one step.
+    /// Moves a finished part to its place in one step.
     pub(super) fn publish(&self, built: &Path, part: &Path) -> Result<()> {
         fs::rename(built, part).at(part)
     }
 
-    /// Frees what was only needed for building, and the lock.
+    /// Removes the work folder, and releases the lock.
     pub(super) fn close(self) -> Result<()> {
-        // Without the lock the work is another process's.
+        // Without the lock the work belongs to another process.
         if self.lock.is_some() { remove(&self.work_folder()) } else { Ok(()) }
     }
 }
@@ -79,7 +79,7 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// FNV-1a, 64 bits: tells recipes apart; nothing here needs to withstand an attacker.
+/// Returns the FNV-1a hash of 64 bits, which distinguishes recipes; it does not have to withstand an attacker.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -98,20 +98,20 @@ mod tests {
     }
 
     #[test]
-    fn a_part_appears_only_when_published_and_a_new_recipe_is_a_new_part() {
+    fn a_part_exists_only_once_published_under_its_recipe() {
         let folder = tempfile::tempdir().unwrap();
         let mut cache = Cache::open(folder.path()).unwrap();
         let part = cache.part("thing", "flour");
         assert_ne!(part, cache.part("thing", "rice"));
 
-        assert!(cache.lacks(&part, &mut Progress::new()).unwrap());
-        let bench = cache.bench("thing").unwrap();
-        fs::write(bench.join("crumb"), "x").unwrap();
+        assert!(cache.needs_build(&part, &mut Progress::new()).unwrap());
+        let build_folder = cache.build_folder("thing").unwrap();
+        fs::write(build_folder.join("crumb"), "x").unwrap();
         assert!(!part.exists());
-        let bench = cache.bench("thing").unwrap();
-        assert!(!bench.join("crumb").exists(), "an interrupted attempt is not built upon");
-        cache.publish(&bench, &part).unwrap();
-        assert!(!cache.lacks(&part, &mut Progress::new()).unwrap());
+        let build_folder = cache.build_folder("thing").unwrap();
+        assert!(!build_folder.join("crumb").exists(), "an interrupted attempt is not built upon");
+        cache.publish(&build_folder, &part).unwrap();
+        assert!(!cache.needs_build(&part, &mut Progress::new()).unwrap());
         let work = cache.work_folder();
         cache.close().unwrap();
         assert!(part.is_dir() && !work.exists());

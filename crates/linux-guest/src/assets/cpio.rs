@@ -1,6 +1,6 @@
 //! Writes the archive that Linux unpacks as its initramfs: cpio in the "newc" format
-//! (Documentation/driver-api/early-userspace/buffer-format.rst). No reading, no device nodes, no compression:
-//! an emulated CPU unpacks plain bytes faster.
+//! (Documentation/driver-api/early-userspace/buffer-format.rst). It writes no device nodes, and no compression: an
+//! emulated CPU unpacks plain bytes faster.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ const DIRECTORY: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
 const SYMLINK: u32 = 0o120_777;
 
-/// Collects entries into `out`. Parents must be added before what they hold.
+/// Writer of an archive to `out`. Folders must be added before their contents.
 #[derive(Debug)]
 pub(super) struct CpioWriter<W> {
     out: W,
@@ -20,22 +20,22 @@ impl<W: Write> CpioWriter<W> {
         Self { out, entries: 0 }
     }
 
-    /// A folder, mode 755. Names are relative to the root, without a leading slash.
+    /// Adds a folder, mode 755. Names are relative to the root, without a leading slash.
     pub(super) fn directory(&mut self, name: &str) -> io::Result<()> {
         self.entry(name, DIRECTORY, &[])
     }
 
-    /// A file, mode 755: nothing in the guest minds that its data files are executable.
+    /// Adds a file, mode 755: executable data files do no harm in the guest.
     pub(super) fn file(&mut self, name: &str, contents: &[u8]) -> io::Result<()> {
         self.entry(name, EXECUTABLE, contents)
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub(super) fn symlink(&mut self, name: &str, target: &str) -> io::Result<()> {
         self.entry(name, SYMLINK, target.as_bytes())
     }
 
-    /// Writes the trailer and gives the output back.
+    /// Writes the trailer and returns the output.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.entries = 0;
         self.entry("TRAILER!!!", 0, &[])?;
@@ -47,7 +47,8 @@ impl<W: Write> CpioWriter<W> {
         let name_size = u32::try_from(name.len() + 1).map_err(io::Error::other)?;
         let links = if mode == DIRECTORY { 2 } else { 1 };
         self.entries += 1;
-        // inode, mode, uid, gid, links, mtime, size, device x2, special device x2, name size, checksum (unused)
+        // The fields are: inode, mode, uid, gid, links, mtime, size, device x2, special device x2, name size,
+        // checksum (unused).
         let fields = [self.entries, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0];
         let mut header = String::from("070701");
         for field in fields {
@@ -61,7 +62,7 @@ impl<W: Write> CpioWriter<W> {
         self.pad(contents.len())
     }
 
-    /// Header with name, and contents, each end on a multiple of four.
+    /// Pads to a multiple of four, as the header with name, and the contents, require.
     fn pad(&mut self, written: usize) -> io::Result<()> {
         self.out.write_all(&[0; 3][..written.wrapping_neg() % 4])
     }
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symlink_holds_its_target_and_a_folder_holds_nothing() {
+    fn a_symlink_contains_its_target_and_a_folder_is_empty() {
         let mut cpio = CpioWriter::new(Vec::new());
         cpio.directory("bin").unwrap();
         cpio.symlink("bin/sh", "busybox").unwrap();

@@ -1,10 +1,10 @@
-//! A Debian 13 as a folder, its packages installed by their own scripts: for tests of what is installed on a system, with
-//! systemd and libvirt. Made by mmdebstrap, which takes root. Left out: a kernel, QEMU, and starting anything in it.
+//! A Debian 13 as a folder, its packages installed by their own scripts: for tests of an installed system with
+//! systemd and libvirt. Made by mmdebstrap, which needs root. It has no kernel and no QEMU, and is not started.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Kitchen;
+use super::AssetBuilder;
 use super::error::{Result, run};
 use super::sources::Archive;
 
@@ -17,36 +17,36 @@ const PACKAGES: [&str; 7] = [
     "procps",
     "systemd",
 ];
-/// What nobody reads here.
+/// Files that the tests do not need.
 const LEFT_OUT: [&str; 3] = ["/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*"];
 
-/// The folder, in the cache. Nobody may change what is in it.
+/// Folder of the Debian system in the cache. Its contents must not be changed.
 #[derive(Clone, Debug)]
 pub struct DebianRoot {
     folder: PathBuf,
 }
 
 impl DebianRoot {
-    /// Finds it in the cache, or makes it: 60 MB to fetch, 250 MB on disk.
+    /// Finds the folder in the cache, or creates it: 60 MB to fetch, 250 MB on disk.
     ///
     /// # Errors
     ///
-    /// Those of [`Assets::prepare`](super::Assets::prepare), and that mmdebstrap is missing or this is not root.
+    /// Those of [`Assets::prepare`](super::Assets::prepare), and an error without mmdebstrap or without root.
     pub fn prepare() -> Result<Self> {
-        let mut kitchen = Kitchen::open()?;
-        let part = kitchen.cache.part("debian", &format!("1 trixie {PACKAGES:?} {LEFT_OUT:?}"));
-        if kitchen.lacks(&part)? {
-            let sources = kitchen.apt(Archive::Trixie)?.sources();
-            kitchen.progress.step("installing a Debian 13 into a folder");
-            let bench = kitchen.cache.bench("debian")?;
-            run(mmdebstrap(&bench).arg(sources))?;
-            kitchen.cache.publish(&bench, &part)?;
+        let mut builder = AssetBuilder::open()?;
+        let part = builder.cache.part("debian", &format!("1 trixie {PACKAGES:?} {LEFT_OUT:?}"));
+        if builder.needs_build(&part)? {
+            let sources = builder.apt(Archive::Trixie)?.sources();
+            builder.progress.step("installing a Debian 13 into a folder");
+            let build_folder = builder.cache.build_folder("debian")?;
+            run(mmdebstrap(&build_folder).arg(sources))?;
+            builder.cache.publish(&build_folder, &part)?;
         }
-        kitchen.close()?;
+        builder.close()?;
         Ok(Self { folder: part })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -1,14 +1,14 @@
-//! Debian programs that tests run on the host to check our output: tshark for captures, apparmor_parser for the AppArmor rule.
-//! They run with the libraries of their own packages.
+//! Debian programs that tests run on the host to check our output: tshark for captures, apparmor_parser for the
+//! AppArmor rule. They run with the libraries of their own packages.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::error::{AssetError, Result};
 use super::sources::Archive;
-use super::{Kitchen, apt, libraries};
+use super::{AssetBuilder, apt, libraries};
 
-/// A Debian package, and the path of its program.
+/// Debian package, and the path of its program.
 struct Tool {
     package: &'static str,
     program: &'static str,
@@ -17,7 +17,8 @@ struct Tool {
 const TSHARK: Tool = Tool { package: "tshark", program: "usr/bin/tshark" };
 const APPARMOR: Tool = Tool { package: "apparmor", program: "sbin/apparmor_parser" };
 
-/// A command that runs Debian's tshark, Wireshark on the command line, from the cache. Fetches 45 MB the first time.
+/// Returns a command that runs Debian's tshark, Wireshark on the command line, from the cache. Fetches 45 MB the
+/// first time.
 ///
 /// # Errors
 ///
@@ -29,8 +30,8 @@ pub fn tshark() -> Result<Command> {
     Ok(command)
 }
 
-/// A command that runs Debian's apparmor_parser from the cache, with Debian's abstractions. It reads profiles where the kernel
-/// has no AppArmor, too.
+/// Returns a command that runs Debian's apparmor_parser from the cache, with Debian's abstractions. It parses
+/// profiles even if the kernel has no AppArmor.
 ///
 /// # Errors
 ///
@@ -42,23 +43,23 @@ pub fn apparmor_parser() -> Result<Command> {
     Ok(command)
 }
 
-/// Unpacks a tool's packages into the cache, if they are not there; returns the folder.
+/// Unpacks a tool's packages into the cache, if they are missing; returns the folder.
 fn unpacked(tool: &Tool) -> Result<PathBuf> {
     let &Tool { package: name, program } = tool;
-    let mut kitchen = Kitchen::open()?;
-    let part = kitchen.cache.part(name, &format!("1 bookworm {name}"));
-    if kitchen.lacks(&part)? {
-        let apt = kitchen.apt(Archive::Bookworm)?;
-        let packages = apt.fetch(name, &[name], &mut kitchen.progress)?;
-        let root = kitchen.cache.bench(name)?;
+    let mut builder = AssetBuilder::open()?;
+    let part = builder.cache.part(name, &format!("1 bookworm {name}"));
+    if builder.needs_build(&part)? {
+        let apt = builder.apt(Archive::Bookworm)?;
+        let packages = apt.fetch(name, &[name], &mut builder.progress)?;
+        let root = builder.cache.build_folder(name)?;
         for package in &packages {
             apt::unpack(package, &root)?;
         }
         if !root.join(program).exists() {
             return Err(AssetError::Contents(format!("no {program} in the package {name}")));
         }
-        kitchen.cache.publish(&root, &part)?;
+        builder.cache.publish(&root, &part)?;
     }
-    kitchen.close()?;
+    builder.close()?;
     Ok(part)
 }

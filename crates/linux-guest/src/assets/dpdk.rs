@@ -1,6 +1,7 @@
-//! DPDK's testpmd with the poll-mode drivers of Intel's gigabit cards and of Adaptive Virtual Functions, for a guest that
-//! drives its function without the kernel. It is one more archive behind the guest's initramfs, which Linux unpacks over the first, so guests
-//! that do not want it do not pay for it. Left out: DPDK's other programs and drivers.
+//! DPDK's testpmd with the poll-mode drivers of Intel's gigabit cards and of Adaptive Virtual Functions, for a
+//! guest that drives its function without the kernel. It is a second archive behind the guest's initramfs, which
+//! Linux unpacks over the first, so other guests do not pay for it. DPDK's other programs and drivers are not
+//! included.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,9 @@ use std::path::{Path, PathBuf};
 use super::cpio::CpioWriter;
 use super::error::{AtPath, Result};
 use super::sources::Archive;
-use super::{Kitchen, apt, libraries};
+use super::{AssetBuilder, apt, libraries};
 
-/// A version of DPDK, by the Debian release that has it.
+/// Version of DPDK, by the Debian release that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DpdkSeries {
     /// 22.11, of Debian 12 (bookworm).
@@ -27,7 +28,7 @@ impl DpdkSeries {
         }
     }
 
-    /// The number of its binary interface, which names of packages and files end in.
+    /// Returns the number of its binary interface, a suffix of the names of packages and files.
     fn abi(self) -> u8 {
         match self {
             Self::Bookworm2211 => 23,
@@ -35,21 +36,21 @@ impl DpdkSeries {
         }
     }
 
-    /// Where it looks for drivers that its programs are not linked to, and which it finds there.
+    /// Returns the folder in which its programs search drivers that they are not linked to.
     pub(super) fn plugin_folder(self) -> String {
         format!("usr/lib/x86_64-linux-gnu/dpdk/pmds-{}.0", self.abi())
     }
 
-    /// The packages that bring all that testpmd is linked to, and the drivers.
+    /// Returns the packages of the libraries that testpmd is linked to, and of the drivers.
     fn packages(self) -> Vec<String> {
         let library = |name: &&str| format!("librte-{name}{}", self.abi());
         LIBRARIES.iter().map(library).chain(["libbsd0".to_owned()]).collect()
     }
 }
 
-/// The package that has testpmd. Alone: its dependencies are a compiler's.
+/// Package of testpmd. It is fetched alone: its dependencies are a compiler's.
 const PROGRAM_PACKAGE: &str = "dpdk-dev";
-/// The libraries that bring all that testpmd is linked to, and the drivers, by their packages' names.
+/// Libraries that testpmd is linked to, directly or indirectly, and the drivers, by their packages' names.
 const LIBRARIES: [&str; 18] = [
     "bitratestats",
     "bpf",
@@ -73,66 +74,66 @@ const LIBRARIES: [&str; 18] = [
 pub(super) const PROGRAM: &str = "usr/bin/dpdk-testpmd";
 const PLUGINS: [&str; 3] = ["librte_mempool_ring", "librte_net_e1000", "librte_net_iavf"];
 
-/// Which libc loads by itself when a thread is cancelled, as testpmd does at its end.
+/// Library that libc loads by itself when a thread is cancelled, as testpmd does at its end.
 const UNWINDER: &str = "libgcc_s.so.1";
-/// Where a guest has its libraries.
+/// Folder of a guest's libraries.
 const LIBRARY_FOLDER: &str = "lib/x86_64-linux-gnu";
 
-/// `initramfs` with testpmd, from the cache or built.
-pub(super) fn prepare(kitchen: &mut Kitchen, series: DpdkSeries, initramfs: &Path) -> Result<PathBuf> {
-    let dpdk = prepare_archive(kitchen, series)?;
-    let part = kitchen.cache.part("initramfs-dpdk", &format!("{} {}", initramfs.display(), dpdk.display()));
-    if kitchen.lacks(&part)? {
-        let path = kitchen.cache.bench("initramfs-dpdk")?.join("initramfs.cpio");
+/// Returns `initramfs` with testpmd, from the cache or built.
+pub(super) fn prepare(builder: &mut AssetBuilder, series: DpdkSeries, initramfs: &Path) -> Result<PathBuf> {
+    let dpdk = prepare_archive(builder, series)?;
+    let part = builder.cache.part("initramfs-dpdk", &format!("{} {}", initramfs.display(), dpdk.display()));
+    if builder.needs_build(&part)? {
+        let path = builder.cache.build_folder("initramfs-dpdk")?.join("initramfs.cpio");
         let archives = [fs::read(initramfs).at(initramfs)?, fs::read(&dpdk).at(&dpdk)?].concat();
         fs::write(&path, archives).at(&path)?;
-        kitchen.cache.publish(&path, &part)?;
+        builder.cache.publish(&path, &part)?;
     }
     Ok(part)
 }
 
-/// What is added to an initramfs.
-fn prepare_archive(kitchen: &mut Kitchen, series: DpdkSeries) -> Result<PathBuf> {
-    let part = kitchen.cache.part("dpdk", &format!("3 {} {PLUGINS:?}", recipe(series)));
-    if kitchen.lacks(&part)? {
-        let root = unpack(kitchen, series, &[], &[])?;
-        let path = kitchen.cache.bench("dpdk-archive")?.join("dpdk.cpio");
+/// Returns the archive that is appended to an initramfs, from the cache or built.
+fn prepare_archive(builder: &mut AssetBuilder, series: DpdkSeries) -> Result<PathBuf> {
+    let part = builder.cache.part("dpdk", &format!("3 {} {PLUGINS:?}", recipe(series)));
+    if builder.needs_build(&part)? {
+        let root = unpack(builder, series, &[], &[])?;
+        let path = builder.cache.build_folder("dpdk-archive")?.join("dpdk.cpio");
         fs::write(&path, archive(series, &root)?).at(&path)?;
-        kitchen.cache.publish(&path, &part)?;
+        builder.cache.publish(&path, &part)?;
     }
     Ok(part)
 }
 
-/// What the name of a part with testpmd in it says.
+/// Returns the recipe of a part with testpmd.
 pub(super) fn recipe(series: DpdkSeries) -> String {
     format!("{} {PROGRAM_PACKAGE} {:?}", series.archive().name(), series.packages())
 }
 
-/// testpmd with its libraries, in a folder of the kitchen's. With it `more` packages and all that they depend on, and
+/// Unpacks testpmd with its libraries into a build folder, with `more` packages and all their dependencies, and
 /// packages that come `alone`.
 pub(super) fn unpack(
-    kitchen: &mut Kitchen,
+    builder: &mut AssetBuilder,
     series: DpdkSeries,
     more: &[&str],
     alone: &[&str],
 ) -> Result<PathBuf> {
-    let apt = kitchen.apt(series.archive())?;
+    let apt = builder.apt(series.archive())?;
     let packages = series.packages();
     let libraries: Vec<&str> = packages.iter().map(String::as_str).chain(more.iter().copied()).collect();
-    let mut packages = apt.fetch("DPDK", &libraries, &mut kitchen.progress)?;
+    let mut packages = apt.fetch("DPDK", &libraries, &mut builder.progress)?;
     for package in [&[PROGRAM_PACKAGE], alone].concat() {
         packages.push(apt.fetch_alone(package)?);
     }
-    kitchen.progress.step("unpacking DPDK");
-    let root = kitchen.cache.bench("dpdk")?;
+    builder.progress.step("unpacking DPDK");
+    let root = builder.cache.build_folder("dpdk")?;
     for package in &packages {
         apt::unpack(package, &root)?;
     }
     Ok(root)
 }
 
-/// testpmd in /bin, its libraries and their linker where the guest's are, and the drivers. What the guest has besides works
-/// with libraries that are newer than its own.
+/// Builds the archive: testpmd in /bin, its libraries and their linker in the guest's folders, and the drivers. The
+/// guest's other programs also work with these newer libraries.
 fn archive(series: DpdkSeries, root: &Path) -> Result<Vec<u8>> {
     let (abi, folder) = (series.abi(), series.plugin_folder());
     let plugins = PLUGINS.map(|plugin| format!("{folder}/{plugin}.so.{abi}.0"));

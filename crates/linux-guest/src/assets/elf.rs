@@ -1,13 +1,13 @@
-//! Finds things in a 64-bit little-endian ELF file: a section (System V ABI, chapter 4), and what is loaded to run it
-//! (chapter 5). Reads nothing else of it.
+//! Reads parts of a 64-bit little-endian ELF file: a section (System V ABI, chapter 4), and the segments that are
+//! loaded to run it (chapter 5).
 
-/// 64 bits, little-endian.
+/// Magic number of a file with 64 bits, little-endian.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
 /// Types of program headers.
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
 
-/// The contents of the section called `wanted`, if the file is such an ELF file and has it.
+/// Returns the contents of the section called `wanted`, if the file is such an ELF file and has it.
 pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     if !file.starts_with(MAGIC) {
         return None;
@@ -25,25 +25,25 @@ pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// As much of a program as is loaded to run it: without what only a debugger reads, which is the greater part.
+/// Returns the part of a program that is loaded to run it. It omits the debugger's part, which is the larger one.
 pub(super) fn loaded(file: &[u8]) -> Option<Vec<u8>> {
     let ends = segments(file, PT_LOAD)?.map(|(start, size)| start.checked_add(size));
     let end = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;
     let mut kept = file.get(..end)?.to_vec();
-    // The headers of sections are behind all else, and gone.
+    // The headers of sections are at the end of the file, and omitted.
     for (field, size) in [(0x28, 8), (0x3c, 4)] {
         kept.get_mut(field..field + size)?.fill(0);
     }
     Some(kept)
 }
 
-/// The dynamic linker that a program asks for, if it does.
+/// Returns the dynamic linker that a program requests; `None` without one.
 pub(super) fn interpreter(file: &[u8]) -> Option<&str> {
     let (start, size) = segments(file, PT_INTERP)?.next()?;
     str::from_utf8(file.get(start..start.checked_add(size)?)?).ok()?.strip_suffix('\0')
 }
 
-/// Where segments of a type are in the file, and how much of them.
+/// Returns the offsets and sizes of the segments of a type in the file.
 fn segments(file: &[u8], wanted: u32) -> Option<impl Iterator<Item = (usize, usize)>> {
     if !file.starts_with(MAGIC) {
         return None;
@@ -76,7 +76,7 @@ fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 pub(super) mod tests {
     use super::*;
 
-    /// An ELF file with a section `.modinfo` of these contents and the table of names that it needs.
+    /// Builds an ELF file with a section `.modinfo` of these contents and the table of names that it needs.
     pub(in crate::assets) fn with_modinfo(contents: &[u8]) -> Vec<u8> {
         let names = b"\0.modinfo\0.shstrtab\0";
         let headers = 0x40 + names.len() + contents.len();
@@ -108,7 +108,7 @@ pub(super) mod tests {
         assert_eq!(section(&file, ".text"), None);
     }
 
-    /// A program of one loaded segment, which asks for a linker, and more behind that.
+    /// Builds a program of one loaded segment, which requests a linker, with symbols behind that.
     fn program() -> Vec<u8> {
         let linker = b"/lib/ld.so\0";
         let mut file = vec![0; 0x40];
@@ -132,7 +132,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn of_a_program_what_is_loaded_is_kept_and_it_names_its_linker() {
+    fn the_loaded_part_of_a_program_and_its_linker_are_found() {
         let file = program();
         let kept = loaded(&file).unwrap();
         assert_eq!(kept.len(), file.len() - b"symbols".len());
@@ -143,7 +143,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_cut_program_is_none() {
+    fn a_truncated_program_is_refused() {
         let file = program();
         let whole = file.len() - b"symbols".len();
         assert!((0..whole).all(|length| loaded(&file[..length]).is_none()));
@@ -151,7 +151,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_cut_file_has_no_sections() {
+    fn a_truncated_file_has_no_sections() {
         let file = with_modinfo(b"license=GPL\0");
         for length in 0..file.len() - 0x40 {
             assert_eq!(section(&file[..length], ".modinfo"), None);

@@ -1,13 +1,13 @@
-//! Why assets could not be prepared, in words that a user can act on. Holds no recovery.
+//! Reasons why assets could not be prepared, with remedies.
 
 use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Why [`Assets::prepare`](super::Assets::prepare) failed.
+/// Reason why [`Assets::prepare`](super::Assets::prepare) failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AssetError {
-    /// The host has no apt, so nothing can be fetched for it.
+    /// The host has no apt to fetch packages with.
     #[error(
         "this system has no `{0}`, so the Linux guest cannot be prepared from Debian packages. Either run this on \
          Debian 12 or later (or install apt, dpkg and debian-archive-keyring), or install QEMU 10.1 or later and \
@@ -18,15 +18,15 @@ pub enum AssetError {
     /// The host is not x86-64.
     #[error("Linux guests are prepared for x86-64 hosts only, this one is {0}")]
     Architecture(&'static str),
-    /// Environment variables that make no sense together.
+    /// Environment variables contradict each other.
     #[error("{0}")]
     Environment(&'static str),
-    /// The QEMU that was asked for is of no use.
-    #[error("{program} is not a QEMU 10.1 or later with vfio-user-pci: it says {found}")]
+    /// The given QEMU cannot be used.
+    #[error("{program} is not a QEMU 10.1 or later with vfio-user-pci: it reports {found}")]
     Qemu {
-        /// The program that was asked for its version.
+        /// Program that was asked for its version.
         program: String,
-        /// What it answered.
+        /// Output of the program.
         found: String,
     },
     /// No archive key on this host verifies the packages.
@@ -37,27 +37,27 @@ pub enum AssetError {
     /// A program that was run to prepare the assets failed.
     #[error("{program} failed: {detail}")]
     Program {
-        /// The program and the first of its arguments.
+        /// Program and the first of its arguments.
         program: String,
-        /// The end of its standard error.
+        /// End of its standard error.
         detail: String,
     },
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     File {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A package does not look as expected.
+    /// A package has unexpected contents.
     #[error("unexpected package contents: {0}")]
     Contents(String),
 }
 
 pub(super) type Result<T> = std::result::Result<T, AssetError>;
 
-/// Attaches the path to an I/O error.
+/// Extension of I/O results that attaches the path to an error.
 pub(super) trait AtPath<T> {
     fn at(self, path: &Path) -> Result<T>;
 }
@@ -68,22 +68,22 @@ impl<T> AtPath<T> for io::Result<T> {
     }
 }
 
-/// Runs a program to its end and returns what it printed; its failure is an error with its last words.
+/// Runs a program to its end and returns its output; a failure becomes an error with the last lines.
 pub(super) fn run(command: &mut Command) -> Result<Output> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|source| AssetError::File { path: program, source })?;
     if output.status.success() { Ok(output) } else { Err(failure(command, &output)) }
 }
 
-/// The error for a program that ended badly.
+/// Creates the error of a program that failed.
 pub(super) fn failure(command: &Command, output: &Output) -> AssetError {
     let arguments = command.get_args().filter(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
     let shown: Vec<_> = std::iter::once(command.get_program()).chain(arguments.take(4)).collect();
     let shown: Vec<_> = shown.iter().map(|word| word.to_string_lossy()).collect();
-    AssetError::Program { program: shown.join(" "), detail: last_words(&output.stderr, &output.stdout) }
+    AssetError::Program { program: shown.join(" "), detail: error_tail(&output.stderr, &output.stdout) }
 }
 
-fn last_words(stderr: &[u8], stdout: &[u8]) -> String {
+fn error_tail(stderr: &[u8], stdout: &[u8]) -> String {
     let text = if stderr.is_empty() { stdout } else { stderr };
     let text = String::from_utf8_lossy(text);
     let lines: Vec<_> = text.lines().rev().take(6).collect();

@@ -1,11 +1,10 @@
-//! The guests' programs run on the host, for the other end of what a guest is asked to reach: a host need not
-//! have iperf3 or ping of its own. Left out: programs that guests do not have.
+//! The guests' programs on the host, for the peer of a guest: the host needs no iperf3 or ping of its own.
 
 use std::process::Command;
 
 use super::error::Result;
 use super::tools::{self, Tools};
-use super::{Kitchen, libraries};
+use super::{AssetBuilder, libraries};
 
 /// Debian's busybox and iperf3, from the cache, for the host.
 #[derive(Debug)]
@@ -20,18 +19,18 @@ impl HostTools {
     ///
     /// Those of [`Assets::prepare`](super::Assets::prepare).
     pub fn prepare() -> Result<Self> {
-        let mut kitchen = Kitchen::open()?;
-        let tools = tools::prepare(&mut kitchen)?;
-        kitchen.close()?;
+        let mut builder = AssetBuilder::open()?;
+        let tools = tools::prepare(&mut builder)?;
+        builder.close()?;
         Ok(Self { tools })
     }
 
-    /// busybox: its first argument is the applet.
+    /// Returns a command that runs busybox: its first argument is the applet.
     pub fn busybox(&self) -> Command {
         Command::new(self.tools.busybox())
     }
 
-    /// iperf3, with its own libraries.
+    /// Returns a command that runs iperf3, with its own libraries.
     pub fn iperf3(&self) -> Command {
         libraries::command(self.tools.root(), "usr/bin/iperf3")
     }

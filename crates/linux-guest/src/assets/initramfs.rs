@@ -1,5 +1,5 @@
-//! The guest's whole file system: busybox and the other tools with their libraries, modules, and the init
-//! script that answers the control channel. Built from what the other recipes left in the cache.
+//! The guest's whole file system: busybox and the other tools with their libraries, modules, and the init script
+//! that answers the control channel. Built from the other parts in the cache.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use super::cpio::CpioWriter;
 use super::error::{AssetError, AtPath, Result, run};
 use super::kernel::Kernel;
 use super::tools::{PROGRAMS, Tools};
-use super::{KernelSeries, Kitchen, libraries};
+use super::{AssetBuilder, KernelSeries, libraries};
 
 const INIT: &str = include_str!("init.sh");
 const FOLDERS: [&str; 13] = [
@@ -29,21 +29,21 @@ const FOLDERS: [&str; 13] = [
     "usr/share/misc",
 ];
 
-/// The initramfs from the cache, built if it is not there yet.
+/// Returns the initramfs from the cache, and builds it if it is missing.
 pub(super) fn prepare(
-    kitchen: &mut Kitchen,
+    builder: &mut AssetBuilder,
     series: KernelSeries,
     tools: &Tools,
     kernel: &Kernel,
 ) -> Result<PathBuf> {
     let parts = [tools.root().to_string_lossy(), kernel.image().to_string_lossy()].join(" ");
     let name = format!("initramfs-{}", series.name());
-    let part = kitchen.cache.part(&name, &format!("1 {parts} {PROGRAMS:?} {INIT}"));
-    if kitchen.lacks(&part)? {
-        kitchen.progress.step("building the guest's initramfs");
-        let path = kitchen.cache.bench("initramfs")?.join("initramfs.cpio");
+    let part = builder.cache.part(&name, &format!("1 {parts} {PROGRAMS:?} {INIT}"));
+    if builder.needs_build(&part)? {
+        builder.progress.step("building the guest's initramfs");
+        let path = builder.cache.build_folder("initramfs")?.join("initramfs.cpio");
         fs::write(&path, build(tools, kernel)?).at(&path)?;
-        kitchen.cache.publish(&path, &part)?;
+        builder.cache.publish(&path, &part)?;
     }
     Ok(part)
 }
@@ -75,7 +75,7 @@ fn add_programs<W: Write>(cpio: &mut CpioWriter<W>, tools: &Tools) -> Result<()>
     }
     copy(cpio, "lib64/ld-linux-x86-64.so.2", &libraries::linker(tools.root()))?;
 
-    // busybox is static, so the host can ask it for what it offers.
+    // Busybox is static, so the host can run it to list its applets.
     copy(cpio, "bin/busybox", &tools.busybox())?;
     cpio.symlink("bin/sh", "dash").at(Path::new("bin/sh"))?;
     names.extend(["busybox".into(), "sh".into()]);
@@ -92,7 +92,7 @@ fn add_tree<W: Write>(cpio: &mut CpioWriter<W>, name: &str, folder: &Path) -> Re
     cpio.directory(name).at(folder)?;
     let entries: std::io::Result<Vec<_>> = fs::read_dir(folder).at(folder)?.collect();
     let mut paths: Vec<_> = entries.at(folder)?.into_iter().map(|entry| entry.path()).collect();
-    // The same inputs give the same bytes.
+    // The entries are sorted, so that the same inputs give the same bytes.
     paths.sort();
     for path in paths {
         let unnamed = || AssetError::Contents(format!("{} has no plain name", path.display()));

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use super::apt::{self, AptRoot};
 use super::error::{AssetError, AtPath, Result};
 use super::tools::Tools;
-use super::{KernelSeries, Kitchen, modules};
+use super::{AssetBuilder, KernelSeries, modules};
 
 const META_PACKAGE: &str = "linux-image-amd64";
-/// What a kernel's package is called before its release.
+/// Prefix of a kernel's package before its release.
 const IMAGE_PACKAGE: &str = "linux-image-";
-/// The drivers under test, the one they are measured beside, what a driver outside the kernel needs, VLANs, and the control
-/// channel.
+/// Modules of a guest: the drivers under test, the one that they are compared with, those for a driver outside the
+/// kernel, VLANs, and the control channel.
 const MODULES: [&str; 10] = [
     "igb",
     "igbvf",
@@ -26,45 +26,45 @@ const MODULES: [&str; 10] = [
     "virtio_console",
 ];
 
-/// A kernel in the cache.
+/// Kernel in the cache.
 #[derive(Debug)]
 pub(super) struct Kernel {
     folder: PathBuf,
 }
 
 impl Kernel {
-    /// What QEMU boots.
+    /// Returns the path of the image that QEMU boots.
     pub(super) fn image(&self) -> PathBuf {
         self.folder.join("image")
     }
 
-    /// The folder that becomes the guest's `/lib/modules`.
+    /// Returns the folder that becomes the guest's `/lib/modules`.
     pub(super) fn modules(&self) -> PathBuf {
         self.folder.join("modules")
     }
 }
 
-/// The kernel from the cache, fetched and unpacked if it is not there yet.
-pub(super) fn prepare(kitchen: &mut Kitchen, series: KernelSeries, tools: &Tools) -> Result<Kernel> {
+/// Returns the kernel from the cache, fetched and unpacked if it is missing.
+pub(super) fn prepare(builder: &mut AssetBuilder, series: KernelSeries, tools: &Tools) -> Result<Kernel> {
     let name = format!("kernel-{}", series.name());
-    let folder = kitchen.cache.part(&name, &format!("2 {MODULES:?}"));
-    if kitchen.lacks(&folder)? {
-        let apt = kitchen.apt(series.archive())?;
+    let folder = builder.cache.part(&name, &format!("2 {MODULES:?}"));
+    if builder.needs_build(&folder)? {
+        let apt = builder.apt(series.archive())?;
         let packages = packages(&apt, series)?;
-        let root = kitchen.cache.bench("kernel-package")?;
+        let root = builder.cache.build_folder("kernel-package")?;
         for package in &packages {
-            kitchen.progress.step(&format!("fetching {package}"));
+            builder.progress.step(&format!("fetching {package}"));
             apt::unpack(&apt.fetch_alone(package)?, &root)?;
         }
-        kitchen.progress.step("unpacking the kernel");
-        let bench = kitchen.cache.bench(&name)?;
-        install(&root, &bench, tools)?;
-        kitchen.cache.publish(&bench, &folder)?;
+        builder.progress.step("unpacking the kernel");
+        let build_folder = builder.cache.build_folder(&name)?;
+        install(&root, &build_folder, tools)?;
+        builder.cache.publish(&build_folder, &folder)?;
     }
     Ok(Kernel { folder })
 }
 
-/// The kernel's package, and the parts of the same release that newer ones are made of.
+/// Returns the kernel's package, and the further parts of the same release that newer kernels consist of.
 fn packages(apt: &AptRoot, series: KernelSeries) -> Result<Vec<String>> {
     let stands_for = apt.dependencies(META_PACKAGE, series.suite())?;
     let release = |name: &String| Some(name.strip_prefix(IMAGE_PACKAGE)?.to_owned());
@@ -76,15 +76,15 @@ fn packages(apt: &AptRoot, series: KernelSeries) -> Result<Vec<String>> {
     Ok([vec![image], parts].concat())
 }
 
-fn install(root: &Path, bench: &Path, tools: &Tools) -> Result<()> {
+fn install(root: &Path, build_folder: &Path, tools: &Tools) -> Result<()> {
     let modules = [root.join("lib/modules"), root.join("usr/lib/modules")];
     let absent = || AssetError::Contents("the kernel package holds no modules".into());
     let from = only_entry(modules.iter().find(|path| path.is_dir()).ok_or_else(absent)?, "")?;
     let boot = root.join("boot");
     let vmlinuz = if boot.is_dir() { only_entry(&boot, "vmlinuz-")? } else { from.join("vmlinuz") };
     let image = fs::read(&vmlinuz).at(&vmlinuz)?;
-    let packed = bench.join("packed");
-    let unpacked = bench.join("image");
+    let packed = build_folder.join("packed");
+    let unpacked = build_folder.join("image");
     let payload = payload(&image).unwrap_or_default();
     fs::write(&packed, payload).at(&packed)?;
     if tools.decompress(&packed, payload, &unpacked)?.is_none() {
@@ -92,7 +92,7 @@ fn install(root: &Path, bench: &Path, tools: &Tools) -> Result<()> {
     }
     fs::remove_file(&packed).at(&packed)?;
 
-    let to = bench.join("modules").join(from.file_name().unwrap_or_default());
+    let to = build_folder.join("modules").join(from.file_name().unwrap_or_default());
     fs::create_dir_all(&to).at(&to)?;
     modules::pick(&MODULES, &from, &to, tools)
 }
@@ -104,11 +104,11 @@ fn only_entry(folder: &Path, prefix: &str) -> Result<PathBuf> {
     entries.next().map(|entry| entry.path()).ok_or_else(absent)
 }
 
-/// The compressed kernel inside a bzImage (Documentation/arch/x86/boot.rst, protocol 2.08), without the four
-/// bytes of its length that the build appends.
+/// Returns the compressed kernel inside a bzImage (Documentation/arch/x86/boot.rst, protocol 2.08), without the
+/// four bytes of its length that the build appends.
 ///
-/// The ELF file in it boots through its PVH entry point, without the self-extractor: under an emulated CPU
-/// that is two and a half seconds less.
+/// The ELF file in it boots through its PVH entry point, without the self-extractor: under an emulated CPU that
+/// saves two and a half seconds.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     let long = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
     if image.get(0x202..0x206)? != b"HdrS" {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_payload_is_where_the_boot_protocol_says() {
+    fn the_payload_is_found_by_the_boot_protocol() {
         let mut image = vec![0; 2048];
         image[0x1f1] = 1;
         image[0x202..0x206].copy_from_slice(b"HdrS");

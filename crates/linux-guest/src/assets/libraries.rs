@@ -1,5 +1,5 @@
-//! Which shared libraries a program needs, of this host or from an unpacked package, and running one from a package
-//! on a host with another libc. The program's own dynamic linker answers both.
+//! Finds the shared libraries of a program, of this host or from an unpacked package, and runs a package's program
+//! on a host with another libc. Both use the program's own dynamic linker.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,42 +9,42 @@ use super::error::{AssetError, Result, run};
 const FOLDERS: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
 const LINKER: &str = "ld-linux-x86-64.so.2";
 
-/// The dynamic linker of a root that packages were unpacked into.
+/// Returns the dynamic linker of a root that packages were unpacked into.
 pub(super) fn linker(root: &Path) -> PathBuf {
     find(root, LINKER)
 }
 
-/// A library of a root, in whichever of the folders its release has it.
+/// Returns the path of a library of a root; the folder depends on its release.
 pub(super) fn find(root: &Path, name: &str) -> PathBuf {
     let [first, second] = FOLDERS.map(|folder| root.join(folder).join(name));
     if first.exists() { first } else { second }
 }
 
-/// A command that runs a program of `root` with the libraries of `root`.
+/// Returns a command that runs a program of `root` with the libraries of `root`.
 pub(super) fn command(root: &Path, program: &str) -> Command {
     let mut command = linked(root);
     command.arg(root.join(program));
     command
 }
 
-/// The libraries that a program of `root` loads: their names and where they are under `root`.
+/// Returns the libraries that a program of `root` loads: their names and their paths under `root`.
 pub(super) fn needed(root: &Path, program: &str) -> Result<Vec<(String, PathBuf)>> {
     listed(linked(root).arg("--list").arg(root.join(program)), root)
 }
 
-/// The libraries that a program of this host loads with its own dynamic linker.
+/// Returns the libraries that a program of this host loads with its own dynamic linker.
 pub(super) fn of_host(linker: &Path, program: &Path) -> Result<Vec<(String, PathBuf)>> {
     listed(Command::new(linker).arg("--list").arg(program), Path::new("/"))
 }
 
-/// What a dynamic linker lists, all of which has to be under `root`.
+/// Returns the libraries that a dynamic linker lists, all of which have to be under `root`.
 fn listed(command: &mut Command, root: &Path) -> Result<Vec<(String, PathBuf)>> {
     let output = run(command)?;
     let libraries = parse(&String::from_utf8_lossy(&output.stdout));
     match libraries.iter().find(|(_, path)| !path.starts_with(root)) {
         Some((name, path)) => {
             let (root, path) = (root.display(), path.display());
-            Err(AssetError::Contents(format!("{name} is needed, which is not in {root}: {path}")))
+            Err(AssetError::Contents(format!("the needed library {name} is not in {root}: {path}")))
         }
         None => Ok(libraries),
     }
@@ -58,7 +58,7 @@ fn linked(root: &Path) -> Command {
     command
 }
 
-/// Lines of `name => path (address)`; the linker itself is left out.
+/// Parses lines of `name => path (address)`, except that of the linker itself.
 fn parse(list: &str) -> Vec<(String, PathBuf)> {
     let library = |line: &str| {
         let (name, rest) = line.trim().split_once(" => ")?;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_linker_s_list_gives_libraries_and_shows_missing_ones() {
+    fn the_linkers_list_gives_present_and_missing_libraries() {
         let list = "\tlinux-vdso.so.1 (0x00007f392f840000)\n\
                     \tlibmnl.so.0 => /r/usr/lib/x86_64-linux-gnu/libmnl.so.0 (0x00007f392f6c6000)\n\
                     \tlibgone.so.1 => not found\n\

@@ -1,8 +1,8 @@
-//! What a guest is made of, prepared once into a cache folder from signed Debian packages.
+//! Files to boot a guest with, prepared once into a cache folder from signed Debian packages.
 //!
-//! Each part is built in a work folder and renamed into place under a name that carries the hash of its
-//! recipe, so a part either exists complete or not at all, and a changed recipe is a new part. A lock file
-//! lets one process prepare while others wait.
+//! Each part is built in a work folder and renamed into place under a name that includes the hash of its recipe, so
+//! an existing part is always complete, and a changed recipe is a new part. A lock file lets one process prepare
+//! while others wait.
 //!
 //! | environment variable | meaning |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `SOFTIOV_DEBIAN_MIRROR` | the Debian mirror; else the one that the host's own apt uses |
 //! | `SOFTIOV_ACCEL` | `kvm` or `tcg`, instead of finding out (see [`crate::Accel`]) |
 //!
-//! Left out: removing the parts of older recipes (delete the cache folder), and hosts other than x86-64.
+//! Parts of older recipes stay (delete the cache folder to remove them). Hosts other than x86-64 are not supported.
 
 mod apt;
 mod cache;
@@ -61,19 +61,19 @@ use error::Result;
 use progress::Progress;
 use sources::{Archive, Mirror};
 
-/// The Debian kernel that a guest boots.
+/// Debian kernel that a guest boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KernelSeries {
     /// Linux 6.1, the kernel of Debian 12 (bookworm).
     Bookworm61,
     /// Linux 6.12, the kernel of Debian 13 (trixie).
     Trixie612,
-    /// The newest kernel that Debian 13 can have, from trixie-backports.
+    /// The newest kernel for Debian 13, from trixie-backports.
     TrixieBackports,
 }
 
 impl KernelSeries {
-    /// The name used in the cache folder and on command lines.
+    /// Returns the name used in the cache folder and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bookworm61 => "bookworm-6.1",
@@ -89,7 +89,7 @@ impl KernelSeries {
         }
     }
 
-    /// The suite to prefer to the release's own.
+    /// Returns the suite to prefer to the release's own.
     fn suite(self) -> Option<&'static str> {
         match self {
             Self::Bookworm61 | Self::Trixie612 => None,
@@ -98,25 +98,24 @@ impl KernelSeries {
     }
 }
 
-/// Everything needed to boot a guest.
+/// Files to boot a guest with.
 #[derive(Clone, Debug)]
 pub struct Assets {
     qemu: Qemu,
     kernel: PathBuf,
     initramfs: PathBuf,
-    /// The initramfs as well, if it is a file of these assets alone, and not of the cache.
+    /// Initramfs as well, if it is a file of these assets alone, and not of the cache.
     own: Option<Arc<TempPath>>,
 }
 
 impl Assets {
-    /// Finds the assets in the cache, or downloads and builds them, telling of it on standard error.
+    /// Finds the assets in the cache, or downloads and builds them, and reports the steps on standard error.
     ///
     /// The first call on a machine fetches 100 to 250 MB; later calls take milliseconds and no network.
     ///
     /// # Errors
     ///
-    /// When a tool is missing, the archive cannot be reached or verified, or the disk is full. The text says
-    /// what can be done about it.
+    /// A tool is missing, the archive cannot be reached or verified, or the disk is full. The text names a remedy.
     pub fn prepare(series: KernelSeries) -> Result<Self> {
         let given_qemu = env_path("SOFTIOV_QEMU").map(Qemu::at).transpose()?;
         let given_guest = guest_from_environment()?;
@@ -124,36 +123,37 @@ impl Assets {
             let (qemu, kernel, initramfs) = (qemu.clone(), kernel.clone(), initramfs.clone());
             return Ok(Self { qemu, kernel, initramfs, own: None });
         }
-        let mut kitchen = Kitchen::open()?;
+        let mut builder = AssetBuilder::open()?;
         let qemu = match given_qemu.or_else(Qemu::of_system) {
             Some(qemu) => qemu,
-            None => qemu::prepare(&mut kitchen)?,
+            None => qemu::prepare(&mut builder)?,
         };
         let (kernel, initramfs) = match given_guest {
             Some(given) => given,
-            None => prepare_guest(&mut kitchen, series)?,
+            None => prepare_guest(&mut builder, series)?,
         };
-        kitchen.close()?;
+        builder.close()?;
         Ok(Self { qemu, kernel, initramfs, own: None })
     }
 
-    /// The same guest with DPDK's `dpdk-testpmd` beside its other programs. Fetches 30 MB the first time.
+    /// Returns the same guest with DPDK's `dpdk-testpmd` beside its other programs. Fetches 30 MB the first time.
     ///
     /// # Errors
     ///
     /// Those of [`prepare`](Self::prepare).
     pub fn with_dpdk(mut self, series: DpdkSeries) -> Result<Self> {
-        let mut kitchen = Kitchen::open()?;
-        self.initramfs = dpdk::prepare(&mut kitchen, series, &self.initramfs)?;
-        kitchen.close()?;
+        let mut builder = AssetBuilder::open()?;
+        self.initramfs = dpdk::prepare(&mut builder, series, &self.initramfs)?;
+        builder.close()?;
         Ok(self)
     }
 
-    /// The same guest with a program of this host in its /bin, which runs there with the libraries of this host.
+    /// Returns the same guest with a program of this host in its /bin, which runs there with the libraries of this
+    /// host.
     ///
     /// # Errors
     ///
-    /// When it is no ELF program for this host, lacks a library, or the disk is full.
+    /// The file is no ELF program for this host, needs_build a library, or the disk is full.
     pub fn with_program(mut self, program: &Path) -> Result<Self> {
         let own = program::prepare(&self.initramfs, program)?;
         self.initramfs = own.to_path_buf();
@@ -161,52 +161,52 @@ impl Assets {
         Ok(self)
     }
 
-    /// iPXE as an image for `-kernel`, with drivers for the cards it knows; its script goes where an initramfs would.
-    /// Fetches 1 MB the first time.
+    /// Returns iPXE as an image for `-kernel`, with drivers for the cards it knows; pass its script as the
+    /// initramfs. Fetches 1 MB the first time.
     ///
     /// # Errors
     ///
     /// Those of [`prepare`](Self::prepare).
     pub fn ipxe(&self) -> Result<PathBuf> {
-        let mut kitchen = Kitchen::open()?;
-        let image = ipxe::prepare(&mut kitchen)?;
-        kitchen.close()?;
+        let mut builder = AssetBuilder::open()?;
+        let image = ipxe::prepare(&mut builder)?;
+        builder.close()?;
         Ok(image)
     }
 
-    /// The virtual machine monitor, version 10.1 or later.
+    /// Returns the virtual machine monitor, version 10.1 or later.
     pub fn qemu(&self) -> &Qemu {
         &self.qemu
     }
 
-    /// The kernel to pass to `-kernel`: Debian's own, unpacked from its self-extracting image where possible
+    /// Returns the kernel to pass to `-kernel`: Debian's own, unpacked from its self-extracting image if possible,
     /// because an emulated CPU takes seconds to do that.
     pub fn kernel(&self) -> &Path {
         &self.kernel
     }
 
-    /// The initramfs to pass to `-initrd`.
+    /// Returns the initramfs to pass to `-initrd`.
     pub fn initramfs(&self) -> &Path {
         &self.initramfs
     }
 }
 
-/// What the recipes cook with: the cache, the mirror, and a way to say how far they are.
-struct Kitchen {
+/// Tools of the recipes: the cache, the mirror, and the report of progress.
+struct AssetBuilder {
     cache: Cache,
     mirror: Mirror,
     progress: Progress,
-    /// Those whose package lists are up to date.
+    /// Archives whose package lists are up to date.
     open: Vec<AptRoot>,
 }
 
-impl Kitchen {
+impl AssetBuilder {
     fn open() -> Result<Self> {
         let cache = Cache::open(&cache_folder()?)?;
         Ok(Self { cache, mirror: Mirror::of_host(), progress: Progress::new(), open: Vec::new() })
     }
 
-    /// A private apt that sees one Debian release and nothing of the host's packages.
+    /// Returns a private apt that sees one Debian release and none of the host's packages.
     fn apt(&mut self, archive: Archive) -> Result<AptRoot> {
         if let Some(open) = self.open.iter().find(|root| root.archive() == archive) {
             return Ok(open.clone());
@@ -216,9 +216,9 @@ impl Kitchen {
         Ok(root)
     }
 
-    /// Whether a recipe has to be cooked.
-    fn lacks(&mut self, part: &Path) -> Result<bool> {
-        self.cache.lacks(part, &mut self.progress)
+    /// Returns true if this process has to build the part.
+    fn needs_build(&mut self, part: &Path) -> Result<bool> {
+        self.cache.needs_build(part, &mut self.progress)
     }
 
     fn close(self) -> Result<()> {
@@ -226,10 +226,10 @@ impl Kitchen {
     }
 }
 
-fn prepare_guest(kitchen: &mut Kitchen, series: KernelSeries) -> Result<(PathBuf, PathBuf)> {
-    let tools = tools::prepare(kitchen)?;
-    let kernel = kernel::prepare(kitchen, series, &tools)?;
-    let initramfs = initramfs::prepare(kitchen, series, &tools, &kernel)?;
+fn prepare_guest(builder: &mut AssetBuilder, series: KernelSeries) -> Result<(PathBuf, PathBuf)> {
+    let tools = tools::prepare(builder)?;
+    let kernel = kernel::prepare(builder, series, &tools)?;
+    let initramfs = initramfs::prepare(builder, series, &tools, &kernel)?;
     Ok((kernel.image(), initramfs))
 }
 
@@ -243,11 +243,11 @@ fn guest_from_environment() -> Result<Option<(PathBuf, PathBuf)>> {
     }
 }
 
-/// Where finished parts are kept.
+/// Returns the folder of finished parts.
 ///
 /// # Errors
 ///
-/// When no variable of the environment says where.
+/// No environment variable names the folder.
 pub fn cache_folder() -> Result<PathBuf> {
     env_path("SOFTIOV_CACHE")
         .or_else(|| env_path("XDG_CACHE_HOME").map(|folder| folder.join("softiov")))

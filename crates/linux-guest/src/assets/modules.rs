@@ -1,6 +1,6 @@
-//! Picks kernel modules with all that they depend on, and writes the two indexes that modprobe reads. The
-//! package has none: they are depmod's work after installation, from the same `.modinfo` sections that are read
-//! here. Left out: symbols, soft dependencies, and every module that was not asked for.
+//! Selects kernel modules with all their dependencies, and writes the two indexes that modprobe reads. The package
+//! has none: depmod makes them after installation, from the same `.modinfo` sections that this module reads.
+//! Symbols and soft dependencies are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,16 +10,16 @@ use super::elf;
 use super::error::{AssetError, AtPath, Result};
 use super::tools::Tools;
 
-/// A module as the kernel package holds it, decompressed.
+/// Module of the kernel package, decompressed.
 #[derive(Debug)]
 struct Module {
-    /// Relative to `/lib/modules/RELEASE`, ending in `.ko`.
+    /// Path relative to `/lib/modules/RELEASE`, ending in `.ko`.
     path: String,
     contents: Vec<u8>,
     info: Info,
 }
 
-/// What a module says about itself in `.modinfo`.
+/// Contents of a module's `.modinfo`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Info {
     depends: Vec<String>,
@@ -52,7 +52,7 @@ pub(super) fn pick(wanted: &[&str], from: &Path, to: &Path, tools: &Tools) -> Re
 fn index(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).at(folder)? {
         let path = entry.at(folder)?.path();
-        // Links to the build tree of the packager dangle and are no folders.
+        // Links to the packager's build tree are dangling, and no folders.
         if path.is_dir() && !path.is_symlink() {
             index(&path, files)?;
         } else if path.file_name().is_some_and(|name| name.to_string_lossy().contains(".ko")) {
@@ -62,17 +62,17 @@ fn index(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// `kernel/net/8021q/8021q.ko.xz` is `8021q`; the kernel writes `-` as `_`.
+/// Returns the name of a module: `kernel/net/8021q/8021q.ko.xz` is `8021q`; the kernel writes `-` as `_`.
 fn module_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split(".ko").next().unwrap_or_default().replace('-', "_")
 }
 
-fn read(file: &Path, from: &Path, bench: &Path, tools: &Tools) -> Result<Module> {
+fn read(file: &Path, from: &Path, build_folder: &Path, tools: &Tools) -> Result<Module> {
     let relative = file.strip_prefix(from).unwrap_or(file).to_string_lossy();
     let path = relative.split(".ko").next().unwrap_or_default().to_owned() + ".ko";
     let mut contents = fs::read(file).at(file)?;
-    let plain = bench.join("decompressed.ko");
+    let plain = build_folder.join("decompressed.ko");
     if tools.decompress(file, &contents, &plain)?.is_some() {
         contents = fs::read(&plain).at(&plain)?;
         fs::remove_file(&plain).at(&plain)?;
@@ -117,7 +117,7 @@ fn write(modules: &BTreeMap<String, Module>, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `path: dependency ...`, in the reverse of the order in which modprobe loads them.
+/// Returns the line `path: dependency ...`, in the reverse of the order in which modprobe loads them.
 fn dep_line(name: &str, modules: &BTreeMap<String, Module>) -> String {
     let mut order = Vec::new();
     load_order(name, modules, &mut BTreeSet::new(), &mut order);
@@ -126,14 +126,14 @@ fn dep_line(name: &str, modules: &BTreeMap<String, Module>) -> String {
     format!("{module}: {}\n", paths.collect::<Vec<_>>().join(" "))
 }
 
-/// Appends the module's path after those of all that it depends on.
+/// Appends the module's path after those of all its dependencies.
 fn load_order<'a>(
     name: &'a str,
     modules: &'a BTreeMap<String, Module>,
     seen: &mut BTreeSet<&'a str>,
     order: &mut Vec<&'a str>,
 ) {
-    // One that is not among the modules is built in.
+    // A name without a module is built into the kernel.
     if let Some(module) = modules.get(name)
         && seen.insert(name)
     {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn modinfo_names_dependencies_and_the_devices_a_module_drives() {
+    fn modinfo_names_dependencies_and_devices() {
         let modinfo = b"alias=pci:v00008086d000010CAsv*\0depends=garp,virtio-ring\0license=GPL\0depends=\0";
         let file = elf::tests::with_modinfo(modinfo);
         let found = info(elf::section(&file, ".modinfo").unwrap());
@@ -163,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn compressed_and_dashed_files_have_the_kernel_s_name() {
+    fn compressed_and_dashed_files_have_the_kernels_name() {
         assert_eq!(module_name(Path::new("kernel/drivers/char/virtio-console.ko.xz")), "virtio_console");
     }
 
     #[test]
-    fn modules_dep_lists_what_to_load_with_the_first_to_load_last() {
+    fn modules_dep_lists_dependencies_in_reverse_load_order() {
         let modules = BTreeMap::from([
             module("virtio_pci.ko", &["virtio_ring", "virtio", "builtin"]),
             module("virtio.ko", &["virtio_ring"]),

@@ -1,27 +1,27 @@
-//! Reading what apt prints. Pure text in, values out.
+//! Parses the output of apt.
 
-/// The file names in the output of `apt-get --print-uris`: `'uri' name size hash`.
+/// Returns the file names in the output of `apt-get --print-uris`: `'uri' name size hash`.
 pub(super) fn package_files(print_uris: &str) -> Vec<String> {
     let file = |line: &str| {
         let rest = line.strip_prefix('\'')?.split_once("' ")?.1;
         let name = rest.split_whitespace().next()?;
-        // The name becomes a path in the download folder.
+        // The name becomes a path in the download folder, so it must have no slash.
         (name.ends_with(".deb") && !name.contains('/')).then(|| name.to_owned())
     };
     print_uris.lines().filter_map(file).collect()
 }
 
-/// Whether a line of `apt-get install` tells that a package's download began.
+/// Returns true if a line of `apt-get install` reports the start of a package's download.
 pub(super) fn is_download(line: &str) -> bool {
     line.strip_prefix("Get:").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
-/// The dependencies in the output of `apt-cache depends`, those without an alternative.
+/// Returns the dependencies in the output of `apt-cache depends`, those without an alternative.
 pub(super) fn dependencies(depends: &str) -> impl Iterator<Item = &str> {
     depends.lines().filter_map(|line| line.trim_start().strip_prefix("Depends: ")).map(str::trim)
 }
 
-/// Whether `apt-get update` failed for want of a key.
+/// Returns true if `apt-get update` failed because a key is missing.
 pub(super) fn is_missing_key(stderr: &str) -> bool {
     stderr.contains("NO_PUBKEY") || stderr.contains("is not signed") || stderr.contains("Missing key")
 }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_told_from_a_missing_file() {
+    fn a_missing_key_is_distinguished_from_a_missing_file() {
         assert!(is_missing_key("W: GPG error: http://x trixie InRelease: ... NO_PUBKEY 6ED0E7B82643E131"));
         assert!(!is_missing_key("E: The repository 'http://x trixie Release' does not have a Release file."));
     }

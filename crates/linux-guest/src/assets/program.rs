@@ -1,7 +1,7 @@
-//! A program of this host for a guest: as much of it as is loaded, with the dynamic linker and the libraries that it
-//! is linked to, which may be newer than the guest's own. It is one more archive behind the guest's initramfs, in a
-//! file of its own that is not cached, since a program under test is another after each build. Left out: what a
-//! program opens at run time.
+//! A program of this host for a guest: its loaded part, with the dynamic linker and the libraries that it is linked
+//! to, which may be newer than the guest's own. It is a second archive behind the guest's initramfs, in a file of
+//! its own that is not cached, since a program under test changes with each build. Files that a program opens at
+//! run time are not included.
 
 use std::env;
 use std::fs;
@@ -14,10 +14,10 @@ use super::cpio::CpioWriter;
 use super::error::{AssetError, AtPath, Result};
 use super::{elf, libraries};
 
-/// Where the program lies in the guest, apart from what the guest's own programs use.
+/// Folder of the program in the guest, separate from the files of the guest's own programs.
 const FOLDER: &str = "opt";
 
-/// `initramfs` with `program`, as a file that lives as long as it is held.
+/// Builds `initramfs` with `program`, as a temporary file that is removed on drop.
 pub(super) fn prepare(initramfs: &Path, program: &Path) -> Result<TempPath> {
     let mut file = NamedTempFile::with_prefix("softiov-initramfs-").at(&env::temp_dir())?;
     let contents = [fs::read(initramfs).at(initramfs)?, archive(program)?].concat();
@@ -25,7 +25,7 @@ pub(super) fn prepare(initramfs: &Path, program: &Path) -> Result<TempPath> {
     Ok(file.into_temp_path())
 }
 
-/// The program, all that it needs, and a script of its name in /bin that starts it with that.
+/// Builds an archive of the program, its libraries, and a script of its name in /bin that starts it with them.
 fn archive(program: &Path) -> Result<Vec<u8>> {
     let unfit = || AssetError::Contents(format!("{} is no program for a guest", program.display()));
     let contents = fs::read(program).at(program)?;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_refused() {
+    fn a_file_other_than_a_program_is_refused() {
         let script = NamedTempFile::new().unwrap();
         fs::write(script.path(), "#!/bin/sh\n").unwrap();
         assert!(matches!(prepare(script.path(), script.path()), Err(AssetError::Contents(_))));

@@ -1,9 +1,9 @@
-//! Telling a waiting person how far the preparation is, on standard error. No timing, no estimates.
+//! Reports the progress of the preparation on standard error, without estimates of time.
 
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr};
 
-/// One line per step; the running step's line is redrawn on a terminal and left alone elsewhere.
+/// Report of progress: one line per step; a terminal redraws the running step's line.
 #[derive(Debug)]
 pub(super) struct Progress {
     terminal: bool,
@@ -15,13 +15,13 @@ impl Progress {
         Self { terminal: stderr().is_terminal(), drawn: false }
     }
 
-    /// A step begins.
+    /// Reports the start of a step.
     pub(super) fn step(&mut self, text: &str) {
         self.finish();
         tell(format_args!("softiov: {text}\n"));
     }
 
-    /// A download stands at `done` of `total` packages.
+    /// Reports a download at `done` of `total` packages.
     pub(super) fn packages(&mut self, what: &str, done: usize, total: usize) {
         if self.terminal {
             tell(format_args!("\rsoftiov: fetching {what}: {done} of {total} packages "));
@@ -31,7 +31,7 @@ impl Progress {
         }
     }
 
-    /// Ends a line that was being redrawn.
+    /// Ends a redrawn line.
     pub(super) fn finish(&mut self) {
         if self.drawn {
             tell(format_args!("\n"));
@@ -40,7 +40,7 @@ impl Progress {
     }
 }
 
-/// Standard error may be closed; then nobody is watching.
+/// Writes to standard error, which may be closed: then the text is lost.
 fn tell(text: fmt::Arguments<'_>) {
     let _ = stderr().write_fmt(text);
 }

@@ -1,34 +1,34 @@
-//! Prometheus on the host, which scrapes what a host says, and its tool, which judges metrics and alert rules.
+//! Prometheus on the host, which scrapes the metrics of a host, and its tool, which checks metrics and alert rules.
 
 use std::path::PathBuf;
 
 use super::error::{AssetError, Result};
 use super::sources::Archive;
-use super::{Kitchen, apt};
+use super::{AssetBuilder, apt};
 
 const PACKAGE: &str = "prometheus";
 const FOLDER: &str = "usr/bin";
 
-/// The programs.
+/// Programs of Prometheus.
 #[derive(Debug)]
 pub struct Prometheus {
-    /// The server, `prometheus`.
+    /// Path of the server, `prometheus`.
     pub server: PathBuf,
-    /// `promtool`.
+    /// Path of `promtool`.
     pub tool: PathBuf,
 }
 
-/// Prometheus from the cache. Fetches 19 MB the first time.
+/// Returns Prometheus from the cache. Fetches 19 MB the first time.
 ///
 /// # Errors
 ///
 /// Those of [`Assets::prepare`](super::Assets::prepare).
 pub fn prometheus() -> Result<Prometheus> {
-    let mut kitchen = Kitchen::open()?;
-    let part = kitchen.cache.part("prometheus", &format!("1 bookworm {PACKAGE} {FOLDER}"));
-    if kitchen.lacks(&part)? {
-        let package = kitchen.apt(Archive::Bookworm)?.fetch_alone(PACKAGE)?;
-        let root = kitchen.cache.bench("prometheus")?;
+    let mut builder = AssetBuilder::open()?;
+    let part = builder.cache.part("prometheus", &format!("1 bookworm {PACKAGE} {FOLDER}"));
+    if builder.needs_build(&part)? {
+        let package = builder.apt(Archive::Bookworm)?.fetch_alone(PACKAGE)?;
+        let root = builder.cache.build_folder("prometheus")?;
         apt::unpack(&package, &root)?;
         let programs = root.join(FOLDER);
         for program in ["prometheus", "promtool"] {
@@ -36,8 +36,8 @@ pub fn prometheus() -> Result<Prometheus> {
                 return Err(AssetError::Contents(format!("no {program} in the package {PACKAGE}")));
             }
         }
-        kitchen.cache.publish(&programs, &part)?;
+        builder.cache.publish(&programs, &part)?;
     }
-    kitchen.close()?;
+    builder.close()?;
     Ok(Prometheus { server: part.join("prometheus"), tool: part.join("promtool") })
 }

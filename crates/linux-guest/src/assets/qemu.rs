@@ -1,5 +1,5 @@
-//! A QEMU with vfio-user (10.1 or later): the one given, the system's own, or Debian's unpacked into the cache
-//! and run through its own dynamic linker, since it wants a newer libc than an older host has.
+//! A QEMU with vfio-user (10.1 or later): the given one, the system's own, or Debian's unpacked into the cache and
+//! run through its own dynamic linker, since it needs a newer libc than an older host has.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::process::Command;
 
 use super::error::{AssetError, Result};
 use super::sources::Archive;
-use super::{Kitchen, apt};
+use super::{AssetBuilder, apt};
 
 const NEEDED: (u32, u32) = (10, 1);
 const PACKAGE: &str = "qemu-system-x86";
 const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
 
-/// A QEMU that can be run.
+/// QEMU that can be run.
 #[derive(Clone, Debug)]
 pub struct Qemu {
     program: PathBuf,
@@ -21,7 +21,7 @@ pub struct Qemu {
 }
 
 impl Qemu {
-    /// A command that runs QEMU, to which the machine's arguments are appended.
+    /// Returns a command that runs QEMU; append the machine's arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
@@ -32,12 +32,12 @@ impl Qemu {
         Self { program, arguments: Vec::new() }.checked()
     }
 
-    /// The system's own, if it is new enough.
+    /// Returns the system's own, if it is new enough.
     pub(super) fn of_system() -> Option<Self> {
         Self::at("qemu-system-x86_64".into()).ok()
     }
 
-    /// A QEMU under an unpacked root file system, with all of its libraries.
+    /// Returns a QEMU under an unpacked root file system, with all its libraries.
     fn in_root(root: &Path) -> Result<Self> {
         let libraries = LIBRARIES.map(|folder| root.join(folder).display().to_string()).join(":");
         let program = root.join("usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
@@ -63,24 +63,24 @@ impl Qemu {
     }
 }
 
-/// Debian's QEMU from the cache, fetched and unpacked if it is not there yet.
-pub(super) fn prepare(kitchen: &mut Kitchen) -> Result<Qemu> {
-    let part = kitchen.cache.part("qemu", &format!("1 trixie-backports {PACKAGE}"));
-    if kitchen.lacks(&part)? {
-        let apt = kitchen.apt(Archive::Trixie)?;
-        let packages = apt.fetch("QEMU", &[PACKAGE], &mut kitchen.progress)?;
-        kitchen.progress.step("unpacking QEMU");
-        let bench = kitchen.cache.bench("qemu")?;
+/// Returns Debian's QEMU from the cache, fetched and unpacked if it is missing.
+pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<Qemu> {
+    let part = builder.cache.part("qemu", &format!("1 trixie-backports {PACKAGE}"));
+    if builder.needs_build(&part)? {
+        let apt = builder.apt(Archive::Trixie)?;
+        let packages = apt.fetch("QEMU", &[PACKAGE], &mut builder.progress)?;
+        builder.progress.step("unpacking QEMU");
+        let build_folder = builder.cache.build_folder("qemu")?;
         for package in &packages {
-            apt::unpack(package, &bench)?;
+            apt::unpack(package, &build_folder)?;
         }
-        Qemu::in_root(&bench)?;
-        kitchen.cache.publish(&bench, &part)?;
+        Qemu::in_root(&build_folder)?;
+        builder.cache.publish(&build_folder, &part)?;
     }
     Qemu::in_root(&part)
 }
 
-/// Major and minor out of "QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)".
+/// Returns major and minor of "QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)".
 fn version_of(line: &str) -> Option<(u32, u32)> {
     let version = line.strip_prefix("QEMU emulator version ")?.split_whitespace().next()?;
     let mut numbers = version.split('.').map(str::parse);

@@ -1,5 +1,6 @@
-//! Which Debian archive to fetch from: the mirror of the host's own apt sources, and the suites of a release.
-//! Reads sources.list in both of its formats (sources.list(5)); anything that is not Debian's is passed over.
+//! Chooses the Debian archive to fetch from: the mirror of the host's own apt sources, and the suites of a release.
+//! Reads sources.list in both of its formats (sources.list(5)), and ignores entries of other archives than
+//! Debian's.
 
 use std::env;
 use std::fs;
@@ -10,7 +11,7 @@ const DEFAULT_SECURITY: &str = "http://deb.debian.org/debian-security";
 const SUITES: [&str; 8] =
     ["bullseye", "bookworm", "trixie", "forky", "sid", "oldstable", "stable", "testing"];
 
-/// A Debian release with the suites that this crate takes packages from.
+/// Debian release with the suites that this crate takes packages from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Archive {
     /// Debian 12 with security updates: the guest's tools and Linux 6.1.
@@ -27,7 +28,7 @@ impl Archive {
         }
     }
 
-    /// The suite whose versions are preferred.
+    /// Returns the suite whose versions are preferred.
     pub(super) fn target_release(self) -> &'static str {
         match self {
             Self::Bookworm => "bookworm",
@@ -35,7 +36,7 @@ impl Archive {
         }
     }
 
-    /// The sources.list of a private apt that trusts `keyring` and nothing else.
+    /// Returns the sources.list of a private apt that trusts only `keyring`.
     pub(super) fn sources_list(self, mirror: &Mirror, keyring: &Path) -> String {
         let name = self.name();
         let options = format!("[arch=amd64 signed-by={}]", keyring.display());
@@ -48,7 +49,7 @@ impl Archive {
     }
 }
 
-/// Where the archive is fetched from.
+/// Addresses of the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mirror {
     main: String,
@@ -56,7 +57,7 @@ pub(super) struct Mirror {
 }
 
 impl Mirror {
-    /// The mirror that `SOFTIOV_DEBIAN_MIRROR` or the host's sources name, else deb.debian.org.
+    /// Returns the mirror that `SOFTIOV_DEBIAN_MIRROR` or the host's sources name, else deb.debian.org.
     pub(super) fn of_host() -> Self {
         let texts = source_files().into_iter().filter_map(|path| {
             let text = fs::read_to_string(&path).ok()?;
@@ -87,7 +88,7 @@ impl Mirror {
     }
 }
 
-/// One archive and suite that the host's apt knows.
+/// Archive and suite that the host's apt uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     uri: String,
@@ -105,7 +106,7 @@ fn source_files() -> Vec<PathBuf> {
     files
 }
 
-/// `deb [ option=value ... ] uri suite component ...`
+/// Parses lines of `deb [ option=value ... ] uri suite component ...`.
 fn one_line_entries(text: &str) -> Vec<Entry> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("deb "));
     let entry = |line: &str| {
@@ -117,7 +118,7 @@ fn one_line_entries(text: &str) -> Vec<Entry> {
     lines.filter_map(entry).collect()
 }
 
-/// Stanzas of `Key: value ...`, of which `URIs` and `Suites` matter.
+/// Parses stanzas of `Key: value ...`, of which it uses `URIs` and `Suites`.
 fn deb822_entries(text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     for stanza in text.split("\n\n") {
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_formats_name_the_mirror_and_third_parties_are_passed_over() {
+    fn both_formats_name_the_mirror_and_not_third_parties() {
         let list = "# deb http://old.example/debian bookworm main\n\
                     deb https://packages.example/apt tool-stable main\n\
                     deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib\n";
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_a_sources_list_names_its_keyring_and_never_trusts_blindly() {
+    fn every_line_of_a_sources_list_names_its_keyring() {
         let mirror = Mirror::of_entries(&[]);
         let list = Archive::Trixie.sources_list(&mirror, Path::new("/keys/debian.gpg"));
         assert_eq!(list.lines().count(), 3);

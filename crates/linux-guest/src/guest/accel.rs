@@ -1,4 +1,4 @@
-//! How the guest's CPU runs: on the host's (KVM) where that really works, else emulated (TCG).
+//! Choice of the guest's CPU: the host's (KVM) if that works, else an emulated one (TCG).
 
 use std::env;
 use std::fs::{self, File};
@@ -8,10 +8,10 @@ use std::time::Duration;
 use super::LinuxGuest;
 use crate::assets::Assets;
 
-/// Time for the trial boot. A working KVM needs one to three seconds.
+/// Timeout of the trial boot. A working KVM needs one to three seconds.
 const TRIAL: Duration = Duration::from_secs(20);
 
-/// What runs the guest's CPU.
+/// Execution of the guest's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accel {
     /// The host's CPU, through /dev/kvm.
@@ -21,10 +21,11 @@ pub enum Accel {
 }
 
 impl Accel {
-    /// The best that works here, found out once per process. `SOFTIOV_ACCEL=kvm` or `tcg` skips the question.
+    /// Returns the fastest one that works here, determined once per process. `SOFTIOV_ACCEL=kvm` or `tcg` decides
+    /// without a trial.
     ///
-    /// That /dev/kvm opens proves little: some cloud kernels offer one that cannot run a stock guest. So without
-    /// virtualization in the CPU's flags it is not even tried, and with it a trial guest has to boot.
+    /// An existing /dev/kvm proves little: some cloud kernels offer one that cannot run a stock guest. So without
+    /// virtualization in the CPU's flags it is not tried, and with it a trial guest has to boot.
     pub fn choose(assets: &Assets) -> Self {
         static CHOICE: OnceLock<Accel> = OnceLock::new();
         *CHOICE.get_or_init(|| match env::var("SOFTIOV_ACCEL").as_deref() {
@@ -35,7 +36,7 @@ impl Accel {
         })
     }
 
-    /// The name used on command lines.
+    /// Returns the name used on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
@@ -43,7 +44,7 @@ impl Accel {
         }
     }
 
-    /// KVM's own interrupt controller cannot have its interrupts remapped by an IOMMU.
+    /// Returns QEMU's option. KVM's own interrupt controller does not work with an IOMMU's remapping of interrupts.
     pub(super) fn option(self, iommu: bool) -> &'static str {
         match self {
             Self::Kvm if iommu => "kvm,kernel-irqchip=split",
@@ -52,7 +53,8 @@ impl Accel {
         }
     }
 
-    /// `max` boots as fast as the plain model under TCG, and has RDRAND, without which /dev/random is late.
+    /// Returns QEMU's model of the CPU: `max` boots as fast as the plain model under TCG, and has RDRAND, without
+    /// which /dev/random is late.
     pub(super) fn cpu(self) -> &'static str {
         match self {
             Self::Kvm => "host",

@@ -1,5 +1,5 @@
-//! The host's end of the control channel: commands out, answers in, over the socket that QEMU connects to its
-//! virtio port. One thread reads; any thread may ask. Knows nothing of QEMU.
+//! The host's end of the control channel: commands and answers over the socket that QEMU connects to its virtio
+//! port. One thread reads; any thread may send commands. It is independent of QEMU.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -10,36 +10,36 @@ use std::time::{Duration, Instant};
 
 use super::frame::{Frame, FrameReader, Request};
 
-/// How a command in the guest ended.
+/// Result of a command in the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// The exit status as the shell tells it: 128 + N for a command that signal N ended.
+    /// Exit status as the shell reports it: 128 + N for a command that signal N ended.
     pub status: i32,
-    /// What it printed; bytes that are not UTF-8 are replaced.
+    /// Standard output of the command; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// What it printed as errors.
+    /// Standard error of the command.
     pub stderr: String,
 }
 
 impl Output {
-    /// Whether the exit status was zero.
+    /// Returns true if the exit status was zero.
     pub fn success(&self) -> bool {
         self.status == 0
     }
 }
 
-/// Why an answer did not come.
+/// Reason why an answer did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum NoAnswer {
     /// The virtual machine is gone.
     Closed,
     /// The guest has booted again since the command was sent.
     Rebooted,
-    /// It takes longer than the caller waits.
+    /// The timeout has passed.
     Late,
 }
 
-/// The channel to one guest.
+/// Channel to one guest.
 #[derive(Debug)]
 pub(super) struct Channel {
     writer: Mutex<UnixStream>,
@@ -59,14 +59,14 @@ struct State {
     boot_id: String,
     release: String,
     last_id: u64,
-    /// The commands that somebody waits for. An answer to anything else is dropped.
+    /// Commands that a caller waits for. An answer to any other is dropped.
     jobs: BTreeMap<u64, Option<Output>>,
 }
 
 impl Channel {
     pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
         let reader = stream.try_clone()?;
-        // A guest that does not read must not hold its host forever.
+        // The timeout prevents that a guest which does not read blocks its host forever.
         stream.set_write_timeout(Some(Duration::from_secs(5)))?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
@@ -74,22 +74,22 @@ impl Channel {
         Ok(Self { writer: Mutex::new(stream), shared })
     }
 
-    /// How often the guest has booted.
+    /// Returns the number of the guest's boots.
     pub(super) fn boots(&self) -> u64 {
         self.shared.lock().boots
     }
 
-    /// The kernel release, once the guest has booted.
+    /// Returns the kernel release, once the guest has booted.
     pub(super) fn release(&self) -> String {
         self.shared.lock().release.clone()
     }
 
     /// Waits until the guest has booted `boots` times.
-    pub(super) fn wait_boots(&self, boots: u64, timeout: Duration) -> Result<(), Lost> {
+    pub(super) fn wait_boots(&self, boots: u64, timeout: Duration) -> Result<(), NoAnswer> {
         self.shared.wait(timeout, |state| (state.boots >= boots).then_some(()))
     }
 
-    /// Starts a command; the answer is had with [`wait`](Self::wait).
+    /// Starts a command; [`wait`](Self::wait) returns its answer.
     pub(super) fn start(&self, script: &str) -> io::Result<Job> {
         let job = {
             let mut state = self.shared.lock();
@@ -100,27 +100,27 @@ impl Channel {
         };
         let sent = self.send(Request::Run { id: job.id, script });
         if sent.is_err() {
-            self.forget(job);
+            self.discard(job);
         }
         sent.map(|()| job)
     }
 
-    /// Waits for a command to end. Late is not lost: it may be waited for again.
-    pub(super) fn wait(&self, job: Job, timeout: Duration) -> Result<Output, Lost> {
+    /// Waits for a command to end. After a timeout the caller may wait again.
+    pub(super) fn wait(&self, job: Job, timeout: Duration) -> Result<Output, NoAnswer> {
         let answer = self.shared.wait(timeout, |state| match state.jobs.get(&job.id) {
             Some(Some(output)) => Some(Ok(output.clone())),
-            _ if state.boots != job.boots => Some(Err(Lost::Rebooted)),
+            _ if state.boots != job.boots => Some(Err(NoAnswer::Rebooted)),
             _ => None,
         });
         let answer = answer.and_then(|answer| answer);
-        if answer != Err(Lost::Late) {
-            self.forget(job);
+        if answer != Err(NoAnswer::Late) {
+            self.discard(job);
         }
         answer
     }
 
-    /// Gives up on a command.
-    pub(super) fn forget(&self, job: Job) {
+    /// Drops a command's answer, now or in the future.
+    pub(super) fn discard(&self, job: Job) {
         self.shared.lock().jobs.remove(&job.id);
     }
 
@@ -130,7 +130,7 @@ impl Channel {
     }
 }
 
-/// A command that was sent.
+/// Command that was sent to the guest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     pub(super) id: u64,
@@ -139,7 +139,7 @@ pub(super) struct Job {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole between any two statements that hold it.
+        // A panic of another thread does not leave the state incomplete.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -177,7 +177,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn wait<T>(&self, timeout: Duration, mut ready: impl FnMut(&State) -> Option<T>) -> Result<T, Lost> {
+    fn wait<T>(&self, timeout: Duration, mut ready: impl FnMut(&State) -> Option<T>) -> Result<T, NoAnswer> {
         let deadline = Instant::now() + timeout;
         let mut state = self.lock();
         loop {
@@ -185,11 +185,11 @@ impl Shared {
                 return Ok(value);
             }
             if state.closed {
-                return Err(Lost::Closed);
+                return Err(NoAnswer::Closed);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Lost::Late);
+                return Err(NoAnswer::Late);
             }
             state = self
                 .changed
@@ -211,7 +211,7 @@ mod tests {
         (Channel::new(host).unwrap(), guest)
     }
 
-    fn hear(guest: &UnixStream) -> String {
+    fn read_command(guest: &UnixStream) -> String {
         let mut line = String::new();
         BufReader::new(guest).read_line(&mut line).unwrap();
         line
@@ -221,9 +221,9 @@ mod tests {
     fn commands_are_answered_in_any_order() {
         let (host, mut guest) = pair();
         let first = host.start("sleep 9").unwrap();
-        assert_eq!(hear(&guest), "run 1 736c6565702039\n");
+        assert_eq!(read_command(&guest), "run 1 736c6565702039\n");
         let second = host.start("id").unwrap();
-        assert_eq!(hear(&guest), "run 2 6964\n");
+        assert_eq!(read_command(&guest), "run 2 6964\n");
         guest.write_all(b"\ndone 2 0 o3a29 e .\n\ndone 1 1 o e21 .\n").unwrap();
         assert_eq!(host.wait(second, SOON).unwrap().stdout, ":)");
         let output = host.wait(first, SOON).unwrap();
@@ -234,29 +234,29 @@ mod tests {
     fn a_late_command_may_be_waited_for_again() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
-        assert_eq!(host.wait(job, Duration::ZERO), Err(Lost::Late));
+        assert_eq!(host.wait(job, Duration::ZERO), Err(NoAnswer::Late));
         guest.write_all(b"\ndone 1 0 o e .\n").unwrap();
         assert!(host.wait(job, SOON).is_ok());
     }
 
     #[test]
-    fn a_reboot_ends_the_wait_for_what_ran_before_it() {
+    fn a_reboot_ends_the_wait_for_earlier_commands() {
         let (host, mut guest) = pair();
         guest.write_all(b"\nready one 6.1 .\n").unwrap();
         host.wait_boots(1, SOON).unwrap();
         let job = host.start("reboot -f").unwrap();
         guest.write_all(b"\nready one 6.1 .\n\nready two 6.1 .\n").unwrap();
-        assert_eq!(host.wait(job, SOON), Err(Lost::Rebooted));
+        assert_eq!(host.wait(job, SOON), Err(NoAnswer::Rebooted));
         assert_eq!((host.boots(), host.release().as_str()), (2, "6.1"));
     }
 
     #[test]
-    fn answers_that_nobody_asked_for_are_dropped_and_the_end_is_noticed() {
+    fn unrequested_answers_are_dropped() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
         guest.write_all(b"\ndone 99 0 o e .\n").unwrap();
         drop(guest);
-        assert_eq!(host.wait(job, SOON), Err(Lost::Closed));
+        assert_eq!(host.wait(job, SOON), Err(NoAnswer::Closed));
         assert!(host.shared.lock().jobs.is_empty());
     }
 }

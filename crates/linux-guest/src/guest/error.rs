@@ -1,61 +1,61 @@
-//! Why a guest did not do what it was asked, with the end of its console where that helps.
+//! Reasons why a guest failed, with the end of its console if that helps.
 
 use std::io;
 use std::time::Duration;
 
 use super::control::Output;
 
-/// Why a guest did not do what it was asked.
+/// Reason why a guest failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// QEMU or its files could not be started.
     #[error("guest {name}: {source}")]
     Start {
-        /// The guest.
+        /// Name of the guest.
         name: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The virtual machine ended.
     #[error("guest {name} ended ({status}); the end of its console and of QEMU's errors:\n{tail}")]
     Ended {
-        /// The guest.
+        /// Name of the guest.
         name: String,
-        /// How QEMU ended.
+        /// Exit status of QEMU.
         status: String,
-        /// The end of what it had printed.
+        /// End of its console and of QEMU's errors.
         tail: String,
     },
     /// The guest did not finish in time.
     #[error("guest {name}: {what} took longer than {waited:?}; the end of its console:\n{tail}")]
     Late {
-        /// The guest.
+        /// Name of the guest.
         name: String,
-        /// What was waited for.
+        /// Action that took too long.
         what: String,
-        /// For how long.
+        /// Time that the caller waited.
         waited: Duration,
-        /// The end of what it had printed.
+        /// End of its console.
         tail: String,
     },
     /// The guest booted again while a command ran.
     #[error("guest {name} rebooted during: {what}; the end of its console:\n{tail}")]
     Rebooted {
-        /// The guest.
+        /// Name of the guest.
         name: String,
-        /// What was waited for.
+        /// Action that was interrupted.
         what: String,
-        /// The end of what it had printed.
+        /// End of its console.
         tail: String,
     },
-    /// A command's exit status was not zero, and the caller had asked for success.
+    /// A command failed whose success the caller required.
     #[error("guest {name}: {what} ended with status {}: {}{}", output.status, output.stdout, output.stderr)]
     Status {
-        /// The guest.
+        /// Name of the guest.
         name: String,
-        /// The command.
+        /// Text of the command.
         what: String,
-        /// How it ended.
+        /// Result of the command.
         output: Output,
     },
 }

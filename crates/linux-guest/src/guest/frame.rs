@@ -1,20 +1,19 @@
-//! The lines of the control channel: what the host writes and what the guest answers (see `assets/init.sh`).
-//! Bytes in, frames out; no sockets. The guest may write anything, so lines are bounded and whatever is not a
-//! whole frame is passed over.
+//! The lines of the control channel: requests of the host and answers of the guest (see `assets/init.sh`). The
+//! guest may write anything, so lines are bounded and incomplete frames are ignored.
 
-/// The longest line that is kept: 16 MiB of output, in hexadecimal. A longer one is dropped.
+/// Longest line that is kept, in bytes: 16 MiB of output, in hexadecimal. A longer one is dropped.
 const LONGEST_LINE: usize = 32 << 20;
 
-/// What the guest tells.
+/// Message of the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// It has booted and takes commands.
+    /// The guest has booted and takes commands.
     Ready { boot_id: String, release: String },
     /// A command has ended.
     Done { id: u64, status: i32, stdout: Vec<u8>, stderr: Vec<u8> },
 }
 
-/// What the host asks for, as a line.
+/// Request of the host, sent as a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Request<'a> {
     Run { id: u64, script: &'a str },
@@ -34,7 +33,7 @@ impl Request<'_> {
     }
 }
 
-/// Cuts a byte stream into frames.
+/// Reader that cuts a byte stream into frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameReader {
     line: Vec<u8>,
@@ -42,7 +41,7 @@ pub(super) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Takes in what has arrived and hands out the frames that are complete now.
+    /// Takes received bytes and passes on the frames that are now complete.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(Frame)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.append(&bytes[..end]);
@@ -111,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn a_script_travels_on_one_line_whatever_it_holds() {
+    fn any_script_is_sent_as_one_line() {
         assert_eq!(Request::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 610a226222\n");
         assert_eq!(Request::Kill { id: 7 }.line(), "kill 7\n");
     }
 
     #[test]
-    fn answers_are_read_however_they_are_cut() {
+    fn answers_in_pieces_are_read() {
         let stream = b"\nready 5f-1 6.1.0-56-amd64 .\n\ndone 1 0 o6869 e .\n\ndone 2 130 o e6e6f .\n";
         let ready = Frame::Ready { boot_id: "5f-1".into(), release: "6.1.0-56-amd64".into() };
         let expected = [ready, done(1, 0, "hi", ""), done(2, 130, "", "no")];
@@ -127,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_cut_short_by_a_reboot_is_passed_over() {
+    fn an_answer_cut_short_by_a_reboot_is_ignored() {
         let stream: &[u8] = b"\ndone 1 0 o686\nready 5f-2 6.1 .\n\ndone 2 0 o68 e .\n";
         assert!(matches!(frames(&[stream])[..], [Frame::Ready { .. }, Frame::Done { id: 2, .. }]));
     }
 
     #[test]
-    fn nonsense_is_passed_over() {
+    fn invalid_lines_are_ignored() {
         for line in
             ["done x 0 o e .", "done 1 0 oz1 e .", "done 1 0 o1 e .", "done 1 0 e o .", "ready .", " ."]
         {
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_not_kept() {
+    fn an_endless_line_is_not_stored() {
         let mut reader = FrameReader::default();
         let chunk = vec![b'x'; 1 << 20];
         for _ in 0..40 {

@@ -1,5 +1,5 @@
-//! The virtual machine as QEMU's arguments: q35, shared memory, each VF behind its own root port, a console
-//! and the control port. Starts nothing.
+//! QEMU's arguments for the virtual machine: q35, shared memory, each VF behind its own root port, a console and
+//! the control port.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,19 @@ use serde_json::json;
 use super::accel::Accel;
 use crate::assets::Assets;
 
-/// `quiet` and no mitigations make an emulated CPU boot faster; a panic reboots, which the host notices.
+/// Kernel command line. `quiet` and no mitigations make an emulated CPU boot faster; a panic reboots, which the
+/// host notices.
 const COMMAND_LINE: &str =
     "console=ttyS0 quiet panic=1 mitigations=off random.trust_cpu=on tsc=reliable no_timer_check";
 
-/// Caching mode tells those who map for others, as a vfio-user device does for its server, what the guest maps.
+/// Device option of the IOMMU. Caching mode reports the guest's mappings to devices that map for others, as a
+/// vfio-user device does for its server.
 const IOMMU: &str = "intel-iommu,intremap=on,caching-mode=on";
-/// Debian leaves it off. Only what VFIO holds is translated: the rest works as in a machine without one.
+/// Kernel option that enables the IOMMU, which Debian disables. Only devices of VFIO are translated: the others
+/// work as in a machine without one.
 const IOMMU_ON: &str = " intel_iommu=on iommu=pt";
 
-/// What a guest's machine is made of.
+/// Properties of a guest's machine.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     pub(super) memory_mib: u32,
@@ -32,7 +35,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// QEMU's arguments; `folder` holds the console's log and the socket of the control channel.
+    /// Returns QEMU's arguments; `folder` holds the console's log and the socket of the control channel.
     pub(super) fn arguments(&self, assets: &Assets, accel: Accel, folder: &Path) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["-nodefaults".into(), "-no-user-config".into()];
         let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
@@ -50,7 +53,7 @@ impl Machine {
         let iommu = if self.iommu { IOMMU_ON } else { "" };
         add("-append", format!("{COMMAND_LINE}{coldplug}{iommu}").into());
         if self.iommu {
-            // Before all other devices: they ask for it when they are made.
+            // The IOMMU precedes all other devices, since they look for it at their creation.
             add("-device", IOMMU.into());
         }
         add("-chardev", with_path("file,id=console,append=on,path=", &console_log(folder)));
@@ -76,7 +79,7 @@ pub(super) fn control_socket(folder: &Path) -> PathBuf {
     folder.join("control")
 }
 
-/// A root port and the VF below it. On the root bus QEMU would show the VF as an integrated endpoint.
+/// Returns a root port and the VF below it. On the root bus QEMU would show the VF as an integrated endpoint.
 fn vf_devices(index: usize, socket: &Path) -> [String; 2] {
     let port = json!({
         "driver": "pcie-root-port", "id": format!("port{index}"), "bus": "pcie.0",
@@ -89,7 +92,7 @@ fn vf_devices(index: usize, socket: &Path) -> [String; 2] {
     [port.to_string(), device.to_string()]
 }
 
-/// A path as the last value of a comma-separated option, in which a comma is written twice.
+/// Returns an option that ends with a path, in which a comma is written twice.
 fn with_path(option: &str, path: &Path) -> OsString {
     (option.to_owned() + &path.to_string_lossy().replace(',', ",,")).into()
 }

@@ -1,4 +1,4 @@
-//! A running guest: boot it, run commands in it, reboot it, pull its plug.
+//! A running guest: boots, runs commands, reboots, and ends with or without a shutdown.
 
 pub(crate) mod accel;
 pub(crate) mod control;
@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use crate::assets::Assets;
 use accel::Accel;
-use control::{Channel, Job, Lost, Output};
+use control::{Channel, Job, NoAnswer, Output};
 pub use error::GuestError;
 use error::Result;
 use frame::Request;
 use machine::Machine;
 use process::{Process, StartError};
 
-/// Describes a guest before it is started.
+/// Configuration of a guest before its start.
 #[derive(Clone, Debug)]
 pub struct GuestBuilder {
     name: String,
@@ -30,13 +30,13 @@ pub struct GuestBuilder {
 }
 
 impl GuestBuilder {
-    /// Memory in MiB; 256 if not said.
+    /// Sets the memory in MiB; the default is 256.
     pub fn memory_mib(mut self, memory_mib: u32) -> Self {
         self.machine.memory_mib = memory_mib;
         self
     }
 
-    /// Virtual CPUs; 1 if not said.
+    /// Sets the number of virtual CPUs; the default is 1.
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.machine.cpus = cpus;
         self
@@ -48,33 +48,34 @@ impl GuestBuilder {
         self
     }
 
-    /// Whether a VF's server can map the guest's memory; `true` if not said, since a card cannot work without.
+    /// Sets whether a VF's server can map the guest's memory; the default is `true`, since a card requires it.
     pub fn shared_memory(mut self, shared: bool) -> Self {
         self.machine.shared_memory = shared;
         self
     }
 
-    /// Whether drivers are loaded for the devices found before the guest is ready; `true` if not said.
+    /// Sets whether drivers are loaded for the devices found before the guest is ready; the default is `true`.
     pub fn coldplug(mut self, coldplug: bool) -> Self {
         self.machine.coldplug = coldplug;
         self
     }
 
-    /// Whether the machine has an IOMMU, through which VFIO in the guest hands devices to programs; `false` if not
-    /// said.
+    /// Sets whether the machine has an IOMMU, which VFIO in the guest needs to give devices to programs; the
+    /// default is `false`.
     pub fn iommu(mut self, iommu: bool) -> Self {
         self.machine.iommu = iommu;
         self
     }
 
-    /// Runs QEMU as another user with one group; this user's if not said, and root may say so. It may enter and read
-    /// whatever there is, since its own files may lie where only root gets to; to connect takes more than that.
+    /// Runs QEMU as another user with one group, which only root may request; the default is this user. It may
+    /// enter and read all folders, since its own files may be in places for root only; a connection needs further
+    /// rights.
     pub fn user(mut self, uid: u32, gid: u32) -> Self {
         self.machine.user = Some((uid, gid));
         self
     }
 
-    /// KVM or TCG instead of [`Accel::choose`].
+    /// Chooses KVM or TCG instead of [`Accel::choose`].
     pub fn accel(mut self, accel: Accel) -> Self {
         self.accel = Some(accel);
         self
@@ -86,11 +87,11 @@ impl GuestBuilder {
         self
     }
 
-    /// Starts the guest. It is not [ready](LinuxGuest::wait_ready) yet.
+    /// Starts the guest. [`wait_ready`](LinuxGuest::wait_ready) waits until it has booted.
     ///
     /// # Errors
     ///
-    /// When QEMU cannot be run or ends at once. That a socket has no server shows a little later, in
+    /// QEMU cannot be run or ends at once. A socket without a server appears as an error a little later, in
     /// [`wait_ready`](LinuxGuest::wait_ready).
     pub fn spawn(self, assets: &Assets) -> Result<LinuxGuest> {
         let accel = self.accel.unwrap_or_else(|| Accel::choose(assets));
@@ -110,19 +111,19 @@ impl GuestBuilder {
     }
 }
 
-/// A running guest. Dropping it kills it.
+/// Running guest. Dropping it kills it.
 #[derive(Debug)]
 pub struct LinuxGuest {
     name: String,
     accel: Accel,
     process: Process,
     channel: Arc<Channel>,
-    /// The boot that [`wait_ready`](Self::wait_ready) waits for.
+    /// Number of the boot that [`wait_ready`](Self::wait_ready) waits for.
     boots: u64,
 }
 
 impl LinuxGuest {
-    /// Describes a guest with 256 MiB, one CPU and no VF.
+    /// Returns the configuration of a guest with 256 MiB, one CPU and no VF.
     pub fn builder(name: impl Into<String>) -> GuestBuilder {
         let machine = Machine {
             memory_mib: 256,
@@ -137,53 +138,53 @@ impl LinuxGuest {
         GuestBuilder { name: name.into(), accel: None, machine }
     }
 
-    /// The name it was built with.
+    /// Returns the name of the guest.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What runs its CPU.
+    /// Returns the execution of its CPU.
     pub fn accel(&self) -> Accel {
         self.accel
     }
 
-    /// QEMU's process id, to stop and continue it for instance.
+    /// Returns QEMU's process id, to stop and continue it for instance.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// The kernel release, once it is ready.
+    /// Returns the kernel release, once the guest is ready.
     pub fn kernel_release(&self) -> String {
         self.channel.release()
     }
 
-    /// Waits until it takes commands, with the drivers of its devices loaded; after [`reboot`](Self::reboot),
-    /// until it does so again.
+    /// Waits until the guest takes commands, with the drivers of its devices loaded; after
+    /// [`reboot`](Self::reboot), until it does so again.
     ///
     /// # Errors
     ///
-    /// When it ends or takes longer than `timeout`.
+    /// The guest ends or takes longer than `timeout`.
     pub fn wait_ready(&self, timeout: Duration) -> Result<()> {
         let waited = self.channel.wait_boots(self.boots, timeout);
         waited.map_err(|lost| self.lost(lost, "booting", timeout))
     }
 
-    /// Runs a shell script and waits for its end. A script that is late is killed.
+    /// Runs a shell script and waits for its end. A script that exceeds the timeout is killed.
     ///
     /// # Errors
     ///
-    /// When the guest ends, reboots, or takes longer than `timeout`. A status other than zero is no error here:
-    /// see [`check`](Self::check).
+    /// The guest ends, reboots, or takes longer than `timeout`. A status other than zero is no error here: see
+    /// [`check`](Self::check).
     pub fn run(&self, script: &str, timeout: Duration) -> Result<Output> {
         let running = self.spawn_background(script)?;
         let output = self.channel.wait(running.job, timeout);
-        if output == Err(Lost::Late) {
+        if output == Err(NoAnswer::Late) {
             running.kill();
         }
         output.map_err(|lost| self.lost(lost, script, timeout))
     }
 
-    /// Runs a shell script that has to succeed and returns what it printed.
+    /// Runs a shell script that has to succeed and returns its standard output.
     ///
     /// # Errors
     ///
@@ -196,17 +197,18 @@ impl LinuxGuest {
         Err(GuestError::Status { name: self.name.clone(), what: script.to_owned(), output })
     }
 
-    /// Starts a shell script and leaves it running. Several may run at once.
+    /// Starts a shell script without waiting for it. Several may run at once.
     ///
     /// # Errors
     ///
-    /// When the guest is gone.
+    /// The guest is gone.
     pub fn spawn_background(&self, script: &str) -> Result<Background> {
-        let job = self.channel.start(script).map_err(|_| self.lost(Lost::Closed, script, Duration::ZERO))?;
+        let job =
+            self.channel.start(script).map_err(|_| self.lost(NoAnswer::Closed, script, Duration::ZERO))?;
         Ok(Background { job, channel: Arc::clone(&self.channel) })
     }
 
-    /// Waits for a script that runs in the background. One that is late goes on and may be waited for again.
+    /// Waits for a script in the background. After a timeout it continues, and the caller may wait again.
     ///
     /// # Errors
     ///
@@ -216,11 +218,11 @@ impl LinuxGuest {
         output.map_err(|lost| self.lost(lost, "a command in the background", timeout))
     }
 
-    /// Reboots the guest, which resets its devices; [`wait_ready`](Self::wait_ready) tells when it is back.
+    /// Reboots the guest, which resets its devices; [`wait_ready`](Self::wait_ready) waits for the end of that.
     ///
     /// # Errors
     ///
-    /// When the guest is gone.
+    /// The guest is gone.
     pub fn reboot(&mut self) -> Result<()> {
         self.boots = self.channel.boots() + 1;
         self.request(Request::Reboot)
@@ -230,7 +232,7 @@ impl LinuxGuest {
     ///
     /// # Errors
     ///
-    /// When it takes longer than `timeout` (it is killed then), or QEMU fails.
+    /// It takes longer than `timeout` (it is killed then), or QEMU fails.
     pub fn shutdown(mut self, timeout: Duration) -> Result<()> {
         self.request(Request::PowerOff)?;
         match self.process.wait(timeout) {
@@ -239,42 +241,42 @@ impl LinuxGuest {
                 let (name, tail) = (self.name.clone(), self.process.tail());
                 Err(GuestError::Ended { name, status: status.to_string(), tail })
             }
-            None => Err(self.lost(Lost::Late, "turning off", timeout)),
+            None => Err(self.lost(NoAnswer::Late, "turning off", timeout)),
         }
     }
 
-    /// Kills QEMU with SIGKILL: to its devices, a VMM that vanishes.
+    /// Kills QEMU with SIGKILL: its devices see a VMM that vanishes.
     pub fn kill9(mut self) {
         self.process.kill();
     }
 
-    /// Whether QEMU is still running.
+    /// Returns true if QEMU is still running.
     pub fn is_running(&mut self) -> bool {
         self.process.is_running()
     }
 
-    /// The last lines of the guest's console and of QEMU's errors.
+    /// Returns the last lines of the guest's console and of QEMU's errors.
     pub fn console_tail(&self) -> String {
         self.process.tail()
     }
 
     fn request(&self, request: Request<'_>) -> Result<()> {
-        self.channel.send(request).map_err(|_| self.lost(Lost::Closed, "", Duration::ZERO))
+        self.channel.send(request).map_err(|_| self.lost(NoAnswer::Closed, "", Duration::ZERO))
     }
 
-    fn lost(&self, lost: Lost, what: &str, waited: Duration) -> GuestError {
+    fn lost(&self, lost: NoAnswer, what: &str, waited: Duration) -> GuestError {
         let (name, what, tail) = (self.name.clone(), what.to_owned(), self.process.tail());
         match lost {
-            Lost::Closed => {
+            NoAnswer::Closed => {
                 GuestError::Ended { name, status: "QEMU has closed the control channel".into(), tail }
             }
-            Lost::Rebooted => GuestError::Rebooted { name, what, tail },
-            Lost::Late => GuestError::Late { name, what, waited, tail },
+            NoAnswer::Rebooted => GuestError::Rebooted { name, what, tail },
+            NoAnswer::Late => GuestError::Late { name, what, waited, tail },
         }
     }
 }
 
-/// A script that runs in the guest. Dropping it leaves it running and forgets its output.
+/// Script in the guest. Dropping it lets the script run and discards its output.
 #[derive(Debug)]
 pub struct Background {
     job: Job,
@@ -282,15 +284,16 @@ pub struct Background {
 }
 
 impl Background {
-    /// Kills the script with all that it started. Its output so far can still be [waited](LinuxGuest::wait) for.
+    /// Kills the script with all its child processes. Its output so far is still available to
+    /// [`wait`](LinuxGuest::wait).
     pub fn kill(&self) {
-        // A guest that is gone runs nothing.
+        // An error means that the guest is gone, and the script with it.
         let _ = self.channel.send(Request::Kill { id: self.job.id });
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.channel.forget(self.job);
+        self.channel.discard(self.job);
     }
 }

@@ -1,4 +1,4 @@
-//! QEMU as a child process with a folder of its own: started, waited for, and gone when dropped.
+//! QEMU as a child process with a folder of its own, which is killed on drop.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ use tempfile::TempDir;
 
 use super::machine;
 
-/// Time for QEMU to start and connect the control channel. It does so before it builds the machine.
+/// Timeout of QEMU's start and connection of the control channel, which precede the machine.
 const CONNECT: Duration = Duration::from_secs(30);
 const TAIL_LINES: usize = 40;
 
-/// Why QEMU did not start.
+/// Reason why QEMU did not start.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     #[error(transparent)]
@@ -27,7 +27,7 @@ pub(super) enum StartError {
     Ended { status: ExitStatus, tail: String },
 }
 
-/// QEMU and its files.
+/// QEMU process with its files.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -35,7 +35,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts QEMU with the arguments for the folder it is given; returns its end of the control channel too.
+    /// Starts QEMU with the arguments for its folder; also returns the host's end of the control channel.
     pub(super) fn start(
         command: Command,
         user: Option<(u32, u32)>,
@@ -85,7 +85,7 @@ impl Process {
         }
     }
 
-    /// Waits for QEMU to end; `None` if it does not in time.
+    /// Waits for QEMU to end; `None` after the timeout.
     pub(super) fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -97,14 +97,14 @@ impl Process {
         }
     }
 
-    /// SIGKILL.
+    /// Kills QEMU with SIGKILL.
     pub(super) fn kill(&mut self) {
         // Both fail only for a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// The last lines of the console and of QEMU's errors.
+    /// Returns the last lines of the console and of QEMU's errors.
     pub(super) fn tail(&self) -> String {
         let folder = self.folder.path();
         let files = [machine::console_log(folder), errors_log(folder)];
@@ -118,11 +118,11 @@ impl Drop for Process {
     }
 }
 
-/// The same command as another user, who keeps no right of root's but to read.
+/// Returns the same command as another user, who keeps only root's right to read files.
 fn as_user(command: &Command, uid: u32, gid: u32) -> Command {
     let mut other = Command::new("setpriv");
     other.args([format!("--reuid={uid}"), format!("--regid={gid}")]).arg("--clear-groups");
-    // Without this bit access(2), by which QEMU looks for its files, would not count the right.
+    // Without this bit access(2), by which QEMU looks for its files, would ignore the right.
     other.arg("--securebits=+no_setuid_fixup");
     other.args(["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search", "--"]);
     other.arg(command.get_program()).args(command.get_args());
