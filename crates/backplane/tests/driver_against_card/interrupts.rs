@@ -89,7 +89,10 @@ fn transmit_may_have_an_interval_of_its_own() {
         bench.receive_all(1);
         bench.on(1, |driver, hal| driver.receive_done(hal));
     }
-    assert!((95..=105).contains(&interrupts[0]) && (9..=12).contains(&interrupts[1]), "{interrupts:?} in 10 ms");
+    assert!(
+        (95..=105).contains(&interrupts[0]) && (9..=12).contains(&interrupts[1]),
+        "{interrupts:?} in 10 ms"
+    );
 }
 
 #[test]

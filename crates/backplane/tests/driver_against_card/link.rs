@@ -140,7 +140,8 @@ fn running_vfs_get_a_notice_when_vfs_are_enabled_again() {
     clear(&mut bench);
     bench.on(1, |vf, hal| vf.stop(hal));
     bench.advance_us(100_000);
-    let notices = |bench: &Bench| [0, 1].map(|vf| bench.card.pf_driver().unwrap().counters(index(vf)).notices);
+    let notices =
+        |bench: &Bench| [0, 1].map(|vf| bench.card.pf_driver().unwrap().counters(index(vf)).notices);
     let before = notices(&bench);
     bench.card.with_pf_driver(|pf, hal| pf.enable_vfs(hal, 2)).unwrap().unwrap();
     bench.advance_us(100_000);

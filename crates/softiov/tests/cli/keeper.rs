@@ -151,7 +151,8 @@ fn without_a_starter_the_host_goes_on_and_is_not_replaced() {
     assert_eq!(next_host(&serve, None), host, "it goes on");
     kill_process(host, Signal::KILL).unwrap();
     assert_eq!(serve.wait().code(), Some(1));
-    serve.wait_logged("the host cannot be started: the process that starts hosts, softiov-starter, has ended");
+    serve
+        .wait_logged("the host cannot be started: the process that starts hosts, softiov-starter, has ended");
 }
 
 #[test]
