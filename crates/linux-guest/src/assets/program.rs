@@ -1,5 +1,5 @@
-//! A program of this host for a guest: its loaded part, with the dynamic linker and the libraries that it is linked
-//! to, which may be newer than the guest's own. It is a second archive behind the guest's initramfs, in a file of
+//! A program of this host for a guest: its loaded part, with the dynamic linker and its linked libraries,
+//! which may be newer than the guest's own. It is a second archive behind the guest's initramfs, in a file of
 //! its own that is not cached, since a program under test changes with each build. Files that a program opens at
 //! run time are not included.
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_comes_with_its_libraries_and_a_script_that_starts_it() {
+    fn a_program_has_its_libraries_and_a_start_script() {
         let this = env::current_exe().unwrap();
         let name = this.file_name().unwrap().to_str().unwrap();
         let base = NamedTempFile::with_prefix("base").unwrap();
