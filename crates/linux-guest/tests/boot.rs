@@ -56,6 +56,7 @@ fn commands_run_side_by_side(guest: &LinuxGuest) {
     endless.kill();
     let killed = guest.wait(&endless, COMMAND).unwrap();
     assert_eq!((killed.status, killed.stdout.as_str()), (128 + 9, "begun\n"));
-    let left = guest.check("ps | grep -c '[s]leep 1000' || true", COMMAND).unwrap();
-    assert_eq!(left.trim(), "0", "a late command is killed with all that it started");
+    // A signal takes effect when the guest's kernel gets to it, which may be late on a busy machine.
+    let killed = guest.check("while ps | grep -q '[s]leep 1000'; do usleep 10000; done", COMMAND);
+    killed.expect("a late command is killed with all that it started");
 }
