@@ -1,5 +1,5 @@
 //! The PF driver's orders for a VF. An order for a queue or vector that the VF does not have is ignored: the PF driver has
-//! checked it. Left out: resets and messages, which have registers (`admin`).
+//! checked it. Left out: resets and messages, which have registers (`pf`).
 
 use crate::card::Card;
 use crate::function::{Filters, Function};

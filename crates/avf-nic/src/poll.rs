@@ -1,4 +1,4 @@
-//! The poll that takes messages and sends interrupts. Left out: frames (`forward`, `arrival`).
+//! The poll that takes messages and sends interrupts. Frames pass in `Card::forward` and `Card::arrive`.
 
 use crate::card::Card;
 use crate::mailbox::Taken;

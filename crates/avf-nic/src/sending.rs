@@ -52,7 +52,7 @@ impl Card {
     }
 
     /// Reads up to `most` descriptors that come next in a queue. None while a packet waits between two segments, and none if they
-    /// cannot be read: [`Card::transmit`] finds out.
+    /// cannot be read: `take_packet` finds out.
     pub(crate) fn next_plain<B: Bus>(&mut self, sender: Sender, most: usize, bus: &mut B) -> &[[u8; SIZE]] {
         let Self { functions, plain, .. } = self;
         let (vf, queue) = (sender.port.get(), usize::from(sender.queue));

@@ -66,7 +66,7 @@ impl<B: Bus> Packets for Work<'_, B> {
             Flaw::Size => lvmmc::SIZE,
             Flaw::Descriptor => lvmmc::DESCRIPTOR,
             Flaw::Offload => lvmmc::CONTEXT,
-            // The queue has stopped already.
+            // The plane counts faults. They are no misbehaviour of a driver.
             Flaw::Fault => return,
         };
         self.misbehaved(policy::queue(sender), cause);

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// Bytes of a packet, behind a headroom of the caller's choice.
+/// Bytes of a packet, behind headroom.
 #[derive(Debug, Clone, Default)]
 pub struct Staging {
     place: Vec<u8>,
