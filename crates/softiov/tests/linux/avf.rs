@@ -230,7 +230,7 @@ impl Noticed {
     /// Checks that nothing happened since, except that the counters grew.
     pub(crate) fn is_unchanged_since(&self, before: &Self) -> Result<()> {
         let same = (&self.log, &self.changes) == (&before.log, &before.changes);
-        let goes_on = self.bytes.iter().zip(&before.bytes).all(|(now, before)| now >= before);
+        let counts_on = self.bytes.iter().zip(&before.bytes).all(|(now, before)| now >= before);
         ensure!(same && counts_on, "the driver had seen {before:?}, and now {self:?}");
         Ok(())
     }

@@ -59,16 +59,16 @@ pub(crate) fn answers_are_those_under_stock_igb(world: &mut World) -> Result<Out
     );
     guest.check(&script, COMMAND)?;
     let served = Served::start("[[port]]\n")?;
-    for told in TOLD {
-        let theirs = real(&guest, told).with_context(|| format!("ip {told}"))?;
-        let ours = ours(&served, told).with_context(|| format!("softiov ip {told}"))?;
-        ensure!(ours == theirs, "ip {told}\nunder igb:   {theirs:?}\nunder softiov: {ours:?}");
+    for command in COMMANDS {
+        let theirs = real(&guest, command).with_context(|| format!("ip {command}"))?;
+        let ours = ours(&served, command).with_context(|| format!("softiov ip {command}"))?;
+        ensure!(ours == theirs, "ip {command}\nunder igb:   {theirs:?}\nunder softiov: {ours:?}");
     }
     Ok(Outcome::Passed)
 }
 
 fn real(guest: &LinuxGuest, command: &str) -> Result<Answer> {
-    let output = guest.run(&format!("ip {told}"), COMMAND)?;
+    let output = guest.run(&format!("ip {command}"), COMMAND)?;
     let shown = guest.check("ip -j link show pf0", COMMAND)?;
     answer(output.status, &output.stderr, &shown)
 }
@@ -79,7 +79,7 @@ fn ours(served: &Served, command: &str) -> Result<Answer> {
         command.args(["ip", "--runtime-dir"]).arg(served.runtime_dir()).args(words.split(' '));
         command.output().context("softiov ip")
     };
-    let output = run(told)?;
+    let output = run(command)?;
     let shown = run("-j link show pf0")?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     answer(output.status.code().unwrap_or(-1), &text(&output.stderr), &text(&shown.stdout))
