@@ -236,8 +236,7 @@ mod tests {
         };
         assert_eq!(
             sensitivity(&prediction),
-                "SR-IOV: largest effects of a constant at -20/+20 %: throughput: no constant; CPU: rx_wake -6.7/+6.7 %
-            "
+            "SR-IOV: largest effects of a constant at -20/+20 %: throughput: no constant; CPU: rx_wake -6.7/+6.7 %\n"
         );
         assert!(predictions(&[prediction]).ends_with("fig14 vms=10  9.58  66.80          6.98\n"));
     }

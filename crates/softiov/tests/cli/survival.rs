@@ -195,7 +195,9 @@ fn upgrade_to_a_broken_program_changes_nothing() {
     let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
     let world = World { serve, guests, _folder: folder };
     let host = world.host();
-    for (script, why) in [("exit 1", "ended at once"), ("exec sleep 60", "does not report"), ("", "ended")] {
+    for (script, why) in
+        [("exit 1", "ended at once"), ("exec sleep 60", "did not report within"), ("", "ended")]
+    {
         std::fs::remove_file(&program).unwrap();
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
