@@ -68,14 +68,7 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
         let command = format!("port config 0 rss reta {}", table.join(","));
         vf_asks(world, VISITOR_AVF, &echo, "hash-table", &command)?;
     }
-    // The first start receives what came under the old table: the kernel's ARP probes, five seconds after the last ping.
-    for again in [true, false] {
-        echo.say("start")?;
-        flows(&alice)?;
-        if again {
-            echo.say("stop")?;
-        }
-    }
+    restart_with_empty_rings(&echo, &alice)?;
     let counted = world.vf(VISITOR_AVF)?;
     ensure!(counted.active && counted.rx.packets - before.rx.packets >= 400, "the host says {counted:?}");
     let said = echo.say("stop").and_then(|()| echo.finish())?;
@@ -103,6 +96,16 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
     let sent = [testpmd::queue(&said, 0)?[1], testpmd::queue(&said, 1)?[1]];
     ensure!(sent.iter().all(|packets| *packets > 0), "the queues sent {sent:?}: {said}");
     Ok(())
+}
+
+/// Starts forwarding twice, with traffic. The first start receives what came while testpmd was stopped, under the old table: the
+/// kernel's ARP probes, five seconds after the last ping.
+fn restart_with_empty_rings(echo: &Testpmd<'_>, alice: &End<'_>) -> Result<()> {
+    echo.say("start")?;
+    flows(alice)?;
+    echo.say("stop")?;
+    echo.say("start")?;
+    flows(alice)
 }
 
 /// Sends pings from sixteen addresses.
