@@ -68,19 +68,22 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
         let command = format!("port config 0 rss reta {}", table.join(","));
         vf_asks(world, VISITOR_AVF, &echo, "hash-table", &command)?;
     }
-    restart_with_empty_rings(&echo, &alice)?;
+    echo.say("start")?;
+    flows(&alice)?;
     let counted = world.vf(VISITOR_AVF)?;
     ensure!(counted.active && counted.rx.packets - before.rx.packets >= 400, "the host says {counted:?}");
     let said = echo.say("stop").and_then(|()| echo.finish())?;
     // testpmd prints nothing about a queue without traffic.
     let received =
         |said: &str| [0, 1].map(|queue| testpmd::queue(said, queue).map_or(0, |[received, _]| received));
-    let [.., spread, _, gathered] = testpmd::stops(&said)[..] else { bail!("it was not stopped: {said}") };
+    let [.., spread, gathered] = testpmd::stops(&said)[..] else { bail!("it was not stopped: {said}") };
     let [spread, gathered] = [spread, gathered].map(received);
     ensure!(spread.iter().all(|packets| *packets > 0), "the queues received {spread:?}: {said}");
+    // ARP has no hash and stays in queue 0. The kernel probes its neighbours five seconds after the last ping, so how many probes
+    // there are depends on the machine's speed.
     ensure!(
-        gathered[0] == 0 && gathered[1] >= 64,
-        "a table of queue 1, and they received {gathered:?}: {said}"
+        gathered[1] >= PINGS,
+        "a table of queue 1, and of {PINGS} pings they received {gathered:?}: {said}"
     );
 
     let before = world.vf(ALICE_AVF)?;
@@ -98,15 +101,8 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
     Ok(())
 }
 
-/// Starts forwarding twice, with traffic. The first start receives what came while testpmd was stopped, under the old table: the
-/// kernel's ARP probes, five seconds after the last ping.
-fn restart_with_empty_rings(echo: &Testpmd<'_>, alice: &End<'_>) -> Result<()> {
-    echo.say("start")?;
-    flows(alice)?;
-    echo.say("stop")?;
-    echo.say("start")?;
-    flows(alice)
-}
+/// Pings of [`flows`]: one until the address is reached, and four, from each of sixteen.
+const PINGS: u64 = 16 * 5;
 
 /// Sends pings from sixteen addresses.
 fn flows(alice: &End<'_>) -> Result<()> {
