@@ -11,8 +11,11 @@ use std::time::Duration;
 const SEND_BUFFER: usize = 512 << 10;
 /// Size of the receive buffer in bytes: it holds a verdict.
 const RECEIVE_BUFFER: usize = 1 << 10;
-/// Timeout of a receiver that acknowledges no byte.
-const PATIENCE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(10);
+/// Timeout of a receiver that does not answer.
+const CONNECT_TIMEOUT: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(10);
+/// Timeout of a connected receiver that acknowledges no byte. A stack waits 2, 4, 8 and 16 seconds between
+/// retransmissions, so a flow outlives four of them that get lost, for example in four resets of the card.
+const STALL_TIMEOUT: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(60);
 const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(2);
 
 /// Result of a TCP flow.
@@ -82,7 +85,7 @@ impl Sender {
         seed: u64,
     ) -> Option<Self> {
         let mut socket = tcp::Socket::new(buffer(RECEIVE_BUFFER), buffer(SEND_BUFFER));
-        socket.set_timeout(Some(PATIENCE));
+        socket.set_timeout(Some(CONNECT_TIMEOUT));
         socket.set_keep_alive(Some(KEEP_ALIVE));
         socket.connect(context, (to, PORT), local_port).ok()?;
         Some(Self {
@@ -109,6 +112,7 @@ impl Sender {
         let socket = sockets.get_mut::<tcp::Socket<'static>>(self.handle);
         if self.started.is_none() && socket.may_send() {
             self.started = Some(now_ns);
+            socket.set_timeout(Some(STALL_TIMEOUT));
             // The buffer is empty and longer than a header, so the write cannot fail.
             let _ = socket.send_slice(&self.header);
         }
