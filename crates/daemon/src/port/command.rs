@@ -1,4 +1,4 @@
-//! Commands to a port, and their way to its thread. Left out: how they are carried out (`commands`).
+//! Commands to a port, and the channel to its thread. `commands` carries them out.
 
 use super::error::RefusedChange;
 use super::order::{OpenVf, Order};
@@ -11,45 +11,45 @@ use host::poll::Waker;
 use pcie::VfIndex;
 use std::sync::mpsc;
 
-/// What a port can be asked to do. Each answer goes to the sender given.
+/// Command to a port. The answer goes to the command's sender.
 #[derive(Debug)]
 pub enum Command {
-    /// Tell how things are.
+    /// Return the port's status.
     Status(mpsc::Sender<PortStatus>),
-    /// Tell what a VF did last; nothing if there is no such VF.
+    /// Return the flight recording of a VF, or `None` if the port has no such VF.
     Flight(VfIndex, mpsc::Sender<Option<Taken>>),
-    /// Tell of its functions as PCI devices.
+    /// Return the port's functions as PCI devices.
     Functions(mpsc::Sender<Functions>),
-    /// Have somebody see what becomes of frames.
+    /// Start a capture of frames.
     Capture(Capture),
-    /// Tell whether an order could be carried out now.
+    /// Check that an order can be carried out now.
     Check(Order, mpsc::Sender<Result<(), RefusedChange>>),
-    /// Carry out an order, with the VFs that come with it, or tell why nothing was changed.
+    /// Carry out an order and add the VFs that come with it. The answer is the reason if nothing was changed.
     Carry(Order, Vec<OpenVf>, mpsc::Sender<Result<(), RefusedChange>>),
-    /// Go on with another uplink, link or processors. The answer is what takes that back; or why it was not done, and what
-    /// was given.
+    /// Change the uplink, the link or the processors. The answer is the former values, or the reason for the
+    /// refusal and the change itself.
     Refit(Box<Refit>, mpsc::Sender<Refitted>),
-    /// Offer only this many VFs from now on; the clients of the others come to their end.
+    /// Withdraw VFs until this many are left. Their clients are disconnected.
     Withdraw(usize, mpsc::Sender<()>),
-    /// Reset the port under its VFs, then tell how things are, or why it was not done.
+    /// Reset the port, and return its status or the reason for the refusal. Clients stay connected.
     Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
-    /// Let a VF's client go, then tell how things are, or that there is none.
+    /// Disconnect a VF's client, and return the port's status. Refused if the VF has no client.
     Disconnect(VfIndex, mpsc::Sender<Result<PortStatus, RefusedChange>>),
-    /// Set everything aside and wait, for so long, for what comes next: [`Command::Resume`], which is also what the end
-    /// of that time means, or [`Command::Leave`]. The answer says whether everything is set aside.
+    /// Save the port for a successor, then wait for [`Command::Resume`] or [`Command::Leave`]. The end of the given
+    /// time means [`Command::Resume`]. The answer is `true` if the port is saved.
     Pause(std::time::Duration, mpsc::Sender<bool>),
-    /// Go on: there is no successor.
+    /// Continue: there is no successor.
     Resume,
-    /// End without a word: a successor has everything.
+    /// End, and leave clients, sockets and uplink to the successor.
     Leave,
-    /// End: tell the guests, let every client go.
+    /// End: notify the guests, and disconnect every client.
     Stop,
-    /// Fail as by a defect.
+    /// Panic, as a defect would.
     #[cfg(test)]
     Panic,
 }
 
-/// The other end of a port: commands go in here.
+/// Sender of commands to a port.
 #[derive(Debug, Clone)]
 pub struct Handle {
     commands: mpsc::Sender<Command>,
@@ -57,7 +57,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Sends a command; `false` if the port has ended.
+    /// Sends a command. Returns `false` if the port has ended.
     #[must_use]
     pub fn send(&self, command: Command) -> bool {
         let sent = self.commands.send(command).is_ok();
@@ -71,7 +71,7 @@ impl Handle {
     }
 }
 
-/// Where a port finds its commands. It outlives a port that fails.
+/// Receiver of a port's commands. It outlives a port that fails.
 #[derive(Debug)]
 pub struct Inbox {
     pub(super) commands: mpsc::Receiver<Command>,
@@ -79,7 +79,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// An empty one, and the way into it.
+    /// Creates an inbox, and the handle that sends to it.
     ///
     /// # Errors
     /// The process is out of descriptors.

@@ -1,5 +1,5 @@
-//! Carries out the commands to a port: reports, orders, refits, resets, clients let go, the wait for a successor, the end. Left
-//! out: where commands come from (`management`).
+//! Carries out the commands to a port: reports, orders, refits, resets, disconnects, the pause before a hand-over,
+//! the end. `management` sends them.
 
 use super::clients::errand::Errands;
 use super::clients::holdings::Holdings;
@@ -22,7 +22,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
 impl Port {
-    /// Carries out what was commanded since the last call.
+    /// Carries out the commands that arrived since the last call.
     pub(super) fn obey(&mut self, inbox: &Inbox, clock: &dyn Clock) {
         loop {
             let command = match inbox.commands.try_recv() {
@@ -40,7 +40,7 @@ impl Port {
     }
 
     fn carry_out(&mut self, command: Command, now: Time) {
-        // Whoever asked may have given up waiting for the answer.
+        // The sender may have given up waiting for the answer, so a failed send has no consequence.
         match command {
             Command::Status(answer) => {
                 let _ = answer.send(self.status(now));
@@ -72,13 +72,14 @@ impl Port {
                 let _ = answer.send(self.disconnect_vf(vf, now).map(|()| self.status(now)));
             }
             #[cfg(test)]
-            Command::Panic => panic!("as told by a test"),
-            // The time to go on or to leave is over, and `obey` has the others.
+            Command::Panic => panic!("a test asked for this panic"),
+            // `Resume` and `Leave` answer a pause, which is over. `obey` carries out the others.
             Command::Resume | Command::Leave | Command::Pause(..) | Command::Stop => {}
         }
     }
 
-    /// Returns the port's status, with counters that continue predecessors', and notes these for a successor.
+    /// Returns the port's status, with counters that continue its predecessors'. Notes the counters for a
+    /// successor.
     fn status(&mut self, now: Time) -> PortStatus {
         let mut status = self.report(now).status();
         let uplink = self.engine.configured_uplink();
@@ -86,25 +87,26 @@ impl Port {
         status
     }
 
-    /// Sets everything aside, and waits for a successor to take it or not. Other commands wait as well.
+    /// Saves the whole port, and waits until a successor takes it or the deadline passes. Other commands wait
+    /// meanwhile.
     fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>, clock: &dyn Clock) {
         let now = clock.now();
-        // Notes the counters, which a successor continues.
+        // Publishing a status notes the counters, which a successor continues.
         let _ = self.status(now);
         let serving = self.phase == Phase::Serving;
         let noted = serving && self.note_all(now);
         if serving && !noted {
             tracing::error!(
                 port = self.name,
-                "its state does not fit what a successor reads; the port goes on here"
+                "the port's state is too large for the notes; no successor takes it, and the port keeps running"
             );
         }
         let mut ended = false;
         if answer.send(noted).is_ok() && noted {
             match wait_for_successor(inbox, time, clock) {
-                Answer::Taken => return self.phase = Phase::Left,
-                Answer::Ended => ended = true,
-                Answer::Refused => {}
+                PauseEnd::Taken => return self.phase = Phase::Left,
+                PauseEnd::Ended => ended = true,
+                PauseEnd::Refused => {}
             }
         }
         let now = clock.now();
@@ -116,7 +118,8 @@ impl Port {
         self.clients.go_on(&mut self.engine, now);
     }
 
-    /// Begins the end: guests are told that their VFs stop, rather than finding out; and every client is let go.
+    /// Begins the end. Takes every VF's link down first, so that guests are notified. Then disconnects every
+    /// client.
     fn end(&mut self, now: Time) {
         if self.phase != Phase::Serving {
             return;
@@ -127,7 +130,7 @@ impl Port {
         self.clients.end(now);
     }
 
-    /// Resets the card and sets it up again, policy and all. Guests are told before, and their drivers start anew.
+    /// Resets the card and sets it up again with its policy. Guests are notified before, and their drivers restart.
     fn reset(&mut self, now: Time) -> Result<(), RefusedChange> {
         self.engine.reset(now)?;
         tracing::info!(port = self.name, "the port was reset");
@@ -135,7 +138,7 @@ impl Port {
         Ok(())
     }
 
-    /// Tells a VF's guest that its link is gone, serves the client until it falls silent, and lets it go.
+    /// Takes a VF's link down for its guest, serves the client until it is silent, and disconnects it.
     fn disconnect_vf(&mut self, index: VfIndex, now: Time) -> Result<(), RefusedChange> {
         let place = self.clients.place(index);
         let connected = |place: &usize| self.clients.slots()[*place].connection().is_some();
@@ -146,7 +149,7 @@ impl Port {
         Ok(())
     }
 
-    /// Checks that an order could be carried out now.
+    /// Checks that an order can be carried out now.
     fn check(&mut self, order: &Order) -> Result<(), RefusedChange> {
         let card = self.engine.card();
         if !card.is_hosted() {
@@ -180,7 +183,7 @@ impl Port {
         Ok(())
     }
 
-    /// Offers VFs beyond those that there are.
+    /// Adds VFs behind those that the port offers.
     fn offer(&mut self, new: Vec<OpenVf>, now: Time) -> Result<(), RefusedChange> {
         for OpenVf { config, listener, means } in new {
             let (index, place) = (config.index, Place::of_vf(&config));
@@ -200,7 +203,7 @@ impl Port {
         Ok(())
     }
 
-    /// Offers only so many VFs from now on.
+    /// Withdraws the VFs from index `count` on.
     fn withdraw(&mut self, count: usize, now: Time) {
         while self.clients.slots().len() > count {
             let Some(mut slot) = self.clients.remove_last(&mut self.engine, now) else { return };
@@ -209,7 +212,7 @@ impl Port {
             if let Some(vf) = slot.function.vf()
                 && let Err(error) = self.engine.card_mut().withdraw(vf, (&self.name, left), now)
             {
-                slot.warn(now, "the VF was not given back cleanly", &error);
+                slot.warn(now, "cannot withdraw the VF cleanly", &error);
             }
             self.engine.remove_vf();
         }
@@ -217,7 +220,7 @@ impl Port {
         self.succession.note_software(self.engine.card_mut());
     }
 
-    /// Makes a change, whole or not at all.
+    /// Makes a change, whole or not at all. Returns the former values, which undo it.
     fn refit(&mut self, refit: Refit, now: Time) -> Refitted {
         let Refit { uplink, stages, link, link_local, cpus } = refit;
         let before = self.cpus.clone();
@@ -242,7 +245,7 @@ impl Port {
             Err(refused) => {
                 let (next, error) = *refused;
                 self.engine.set_link_policy(policy);
-                // It ran there just now.
+                // The thread ran on these processors a moment ago.
                 let _ = self.run_on(before);
                 Err((
                     self.refused("uplink", error),
@@ -252,7 +255,7 @@ impl Port {
         }
     }
 
-    /// Holds the port's thread to processors.
+    /// Pins the port's thread to `cpus`. An empty set means all processors of the host.
     pub(super) fn run_on(&mut self, cpus: Cpus) -> io::Result<()> {
         if self.cpus != cpus {
             if cpus.is_empty() {
@@ -275,24 +278,24 @@ fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> RefusedChange {
     RefusedChange::Setting { name, error: error.into() }
 }
 
-/// What became of a port that was set aside.
-enum Answer {
+/// Outcome of a pause for a successor.
+enum PauseEnd {
     Taken,
     Refused,
-    /// The host ends meanwhile.
+    /// The host ends during the pause.
     Ended,
 }
 
-/// Waits until it is known whether there is a successor, for `time` at most. Whoever asks something else meanwhile gets
-/// no answer.
-fn wait_for_successor(inbox: &Inbox, time: Duration, clock: &dyn Clock) -> Answer {
+/// Waits until a successor takes the port or refuses it, for `time` at most. Other commands get no answer
+/// meanwhile.
+fn wait_for_successor(inbox: &Inbox, time: Duration, clock: &dyn Clock) -> PauseEnd {
     let deadline = clock.now() + time;
     loop {
         let left = deadline.since(clock.now());
         match inbox.commands.recv_timeout(left) {
-            Ok(Command::Leave) => return Answer::Taken,
-            Ok(Command::Resume) | Err(RecvTimeoutError::Timeout) => return Answer::Refused,
-            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return Answer::Ended,
+            Ok(Command::Leave) => return PauseEnd::Taken,
+            Ok(Command::Resume) | Err(RecvTimeoutError::Timeout) => return PauseEnd::Refused,
+            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return PauseEnd::Ended,
             Ok(other) => drop(other),
         }
     }

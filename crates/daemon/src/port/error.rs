@@ -1,4 +1,4 @@
-//! Why a port cannot be started, changed or reset.
+//! Errors of starting, changing or resetting a port.
 
 use super::clients::journal::JournalError;
 use super::clients::listening::SocketError;
@@ -9,68 +9,68 @@ use host::confine::ConfineError;
 use host::cpus::ForeignCpu;
 use thiserror::Error;
 
-/// Why a port cannot be started.
+/// Reason why a port cannot start.
 #[derive(Debug, Error)]
 pub enum PortError {
-    /// The socket of a function.
+    /// Opening the socket of a function fails.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// The uplink.
+    /// Opening the uplink fails.
     #[error(transparent)]
     Uplink(#[from] UplinkError),
-    /// The processors of its thread.
+    /// `cpus` names a processor that the host may not run on.
     #[error("cpus: {0}")]
     Cpus(#[from] ForeignCpu),
-    /// The notes for a successor.
+    /// The notes for a successor cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// epoll, eventfd or a thread.
+    /// Creating an epoll instance, an eventfd or a thread fails.
     #[error("cannot wait for events: {0}")]
     System(#[from] std::io::Error),
-    /// A thread of its own.
+    /// Confining a thread of the port fails.
     #[error(transparent)]
     Confine(#[from] ConfineError),
-    /// The card and its bus.
+    /// Bringing up the card or its bus fails.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// Why a VF or a port was not changed, or a port not reset.
+/// Reason why a change to a VF or a port, or a reset of a port, was refused.
 #[derive(Debug, Error)]
 pub enum RefusedChange {
-    /// The setting is invalid, or the card cannot have it, or not now.
+    /// The setting is invalid, or the card does not support it in its present state.
     #[error("{name}.{error}")]
     Setting {
-        /// The VF or port.
+        /// Name of the VF or port.
         name: String,
-        /// The setting, and what is wrong.
+        /// Setting and its error.
         error: SettingError,
     },
-    /// The card refuses.
+    /// The card refuses the change.
     #[error(transparent)]
     Card(#[from] CardRefusal),
-    /// There is no client to let go.
+    /// The VF has no client to disconnect.
     #[error("no virtual machine is connected to it")]
     NoClient,
-    /// The journal has no room for the VFs that the port is to offer.
+    /// The journal has no room for the wanted number of VFs.
     #[error("{name}.vfs: {error}")]
     Room {
-        /// The port.
+        /// Name of the port.
         name: String,
-        /// The number of VFs it has room for.
+        /// Error with the number of VFs that the journal has room for.
         error: JournalError,
     },
-    /// epoll.
+    /// The poller does not accept a new VF's socket.
     #[error("cannot wait for a new VF's clients: {0}")]
     System(#[from] std::io::Error),
-    /// epoll, or the processors that the thread is to run on are not there any more.
+    /// The poller does not accept the new uplink, or the thread cannot be pinned to the processors.
     #[error("{name}.{key}: {source}")]
     Refit {
-        /// The port.
+        /// Name of the port.
         name: String,
-        /// The setting.
+        /// Setting that was to be changed.
         key: &'static str,
-        /// The kernel's error.
+        /// Error from the kernel.
         source: std::io::Error,
     },
 }

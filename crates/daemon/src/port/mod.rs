@@ -1,20 +1,20 @@
-//! A live port: one thread owns the card, its PF driver, its functions' clients and its uplink, so that nothing on
-//! a frame's way needs a lock. Commands arrive as messages.
+//! A running port. One thread owns the card, its PF driver, its functions' clients and its uplink. So the frame
+//! path needs no lock. Commands arrive as messages.
 //!
-//! The thread sleeps until a socket, the uplink, a command or a deadline wakes it, and then goes round:
-//! messages of clients, the PF driver's visit, the card's poll. The PF driver takes no interrupts; it is
-//! visited every round, so a VF's request waits for one round at the most. Nothing that may block or take long runs on
-//! this thread (`clients::errand`).
+//! The thread sleeps until a socket, the uplink, a command or a deadline wakes it. Then it runs a round: messages
+//! of clients, the PF driver's visit, the card's poll. The PF driver takes no interrupts. Each round visits it, so
+//! a VF's request waits for one round at most. No call that may block or take long runs on this thread
+//! (`clients::errand`).
 //!
-//! A port has three rooms, and each imports only those before it:
+//! A port has three parts. Each imports only the parts before it in this table:
 //!
-//! | room | content |
+//! | part | content |
 //! |---|---|
 //! | `engine` | the card by family, the bus, the uplink; no clock |
 //! | `clients` | sockets, sessions and notes of clients |
-//! | `succession` | what a successor gets, and what a predecessor has left |
+//! | `succession` | hand-over to a successor, inheritance from a predecessor |
 //!
-//! `run` has the loop and reads the clock, `open` begins a port, `commands` carries out commands.
+//! `run` has the loop and reads the clock, `open` creates a port, `commands` carries out commands.
 
 mod clients;
 mod command;

@@ -1,4 +1,4 @@
-//! How a port begins: anew, or where a predecessor has left it.
+//! Opens a port: a new one, or one that continues from a predecessor's state.
 
 use super::clients::Clients;
 use super::clients::errand::{Desk, Errands};
@@ -23,22 +23,22 @@ use host::socket::Stream;
 use i82576::Time;
 use pcie::Function;
 
-/// Means that the ports of a host share.
+/// Resources that all ports of a host share.
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) wires: Wires,
-    /// The programs for interfaces, which are loaded before anything is given up.
+    /// XDP programs for interfaces. They are loaded before the process gives up its rights.
     pub(crate) programs: Programs,
-    /// Recordings of VFs that are quarantined go there.
+    /// Folder for recordings of quarantined VFs.
     pub(crate) flights: Files,
 }
 
 impl Port {
-    /// Brings up card, drivers, sockets and uplink, or goes on with those that a predecessor has left in the vault. The
-    /// port's threads give up the rights that `threads` names.
+    /// Brings up the card, drivers, sockets and uplink, or resumes those that a predecessor has left in the vault.
+    /// The port's threads give up the rights that `threads` names.
     ///
     /// # Errors
-    /// [`PortError`]; what was made is taken down again.
+    /// [`PortError`]. Everything that was opened is closed again.
     pub(crate) fn open(
         config: &PortConfig,
         vault: &Vault,
@@ -83,7 +83,7 @@ impl Port {
             phase: Phase::Serving,
             naps: Naps::new(config.wait),
         };
-        // Uplinks and sockets may have taken a while to open, which is no silence of clients.
+        // Opening uplinks and sockets may have taken a while. The clients' timeouts do not count that time.
         let now = HostClock.now();
         for (at, mut slot) in slots.into_iter().enumerate() {
             if let Some(state) = card.functions.get(at) {
@@ -95,7 +95,7 @@ impl Port {
         Ok(port)
     }
 
-    /// Adds a function, and serves the predecessor's client of it from now on.
+    /// Adds a function's slot, and serves the predecessor's client of this function.
     fn take_over(&mut self, slot: Slot, now: Time) -> Result<(), PortError> {
         let Self { engine, clients, succession, .. } = self;
         let (function, mut stranger) = (slot.function, None);
@@ -108,7 +108,7 @@ impl Port {
         Ok(())
     }
 
-    /// Lets go of clients that cannot be served on, gives the card what it has from the port, and carries counters over.
+    /// Disconnects clients that cannot be served, starts the engine, and carries counters over.
     fn begin(&mut self, now: Time) {
         let lost: Vec<Stream> = self.succession.forget_others(self.clients.slots());
         for stranger in lost {

@@ -1,6 +1,6 @@
-//! Orders: what the control thread has decided for a running port, checked first and carried out whole or not at all.
-//! VFs come with an order; they are withdrawn apart from it, because their clients cannot be brought back. Left out:
-//! what is kept, and what other ports do.
+//! Orders: decisions of the control thread for a running port. An order is checked first, and carried out whole or
+//! not at all. New VFs come with an order. VFs are withdrawn apart from it, because their clients cannot be brought
+//! back. `management` keeps the decisions and coordinates the ports.
 
 use super::clients::listening::Place;
 use super::engine::bus::Means;
@@ -12,25 +12,26 @@ use crate::vault::PortVault;
 use host::socket::Listener;
 use policy::{PortPolicy, VfPolicy};
 
-/// The policies of a port and of the VFs that it offers, by index. VFs beyond them are about to be withdrawn.
+/// Policies of a port and of the VFs that it offers, by index. VFs beyond the list are about to be withdrawn.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// The port's.
+    /// Policy of the port.
     pub policy: PortPolicy,
-    /// The VFs'.
+    /// Orders of the VFs, by index.
     pub vfs: Vec<VfOrder>,
 }
 
-/// What is decided for a VF.
+/// Policy and quarantine of one VF.
 #[derive(Debug, Clone, Copy)]
 pub struct VfOrder {
-    /// Its policy.
+    /// Policy of the VF.
     pub policy: VfPolicy,
-    /// Quarantine it, or release it; or leave it as it is.
+    /// Quarantine the VF (`true`) or release it (`false`). `None` changes nothing.
     pub quarantine: Option<bool>,
 }
 
-/// A VF's socket and what else it takes, ready for a port to offer it. Opening one may take time, so no port does it.
+/// A VF's open socket and other resources, ready for a port to offer the VF. Opening them may take time, so no
+/// port's thread does it.
 #[derive(Debug)]
 pub struct OpenVf {
     pub(super) config: VfConfig,
@@ -39,7 +40,7 @@ pub struct OpenVf {
 }
 
 impl OpenVf {
-    /// Makes the sockets of VFs, and takes what their functions need.
+    /// Opens the sockets of VFs, and takes the resources that their functions need.
     ///
     /// # Errors
     /// [`PortError::Socket`], [`PortError::Engine`].
@@ -58,7 +59,8 @@ impl OpenVf {
 }
 
 impl Order {
-    /// A policy for each VF that guests may have had of `offered`, and for those to come.
+    /// Returns a policy for each VF, at least `offered` of them. VFs that the order does not name get the policy of
+    /// VFs that are not offered.
     pub(super) fn policies(&self, offered: usize) -> Vec<VfPolicy> {
         let mut policies: Vec<_> = self.vfs.iter().map(|vf| vf.policy).collect();
         policies.resize_with(offered.max(policies.len()), not_offered);

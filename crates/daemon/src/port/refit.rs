@@ -1,25 +1,25 @@
-//! What a running port can change beside its policy: its uplink and what frames meet on it, its link, and the processors that its thread runs on.
-//! Left out: opening an uplink and closing it, which may take their time and are the control thread's.
+//! Changes of a running port beside its policy: uplink, stages on the uplink, link, processors of its thread. The
+//! control thread opens and closes uplinks, since both may block.
 
 use super::engine::uplink::{Stages, Uplink};
 use super::error::RefusedChange;
 use crate::config::file::{LinkLocal, PortLink};
 use host::cpus::Cpus;
 
-/// What is to be changed.
+/// A change, or the former values that undo it.
 #[derive(Debug)]
 pub struct Refit {
-    /// Another uplink.
+    /// New uplink. `None` keeps the uplink.
     pub(crate) uplink: Option<Uplink>,
-    /// Other stages for the uplink that stays.
+    /// New stages for the uplink that stays. `None` keeps them.
     pub(crate) stages: Option<Stages>,
-    /// What the port's link is.
+    /// Policy for the port's link.
     pub(crate) link: PortLink,
     /// Policy for link-local frames of guests.
     pub(crate) link_local: LinkLocal,
-    /// The processors that the thread may run on; none named is any.
+    /// Processors that the thread may run on. An empty set means any.
     pub(crate) cpus: Cpus,
 }
 
-/// The former values, which undo the change; or the reason for the refusal, and the change that was asked for.
+/// Result of a change: the former values, which undo it; or the reason for the refusal, and the change itself.
 pub type Refitted = Result<Box<Refit>, (RefusedChange, Box<Refit>)>;

@@ -1,5 +1,5 @@
-//! The port's loop, which reads the clock for everything that it calls. Left out: how long it waits (`waiting`), commands
-//! (`commands`), and the beginning (`open`).
+//! The port's loop. It reads the clock and passes the time to everything that it calls. `waiting` decides how long
+//! it waits.
 
 #[cfg(test)]
 mod tests;
@@ -18,10 +18,10 @@ use i82576::{MacAddress, Time};
 use std::io;
 use std::time::Duration;
 
-/// The longest sleep while a link notice or a refusal of the PF driver waits for its time.
+/// Longest sleep while the PF driver has a deadline for a link notice or a refusal.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// A port that is set up and does not run yet.
+/// A port that is open and not running yet.
 #[derive(Debug)]
 pub struct Port {
     pub(super) name: String,
@@ -29,11 +29,11 @@ pub struct Port {
     pub(super) engine: Engine,
     pub(super) clients: Clients,
     pub(super) succession: Succession,
-    /// Where errands of VFs to come report.
+    /// Desk to which errands of new VFs report.
     pub(super) desk: Desk,
-    /// The processors that the thread is held to; none named is any.
+    /// Processors that the thread is pinned to. An empty set means any.
     pub(super) cpus: Cpus,
-    /// Those that the host may run on.
+    /// Processors that the host may run on.
     pub(super) anywhere: Cpus,
     pub(super) phase: Phase,
     pub(super) naps: Naps,
@@ -43,33 +43,33 @@ pub struct Port {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Serving,
-    /// Every client is let go, and no new one is taken.
+    /// Every client is disconnected, and no new one is accepted.
     Ending,
-    /// A successor goes on with everything.
+    /// A successor has taken the port.
     Left,
 }
 
-/// How a port's thread ended.
+/// Outcome of a port's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every client is let go.
+    /// Every client was disconnected.
     Ended,
-    /// A successor has the port.
+    /// A successor has taken the port.
     HandedOver,
-    /// It could not go on, and has logged why; whoever opens the port again goes on with its clients.
+    /// The port failed and has logged the reason. Opening the port again resumes its clients.
     Failed,
 }
 
 impl Port {
-    /// Runs until told to stop, and then until every client is let go; or until a successor takes over.
-    /// Its thread is held to `cpus`.
+    /// Runs until the stop command, and then until every client is disconnected; or until a successor takes over.
+    /// Pins the thread to `cpus`.
     pub fn run(mut self, inbox: &Inbox, cpus: &Cpus) -> Outcome {
         let clock = HostClock;
         self.succession.note_software(self.engine.card_mut());
         host::poll::wake_in_time();
-        // Its list of system calls lets a port's thread do that for itself alone.
+        // The seccomp filter of a port's thread allows pinning for that thread alone.
         if let Err(error) = self.run_on(cpus.clone()) {
-            tracing::error!(port = self.name, %error, "the port's thread runs on any CPU, and not on {cpus} alone");
+            tracing::error!(port = self.name, %error, "cannot pin the port's thread to CPUs {cpus}; it runs on any");
         }
         self.clients.own_sockets();
         self.engine.own_uplink();
@@ -92,12 +92,13 @@ impl Port {
         Outcome::Ended
     }
 
-    /// Returns whether the end has begun and every client is let go.
+    /// Returns whether the end has begun and every client is disconnected.
     fn is_over(&self) -> bool {
         self.phase == Phase::Ending && self.clients.are_gone()
     }
 
-    /// Goes round once: clients, PF driver, card. Returns how long to sleep before the next round; `None` is for ever.
+    /// Runs one round: clients, PF driver, card. Returns how long to sleep before the next round, or `None` without
+    /// a deadline.
     fn round(&mut self, clock: &dyn Clock) -> Option<Duration> {
         let Self { engine, clients, succession, .. } = self;
         let began = clock.now();
@@ -129,31 +130,31 @@ impl Port {
         deadlines.into_iter().flatten().min().map(|deadline| deadline.since(ended))
     }
 
-    /// Waits until something happens, or the time is over.
+    /// Waits until an event wakes the port, or `time` is over.
     fn wait(&mut self, inbox: &Inbox, time: Option<Duration>, clock: &dyn Clock) -> io::Result<()> {
         let mut naps = self.naps;
         let passed = naps.pass(&mut Awaiting { port: self, inbox, clock }, time);
         self.naps = naps;
-        // A round follows.
+        // The round that follows changes the port, so the notes on the port at rest become void.
         self.succession.disturb();
         passed
     }
 
-    /// Notes the whole port for a successor. Returns `false` if it cannot be noted.
+    /// Notes the whole port for a successor. Returns `false` if its state cannot be noted.
     pub(super) fn note_all(&mut self, now: Time) -> bool {
         let Self { engine, clients, succession, .. } = self;
         let states = (clients.watched(), clients.states(engine));
         succession.note_all(engine, states, now)
     }
 
-    /// Returns what the port reports from.
+    /// Returns the parts of the port that its reports read.
     pub(super) fn report(&mut self, now: Time) -> Report<'_> {
         let Self { name, mac, cpus, clients, engine, .. } = self;
         Report { name, mac: *mac, cpus, clients, engine, now }
     }
 }
 
-/// Has the PF driver, if it is the host's, serve its VFs, and notes whose requests wait for it.
+/// Visits the PF driver, if the host runs it, and notes which VFs' requests wait for it.
 fn visit_pf(engine: &mut Engine, clients: &mut Clients, now: Time) -> Visit {
     if !engine.card().is_hosted() {
         return Visit::default();
@@ -162,7 +163,7 @@ fn visit_pf(engine: &mut Engine, clients: &mut Clients, now: Time) -> Visit {
     engine.visit(now)
 }
 
-/// A port that waits.
+/// A port that waits for events.
 struct Awaiting<'a> {
     port: &'a mut Port,
     inbox: &'a Inbox,
@@ -174,7 +175,7 @@ impl Wake for Awaiting<'_> {
         self.clock.now()
     }
 
-    /// Marks the sockets that woke the port.
+    /// Sleeps, and marks the sockets that woke the port.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
         let asked = self.now();
         let ready = self.port.clients.wait(time)?;
@@ -195,15 +196,15 @@ impl Wake for Awaiting<'_> {
         Ok(woken)
     }
 
-    fn must_look(&self) -> bool {
+    fn must_poll_pages(&self) -> bool {
         self.port.clients.must_poll_pages(&self.port.engine)
     }
 
-    fn must_hear(&self) -> bool {
-        self.port.clients.must_hear()
+    fn must_receive(&self) -> bool {
+        self.port.clients.must_receive()
     }
 
-    fn look(&mut self, time: Duration) -> bool {
+    fn poll_pages(&mut self, time: Duration) -> bool {
         let began = self.now();
         while !self.port.clients.have_new_doorbells(&self.port.engine) {
             if time.is_zero() || self.now().since(began) >= time {
@@ -214,17 +215,17 @@ impl Wake for Awaiting<'_> {
         true
     }
 
-    fn may_rest(&self) -> bool {
+    fn may_note(&self) -> bool {
         self.port.phase == Phase::Serving && !self.port.succession.is_at_rest()
     }
 
-    fn rest(&mut self) {
+    fn note(&mut self) {
         let now = self.now();
         self.port.note_all(now);
     }
 
-    fn tell(&mut self) {
+    fn log_changes(&mut self) {
         let now = self.now();
-        self.port.clients.tell_changes(&self.port.engine, now);
+        self.port.clients.log_changes(&self.port.engine, now);
     }
 }

@@ -1,4 +1,4 @@
-//! What a port tells about itself. Left out: how it is printed.
+//! Reports of a port: its status, and its functions as PCI devices.
 
 use super::clients::Clients;
 use super::clients::connection::Half;
@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use vfio_user::wire::pci_region::CONFIG;
 
-/// A port that reports about itself.
+/// Parts of a port that a report reads.
 pub(super) struct Report<'a> {
     pub(super) name: &'a str,
     pub(super) mac: MacAddress,
-    /// The processors that the thread was told to run on.
+    /// Processors that the thread is configured to run on.
     pub(super) cpus: &'a Cpus,
     pub(super) clients: &'a Clients,
     pub(super) engine: &'a mut Engine,
@@ -30,8 +30,8 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Returns the port's status with the counters of this process alone. Where settings come from is left out: the port
-    /// does not know.
+    /// Returns the port's status with the counters of this process alone. The origins of settings stay empty,
+    /// because the port does not know them.
     pub(super) fn status(&mut self) -> PortStatus {
         let vfs: Vec<_> = self.clients.slots().iter().filter_map(|slot| self.vf_status(slot)).collect();
         let (cpus, pf) = (self.held_to(), self.pf_status());
@@ -54,13 +54,13 @@ impl Report<'_> {
         }
     }
 
-    /// The processors that the kernel says the thread is held to, if it is.
+    /// Returns the processors that the kernel holds the thread to. Empty if the thread is not pinned.
     fn held_to(&self) -> Vec<u32> {
         let held = !self.cpus.is_empty();
         held.then(Cpus::allowed).and_then(Result::ok).map_or_else(Vec::new, |cpus| cpus.iter().collect())
     }
 
-    /// The PF, if a guest may have it.
+    /// Returns the status of the PF, or `None` if it has no socket for a guest.
     fn pf_status(&mut self) -> Option<FunctionStatus> {
         let slot = self.clients.slots().iter().find(|slot| slot.function == Function::Pf)?;
         let counters = self.engine.card_mut().counters(Function::Pf);
@@ -113,7 +113,7 @@ impl Report<'_> {
         lacks_memory(self.engine.card(), slot, reach).then(|| SHARE_HINT.to_owned())
     }
 
-    /// The PF, if it is a PCI device, and each function that has a socket.
+    /// Returns the PF, if it is a PCI device, and each VF that has a socket.
     pub(super) fn functions(&mut self) -> Functions {
         let is_device = self.engine.card().region(Function::Pf, CONFIG) > 0;
         let pf = is_device.then(|| (Function::Pf, self.name.to_owned()));

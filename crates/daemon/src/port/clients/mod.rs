@@ -226,7 +226,7 @@ impl Clients {
     }
 
     /// Returns whether a client has no pages, and rings by message.
-    pub(in crate::port) fn must_hear(&self) -> bool {
+    pub(in crate::port) fn must_receive(&self) -> bool {
         self.slots.iter().any(|slot| slot.connection.is_some() && !has_pages(slot))
     }
 
@@ -268,8 +268,8 @@ impl Clients {
     }
 
     /// Tells what drivers of VFs have done since the last call.
-    pub(in crate::port) fn tell_changes(&mut self, engine: &Engine, now: Time) {
-        self.slots.iter_mut().for_each(|slot| slot.tell_changes(engine, now));
+    pub(in crate::port) fn log_changes(&mut self, engine: &Engine, now: Time) {
+        self.slots.iter_mut().for_each(|slot| slot.log_changes(engine, now));
     }
 
     /// Has the PF driver judge its VFs once a second. Returns whether one has offended.
@@ -278,7 +278,7 @@ impl Clients {
             return false;
         }
         self.watched = now;
-        self.tell_changes(engine, now);
+        self.log_changes(engine, now);
         let mut judged = false;
         for slot in &mut self.slots {
             let Some(verdict) = slot.judge(engine, now) else { continue };

@@ -122,7 +122,7 @@ impl Slot {
     }
 
     /// Tells the changes of the VF's state since the last call.
-    pub(super) fn tell_changes(&mut self, engine: &Engine, now: Time) {
+    pub(super) fn log_changes(&mut self, engine: &Engine, now: Time) {
         let (card, flight) = (engine.card(), &mut self.own.flight);
         if let Some(news) = self.function.vf().and_then(|vf| card.news(vf)) {
             self.told.update(&self.name, news, |place| card.reason(place), flight, now);

@@ -1,5 +1,6 @@
-//! A port whose clock a test moves by hand: its deadlines are met by rounds, and no test sleeps for them. Errands are done by
-//! threads of their own, so a round that needs one is repeated until it is done, at the same time of the port.
+//! Rounds of a port whose clock a test moves by hand. The test moves the clock past deadlines instead of sleeping.
+//! Errands run on threads of their own, so a round that needs one is repeated, at the same time, until the errand
+//! is done.
 
 use super::*;
 use crate::config::{Config, PortConfig};
@@ -12,11 +13,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use tempfile::TempDir;
 
-/// A clock that stands still between the moves of a test.
+/// Clock that stands still between a test's moves.
 #[derive(Debug, Default)]
 struct HandClock {
     now: Cell<Time>,
-    /// Time that passes with each reading.
+    /// Time that each reading adds.
     tick: Cell<Duration>,
     readings: Cell<usize>,
 }
@@ -29,14 +30,14 @@ impl Clock for HandClock {
     }
 }
 
-/// A port of two VFs without an uplink, and what it runs with.
+/// A port of two VFs without an uplink, and its surroundings.
 struct World {
     port: Port,
     inbox: Inbox,
     handle: Handle,
     clock: HandClock,
     vault: Vault,
-    /// With the threads and wires that all ports of the host share.
+    /// Threads and resources that all ports of the host share.
     host: (Threads, Common),
     config: PortConfig,
     _folder: TempDir,
@@ -56,13 +57,13 @@ impl World {
         clock.now.set(HostClock.now());
         let (host, config) = ((threads, common), config.ports[0].clone());
         let mut world = Self { port, inbox, handle, clock, vault, host, config, _folder: folder };
-        // As at the beginning of a run.
+        // `Port::run` begins with this note too.
         world.port.succession.note_software(world.port.engine.card_mut());
         world.round();
         world
     }
 
-    /// Puts a successor in the place of the port, which ends without a word.
+    /// Replaces the port by a successor. The old port ends without a pause, as in a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
         let successor = Port::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
@@ -70,20 +71,20 @@ impl World {
         self.port = successor;
     }
 
-    /// Takes what the kernel has, and goes round once. Returns how long the port would sleep.
+    /// Polls the kernel, and runs one round. Returns how long the port would sleep.
     fn round(&mut self) -> Option<Duration> {
         self.port.wait(&self.inbox, Some(Duration::ZERO), &self.clock).unwrap();
         self.port.obey(&self.inbox, &self.clock);
         self.port.round(&self.clock)
     }
 
-    /// Moves the clock, and goes round once.
+    /// Moves the clock, and runs one round.
     fn round_after(&mut self, time: Duration) -> Option<Duration> {
         self.clock.now.set(self.clock.now.get() + time);
         self.round()
     }
 
-    /// Goes round until threads have done what is waited for. The clock stands still.
+    /// Runs rounds until the errands' threads have made `done` true. The clock stands still.
     fn round_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..5_000 {
             self.round();
@@ -92,10 +93,10 @@ impl World {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("the port does not get there");
+        panic!("the condition was not met within 5,000 rounds");
     }
 
-    /// Connects a client to VF 0, which is kept for a successor then.
+    /// Connects a client to VF 0, and waits until it is kept for a successor.
     fn connect(&mut self) -> UnixStream {
         let client = UnixStream::connect(&self.config.vfs[0].socket).unwrap();
         client.set_nonblocking(true).unwrap();
@@ -116,7 +117,7 @@ impl World {
     }
 }
 
-/// A vfio-user message of this command with this body.
+/// Returns a vfio-user message with this id, command and body.
 fn message(id: u16, command: u16, body: &[u8]) -> Vec<u8> {
     let size = 16 + body.len() as u32;
     let head = [&id.to_le_bytes()[..], &command.to_le_bytes(), &size.to_le_bytes(), &[0; 8]].concat();
@@ -126,9 +127,9 @@ fn message(id: u16, command: u16, body: &[u8]) -> Vec<u8> {
 fn is_at_end(client: &mut UnixStream) -> bool {
     match client.read(&mut [0; 64]) {
         Ok(0) => true,
-        Ok(_) => panic!("nothing is sent to this client"),
+        Ok(_) => panic!("the port sent this client data"),
         Err(error) => {
-            assert_eq!(error.kind(), ErrorKind::WouldBlock, "no reset");
+            assert_eq!(error.kind(), ErrorKind::WouldBlock, "connection reset");
             false
         }
     }
@@ -152,15 +153,15 @@ fn vfs_are_judged_once_a_second() {
 }
 
 #[test]
-fn silence_in_a_message_ends_a_client_after_30_s() {
+fn silence_within_a_message_disconnects_after_30_s() {
     let mut world = World::open();
     let mut client = world.connect();
     client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
     world.round_until(|world| world.slot().connection().is_some_and(|c| c.half(world.port_time()).is_some()));
-    assert_eq!(world.round(), Some(Duration::from_secs(30)), "the port wakes to cut it off");
+    assert_eq!(world.round(), Some(Duration::from_secs(30)), "the port wakes at the client's deadline");
     assert_eq!(world.round_after(Duration::from_secs(29)), Some(Duration::from_secs(1)));
     client.write_all(&[0]).unwrap();
-    assert_eq!(world.round(), Some(Duration::from_secs(30)), "it has sent more");
+    assert_eq!(world.round(), Some(Duration::from_secs(30)), "one more byte restarts the timeout");
     world.round_after(Duration::from_millis(29_999));
     assert!(world.is_connected() && !is_at_end(&mut client));
     world.round_after(Duration::from_millis(1));
@@ -168,20 +169,24 @@ fn silence_in_a_message_ends_a_client_after_30_s() {
 }
 
 #[test]
-fn stop_lets_silent_clients_go_in_bounded_time() {
+fn stop_disconnects_silent_clients_in_bounded_time() {
     let mut world = World::open();
     let mut client = world.connect();
     assert!(world.handle.send(Command::Stop));
-    assert_eq!(world.round(), Some(Duration::from_millis(50)), "a silent client is let go then");
+    assert_eq!(
+        world.round(),
+        Some(Duration::from_millis(50)),
+        "the port wakes to disconnect the silent client"
+    );
     world.round_after(Duration::from_millis(49));
     assert!(world.is_connected() && !is_at_end(&mut client));
     let drain = world.round_after(Duration::from_millis(1));
     assert!(!world.is_connected() && is_at_end(&mut client));
-    assert_eq!(drain, Some(Duration::from_millis(10)), "its socket is read until it is closed");
+    assert_eq!(drain, Some(Duration::from_millis(10)), "the port drains the socket");
     world.round_after(Duration::from_millis(199));
     assert!(!world.port.is_over());
     world.round_after(Duration::from_millis(1));
-    assert!(world.port.is_over(), "a client that keeps its end open is not waited for");
+    assert!(world.port.is_over(), "the port does not wait for a client that keeps its end open");
 }
 
 #[test]
@@ -199,7 +204,7 @@ fn visit_to_a_client_ends_with_its_turn() {
     let first = handled(&world);
     assert!((1..4).contains(&first), "{first} messages in a turn");
     world.round();
-    assert!(handled(&world) > first, "the port comes back");
+    assert!(handled(&world) > first, "the next round continues");
 }
 
 #[test]
@@ -211,20 +216,20 @@ fn idle_round_reads_the_clock_a_few_times() {
 }
 
 #[test]
-fn driver_of_a_new_card_is_called_less_and_less_often() {
+fn driver_of_a_new_card_is_called_at_growing_intervals() {
     let mut world = World::open();
     let mut client = world.connect();
     world.succeed();
-    assert!(world.is_connected(), "the predecessor has died, and its client is served on");
+    assert!(world.is_connected(), "the successor resumes the client");
     let mut wait = Duration::from_millis(5);
     let mut sleep = world.round().filter(|sleep| !sleep.is_zero()).or_else(|| world.round());
-    // The next wait is at most 3 s.
+    // The wait doubles up to 3 s (`LAST_KICK`).
     while 2 * wait <= Duration::from_secs(3) {
         assert_eq!(sleep, Some(wait));
         sleep = world.round_after(wait);
         wait *= 2;
     }
-    assert_eq!(sleep, None, "there were enough calls");
+    assert_eq!(sleep, None, "the calls end");
     assert!(world.is_connected() && !is_at_end(&mut client));
 }
 
@@ -241,13 +246,13 @@ fn driver_of_a_port_at_rest_is_not_called() {
 }
 
 #[test]
-fn reset_of_a_port_waits_for_no_clock() {
+fn port_reset_does_not_wait_for_the_clock() {
     let mut world = World::open();
     let (answer, reset) = std::sync::mpsc::channel();
     assert!(world.handle.send(Command::Reset(answer)));
-    // The PF driver waits for 21 ms in a reset, and the clock stands still.
+    // The PF driver waits for 21 ms in a reset. The reset must finish although the clock stands still.
     world.round();
     assert!(reset.recv().unwrap().is_ok());
     world.round_after(Duration::from_secs(1));
-    assert_eq!(world.round(), None, "the card is quiet again");
+    assert_eq!(world.round(), None, "the card has no deadline left");
 }

@@ -1,8 +1,7 @@
-//! Clients of a predecessor, served on: where each was in its stream, its memory and its interrupts.
+//! Resumes clients of a predecessor: position in the stream, memory and interrupts.
 //!
-//! After a death in the middle of a round the card is a new one, and drivers have to start anew (`kick`).
-//!
-//! Left out: the card (`inheritance`).
+//! After a crash in the middle of a round the card is a new one, and drivers have to restart (`kick`).
+//! `inheritance` creates the card.
 
 use crate::port::clients::connection::Connection;
 use crate::port::clients::journal::{Irq, Progress, Window};
@@ -22,24 +21,24 @@ use vfio_user::outbox::Outbox;
 use vfio_user::server::{Negotiated, Session};
 use vfio_user::wire::{Capabilities, MAX_DMA_MAPS};
 
-/// Why a client is not served on.
+/// Reason why a client cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AdoptError {
-    /// A descriptor was not kept, or is something else.
+    /// A descriptor was not kept, or is of the wrong kind.
     #[error("the {0} was not kept")]
     Lost(&'static str),
-    /// An earlier version of softiov has consumed a part of a message and not kept it.
-    #[error("a part of a message is lost, which the version before did not keep")]
+    /// An earlier version of softiov has consumed part of a message without keeping it.
+    #[error("part of a message is lost: the earlier version of softiov did not keep it")]
     Torn,
-    /// The bytes that are held begin no message.
-    #[error("the part of a message that is held: {0}")]
+    /// The held bytes are not the beginning of a message.
+    #[error("the held part of a message is invalid: {0}")]
     Held(#[from] ProtocolError),
-    /// The kernel.
+    /// A system call fails.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// What a predecessor's client needs to be served on.
+/// Resources to resume a predecessor's client.
 pub(super) struct Adopter<'a> {
     pub(super) poller: &'a Poller,
     pub(super) reach: &'a mut Reach,
@@ -47,7 +46,7 @@ pub(super) struct Adopter<'a> {
 }
 
 impl Adopter<'_> {
-    /// Goes on with a function's client, if it had one. Answers the socket of one that cannot be served on.
+    /// Resumes a function's client, if it had one. Returns the socket of a client that cannot be resumed.
     pub(super) fn adopt(&mut self, token: u64, slot: &mut Slot) -> Option<Stream> {
         let successor = &mut *slot.own.successor;
         let progress = successor.progress();
@@ -70,7 +69,7 @@ impl Adopter<'_> {
                 None
             }
             Err(error) => {
-                tracing::error!(function = slot.name, %error, "a client cannot be served on");
+                tracing::error!(function = slot.name, %error, "cannot resume the predecessor's client");
                 self.reach.unmap_all();
                 self.reach.clear_eventfds();
                 slot.own.successor.end();
@@ -102,9 +101,9 @@ impl Adopter<'_> {
                 lost = (lost.0 + 1, Some(error));
             }
         }
-        // A client has up to thousands, so they are told together.
+        // A client may have thousands of windows, so one line reports them all.
         if let (windows, Some(error)) = lost {
-            tracing::warn!(?function, windows, %error, "windows of a client are lost");
+            tracing::warn!(?function, windows, %error, "cannot map windows of the client again");
         }
         for irq in &noted.irqs {
             connect(self.reach, *irq, successor)?;
@@ -122,8 +121,8 @@ impl Adopter<'_> {
     }
 }
 
-/// Maps a window again. One that cannot be, because the client has shrunk its memory, is known and unreachable: answers
-/// why.
+/// Maps a window again. If the client has shrunk its memory since, records the window as unreachable and returns
+/// the error.
 fn map(
     reach: &mut Reach,
     window: &Window,
@@ -156,7 +155,8 @@ fn connect(reach: &mut Reach, irq: Irq, successor: &dyn Successor) -> Result<(),
     Ok(())
 }
 
-/// Consumes the rest of what the predecessor was about to consume. The kernel has moved the peek offset back by what it has.
+/// Consumes the rest of the bytes that the predecessor was consuming. For each consumed byte the kernel moves the
+/// peek offset back by one, which tells how many are left.
 fn finish_consuming(stream: &Stream, successor: &mut dyn Successor) -> Result<(), AdoptError> {
     let progress = successor.progress();
     if progress.consuming == 0 {

@@ -1,14 +1,15 @@
-//! Counters that a port carries over from its predecessors, and memory for those that its successor carries over. The memory is
-//! apart from the journal, so that notes of another version of the journal cost no counter. Left out: the counters (`counters`).
+//! Memory for counters that a port carries over from its predecessors to its successor. It is separate from the
+//! journal, so that a journal of another version costs no counter. `counters` has the counters.
 
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Bytes for one note: 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
-/// Two notes, behind a word that says which one is valid. A process that is killed while it writes leaves the other one whole.
+/// Offsets of two notes, behind a word that says which one is valid. A process that is killed while it writes
+/// leaves the other note whole.
 const PLACES: [u64; 2] = [4096, 4096 + ROOM];
-/// Bytes of the length before a note.
+/// Bytes of the length field before a note.
 const LENGTH: u64 = 8;
 
 /// Notes of published counters, in shared memory.
@@ -31,13 +32,13 @@ impl Notes {
         Some(bytes)
     }
 
-    /// Writes a note in the place of the older one. A note that is too long is left out.
+    /// Overwrites the older note. Drops a note that is too long.
     pub(super) fn write(&self, note: &[u8]) {
         let length = note.len() as u64;
         if length > ROOM - LENGTH {
             return;
         }
-        // The place that is not valid: 1 and 2 name places, 0 none.
+        // The header word is 1 or 2 for the valid place, and 0 before the first note.
         let next = if self.word(0) == 1 { 2 } else { 1 };
         let (place, memory) = (PLACES[next - 1], self.0.memory());
         let written =
@@ -49,14 +50,14 @@ impl Notes {
 
     fn word(&self, at: u64) -> u64 {
         let mut word = [0; 8];
-        // The place is inside.
+        // `at` is inside the memory.
         let _ = self.0.memory().read(at, &mut word);
         u64::from_ne_bytes(word)
     }
 }
 
 impl AsFd for Notes {
-    /// The memory, to be kept for a successor.
+    /// Returns the memory, to be kept for a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_reads_the_last_whole_note() {
+    fn successor_reads_the_last_whole_note() {
         let notes = Notes::open(None).unwrap();
         assert_eq!(adopt(&notes).read(), None);
         for note in [&b"first"[..], b"second one", b""] {

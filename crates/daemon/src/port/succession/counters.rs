@@ -1,5 +1,5 @@
-//! Counters that never fall: a port notes what it publishes, and a successor adds what its own counters lack of it. After a
-//! hand-over nothing is missing; after a crash, counts since the last reader. Left out: the memory (`carried`).
+//! Monotonic counters. A port notes the counters that it publishes, and its successor adds what its own counters
+//! lack. After a hand-over no count is missing. After a crash, counts since the last status are missing.
 
 use super::carried::Notes;
 use crate::control::status::PortStatus;
@@ -11,22 +11,22 @@ use std::os::fd::AsFd;
 /// Name of the notes in the vault.
 const NAME: &str = "counters";
 
-/// Counters of predecessors, and notes for a successor.
+/// Counters of predecessors, and memory for a successor.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Counts of predecessors beyond those that this process continues itself.
+    /// Counts of predecessors that this process does not continue itself.
     predecessors: Totals,
-    /// Memory for a successor; `None` if there was none to have, and a successor counts from 0.
+    /// Memory for a successor. Without it the successor counts from 0.
     notes: Option<Notes>,
 }
 
 impl Counters {
-    /// Opens the notes for a successor. Returns what a predecessor has noted there.
+    /// Opens the notes for a successor. Returns the counters that a predecessor has noted there.
     pub(super) fn open(&mut self, port: &str, vault: &PortVault) -> Option<Totals> {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
         let Some(notes) = Notes::open(left) else {
-            tracing::error!(port, "no memory for counters: they restart with the next process");
+            tracing::error!(port, "no memory to note counters: they restart at 0 with the next process");
             return None;
         };
         if is_new {
@@ -34,10 +34,10 @@ impl Counters {
         }
         let noted = notes.read().map(|note| state::read::<Totals>(&note));
         self.notes = Some(notes);
-        noted?.inspect_err(|error| tracing::warn!(port, %error, "counters restart at 0")).ok()
+        noted?.inspect_err(|error| tracing::warn!(port, %error, "cannot read the predecessor's counters: they restart at 0")).ok()
     }
 
-    /// Continues a predecessor's counters: `own` are those of this process.
+    /// Continues a predecessor's counters. `own` holds those of this process.
     pub(super) fn carry_over(&mut self, noted: Totals, own: &Totals) {
         self.predecessors = noted.beyond(own);
     }
@@ -54,7 +54,7 @@ impl Counters {
         }
     }
 
-    /// Restarts the uplink's counters: the port has another one.
+    /// Restarts the uplink's counters at 0, because the port has another uplink.
     pub(super) fn forget_uplink(&mut self) {
         self.predecessors.forget_uplink();
     }

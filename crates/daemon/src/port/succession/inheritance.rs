@@ -1,7 +1,6 @@
-//! The card of a port: as a predecessor has left it, if the notes on a port at rest count; else set up anew by the software
-//! that was in force, which guests take for a reset of the port; else new.
-//!
-//! Left out: clients (`adopt`).
+//! Creates a port's card from a predecessor's notes. If the notes on a port at rest are valid, the card is exactly
+//! as the predecessor left it. Else a new card is set up by the software that was in force, which guests see as a
+//! reset of the port. Without notes the card is new.
 
 #[cfg(test)]
 mod tests;
@@ -20,8 +19,8 @@ use i82576::Time;
 use iovm::FunctionState;
 use pcie::VfIndex;
 
-/// Makes the card with as much of a predecessor's notes as is trusted. The answer is `true` if it is exactly the
-/// predecessor's.
+/// Creates the card with as much of a predecessor's notes as is trusted. The result is `true` if the card is
+/// exactly the predecessor's.
 pub(super) fn card(
     config: &PortConfig,
     link: bool,
@@ -33,20 +32,24 @@ pub(super) fn card(
     if let Some(bytes) = rest {
         match at_rest(config, &bytes, bus, now) {
             Ok(card) => return Ok((card, true)),
-            Err(error) => tracing::error!(port = config.name, %error, "the card starts anew"),
+            Err(error) => {
+                tracing::error!(port = config.name, %error, "cannot resume the predecessor's card; guests see a reset")
+            }
         }
     }
     let software = journal.software();
     if trust.has_clients() && !software.is_empty() {
         match by_software(config, link, (&software, configurations(config, journal)), bus, now) {
             Ok(card) => return Ok((card, false)),
-            Err(error) => tracing::error!(port = config.name, %error, "the policy starts anew"),
+            Err(error) => {
+                tracing::error!(port = config.name, %error, "cannot restore the predecessor's policy; the configuration applies")
+            }
         }
     }
     Ok((anew(config, link, bus, now)?, false))
 }
 
-/// Makes a card with nothing from before.
+/// Creates a card without any state of a predecessor.
 fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result<Inherited, EngineError> {
     Ok(match config.family {
         Family::Avf => Inherited::new(Avf::new(config, link, bus, now)?),
@@ -54,7 +57,7 @@ fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result
     })
 }
 
-/// Makes the card as it was at rest.
+/// Restores the card as it was at rest.
 fn at_rest(
     config: &PortConfig,
     bytes: &[u8],
@@ -67,7 +70,8 @@ fn at_rest(
     }
 }
 
-/// Makes a new card, set up by the software that was in force, with what guests have configured of `functions` since.
+/// Creates a new card, set up by the software that was in force. `functions` hold configuration that guests have
+/// changed since.
 fn by_software(
     config: &PortConfig,
     link: bool,

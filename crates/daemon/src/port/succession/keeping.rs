@@ -1,8 +1,8 @@
-//! What a function's client has handed over, kept for a successor: descriptors in the vault, and what they are for in the
-//! journal.
+//! Descriptors and notes of one function's client, kept for a successor: descriptors in the vault, their purpose in
+//! the journal.
 //!
-//! A descriptor is kept before what it is for is noted, and given up after the note that it is not needed counts. So a
-//! successor finds each descriptor that a note names, and at most some that none names, which it gives up.
+//! A descriptor is kept before its purpose is noted, and released after the note of its removal is valid. So a
+//! successor finds each descriptor that a note names. It may also find a few that no note names, and releases them.
 
 use super::notes::note_function;
 use crate::port::clients::journal::{FunctionJournal, Irq, Journal, NOT_KEPT, Noted, Progress, Window};
@@ -17,16 +17,16 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// A file of guest memory.
+/// File of guest memory.
 #[derive(Debug)]
 struct File {
     identity: FileIdentity,
     number: u64,
-    /// Windows onto it.
+    /// DMA windows onto the file.
     windows: usize,
 }
 
-/// What is kept of one function's client.
+/// Keeps the client of one function for a successor.
 #[derive(Debug)]
 pub(in crate::port) struct Keeping {
     journal: FunctionJournal,
@@ -34,23 +34,24 @@ pub(in crate::port) struct Keeping {
     numbers: Arc<Journal>,
     vault: PortVault,
     files: Vec<File>,
-    /// Numbers that are needed no more as soon as the next step counts.
+    /// Descriptor numbers to release once the next step is valid.
     stale: Vec<u64>,
-    /// Who gives them up, since a keeper may take its time.
+    /// Worker that releases descriptors to the keeper, which may block.
     worker: Worker,
-    /// The numbers of a client's socket, its file of replies and its pages, until they are kept.
+    /// Numbers of a new client's socket, reply file and pages, until they are kept.
     coming: Option<[u64; 3]>,
-    /// The numbers of descriptors of a message that has not come whole, kept and not noted yet.
+    /// Numbers of descriptors of an incomplete message, kept and not noted yet.
     partial: Vec<u64>,
 }
 
-/// The number of a client's pages, by that of its socket: the journal gives numbers in order, and names no others.
+/// Returns the number of a client's pages, given that of its socket. [`Successor::begin`] takes three numbers in a
+/// row, and the journal notes only two of them.
 fn pages_of(stream: u64) -> u64 {
     if stream == 0 { 0 } else { stream + 2 }
 }
 
 impl Keeping {
-    /// Opens the notes on a function. `worker` gives up descriptors, since a keeper may take its time.
+    /// Opens the notes on a function. `worker` releases descriptors, since the keeper may block.
     pub(in crate::port) fn new(
         numbers: &Arc<Journal>,
         function: Function,
@@ -121,7 +122,7 @@ impl Successor for Keeping {
     }
 
     fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>) {
-        // The room is as large as what a client may have.
+        // The journal has room for every window that a client may have, so adding one cannot fail.
         let _ = self.journal.add_window(window);
         if let Some(identity) = identity {
             self.mapped_again(window, identity);

@@ -1,14 +1,14 @@
-//! The succession of a port: what this process leaves for a successor, and what its predecessor has left for it.
+//! Succession of a port: state that this process leaves for a successor, and state that its predecessor has left.
 //!
 //! | module | content |
 //! |---|---|
 //! | `keeping` | each function's client, as [`Successor`]: descriptors in the vault, and notes on them |
 //! | `notes` | the software of the port, and one function's configuration |
-//! | `trust`, `inheritance` | how much of a predecessor's notes is used, and the card made of them |
-//! | `adopt` | a predecessor's clients, served on |
+//! | `trust`, `inheritance` | how much of a predecessor's notes is used; the card made of them |
+//! | `adopt` | a predecessor's clients, resumed |
 //! | `counters`, `carried` | counters that never fall |
 //!
-//! Left out: the form of the notes (`journal`, `state`), and the keeper outside of this process (`vault`).
+//! `journal` and `state` define the format of the notes; `vault` leads to the keeper outside of this process.
 
 mod adopt;
 mod carried;
@@ -42,7 +42,7 @@ use keeping::Keeping;
 use pcie::Function;
 use std::sync::Arc;
 
-/// The succession.
+/// Notes for a successor, and trust in the notes of a predecessor.
 #[derive(Debug)]
 pub(in crate::port) struct Succession {
     journal: Arc<Journal>,
@@ -50,9 +50,9 @@ pub(in crate::port) struct Succession {
     vault: PortVault,
     counters: Counters,
     trust: Trust,
-    /// The card is exactly as a predecessor left it.
+    /// The card is exactly as a predecessor left it, and drivers need not restart.
     exact: bool,
-    /// The port has a predecessor and has not served a round yet.
+    /// The port has a predecessor and has not completed a round yet.
     unproven: bool,
 }
 
@@ -76,7 +76,7 @@ impl Succession {
         &self.vault
     }
 
-    /// Makes the port's card, with as much of a predecessor's notes as is trusted.
+    /// Creates the port's card, with as much of a predecessor's notes as is trusted.
     pub(in crate::port) fn card(
         &mut self,
         config: &PortConfig,
@@ -89,13 +89,14 @@ impl Succession {
         Ok(card)
     }
 
-    /// Returns the successor of a function's client. `worker` gives up descriptors, since a keeper may take its time.
+    /// Returns the notes for the successor of a function's client. `worker` releases descriptors, since the keeper
+    /// may block.
     pub(in crate::port) fn of_client(&self, function: Function, worker: Worker) -> Box<dyn Successor> {
         Box::new(Keeping::new(&self.journal, function, &self.vault, worker))
     }
 
-    /// Serves the predecessor's client of a function from now on, if there is one. The function of a client that cannot be
-    /// served is reset; the answer is its socket.
+    /// Resumes the predecessor's client of a function, if there is one. If the client cannot be resumed, resets the
+    /// function and returns the client's socket.
     pub(in crate::port) fn adopt(
         &self,
         slot: &mut Slot,
@@ -117,8 +118,8 @@ impl Succession {
         stranger
     }
 
-    /// Gives up what a predecessor has kept and no slot needs. Returns the sockets of clients of functions that do not exist
-    /// any more, or that cannot be served on.
+    /// Releases descriptors that a predecessor kept and no slot needs. Returns the sockets of clients whose
+    /// function is gone or that cannot be resumed.
     pub(in crate::port) fn forget_others(&self, slots: &[Slot]) -> Vec<Stream> {
         let needed: Vec<u64> = slots.iter().flat_map(|slot| slot.own.successor.needed()).collect();
         let lost = self.vault.forget_others(&needed);
@@ -130,12 +131,12 @@ impl Succession {
         self.journal.check_room(vfs)
     }
 
-    /// Notes the software of the port.
+    /// Notes the drivers' state and the policy of the port.
     pub(in crate::port) fn note_software(&self, card: &mut dyn Family) {
         notes::note_software(&self.journal, card);
     }
 
-    /// Notes the whole port. Nothing may happen to it afterwards before [`Self::disturb`] is called. Returns `false` if it
+    /// Notes the whole port. [`Self::disturb`] must precede the port's next change. Returns `false` if the state
     /// cannot be noted.
     pub(in crate::port) fn note_all(
         &mut self,
@@ -143,34 +144,35 @@ impl Succession {
         (watched, functions): (Time, Vec<ClientState>),
         now: Time,
     ) -> bool {
-        // An earlier version that takes over finds no configuration that was noted beside the software.
+        // A successor of an earlier version does not read the notes of single functions, so the software is noted
+        // whole.
         self.note_software(engine.card_mut());
         match engine.save_all(watched, functions, now) {
             Ok(bytes) => self.rest.note(&bytes),
             Err(error) => {
-                tracing::error!(port = self.vault.port(), %error, "the port cannot be set aside");
+                tracing::error!(port = self.vault.port(), %error, "cannot encode the port for a successor");
                 false
             }
         }
     }
 
-    /// Returns whether the notes on the whole port count.
+    /// Returns whether the notes on the whole port are valid.
     pub(in crate::port) fn is_at_rest(&self) -> bool {
         self.rest.is_valid()
     }
 
-    /// Makes the notes on the whole port void: something is about to happen.
+    /// Makes the notes on the whole port void, before a change of the port.
     pub(in crate::port) fn disturb(&mut self) {
         self.rest.disturb();
     }
 
-    /// Notes that the port has got going, after a round or after a successor that gave up.
+    /// Notes that the port works: it has completed a round, or a successor has refused it.
     pub(in crate::port) fn succeed(&mut self) {
         self.unproven = false;
         self.journal.succeeded();
     }
 
-    /// Notes that the port has got going, if that was in doubt.
+    /// Notes that the port works, unless it has done so already.
     pub(in crate::port) fn prove(&mut self) {
         if self.unproven {
             self.succeed();
@@ -182,7 +184,7 @@ impl Succession {
         self.counters.open(self.vault.port(), &self.vault)
     }
 
-    /// Continues a predecessor's counters: `status` and `answers` have those of this process.
+    /// Continues a predecessor's counters. `status` and `answers` hold those of this process.
     pub(in crate::port) fn carry_counters_over(
         &mut self,
         noted: Totals,

@@ -1,5 +1,5 @@
-//! Notes on the software of a port: what outlives its card. One function's configuration is noted apart from the rest. Left
-//! out: the memory of the notes (`journal`).
+//! Notes on the software of a port, which outlives its card. One function's configuration is noted apart from the
+//! rest. `journal` has the memory of the notes.
 
 use crate::config::PortConfig;
 use crate::port::clients::journal::{FunctionJournal, Journal};
@@ -8,7 +8,8 @@ use crate::state::{self, StateError};
 use iovm::FunctionState;
 use pcie::{Function, VfIndex};
 
-/// Notes the configuration of one function for a successor, or all of the port's software if that is the only note of it.
+/// Notes the configuration of one function for a successor. Notes all of the port's software if the separate note
+/// is not possible.
 pub(super) fn note_function(
     journal: &Journal,
     notes: &FunctionJournal,
@@ -21,14 +22,14 @@ pub(super) fn note_function(
     }
 }
 
-/// Reads the configuration of each function that was noted after the port's software. Of one that cannot be read, the
-/// software's counts.
+/// Reads the configuration of each function that was noted after the port's software. If such a note cannot be
+/// read, the software's applies.
 pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfIndex, FunctionState)> {
     let noted = |vf: VfIndex| {
         let bytes = journal.configuration(vf.function())?;
         let read = state::read(&bytes).map(|state| (vf, state));
         let older = |error: &StateError| {
-            tracing::error!(port = config.name, %error, "the latest configuration of {vf} cannot be read; an older one is used");
+            tracing::error!(port = config.name, %error, "cannot read the latest configuration of {vf}; an older one is used");
         };
         read.inspect_err(older).ok()
     };
@@ -39,6 +40,6 @@ pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfI
 pub(super) fn note_software(journal: &Journal, card: &mut dyn Family) {
     let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {
-        tracing::error!("the policy cannot be noted for a successor");
+        tracing::error!("cannot note the policy for a successor");
     }
 }

@@ -1,4 +1,5 @@
-//! How much of a predecessor's notes is used: a successor that dies of them must not be followed by others for ever.
+//! Trust in a predecessor's notes. A successor that fails because of bad notes must not be followed by others
+//! without end, so each failed attempt reduces the trust.
 
 use crate::config::PortConfig;
 use crate::config::file::Family;
@@ -9,24 +10,24 @@ use std::os::fd::AsFd;
 
 /// Name of the journal in the vault.
 const JOURNAL: &str = "journal";
-/// Successors that may begin with what was noted of a port at rest, and with the notes at all, before one gets going: if they
-/// die of it, the next does without.
+/// Attempts that may use the notes on a port at rest, and attempts that may use the notes at all, before one
+/// completes a round. If they fail, the next attempt does without.
 const TRUST_REST: u64 = 2;
 const TRUST_NOTES: u64 = 4;
 
-/// How much of what a predecessor has noted is used.
+/// Part of a predecessor's notes that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Trust {
-    /// There is no predecessor.
+    /// No predecessor.
     Nothing,
     Everything,
     Notes,
-    /// Only who the clients are, to let them go.
+    /// Only the clients' sockets, to disconnect them.
     Clients,
 }
 
 impl Trust {
-    /// Returns whether the predecessor's clients are served on.
+    /// Returns whether the predecessor's clients are resumed.
     pub(in crate::port) fn has_clients(self) -> bool {
         matches!(self, Self::Everything | Self::Notes)
     }
@@ -53,10 +54,12 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
                 }
                 tracing::error!(
                     port = config.name,
-                    "its notes are not used: others died of them, or it has another family now"
+                    "the predecessor's notes are not used: earlier successors failed with them, or the port's family has changed"
                 );
             }
-            Err(error) => tracing::error!(port = config.name, %error, "clients cannot be served on"),
+            Err(error) => {
+                tracing::error!(port = config.name, %error, "cannot use the predecessor's notes; its clients are disconnected")
+            }
         }
         trust = Trust::Clients;
     }
@@ -65,7 +68,7 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
     Ok((journal, trust))
 }
 
-/// Returns whether a predecessor's notes, if there are some, are those of a card of the port's family.
+/// Returns whether a predecessor's notes, if there are any, are those of a card of the port's family.
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
     software.is_empty()
         || match config.family {

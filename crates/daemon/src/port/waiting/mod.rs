@@ -1,16 +1,16 @@
-//! Waiting: how a port passes the time between two rounds. Left out: the rounds (`run`).
+//! Waiting between two rounds of a port.
 //!
-//! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped does not.
-//! While a client has such pages ([`Wake::must_look`]) the port polls them: without a pause until it has found nothing for
-//! [`SPIN`], and then after naps that double up to [`LONGEST`]. Everything else wakes it out of a nap as it would out of
-//! sleep.
+//! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped
+//! does not. While a client has such pages ([`Wake::must_poll_pages`]), the port polls them. It polls without a
+//! pause until it has found no store for [`SPIN`], and then after naps that double up to [`LONGEST`]. Every other
+//! event ends a nap as it ends sleep.
 //!
-//! As long as there is work in every round and nobody rings by message, the kernel is asked for news only after [`UNASKED`]
-//! rounds: traffic by memory costs next to no system call, and a message, a command or a frame of the uplink waits for so
-//! many rounds at most.
+//! While every round has work and no client rings by message, the port polls the kernel only after
+//! [`UNPOLLED_ROUNDS`] rounds. So traffic by memory costs next to no system call. A message, a command or a frame
+//! of the uplink waits for at most that number of rounds.
 //!
-//! No wake-up is lost: whether anybody must look changes only in a round, so it is known before the port lies down, and
-//! a nap is never longer than its bound. The test tries every order of what guest and port do.
+//! No wake-up is lost. Only a round changes whether pages must be polled, so the port knows it before it sleeps,
+//! and a nap is bounded. The test tries every order of the guest's and the port's steps.
 
 #[cfg(test)]
 mod tests;
@@ -20,69 +20,71 @@ use i82576::Time;
 use std::io;
 use std::time::Duration;
 
-/// How many rounds in a row the kernel is not asked for news, while there is work in each.
-const UNASKED: u8 = 8;
+/// Consecutive rounds with work in which the kernel is not polled.
+const UNPOLLED_ROUNDS: u8 = 8;
 
-/// How long the port looks without a pause when there was work and now is none. A nap and the way out of it take about as
-/// long, so this costs at most what it may spare.
+/// Time of polling without a pause after the last work. A nap and the wake-up from it take about as long, so
+/// polling costs at most the time that it may save.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// The first nap after that, and the longest.
+/// Shortest and longest nap. The first nap after work is the shortest.
 const SHORTEST: Duration = Duration::from_micros(16);
 const LONGEST: Duration = Duration::from_micros(160);
 
-/// How long a port sleeps before it is noted as it is: a guest that is talked to every millisecond pays nothing for it.
+/// Sleep before the port is noted for a successor. A guest with traffic every millisecond does not pay for the
+/// note.
 const REST: Duration = Duration::from_millis(50);
 
-/// What a port waits for, and by which clock.
+/// Events and clock that a port waits with.
 pub(super) trait Wake {
     fn now(&self) -> Time;
 
-    /// Sleeps so long, for ever without a time, or until something wakes; answers whether something did.
+    /// Sleeps until an event, for `time` at most, or without a limit if it is `None`. Returns `true` if an event
+    /// woke the port.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool>;
 
-    /// Whether the port has to poll pages that a guest has mapped.
-    fn must_look(&self) -> bool;
+    /// Returns whether the port has to poll pages that a guest has mapped.
+    fn must_poll_pages(&self) -> bool;
 
-    /// Whether a client rings by message, and waits for the port to hear it.
-    fn must_hear(&self) -> bool;
+    /// Returns whether a client rings by message. Then every round polls the kernel.
+    fn must_receive(&self) -> bool;
 
-    /// Looks at these pages again and again, for so long or until a guest has stored something since the last round;
-    /// answers whether one has.
-    fn look(&mut self, time: Duration) -> bool;
+    /// Polls these pages until a guest has stored a doorbell since the last round, for `time` at most. Returns
+    /// whether one has.
+    fn poll_pages(&mut self, time: Duration) -> bool;
 
-    /// Whether the port can be noted as it is, and is not.
-    fn may_rest(&self) -> bool;
+    /// Returns whether the port can be noted for a successor and is not noted yet.
+    fn may_note(&self) -> bool;
 
-    /// Notes the port as it is.
-    fn rest(&mut self);
+    /// Notes the whole port for a successor.
+    fn note(&mut self);
 
-    /// Tells what guests' drivers have done. It comes before the first sleep, so that a port with work does not pay for it each
-    /// round.
-    fn tell(&mut self);
+    /// Logs changes of guests' drivers. It runs before the first sleep, so that a port with work does not pay for
+    /// it in each round.
+    fn log_changes(&mut self);
 }
 
-/// How long to nap.
+/// Lengths of naps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Naps {
     wait: Wait,
-    /// The last nap since something was found.
+    /// Last nap since the last work, zero if there was none.
     last: Duration,
-    /// Rounds since the kernel was asked for news.
-    unasked: u8,
+    /// Rounds since the kernel was last polled.
+    unpolled: u8,
 }
 
 impl Naps {
     pub(super) fn new(wait: Wait) -> Self {
-        Self { wait, last: Duration::ZERO, unasked: 0 }
+        Self { wait, last: Duration::ZERO, unpolled: 0 }
     }
 
-    /// Something was found, or has woken the port.
-    fn stirred(&mut self) {
+    /// Starts again with the shortest nap, after work or a wake-up.
+    fn restart(&mut self) {
         self.last = Duration::ZERO;
     }
 
-    /// The next nap.
+    /// Returns the next nap.
     fn next(&mut self) -> Duration {
         if self.wait != Wait::Busy {
             self.last = (self.last * 2).clamp(SHORTEST, LONGEST);
@@ -90,31 +92,31 @@ impl Naps {
         self.last
     }
 
-    /// Waits until there is something to do, or the time is over.
+    /// Waits until there is work, or `time` is over.
     pub(super) fn pass<W: Wake>(&mut self, wake: &mut W, time: Option<Duration>) -> io::Result<()> {
-        let must_look = wake.must_look();
-        if time == Some(Duration::ZERO) || (must_look && wake.look(Duration::ZERO)) {
-            return self.go_on(wake, must_look);
+        let must_poll_pages = wake.must_poll_pages();
+        if time == Some(Duration::ZERO) || (must_poll_pages && wake.poll_pages(Duration::ZERO)) {
+            return self.check_kernel(wake, must_poll_pages);
         }
         let began = wake.now();
         let passed = |wake: &W| wake.now().since(began);
-        let mut rest = Some(REST).filter(|rest| wake.may_rest() && time.is_none_or(|time| time > *rest));
-        let mut told = false;
+        let mut rest = Some(REST).filter(|rest| wake.may_note() && time.is_none_or(|time| time > *rest));
+        let mut logged = false;
         loop {
             let spin = time.map_or(SPIN, |time| time.saturating_sub(passed(wake)).min(SPIN));
-            if must_look && self.last.is_zero() && wake.look(spin) {
-                return self.go_on(wake, must_look);
+            if must_poll_pages && self.last.is_zero() && wake.poll_pages(spin) {
+                return self.check_kernel(wake, must_poll_pages);
             }
-            if !std::mem::replace(&mut told, true) {
-                wake.tell();
+            if !std::mem::replace(&mut logged, true) {
+                wake.log_changes();
             }
             let until = [time, rest].into_iter().flatten().min();
             let until = until.map(|end| end.saturating_sub(passed(wake)));
-            let nap = must_look.then(|| self.next());
-            self.unasked = 0;
+            let nap = must_poll_pages.then(|| self.next());
+            self.unpolled = 0;
             let woken = wake.sleep([until, nap].into_iter().flatten().min())?;
-            if woken || (must_look && wake.look(Duration::ZERO)) {
-                self.stirred();
+            if woken || (must_poll_pages && wake.poll_pages(Duration::ZERO)) {
+                self.restart();
                 return Ok(());
             }
             let passed = passed(wake);
@@ -122,16 +124,17 @@ impl Naps {
                 return Ok(());
             }
             if rest.take_if(|rest| passed >= *rest).is_some() {
-                wake.rest();
+                wake.note();
             }
         }
     }
 
-    /// There is work, so there is no pause; now and then the kernel is asked for news.
-    fn go_on(&mut self, wake: &mut impl Wake, must_look: bool) -> io::Result<()> {
-        self.stirred();
-        self.unasked = (self.unasked + 1) % (UNASKED + 1);
-        if must_look && self.unasked > 0 && !wake.must_hear() {
+    /// Returns at once, since there is work. Polls the kernel after [`UNPOLLED_ROUNDS`] rounds, or if a client
+    /// rings by message.
+    fn check_kernel(&mut self, wake: &mut impl Wake, must_poll_pages: bool) -> io::Result<()> {
+        self.restart();
+        self.unpolled = (self.unpolled + 1) % (UNPOLLED_ROUNDS + 1);
+        if must_poll_pages && self.unpolled > 0 && !wake.must_receive() {
             return Ok(());
         }
         wake.sleep(Some(Duration::ZERO)).map(drop)

@@ -1,34 +1,34 @@
-//! The step from looking to sleeping, in every order of what a guest and the port do. The port's rounds are played: they
-//! take what was stored and what was said, and know from then on whether somebody must look.
+//! The step from polling to sleeping, in every order of the guest's and the port's actions. The port's rounds are
+//! simulated: they take what was stored and sent, and know from then on whether pages must be polled.
 
-use super::{LONGEST, Naps, SHORTEST, SPIN, UNASKED, Wake};
+use super::{LONGEST, Naps, SHORTEST, SPIN, UNPOLLED_ROUNDS, Wake};
 use crate::config::file::Wait;
 use i82576::Time;
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// What a guest does.
+/// Action of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
-    /// It stores into a page.
+    /// Stores into a page.
     Store,
-    /// It does something that the port hears of, and that starts or ends the time in which the port must look.
-    Say { must_look: bool },
+    /// Sends a message that starts or ends the polling of pages.
+    Send { must_poll_pages: bool },
 }
 
-use Act::{Say, Store};
+use Act::{Send, Store};
 
-const ON: Act = Say { must_look: true };
-const OFF: Act = Say { must_look: false };
+const START: Act = Send { must_poll_pages: true };
+const STOP: Act = Send { must_poll_pages: false };
 
-/// How long it takes to ask the kernel.
-const QUESTION: Duration = Duration::from_micros(1);
+/// Duration of polling the kernel.
+const KERNEL_CALL: Duration = Duration::from_micros(1);
 
-/// At so many moments the guest may act or not; afterwards it does what is left.
+/// Moments at which the guest may act. Afterwards it does the rest of its script at once.
 const MOMENTS: usize = 16;
 
-/// Which of them it uses: every set of moments comes once.
+/// Moments that the guest uses. Each set of moments comes once.
 #[derive(Default)]
 struct Choices {
     taken: Vec<bool>,
@@ -47,7 +47,7 @@ impl Choices {
         self.taken[self.next - 1]
     }
 
-    /// The next set; `false` if there is none.
+    /// Moves to the next set. Returns `false` if it was the last.
     fn advance(&mut self) -> bool {
         self.taken.truncate(self.next);
         self.next = 0;
@@ -59,27 +59,27 @@ impl Choices {
     }
 }
 
-/// A guest, and the port as it waits.
+/// A guest, and the waiting port.
 struct Model<'a> {
     choices: &'a mut Choices,
     script: VecDeque<Act>,
     now: Time,
-    /// Known since the last round, and since when.
-    must_look: bool,
+    /// Result of the last round, and its time.
+    must_poll_pages: bool,
     since: Time,
     /// Another guest rings by message.
-    must_hear: bool,
+    must_receive: bool,
     stored: Vec<Time>,
-    said: Vec<(Time, bool)>,
-    /// The port knows that something was said.
-    heard: bool,
-    /// Rounds since something was said that the port has not heard.
-    deaf: u8,
-    /// How often the kernel was asked.
-    asked: usize,
-    rested: bool,
-    /// What drivers have done was told in this round.
-    told: bool,
+    sent: Vec<(Time, bool)>,
+    /// The port has received a message.
+    received: bool,
+    /// Rounds since a message was sent that the port has not received.
+    unreceived: u8,
+    /// Calls to the kernel.
+    kernel_calls: usize,
+    noted: bool,
+    /// Changes of drivers were logged in this round.
+    logged: bool,
 }
 
 impl<'a> Model<'a> {
@@ -88,20 +88,20 @@ impl<'a> Model<'a> {
             choices,
             script: script.iter().copied().collect(),
             now: Time::from_micros(1),
-            must_look: false,
+            must_poll_pages: false,
             since: Time::ZERO,
-            must_hear: false,
+            must_receive: false,
             stored: Vec::new(),
-            said: Vec::new(),
-            heard: false,
-            deaf: 0,
-            asked: 0,
-            rested: false,
-            told: false,
+            sent: Vec::new(),
+            received: false,
+            unreceived: 0,
+            kernel_calls: 0,
+            noted: false,
+            logged: false,
         }
     }
 
-    /// A moment between two steps of the port.
+    /// Lets the guest act between two steps of the port.
     fn moment(&mut self) {
         while !self.script.is_empty() && self.choices.take() {
             self.act();
@@ -111,27 +111,31 @@ impl<'a> Model<'a> {
     fn act(&mut self) {
         match self.script.pop_front() {
             Some(Store) => self.stored.push(self.now),
-            Some(Say { must_look }) => self.said.push((self.now, must_look)),
+            Some(Send { must_poll_pages }) => self.sent.push((self.now, must_poll_pages)),
             None => {}
         }
     }
 
-    /// One round: nothing may have waited longer than it should.
+    /// Runs a round. Checks that no store and no message has waited too long.
     fn round(&mut self) {
-        let heard = std::mem::take(&mut self.heard);
-        self.deaf = if heard || self.said.is_empty() { 0 } else { self.deaf + 1 };
-        // One was under way.
-        assert!(self.deaf <= UNASKED + 1, "what was said has waited for {} rounds", self.deaf);
-        for (at, must_look) in self.said.extract_if(.., |_| heard) {
-            let longest = SPIN * u32::from(UNASKED + 1) + QUESTION;
-            assert!(self.now.since(at) <= longest, "what was said has waited for {:?}", self.now.since(at));
-            (self.must_look, self.since) = (must_look, self.now);
+        let received = std::mem::take(&mut self.received);
+        self.unreceived = if received || self.sent.is_empty() { 0 } else { self.unreceived + 1 };
+        // One round was running when the message came.
+        assert!(
+            self.unreceived <= UNPOLLED_ROUNDS + 1,
+            "a message has waited for {} rounds",
+            self.unreceived
+        );
+        for (at, must_poll_pages) in self.sent.extract_if(.., |_| received) {
+            let longest = SPIN * u32::from(UNPOLLED_ROUNDS + 1) + KERNEL_CALL;
+            assert!(self.now.since(at) <= longest, "a message has waited for {:?}", self.now.since(at));
+            (self.must_poll_pages, self.since) = (must_poll_pages, self.now);
         }
         for at in std::mem::take(&mut self.stored) {
             let waited = self.now.since(at.max(self.since));
-            assert!(!self.must_look || waited <= LONGEST, "a store has waited for {waited:?}");
+            assert!(!self.must_poll_pages || waited <= LONGEST, "a store has waited for {waited:?}");
         }
-        (self.rested, self.told) = (false, false);
+        (self.noted, self.logged) = (false, false);
     }
 }
 
@@ -141,46 +145,46 @@ impl Wake for Model<'_> {
     }
 
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
-        self.asked += 1;
-        assert!(self.told || time == Some(Duration::ZERO), "asleep, and nothing was told before");
+        self.kernel_calls += 1;
+        assert!(self.logged || time == Some(Duration::ZERO), "the port sleeps before it logs changes");
         self.moment();
-        self.heard = !self.said.is_empty();
-        if self.heard {
+        self.received = !self.sent.is_empty();
+        if self.received {
             return Ok(true);
         }
         match time {
             Some(time) => {
-                let time = time.max(QUESTION);
+                let time = time.max(KERNEL_CALL);
                 self.now = self.now + time / 2;
                 self.moment();
-                if self.said.is_empty() {
+                if self.sent.is_empty() {
                     self.now = self.now + (time - time / 2);
                 }
             }
-            // Only what is heard ends this sleep.
+            // Only a received message ends this sleep.
             None => {
-                assert!(!self.must_look, "asleep though somebody must look");
-                while self.said.is_empty() && !self.script.is_empty() {
+                assert!(!self.must_poll_pages, "the port sleeps although pages must be polled");
+                while self.sent.is_empty() && !self.script.is_empty() {
                     self.act();
                 }
-                // The script is over: anything else that could wake a port.
-                self.heard = true;
+                // The script is over. Any other event could wake a port here.
+                self.received = true;
                 return Ok(true);
             }
         }
-        self.heard = !self.said.is_empty();
-        Ok(self.heard)
+        self.received = !self.sent.is_empty();
+        Ok(self.received)
     }
 
-    fn must_look(&self) -> bool {
-        self.must_look
+    fn must_poll_pages(&self) -> bool {
+        self.must_poll_pages
     }
 
-    fn must_hear(&self) -> bool {
-        self.must_hear
+    fn must_receive(&self) -> bool {
+        self.must_receive
     }
 
-    fn look(&mut self, time: Duration) -> bool {
+    fn poll_pages(&mut self, time: Duration) -> bool {
         self.now = self.now + time / 2;
         self.moment();
         let found = !self.stored.is_empty();
@@ -188,33 +192,33 @@ impl Wake for Model<'_> {
         found
     }
 
-    fn may_rest(&self) -> bool {
-        !self.rested
+    fn may_note(&self) -> bool {
+        !self.noted
     }
 
-    fn rest(&mut self) {
-        self.rested = true;
+    fn note(&mut self) {
+        self.noted = true;
         self.moment();
     }
 
-    fn tell(&mut self) {
-        self.told = true;
+    fn log_changes(&mut self) {
+        self.logged = true;
     }
 }
 
-/// Plays a script in every order; answers how many there were.
+/// Plays a script in every order. Returns the number of orders.
 fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
     let (mut choices, mut orders) = (Choices::default(), 0);
     loop {
         let mut model = Model::new(&mut choices, script);
         let mut naps = Naps::new(wait);
         while !model.script.is_empty()
-            || !model.said.is_empty()
-            || (model.must_look && !model.stored.is_empty())
+            || !model.sent.is_empty()
+            || (model.must_poll_pages && !model.stored.is_empty())
         {
             naps.pass(&mut model, time).unwrap();
             model.moment();
-            // What came after the wait ended is part of this round, as it is of a real one.
+            // A real round includes what came after the wait too.
             model.round();
         }
         orders += 1;
@@ -225,9 +229,13 @@ fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
 }
 
 #[test]
-fn no_store_and_no_word_is_missed_in_any_order() {
-    let scripts: [&[Act]; 4] =
-        [&[ON, Store, Store, OFF], &[Store, ON, Store], &[ON, OFF, Store, ON], &[ON, Store, OFF, Store, ON]];
+fn no_store_and_no_message_is_missed_in_any_order() {
+    let scripts: [&[Act]; 4] = [
+        &[START, Store, Store, STOP],
+        &[Store, START, Store],
+        &[START, STOP, Store, START],
+        &[START, Store, STOP, Store, START],
+    ];
     let times =
         [None, Some(Duration::ZERO), Some(Duration::from_micros(10)), Some(Duration::from_millis(60))];
     for wait in [Wait::Sleep, Wait::Mapped, Wait::Busy] {
@@ -239,45 +247,45 @@ fn no_store_and_no_word_is_missed_in_any_order() {
 }
 
 #[test]
-fn naps_grow_up_to_a_bound_and_begin_anew_with_what_is_found() {
+fn naps_double_to_a_bound_and_restart_after_work() {
     let mut naps = Naps::new(Wait::Mapped);
     let first: Vec<_> = (0..6).map(|_| naps.next()).collect();
     let grown = [16, 32, 64, 128, 160, 160].map(Duration::from_micros);
     assert_eq!(first, grown);
     assert_eq!((SHORTEST, LONGEST), (grown[0], grown[5]));
-    naps.stirred();
+    naps.restart();
     assert_eq!(naps.next(), SHORTEST);
     let mut busy = Naps::new(Wait::Busy);
     assert!((0..8).all(|_| busy.next().is_zero()));
 }
 
 #[test]
-fn rounds_with_work_ask_the_kernel_once_in_a_while() {
+fn rounds_with_work_poll_the_kernel_rarely() {
     const ROUNDS: usize = 900;
-    let every = usize::from(UNASKED) + 1;
-    for (wait, must_hear, every) in
+    let every = usize::from(UNPOLLED_ROUNDS) + 1;
+    for (wait, must_receive, every) in
         [(Wait::Mapped, false, every), (Wait::Busy, false, every), (Wait::Mapped, true, 1)]
     {
         let mut choices = Choices::default();
-        let mut model = Model { must_look: true, must_hear, ..Model::new(&mut choices, &[]) };
+        let mut model = Model { must_poll_pages: true, must_receive, ..Model::new(&mut choices, &[]) };
         let mut naps = Naps::new(wait);
         for _ in 0..ROUNDS {
             model.stored.push(model.now);
             naps.pass(&mut model, None).unwrap();
             model.round();
         }
-        assert_eq!(model.asked, ROUNDS / every, "{wait:?}, somebody rings by message: {must_hear}");
+        assert_eq!(model.kernel_calls, ROUNDS / every, "{wait:?}, a client rings by message: {must_receive}");
     }
 }
 
 #[test]
-fn after_work_the_port_looks_before_it_naps() {
+fn port_polls_pages_before_it_naps() {
     let mut choices = Choices::default();
-    let mut model = Model { must_look: true, ..Model::new(&mut choices, &[]) };
+    let mut model = Model { must_poll_pages: true, ..Model::new(&mut choices, &[]) };
     let mut naps = Naps::new(Wait::Mapped);
     let began = model.now;
     naps.pass(&mut model, Some(SPIN)).unwrap();
-    assert_eq!(model.now.since(began), SPIN + QUESTION, "as long as a nap takes, and then a question");
+    assert_eq!(model.now.since(began), SPIN + KERNEL_CALL, "polls for SPIN, then calls the kernel");
     naps.pass(&mut model, Some(SHORTEST)).unwrap();
-    assert_eq!(model.asked, 2, "no second time");
+    assert_eq!(model.kernel_calls, 2, "it does not poll a second time");
 }

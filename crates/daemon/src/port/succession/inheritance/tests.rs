@@ -1,4 +1,5 @@
-//! A guest's write to configuration space or MSI-X table: the port notes this function and no other, in both families.
+//! Notes of configuration in both families. A guest's write to configuration space or MSI-X table is noted for its
+//! function alone.
 
 use super::super::notes::{note_function, note_software};
 use super::*;
@@ -51,7 +52,7 @@ fn configuration_write_notes_its_function_alone() {
         for (region, offset, data) in writes {
             card.write(VF.function(), region, offset, data, NOW);
             note_function(&journal, &notes, VF.function(), &mut *card);
-            assert!(journal.software() == whole, "{family:?}: the note of all functions is left alone");
+            assert!(journal.software() == whole, "{family:?}: the note of all functions does not change");
             let noted = journal.configuration(VF.function()).unwrap();
             assert!(noted.len() < 200, "{family:?}: {} bytes of one function", noted.len());
         }
@@ -62,12 +63,12 @@ fn configuration_write_notes_its_function_alone() {
         assert_eq!(read(&mut *card, CONFIG, 4), ENABLED);
         assert_eq!(read(&mut *card, BAR3, 8), [7, 1, 0, 0]);
         note_software(&journal, &mut *card);
-        assert!(configurations(&config, &journal).is_empty(), "{family:?}: the software has it");
+        assert!(configurations(&config, &journal).is_empty(), "{family:?}: the software's note includes it");
     }
 }
 
 #[test]
-fn damaged_note_of_a_function_leaves_the_softwares() {
+fn damaged_note_of_a_function_is_ignored() {
     let (config, mut bus) = port(Family::Avf);
     let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
     let journal = Journal::new(64).unwrap();
