@@ -115,7 +115,7 @@ impl Port {
             return self.end(now);
         }
         self.succession.succeed();
-        self.clients.go_on(&mut self.engine, now);
+        self.clients.resume(&mut self.engine, now);
     }
 
     /// Begins the end. Takes every VF's link down first, so that guests are notified. Then disconnects every

@@ -1,5 +1,5 @@
-//! A function as a vfio-user device: regions, interrupts and memory of one client, led to the card. Left out: the
-//! protocol, and the socket.
+//! A function as a vfio-user device: regions, interrupts and memory of one client become accesses to the card.
+//! `vfio_user` has the protocol, and `connection` the socket.
 
 use super::errand::{Errands, Mapped, Outcome};
 use super::holdings::Holdings;
@@ -15,12 +15,12 @@ use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
-/// One function and what it needs to answer a message.
+/// Function with the resources that handle its messages.
 pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut Engine,
     pub(super) own: &'a mut Holdings,
-    /// The time of the message.
+    /// Time of the message.
     pub(super) now: Time,
 }
 
@@ -56,16 +56,16 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Returns what is done for the function's client elsewhere.
+    /// Returns the errands of the function's client.
     pub(super) fn errands(&mut self) -> &mut Errands {
         &mut self.own.errands
     }
 
-    /// Puts the outcome of an errand to use. Returns the answer to the client.
+    /// Applies the outcome of an errand. Returns the reply to the client.
     pub(super) fn finish(&mut self, outcome: Outcome) -> Result<(), Errno> {
         match outcome {
             Outcome::Mapped(Ok(Mapped { region, window, identity })) => {
-                // The client's later messages wait for this one, so none of them has mapped these addresses.
+                // The client's later messages wait for this one. So none of them has mapped these addresses.
                 self.engine.reach_mut(self.function).memory_mut().insert(region).map_err(|region| {
                     self.own.errands.discard(region);
                     Errno::EEXIST
@@ -97,20 +97,20 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Gives a vector another eventfd, kept under this number, or none; vectors that do not exist stay so.
+    /// Sets the eventfd of a vector, kept under this number, or removes it. Vectors that do not exist are ignored.
     fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>, number: u64) {
         self.own.successor.eventfd(Irq { index, vector, number });
         self.engine.reach_mut(self.function).set_eventfd(index, vector, eventfd);
     }
 
-    /// Unmasks a pin that has a new listener, or none.
+    /// Unmasks the pin after a change of its eventfd.
     fn unmask_new(&mut self, index: u32) {
         if index == pci_irq::INTX {
             self.engine.mask_pin(self.function, false);
         }
     }
 
-    /// Keeps a refusal for the log. Returns the answer to the client.
+    /// Keeps an error for the log. Returns the error number for the client.
     fn refuse(&mut self, error: MapRegionError) -> Errno {
         let number = errno(error.errno());
         self.own.refused = Some(error);
@@ -196,7 +196,7 @@ impl Device<LateFd> for FunctionDevice<'_> {
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
-        // The card moves frames in this thread only, so nothing is in flight.
+        // The card moves frames on this thread only. So no DMA is in flight.
         self.engine.reach_mut(self.function).unmap(iova, size);
         self.own.successor.unmapped(iova, size);
     }
@@ -208,7 +208,7 @@ impl Device<LateFd> for FunctionDevice<'_> {
 
     fn set_irqs(&mut self, set: IrqSet<LateFd>) -> Result<Completion, Errno> {
         match set {
-            // Clients switch off types that they never switched on, and that are not there.
+            // Clients disable interrupt types that they never enabled, and types that do not exist.
             IrqSet::Disable { index } => {
                 for vector in 0..self.engine.reach(self.function).vectors(index) {
                     self.set_eventfd(index, vector, None, 0);
@@ -226,7 +226,7 @@ impl Device<LateFd> for FunctionDevice<'_> {
             IrqSet::Trigger { index, vector } => {
                 self.engine.signal(self.function, index, vector);
             }
-            // The pin alone can be masked, and the session lets nothing else through to here.
+            // Only the pin can be masked. The session rejects other vectors.
             IrqSet::Mask { .. } => self.engine.mask_pin(self.function, true),
             IrqSet::Unmask { .. } => self.engine.mask_pin(self.function, false),
         }

@@ -1,37 +1,37 @@
-//! The end of a connection that leaves the client's VMM alive.
+//! Ends a connection without a reset, so that the client's VMM survives.
 //!
-//! A socket that is closed while bytes wait in it resets the connection: the other side reads ECONNRESET, and QEMU
-//! (11.1) aborts on it. So a client is let go in steps. It is served until it falls silent ([`WindDown`]); then our
-//! half of the connection is shut down, what it still sends is read and dropped, and the socket is closed when
-//! nothing comes any more ([`HungUp`]). Both steps are bounded in time.
+//! If a socket is closed with unread bytes in it, the kernel resets the connection. The client then reads
+//! ECONNRESET, and QEMU (11.1) aborts on it. So a client is disconnected in steps. First it is served until it is
+//! silent ([`WindDown`]). Then the port shuts down its half of the connection, and drops what the client still
+//! sends. It closes the socket when no more bytes come ([`HungUp`]). Both steps are bounded in time.
 //!
-//! Left out: telling the guest before, which is the PF driver's part.
+//! The PF driver notifies the guest before that.
 
 use host::socket::{FdBatch, Received, Stream};
 use host::worker::Worker;
 use i82576::Time;
 use std::time::Duration;
 
-/// Sockets that are read after the end at a time.
+/// Sockets that are drained at a time.
 const MOST_HUNG_UP: usize = 64;
-/// The longest that a client is served once its end is decided, and how long it has to be silent to be let go.
+/// Longest time that a client is served once its end is decided, and the silence that ends this time early.
 const WIND_DOWN: Duration = Duration::from_millis(500);
 const SILENCE: Duration = Duration::from_millis(50);
-/// The longest that a socket is read after the end, and how long nothing has to come for it to be closed. QEMU takes
-/// the end of the stream from its own thread, within a millisecond if that thread is not starved.
+/// Longest time that a socket is drained, and the silence that ends this time early. QEMU takes the end of the
+/// stream from its own thread, within a millisecond if that thread is not starved.
 const DRAIN: Duration = Duration::from_secs(1);
 const DRAINED: Duration = Duration::from_millis(200);
-/// Closings that are not done at which nothing more is read from a client.
+/// Pending closings at which the port stops reading from a client.
 const MOST_CLOSING: usize = 256;
-/// How often sockets are read after the end, and how many receives each may take then.
+/// Interval at which sockets are drained, and receives per socket each time.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
 const DRAIN_RECEIVES: usize = 64;
 
-/// A client that is served for the last time.
+/// A client that is being disconnected.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct WindDown {
     until: Time,
-    /// Messages at the last look, and when one was last seen.
+    /// Messages at the last call, and the time of the last new message.
     messages: u64,
     active: Time,
 }
@@ -41,7 +41,8 @@ impl WindDown {
         Self { until: now + WIND_DOWN, messages, active: now }
     }
 
-    /// When to look again; `None` if the client is to be let go now. `idle` is false while messages or replies wait.
+    /// Returns the time of the next call, or `None` to disconnect the client now. `idle` is false while messages or
+    /// replies are pending.
     pub(super) fn look(&mut self, messages: u64, idle: bool, now: Time) -> Option<Time> {
         if messages != self.messages || !idle {
             (self.messages, self.active) = (messages, now);
@@ -55,22 +56,22 @@ impl WindDown {
 #[derive(Debug)]
 struct HungUp {
     stream: Stream,
-    /// Closes what the client still sends, and the socket in the end.
+    /// Worker that closes descriptors that the client still sends, and then the socket.
     closer: Worker,
-    /// The first look at the socket, and the last time when the client had sent something. `None` before the first look: between
-    /// the end of the stream and that look a port may have opened uplinks and sockets, and that time is not the client's.
+    /// Times of the first call to [`Self::drain`] and of the last received bytes. `None` before the first call:
+    /// until then the port may have opened uplinks and sockets, and the client's time has not begun.
     looked: Option<(Time, Time)>,
 }
 
 impl HungUp {
-    /// Shuts our half down: the client reads all that was sent to it, and then the end of the stream.
+    /// Shuts the port's half down. The client reads all that was sent, and then the end of the stream.
     fn new(stream: Stream, closer: Worker) -> Self {
-        // A client that has gone already needs no word of it.
+        // If the client has closed its end already, the failure has no consequence.
         let _ = stream.shut_down_writing();
         Self { stream, closer, looked: None }
     }
 
-    /// Reads what came since the last call, and drops it. Answers whether the socket can be closed.
+    /// Reads and drops what came since the last call. Returns whether the socket can be closed.
     fn drain(&mut self, buffer: &mut [u8], now: Time) -> bool {
         let mut fds = FdBatch::new();
         let (first, active) = self.looked.get_or_insert((now, now));
@@ -104,10 +105,10 @@ impl HungUps {
         self.0.is_empty()
     }
 
-    /// Adds a connection whose client is told that this was the end. `closer` closes it.
+    /// Shuts a connection down and adds it. `closer` closes it later.
     pub(super) fn add(&mut self, stream: Stream, closer: Worker, buffer: &mut [u8], now: Time) {
         if self.0.len() >= MOST_HUNG_UP {
-            // The one that has waited longest; clients that come and misbehave at this rate take the risk.
+            // Closes the oldest early. Clients that connect and misbehave at this rate risk a reset.
             let mut first = self.0.remove(0);
             first.drain(buffer, now);
             first.close();
@@ -115,7 +116,8 @@ impl HungUps {
         self.0.push(HungUp::new(stream, closer));
     }
 
-    /// Reads what clients still send, and closes connections that are done. Returns when to do so again.
+    /// Reads and drops what clients still send, and closes connections that are done. Returns the time of the next
+    /// call.
     pub(super) fn drain(&mut self, buffer: &mut [u8], now: Time) -> Option<Time> {
         let over = self.0.extract_if(.., |hung_up| hung_up.drain(buffer, now));
         over.for_each(HungUp::close);
@@ -124,7 +126,7 @@ impl HungUps {
 }
 
 impl HungUp {
-    /// Closes the socket, elsewhere: descriptors may wait in it that nobody has received.
+    /// Closes the socket on the worker, because unread descriptors in it may block the close.
     fn close(self) {
         self.closer.discard(self.stream);
     }
@@ -149,10 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_client_is_let_go_and_a_busy_one_in_bounded_time() {
+    fn wind_down_ends_after_silence_or_in_bounded_time() {
         let mut silent = WindDown::new(7, START);
         assert_eq!(silent.look(7, true, START), Some(START + SILENCE));
-        assert_eq!(silent.look(8, true, START + STEP), Some(START + STEP + SILENCE), "it has spoken");
+        assert_eq!(
+            silent.look(8, true, START + STEP),
+            Some(START + STEP + SILENCE),
+            "a message restarts the silence"
+        );
         assert_eq!(silent.look(8, true, START + STEP + SILENCE), None);
 
         let mut busy = WindDown::new(0, START);
@@ -162,24 +168,24 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_end_is_read_and_the_client_reads_the_end_and_no_reset() {
+    fn hung_up_client_reads_the_end_without_a_reset() {
         let (ours, theirs) = Stream::pair().unwrap();
         ours.send(b"last", &[]).unwrap();
         let mut hung_up = HungUp::new(ours, closer());
         theirs.send(b"doorbell", &[]).unwrap();
         let mut buffer = [0; 64];
-        assert!(!hung_up.drain(&mut buffer, START), "the client may say more");
+        assert!(!hung_up.drain(&mut buffer, START), "the client may still send");
         assert!(!hung_up.drain(&mut buffer, START + (DRAINED - STEP)));
         assert!(hung_up.drain(&mut buffer, START + DRAINED));
         hung_up.close();
         let mut theirs = UnixStream::from(OwnedFd::from(theirs));
-        let mut heard = Vec::new();
-        theirs.read_to_end(&mut heard).expect("no reset");
-        assert_eq!(heard, b"last");
+        let mut received = Vec::new();
+        theirs.read_to_end(&mut received).expect("connection reset");
+        assert_eq!(received, b"last");
     }
 
     #[test]
-    fn client_keeps_its_time_although_the_first_look_is_late() {
+    fn drain_time_starts_with_the_first_drain() {
         let (ours, theirs) = Stream::pair().unwrap();
         let mut hung_up = HungUp::new(ours, closer());
         let (mut buffer, late) = ([0; 8], START + DRAIN);
@@ -190,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_never_stops_is_closed_all_the_same() {
+    fn client_that_keeps_sending_is_closed_in_bounded_time() {
         let (ours, theirs) = Stream::pair().unwrap();
         let mut hung_up = HungUp::new(ours, closer());
         let mut buffer = [0; 8];

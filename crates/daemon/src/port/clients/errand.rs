@@ -1,8 +1,9 @@
-//! What a client's requests make the host do that may take long: mapping its memory, taking its eventfds, and letting go
-//! of both. A function's [`Worker`] does it, and the port's loop goes on; what is done comes back as a [`Done`].
+//! Errands: work for a client that may take long, such as mapping its memory, taking its eventfds, and closing
+//! both. A function's [`Worker`] does the work while the port's loop continues. The result comes back as a
+//! [`Done`].
 //!
-//! Each function has a worker of its own. So one client's memory, however much there is, delays no other client, and
-//! neither do descriptors that never close. Left out: what an errand's outcome does to the function.
+//! Each function has a worker of its own. So one client's memory, however large, delays no other client, and
+//! neither do descriptors that block when they are closed. `device` uses the results.
 
 use super::journal::{NOT_KEPT, Window};
 use super::keeper::Keeper;
@@ -18,43 +19,43 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// Errands that are not done at which nothing more is read from a client: each may hold memory or a descriptor.
+/// Pending errands at which the port stops reading from a client. Each may hold memory or a descriptor.
 const MOST: usize = 64;
 
-/// An errand of a client's that is done.
+/// Result of a client's errand.
 #[derive(Debug)]
 pub(in crate::port) struct Done {
     pub(super) function: Function,
-    /// Which of the function's clients wanted it.
+    /// Number of the client that wanted it ([`Errands::next_client`]).
     pub(super) client: u64,
     pub(super) outcome: Outcome,
 }
 
-/// What an errand has come to.
+/// Outcome of an errand.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// A window of memory is mapped and kept, or why it is not.
+    /// A window was mapped and its file kept, or the reason why not.
     Mapped(Result<Mapped, MapRegionError>),
-    /// Descriptors for vectors of an interrupt type from `start` on are eventfds, kept under these numbers, or why one is
-    /// not.
+    /// Eventfds for vectors of an interrupt type, from `start` on, with the numbers under which they are kept; or
+    /// the reason why a descriptor is not an eventfd.
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, AdoptError> },
-    /// Descriptors of a message that has not come whole are kept under these numbers.
+    /// Numbers under which descriptors of an incomplete message are kept.
     PartialKept(Vec<u64>),
-    /// All errands before this one are done.
+    /// All earlier errands are done.
     CaughtUp,
 }
 
-/// A window that is mapped.
+/// A mapped window.
 #[derive(Debug)]
 pub(super) struct Mapped {
     pub(super) region: MappedRegion,
-    /// With the number of its file.
+    /// Note on the window, with the number of its file.
     pub(super) window: Window,
     pub(super) identity: FileIdentity,
 }
 
 impl Outcome {
-    /// Returns the numbers under which descriptors were kept for this.
+    /// Returns the numbers under which this errand has kept descriptors.
     pub(super) fn numbers(&self) -> Vec<u64> {
         match self {
             Self::Mapped(Ok(mapped)) => vec![mapped.window.file],
@@ -69,10 +70,10 @@ impl Outcome {
     }
 }
 
-/// Where the errands of all functions of a port report.
+/// Desk to which the errands of all functions of a port report.
 #[derive(Debug, Clone)]
 pub(in crate::port) struct Desk {
-    /// Closes nothing, and so waits for no client: it has new clients kept.
+    /// Keeps descriptors of new clients. It closes none, so no client can delay it.
     clerk: Worker,
     done: mpsc::Sender<Done>,
     /// Wakes the port's loop.
@@ -80,8 +81,8 @@ pub(in crate::port) struct Desk {
 }
 
 impl Desk {
-    /// Starts the thread that has new clients of a port kept; it gives up the rights that `confined` names. Errands that are
-    /// done come out of the receiver.
+    /// Starts the thread that keeps new clients' descriptors. It gives up the rights that `confined` names. The
+    /// receiver returns results of errands.
     pub(in crate::port) fn open(
         port: &str,
         waker: &Waker,
@@ -99,32 +100,32 @@ pub(in crate::port) struct Errands {
     function: Function,
     worker: Worker,
     desk: Desk,
-    /// Number of the client that is served: no function has had another by it.
+    /// Number of the connected client. Numbers are never used twice.
     client: u64,
 }
 
 impl Errands {
-    /// Creates the errands of a function, which its thread does.
+    /// Creates the errands of a function, with its worker.
     pub(in crate::port) fn new(function: Function, worker: Worker, desk: Desk) -> Self {
         Self { function, worker, desk, client: next_client() }
     }
 
-    /// What was wanted so far was wanted by another client than the one from now on.
+    /// Begins with another client. Results of earlier errands belong to former clients.
     pub(super) fn next_client(&mut self) {
         self.client = next_client();
     }
 
-    /// Whether this is of a client that is gone.
-    pub(super) fn is_of_the_past(&self, done: &Done) -> bool {
+    /// Returns whether the errand was that of a former client.
+    pub(super) fn is_of_former_client(&self, done: &Done) -> bool {
         done.client != self.client
     }
 
-    /// Has a window mapped, and its file kept for a successor.
+    /// Maps a window, and keeps its file for a successor.
     pub(super) fn map(&self, region: PendingRegion, file: LateFd, window: Window, keeper: Keeper) {
         self.run(move || Outcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }
 
-    /// Has descriptors taken as eventfds, and kept for a successor. All are looked at before one is used.
+    /// Takes descriptors as eventfds, and keeps them for a successor. If one is invalid, none is used.
     pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<LateFd>, keeper: Keeper) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
@@ -133,7 +134,7 @@ impl Errands {
         });
     }
 
-    /// Has the descriptors of a message that has not come whole kept for a successor. The client waits until then.
+    /// Keeps descriptors of an incomplete message for a successor. The client waits until that is done.
     pub(super) fn keep_partial(&self, fds: Vec<LateFd>, keeper: Keeper) {
         self.run(move || {
             let fds: Vec<OwnedFd> = fds.into_iter().map(LateFd::into_inner).collect();
@@ -141,7 +142,7 @@ impl Errands {
         });
     }
 
-    /// Has a new client's descriptors kept for a successor. The client waits until then.
+    /// Keeps a new client's descriptors for a successor. The client waits until that is done.
     pub(super) fn keep_client(&self, fds: Vec<(u64, OwnedFd)>, keeper: Keeper) {
         self.run_on(&self.desk.clerk, move || {
             for (number, fd) in fds {
@@ -151,28 +152,28 @@ impl Errands {
         });
     }
 
-    /// Has itself told when everything so far is done.
+    /// Reports when all earlier errands are done.
     pub(super) fn catch_up(&self) {
         self.run(|| Outcome::CaughtUp);
     }
 
-    /// Has something dropped that may hold descriptors of a client.
+    /// Drops a value that may hold a client's descriptors, on the worker.
     pub(super) fn discard(&self, what: impl Send + 'static) {
         self.worker.discard(what);
     }
 
-    /// Turns a client away, in whose socket there may be descriptors that nobody has received.
+    /// Turns a client away. Its socket may hold unread descriptors, so the worker closes it.
     pub(super) fn turn_away(&self, stream: Stream) {
         stream.hang_up();
         self.discard(stream);
     }
 
-    /// A descriptor of a client's, which the worker closes.
+    /// Wraps a client's descriptor, so that the worker closes it.
     pub(in crate::port) fn keep(&self, fd: OwnedFd) -> LateFd {
         self.worker.keep(fd)
     }
 
-    /// Whether so much is to be done that the client has to wait for it.
+    /// Returns whether the client has to wait until errands are done.
     pub(super) fn are_many(&self) -> bool {
         self.worker.backlog() >= MOST
     }
@@ -185,15 +186,15 @@ impl Errands {
         let (function, client) = (self.function, self.client);
         let (done, waker) = (self.desk.done.clone(), self.desk.waker.clone());
         worker.run(move || {
-            // If the port has ended meanwhile, the outcome is dropped here, as it should be.
+            // If the port has ended meanwhile, the outcome is dropped here, and with it its descriptors.
             let _ = done.send(Done { function, client, outcome: errand() });
             waker.wake();
         });
     }
 }
 
-/// A number that no client of this process has had: a VF may be withdrawn and offered again while errands of its former
-/// clients are under way.
+/// Returns a number that no client of this process has had. A VF may be withdrawn and offered again while errands
+/// of its former clients are pending.
 fn next_client() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed)
@@ -206,7 +207,7 @@ fn map(
     keeper: &Keeper,
 ) -> Result<Mapped, MapRegionError> {
     if !memory::is_memory(file.as_fd()) {
-        // Another process that holds it could hold up the keeper when that closes it.
+        // Another process may share such a file and make its close block, which would block the keeper.
         return Err(MapError::WrongKind.into());
     }
     let identity = FileIdentity::of_memory(file.as_fd()).map_err(MapError::System)?;

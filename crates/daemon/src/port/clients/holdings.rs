@@ -1,5 +1,5 @@
-//! What the host holds for a function's client, whoever that is: it stays when clients come and go. Left out: the connection
-//! (`connection`), and the function itself, which the card has.
+//! Resources that the host holds for the client of a function. They stay when clients come and go. `connection` has
+//! the connection, and the card has the function itself.
 
 use super::errand::Errands;
 use super::pages::SharedPages;
@@ -8,20 +8,20 @@ use crate::flight::Flight;
 use host::dma::MapRegionError;
 use host::eventfd::AdoptError;
 
-/// The holdings.
+/// Resources for the client of a function.
 #[derive(Debug)]
 pub(in crate::port) struct Holdings {
     /// Pages that the client may map.
     pub(super) pages: Option<SharedPages>,
     /// Keeps what the client hands over for a successor.
     pub(in crate::port) successor: Box<dyn Successor>,
-    /// Maps and unmaps.
+    /// Errands of the client, such as mapping memory.
     pub(in crate::port) errands: Errands,
     /// Flight recorder.
     pub(super) flight: Flight,
-    /// Why the last window was refused, for the log.
+    /// Error of the last refused window, for the log.
     pub(super) refused: Option<MapRegionError>,
-    /// Why the last eventfd was refused, for the log.
+    /// Error of the last refused eventfd, for the log.
     pub(super) refused_eventfd: Option<AdoptError>,
 }
 

@@ -1,4 +1,4 @@
-//! Keeps the descriptors that an errand brings in the vault, in the errand's thread. Left out: what they are for (`journal`).
+//! Keeps descriptors of errands in the vault, in the errand's thread. `journal` notes their purpose.
 
 use super::journal::NOT_KEPT;
 use crate::vault::PortVault;
@@ -6,13 +6,13 @@ use host::eventfd::{self, EventFd};
 use host::memory::{self, FileIdentity};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Keeps what an errand brings, in the errand's thread.
+/// Keeps descriptors of one errand, in the errand's thread.
 #[derive(Debug)]
 pub(in crate::port) struct Keeper {
     pub(in crate::port) vault: PortVault,
-    /// Numbers that are free.
+    /// Free descriptor numbers.
     pub(in crate::port) numbers: Vec<u64>,
-    /// Files that are kept already.
+    /// Files that are already kept, with their numbers.
     pub(in crate::port) files: Vec<(FileIdentity, u64)>,
 }
 
@@ -29,7 +29,8 @@ impl Keeper {
         kept
     }
 
-    /// Keeps those of these descriptors that a message can be served with, each under a number, or under [`NOT_KEPT`].
+    /// Keeps the descriptors that a message can use, and returns their numbers. Other descriptors get the number
+    /// [`NOT_KEPT`].
     pub(super) fn keep_useful(&self, fds: &[OwnedFd]) -> Vec<u64> {
         let keep = |(fd, number): (&OwnedFd, &u64)| {
             let fd = fd.as_fd();
@@ -42,7 +43,7 @@ impl Keeper {
         fds.iter().zip(&self.numbers).map(keep).collect()
     }
 
-    /// Keeps a file of guest memory, if it is not kept already.
+    /// Keeps a file of guest memory, unless it is kept already.
     pub(super) fn keep_file(&self, identity: &FileIdentity, fd: BorrowedFd<'_>) -> Kept {
         if let Some((_, number)) = self.files.iter().find(|(known, _)| known == identity) {
             return Kept { number: *number, new: false };
@@ -52,7 +53,7 @@ impl Keeper {
         Kept { number, new: true }
     }
 
-    /// Gives a file up again, if it was kept for nothing else.
+    /// Releases a file again, if this errand was the first to keep it.
     pub(super) fn take_back(&self, kept: Kept) {
         if kept.new {
             self.vault.forget(kept.number);
@@ -60,10 +61,10 @@ impl Keeper {
     }
 }
 
-/// A file that is kept.
+/// A kept file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
     pub(super) number: u64,
-    /// It was not kept before.
+    /// This errand was the first to keep the file.
     new: bool,
 }

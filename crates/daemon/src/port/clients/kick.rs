@@ -1,17 +1,18 @@
-//! Calls to drivers that have to start anew, since the card is a new one. A driver is told by a message in its mailbox, and for
-//! as long as it has not set up the vector for it, by every vector it has: a driver that is called for nothing looks around,
-//! and finds that its VF was reset.
+//! Calls to drivers that have to restart, since the card is a new one. A message in the driver's mailbox notifies
+//! it. A driver without a vector for the mailbox is called by every vector that it has: it checks its registers on
+//! any interrupt, and finds that its VF was reset.
 
 use i82576::Time;
 use std::time::Duration;
 
-/// Calls a driver that has to start anew: at once, and then ever less often until it does.
+/// Schedule of calls to a driver that has to restart: at once, and then at doubling intervals.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kick {
     next: Time,
     wait: Duration,
 }
 
+/// First interval between calls, and the interval after which the calls end.
 const FIRST_KICK: Duration = Duration::from_millis(5);
 const LAST_KICK: Duration = Duration::from_secs(3);
 
@@ -25,7 +26,7 @@ impl Kick {
         self.next
     }
 
-    /// Returns whether it is time for a call; `None` if there were enough.
+    /// Returns whether a call is due, or `None` after the last call.
     pub(super) fn due(&mut self, now: Time) -> Option<bool> {
         if now < self.next {
             return Some(false);

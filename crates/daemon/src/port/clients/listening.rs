@@ -1,4 +1,4 @@
-//! The listening socket of a function, at its place. Left out: who connects.
+//! Opens the listening socket of a function.
 
 use crate::config::{PortConfig, VfConfig};
 use crate::vault::PortVault;
@@ -9,17 +9,17 @@ use pcie::Function;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Why a function's socket cannot be opened.
+/// Reason why a function's socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {source}")]
 pub struct SocketError {
-    /// The function.
+    /// Name of the function.
     name: String,
-    /// Why.
+    /// Cause of the failure.
     source: BindError,
 }
 
-/// The name, address and socket of a function by the configuration.
+/// Name, MAC address and socket of a function, as configured.
 pub(in crate::port) struct Place<'a> {
     pub(in crate::port) function: Function,
     pub(in crate::port) name: &'a str,
@@ -28,19 +28,19 @@ pub(in crate::port) struct Place<'a> {
     pub(in crate::port) access: Access,
 }
 
-/// Returns the name under which the vault has the socket of a function.
+/// Returns the vault's name for the socket of a function.
 pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }
 
 impl<'a> Place<'a> {
-    /// Returns those of a VF.
+    /// Returns the place of a VF.
     pub(in crate::port) fn of_vf(vf: &'a VfConfig) -> Self {
         let function = Function::Vf(vf.index.get());
         Self { function, name: &vf.name, mac: vf.mac, socket: &vf.socket, access: vf.access }
     }
 
-    /// Returns those of each function that the port offers: the PF, or the VFs.
+    /// Returns the place of each function that the port offers: the PF, or the VFs.
     pub(in crate::port) fn all(config: &'a PortConfig) -> impl Iterator<Item = Self> {
         let pf = config.pf_socket.iter().map(|socket| Self {
             function: Function::Pf,
@@ -52,7 +52,7 @@ impl<'a> Place<'a> {
         pf.chain(config.vfs.iter().map(Self::of_vf))
     }
 
-    /// Opens the function's socket: a predecessor's, if it has left one, else a new one.
+    /// Opens the function's socket: the predecessor's, if it has left one, else a new one.
     pub(in crate::port) fn listen(&self, vault: &PortVault) -> Result<Listener, SocketError> {
         self.bind(vault).map_err(|source| SocketError { name: self.name.to_owned(), source })
     }
@@ -65,11 +65,14 @@ impl<'a> Place<'a> {
             return Ok(listener);
         }
         let folder = self.socket.parent().unwrap_or(Path::new("/"));
-        // Everybody may pass through it; the socket says who may connect.
+        // The folder lets everyone pass. The socket's mode restricts who may connect.
         folder::make(folder, folder::PASSABLE)?;
         if let Some(closed) = closed_to_others(folder, self.access) {
             let (name, closed) = (self.name, closed.display());
-            tracing::warn!(function = name, "who may connect cannot get there: {closed} is closed to others");
+            tracing::warn!(
+                function = name,
+                "users that may connect cannot reach the socket: {closed} is closed to them"
+            );
         }
         let listener = Listener::bind(self.socket, self.access)?;
         vault.keep_named(&kept, listener.as_fd());
@@ -77,13 +80,14 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The folder that keeps out those who are to connect, if there is one.
+/// Returns the folder that keeps permitted users from the socket, if there is one.
 fn closed_to_others(folder: &Path, access: Access) -> Option<PathBuf> {
-    let nobody = u32::MAX;
+    // No user and no group has this id.
+    let other = u32::MAX;
     match (access.owner, access.group) {
-        (Some(owner), group) => folder::barrier(folder, owner, group.unwrap_or(nobody)),
-        (None, Some(group)) => folder::barrier(folder, nobody, group),
-        (None, None) if access.mode & 0o006 != 0 => folder::barrier(folder, nobody, nobody),
+        (Some(owner), group) => folder::barrier(folder, owner, group.unwrap_or(other)),
+        (None, Some(group)) => folder::barrier(folder, other, group),
+        (None, None) if access.mode & 0o006 != 0 => folder::barrier(folder, other, other),
         (None, None) => None,
     }
 }

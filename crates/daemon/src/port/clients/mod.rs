@@ -1,20 +1,21 @@
-//! The clients of a port: a slot for each function that it offers, with its socket and its client if there is one.
+//! Clients of a port. Each function that the port offers has a slot, with its socket and its client, if one is
+//! connected.
 //!
 //! | module | content |
 //! |---|---|
-//! | `slot` | a function's socket and client, and what is counted over all clients |
+//! | `slot` | a function's socket and client, and counters over all clients |
 //! | `listening` | the listening socket |
 //! | `connection` | a client's connection, and its session |
-//! | `holdings` | what the host holds for a client: `pages`, `errand`s, its `successor` |
-//! | `device` | a function as a vfio-user device: messages led to the card |
-//! | `service` | clients come, are served, and go |
+//! | `holdings` | the host's resources for a client: `pages`, `errand`s, its `successor` |
+//! | `device` | a function as a vfio-user device: messages become accesses to the card |
+//! | `service` | accepts, serves and disconnects clients |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
-//! | `journal` | what is noted of clients in shared memory |
+//! | `journal` | notes on clients in shared memory |
 //! | `answers` | how long requests wait for the PF driver |
-//! | `tell`, `kick` | events of VFs, and calls to drivers that have to start anew |
+//! | `tell`, `kick` | events of VFs, and calls to drivers that have to restart |
 //!
-//! Clients know the card by [`Engine`], and a successor by the trait [`successor::Successor`]. Time is an argument; only
-//! [`Clients::serve`] takes a clock, which bounds each visit. Left out: commands, and when all this is called (`run`).
+//! Clients reach the card through [`Engine`], and a successor through the trait [`successor::Successor`]. Time is
+//! an argument. Only [`Clients::serve`] takes a clock, which bounds each visit. `run` calls all this.
 
 pub(in crate::port) mod answers;
 pub(in crate::port) mod connection;
@@ -52,14 +53,15 @@ use std::io;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// Tokens of the poller: a listener and a connection for each function, and the port's waker. The engine has one more.
+/// Tokens of the poller: a listener and a connection for each function, and the port's waker. [`UPLINK`] is the
+/// engine's.
 const LISTENERS: u64 = 0;
 const CONNECTIONS: u64 = 100;
 const WAKER: u64 = 200;
 
-/// Bytes of one receive from a client: a guest's doorbells by the hundred, or a part of a long transfer.
+/// Bytes of one receive from a client: hundreds of a guest's doorbells, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
-/// How often VFs are judged.
+/// Interval at which VFs are judged.
 const WATCH: Duration = Duration::from_secs(1);
 
 /// Descriptors that woke the port.
@@ -68,13 +70,13 @@ pub(in crate::port) type Ready = [Option<u64>; 64];
 /// A descriptor that woke the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Event {
-    /// There are commands.
+    /// Commands are pending.
     Command,
-    /// The uplink has something.
+    /// The uplink is readable.
     Uplink,
-    /// A client connects to the function in this place.
+    /// A client connects to the function of this slot.
     Listener(usize),
-    /// The client of the function in this place has sent something, or takes replies again.
+    /// The client of this slot's function has sent messages, or accepts replies again.
     Connection(usize),
 }
 
@@ -90,14 +92,14 @@ impl Event {
     }
 }
 
-/// The clients.
+/// Slots of a port's functions, with their clients.
 #[derive(Debug)]
 pub(in crate::port) struct Clients {
     slots: Vec<Slot>,
-    /// Clients that have been let go, and have not left yet.
+    /// Clients that the port has disconnected and that have not closed their end yet.
     hung_up: HungUps,
     poller: Poller,
-    /// How guests of new clients ring.
+    /// Wait policy of the port, which decides whether new clients get pages.
     wait: Wait,
     heard: Heard,
     answers: Answers,
@@ -107,14 +109,14 @@ pub(in crate::port) struct Clients {
     buffer: Box<[u8]>,
     /// Time when the VFs were last judged.
     watched: Time,
-    /// [`host::memory::poison_events`] when it was last looked at.
+    /// [`host::memory::poison_events`] at the last check.
     poisoned: u64,
-    /// Recordings of VFs that are quarantined go there.
+    /// Folder for recordings of quarantined VFs.
     flights: Files,
 }
 
 impl Clients {
-    /// Creates clients without a slot. The poller reports commands already.
+    /// Creates clients without a slot. `poller` comes from [`Self::poller_of`].
     pub(in crate::port) fn new(
         poller: Poller,
         wait: Wait,
@@ -137,21 +139,21 @@ impl Clients {
         }
     }
 
-    /// Creates the poller of a port that is woken by `waker`.
+    /// Creates the poller of a port, which reports `waker`.
     pub(in crate::port) fn poller_of(waker: &host::poll::Waker) -> io::Result<Poller> {
         let poller = Poller::new()?;
         poller.add(waker, WAKER, Interest::READ)?;
         Ok(poller)
     }
 
-    /// Adds a slot, behind the others, and waits for its clients.
+    /// Adds a slot behind the others, and accepts its clients.
     pub(in crate::port) fn add(&mut self, slot: Slot) -> io::Result<()> {
         self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
         self.slots.push(slot);
         Ok(())
     }
 
-    /// Adds a slot whose client, if it has one, was a predecessor's. `adopt` gives it its client.
+    /// Adds a slot that may have a predecessor's client. `adopt` resumes the client.
     pub(in crate::port) fn add_inherited(
         &mut self,
         mut slot: Slot,
@@ -176,7 +178,7 @@ impl Clients {
         self.slots.iter().position(|slot| slot.function.vf() == Some(vf))
     }
 
-    /// Waits until a descriptor is ready, or the time is over. Returns the tokens of [`Event::of`].
+    /// Waits until a descriptor is ready, or `time` is over. Returns tokens for [`Event::of`].
     pub(in crate::port) fn wait(&mut self, time: Option<Duration>) -> io::Result<Ready> {
         let mut ready = [None; 64];
         for (place, event) in ready.iter_mut().zip(self.poller.wait(time)?) {
@@ -185,7 +187,7 @@ impl Clients {
         Ok(ready)
     }
 
-    /// Notes that the kernel was asked at a time, and returned at another, with news or without.
+    /// Notes the times at which the kernel was polled and returned, and whether it reported an event.
     pub(in crate::port) fn note_wait(&mut self, asked: Time, told: Time, news: bool) {
         self.heard.news(asked, told, news);
     }
@@ -220,7 +222,7 @@ impl Clients {
         pages.any(|pages| pages.has_new_doorbells(engine.card()))
     }
 
-    /// Returns whether the port has to poll pages: a client has some, and the card may act on what its guest stores there.
+    /// Returns whether the port has to poll pages: a client has pages, and the card may act on its guest's stores.
     pub(in crate::port) fn must_poll_pages(&self, engine: &Engine) -> bool {
         self.slots.iter().any(|slot| has_pages(slot) && engine.card().is_bus_master(slot.function))
     }
@@ -230,12 +232,12 @@ impl Clients {
         self.slots.iter().any(|slot| slot.connection.is_some() && !has_pages(slot))
     }
 
-    /// Returns whether a client has more to do than its last visit did.
+    /// Returns whether a client has more pending messages than its last visit handled.
     pub(in crate::port) fn have_more(&self) -> bool {
         self.slots.iter().any(|slot| slot.more)
     }
 
-    /// Shows every VF the link that the PF driver has decided on, and none to a client that is to be let go.
+    /// Shows every VF the link that the PF driver has set. A VF whose client is being disconnected sees no link.
     pub(in crate::port) fn show_links(&mut self, engine: &mut Engine, now: Time) {
         self.slots.iter_mut().for_each(|slot| slot.show_link(engine, now));
     }
@@ -257,7 +259,7 @@ impl Clients {
         self.answers.status()
     }
 
-    /// Returns the delays of answers as a successor takes them over.
+    /// Returns the delays of answers, for a successor.
     pub(in crate::port) fn save_answers(&self) -> AnswerTotals {
         self.answers.save()
     }
@@ -267,7 +269,7 @@ impl Clients {
         self.answers.resume(totals);
     }
 
-    /// Tells what drivers of VFs have done since the last call.
+    /// Logs state changes of VFs' drivers since the last call.
     pub(in crate::port) fn log_changes(&mut self, engine: &Engine, now: Time) {
         self.slots.iter_mut().for_each(|slot| slot.log_changes(engine, now));
     }
@@ -303,18 +305,18 @@ impl Clients {
         Some(slot.take_flight(engine.card().family(), None, now))
     }
 
-    /// Calls drivers that have to start anew. Returns when to do so again.
+    /// Calls drivers that have to restart. Returns the time of the next call.
     pub(in crate::port) fn call_drivers(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         self.slots.iter_mut().filter_map(|slot| slot.call(engine, now)).min()
     }
 
-    /// Returns what a successor needs to know of each function beside the notes.
+    /// Returns the state of each function that the journal does not note.
     pub(in crate::port) fn states(&self, engine: &Engine) -> Vec<ClientState> {
         self.slots.iter().map(|slot| slot.state(engine.reach(slot.function))).collect()
     }
 }
 
-/// Returns whether the function's client has its pages.
+/// Returns whether the function's client has received its pages.
 fn has_pages(slot: &Slot) -> bool {
     slot.own.pages.as_ref().is_some_and(pages::SharedPages::are_given)
 }

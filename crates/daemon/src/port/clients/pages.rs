@@ -1,9 +1,9 @@
-//! Pages of a VF's BAR0 that its client may map: their memory, and what the card knows of it.
+//! Pages of a VF's BAR0 that its client may map: their memory, and the card's use of it.
 //!
-//! Each client has memory of its own, so that none can ring the doorbells of the next. A client that never asks for the
-//! memory has none of it mapped, and is served as if there were no such pages.
+//! Each client has memory of its own, so that no client can ring the doorbells of the next. A client that never
+//! asks for the memory is served as if there were no such pages.
 //!
-//! Left out: what a store means (`nic::doorbell`, `avf_nic::doorbell`), and when to look for one (`waiting`).
+//! `nic::doorbell` and `avf_nic::doorbell` define the effect of a store. `waiting` decides when to poll for one.
 
 use crate::port::engine::family::Family;
 use crate::port::engine::pages::PageMemory;
@@ -16,14 +16,14 @@ use std::os::fd::OwnedFd;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
-/// A VF's pages.
+/// Pages of a VF, shared with its client.
 #[derive(Debug)]
 pub(super) struct SharedPages {
     memory: PageMemory,
     vf: VfIndex,
-    /// What of BAR0 may be mapped.
+    /// Ranges of BAR0 that the client may map.
     pub(super) areas: &'static [SparseArea],
-    /// The client has the memory.
+    /// The client has received the memory.
     given: bool,
 }
 
@@ -32,7 +32,7 @@ fn bar0(card: &dyn Family, vf: VfIndex) -> u64 {
 }
 
 impl SharedPages {
-    /// Memory for a new client; none if the card has nothing to map.
+    /// Creates pages for a new client, or `None` if the card has no pages to map.
     pub(super) fn new(vf: VfIndex, card: &dyn Family) -> Result<Option<Self>, SharedMemoryError> {
         let areas = card.mappable();
         if areas.is_empty() {
@@ -42,8 +42,8 @@ impl SharedPages {
         Ok(Some(Self { memory, vf, areas, given: false }))
     }
 
-    /// The memory that a predecessor's client may have. If the card is `exactly` as the predecessor left it, what the
-    /// guest has stored since is found there; else all of it becomes what a new card's registers are.
+    /// Adopts the pages that a predecessor's client may have mapped. If the card is `exactly` as the predecessor
+    /// left it, the guest's stores since then are doorbells. Else the pages show the registers of the new card.
     pub(super) fn adopt(
         fd: OwnedFd,
         vf: VfIndex,
@@ -51,18 +51,18 @@ impl SharedPages {
         exactly: bool,
         now: Time,
     ) -> Option<Self> {
-        // Nothing else than what `new` makes.
+        // `PageMemory::adopt` accepts only memory of the length that `new` creates.
         let (memory, areas) = (PageMemory::adopt(fd, bar0(card, vf))?, card.mappable());
         (!areas.is_empty()).then(|| card.share_pages(vf, &memory, exactly, now))?;
         Some(Self { memory, vf, areas, given: true })
     }
 
-    /// A copy of the descriptor.
+    /// Returns a copy of the memory's descriptor.
     pub(super) fn fd(&self) -> io::Result<OwnedFd> {
         self.memory.fd()
     }
 
-    /// The client gets the memory: from now on its guest may store there.
+    /// Returns the memory's descriptor for the client. From now on the guest may store doorbells there.
     pub(super) fn give(&mut self, card: &mut dyn Family, now: Time) -> io::Result<OwnedFd> {
         if !self.given {
             card.share_pages(self.vf, &self.memory, false, now);
@@ -95,8 +95,8 @@ impl SharedPages {
         }
     }
 
-    /// A store of the client's that came as a message, into pages that it has: it counts as one into the memory. Answers
-    /// whether it was one.
+    /// Stores the data of a client's message into the pages, as if the guest had stored it itself. Returns `false`
+    /// if the client does not have these pages.
     pub(super) fn store(&self, offset: u64, data: &[u8]) -> bool {
         let end = offset.saturating_add(data.len() as u64);
         let within = |area: &SparseArea| offset >= area.offset && end <= area.offset + area.size;
@@ -107,7 +107,7 @@ impl SharedPages {
             Ok(dword) if offset.is_multiple_of(4) => {
                 self.memory.store(offset as u32, u32::from_le_bytes(dword));
             }
-            // Inside, as was checked.
+            // The range is inside the memory, as `within` has checked.
             _ => self.memory.write(offset, data),
         }
         true

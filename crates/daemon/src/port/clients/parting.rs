@@ -1,4 +1,4 @@
-//! Clients are let go. Left out: how a connection ends (`ending`).
+//! Disconnects clients. `ending` has the end of a connection.
 
 use super::Clients;
 use super::connection::{Half, Over};
@@ -9,10 +9,10 @@ use i82576::Time;
 use pcie::Function;
 
 impl Clients {
-    /// Begins the end: takes no new clients, and lets every client go.
+    /// Begins the end: accepts no new clients, and disconnects every client.
     pub(in crate::port) fn end(&mut self, now: Time) {
         for slot in &mut self.slots {
-            // No one waits for the socket any more; a failure here has no consequence.
+            // The port does not use the socket any more, so a failure here has no consequence.
             let _ = self.poller.remove(&slot.listener);
             slot.next = None;
         }
@@ -21,12 +21,12 @@ impl Clients {
         }
     }
 
-    /// Returns whether every client is let go and has closed its end.
+    /// Returns whether every client is disconnected and has closed its end.
     pub(in crate::port) fn are_gone(&self) -> bool {
         self.hung_up.is_empty() && self.slots.iter().all(|slot| slot.connection.is_none())
     }
 
-    /// Serves a function's client from now on only until it falls silent.
+    /// Disconnects a function's client once it falls silent.
     pub(in crate::port) fn wind_down(&mut self, index: usize, now: Time) {
         let slot = &mut self.slots[index];
         if let Some(connection) = slot.connection.as_ref().filter(|_| slot.ending.is_none()) {
@@ -34,7 +34,7 @@ impl Clients {
         }
     }
 
-    /// Tells a function's client that this was the end.
+    /// Shuts a client's connection down, so that the client reads the end of the stream.
     pub(in crate::port) fn hang_up(
         &mut self,
         function: Function,
@@ -46,7 +46,7 @@ impl Clients {
         self.hung_up.add(stream, closer, &mut self.buffer, now);
     }
 
-    /// Goes on with what has to end. Returns when to look again.
+    /// Continues disconnections under way. Returns the time of the next call.
     pub(in crate::port) fn part(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         let mut next = self.cut_off_the_silent(engine, now);
         for index in 0..self.slots.len() {
@@ -62,7 +62,8 @@ impl Clients {
         next.into_iter().chain(drain).min()
     }
 
-    /// Cuts off clients that are silent in the middle of a message for too long. Returns when to look again.
+    /// Disconnects clients that are silent for too long in the middle of a message. Returns the earliest deadline
+    /// of the others.
     fn cut_off_the_silent(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         let mut next = None;
         for index in 0..self.slots.len() {
@@ -76,7 +77,7 @@ impl Clients {
         next
     }
 
-    /// Cuts off clients that have shrunk memory they had shared; the others never notice.
+    /// Disconnects clients that have truncated their shared memory. Other clients are not affected.
     pub(in crate::port) fn evict_poisoned(&mut self, engine: &mut Engine, now: Time) {
         let events = host::memory::poison_events();
         if std::mem::replace(&mut self.poisoned, events) == events {
@@ -84,13 +85,14 @@ impl Clients {
         }
         for index in 0..self.slots.len() {
             if engine.reach(self.slots[index].function).memory().poisoned() {
-                let over = Over::Failed("its shared memory was truncated under the card".into());
+                let over =
+                    Over::Failed("the client has truncated memory that it shares with the card".into());
                 self.disconnect(index, &over, engine, now);
             }
         }
     }
 
-    /// Takes the last slot away, with its client.
+    /// Removes the last slot, and disconnects its client.
     pub(in crate::port) fn remove_last(&mut self, engine: &mut Engine, now: Time) -> Option<super::Slot> {
         let last = self.slots.len().checked_sub(1)?;
         self.slots[last].next = None;
@@ -101,13 +103,14 @@ impl Clients {
         Some(slot)
     }
 
-    /// Serves clients on after a successor may have looked into their sockets.
-    pub(in crate::port) fn go_on(&mut self, engine: &mut Engine, now: Time) {
+    /// Resumes clients after a pause, in which a successor may have peeked into their sockets.
+    pub(in crate::port) fn resume(&mut self, engine: &mut Engine, now: Time) {
         for index in 0..self.slots.len() {
             // The poller may have reported what clients sent during the pause to the successor alone.
             let slot = &mut self.slots[index];
             slot.more = slot.connection.is_some();
-            if let Some(Err(error)) = slot.connection.as_ref().map(super::connection::Connection::go_on) {
+            if let Some(Err(error)) = slot.connection.as_ref().map(super::connection::Connection::resume_peek)
+            {
                 self.disconnect(index, &Over::Failed(error.to_string()), engine, now);
             }
         }

@@ -1,4 +1,5 @@
-//! Clients come, are served, and go. Left out: the end that leaves a client's VMM alive (`ending`), and messages (`connection`).
+//! Accepts, serves and disconnects clients. `ending` ends a connection without a reset, and `connection` handles
+//! messages.
 
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
@@ -16,29 +17,29 @@ use host::memory::MapError;
 use host::socket::Stream;
 use i82576::Time;
 
-/// Hint about a guest whose memory the card cannot reach.
+/// Hint for a guest whose memory the card cannot reach.
 pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
      add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
      or shared=on to Cloud Hypervisor's --memory";
 
-/// Bytes of guest memory below which a guest is not judged: no operating system fits in there, and what does may
-/// well begin with nothing written.
+/// Bytes of guest memory below which the check for private memory is skipped. No operating system fits in there,
+/// and a small program may well begin with blank memory.
 const JUDGED: u64 = 64 << 20;
 
-/// Returns whether a guest drives the function though none of its memory can be reached.
+/// Returns whether a guest drives the function although the card cannot reach its memory.
 pub(in crate::port) fn lacks_memory(card: &dyn Family, slot: &Slot, reach: &Reach) -> bool {
     let unreachable = reach.memory().shareable_regions() == 0 && !reach.memory().is_empty();
     (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
 }
 
-/// Returns whether a guest that has just begun to drive its function writes to copies of the memory that its VMM shares
-/// (QEMU's `share=off` on a memory backend with a file): the card would read zeros for ever.
+/// Returns whether a new bus master writes to private copies of the memory that its VMM shares, as with QEMU's
+/// `share=off` on a memory backend with a file. The card would read only zeros.
 fn is_private(memory: &DmaTable) -> bool {
     memory.mapped_bytes() >= JUDGED && memory.is_blank()
 }
 
 impl Clients {
-    /// Marks a client that has sent something.
+    /// Marks a client that has sent messages or accepts replies again.
     pub(in crate::port) fn mark(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index) {
             if !slot.more {
@@ -48,7 +49,7 @@ impl Clients {
         }
     }
 
-    /// Takes a new client for a function; one that has a client keeps it, and the new one is turned away.
+    /// Accepts a new client for a function. Turns it away if the function has a client.
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &Engine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let name = &slot.name;
@@ -64,14 +65,15 @@ impl Clients {
         };
         match &slot.connection {
             None => attach(slot, stream, self.wait, engine.card(), now),
-            // Its end may lie behind much that is still to be read; whoever comes next need not see that.
+            // The end of the old client's stream may lie behind many unread messages. The new client waits
+            // meanwhile, and is not turned away.
             Some(connection) if slot.next.is_none() && connection.stream().is_hung_up() => {
                 slot.next = Some(stream);
                 slot.more = true;
             }
             Some(_) => {
                 let peer = peer_pid(&stream);
-                // It may have sent descriptors already.
+                // The new client may have sent descriptors already.
                 slot.own.errands.turn_away(stream);
                 if let Some(suppressed) = slot.log.allow(now) {
                     tracing::warn!(
@@ -85,7 +87,7 @@ impl Clients {
         }
     }
 
-    /// Visits each client that has something to do. The clock bounds each visit.
+    /// Visits each client with pending messages. The clock bounds each visit.
     pub(in crate::port) fn serve(&mut self, engine: &mut Engine, clock: &dyn Clock) {
         for index in 0..self.slots.len() {
             if self.slots[index].more {
@@ -102,7 +104,7 @@ impl Clients {
         let visited = connection.visit(&mut device, &mut self.buffer, clock);
         let now = device.now;
         match visited {
-            // It has hung up and reads no replies; somebody else waits for the function.
+            // The client has hung up and reads no replies, and the next client waits for the function.
             Ok(Visit::Done) if slot.next.is_some() => {
                 return self.disconnect(index, &Over::Closed, engine, now);
             }
@@ -116,8 +118,8 @@ impl Clients {
         warn_of_unshared_memory(slot, engine, now);
     }
 
-    /// Lets go of a client: its memory and interrupts at once, its socket when it has read that this is the end. The
-    /// function is reset, so that the next client finds nothing of this one.
+    /// Disconnects a client. Releases its memory and interrupts at once, and its socket after the client has read
+    /// the end of the stream. Resets the function, so that the next client finds no state of this one.
     pub(in crate::port) fn disconnect(&mut self, index: usize, over: &Over, engine: &mut Engine, now: Time) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.take() else { return };
@@ -128,7 +130,7 @@ impl Clients {
         let (function, own) = (slot.function, &mut slot.own);
         let mut device = FunctionDevice { function, engine, own, now };
         if !device.reset_function() {
-            tracing::error!(function = slot.name, "the function of a client that is gone cannot be reset");
+            tracing::error!(function = slot.name, "cannot reset the function of the former client");
         }
         let stream = connection.close(&mut device);
         slot.own.pages = None;
@@ -153,14 +155,14 @@ impl Clients {
         }
     }
 
-    /// Takes note of what was done elsewhere for clients, who go on then.
+    /// Handles results of errands, and resumes the clients that waited for them.
     pub(in crate::port) fn finish_errands(&mut self, engine: &mut Engine, now: Time) {
         while let Ok(done) = self.done.try_recv() {
             let function = done.function;
             let Some(slot) = self.slots.iter_mut().find(|slot| slot.function == function) else { continue };
             let own = &mut slot.own;
             match &mut slot.connection {
-                Some(connection) if !own.errands.is_of_the_past(&done) => {
+                Some(connection) if !own.errands.is_of_former_client(&done) => {
                     let mut device = FunctionDevice { function, engine, own, now };
                     connection.complete(device.finish(done.outcome));
                     slot.more = true;
@@ -174,7 +176,7 @@ impl Clients {
     }
 }
 
-/// Serves a client from now on.
+/// Connects a client to its function's slot.
 fn attach(slot: &mut Slot, stream: Stream, wait: Wait, card: &dyn Family, now: Time) {
     let name = &slot.name;
     match Connection::new(stream, now) {
@@ -201,24 +203,25 @@ fn attach(slot: &mut Slot, stream: Stream, wait: Wait, card: &dyn Family, now: T
     }
 }
 
-/// Creates pages for a new client of a function to map, if the port offers any. Without them it is served by messages alone.
+/// Creates pages for a new client to map, if the port offers any. Without pages the client is served by messages
+/// alone.
 fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family, now: Time) -> Option<SharedPages> {
     let vf = slot.function.vf().filter(|_| wait != Wait::Sleep)?;
     let pages = SharedPages::new(vf, card);
     if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now)) {
-        tracing::warn!(function = slot.name, %error, suppressed, "the client gets no pages to map");
+        tracing::warn!(function = slot.name, %error, suppressed, "cannot create doorbell pages: the client is served by messages alone");
     }
     pages.ok().flatten()
 }
 
-/// Logs what was refused, and the remedy: a VMM tells its user a number only.
+/// Logs a refused request with its remedy. A VMM shows its user only an error number.
 fn warn_of_refusals(slot: &mut Slot, now: Time) {
     let (name, own) = (&slot.name, &mut slot.own);
     if let Some(error) = own.refused_eventfd.take()
         && let Some(suppressed) = slot.log.allow(now)
     {
         let remedy = error.remedy();
-        tracing::warn!(function = name, %error, remedy, suppressed, "an interrupt is refused");
+        tracing::warn!(function = name, %error, remedy, suppressed, "refused an interrupt's eventfd");
     }
     let Some(error) = own.refused.take() else { return };
     let remedy = match &error {
@@ -229,15 +232,15 @@ fn warn_of_refusals(slot: &mut Slot, now: Time) {
         _ => return,
     };
     if let Some(suppressed) = slot.log.allow(now) {
-        tracing::warn!(function = name, %error, remedy, suppressed, "a window of memory is refused");
+        tracing::warn!(function = name, %error, remedy, suppressed, "refused a window of guest memory");
     }
 }
 
-/// Logs once that a client shares no memory: it works in every respect but that no frame can move.
+/// Logs once that a client shares no memory. Such a client works, but no frame can move.
 fn warn_of_unshared_memory(slot: &mut Slot, engine: &Engine, now: Time) {
     let (card, reach) = (engine.card(), engine.reach(slot.function));
     if !slot.judged && card.is_bus_master(slot.function) {
-        // Now, because the card has not written to the memory itself yet.
+        // The check must precede the card's first write, which would make the memory non-blank.
         (slot.judged, slot.private_memory) = (true, is_private(reach.memory()));
     }
     if slot.warned || !lacks_memory(card, slot, reach) {

@@ -1,5 +1,5 @@
-//! A function's slot in the live host: its socket, its client if there is one, and what is counted over all
-//! clients. Left out: the function itself, which the card and the SR-IOV manager hold.
+//! Slot of a function: its socket, its client if one is connected, and counters over all clients. The card and the
+//! SR-IOV manager hold the function itself.
 
 use super::connection::Connection;
 use super::ending::WindDown;
@@ -26,40 +26,40 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use vfio_user::server::Counters;
 
-/// Messages a minute that a client can make the host log about one function.
+/// Log lines per minute that clients of one function can cause.
 const LOG_BURST: u32 = 20;
 
-/// The slot of a function.
+/// Slot of a function.
 #[derive(Debug)]
 pub(in crate::port) struct Slot {
     pub(in crate::port) function: Function,
     pub(in crate::port) name: String,
-    /// The address it starts with.
+    /// MAC address that the function starts with.
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: PathBuf,
     pub(in crate::port) listener: Listener,
     pub(super) connection: Option<Connection>,
-    /// What the host holds for the client.
+    /// Resources that the host holds for the client.
     pub(in crate::port) own: Holdings,
-    /// Who has connected after the client hung up, and before everything it had sent was handled.
+    /// Next client. It connected after the client hung up, and before all messages of that client were handled.
     pub(super) next: Option<Stream>,
-    /// The client is to be let go, and is served until it falls silent.
+    /// The client is being disconnected, and is served until it is silent.
     pub(super) ending: Option<WindDown>,
-    /// The guest's driver has to start anew, and is called until it does.
+    /// The guest's driver has to restart, and is called until it does.
     pub(super) kick: Option<Kick>,
-    /// The connection has more to do than its last visit did.
+    /// The connection has more pending messages than its last visit handled.
     pub(super) more: bool,
-    /// What it has to do came no earlier than this.
+    /// Earliest time at which the pending messages may have arrived.
     pub(super) heard: Time,
-    /// The guest masters the bus or has done so, and its memory was looked at then.
+    /// The guest has become bus master, and its memory was checked at that time.
     pub(super) judged: bool,
-    /// It was found to write to private copies of what was handed over.
+    /// The guest writes to private copies of the memory that its VMM has shared.
     pub(super) private_memory: bool,
-    /// The client has been told that it shares no memory.
+    /// The log has a warning that the client shares no memory.
     pub(super) warned: bool,
     pub(super) log: Limit,
     pub(super) told: Told,
-    /// Counts of clients that are gone.
+    /// Counters of former clients.
     past: Interventions,
 }
 
@@ -89,25 +89,25 @@ impl Slot {
         }
     }
 
-    /// Returns the client's connection, if there is one.
+    /// Returns the client's connection, if a client is connected.
     pub(in crate::port) fn connection(&self) -> Option<&Connection> {
         self.connection.as_ref()
     }
 
-    /// Serves a predecessor's client from now on.
+    /// Resumes a predecessor's client.
     pub(in crate::port) fn resume(&mut self, connection: Connection) {
         (self.connection, self.more) = (Some(connection), true);
     }
 
-    /// Gives the predecessor's client the pages that it may have mapped. If the card is not exactly as it was, the driver is
-    /// called until it starts anew.
+    /// Restores the pages that the predecessor's client may have mapped. If the card is not exactly as it was,
+    /// calls the driver until it restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn Family, exactly: bool, now: Time) {
         self.kick = self.connection.as_ref().filter(|_| !exactly).map(|_| Kick::new(now));
         let pages = self.own.successor.kept_pages().zip(self.function.vf());
         self.own.pages = pages.and_then(|(fd, vf)| SharedPages::adopt(fd, vf, card, exactly, now));
     }
 
-    /// Shows a VF the link that the PF driver has decided on, and none while its client is let go.
+    /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected.
     pub(super) fn show_link(&mut self, engine: &mut Engine, now: Time) {
         if let Some(vf) = self.function.vf()
             && let Err(error) = engine.show_link(vf, self.ending.is_some(), now)
@@ -116,12 +116,12 @@ impl Slot {
         }
     }
 
-    /// Logs what went wrong for the function, if clients have not caused too many lines.
+    /// Logs an error of the function, unless clients have caused too many lines.
     pub(in crate::port) fn warn(&mut self, now: Time, what: &str, error: &dyn Display) {
         self.log.warn(now, &self.name, what, error);
     }
 
-    /// Tells the changes of the VF's state since the last call.
+    /// Logs the changes of the VF's state since the last call.
     pub(super) fn log_changes(&mut self, engine: &Engine, now: Time) {
         let (card, flight) = (engine.card(), &mut self.own.flight);
         if let Some(news) = self.function.vf().and_then(|vf| card.news(vf)) {
@@ -129,7 +129,7 @@ impl Slot {
         }
     }
 
-    /// Has the PF driver judge the VF by what card and bus have counted.
+    /// Has the PF driver judge the VF by the counters of card and bus.
     pub(super) fn judge(&mut self, engine: &mut Engine, now: Time) -> Option<Verdict> {
         let vf = self.function.vf()?;
         self.own.flight.count(now, engine.card_mut().counters(self.function));
@@ -144,7 +144,7 @@ impl Slot {
         Some(verdict)
     }
 
-    /// Calls the driver if it has to start anew. Returns when to do so again.
+    /// Calls the driver if it has to restart. Returns the time of the next call.
     pub(super) fn call(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         let kick = self.kick.as_mut()?;
         let active = self.function.vf().is_some_and(|vf| engine.card().is_active(vf));
@@ -164,7 +164,7 @@ impl Slot {
         }
     }
 
-    /// Returns a copy of the flight recorder's notes. They stay.
+    /// Returns a copy of the flight recorder's notes. The recorder keeps them.
     pub(super) fn take_flight(
         &self,
         family: file::Family,
@@ -175,13 +175,13 @@ impl Slot {
         Taken { vf, family, because, now, time_ns: pcapng::time(), notes }
     }
 
-    /// What passed between card and VMM, over all clients so far.
+    /// Returns the counts of accesses and interrupts between card and VMM, over all clients so far.
     pub(in crate::port) fn interventions(&self, interrupts: u64) -> Interventions {
         let now = self.connection.as_ref().map(Connection::counters).unwrap_or_default();
         Interventions { interrupts, ..add(self.past, now) }
     }
 
-    /// What a successor needs to know beside the notes.
+    /// Returns the function's state that the journal does not note.
     pub(in crate::port) fn state(&self, reach: &Reach) -> ClientState {
         ClientState {
             interventions: self.interventions(reach.interrupts()),
@@ -191,7 +191,7 @@ impl Slot {
         }
     }
 
-    /// Goes on as a predecessor.
+    /// Restores the state that a predecessor has saved.
     pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut Reach) {
         self.past = state.interventions;
         reach.restore(state.pin, state.interventions.interrupts);
@@ -199,7 +199,7 @@ impl Slot {
         self.warned = state.warned;
     }
 
-    /// The client is gone; what it made the host do stays counted.
+    /// Adds the counters of a disconnected client to the former clients', and resets the state of the connection.
     pub(super) fn retire(&mut self, counters: Counters) {
         self.past = add(self.past, counters);
         (self.ending, self.kick) = (None, None);

@@ -1,4 +1,5 @@
-//! What one function's client leaves for a successor of this process. Left out: where it is kept (`succession`).
+//! Notes and descriptors that one function's client leaves for a successor of this process. `succession` stores
+//! them.
 
 use super::journal::{Irq, Noted, Progress, Window};
 use super::keeper::Keeper;
@@ -8,38 +9,38 @@ use std::fmt::Debug;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// The successor that may serve a function's client on, as the client's session knows it. Windows and eventfds count with the
-/// next [`Successor::step`].
+/// Notes for the successor that may resume a function's client. Windows and eventfds become valid with the next
+/// [`Successor::step`].
 pub(in crate::port) trait Successor: Debug + Send {
-    /// Returns how far the client has been served, as noted last.
+    /// Returns the progress of the client, as noted last.
     fn progress(&self) -> Progress;
 
     /// Returns whether windows or eventfds were noted since the last step.
     fn is_touched(&self) -> bool;
 
-    /// Notes how far the client has been served. Everything noted so far counts.
+    /// Notes the progress of the client. Everything noted so far becomes valid.
     fn step(&mut self, progress: Progress);
 
-    /// Begins with a new client. Returns the numbers under which its socket, its file of replies and its pages, if it may map
-    /// any, are to be kept.
+    /// Begins with a new client. Returns the numbers under which to keep its socket, its reply file and its pages,
+    /// if it may map any.
     fn begin(&mut self) -> [u64; 3];
 
-    /// Notes the new client: its descriptors are kept.
+    /// Notes the new client, after its descriptors are kept.
     fn arrived(&mut self);
 
-    /// Forgets the client, and gives up all that it has handed over.
+    /// Forgets the client, and releases all descriptors that it has passed.
     fn end(&mut self);
 
-    /// Returns what an errand needs to keep `count` descriptors.
+    /// Returns a keeper for an errand, with numbers for `count` descriptors.
     fn keeper(&self, count: usize) -> Keeper;
 
-    /// Gives up descriptors that no note needs.
+    /// Releases descriptors that no note needs.
     fn forget(&self, numbers: Vec<u64>);
 
-    /// Notes a window, onto the file of this identity if it is onto any.
+    /// Notes a window, and the identity of its file, if it has one.
     fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>);
 
-    /// Takes note of a predecessor's window that was mapped again.
+    /// Counts a predecessor's window that was mapped again.
     fn mapped_again(&mut self, window: &Window, identity: FileIdentity);
 
     /// Notes that the windows in these bytes were unmapped.
@@ -51,22 +52,22 @@ pub(in crate::port) trait Successor: Debug + Send {
     /// Notes that a vector has another eventfd, or none (number 0).
     fn eventfd(&mut self, irq: Irq);
 
-    /// Adds descriptors of a message that has not come whole, which are kept under these numbers.
+    /// Adds descriptors of an incomplete message, kept under these numbers.
     fn partial_kept(&mut self, numbers: Vec<u64>);
 
-    /// Returns how many descriptors of that message are kept and not noted yet.
+    /// Returns how many descriptors of the incomplete message are kept and not noted yet.
     fn partial_fds(&self) -> usize;
 
-    /// Returns their numbers, which the next step notes.
+    /// Returns the numbers of those descriptors, which the next step notes.
     fn take_partial_fds(&mut self) -> Vec<u64>;
 
-    /// Gives up the descriptors of that message as soon as the next step counts.
+    /// Releases the descriptors of the incomplete message once the next step is valid.
     fn release_held(&mut self);
 
     /// Notes the function's configuration, which the client has changed.
     fn note_configuration(&self, card: &mut dyn Family);
 
-    /// Returns what a predecessor has noted of the client.
+    /// Returns a predecessor's notes on the client.
     fn noted(&self) -> Noted;
 
     /// Returns a copy of a descriptor that a predecessor has kept.
@@ -75,8 +76,8 @@ pub(in crate::port) trait Successor: Debug + Send {
     /// Returns the memory of the pages that the predecessor's client may have mapped.
     fn kept_pages(&self) -> Option<OwnedFd>;
 
-    /// Returns the descriptors of the message that has not come whole, as a predecessor has noted it, or `None` if one is lost.
-    /// In the place of one that was not kept is a copy of `other`, which is of no use either.
+    /// Returns the noted descriptors of an incomplete message, or `None` if one is lost. A copy of `other` stands
+    /// for each descriptor that was not kept, since no message can use either.
     fn held_fds(&self, other: BorrowedFd<'_>) -> io::Result<Option<Vec<OwnedFd>>>;
 
     /// Returns the numbers of the descriptors that the notes need.

@@ -1,5 +1,5 @@
-//! What a VF's driver does, told as it happens: it takes the VF and leaves it, its link changes, the PF driver refuses what
-//! it asks. Left out: what is done about its conduct (`run`), and clients, which are VMMs.
+//! Logs events of a VF's driver as they happen: it takes the VF and leaves it, its link changes, the PF driver
+//! refuses a request. `Clients::watch` judges its conduct.
 
 use crate::control::status::remedy;
 use crate::flight::{Flight, What};
@@ -7,10 +7,10 @@ use crate::limit::Limit;
 use crate::port::engine::family::News;
 use i82576::Time;
 
-/// News of a VF that are told a minute.
+/// Events of a VF that are logged per minute.
 const MOST: u32 = 20;
 
-/// What was told of a VF last, if anything was, and how much may be told.
+/// State of a VF that was logged last, and the limit of the log.
 #[derive(Debug)]
 pub(super) struct Told {
     last: Option<News>,
@@ -23,16 +23,16 @@ impl Default for Told {
     }
 }
 
-/// The event of a guest whose groups do not fit, with the remedy.
+/// Event of a guest with more multicast groups than fit, with the remedy.
 const CUT: &str =
     "the guest's list of addresses was cut: frames of further groups do not arrive without trust on";
 
-/// Returns what the driver has done since `told`, and the changes of its link.
+/// Returns the driver's events and link changes since `told`.
 fn events(told: &News, news: &News) -> impl Iterator<Item = &'static str> {
     let driver = match (told.active, news.active) {
         (false, true) => Some("a driver runs the VF"),
         (true, false) => Some("no driver runs the VF"),
-        // Each end of a connection resets its VF, which is news only if a driver had begun anew before this look.
+        // Each disconnection resets the VF. A reset is an event only if a driver is active again at this check.
         _ => (news.active && told.resets != news.resets).then_some("the VF was reset"),
     };
     let link = match (told.link, news.link) {
@@ -44,15 +44,15 @@ fn events(told: &News, news: &News) -> impl Iterator<Item = &'static str> {
     [driver, link, cut].into_iter().flatten()
 }
 
-/// Returns the places of reasons for which requests were refused since `told`, and how often all in all.
+/// Returns the reasons for which requests were refused since `told`, with their total counts.
 fn refusals(told: &News, news: &News) -> impl Iterator<Item = (usize, u64)> {
     let counts = told.refused.iter().zip(&news.refused).enumerate();
     counts.filter(|(_, (old, new))| old != new).map(|(place, (_, count))| (place, *count))
 }
 
 impl Told {
-    /// Tells what is new of a VF since the last call: before the port sleeps, and once a second while it does not. A VF that
-    /// changes without end is told of a few times a minute.
+    /// Logs changes of a VF since the last call. The port calls it before it sleeps, and once a second while it
+    /// does not sleep. The limit bounds the lines of a VF that changes without end.
     pub(super) fn update(
         &mut self,
         function: &str,
@@ -61,7 +61,7 @@ impl Told {
         flight: &mut Flight,
         now: Time,
     ) {
-        // How it was found is no news.
+        // The first state that is seen is not a change.
         let Some(told) = self.last.replace(news).filter(|told| *told != news) else { return };
         for event in events(&told, &news) {
             flight.event(now, What::Said(event), 0);
@@ -92,7 +92,7 @@ mod tests {
     use crate::port::engine::family::REASONS;
 
     #[test]
-    fn a_cut_list_is_an_event_once() {
+    fn cut_filter_list_is_logged_once() {
         let whole = News { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
         let cut = News { cut: true, ..whole };
         assert_eq!(events(&whole, &cut).collect::<Vec<_>>(), [CUT]);

@@ -1,19 +1,20 @@
-//! Times, counted by their size: to two digits, from 0.1 us to 10 s. What is longer is counted as that, and the longest is
-//! kept as it was. Left out: which was when.
+//! Histogram of delays, with two significant digits, from 0.1 us to 10 s. One class holds longer delays. The
+//! longest delay is kept exactly.
 
 use crate::control::status::{Answers, AtMost};
 use crate::totals::AnswerTotals;
 use std::time::Duration;
 
-/// Of the finest steps.
+/// Width of the finest classes, in nanoseconds.
 const STEP_NS: u64 = 100;
-/// Steps below 1 us; then 90 for each power of ten up to 10 s; and one for what is longer.
+/// Number of classes: below 1 us; for each power of ten up to 10 s; and one for longer delays.
 const FINEST: usize = 10;
 const DIGITS: usize = 90;
 const POWERS: usize = 7;
 const BUCKETS: usize = FINEST + DIGITS * POWERS + 1;
 
-/// Bounds that scrapers get: 1, 2 and 5 times each power of ten, 1 us to 10 s. Each is an edge of ours.
+/// Bounds that scrapers get, in nanoseconds: 1, 2 and 5 times each power of ten, 1 us to 10 s. Each is the edge of
+/// a class.
 const BOUNDS_NS: [u64; 22] = {
     let mut bounds = [0; 22];
     let (mut i, mut power) = (0, 1000);
@@ -27,7 +28,7 @@ const BOUNDS_NS: [u64; 22] = {
     bounds
 };
 
-/// How many times of which size there were.
+/// Counts of delays by class.
 #[derive(Debug)]
 pub(super) struct Delays {
     counts: Box<[u64; BUCKETS]>,
@@ -41,17 +42,17 @@ impl Default for Delays {
     }
 }
 
-/// Where a time is counted: among those up to [`edge`], and above the edge before.
+/// Returns the class of a delay: the first whose [`edge`] is not below it.
 fn bucket(ns: u64) -> usize {
     let (mut digits, mut from) = (ns.div_ceil(STEP_NS).saturating_sub(1), 0);
-    // Each power of ten counts tens of the one before.
+    // Each power of ten counts in units of ten of the power before.
     while digits >= 100 && from < BUCKETS {
         (digits, from) = (digits / 10, from + DIGITS);
     }
     (from + digits as usize).min(BUCKETS - 1)
 }
 
-/// The longest time that is counted there.
+/// Returns the longest delay of a class, in nanoseconds.
 fn edge(bucket: usize) -> u64 {
     match bucket.checked_sub(FINEST) {
         None => (bucket as u64 + 1) * STEP_NS,
@@ -70,13 +71,13 @@ impl Delays {
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
 
-    /// Returns the classes that have any, with the longest and the sum.
+    /// Returns the non-empty classes, with the longest delay and the sum.
     pub(super) fn save(&self) -> AnswerTotals {
         let counts = (0..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0).collect();
         AnswerTotals { max_ns: self.max_ns, sum_ns: self.sum_ns, counts, ..AnswerTotals::default() }
     }
 
-    /// Creates delays from saved ones. Classes that do not exist are left out.
+    /// Creates delays from saved ones. Unknown classes are ignored.
     pub(super) fn restore(totals: &AnswerTotals) -> Self {
         let mut delays = Self { max_ns: totals.max_ns, sum_ns: totals.sum_ns, ..Self::default() };
         for (class, count) in &totals.counts {
@@ -87,7 +88,7 @@ impl Delays {
         delays
     }
 
-    /// A time that at least so many of a hundred were no longer than, rounded up to two digits.
+    /// Returns the percentile of all delays, in nanoseconds, rounded up to two digits.
     fn percentile(&self, hundredths: u64) -> u64 {
         let all: u64 = self.counts.iter().sum();
         let wanted = (all * hundredths).div_ceil(100);
@@ -103,7 +104,7 @@ impl Delays {
         self.counts[..=bucket(ns)].iter().sum()
     }
 
-    /// The part of a status that times make up.
+    /// Returns the status of delays. The caller adds the rest.
     pub(super) fn status(&self) -> Answers {
         Answers {
             requests: self.counts.iter().sum(),
@@ -123,12 +124,12 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn every_time_is_counted_between_two_edges_at_most_a_tenth_apart() {
+    fn delay_classes_are_at_most_a_tenth_wide() {
         for exponent in 0..40 {
             for ns in [0, 1, 7].map(|more| (1_u64 << exponent) + more) {
                 let at = bucket(ns);
                 if at == BUCKETS - 1 {
-                    assert!(ns > 10_000_000_000 - 100_000_000, "{ns} is not that long");
+                    assert!(ns > 10_000_000_000 - 100_000_000, "{ns} is below the last class");
                     continue;
                 }
                 assert!(ns <= edge(at) && (at == 0 || ns > edge(at - 1)), "{ns} in {at}");
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_scrapers_get_as_bounds_are_edges() {
+    fn scraped_bounds_are_class_edges() {
         for ns in BOUNDS_NS {
             assert_eq!((bucket(ns) + 1, edge(bucket(ns))), (bucket(ns + 1), ns));
         }
@@ -146,9 +147,9 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_what_was_counted_and_nothing_is_longer_than_the_longest() {
+    fn percentiles_are_at_most_the_longest_delay() {
         let mut delays = Delays::default();
-        assert_eq!(delays.status().p99_ns, 0, "of nothing");
+        assert_eq!(delays.status().p99_ns, 0, "without delays");
         for us in 1..=100 {
             delays.add(Duration::from_micros(us));
         }

@@ -1,12 +1,12 @@
-//! How long requests of VFs wait for the PF driver, which takes no interrupts and is visited every round instead.
+//! Delays of answers to VFs' requests. The PF driver takes no interrupts, and is visited every round instead.
 //!
-//! A wait is measured on the port's thread. It begins at a moment at which the VF had not yet written its mailbox as far as
-//! the port could know: when the kernel was last asked for messages before it had this one, or when it woke the port with
-//! it. It ends after the visit that answers. So it is rather too long than too short, by a round of the port at most, and
-//! it has in it whatever else the port did meanwhile. What is not in it: the way of the VMM to the socket, the kernel's
+//! A delay is measured on the port's thread. It begins at a moment before which the VF cannot have written its
+//! mailbox: the last poll of the kernel before the one that reported the message, or the wake-up by the message. It
+//! ends after the visit that answers. So it is too long rather than too short, by one round of the port at most,
+//! and it includes the port's other work in that time. It excludes the VMM's way to the socket, the kernel's
 //! wake-up of a sleeping port, and the answer's interrupt.
 //!
-//! Nothing grows with the number of requests ([`Delays`] has a fixed size). Left out: who waited.
+//! No memory grows with the number of requests ([`Delays`] has a fixed size).
 
 mod delays;
 
@@ -17,18 +17,18 @@ use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use std::time::Duration;
 
-/// The kernel had something to tell when it was asked, if it answers within this time.
+/// Duration of a poll up to which the event was there before the poll.
 const AT_ONCE: Duration = Duration::from_micros(20);
 
 /// Requests and their answers since the port was first opened.
 #[derive(Debug)]
 pub(in crate::port) struct Answers {
-    /// VFs whose request is not answered yet.
+    /// VFs with an unanswered request.
     waiting: VfSet,
-    /// Of each of them: it had not asked before this moment.
+    /// Earliest time of each VF's unanswered request.
     since: [Time; MAX_VFS],
     delays: Delays,
-    /// Visits that answered a request, and the most that one has answered.
+    /// Visits that answered a request, and the most VFs that one visit has answered.
     visits: u64,
     most: u8,
 }
@@ -41,16 +41,16 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// Before a visit: these VFs have a request in their mailbox, and `since` tells since when at the earliest.
+    /// Notes, before a visit, which VFs have a request in their mailbox. `since` returns its earliest time.
     pub(super) fn ask(&mut self, requests: VfSet, since: impl Fn(VfIndex) -> Time) {
         for vf in requests.without(self.waiting).iter() {
             self.since[vf.index()] = since(vf);
         }
-        // A request that is gone was taken back by a reset, or from a VF that did not let go of its mailbox.
+        // A request that has disappeared was withdrawn: by a reset, or from a VF that kept its mailbox locked.
         self.waiting = requests;
     }
 
-    /// After a visit: these VFs were answered.
+    /// Notes, after a visit, which VFs were answered.
     pub(super) fn answer(&mut self, answered: VfSet, now: Time) {
         if answered.is_empty() {
             return;
@@ -63,7 +63,7 @@ impl Answers {
         self.waiting = self.waiting.without(answered);
     }
 
-    /// Returns the delays as a successor takes them over.
+    /// Returns the delays for a successor.
     pub(in crate::port) fn save(&self) -> AnswerTotals {
         AnswerTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
@@ -74,31 +74,31 @@ impl Answers {
         self.delays = Delays::restore(totals);
     }
 
-    /// For people and programs to read.
+    /// Returns the status of requests and answers.
     pub(in crate::port) fn status(&self) -> Status {
         Status { visits: self.visits, most_a_visit: self.most, ..self.delays.status() }
     }
 }
 
-/// What the port knows of when messages came.
+/// Earliest times of received messages, by the polls of the kernel.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Heard {
-    /// When the kernel was last asked for news.
+    /// Time of the last poll of the kernel.
     asked: Time,
-    /// What it told then came no earlier than this.
+    /// Earliest time of the events that the last poll reported.
     since: Time,
 }
 
 impl Heard {
-    /// The kernel was asked at `asked`, for so long at most, and told `news`.
+    /// Notes a poll that began at `asked` and returned at `told`, with an event (`news`) or without.
     pub(super) fn news(&mut self, asked: Time, told: Time, news: bool) {
         let slept = news && told.since(asked) >= AT_ONCE;
-        // What woke the port came when it woke. Everything else may be there since the kernel was asked before.
+        // An event that ended a sleep came at its end. Any other event may have come since the poll before.
         self.since = if slept { told } else { self.asked };
         self.asked = if slept { told } else { asked };
     }
 
-    /// What was just heard of came no earlier than this.
+    /// Returns the earliest time of the events that the last poll reported.
     pub(super) fn since(&self) -> Time {
         self.since
     }
@@ -115,11 +115,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_lasts_from_the_first_sight_of_a_request_to_its_answer() {
+    fn delay_lasts_from_first_sight_to_answer() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(0b11), |_| at(100));
         answers.answer(VfSet::new(0b01), at(130));
-        // VF 1 still waits: what is heard of it later changes nothing.
+        // VF 1 still waits, so the later time does not replace the first.
         answers.ask(VfSet::new(0b10), |_| at(150));
         answers.answer(VfSet::new(0b10), at(400));
         let status = answers.status();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_was_taken_back_is_not_counted_and_the_next_begins_anew() {
+    fn withdrawn_request_is_not_counted() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(0b1), |_| at(100));
         answers.ask(VfSet::new(0b0), |_| at(200));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_that_answers_all_of_them_is_one_visit() {
+    fn visit_that_answers_all_vfs_counts_once() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(u64::MAX), |_| at(0));
         answers.answer(VfSet::new(u64::MAX), at(7));
@@ -148,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_woke_the_port_came_then_and_any_other_since_the_kernel_was_asked_before() {
+    fn message_time_is_the_wake_up_or_the_poll_before() {
         let mut heard = Heard::default();
         heard.news(at(100), at(101), false);
         heard.news(at(200), at(201), true);
-        assert_eq!(heard.since(), at(100), "it may have come right after the first question");
+        assert_eq!(heard.since(), at(100), "it may have come right after the first poll");
         heard.news(at(300), at(9000), true);
-        assert_eq!(heard.since(), at(9000), "nothing was there before the port slept");
+        assert_eq!(heard.since(), at(9000), "no event was there before the port slept");
         heard.news(at(9100), at(9101), true);
         assert_eq!(heard.since(), at(9000));
         assert!(at(201).since(at(200)) < AT_ONCE);

@@ -1,37 +1,38 @@
-//! The first part of a message that has not come whole.
+//! The first part of an incomplete message.
 //!
-//! A stream may be cut anywhere, and the kernel charges a client some 3 KB for each piece that lies in the socket, however
-//! short: a message in many pieces would fill the socket before it is whole, and the client could not send the rest. So when
-//! nothing more is there, the part that has come is held in the file of replies and consumed, in one step. Its descriptors
-//! are kept before. A successor finds the part there, and the rest in the socket.
+//! A stream may be cut anywhere, and the kernel charges a client some 3 KB for each piece in the socket, however
+//! short. A message in many pieces would fill the socket before it is whole, and the client could not send the
+//! rest. So when no more bytes are there, the port holds the received part in the reply file and consumes it, in
+//! one step. It keeps the descriptors of the part before. A successor finds the part in the file, and the rest in
+//! the socket.
 //!
-//! A client that stops in the middle of a message is shown, and cut off after [`PATIENCE`].
+//! The status shows a client that stops in the middle of a message. The client is disconnected after [`PATIENCE`].
 
 use std::fmt;
 use std::time::Duration;
 
-/// The longest silence in the middle of a message. QEMU and Cloud Hypervisor send a message with one call, so only one that is
-/// stopped while its socket is full comes near it.
+/// Longest silence in the middle of a message. QEMU and Cloud Hypervisor send a message with one call. So only a
+/// client that is stopped while its socket is full comes near this limit.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// The silence in the middle of a message from which on it is shown.
+/// Silence in the middle of a message from which the status shows it.
 const SHOWN: Duration = Duration::from_secs(1);
 
-/// A message that a client has begun and not ended.
+/// A message that a client has begun and not finished.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct Half {
     pub(super) received: usize,
-    /// The size of the message, if its header has come.
+    /// Size of the message in bytes, if its header has come.
     pub(super) size: Option<u32>,
     pub(super) silent: Duration,
 }
 
 impl Half {
-    /// Returns whether the client has been silent long enough for the status to tell of it.
+    /// Returns whether the status shows the client's silence.
     pub(in crate::port) fn is_shown(&self) -> bool {
         self.silent >= SHOWN
     }
 
-    /// Returns whether the client is to be cut off.
+    /// Returns whether the client has exceeded its timeout.
     pub(in crate::port) fn is_overdue(&self) -> bool {
         self.silent >= PATIENCE
     }

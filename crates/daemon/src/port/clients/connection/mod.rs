@@ -1,10 +1,10 @@
-//! A client's connection to one function: the socket, the session on it, and what could not be sent yet.
+//! Connection of a client to one function: the socket, the session on it, and replies that are not sent yet.
 //!
-//! A successor serves the client on from any moment: messages stay in the socket until they are handled, replies are written to
-//! a file before they are sent, and one step notes how far both are ([`Progress`]). See [`journal`](super::journal). The first
-//! part of a message that has not come whole does not stay in the socket (`half`).
+//! A successor can resume the client at any moment. Messages stay in the socket until they are handled, replies are
+//! written to a file before they are sent, and one step notes the progress of both ([`Progress`],
+//! [`journal`](super::journal)). Only the first part of an incomplete message leaves the socket early (`half`).
 //!
-//! Left out: what messages do to the function.
+//! `device` carries out the messages.
 
 mod half;
 mod visit;
@@ -37,33 +37,34 @@ pub(in crate::port) struct Connection {
     outbox: Outbox<LateFd>,
     replies: ReplyLog,
     fds: FdBatch,
-    /// Copies of received descriptors, with the position in the stream behind which they are gone: they are left in the socket,
-    /// and whoever takes its last copy out closes a descriptor.
+    /// Copies of received descriptors, each with the stream position up to which the socket still holds the
+    /// original. A copy outlives the original, so consuming bytes never closes a descriptor for good, which could
+    /// block. The worker closes it.
     copies: VecDeque<(u64, LateFd)>,
     /// Bytes consumed from the socket.
     consumed: u64,
-    /// Bytes that were received and are left in the socket.
+    /// Bytes that were received by peeking and are still in the socket.
     left: usize,
-    /// Bytes of the first message that is not done, which were consumed and are held for a successor.
+    /// Bytes of the first unfinished message that were consumed and are held for a successor.
     taken: usize,
-    /// When the last byte of a message came that has not come whole.
+    /// Time of the last byte of an incomplete message.
     since: Option<Time>,
-    /// What the poller waits for on the socket, if it is there.
+    /// Events that the poller reports for the socket, or `None` if it does not watch the socket.
     interest: Option<Interest>,
-    /// Errands have to be done first.
+    /// The next message has to wait for errands.
     waiting: bool,
 }
 
 impl Connection {
-    /// A client that has just come.
+    /// Creates the connection of a new client.
     pub(super) fn new(stream: Stream, now: Time) -> io::Result<Self> {
         let replies = ReplyLog::new()?;
         let connection = Self::resume(stream, Session::default(), Outbox::new(), replies, now)?;
-        // Until socket and replies are kept for a successor.
+        // The client waits until its socket and its reply file are kept for a successor.
         Ok(Self { waiting: true, ..connection })
     }
 
-    /// A client that a predecessor has served.
+    /// Resumes a client of a predecessor.
     pub(in crate::port) fn resume(
         stream: Stream,
         session: Session<LateFd>,
@@ -92,17 +93,17 @@ impl Connection {
         })
     }
 
-    /// Goes on after another process may have looked into the socket.
-    pub(super) fn go_on(&self) -> io::Result<()> {
+    /// Restores the peek offset of the socket, which another process may have moved.
+    pub(super) fn resume_peek(&self) -> io::Result<()> {
         self.stream.peek_from(self.left)
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub(in crate::port) fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// Copies of the socket and of the file of replies; none if the process is out of descriptors.
+    /// Returns copies of the socket and of the reply file, or an empty list if the process is out of descriptors.
     pub(super) fn copies(&self) -> Vec<OwnedFd> {
         let fds = [self.stream.as_fd(), self.replies.as_fd()];
         fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>().unwrap_or_default()
@@ -112,8 +113,8 @@ impl Connection {
         self.session.counters()
     }
 
-    /// Handles what the client has sent, as far as one visit goes, and sends what is to be answered. The clock bounds the visit,
-    /// and says when each message is handled.
+    /// Handles pending messages within the budget of one visit, and sends replies. The clock bounds the visit, and
+    /// gives each message its time.
     pub(super) fn visit(
         &mut self,
         device: &mut FunctionDevice<'_>,
@@ -122,7 +123,7 @@ impl Connection {
     ) -> Result<Visit, Over> {
         let visited = self.receive(device, buffer, clock);
         if let Err(Over::Failed(_)) = visited {
-            // What was answered before comes before the end, as far as the socket takes it at once.
+            // Replies to earlier messages go out before the end, if the socket accepts them at once.
             let _ = self.settle(device, buffer);
         }
         visited
@@ -174,7 +175,7 @@ impl Connection {
         self.session.push(bytes, fds).map_err(Over::failed)
     }
 
-    /// Handles whole messages until there is none, replies pile up, one takes time, or the turn is over.
+    /// Handles whole messages until none is left, replies pile up, a message takes time, or the turn is over.
     fn steps(
         &mut self,
         device: &mut FunctionDevice<'_>,
@@ -191,7 +192,7 @@ impl Connection {
             turn.count();
             let step = self.session.step(device, &mut self.outbox);
             let step = step.map_err(Over::failed)?;
-            // A window that was taken away must not be noted over before that counts.
+            // The journal must note the removal of a window before it can note another one over it.
             if step != Step::Handled || device.own.successor.is_touched() {
                 self.settle(device, buffer)?;
             }
@@ -208,13 +209,13 @@ impl Connection {
         }
     }
 
-    /// The errands that were waited for are done. If it was a request's, this is its outcome.
+    /// Completes errands that the client waited for. If a request waited, `outcome` is its result.
     pub(super) fn complete(&mut self, outcome: Result<(), Errno>) {
         self.waiting = false;
         self.session.complete(outcome, &mut self.outbox);
     }
 
-    /// Notes how far the client is served, takes what is handled out of the socket, and sends replies.
+    /// Notes the progress of the client, takes handled messages out of the socket, and sends replies.
     fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), Over> {
         self.note(device, buffer).map_err(Over::failed)?;
         self.send()
@@ -222,7 +223,7 @@ impl Connection {
 
     fn note(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let done = self.taken + self.left - self.session.undone();
-        // What was taken begins the first message, so it is done with the first.
+        // The taken part begins the first message, so it is done together with that message.
         let handled = done.saturating_sub(self.taken);
         let fresh = self.outbox.fresh();
         if !fresh.is_empty() {
@@ -237,7 +238,7 @@ impl Connection {
         let agreed = self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple));
         let mut progress = Progress { extent: self.replies.extent(), agreed, ..before };
         if done > 0 {
-            // Its descriptors may be kept although its rest has come before the first part was taken.
+            // The descriptors of the message may be kept although its rest came before the first part was taken.
             device.own.successor.release_held();
             progress = progress.without_held();
         }
@@ -251,7 +252,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes `progress` count, in one with consuming `bytes` of the socket.
+    /// Makes `progress` valid together with consuming `bytes` of the socket.
     fn step(
         &mut self,
         bytes: usize,
@@ -305,8 +306,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Has the poller wait for what there is to wait for now: while replies wait, nothing more is read, and while
-    /// errands are waited for, nothing is done at all, whatever the client does.
+    /// Updates the events that the poller reports. While replies are pending, the port reads nothing more. While
+    /// errands are pending, the port ignores the socket.
     pub(in crate::port) fn update_interest(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
         let wanted = match (self.waiting, self.outbox.pending()) {
             (true, _) => None,
@@ -322,13 +323,13 @@ impl Connection {
         }
     }
 
-    /// Whether nothing waits: no reply to be sent, and nothing received that is not handled.
+    /// Returns whether no reply and no received message is pending.
     pub(super) fn is_idle(&self) -> bool {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
 
-    /// Ends the session: memory and interrupts go. Returns the socket: messages that are still unread in it may carry
-    /// descriptors.
+    /// Ends the session, and releases memory and interrupts. Returns the socket, since unread messages in it may
+    /// carry descriptors.
     pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
         let Self { stream, session, outbox, fds, copies, .. } = self;
         session.close(device);
@@ -339,20 +340,20 @@ impl Connection {
         stream
     }
 
-    /// Returns the message in the middle of which the client is silent.
+    /// Returns the incomplete message at which the client has stopped.
     pub(in crate::port) fn half(&self, now: Time) -> Option<Half> {
         let since = self.since.filter(|_| !self.waiting)?;
         let partial = self.session.partial();
         Some(Half { received: partial.received(), size: partial.size(), silent: now.since(since) })
     }
 
-    /// Returns when the client is to be cut off, if it sends nothing until then.
+    /// Returns the time at which the client is disconnected if it sends nothing more.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.since.filter(|_| !self.waiting).map(|since| since + PATIENCE)
     }
 
-    /// Takes what has come of a message that is not whole out of the socket. Every whole message is handled and every reply
-    /// sent.
+    /// Takes the first part of an incomplete message out of the socket. Whole messages are handled and replies sent
+    /// before.
     fn take_partial(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
         if self.left == 0 {
             return Ok(Visit::Done);
@@ -365,7 +366,7 @@ impl Connection {
         taken.map_err(Over::failed)
     }
 
-    /// Has the descriptors kept that came with the message. Returns `false` if that is yet to be done.
+    /// Keeps the descriptors of the incomplete message. Returns `false` if that is still pending.
     fn keep_fds(&mut self, device: &mut FunctionDevice<'_>) -> io::Result<bool> {
         let noted = device.own.successor.progress().fds().count();
         let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);
@@ -382,7 +383,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Holds the part in the file of replies, notes that with the descriptors, and consumes it.
+    /// Writes the part to the reply file, notes it with its descriptors, and consumes it.
     fn hold(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let Partial { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;

@@ -1,18 +1,19 @@
-//! Bounds and outcomes of a visit to a connection. Left out: the visit.
+//! Bounds and outcomes of a visit to a connection.
 
 use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Receives of a visit.
+/// Receives per visit.
 pub(super) const RECEIVES: usize = 8;
-/// Messages of a visit.
+/// Messages per visit.
 const MESSAGES: usize = 32;
-/// Duration of a visit: other VFs wait meanwhile, several times for each frame and its answer (`tests/live/neighbours.rs`
-/// measures it). It counts when messages are expensive, such as one window among tens of thousands.
+/// Duration of a visit. Other VFs wait meanwhile, several times for each frame and its reply
+/// (`tests/live/neighbours.rs` measures it). This limit counts for expensive messages, such as one window among
+/// tens of thousands.
 const TURN: Duration = Duration::from_micros(20);
 
-/// The rest of a visit.
+/// Remaining budget of a visit.
 #[derive(Debug)]
 pub(super) struct Turn {
     messages: usize,
@@ -30,39 +31,40 @@ impl Turn {
         self.messages -= 1;
     }
 
-    /// Returns true if other connections have their turn.
+    /// Returns whether the budget is used up.
     pub(super) fn is_over(&self, now: Time) -> bool {
         self.messages == 0 || now.since(self.began) >= TURN
     }
 }
 
-/// Which descriptors are lost cannot be told, and a window without its memory would fail without a word.
+/// Error after a receive with truncated descriptors. The host cannot know which are lost, and a window without its
+/// memory would fail silently.
 const LOST_FDS: &str = "descriptors were lost: it sent too many at once, or this process may open no more; raise LimitNOFILE= of the host's \
      unit, or ulimit -Hn";
 
 /// Reason for the end of a connection.
 #[derive(Debug)]
 pub(in crate::port) enum Over {
-    /// The client has gone.
+    /// The client has closed the connection.
     Closed,
-    /// The host lets it go.
+    /// The host disconnects the client.
     Ended,
-    /// The client does not speak the protocol, or the socket broke.
+    /// The client violates the protocol, or the socket fails.
     Failed(String),
 }
 
 impl Over {
-    /// The protocol or the socket failed.
+    /// Creates the end after an error of the protocol or the socket.
     pub(super) fn failed(error: impl Display) -> Self {
         Self::Failed(error.to_string())
     }
 
-    /// Descriptors of the client are lost.
+    /// Creates the end after lost descriptors.
     pub(super) fn lost_fds() -> Self {
         Self::Failed(LOST_FDS.to_owned())
     }
 
-    /// Returns the words for a log line about the function.
+    /// Returns the text for the flight recorder.
     pub(in crate::port) fn words(&self) -> &'static str {
         match self {
             Self::Closed => "the client has gone",
@@ -75,10 +77,10 @@ impl Over {
 /// Outcome of a visit to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Visit {
-    /// Everything that is there was handled.
+    /// All pending messages were handled.
     Done,
-    /// There may be more: come back without waiting.
+    /// More messages may be pending. Visit again without waiting.
     More,
-    /// An errand has to be done first: come back when it is.
+    /// An errand is pending. Visit again when it is done.
     Waiting,
 }

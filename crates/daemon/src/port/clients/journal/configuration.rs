@@ -1,20 +1,22 @@
-//! The note of one function's configuration: what its guest has changed since the port's software was noted. The software
-//! has the configuration of every function, up to 64; noting all of it for each write of one guest would hold up the others.
+//! Note of one function's configuration that its guest has changed since the port's software was noted. The
+//! software has the configurations of all functions, up to 64. Noting all of them for each write of one guest would
+//! delay the others.
 
 use super::layout::{Function, HEADER, NOTE};
 use super::memory::{get, load, put, store, words};
 use host::shared::SharedMemory;
 
-/// The first number of a software to which notes of functions can be added. Earlier versions number theirs 0 and 1.
+/// First number of a software to which notes of functions can belong. Earlier versions use the numbers 0 and 1.
 const FIRST: u64 = 2;
 
-/// Returns the number of the software that comes after the one `before`: one that none has had, and that has the other place.
+/// Returns the number of the software after `before`: an unused number, whose parity selects the other place.
 pub(super) fn next_software(before: u64, highest: u64) -> u64 {
     let next = highest.max(FIRST - 1) + 1;
     next + u64::from(next % 2 == before % 2)
 }
 
-/// Notes a function's configuration. Returns `false` if there is no room, or no software that it could add to.
+/// Notes a function's configuration. Returns `false` if there is no room, or no software to which the note could
+/// belong.
 pub(super) fn write(memory: &SharedMemory, at: &Function, bytes: &[u8]) -> bool {
     let number = get(memory, HEADER.software);
     if number < FIRST || bytes.len() as u64 > NOTE - 16 {
@@ -28,7 +30,7 @@ pub(super) fn write(memory: &SharedMemory, at: &Function, bytes: &[u8]) -> bool 
     true
 }
 
-/// Reads the configuration that was noted after the software, if there is one.
+/// Reads the configuration that was noted after the software, or `None`.
 pub(super) fn read(memory: &SharedMemory, at: &Function) -> Option<Vec<u8>> {
     let software = get(memory, HEADER.software);
     let note = at.notes[(get(memory, at.noted) % 2) as usize];

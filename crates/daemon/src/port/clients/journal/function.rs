@@ -1,4 +1,4 @@
-//! The notes on one function: its client, windows and eventfds.
+//! Notes on one function: its client, windows and eventfds.
 
 use super::configuration;
 use super::layout::{self, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, WINDOW};
@@ -10,40 +10,41 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use vfio_user::wire::MAX_MESSAGE_FDS;
 
-/// How far a client has been served. All of it counts at once.
+/// Progress of a client. All fields become valid at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::port) struct Progress {
-    /// The numbers of the socket and of the file of replies; 0 if there is no client.
+    /// Numbers of the socket and of the reply file; 0 if there is no client.
     pub(in crate::port) stream: u64,
     pub(in crate::port) replies: u64,
-    /// What of the replies is written.
+    /// Written part of the reply file.
     pub(in crate::port) extent: Extent,
-    /// Bytes at the front of the socket that are being consumed: they are handled, or held.
+    /// Bytes at the front of the socket that are being consumed, since they are handled or held.
     pub(in crate::port) consuming: u64,
-    /// The socket's peek offset before the first of these is consumed. The kernel moves it back by each byte that is.
+    /// Peek offset of the socket before these bytes are consumed. The kernel moves it back by each consumed byte.
     pub(in crate::port) peeked: u64,
-    /// The first part of a message that has not come whole, consumed and held in the file of replies.
+    /// First part of an incomplete message, consumed and held in the reply file.
     pub(in crate::port) held: Held,
-    /// Bytes of this message behind those that are held, consumed and dropped because the message is too long.
+    /// Bytes of this message behind the held ones, consumed and dropped because the message is too long.
     pub(in crate::port) skipped: u64,
-    /// The numbers of the descriptors that came with this message, [`NOT_KEPT`] for those of no use; 0 ends the list.
+    /// Numbers of the descriptors that came with this message, [`NOT_KEPT`] for unusable ones. 0 ends the list.
     pub(in crate::port) fds: [u64; MAX_MESSAGE_FDS],
-    /// What was agreed on: the minor version, and whether several writes may come at once.
+    /// Negotiated minor version, and whether one message may carry several writes.
     pub(in crate::port) agreed: Option<(u16, bool)>,
     /// An earlier version of softiov has consumed part of a message and not kept it.
     pub(in crate::port) torn: bool,
 }
 
-/// The number of a descriptor that no message is served with, whatever it says.
+/// Number of a descriptor that no message can use.
 pub(in crate::port) const NOT_KEPT: u64 = u64::MAX;
 
 impl Progress {
-    /// The numbers of the descriptors that came with the message that has not come whole.
+    /// Returns the numbers of the descriptors that came with the incomplete message.
     pub(in crate::port) fn fds(&self) -> impl Iterator<Item = u64> {
         self.fds.into_iter().take_while(|number| *number != 0)
     }
 
-    /// The progress when that message has come whole and is handled, or another one is at the front of the socket.
+    /// Returns the progress without the incomplete message: it is handled, or another message is at the front of
+    /// the socket.
     pub(in crate::port) fn without_held(self) -> Self {
         Self { held: Held::default(), skipped: 0, fds: [0; MAX_MESSAGE_FDS], ..self }
     }
@@ -55,12 +56,12 @@ pub(in crate::port) struct Window {
     pub(in crate::port) iova: u64,
     pub(in crate::port) size: u64,
     pub(in crate::port) permissions: Permissions,
-    /// The number of the file behind it, and the offset of its first byte; number 0 without a file.
+    /// Number of the file behind the window, 0 if it has none, and the offset of its first byte.
     pub(in crate::port) file: u64,
     pub(in crate::port) offset: u64,
 }
 
-/// An eventfd: interrupt type, vector, number.
+/// Eventfd of a vector: interrupt type, vector, descriptor number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct Irq {
     pub(in crate::port) index: u32,
@@ -68,7 +69,7 @@ pub(in crate::port) struct Irq {
     pub(in crate::port) number: u64,
 }
 
-/// What a predecessor has noted.
+/// Notes of a predecessor on a function.
 #[derive(Debug, Default)]
 pub(in crate::port) struct Noted {
     pub(in crate::port) progress: Progress,
@@ -76,17 +77,17 @@ pub(in crate::port) struct Noted {
     pub(in crate::port) irqs: Vec<Irq>,
 }
 
-/// One function's notes.
+/// Notes on one function.
 #[derive(Debug)]
 pub(in crate::port) struct FunctionJournal {
     memory: Arc<SharedMemory>,
     at: layout::Function,
     progress: Progress,
-    /// The step that counts. What is noted now belongs to the next.
+    /// Number of the valid step. New notes belong to the next step.
     step: u64,
-    /// The place of each window by its first address.
+    /// Place of each window, by its first address.
     places: BTreeMap<u64, u64>,
-    /// Places for new windows, and places whose windows count until the next step.
+    /// Places for new windows, and places whose windows stay valid until the next step.
     free: Vec<u64>,
     released: Vec<u64>,
     /// All windows are in places below this.
@@ -98,7 +99,7 @@ pub(in crate::port) struct FunctionJournal {
 }
 
 const USED: usize = 1;
-/// Where a window's record has the step that took it away, and the number of its file, in bytes.
+/// Offsets in a window's record: the step that removed the window, and the number of its file.
 const REMOVED: u64 = 8;
 const FILE: u64 = 40;
 
@@ -126,7 +127,7 @@ impl FunctionJournal {
         journal
     }
 
-    /// What is noted of the client.
+    /// Returns the notes on the client.
     pub(in crate::port) fn noted(&self) -> Noted {
         let windows = self.places.values().filter_map(|place| self.window(*place)).collect();
         let irqs = (0..IRQ_TYPES as u32).flat_map(|index| {
@@ -138,37 +139,37 @@ impl FunctionJournal {
         Noted { progress: self.progress, windows, irqs: irqs.collect() }
     }
 
-    /// How far the client has been served, as noted last.
+    /// Returns the progress of the client, as noted last.
     pub(in crate::port) fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// Whether windows or eventfds were noted since the last step: they count with the next.
+    /// Returns whether windows or eventfds were noted since the last step. The next step makes them valid.
     pub(in crate::port) fn is_touched(&self) -> bool {
         self.touched
     }
 
-    /// A step: everything noted since the last one counts from now on.
+    /// Makes a step: everything noted since the last one becomes valid.
     pub(in crate::port) fn step(&mut self, progress: Progress) {
         self.forget_unfinished();
         self.step += 1;
         (self.progress, self.touched) = (progress, false);
         let record = encode(&progress, self.step, self.used);
         let place = self.step % 2;
-        // Behind the end of the list of descriptors nothing counts.
+        // Words behind the end of the list of descriptors are ignored, so they need not be written.
         let words = (FDS + progress.fds().count() + 1).min(record.len());
         put(&self.memory, self.at.progress[place as usize], &record[..words]);
         put(&self.memory, self.at.which, &[place]);
         self.free.append(&mut self.released);
     }
 
-    /// Notes the function's configuration beside the port's software. It counts at once. Returns `false` if that has to be
-    /// noted whole.
+    /// Notes the function's configuration beside the port's software, which makes it valid at once. Returns `false`
+    /// if the software has to be noted instead.
     pub(in crate::port) fn note_configuration(&self, bytes: &[u8]) -> bool {
         configuration::write(&self.memory, &self.at, bytes)
     }
 
-    /// A window was made; `false` if there is no room to note it.
+    /// Notes a new window. Returns `false` if there is no room.
     pub(in crate::port) fn add_window(&mut self, window: &Window) -> bool {
         self.forget_unfinished();
         let place = match self.free.pop() {
@@ -182,7 +183,7 @@ impl FunctionJournal {
         let Permissions { read, write } = window.permissions;
         let permissions = u64::from(read) | u64::from(write) << 1;
         let Window { iova, size, file, offset, .. } = *window;
-        // The step comes first: with it, nothing else in the record counts.
+        // The step comes first in memory: while it is in the future, the rest of the record is ignored.
         let record = [self.step + 1, 0, iova, size, offset, file, permissions];
         put(&self.memory, self.window_at(place), &record);
         self.places.insert(iova, place);
@@ -190,7 +191,7 @@ impl FunctionJournal {
         true
     }
 
-    /// The windows that begin in these `size` bytes are gone: the numbers of their files.
+    /// Notes that the windows which begin in these `size` bytes are removed. Returns the numbers of their files.
     pub(in crate::port) fn remove_windows(&mut self, iova: u64, size: u64) -> Vec<u64> {
         self.forget_unfinished();
         let last = iova.saturating_add(size.saturating_sub(1));
@@ -200,19 +201,19 @@ impl FunctionJournal {
         let remove = |(first, place): (u64, u64)| {
             self.places.remove(&first);
             put(&self.memory, self.window_at(place) + REMOVED, &[self.step + 1]);
-            // Until the step this window counts, so nothing may overwrite it.
+            // The window stays valid until the step, so its place must not be reused before.
             self.released.push(place);
             get(&self.memory, self.window_at(place) + FILE)
         };
         gone.into_iter().map(remove).filter(|number| *number != 0).collect()
     }
 
-    /// All windows are gone.
+    /// Notes that all windows are removed.
     pub(in crate::port) fn clear_windows(&mut self) {
         self.remove_windows(0, u64::MAX);
     }
 
-    /// A vector has another eventfd, or none (number 0).
+    /// Notes the eventfd of a vector, or its removal (number 0).
     pub(in crate::port) fn set_irq(&mut self, irq: Irq) {
         let Irq { index, vector, number } = irq;
         self.forget_unfinished();
@@ -222,15 +223,15 @@ impl FunctionJournal {
         }
         let at = self.irq_at(index, vector);
         let [one, _, other, _]: [u64; 4] = words(&self.memory, at);
-        // What counts until the step is left alone.
+        // The place that is valid until the step is not overwritten.
         let place = if one > self.step || (one <= other && other <= self.step) { at } else { at + 16 };
         put(&self.memory, place + 8, &[number]);
         put(&self.memory, place, &[self.step + 1]);
         self.touched = true;
     }
 
-    /// A process that died within a step left notes for a step it never made. They must not count with the step of
-    /// that number which its successor makes: before the first note of its own, the successor wipes them out.
+    /// Erases notes for a step that a killed process never made. Else they would become valid with this process's
+    /// step of the same number. Runs before this process's first note.
     fn forget_unfinished(&mut self) {
         if !std::mem::take(&mut self.inherited) {
             return;
@@ -255,7 +256,7 @@ impl FunctionJournal {
         }
     }
 
-    /// The window in a place, if it counts. Step 0 is none.
+    /// Returns the window in a place, if it is valid. Step 0 stands for no step.
     fn window(&self, place: u64) -> Option<Window> {
         let [added, removed, iova, size, offset, file, permissions] =
             words(&self.memory, self.window_at(place));
@@ -272,7 +273,7 @@ impl FunctionJournal {
         self.at.irqs + (u64::from(index) * IRQS_A_TYPE + u64::from(vector)) * IRQ
     }
 
-    /// The number of a vector's eventfd, 0 for none: of the two places the one of the later step that counts.
+    /// Returns the number of a vector's eventfd, or 0. Of the two places, the one of the later valid step applies.
     pub(in crate::port) fn irq_number(&self, index: u32, vector: u32) -> u64 {
         let [one, first, other, second] = words(&self.memory, self.irq_at(index, vector));
         let current = if self.touched { self.step + 1 } else { self.step };
@@ -282,15 +283,15 @@ impl FunctionJournal {
     }
 }
 
-/// The words of a [`Progress`]. The first eleven are those of earlier versions, two of which have another meaning now.
+/// Words of a [`Progress`]. The first eleven are those of earlier versions; two of them have changed their meaning.
 type Record = [u64; FDS + MAX_MESSAGE_FDS];
 
-/// The index of the first descriptor's number in a record.
+/// Index of the first descriptor's number in a record.
 const FDS: usize = 13;
 // A record has 256 bytes.
 const _: () = assert!(size_of::<Record>() <= 256);
 
-/// Flags of a record. An earlier version reads [`TORN`], and lets a client go that it could not serve on.
+/// Flags of a record. If an earlier version reads [`TORN`], it disconnects the client, which it could not resume.
 const TORN: u64 = 1;
 const BY_PEEK_OFFSET: u64 = 2;
 
@@ -329,7 +330,7 @@ fn decode(record: &Record) -> Progress {
         return Progress { torn: flags & TORN != 0 || consuming > 0, ..known };
     }
     let mut fds = [0; MAX_MESSAGE_FDS];
-    // What lies behind the end of the list is an earlier message's.
+    // Words behind the end of the list belong to an earlier message.
     let listed = record[FDS..].iter().take_while(|number| **number != 0);
     fds.iter_mut().zip(listed).for_each(|(place, number)| *place = *number);
     let held = Held { begin: at, length };

@@ -1,45 +1,47 @@
-//! Where everything is in the shared memory, in bytes. The memory is a sparse file: pages that were never written cost
-//! nothing.
+//! Offsets of all notes in the shared memory, in bytes. The memory is a sparse file, so pages that were never
+//! written cost nothing.
 
 use pcie::MAX_VFS;
 
-/// "SIOVJRN" and the version of this layout, which changes with anything that is noted.
+/// "SIOVJRN" and the version of this layout. Every incompatible change of the notes changes the version.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SIOVJRN\x02");
 
 const MIB: u64 = 1 << 20;
 
-/// Single words at the beginning.
+/// Offsets of single words at the beginning.
 pub(super) struct Header {
     pub(super) magic: u64,
-    /// The number of the next descriptor.
+    /// Number of the next descriptor.
     pub(super) next: u64,
-    /// Successors that have begun since one got going.
+    /// Attempts of successors since the last one that worked.
     pub(super) attempts: u64,
-    /// The number of the software noted last. It is even or odd by which of the two states counts.
+    /// Number of the software noted last. Its parity says which of the two places is valid.
     pub(super) software: u64,
-    /// The highest number of a software. Earlier versions know no number but 0 and 1, and leave this one alone.
+    /// Highest number of a software so far. Earlier versions use only the numbers 0 and 1, and do not write this
+    /// word.
     pub(super) highest: u64,
 }
 
 pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, software: 24, highest: 32 };
 
-/// Where the notes on the whole port are.
+/// Offsets of the notes on the whole port.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortPlaces {
-    /// The two states of the software: each is its length, and its bytes.
+    /// Two places of the software. Each has its length and its bytes.
     pub(super) software: [u64; 2],
-    /// Bytes for each, including the eight of its length.
+    /// Bytes of each place, including the eight of its length.
     pub(super) software_room: u64,
-    /// The port at rest: whether it counts, its length, its bytes.
+    /// The port at rest: its mark, its length, its bytes.
     pub(super) rest: u64,
-    /// Bytes for that, including the mark and the length.
+    /// Bytes of the port at rest, including the mark and the length.
     pub(super) rest_room: u64,
 }
 
 impl PortPlaces {
-    /// The places in the journal of a port with `vfs` VFs. The largest state is a list of all VLANs for each VF, both in force and
-    /// configured; at rest, also a pending packet of 256 KB and eight pending messages of 4 KB for each VF. The space before
-    /// the functions holds that for eight VFs; a journal for more VFs has the port's own notes behind the functions.
+    /// Returns the places in the journal of a port with `vfs` VFs. The largest software has a list of all VLANs for
+    /// each VF, both in force and configured. The port at rest also has a pending packet of 256 KB and eight
+    /// pending messages of 4 KB for each VF. The space before the functions holds that for eight VFs. A journal for
+    /// more VFs has the port's own notes behind the functions.
     pub(super) const fn of(vfs: usize) -> Self {
         let end = FIRST + STRIDE * (1 + vfs as u64);
         match vfs {
@@ -59,15 +61,17 @@ impl PortPlaces {
     }
 }
 
-/// Places of a function's notes, in bytes.
+/// Offsets of a function's notes, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function {
-    /// Which of the two places of [`super::Progress`] counts.
+    /// Word that says which of the two places of [`super::Progress`] is valid.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
-    /// Which of the two notes of the function's configuration is the later. Earlier versions leave them alone.
+    /// Word that says which of the two notes of the function's configuration is the later. Earlier versions do not
+    /// write it.
     pub(super) noted: u64,
-    /// These notes, [`NOTE`] bytes each: the number of the software that it adds to, its length, and its bytes.
+    /// Notes of the configuration, [`NOTE`] bytes each: the number of the software that it belongs to, its length,
+    /// and its bytes.
     pub(super) notes: [u64; 2],
     /// Eventfds, [`IRQ`] bytes each, [`IRQS_A_TYPE`] of each interrupt type.
     pub(super) irqs: u64,
@@ -80,28 +84,28 @@ pub(super) const IRQ: u64 = 32;
 pub(super) const IRQS_A_TYPE: u64 = 32;
 pub(super) const IRQ_TYPES: u64 = 3;
 pub(super) const WINDOW: u64 = 64;
-/// As many windows as a client may have, and room for those it replaces within one step.
+/// Places for windows: the most that a client may have, and room for those that it replaces within one step.
 pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;
 const STRIDE: u64 = 5 * MIB;
-/// The most VFs for which the port's own notes fit before the functions' notes.
+/// Most VFs for which the port's own notes fit before the functions' notes.
 const FEW: usize = 8;
-/// Bytes for the port's own notes behind the functions'.
+/// Bytes of the port's own notes behind the functions' notes.
 const BEHIND: u64 = 32 * MIB;
 
-/// Bytes of a journal for `vfs` VFs.
+/// Returns the bytes of a journal for `vfs` VFs.
 pub(super) const fn size(vfs: usize) -> u64 {
     FIRST + STRIDE * (1 + vfs as u64) + if vfs > FEW { BEHIND } else { 0 }
 }
 
-/// The number of VFs of the journal that is `bytes` long; `None` if no journal has that length.
+/// Returns the number of VFs of a journal of `bytes` bytes, or `None` if no journal has that length.
 pub(super) fn vfs(bytes: u64) -> Option<usize> {
     (1..=MAX_VFS).find(|vfs| size(*vfs) == bytes)
 }
 
 impl Function {
-    /// The notes of the function at a place: the PF's at 0, then those of the VFs.
+    /// Returns the notes at a place. The PF's are at 0, and those of the VFs follow.
     pub(super) const fn at(place: usize) -> Self {
         let base = FIRST + place as u64 * STRIDE;
         Self {
@@ -122,7 +126,7 @@ const _: () = {
         many.software[1] + many.software_room <= many.rest && many.rest + many.rest_room <= size(MAX_VFS)
     );
 };
-// All that is noted as a client is served is in the first page.
+// All notes while a client is served are in the function's first page.
 const _: () = assert!(1024 + 2 * NOTE <= 4096);
 const _: () = assert!(IRQ * IRQS_A_TYPE * IRQ_TYPES <= 4096);
 const _: () = assert!(16_384 + WINDOW * MOST_WINDOWS <= STRIDE);

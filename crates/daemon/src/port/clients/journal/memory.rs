@@ -1,8 +1,8 @@
-//! Words and bytes in the shared memory of the notes. Left out: where they are (`layout`).
+//! Words and bytes in the shared memory of the notes. `layout` has their offsets.
 
 use host::shared::SharedMemory;
 
-/// Stores words, in order, each whole. Places are aligned and inside: they are those of `layout`.
+/// Stores words in order, each with one store. Offsets from `layout` are aligned and inside the memory.
 pub(super) fn put(memory: &SharedMemory, at: u64, words: &[u64]) {
     for (word, at) in words.iter().zip((at..).step_by(8)) {
         store(memory, at, &word.to_ne_bytes());
@@ -11,7 +11,7 @@ pub(super) fn put(memory: &SharedMemory, at: u64, words: &[u64]) {
 
 pub(super) fn get(memory: &SharedMemory, at: u64) -> u64 {
     let mut word = [0; 8];
-    // The place is inside.
+    // Offsets from `layout` are inside the memory.
     let _ = memory.memory().read(at, &mut word);
     u64::from_ne_bytes(word)
 }
@@ -25,13 +25,13 @@ pub(super) fn words<const N: usize>(memory: &SharedMemory, at: u64) -> [u64; N] 
 }
 
 pub(super) fn store(memory: &SharedMemory, at: u64, bytes: &[u8]) {
-    // The place is inside.
+    // Offsets from `layout` are inside the memory.
     let _ = memory.memory().write(at, bytes);
 }
 
 pub(super) fn load(memory: &SharedMemory, at: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    // The place is inside.
+    // Offsets from `layout` are inside the memory.
     let _ = memory.memory().read(at, &mut bytes);
     bytes
 }

@@ -1,24 +1,27 @@
-//! What a port notes in shared memory, so that a successor can go on with its clients though the process died in the
-//! middle of anything.
+//! Notes of a port in shared memory. A successor can resume the port's clients from them, even if the process was
+//! killed at any instruction.
 //!
-//! Noted are: each function's client (socket, replies, what was agreed on), its DMA windows and eventfds, its
-//! configuration space; the port's software with the policy in force; and the whole port when it is at rest
-//! ([`Rest`]). Descriptors are named by number, and kept elsewhere (`vault`). Not noted is what the card does under way:
-//! after a death in the middle of a round the card starts as after a reset.
+//! The journal notes each function's client (socket, replies, negotiated capabilities), its DMA windows and
+//! eventfds, and its configuration space; the port's software with the policy in force; and the whole port when it
+//! is at rest ([`Rest`]). Notes refer to descriptors by number, and the vault keeps these (`vault`). The journal
+//! does not note the card's work in progress. After a crash in the middle of a round, the card starts as after a
+//! reset.
 //!
 //! # How a torn update is recognised
-//! A process that is killed has done everything before some instruction, and nothing after. What belongs together is
-//! therefore written beside what counts, and made to count by one store:
-//! - A function's [`Progress`] has two places; a number says which one counts, and is written last. So have the port's
-//!   software, and the note of one function's configuration beside it: that counts as long as no later software does.
-//! - A window or an eventfd carries the number of the step that made it and the one that took it away. It counts if
-//!   the step does: what a message has changed counts from the moment in which the message counts as handled.
-//! - Bytes that are consumed from a socket are noted before, with the socket's peek offset, which the kernel moves back
-//!   in one with consuming them: it says how many are. The first part of a message that has not come whole is held in the
-//!   file of replies, and its descriptors are kept, before it is consumed.
+//! A process that is killed has executed everything before some instruction, and nothing after it. So each update
+//! is written beside the valid data, and one store makes it valid:
+//! - A function's [`Progress`] has two places. A number says which one is valid, and is written last. The port's
+//!   software has two places too. So has the note of one function's configuration, which is valid until the next
+//!   note of the software.
+//! - A window or an eventfd carries the number of the step that added it and of the step that removed it. It is
+//!   valid if the step is. So a message's changes become valid at the moment at which the message counts as
+//!   handled.
+//! - Before bytes are consumed from a socket, their number and the socket's peek offset are noted. The kernel moves
+//!   the offset back together with consuming, so it tells how many bytes are consumed. Before the first part of an
+//!   incomplete message is consumed, it is held in the reply file, and its descriptors are kept.
 //! - The port at rest is marked as valid after it was written, and as invalid before anything else happens.
 //!
-//! Left out: reading it all again (`adopt`).
+//! `adopt` reads the notes.
 
 mod configuration;
 mod function;
@@ -38,18 +41,18 @@ use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Why a predecessor's notes cannot be used.
+/// Reason why a predecessor's notes cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The memory cannot be had.
+    /// The shared memory cannot be created or opened.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
-    /// Another program's, or another version's.
-    #[error("the notes of the process before are of another version of softiov")]
+    /// The memory is not a journal of this version.
+    #[error("the predecessor's notes are of another version of softiov")]
     Version,
     /// The journal was made by a version, or for a family, with fewer VFs.
     #[error(
-        "the notes of the process before have room for {room} VFs, and the port is to offer {wanted}; offer {room} at \
+        "the predecessor's notes have room for {room} VFs, and the port is to offer {wanted}; offer {room} at \
          most, or restart the host, which takes the port from its guests"
     )]
     Room {
@@ -93,13 +96,13 @@ impl Journal {
         if wanted <= room { Ok(()) } else { Err(JournalError::Room { room, wanted }) }
     }
 
-    /// The notes on one function, for which there is room.
+    /// Opens the notes on one function, for which there is room.
     pub(in crate::port) fn function(&self, function: Function) -> FunctionJournal {
         FunctionJournal::open(Arc::clone(&self.memory), self.place(function))
     }
 
-    /// Reads the configuration of a function that was noted after the port's software. Returns `None` if the software has the
-    /// latest.
+    /// Reads the configuration of a function that was noted after the port's software. Returns `None` if the
+    /// software's note is the latest.
     pub(in crate::port) fn configuration(&self, function: Function) -> Option<Vec<u8>> {
         configuration::read(&self.memory, &self.place(function))
     }
@@ -111,31 +114,31 @@ impl Journal {
         })
     }
 
-    /// The port at rest.
+    /// Opens the notes on the port at rest.
     pub(in crate::port) fn rest(&self) -> Rest {
         Rest::new(Arc::clone(&self.memory), layout::PortPlaces::of(self.vfs))
     }
 
-    /// A number for a descriptor, that no other has had.
+    /// Returns a number for a descriptor. Numbers are never used twice.
     pub(in crate::port) fn number(&self) -> u64 {
         let number = get(&self.memory, HEADER.next);
         put(&self.memory, HEADER.next, &[number + 1]);
         number
     }
 
-    /// Counts a successor that begins with these notes; answers how many did so since one has got going.
+    /// Counts an attempt to use these notes. Returns the attempts since the last [`Self::succeeded`].
     pub(in crate::port) fn attempt(&self) -> u64 {
         let attempts = get(&self.memory, HEADER.attempts) + 1;
         put(&self.memory, HEADER.attempts, &[attempts]);
         attempts
     }
 
-    /// The successor has got going.
+    /// Notes that the successor works, which resets the attempts.
     pub(in crate::port) fn succeeded(&self) {
         put(&self.memory, HEADER.attempts, &[0]);
     }
 
-    /// Notes the port's software; `false` if it is too long.
+    /// Notes the port's software. Returns `false` if it is too long.
     pub(in crate::port) fn note_software(&self, bytes: &[u8]) -> bool {
         let places = layout::PortPlaces::of(self.vfs);
         if bytes.len() as u64 > places.software_room - 8 {
@@ -151,7 +154,7 @@ impl Journal {
         true
     }
 
-    /// The software noted last; nothing if none was.
+    /// Returns the software noted last, or an empty vector.
     pub(in crate::port) fn software(&self) -> Vec<u8> {
         let places = layout::PortPlaces::of(self.vfs);
         let at = places.software[(get(&self.memory, HEADER.software) % 2) as usize];
@@ -161,7 +164,7 @@ impl Journal {
 }
 
 impl AsFd for Journal {
-    /// The memory, to be kept for a successor.
+    /// Returns the memory, to be kept for a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }

@@ -1,18 +1,18 @@
-//! The whole port at a moment in which nothing is under way: everything handled, consumed and written back.
+//! Note on the whole port at rest: every message is handled and consumed, and the card has no work in progress.
 
 use super::layout::PortPlaces;
 use super::memory::{get, load, put, store};
 use host::shared::SharedMemory;
 use std::sync::Arc;
 
-/// A place for it.
+/// Note on the whole port at rest.
 #[derive(Debug)]
 pub(in crate::port) struct Rest {
     memory: Arc<SharedMemory>,
-    /// Where it is, and how many bytes fit.
+    /// Offset of the note, and bytes for its content.
     at: u64,
     room: u64,
-    /// What is there counts.
+    /// The note is valid.
     valid: bool,
 }
 
@@ -23,12 +23,12 @@ impl Rest {
         Self { memory, at, room, valid }
     }
 
-    /// Whether what was noted last still counts.
+    /// Returns whether the last note is still valid.
     pub(in crate::port) fn is_valid(&self) -> bool {
         self.valid
     }
 
-    /// Something is about to happen: what was noted counts no more.
+    /// Makes the note void, before the port changes.
     pub(in crate::port) fn disturb(&mut self) {
         if self.valid {
             self.valid = false;
@@ -36,7 +36,7 @@ impl Rest {
         }
     }
 
-    /// Notes the port as it is now; `false` if that is too long.
+    /// Notes the port's present state. Returns `false` if it is too long.
     pub(in crate::port) fn note(&mut self, bytes: &[u8]) -> bool {
         self.disturb();
         if bytes.len() as u64 > self.room {
@@ -49,7 +49,7 @@ impl Rest {
         true
     }
 
-    /// What was noted, if it counts.
+    /// Returns the note, if it is valid.
     pub(in crate::port) fn read(&self) -> Option<Vec<u8>> {
         let length = get(&self.memory, self.at + 8);
         (self.valid && length <= self.room).then(|| load(&self.memory, self.at + 16, length as usize))

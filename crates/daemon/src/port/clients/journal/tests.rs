@@ -1,5 +1,4 @@
-//! A process dies between any two stores; what its successor finds is what was before the step under way, or what was
-//! after it.
+//! A process may die between any two stores. Its successor finds the state before the current step or after it.
 
 use super::function::Noted;
 use super::*;
@@ -35,7 +34,7 @@ fn progress(consuming: u64) -> Progress {
     }
 }
 
-/// What a successor finds.
+/// Returns the notes that a successor finds.
 fn found(journal: &Journal) -> Noted {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     Journal::adopt(copy).unwrap().function(Function::Vf(3)).noted()
@@ -80,7 +79,7 @@ fn record_of_an_earlier_version_is_read_or_torn() {
 }
 
 #[test]
-fn what_a_message_has_changed_counts_with_its_step() {
+fn changes_of_a_message_count_with_its_step() {
     let (journal, mut function) = open();
     function.step(progress(0));
     assert!(function.add_window(&window(0x1000, 5)));
@@ -101,7 +100,7 @@ fn what_a_message_has_changed_counts_with_its_step() {
 }
 
 #[test]
-fn an_eventfd_that_changes_again_and_again_is_the_last_that_counts() {
+fn last_eventfd_of_a_step_counts() {
     let (journal, mut function) = open();
     let set = |function: &mut FunctionJournal, number| function.set_irq(Irq { index: 0, vector: 0, number });
     let numbers = |journal| found(journal).irqs.iter().map(|irq| irq.number).collect::<Vec<_>>();
@@ -118,7 +117,7 @@ fn an_eventfd_that_changes_again_and_again_is_the_last_that_counts() {
 }
 
 #[test]
-fn all_windows_are_forgotten_at_once_and_places_are_used_again() {
+fn cleared_windows_free_their_places() {
     let (journal, mut function) = open();
     for iova in 1..=1000 {
         assert!(function.add_window(&window(iova << 12, 5)));
@@ -135,7 +134,7 @@ fn all_windows_are_forgotten_at_once_and_places_are_used_again() {
 }
 
 #[test]
-fn there_is_room_for_as_many_windows_as_a_client_may_have_and_no_more() {
+fn window_beyond_the_limit_is_refused() {
     let (journal, mut function) = open();
     let all = layout::MOST_WINDOWS;
     assert!((0..all).all(|n| function.add_window(&window(n << 12, 0))));
@@ -149,7 +148,7 @@ fn there_is_room_for_as_many_windows_as_a_client_may_have_and_no_more() {
 }
 
 #[test]
-fn a_successor_goes_on_with_the_notes() {
+fn successor_continues_the_notes() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.step(progress(0));
@@ -159,16 +158,16 @@ fn a_successor_goes_on_with_the_notes() {
     next.remove_windows(0x1000, 0x1000);
     next.step(progress(5));
     assert_eq!(found(&journal).windows, [window(0x2000, 5)]);
-    assert!(copy.number() < journal.number(), "numbers are never given twice");
+    assert!(copy.number() < journal.number(), "numbers are never used twice");
 }
 
 #[test]
-fn what_a_process_left_half_done_never_counts_though_its_successor_makes_steps() {
+fn unfinished_step_never_counts_after_later_steps() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.set_irq(Irq { index: 2, vector: 0, number: 11 });
     function.step(progress(0));
-    // It dies within a message that would have taken one window away and brought another, and new eventfds.
+    // The process dies within a message that would have replaced one window and changed eventfds.
     function.remove_windows(0x1000, 0x1000);
     assert!(function.add_window(&window(0x2000, 6)));
     function.set_irq(Irq { index: 2, vector: 0, number: 12 });
@@ -185,7 +184,7 @@ fn what_a_process_left_half_done_never_counts_though_its_successor_makes_steps()
 }
 
 #[test]
-fn a_port_at_rest_counts_until_something_happens() {
+fn note_at_rest_counts_until_disturbed() {
     let journal = Journal::new(8).unwrap();
     let mut rest = journal.rest();
     assert_eq!(rest.read(), None);
@@ -197,7 +196,7 @@ fn a_port_at_rest_counts_until_something_happens() {
 }
 
 #[test]
-fn software_is_the_old_or_the_new() {
+fn software_is_the_last_that_fits() {
     let journal = Journal::new(8).unwrap();
     assert_eq!(journal.software(), b"");
     assert!(journal.note_software(b"old"));
@@ -207,9 +206,10 @@ fn software_is_the_old_or_the_new() {
     assert_eq!(journal.software(), b"newer");
 }
 
-/// A packet of 256 KB and eight messages may wait on each VF, and each may have a list of all VLANs, in force and configured.
+/// Each VF may have a pending packet of 256 KB and eight pending messages, and a list of all VLANs, in force and
+/// configured.
 #[test]
-fn a_port_of_64_vfs_has_room_for_all_that_its_guests_can_leave_waiting() {
+fn journal_of_64_vfs_has_room_for_all_pending_work() {
     let journal = Journal::new(64).unwrap();
     let rest = vec![1; 64 * ((256 << 10) + 8 * 4096 + (64 << 10))];
     assert!(journal.rest().note(&rest));
@@ -222,7 +222,7 @@ fn a_port_of_64_vfs_has_room_for_all_that_its_guests_can_leave_waiting() {
 }
 
 #[test]
-fn there_is_room_for_every_vf_of_the_family_and_each_has_notes_of_its_own() {
+fn each_vf_has_its_own_notes() {
     let journal = Journal::new(64).unwrap();
     for n in 0..64 {
         journal.function(Function::Vf(n)).step(progress(n.into()));
@@ -234,9 +234,9 @@ fn there_is_room_for_every_vf_of_the_family_and_each_has_notes_of_its_own() {
     assert_eq!(found.function(Function::Pf).progress(), Progress::default());
 }
 
-/// Earlier versions wrote them so for every family, and an 82576 has no more VFs.
+/// Earlier versions created such journals for every family. An 82576 has at most eight VFs.
 #[test]
-fn notes_with_room_for_eight_vfs_are_gone_on_with_as_long_as_eight_are_enough() {
+fn journal_for_eight_vfs_is_used_for_up_to_eight() {
     let journal = Journal::new(8).unwrap();
     assert_eq!(journal.memory.memory().len(), (8 + 9 * 5) << 20);
     let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
@@ -246,7 +246,7 @@ fn notes_with_room_for_eight_vfs_are_gone_on_with_as_long_as_eight_are_enough() 
 }
 
 #[test]
-fn anything_else_is_not_taken_for_notes() {
+fn memory_that_is_no_journal_is_refused() {
     for (length, magic) in [
         (4096, MAGIC),
         (layout::size(8) + 1, MAGIC),
@@ -261,7 +261,7 @@ fn anything_else_is_not_taken_for_notes() {
     }
 }
 
-/// The configuration of VF 3 that a successor finds.
+/// Returns the configuration of VF 3 that a successor finds.
 fn configuration(journal: &Journal) -> Option<Vec<u8>> {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     Journal::adopt(copy).unwrap().configuration(Function::Vf(3))
@@ -270,7 +270,7 @@ fn configuration(journal: &Journal) -> Option<Vec<u8>> {
 #[test]
 fn configuration_counts_until_the_next_software() {
     let (journal, function) = open();
-    assert!(!function.note_configuration(b"early"), "it would add to nothing");
+    assert!(!function.note_configuration(b"early"), "there is no software yet");
     for round in 0_u8..5 {
         assert!(journal.note_software(b"whole"));
         assert_eq!(configuration(&journal), None);
@@ -291,11 +291,11 @@ fn software_of_an_earlier_version_voids_configurations() {
     for _ in 0..4 {
         assert!(journal.note_software(b"new"));
         assert!(function.note_configuration(b"new"));
-        // An earlier version knows which of two places counts, and nothing else.
+        // An earlier version writes only the word that selects one of the two places.
         let place = 1 - get(&journal.memory, HEADER.software) % 2;
         put(&journal.memory, layout::PortPlaces::of(8).software[place as usize], &[0]);
         put(&journal.memory, HEADER.software, &[place]);
         assert_eq!((journal.software(), configuration(&journal)), (Vec::new(), None));
-        assert!(!function.note_configuration(b"new"), "it says nothing of this function");
+        assert!(!function.note_configuration(b"new"), "that software does not have this function");
     }
 }
