@@ -1,15 +1,15 @@
-//! The clock of the live host. A port's loop reads it and passes the time on as an argument, so that a test can move the
-//! time by hand. Left out: wall-clock time, which recordings have (`pcapng`).
+//! Clock of the live host. A port's loop reads it and passes the time on as an argument, so that tests can advance the
+//! time by hand. Recordings use wall-clock time instead (`pcapng`).
 
 use i82576::Time;
 
-/// A monotonic clock.
+/// Monotonic clock.
 pub(crate) trait Clock {
     /// Returns the time now.
     fn now(&self) -> Time;
 }
 
-/// The host's CLOCK_MONOTONIC, which is the same for every process until the machine starts anew.
+/// CLOCK_MONOTONIC of the host. All processes see the same time until the machine reboots.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HostClock;
 

@@ -1,8 +1,8 @@
-//! What a host gives up: its user before it starts, and then, in each thread, what that thread does not need.
+//! Confinement of a host: its user before it starts, and then, in each thread, the rights that the thread does not need.
 //!
 //! A program that runs a host beside other things ([`crate::Host`] in a test, or a demo) confines the host's own
 //! threads only. `softiov serve` confines its whole process: [`begin`] before the host starts, [`first_thread`] after.
-//! Left out: which system calls ([`host::confine`]).
+//! [`host::confine`] has the tables of system calls.
 
 use crate::config::Config;
 use crate::config::uplink::{Stream, Uplink};
@@ -14,8 +14,8 @@ use host::folder;
 use host::tap::Tap;
 use std::path::{Path, PathBuf};
 
-/// Before any other thread starts: makes the folder for sockets, becomes the user that the configuration names, and
-/// puts all files out of reach but the host's own and `readable`. Answers how far the kernel does that.
+/// Creates the folder for sockets, changes to the user that the configuration names, and denies all files except the
+/// host's own and `readable`. Returns the enforced part of that, which depends on the kernel. Call it before any other thread starts.
 ///
 /// # Errors
 /// [`StartError`]; the process should end, since it may have given up a part.
@@ -35,7 +35,7 @@ pub fn begin(config: &Config, readable: &[PathBuf]) -> Result<Option<Enforced>, 
     Ok(Some(restrict_files(&reach(config, readable))?))
 }
 
-/// After the host has started: the thread that started it gives up what it does not need either.
+/// Confines the thread that has started the host. Call it after the start.
 ///
 /// # Errors
 /// [`StartError::Confine`].
@@ -43,7 +43,7 @@ pub fn first_thread(config: &Config) -> Result<(), StartError> {
     Ok(confinement(config).prepare(Role::Main)?.apply()?)
 }
 
-/// After [`begin`]: what a thread gives up that the program starts beside the host, and that takes its time.
+/// Prepares the confinement of a thread that the program starts beside the host and that may block. Call it after [`begin`].
 ///
 /// # Errors
 /// [`StartError::Confine`].
@@ -51,7 +51,7 @@ pub fn helper(config: &Config) -> Result<Prepared, StartError> {
     Ok(confinement(config).prepare(Role::Helper)?)
 }
 
-/// What each kind of thread of the host gives up.
+/// Confinement of each kind of thread of the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     pub(crate) port: Prepared,
@@ -72,12 +72,12 @@ impl Threads {
     }
 }
 
-/// What the host's threads give up.
+/// Returns the common confinement of the host's threads.
 fn confinement(config: &Config) -> Confinement {
     let any = |is: fn(&Uplink) -> bool| config.ports.iter().any(|port| is(&port.uplink));
     let capabilities = match &config.confine.user {
         None => Capabilities::Unchanged,
-        // What was deleted may be made again.
+        // The uplink needs these rights again when its interface was deleted and has to be created or opened anew.
         Some(_) => Capabilities::Only {
             net_admin: any(|uplink| matches!(uplink, Uplink::Tap(_))),
             net_raw: any(|uplink| matches!(uplink, Uplink::Interface(_) | Uplink::Xdp(..))),
@@ -86,6 +86,7 @@ fn confinement(config: &Config) -> Confinement {
     Confinement { seccomp: config.confine.seccomp, capabilities }
 }
 
+/// Returns the files and addresses that the host needs.
 fn reach(config: &Config, readable: &[PathBuf]) -> Reach {
     let vfs = config.ports.iter().flat_map(|port| port.vfs.iter().map(|vf| &vf.socket));
     let uplinks = config.ports.iter().filter_map(|port| match &port.uplink {
@@ -107,7 +108,7 @@ fn reach(config: &Config, readable: &[PathBuf]) -> Reach {
     let folders = sockets.filter_map(|socket| socket.parent()).filter(|folder| folder.is_dir());
     let work =
         folders.map(Path::to_owned).chain([config.runtime_dir.clone()]).chain(config.state_dir.clone());
-    // Names of users, groups, services and protocols, the machine's number for addresses, and what the process is told about itself.
+    // Names of users, groups, services and protocols, the machine's number for addresses, and the process's own /proc entry.
     let names = ["/etc/passwd", "/etc/group", "/etc/services", "/etc/protocols", "/etc/nsswitch.conf"];
     let own = names.into_iter().chain(["/etc/machine-id", "/proc/self"]);
     let token = config.http.iter().map(|http| http.token_file.clone());

@@ -1,7 +1,7 @@
-//! Recent events: lines of the host's log as records, which `softiov events` reads. One list for the
-//! process, as there is one log. Left out: which events there are, which are the lines of the log, and how they get here.
+//! Recent events: lines of the host's log as records, for `softiov events`. One list for the process, as there is one
+//! log, which fills the list.
 //!
-//! The list is bounded in records and in bytes. Whoever asks too late is told how many are gone.
+//! The list is bounded in records and bytes. A client that asks too late receives the number of lost events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,66 +12,66 @@ use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Records that are kept.
+/// Kept records.
 const MOST: usize = 4096;
-/// Bytes of their names and values.
+/// Bytes of names and values in all records.
 const ROOM: usize = 1 << 20;
-/// Records in one answer, so that it stays small.
+/// Records in one answer, so that it stays small and the lock is held briefly.
 const IN_ONE_ANSWER: usize = 256;
-/// Bytes of one record; what is longer is cut.
+/// Bytes of one record. A longer one is cut.
 const LONGEST: usize = 1024;
 
-/// Something that has happened.
+/// Event of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Its number, counted from 1 since the process began.
+    /// Number, counted from 1 since the start of the process.
     pub number: u64,
-    /// When: RFC 3339, in UTC.
+    /// Time of the event: RFC 3339, in UTC.
     pub time: String,
-    /// error, warn or info.
+    /// Level: error, warn or info.
     pub level: String,
-    /// Name of the function, port or interface that the event concerns, if it concerns one.
+    /// Name of the function, port or interface that the event concerns, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// What has happened.
+    /// Message.
     pub event: String,
-    /// More of it, by name.
+    /// Details by name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
 }
 
-/// The answer to a request for events.
+/// Answer to a request for events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recent {
-    /// Events in their order.
+    /// Events in order.
     pub events: Vec<Event>,
-    /// Events that were asked for and are not kept any more.
+    /// Requested events that are not kept any more.
     pub lost: u64,
-    /// There are more after these.
+    /// More events follow these.
     pub more: bool,
 }
 
-/// A place in what has happened, as `RUN-NUMBER`: behind the event with a number, of the process that has counted it.
+/// Position after an event, written `RUN-NUMBER`: the process that has counted the event, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     run: u64,
     number: u64,
 }
 
-/// Which process counts: when it began to, in microseconds since 1970. A number of a process may come again.
+/// Start of this process, microseconds since 1970. It identifies the process; a process id may come again.
 static RUN: LazyLock<u64> = LazyLock::new(|| {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 });
 
 impl Mark {
-    /// Behind an event of this process.
+    /// Returns the position after an event of this process.
     #[must_use]
     pub fn behind(number: u64) -> Self {
         Self { run: *RUN, number }
     }
 
-    /// The number of the last event of this process before the mark: none, if the mark is of another process, all of whose
-    /// events were before those of this one.
+    /// Returns the number of this process's last event before the mark: 0 if the mark is of another process, which ran
+    /// before this one.
     #[must_use]
     pub fn number(self) -> u64 {
         if self.run == *RUN { self.number } else { 0 }
@@ -87,7 +87,7 @@ impl fmt::Display for Mark {
 impl FromStr for Mark {
     type Err = std::num::ParseIntError;
 
-    /// A number alone is one of this process.
+    /// Parses a mark. A number alone means an event of this process.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('-') {
             Some((run, number)) => Ok(Self { run: run.parse()?, number: number.parse()? }),
@@ -105,18 +105,18 @@ struct Kept {
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 
-/// Keeps an event; its number is given here.
+/// Adds an event and gives it its number.
 pub fn note(event: Event) {
     with(|kept| kept.note(event));
 }
 
-/// Events after the one of this number; all that are kept after 0.
+/// Returns the events after the one with this number; all kept events for 0.
 #[must_use]
 pub fn after(number: u64) -> Recent {
     with(|kept| kept.after(number))
 }
 
-/// Holds for as long as it takes to move a record, or to copy [`IN_ONE_ANSWER`] of them.
+/// Locks the list. The lock is held while one record moves, or while [`IN_ONE_ANSWER`] records are copied.
 fn with<T>(what: impl FnOnce(&mut Kept) -> T) -> T {
     what(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -139,7 +139,7 @@ impl Kept {
 
     fn after(&self, number: u64) -> Recent {
         let first = self.last - self.events.len() as u64 + 1;
-        // Whoever has a later number has it of a process before this one.
+        // A number beyond the last is of a predecessor, so all events of this process are new.
         let wanted = if number > self.last { first } else { number + 1 };
         let from = wanted.saturating_sub(first) as usize;
         let events: Vec<Event> = self.events.iter().skip(from).take(IN_ONE_ANSWER).cloned().collect();
@@ -151,7 +151,7 @@ impl Kept {
     }
 }
 
-/// What an event takes, about.
+/// Returns the approximate bytes of an event.
 fn size(event: &Event) -> usize {
     let fields = event.fields.iter().map(|(name, value)| {
         name.len() + value.as_str().map_or(size_of::<Value>(), str::len) + size_of::<Value>()
@@ -159,7 +159,7 @@ fn size(event: &Event) -> usize {
     size_of::<Event>() + event.event.len() + event.time.len() + fields.sum::<usize>()
 }
 
-/// Takes away what is too long: the fields, and then the end of the text.
+/// Shortens an event: drops its fields, then the end of its message.
 fn cut(event: &mut Event) {
     if size(event) > size_of::<Event>() + LONGEST {
         event.fields.clear();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_another_process_is_before_all_of_this_one() {
+    fn mark_of_another_process_is_before_all_events() {
         let mark = Mark::behind(7);
         assert_eq!(mark.to_string().parse(), Ok(mark));
         assert_eq!((mark.number(), "7".parse::<Mark>().unwrap().number()), (7, 7));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_gets_what_came_since_and_hears_of_what_is_lost() {
+    fn client_gets_later_events_and_the_number_of_lost_ones() {
         let mut kept = Kept::new();
         assert_eq!(numbers(&kept, 0), (None, None, 0, false));
         for _ in 0..3 {
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_a_process_before_begins_anew() {
+    fn number_of_a_predecessor_starts_from_the_first_event() {
         let mut kept = Kept::new();
         kept.note(event("x"));
         assert_eq!(numbers(&kept, 900), (Some(1), Some(1), 0, false));
     }
 
     #[test]
-    fn long_events_are_cut_and_take_no_more_than_there_is_room() {
+    fn long_events_are_cut_to_the_bounds() {
         let mut kept = Kept::new();
         let mut long = event(&"ä".repeat(LONGEST));
         long.fields.insert("why".to_owned(), Value::from("y".repeat(LONGEST)));

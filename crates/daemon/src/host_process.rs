@@ -1,5 +1,5 @@
-//! The running host: its threads, how it ends, and how it hands over to a successor. Left out: what is asked of it
-//! (`management`), and starting the successor, which is the command's.
+//! The running host: its threads, its end, and its part of a hand-over to a successor. `management` serves the requests,
+//! and the command starts the successor.
 
 use crate::config::Config;
 use crate::confine::Threads;
@@ -22,10 +22,10 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Under which name the vault has the control socket.
+/// Name of the control socket in the vault.
 const CONTROL: &str = "control";
 
-/// A host that is set up and does not run yet. Nobody is served, and what a predecessor has left is still there.
+/// Host that is set up but does not run yet. It serves no client, and leaves a predecessor's descriptors untouched.
 #[derive(Debug)]
 pub struct ReadyHost {
     config: Config,
@@ -38,14 +38,14 @@ pub struct ReadyHost {
 }
 
 impl ReadyHost {
-    /// Sets up every port of the configuration, or nothing, with what is in the vault.
+    /// Sets up every port of the configuration, or nothing, with the descriptors in the vault.
     ///
     /// # Errors
     /// [`StartError`].
     pub fn open(config: Config, vault: &Vault) -> Result<Self, StartError> {
         let config = volatile::restore(config, vault);
         let listener = control_listener(&config, vault)?;
-        // Guests need the host more than whoever asks over TCP.
+        // A failure of TCP is no reason to leave guests without their VFs.
         let tcp = tcp::open(config.http.as_ref(), vault).unwrap_or_else(|error| {
             tracing::error!(%error, "the host starts without TCP; mend that and restart or upgrade it");
             None
@@ -63,7 +63,7 @@ impl ReadyHost {
         Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
     }
 
-    /// Starts the threads.
+    /// Starts the threads of the host.
     ///
     /// # Errors
     /// [`StartError::System`].
@@ -95,7 +95,7 @@ impl ReadyHost {
             orders,
             order_waker: order_waker.clone(),
         };
-        // First of all threads: guests may be waiting for them.
+        // The ports' threads start first, because guests may be waiting for them.
         for (config, opened) in config.ports.iter().zip(ports) {
             host.ports.start(config, opened)?;
         }
@@ -116,21 +116,21 @@ impl ReadyHost {
     }
 }
 
-/// A running host. Dropping it ends it.
+/// Running host. Dropping it ends it.
 #[derive(Debug)]
 pub struct Host {
     control_socket: PathBuf,
     ports: Ports,
-    /// It serves clients of the control socket.
+    /// Thread that serves clients of the control socket.
     api: Option<JoinHandle<()>>,
-    /// It carries out what they ask.
+    /// Thread that carries out their requests.
     control: Option<JoinHandle<()>>,
-    /// It opens ports again that have failed.
+    /// Thread that opens failed ports again.
     reviver: Option<JoinHandle<()>>,
     probe: Probe,
     server: ServerHandle,
     vault: Vault,
-    /// A successor has the control socket.
+    /// Set when a successor has the control socket.
     leaving: Arc<AtomicBool>,
     orders: mpsc::Receiver<Order>,
     order_waker: Waker,
@@ -145,7 +145,7 @@ impl Host {
         Self::inherit(config, &Vault::default())
     }
 
-    /// Starts with what a predecessor has left in the vault.
+    /// Starts with the descriptors that a predecessor has left in the vault.
     ///
     /// # Errors
     /// [`StartError`].
@@ -153,13 +153,13 @@ impl Host {
         ReadyHost::open(config, vault)?.start()
     }
 
-    /// Where commands reach it.
+    /// Returns the path of the control socket.
     #[must_use]
     pub fn control_socket(&self) -> &std::path::Path {
         &self.control_socket
     }
 
-    /// Whether the host can be asked. A port that has failed is opened again, and is no reason to end.
+    /// Returns true if the host can serve requests. A failed port does not count, because it is opened again.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let runs =
@@ -167,8 +167,8 @@ impl Host {
         runs(&self.api) && runs(&self.control)
     }
 
-    /// What a watchdog asks: it waits until the control thread and every port have answered, however many requests of
-    /// clients wait. The error says who does not answer.
+    /// Returns the check of the watchdog: it waits until the control thread and every port have answered, ahead of any
+    /// number of pending requests. The error names the part that does not answer.
     pub fn check(&self) -> impl Fn() -> Result<(), String> + Send + use<> {
         let probe = self.probe.clone();
         move || probe.ask().map_err(|failure| failure.message)
@@ -179,28 +179,27 @@ impl Host {
         &self.ports
     }
 
-    /// Where descriptors are kept for a successor.
+    /// Returns the vault, which keeps descriptors for a successor.
     #[must_use]
     pub fn vault(&self) -> &Vault {
         &self.vault
     }
 
-    /// Readable when [`Host::order`] has something.
+    /// Returns a descriptor that is readable while [`Host::order`] has an order.
     #[must_use]
     pub fn orders(&self) -> impl AsFd + '_ {
         &self.order_waker
     }
 
-    /// What a client of the control socket wants that only the process as a whole can do.
+    /// Returns the next order from a client of the control socket to the process as a whole.
     #[must_use]
     pub fn order(&self) -> Option<Order> {
         self.order_waker.drain();
         self.orders.try_recv().ok()
     }
 
-    /// Sets every port aside for a successor, and accepts no more clients of the control interface. The ports wait for so
-    /// long for [`Host::leave`], and go on afterwards. If one of them cannot be set aside, all go on at once, and this
-    /// answers `false`.
+    /// Pauses every port for a successor, and accepts no more clients of the control interface. The ports wait for `time` for
+    /// [`Host::leave`], and resume afterwards. Returns false if a port cannot pause; then all resume at once.
     #[must_use]
     pub fn pause(&self, time: Duration) -> bool {
         self.server.hold(true);
@@ -211,13 +210,13 @@ impl Host {
         paused
     }
 
-    /// Goes on after [`Host::pause`].
+    /// Resumes after [`Host::pause`].
     pub fn resume(&self) {
         self.server.hold(false);
         self.ports.resume();
     }
 
-    /// Ends after [`Host::pause`] without a word to anybody: a successor goes on with everything.
+    /// Ends after [`Host::pause`] without notifying guests or clients: a successor serves them.
     pub fn leave(mut self) {
         self.leaving.store(true, Ordering::Release);
         self.ports.leave();
@@ -225,20 +224,20 @@ impl Host {
         self.join();
     }
 
-    /// Begins the end: guests are told that their VFs stop, and clients are let go so that their machines live on. To
-    /// be followed by [`Host::has_ended`] or by [`Host::stop`].
+    /// Begins the end: notifies guests that their VFs stop, and disconnects clients in a way that their machines survive.
+    /// Follow it by [`Host::has_ended`] or [`Host::stop`].
     pub fn end(&self) {
         self.server.stop();
         self.ports.end_all();
     }
 
-    /// Whether every client is let go; it takes two seconds at most.
+    /// Returns true if every client is disconnected. That takes two seconds at most.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ports.have_ended()
     }
 
-    /// Ends it, and waits until every client is let go: every socket is closed and removed.
+    /// Ends the host and waits until every client is disconnected and every socket is closed and removed.
     pub fn stop(self) {
         drop(self);
     }
@@ -248,13 +247,13 @@ impl Host {
         if self.reviver.take().is_some_and(|reviver| reviver.join().is_err()) {
             tracing::error!("the thread that opens ports again had panicked");
         }
-        // The second ends when the first has: nobody hands in a request any more.
+        // The control thread ends after the api thread, which is the only source of its requests.
         for (name, thread) in [("api", self.api.take()), ("control", self.control.take())] {
             if thread.is_some_and(|thread| thread.join().is_err()) {
                 tracing::error!("the {name} thread had panicked");
             }
         }
-        // It may have started one more port meanwhile.
+        // The control thread may have started one more port before it ended.
         self.ports.end_all();
         self.ports.join();
     }
@@ -272,8 +271,8 @@ impl Drop for Host {
     }
 }
 
-/// The control socket of a predecessor, or a new one. Only the host's user can enter its folder, and the group that
-/// `control = { group }` names.
+/// Returns the control socket of a predecessor, or a new one. Only the host's user can enter its folder, and the group
+/// that `control = { group }` names.
 fn control_listener(config: &Config, vault: &Vault) -> Result<Listener, StartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
     if let Some(listener) = vault.copy(CONTROL).and_then(|fd| Listener::adopt(fd, &socket)) {
@@ -282,7 +281,7 @@ fn control_listener(config: &Config, vault: &Vault) -> Result<Listener, StartErr
     folder::make(&config.runtime_dir, folder::PASSABLE)?;
     if let Some(folder) = socket.parent() {
         folder::make(folder, folder::PRIVATE)?;
-        // The host before may have let a group in.
+        // A former host may have given the folder to a group.
         let mode = if access.group.is_some() { 0o710 } else { folder::PRIVATE };
         folder::restrict(folder, mode, access.group)?;
     }
@@ -298,7 +297,7 @@ mod tests {
     use crate::control::client;
 
     #[test]
-    fn guests_are_served_without_tcp_where_the_token_is_gone_or_the_address_is_taken() {
+    fn host_starts_without_tcp_if_token_or_address_fails() {
         let folder = tempfile::tempdir().unwrap();
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (listen, token) = (taken.local_addr().unwrap(), folder.path().join("token"));

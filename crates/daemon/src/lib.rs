@@ -1,10 +1,11 @@
 //! The live host: port threads, configuration and the control socket.
 //!
-//! [`Host::start`] checks nothing that [`config`] has not checked, brings up every port or none, and then
-//! each port runs in a thread of its own ([`port`]) while one more answers on the [`control`] socket. That one also
-//! makes every change (`management`): it checks it against the whole, has it kept ([`store`]) and tells the ports.
+//! [`Host::start`] takes a configuration that [`config`] has checked, and brings up every port or none. Then each port
+//! runs in a thread of its own ([`port`]), and another thread answers on the [`control`] socket. One more thread makes
+//! every change (`management`): it checks the change against the whole configuration, keeps it ([`store`]) and sends
+//! orders to the ports.
 //!
-//! Left out: becoming a daemon, and logging's destination; those are the command's.
+//! The command `softiov serve` turns the process into a daemon and sets up the log.
 
 mod capture;
 mod clock;

@@ -1,10 +1,10 @@
-//! A bound on what others can make the host log. Left out: what to log.
+//! Bound on the log lines that clients and guests can cause.
 
 use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// So many events a minute; what comes beyond is counted.
+/// Limit of log lines a minute. It counts the suppressed lines.
 #[derive(Debug)]
 pub(crate) struct Limit {
     most: u32,
@@ -20,7 +20,7 @@ impl Limit {
         Self { most, used: 0, suppressed: 0, window: Time::ZERO }
     }
 
-    /// Whether this event may be logged; if so, how many were kept back before it.
+    /// Returns the number of lines suppressed before this one, or `None` if this one must be suppressed too.
     pub(crate) fn allow(&mut self, now: Time) -> Option<u64> {
         if now.since(self.window) >= MINUTE {
             (self.window, self.used) = (now, 0);
@@ -33,7 +33,7 @@ impl Limit {
         Some(std::mem::take(&mut self.suppressed))
     }
 
-    /// Logs what went wrong for a function, if it may be logged.
+    /// Logs a failure of a function, if the limit allows it.
     pub(crate) fn warn(&mut self, now: Time, function: &str, what: &str, error: &dyn Display) {
         if let Some(suppressed) = self.allow(now) {
             tracing::warn!(function, %error, suppressed, "{what}");
@@ -50,7 +50,7 @@ mod tests {
     use tracing_subscriber::fmt::MakeWriter;
 
     #[test]
-    fn what_is_kept_back_is_told_later() {
+    fn suppressed_lines_are_counted_in_the_next_one() {
         let mut limit = Limit::per_minute(2);
         let second = |s: u64| Time::from_micros(s * 1_000_000);
         assert_eq!((limit.allow(second(100)), limit.allow(second(101))), (Some(0), Some(0)));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_repeats_without_end_is_logged_so_often_a_minute() {
+    fn endless_failures_are_logged_up_to_the_limit() {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
         let mut limit = Limit::per_minute(3);
@@ -75,7 +75,7 @@ mod tests {
         assert!(last.contains("pf0vf0") && last.contains("suppressed=997"), "{last}");
     }
 
-    /// What was logged.
+    /// Logged lines.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 

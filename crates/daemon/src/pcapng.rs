@@ -1,5 +1,5 @@
-//! Blocks of a pcapng file (draft-ietf-opsawg-pcapng), as recordings and captures have them: a section, its interfaces, and
-//! packets with times in nanoseconds. Left out: reading them.
+//! Blocks of a pcapng file (draft-ietf-opsawg-pcapng) for recordings and captures: a section, its interfaces, and packets
+//! with times in nanoseconds. Only writing; `replay` reads files.
 
 use pcap_parser::{
     EnhancedPacketBlock, InterfaceDescriptionBlock, InterfaceStatisticsBlock, Linktype, OptionCode,
@@ -9,53 +9,53 @@ use std::borrow::Cow;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Option `opt_comment`.
+/// Code of the option `opt_comment`.
 pub(crate) const COMMENT: OptionCode = OptionCode(1);
-/// Option `if_name`.
+/// Code of the option `if_name`.
 const NAME: OptionCode = OptionCode(2);
-/// Option `epb_flags`: which way a packet went.
+/// Code of the option `epb_flags`, which has a packet's direction.
 pub(crate) const FLAGS: OptionCode = OptionCode(2);
-/// Option `epb_dropcount`: packets that are missing before this one.
+/// Code of the option `epb_dropcount`: number of packets missing before this one.
 pub(crate) const DROP_COUNT: OptionCode = OptionCode(4);
 
-/// Option `isb_ifdrop`: packets that an interface has lost.
+/// Code of the option `isb_ifdrop`: number of packets that an interface has lost.
 const INTERFACE_DROPS: OptionCode = OptionCode(5);
 
-/// Which way a packet goes, as the interface sees it.
+/// Direction of a packet, seen from its interface. The values are those of `epb_flags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// The interface receives it.
+    /// Received by the interface.
     In = 1,
-    /// The interface sends it.
+    /// Sent by the interface.
     Out = 2,
 }
 
-/// A packet.
+/// Packet of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet<'a> {
-    /// Number of the interface, in the order of their blocks.
+    /// Index of the interface, in the order of the interface blocks.
     pub(crate) interface: u32,
-    /// Nanoseconds since 1970.
+    /// Time, nanoseconds since 1970.
     pub(crate) time: u64,
     pub(crate) way: Way,
-    /// Bytes that it had.
+    /// Length on the wire, bytes.
     pub(crate) length: u32,
-    /// Those of them that are here.
+    /// Captured bytes, at most `length`.
     pub(crate) data: &'a [u8],
     pub(crate) comment: Option<&'a str>,
-    /// Packets of any interface that are missing before this one.
+    /// Number of packets of any interface that are missing before this one.
     pub(crate) missing: u64,
 }
 
-/// Nanoseconds since 1970.
+/// Returns the wall-clock time, nanoseconds since 1970.
 pub(crate) fn time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
-/// The beginning of a section.
+/// Returns the block that begins a section.
 ///
 /// # Errors
-/// None are known.
+/// No error is known; the encoder's signature has one.
 pub(crate) fn section() -> io::Result<Vec<u8>> {
     let mut block = SectionHeaderBlock {
         block_type: 0,
@@ -70,7 +70,7 @@ pub(crate) fn section() -> io::Result<Vec<u8>> {
     block.to_vec().map_err(io::Error::other)
 }
 
-/// An interface.
+/// Returns the block of an interface.
 ///
 /// # Errors
 /// The name is longer than 65,535 bytes.
@@ -89,7 +89,7 @@ pub(crate) fn interface(name: Option<&str>) -> io::Result<Vec<u8>> {
     block.to_vec().map_err(io::Error::other)
 }
 
-/// A packet.
+/// Returns the block of a packet.
 ///
 /// # Errors
 /// The comment is longer than 65,535 bytes.
@@ -118,10 +118,10 @@ pub(crate) fn packet(packet: &Packet<'_>) -> io::Result<Vec<u8>> {
     block.to_vec().map_err(io::Error::other)
 }
 
-/// What is said of an interface at a moment: so many packets are missing.
+/// Returns a block with an interface's statistics at a time: the number of missing packets.
 ///
 /// # Errors
-/// None are known.
+/// No error is known; the encoder's signature has one.
 pub(crate) fn statistics(interface: u32, time: u64, missing: u64) -> io::Result<Vec<u8>> {
     let missing = missing.to_le_bytes();
     let mut block = InterfaceStatisticsBlock {
@@ -136,6 +136,7 @@ pub(crate) fn statistics(interface: u32, time: u64, missing: u64) -> io::Result<
     block.to_vec().map_err(io::Error::other)
 }
 
+/// Returns an option of a block. Its value must be shorter than 65,536 bytes.
 fn option(code: OptionCode, value: &[u8]) -> io::Result<PcapNGOption<'_>> {
     let len = u16::try_from(value.len()).map_err(io::Error::other)?;
     Ok(PcapNGOption { code, len, value: Cow::Borrowed(value) })
@@ -148,7 +149,7 @@ mod tests {
     use pcap_parser::{Block, parse_pcapng};
 
     #[test]
-    fn a_reader_finds_interfaces_by_name_and_packets_with_what_is_said_of_them() {
+    fn reader_finds_interfaces_and_packets_with_options() {
         let whole = Packet {
             interface: 1,
             time: 7_000_000_009,

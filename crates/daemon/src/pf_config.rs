@@ -1,12 +1,12 @@
-//! Configuration requests to the card in the name of its PF, and the PF's place on the bus. Left out: registers.
+//! Access to the card's configuration space as its PF, for the SR-IOV manager.
 
 use nic::Nic;
 use pcie::{ConfigAccess, Function, Rid};
 
-/// Bus 0, device 1: the PF's routing id on a board. No request is routed by it here.
+/// Routing id of the PF: bus 0, device 1. The host routes no request by it.
 pub const PF_RID: Rid = Rid(0x0008);
 
-/// The card as the SR-IOV manager sees it.
+/// Configuration space of the card, as the SR-IOV manager uses it.
 pub(crate) struct ConfigSpace<'a>(pub(crate) &'a mut Nic);
 
 impl ConfigAccess for ConfigSpace<'_> {

@@ -1,12 +1,12 @@
-//! Frames in a ring of bytes between two threads, each behind its length; one thread puts, one takes. Left out: what wakes
-//! who waits.
+//! Byte ring that carries frames from one thread to another, each after its length. It has one writer and one reader,
+//! which wake each other by other means.
 
 use rtrb::{Consumer, Producer};
 
-/// Bytes of a length.
+/// Bytes of the length before a frame.
 pub(crate) const LENGTH: usize = 4;
 
-/// Puts a frame in, which is made of parts, whole or not at all.
+/// Writes a frame, given in parts. Returns false, and writes nothing, if there is no room.
 pub(crate) fn put<const N: usize>(sender: &mut Producer<u8>, parts: [&[u8]; N]) -> bool {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let Ok(mut chunk) = sender.write_chunk(LENGTH + length) else { return false };
@@ -26,7 +26,7 @@ pub(crate) fn put<const N: usize>(sender: &mut Producer<u8>, parts: [&[u8]; N]) 
     true
 }
 
-/// Takes the next frame out. What does not fit is cut off.
+/// Reads the next frame and returns its length. The part that exceeds `into` is lost.
 pub(crate) fn take(receiver: &mut Consumer<u8>, into: &mut [u8]) -> Option<usize> {
     let mut length = [0; LENGTH];
     copy(receiver.read_chunk(LENGTH).ok()?.as_slices(), &mut length);
@@ -43,7 +43,7 @@ pub(crate) fn take(receiver: &mut Consumer<u8>, into: &mut [u8]) -> Option<usize
     Some(fits)
 }
 
-/// Fills `into` from two slices, one behind the other, that hold at least as much.
+/// Fills `into` from two consecutive slices that hold at least as much.
 fn copy((first, second): (&[u8], &[u8]), into: &mut [u8]) {
     let (head, rest) = into.split_at_mut(first.len().min(into.len()));
     head.copy_from_slice(&first[..head.len()]);

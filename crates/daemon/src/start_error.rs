@@ -1,4 +1,4 @@
-//! Why a host cannot start.
+//! Errors of the host's start.
 
 use crate::port::PortError;
 use host::confine::ConfineError;
@@ -6,27 +6,27 @@ use host::folder::FolderError;
 use host::socket::BindError;
 use thiserror::Error;
 
-/// Why the host cannot start. Nothing is left behind.
+/// Reason why the host cannot start. The failed start leaves nothing behind.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The folder for sockets cannot be made, or is not safe.
+    /// The folder for sockets cannot be created, or is not safe.
     #[error("{0}; set runtime_dir to a folder of your own")]
     RuntimeDir(#[from] FolderError),
-    /// The control socket cannot be made.
+    /// The control socket cannot be created.
     #[error("control socket: {0}")]
     Control(#[from] BindError),
-    /// A port cannot be started.
+    /// A port cannot start.
     #[error("{name}: {source}")]
     Port {
-        /// The port.
+        /// Name of the port.
         name: String,
-        /// Why.
+        /// Error of the port.
         source: PortError,
     },
-    /// What is to be given up is not.
+    /// The confinement cannot be applied.
     #[error(transparent)]
     Confine(#[from] ConfineError),
-    /// epoll, eventfd or a thread.
+    /// An epoll, an eventfd or a thread cannot be created.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
 }

@@ -1,5 +1,5 @@
-//! The state file: what was changed by command and is to hold after a restart. It is replaced as a whole, so that a
-//! crash leaves the old file or the new one. Left out: what a change means (`settings`), and who may make one.
+//! State file: changes by command that survive a restart of the host. It is replaced as a whole, so that a crash leaves
+//! the old file or the new one. `settings` defines the values.
 
 use crate::config::{Config, ConfigError};
 use crate::settings::{Leaves, PortSettings, Settings, VfSettings};
@@ -11,15 +11,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The version of the file's form.
+/// Version of the file's format.
 const VERSION: u32 = 1;
 
-/// What the state file holds.
+/// Contents of the state file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
     version: u32,
-    /// A configuration that was applied in the place of the host's file.
+    /// Configuration that was applied instead of the host's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     applied: Option<Applied>,
     #[serde(default)]
@@ -28,7 +28,7 @@ struct State {
     vfs: BTreeMap<String, VfSettings>,
 }
 
-/// It holds as long as the host's own file stays as it was.
+/// Applied configuration. It is dropped as soon as the host's own file has another text than `instead_of`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Applied {
@@ -36,10 +36,10 @@ struct Applied {
     text: String,
 }
 
-/// Why changes cannot be kept, or kept changes not be restored.
+/// Reason why changes cannot be kept or restored.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// There is no place for the file.
+    /// No folder is configured for the file.
     #[error(
         "there is no folder to keep the change in; set state_dir, or give --volatile to change until the host ends"
     )]
@@ -50,43 +50,43 @@ pub enum StoreError {
          that can be written to, or give --volatile to change until the host ends"
     )]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
     /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The file is damaged, or a later version's.
+    /// The file is damaged, or has a later version.
     #[error(
         "{path} is not a state file of this version ({problem}); move it away to start without kept changes"
     )]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Problem in the file.
         problem: String,
     },
-    /// What was kept makes no sense together with the configuration file.
+    /// The kept changes conflict with the configuration file.
     #[error(
         "{source}; this comes from changes kept in {path}: change the configuration file, or move {path} away"
     )]
     Contradiction {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Conflict.
         source: ConfigError,
     },
 }
 
 impl Config {
-    /// The configuration with what commands have changed and kept: the state file is read, if there is one.
+    /// Reads the state file, if there is one, and returns the configuration with the kept changes.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -127,7 +127,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Another file's text as the configuration of the same host.
+    /// Parses another file's text as the configuration of the same host.
     fn parse_like(&self, text: &str) -> Result<Self, ConfigError> {
         let mut file = Self::read(Some(Path::new("the file applied last")), text)?;
         file.runtime_dir = Some(self.runtime_dir.clone());
@@ -135,10 +135,10 @@ impl Config {
         Self::check(file, &self.runtime_dir)
     }
 
-    /// Writes the state file if it does not say already what is to be kept.
+    /// Writes the state file if the kept changes differ from those of `before`.
     ///
     /// # Errors
-    /// [`StoreError::NoPlace`], [`StoreError::Write`]: the file is as it was.
+    /// [`StoreError::NoPlace`], [`StoreError::Write`]: the file is unchanged.
     pub(crate) fn keep(&self, before: &Self) -> Result<(), StoreError> {
         let state = self.state();
         if state == before.state() {
@@ -147,13 +147,13 @@ impl Config {
         let path = self.state_file().ok_or(StoreError::NoPlace)?;
         let Err(source) = write(&path, &state) else { return Ok(()) };
         if read(&path).is_ok_and(|found| found == Some(state)) {
-            // The new file has the name, but may not survive a power failure: nothing was changed, so back to the old.
+            // The new file is in place but may not survive a power failure, so the old contents return.
             let _ = write(&path, &before.state());
         }
         Err(StoreError::Write { path, source })
     }
 
-    /// Each host has a file of its own, named after its runtime directory.
+    /// Returns the path of this host's file, which is named after its runtime directory.
     fn state_file(&self) -> Option<PathBuf> {
         let name = self.runtime_dir.display().to_string();
         let name = name.trim_matches('/').replace('-', "\\x2d").replace('/', "-");
@@ -173,12 +173,13 @@ impl Config {
     }
 }
 
+/// Returns the kept settings under their owner's name, or `None` if there are none.
 fn kept<S: Settings>(name: &str, leaves: &Leaves) -> Option<(String, S)> {
     let settings = S::from_leaves(leaves).ok().filter(|_| !leaves.is_empty())?;
     Some((name.to_owned(), settings))
 }
 
-/// What a file holds; none if it is not there.
+/// Reads a state file. Returns `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<State>, StoreError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -193,7 +194,7 @@ fn read(path: &Path) -> Result<Option<State>, StoreError> {
     }
 }
 
-/// Replaces a file: the new one is on the disk before it has the name, and the name before this returns.
+/// Replaces a file. The new one is on the disk before it gets the name, and the name is on the disk before this returns.
 fn write(path: &Path, state: &State) -> io::Result<()> {
     let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn each_host_has_a_file_of_its_own() {
+    fn hosts_have_separate_state_files() {
         assert_eq!(state_file("/run/softiov"), Path::new("/var/lib/softiov/run-softiov.json"));
         assert_ne!(state_file("/run/a-b"), state_file("/run/a/b"));
     }

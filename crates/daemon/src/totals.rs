@@ -1,5 +1,5 @@
-//! Counters of a port as they were last published. A successor continues from there, so that no counter falls. Left out:
-//! noting them (`port::succession`), and their encoding (`state`).
+//! Counters of a port as last published. A successor continues from them, so that no counter falls. `port::succession`
+//! stores them, and `state` encodes them.
 
 use crate::control::status::{Drops, FunctionStatus, Interventions, Mailbox, PortStatus, Traffic, VfStatus};
 use crate::control::uplink::{UplinkDrops, UplinkStatus, UplinkTraffic};
@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 /// Counters of a port, its uplink and its functions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// The uplink as configured: another one counts from 0.
+    /// Uplink in the configuration. Another uplink counts from 0.
     pub uplink_name: String,
-    /// The uplink's.
+    /// Counters of the uplink.
     pub uplink: UplinkTotals,
-    /// Storms that were broken.
+    /// Storm-control activations.
     pub storms: u64,
-    /// The PF's, if a guest drives it.
+    /// Counters of the PF, if a guest drives it.
     pub pf: FunctionTotals,
-    /// The VFs', by index.
+    /// Counters of the VFs, by index.
     pub vfs: BTreeMap<u8, VfTotals>,
-    /// Answers of the PF driver.
+    /// Delays of the PF driver's answers.
     pub answers: AnswerTotals,
 }
 
@@ -49,22 +49,22 @@ pub struct VfTotals {
     offences: BTreeMap<String, u64>,
 }
 
-/// Delays of the PF driver's answers. These a successor takes over as they are.
+/// Delays of the PF driver's answers. A successor takes them over unchanged, instead of adding them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerTotals {
     /// Visits that answered a request.
     pub visits: u64,
-    /// The most requests that one visit answered.
+    /// Largest number of requests that one visit answered.
     pub most: u8,
-    /// The longest delay, nanoseconds.
+    /// Longest delay, nanoseconds.
     pub max_ns: u64,
-    /// All delays together, nanoseconds.
+    /// Sum of all delays, nanoseconds.
     pub sum_ns: u64,
-    /// Number of delays by size class, of classes that have any.
+    /// Delays per size class, for classes that have any.
     pub counts: Vec<(u16, u64)>,
 }
 
-/// Sets of counters that can be combined, each with its counterpart.
+/// Sets of counters that combine with each other, counter by counter.
 trait Combine: Default {
     fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64);
 }
@@ -83,7 +83,7 @@ impl<K: Ord + Clone, V: Combine> Combine for BTreeMap<K, V> {
     }
 }
 
-/// Combines field by field. A field that is added to a type does not compile before it is named here.
+/// Combines types field by field. The destructuring refuses to compile if a type has a field that is not listed here.
 macro_rules! combine {
     ($($type:ident { $($field:ident),* })*) => { $(impl Combine for $type {
         fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
@@ -108,7 +108,7 @@ combine! {
 }
 
 impl Totals {
-    /// Returns the counters that a status publishes, of a port with this uplink in its configuration.
+    /// Creates totals from the counters of a published status and the configured uplink.
     #[must_use]
     pub fn of(status: &PortStatus, uplink_name: String, answers: AnswerTotals) -> Self {
         let vf = |vf: &VfStatus| VfTotals {
@@ -126,7 +126,7 @@ impl Totals {
         }
     }
 
-    /// Returns what a successor that counts `now` lacks to continue from here.
+    /// Returns the counts that a successor, which counts `now`, lacks to continue from these totals.
     #[must_use]
     pub fn beyond(mut self, now: &Self) -> Self {
         let less = u64::saturating_sub;
@@ -141,12 +141,12 @@ impl Totals {
         self
     }
 
-    /// Counts the uplink from 0: the port has another one.
+    /// Resets the uplink's counters, for a port that has another uplink now.
     pub fn forget_uplink(&mut self) {
         self.uplink = UplinkTotals::default();
     }
 
-    /// Adds the counters to those of a status. Answers are not among them: a successor has taken them over.
+    /// Adds the counters to those of a status. Answer delays are not added, because a successor has taken them over.
     pub fn add_to(&self, status: &mut PortStatus) {
         let add = u64::saturating_add;
         if let Some(uplink) = &mut status.uplink_status {
@@ -164,7 +164,7 @@ impl Totals {
             totals.function.add_to(&mut vf.function);
             vf.mailbox.combine(&totals.mailbox, add);
             vf.conduct.offences.combine(&totals.offences, add);
-            // A counter by name is left out until it counts something.
+            // The status omits named counters that are zero.
             for counts in [&mut vf.mailbox.requests, &mut vf.mailbox.refused, &mut vf.conduct.offences] {
                 counts.retain(|_, count| *count > 0);
             }
@@ -197,7 +197,7 @@ mod tests {
     use crate::control::uplink::UplinkTraffic;
     use std::collections::BTreeMap;
 
-    /// A port with one VF that has received this many frames and asked this often.
+    /// Creates totals of one VF with this number of received frames and MAC requests.
     fn totals(uplink: &str, packets: u64, requests: u64) -> Totals {
         let mut vf = VfTotals { function: FunctionTotals::default(), ..VfTotals::default() };
         vf.function.rx.packets = packets;
@@ -209,17 +209,17 @@ mod tests {
     }
 
     #[test]
-    fn beyond_is_the_noted_less_the_counted() {
+    fn beyond_subtracts_the_present_counts() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 10, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 0));
         assert_eq!(lacks.vfs[&0].mailbox.requests["mac"], 3);
-        // Counts made since the note stay.
+        // Counts beyond the stored ones must not become negative.
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 12, 4));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].mailbox.requests["mac"]), (0, 0));
     }
 
     #[test]
-    fn beyond_forgets_another_uplink() {
+    fn beyond_drops_counters_of_another_uplink() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:b", 0, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 10));
     }

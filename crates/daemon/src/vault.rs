@@ -1,5 +1,5 @@
-//! Copies of descriptors under names, for whoever goes on when a port's thread or the whole process dies: kept here,
-//! and by a keeper outside if there is one.
+//! Copies of descriptors by name, for a successor of a port's thread or of the whole process. They are kept here, and by
+//! the keeper if there is one.
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
@@ -11,10 +11,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Failures to keep something that are logged a minute: a guest can have the host keep descriptors again and again.
+/// Logged failures a minute. A guest can make the host keep descriptors again and again.
 const COMPLAINTS: u32 = 5;
 
-/// The host's descriptors.
+/// Kept descriptors of the host.
 #[derive(Debug, Clone)]
 pub struct Vault(Arc<Mutex<Contents>>);
 
@@ -22,8 +22,8 @@ pub struct Vault(Arc<Mutex<Contents>>);
 struct Contents {
     shelf: Shelf,
     store: Option<Store>,
-    /// While a successor has been given everything: names under which something has changed since. The keeper is not told,
-    /// because it keeps for the successor by now.
+    /// Names that have changed since a successor received everything. The keeper is not notified of them, because it
+    /// already keeps the successor's descriptors.
     untold: Option<BTreeSet<String>>,
     complaints: Limit,
 }
@@ -35,17 +35,17 @@ impl Default for Vault {
 }
 
 impl Vault {
-    /// What a predecessor has left, and who keeps it outside.
+    /// Creates a vault from the descriptors of a predecessor and the connection to the keeper.
     #[must_use]
     pub fn new(shelf: Shelf, store: Option<Store>) -> Self {
         let complaints = Limit::per_minute(COMPLAINTS);
         Self(Arc::new(Mutex::new(Contents { shelf, store, untold: None, complaints })))
     }
 
-    /// Keeps a copy of a descriptor under a name, in the place of what was there.
+    /// Keeps a copy of a descriptor under a name, in place of the former one.
     ///
     /// # Errors
-    /// The process is out of descriptors. A keeper that is gone is no error: the host goes on without.
+    /// The process is out of descriptors. A keeper that is gone is no error: the host continues without it.
     pub fn keep(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
         let copy = fd.try_clone_to_owned()?;
         let mut contents = self.contents();
@@ -56,19 +56,19 @@ impl Vault {
         Ok(())
     }
 
-    /// Gives up what is kept under a name.
+    /// Drops the descriptor of a name.
     pub fn forget(&self, name: &str) {
         let mut contents = self.contents();
         let done = contents.shelf.take(name);
         if done.is_some() {
             contents.changed(name);
         }
-        // The last close of a guest's memory takes seconds, and others need not wait for it.
+        // The last close of a guest's memory takes seconds, so the lock is released first.
         drop(contents);
         drop(done);
     }
 
-    /// Gives up what is kept under names that begin so, but for those that are still needed. Answers what that was.
+    /// Drops the descriptors whose names have this prefix, except needed ones. Returns them.
     pub fn forget_others(&self, prefix: &str, needed: impl Fn(&str) -> bool) -> Vec<OwnedFd> {
         let mut contents = self.contents();
         let ours = |name: &&str| name.starts_with(prefix) && !needed(name);
@@ -82,24 +82,24 @@ impl Vault {
         names.into_iter().filter_map(forget).collect()
     }
 
-    /// A copy of what is kept under a name.
+    /// Returns a copy of the descriptor of a name.
     #[must_use]
     pub fn copy(&self, name: &str) -> Option<OwnedFd> {
         self.contents().shelf.get(name)?.try_clone_to_owned().ok()
     }
 
-    /// Whether somebody outside keeps what is kept here.
+    /// Returns true if a keeper keeps the descriptors too.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.contents().store.is_some()
     }
 
-    /// Says something about this process to the keeper, if there is one.
+    /// Sends the keeper a message about this process, if there is a keeper.
     pub fn say(&self, text: &str) {
         self.contents().tell(|store| store.say(text));
     }
 
-    /// Has the keeper start a successor; `None` if nobody keeps what is here.
+    /// Makes the keeper start a successor. Returns `None` without a keeper.
     ///
     /// # Errors
     /// The keeper is gone.
@@ -107,7 +107,7 @@ impl Vault {
         self.contents().store.as_ref().map(Store::succeed).transpose()
     }
 
-    /// Has the successor ended that was started last, and goes on keeping outside what is kept here.
+    /// Makes the keeper end the last successor, and continues to keep descriptors at the keeper.
     pub fn abandon(&self) {
         let mut contents = self.contents();
         contents.tell(Store::abandon);
@@ -115,8 +115,8 @@ impl Vault {
         untold.iter().for_each(|name| contents.changed(name));
     }
 
-    /// Gives everything to a successor, and under a name of its own the keeper's socket. What changes here from now on the
-    /// keeper is not told, unless the successor is [abandoned](Self::abandon).
+    /// Sends everything to a successor, with the keeper's socket under a name of its own. Later changes are not sent to the
+    /// keeper, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors
     /// The successor is gone.
@@ -127,14 +127,14 @@ impl Vault {
         successor.give(contents.shelf.iter().chain(store))
     }
 
-    /// A thread that panicked with the lock has left whole descriptors behind.
+    /// Locks the contents, also after a panic: every descriptor in them is whole.
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Contents {
-    /// Something else is kept under this name from now on, or nothing.
+    /// Sends the keeper the present descriptor of a name, or that there is none.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
             untold.insert(name.to_owned());
@@ -147,13 +147,13 @@ impl Contents {
         self.heed(told);
     }
 
-    /// Tells the keeper something.
+    /// Sends the keeper something.
     fn tell(&mut self, what: impl FnOnce(&Store) -> io::Result<()>) {
         let told = self.store.as_ref().map(what);
         self.heed(told);
     }
 
-    /// Gives up a keeper that is gone.
+    /// Drops the connection if the keeper is gone, and logs the failure.
     fn heed(&mut self, told: Option<io::Result<()>>) {
         let Some(Err(error)) = told else { return };
         if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::WouldBlock) {
@@ -169,7 +169,7 @@ impl Contents {
     }
 }
 
-/// The part of the vault that belongs to one port: descriptors by number.
+/// Part of the vault that belongs to one port: descriptors by number or name.
 #[derive(Debug, Clone)]
 pub(crate) struct PortVault {
     vault: Vault,
@@ -181,12 +181,12 @@ impl PortVault {
         Self { vault: vault.clone(), port: port.to_owned() }
     }
 
-    /// The port's name.
+    /// Returns the port's name.
     pub(crate) fn port(&self) -> &str {
         &self.port
     }
 
-    /// Keeps a descriptor under a number. A failure is logged: its loss shows only if the port dies.
+    /// Keeps a descriptor under a number. A failure is only logged: it matters if the port dies.
     pub(crate) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.keep_named(&name(number), fd);
     }
@@ -199,13 +199,13 @@ impl PortVault {
         self.copy_named(&name(number))
     }
 
-    /// Gives up every number but those that are needed. Answers what that was.
+    /// Drops every numbered descriptor except the needed ones. Returns the dropped ones.
     pub(crate) fn forget_others(&self, needed: &[u64]) -> Vec<OwnedFd> {
         let needed: Vec<String> = needed.iter().map(|number| self.inside(&name(*number))).collect();
         self.vault.forget_others(&self.inside("#"), |name| needed.iter().any(|one| one == name))
     }
 
-    /// Keeps a descriptor under a name within the port. A failure is logged, as with [`keep`](Self::keep).
+    /// Keeps a descriptor under a name within the port. A failure is only logged, as in [`keep`](Self::keep).
     pub(crate) fn keep_named(&self, name: &str, fd: BorrowedFd<'_>) {
         let Err(error) = self.vault.keep(&self.inside(name), fd) else { return };
         if let Some(suppressed) = self.vault.contents().complaints.allow(now()) {
@@ -217,7 +217,7 @@ impl PortVault {
         self.vault.forget(&self.inside(name));
     }
 
-    /// Gives up what is kept under names that begin so, but for one.
+    /// Drops the descriptors whose names have this prefix, except one.
     pub(crate) fn forget_named_others(&self, prefix: &str, needed: &str) {
         let needed = self.inside(needed);
         self.vault.forget_others(&self.inside(prefix), |name| name == needed);
@@ -227,18 +227,18 @@ impl PortVault {
         self.vault.copy(&self.inside(name))
     }
 
-    /// Gives up everything of the port.
+    /// Drops all descriptors of the port.
     pub(crate) fn forget_all(&self) {
         self.vault.forget_others(&self.inside(""), |_| false);
     }
 
-    /// A name within the port as the vault knows it.
+    /// Returns the vault's name for a name within the port.
     fn inside(&self, name: &str) -> String {
         format!("{}.{name}", self.port)
     }
 }
 
-/// What a number is called within its port.
+/// Returns the name within the port for a number.
 fn name(number: u64) -> String {
     format!("#{number}")
 }

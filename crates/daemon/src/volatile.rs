@@ -1,5 +1,5 @@
-//! Changes that end with the host (`--volatile`), noted in memory for a successor that goes on with it: an upgrade or a
-//! crash is not the end of the host. Left out: changes that are kept (`store`).
+//! Changes that end with the host (`--volatile`), stored in memory for a successor: an upgrade or a crash is not the end
+//! of the host. `store` has the changes that are kept on disk.
 
 use crate::config::Config;
 use crate::settings::{Layers, Leaves};
@@ -8,17 +8,17 @@ use host::shared::SharedMemory;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
-/// Under which name the vault has them.
+/// Name of the changes in the vault.
 const VOLATILE: &str = "volatile";
-/// Bytes of the length before them.
+/// Bytes of the length field before the changes.
 const LENGTH: u64 = 8;
-/// More than this nobody has set.
+/// Largest size that is read, bytes. It bounds the allocation if the memory is damaged.
 const MOST: u64 = 16 << 20;
 
-/// By the name of the port or VF.
+/// Volatile settings by the name of the port or VF.
 type Volatile = BTreeMap<String, Leaves>;
 
-/// Notes what was set until the end of the host. A failure costs these settings if the host dies, and is logged.
+/// Stores the volatile settings. A failure is logged; it loses these settings if the host dies.
 pub(crate) fn note(config: &Config, vault: &Vault) {
     let noted = serde_json::to_vec(&of(config)).map_err(|error| error.to_string()).and_then(|bytes| {
         let memory = SharedMemory::new((LENGTH + bytes.len() as u64).next_multiple_of(4096));
@@ -32,12 +32,12 @@ pub(crate) fn note(config: &Config, vault: &Vault) {
     }
 }
 
-/// The host ends, and with it what was set until then.
+/// Removes the stored settings, at the end of the host.
 pub(crate) fn forget(vault: &Vault) {
     vault.forget(VOLATILE);
 }
 
-/// The configuration with what a predecessor has noted.
+/// Returns the configuration with the settings that a predecessor has stored.
 pub(crate) fn restore(config: Config, vault: &Vault) -> Config {
     let Some(volatile) = read(vault) else { return config };
     let mut next = config.clone();
@@ -68,7 +68,7 @@ fn of(config: &Config) -> Volatile {
     layers(&mut copy).map(set).filter(|(_, leaves)| !leaves.is_empty()).collect()
 }
 
-/// What is set for every port and VF, with its name.
+/// Returns the layers of every port and VF, with its name.
 fn layers(config: &mut Config) -> impl Iterator<Item = (String, &mut Layers)> {
     config.ports.iter_mut().flat_map(|port| {
         let vfs = port.vfs.iter_mut().chain(&mut port.withheld);

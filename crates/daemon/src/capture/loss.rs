@@ -1,10 +1,10 @@
-//! Why a frame went no further, in the words that a capture has. Left out: counters, which have it too.
+//! Texts of drop reasons in captures.
 
 use plane::Missed;
 use plane::switch::Reason;
 use plane::watch::Loss;
 
-/// The reason in words, fewer than 256 bytes.
+/// Returns the text of a drop reason, shorter than 256 bytes because its length takes one byte in the ring.
 pub(super) fn text(loss: Loss) -> &'static str {
     match loss {
         Loss::Dropped(reason) => dropped(reason),

@@ -1,8 +1,8 @@
-//! Frames on a port as somebody captures them: at each function and at the uplink, and where they were dropped and why.
+//! Captures of frames on a port: at each function and at the uplink, with the reason of each drop.
 //!
-//! The port's thread copies the first bytes of a frame into a ring and goes on ([`Capture`]). Who captures reads the ring
-//! ([`Frames`]) as pcapng. If it is too slow, the capture has gaps, which it tells, and the port has none. Left out: how a
-//! capture is asked for (`control::server::capture`).
+//! The port's thread copies the first bytes of a frame into a ring ([`Capture`]). The client's side reads the ring
+//! ([`Frames`]) as pcapng. If it is too slow, the capture misses frames and reports their number; the port never waits.
+//! `control::server::capture` serves the requests for captures.
 
 mod loss;
 
@@ -17,19 +17,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Captures of a port at a time.
 pub(crate) const MOST: usize = 4;
-/// Bytes that wait for who captures.
+/// Bytes of a capture's ring.
 const RING: usize = 4 << 20;
-/// The most bytes of a frame: a packet that is not cut into segments yet fits.
+/// Most bytes of a frame, enough for a packet before segmentation.
 pub(crate) const LONGEST: usize = 1 << 17;
-/// Before each frame in the ring: its time and length, where it was, which way it went, and how many bytes of words say why it
-/// went no further; then these words.
+/// Bytes before each frame in the ring: time (8), length (4), interface, direction, and length of the drop reason, whose
+/// text follows.
 const HEAD: usize = 8 + 4 + 3;
-/// The most bytes of these words.
+/// Most bytes of a drop reason.
 const WORDS: usize = u8::MAX as usize;
-/// The uplink among the numbers of places; the others are numbers of ports of the plane.
+/// Interface number of the uplink in the ring. Other numbers are ports of the plane.
 pub(crate) const UPLINK: u8 = u8::MAX;
 
-/// Which frames are wanted.
+/// Selection of frames for a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// Frames at these ports of the plane.
@@ -38,14 +38,14 @@ pub(crate) struct Wanted {
     pub(crate) uplink: bool,
     /// Only dropped frames.
     pub(crate) drops: bool,
-    /// Bytes of each frame in the capture.
+    /// Captured bytes of each frame.
     pub(crate) snaplen: usize,
-    /// A filter looks at them first, and sees whole frames.
+    /// Copy whole frames, because a filter looks at them before they are cut.
     pub(crate) is_filtered: bool,
 }
 
 impl Wanted {
-    /// Bytes of each frame in the ring.
+    /// Returns the bytes of each frame that are copied into the ring.
     fn copied(&self) -> usize {
         if self.is_filtered { LONGEST } else { self.snaplen }
     }
@@ -59,7 +59,7 @@ impl Wanted {
     }
 }
 
-/// The port's end of a capture.
+/// Port's side of a capture.
 #[derive(Debug)]
 pub struct Capture {
     wanted: Wanted,
@@ -67,7 +67,7 @@ pub struct Capture {
     missing: Arc<AtomicU64>,
 }
 
-/// The captures of a port.
+/// Captures of a port.
 #[derive(Debug, Default)]
 pub(crate) struct Captures(Vec<Capture>);
 
@@ -76,7 +76,7 @@ impl Captures {
         self.0.is_empty()
     }
 
-    /// One more; `false` if there are as many as there may be.
+    /// Adds a capture. Returns false if the port has [`MOST`] captures already.
     pub(crate) fn add(&mut self, capture: Capture) -> bool {
         self.forget_ended();
         let has_room = self.0.len() < MOST;
@@ -91,7 +91,7 @@ impl Captures {
         self.0.retain(|capture| !capture.sender.is_abandoned());
     }
 
-    /// A frame was seen.
+    /// Copies a frame to the captures that want it.
     pub(crate) fn note(&mut self, seen: Seen, frame: &[u8]) {
         let mut now = None;
         for capture in self.0.iter_mut().filter(|capture| capture.wanted.wants(&seen)) {
@@ -116,21 +116,21 @@ impl Capture {
     }
 }
 
-/// The other end of a capture.
+/// Client's side of a capture.
 #[derive(Debug)]
 pub(crate) struct Frames {
     receiver: Consumer<u8>,
     missing: Arc<AtomicU64>,
-    /// Of the missing frames, those that were told.
+    /// Missing frames that have been reported.
     told: u64,
-    /// The number of the interface for each number of a place.
+    /// Index of the pcapng interface for each number in the ring.
     interfaces: Vec<(u8, u32)>,
-    /// Bytes of each frame in the capture.
+    /// Captured bytes of each frame.
     snaplen: usize,
     buffer: Vec<u8>,
 }
 
-/// A capture of these frames, both ends.
+/// Creates both sides of a capture.
 pub(crate) fn begin(wanted: Wanted) -> (Capture, Frames) {
     let (sender, receiver) = RingBuffer::new(RING);
     let missing = Arc::new(AtomicU64::new(0));
@@ -147,7 +147,7 @@ pub(crate) fn begin(wanted: Wanted) -> (Capture, Frames) {
 }
 
 impl Frames {
-    /// The file's beginning: a section, and an interface for each name. Places of one name stand together.
+    /// Returns the beginning of the file: a section, and an interface for each name. Entries of one name must be adjacent.
     ///
     /// # Errors
     /// A name is too long for the format.
@@ -161,24 +161,24 @@ impl Frames {
         Ok(head)
     }
 
-    /// What is said when there is nothing to say, so that a client that is gone is noticed: how many frames are missing.
+    /// Returns the number of missing frames as a block. Sending it while no frames arrive reveals that a client has gone.
     ///
     /// # Errors
-    /// None are known.
+    /// No error is known; the encoder's signature has one.
     pub(crate) fn sign_of_life(&self) -> io::Result<Vec<u8>> {
         pcapng::statistics(0, pcapng::time(), self.missing.load(Ordering::Relaxed))
     }
 
-    /// Whether nothing will come any more.
+    /// Returns true if the port's side has ended and the ring is empty.
     pub(crate) fn have_ended(&self) -> bool {
         self.receiver.is_abandoned() && self.receiver.is_empty()
     }
 
     /// Reads pending frames, up to about `bytes`, and returns blocks of those that the filter `selects` by their bytes and length.
-    /// Frames are cut after that. Returns `None` if no frame is pending.
+    /// The blocks are cut after the filter has seen the whole frames. Returns `None` if no frame is pending.
     ///
     /// # Errors
-    /// None are known.
+    /// No error is known; the encoder's signature has one.
     pub(crate) fn take(
         &mut self,
         bytes: usize,
@@ -203,7 +203,7 @@ impl Frames {
             blocks.extend(pcapng::packet(&Packet {
                 interface: *interface,
                 time: u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|n| head[n])),
-                // A function sends what enters the plane; the uplink receives it.
+                // A frame that enters the plane was sent by a function, or received by the uplink.
                 way: if onto_plane == (head[12] == UPLINK) { Way::In } else { Way::Out },
                 length: frame_length,
                 data: &data[..data.len().min(self.snaplen)],
@@ -234,7 +234,7 @@ mod tests {
         Seen { at: Port::new(at).map_or(Origin::Uplink, Origin::Port), way, lost }
     }
 
-    /// A packet of the file.
+    /// Packet that was read from the file.
     #[derive(Debug, PartialEq)]
     struct Found {
         interface: u32,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_have_place_direction_and_drop_reason() {
+    fn frames_have_interface_direction_and_drop_reason() {
         let (capture, mut frames) = begin(Wanted { snaplen: 4, ..ALL });
         let mut captures = Captures::default();
         assert!(captures.is_empty() && captures.add(capture));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ports_and_delivered_frames_are_left_out() {
+    fn unselected_ports_and_delivered_frames_are_omitted() {
         let wanted = Wanted { ports: Ports::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
         let mut captures = Captures(vec![capture]);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_sees_whole_frames_and_the_capture_cut_ones() {
+    fn filter_sees_whole_frames_and_capture_has_cut_ones() {
         let (mut capture, mut frames) = begin(Wanted { snaplen: 96, is_filtered: true, ..ALL });
         for length in [60, 1500] {
             capture.note(0, seen(1, PlaneWay::In, None), &vec![length as u8; length]);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_without_selected_frames_is_not_the_end() {
+    fn read_without_selected_frames_is_not_the_end() {
         let (mut capture, mut frames) = begin(ALL);
         for _ in 0..2 {
             capture.note(0, seen(1, PlaneWay::In, None), &[1; 60]);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_readers_miss_counted_frames_and_end_when_gone() {
+    fn slow_reader_misses_counted_frames() {
         let (capture, mut frames) = begin(ALL);
         let mut captures = Captures(vec![capture]);
         let sent = 2 * RING as u64 / 1000;
@@ -350,10 +350,10 @@ mod tests {
             std::mem::forget(others);
             assert!(captures.add(capture));
         }
-        assert!(!captures.add(begin(ALL).0), "as many as there may be");
+        assert!(!captures.add(begin(ALL).0), "more than {MOST} captures");
         drop(frames);
         let (capture, last) = begin(ALL);
-        assert!(captures.add(capture), "one has gone");
+        assert!(captures.add(capture), "an ended capture still counts");
         drop(captures);
         assert!(last.have_ended());
     }

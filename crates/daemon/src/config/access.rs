@@ -1,6 +1,6 @@
-//! Who may connect: the keys for the owner, the group and the mode of sockets, and where sockets are made.
+//! Access keys of the configuration: owner, group and mode of sockets, and the paths of sockets.
 //!
-//! Left out: whether the rights can be given; that shows when the sockets are made.
+//! Whether the host may give a socket these rights shows when the socket is created.
 
 use super::{ConfigError, Unique, value};
 use host::socket::Access;
@@ -10,32 +10,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The table `access`: what a VF says comes before what its port says, and that before what the host says.
+/// Keys of the table `access`. A VF's keys override its port's, and a port's override the host's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessKeys {
-    /// Whose the socket is, name or number. Default: the user of the host.
+    /// Owner of the socket, name or number. Default: the user of the host.
     pub owner: Option<Id>,
-    /// Its group, name or number. Default: the group of the host.
+    /// Group of the socket, name or number. Default: the group of the host.
     pub group: Option<Id>,
-    /// Who may connect: "0600", the owner; "0660", the group too; "0666", everybody. Default: 0660 if a group is
-    /// given, else 0600.
+    /// Mode of the socket: "0600", the owner may connect; "0660", the group too; "0666", every user. Default: 0660 if
+    /// a group is given, else 0600.
     pub mode: Option<SocketMode>,
 }
 
-/// The table `control`: who, besides the user of the host, may give it commands.
+/// Keys of the table `control`: users, besides the user of the host, that may send commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControlKeys {
-    /// A group whose members may, name or number. Default: none.
+    /// Group whose members may send commands, name or number. Default: none.
     pub group: Option<Id>,
 }
 
-/// A user or a group, by name or number.
+/// User or group, by name or number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Id(pub String);
 
-/// The mode of a socket.
+/// Mode of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketMode(u32);
 
@@ -57,6 +57,7 @@ impl<'de> Deserialize<'de> for SocketMode {
     }
 }
 
+/// Reads an [`Id`] from a string or an integer.
 struct NameOrNumber;
 
 impl Visitor<'_> for NameOrNumber {
@@ -75,6 +76,7 @@ impl Visitor<'_> for NameOrNumber {
     }
 }
 
+/// Reads a [`SocketMode`] from its octal digits in a string. A TOML integer would be decimal: 600 is not 0600.
 struct Octal;
 
 impl Visitor<'_> for Octal {
@@ -90,7 +92,7 @@ impl Visitor<'_> for Octal {
     }
 }
 
-/// What holds for a socket, given what is written from the inside out. `owner` is the VF or port it is for.
+/// Returns the access rights of a socket from its layers of keys, innermost first. `owner` names the VF or port.
 pub(super) fn access(layers: &[&AccessKeys], owner: &str) -> Result<Access, ConfigError> {
     let key = |key: &str| format!("{owner}.access.{key}");
     let uid = number(layers.iter().find_map(|keys| keys.owner.as_ref()), user_id, &key("owner"))?;
@@ -100,13 +102,14 @@ pub(super) fn access(layers: &[&AccessKeys], owner: &str) -> Result<Access, Conf
     Ok(Access { owner: uid, group: gid, mode })
 }
 
-/// Who may give commands.
+/// Returns the access rights of the control socket.
 pub(super) fn control(keys: &ControlKeys) -> Result<Access, ConfigError> {
     let group = number(keys.group.as_ref(), group_id, "control.group")?;
     let mode = if group.is_some() { 0o660 } else { 0o600 };
     Ok(Access { owner: None, group, mode })
 }
 
+/// Resolves a user or group to its number.
 fn number(
     id: Option<&Id>,
     find: impl Fn(&str) -> Result<u32, UserError>,
@@ -115,16 +118,16 @@ fn number(
     id.map(|id| find(&id.0).map_err(|error| value(key, error.to_string()))).transpose()
 }
 
-/// The name in the runtime folder that no port may have.
+/// Folder of the control socket in the runtime directory, so no port may have this name.
 pub(super) const CONTROL: &str = "control";
 
-/// The control socket, in a folder of its own: who may enter a VF's folder need not enter this one.
+/// Returns the path of the control socket. Its own folder lets users enter a VF's folder without entering this one.
 pub(super) fn control_socket(runtime_dir: &Path) -> PathBuf {
     runtime_dir.join(CONTROL).join("control.sock")
 }
 
-/// Where a function's socket is: where the file says, or in a folder of its own. A container can mount that folder,
-/// and sees the socket that the next host makes.
+/// Returns the path of a function's socket: the path in the file, or one in a folder of its own. A container can mount
+/// that folder, and then sees the socket of the next host too.
 pub(super) fn socket(
     given: Option<PathBuf>,
     (runtime_dir, name, file): (&Path, &str, &str),
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vf_comes_before_its_port_and_that_before_the_host() {
+    fn vf_access_overrides_its_port_and_the_host() {
         let text = r#"
             access = { group = 10, owner = "root" }
             [[port]]
@@ -174,22 +177,22 @@ mod tests {
     }
 
     #[test]
-    fn the_ports_access_is_that_of_its_own_socket() {
+    fn port_access_applies_to_the_pf_socket() {
         let config = check("[[port]]\npf = \"guest\"\naccess = { group = 107 }").unwrap();
         assert_eq!(config.ports[0].access, Access { owner: None, group: Some(107), mode: 0o660 });
     }
 
     #[test]
-    fn commands_are_the_hosts_users_unless_a_group_is_given() {
+    fn only_the_control_group_may_send_commands() {
         let config = check("access = { group = 107, mode = \"0666\" }").unwrap();
-        assert_eq!(config.control_access, Access::PRIVATE, "who may connect may not command");
+        assert_eq!(config.control_access, Access::PRIVATE, "the right to connect is no right to command");
         let config = check("control = { group = 4 }").unwrap();
         assert_eq!(config.control_access, Access { owner: None, group: Some(4), mode: 0o660 });
         assert_eq!(config.control_socket(), Path::new("/run/softiov/control/control.sock"));
     }
 
     #[test]
-    fn who_is_not_known_is_refused_by_key_and_name() {
+    fn unknown_user_or_group_is_refused_by_key_and_name() {
         for (text, parts) in [
             ("access = { owner = \"who\" }", ["pf0vf0.access.owner", "who"]),
             ("[[port]]\naccess = { group = \"which\" }", ["pf0vf0.access.group", "which"]),
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_is_none_is_told_which_there_are() {
+    fn invalid_mode_is_refused_with_the_valid_ones() {
         for mode in ["\"0777\"", "\"0640\"", "\"rw\"", "600", "384", "\"\""] {
             let message = Config::parse(&format!("access = {{ mode = {mode} }}")).unwrap_err();
             assert!(message.contains("\"0660\" (the group too)"), "{mode}: {message}");

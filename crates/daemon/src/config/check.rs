@@ -1,52 +1,52 @@
-//! Errors of a configuration, and checks that several parts of it share.
+//! Errors of a configuration, and checks that its parts share.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a configuration is refused. Nothing has been changed then.
+/// Reason to refuse a configuration. A refused configuration changes nothing.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The file could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// The file is not what a configuration looks like; the message names place and key.
+    /// The file is not valid TOML, or has an unknown key or a value of the wrong type.
     #[error("{path}: {message}")]
     Syntax {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What and where.
+        /// Error of the parser, with line and key.
         message: String,
     },
-    /// A value makes no sense.
+    /// A value is out of range, or conflicts with another one.
     #[error("{key}: {problem}")]
     Value {
-        /// The key, with the port and VF it stands in.
+        /// Key, with its port and VF.
         key: String,
-        /// What is wrong, and what would be right.
+        /// Problem and remedy.
         problem: String,
     },
 }
 
-/// Refuses the value of a key.
+/// Creates the error for the value of a key.
 pub(super) fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
     ConfigError::Value { key: key.into(), problem: problem.into() }
 }
 
-/// Longest name: with "vf63/vf.sock" it still fits anywhere.
+/// Longest name, characters. Socket paths that add "vf63/vf.sock" to it still fit the kernel's limit.
 const MAX_NAME: usize = 32;
 
-/// Values that may be given once only, with the key that gave them.
+/// Values that only one key may have, each with that key.
 #[derive(Default)]
 pub(super) struct Unique(HashMap<String, String>);
 
 impl Unique {
-    /// Takes a value for a key.
+    /// Claims a value for a key.
     ///
     /// # Errors
     /// [`ConfigError::Value`] if another key has it.
@@ -58,7 +58,7 @@ impl Unique {
     }
 }
 
-/// Checks the name of a port or wire.
+/// Checks the name of a port or wire. The error is the list of valid characters, to follow "is not".
 pub(super) fn well_formed(name: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits) {
@@ -67,7 +67,7 @@ pub(super) fn well_formed(name: &str) -> Result<(), String> {
     Err(format!("1 to {MAX_NAME} letters, digits, - or _"))
 }
 
-/// Checks that a path is absolute: a relative one would mean another place for each command that reads it.
+/// Checks that a path is absolute. A relative path would depend on the working directory of each command.
 pub(super) fn check_absolute(path: &Path, key: &str) -> Result<(), ConfigError> {
     if path.is_absolute() {
         return Ok(());

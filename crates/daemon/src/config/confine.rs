@@ -1,6 +1,4 @@
-//! What the host gives up once it has started: the table `confine`.
-//!
-//! Left out: giving it up ([`crate::confine`]).
+//! Table `confine`: rights that the host gives up after its start ([`crate::confine`] gives them up).
 
 use super::{ConfigError, value};
 use host::confine::Seccomp;
@@ -9,13 +7,13 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// The table `confine`.
+/// Keys of the table `confine`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfineKeys {
-    /// USER or USER:GROUP, names or numbers: whose process the host becomes. Default: the one that starts it.
+    /// USER or USER:GROUP, names or numbers, that the host changes to. Default: the user that starts it.
     pub user: Option<String>,
-    /// What is done about system calls that no thread of the host should make. Default: true, they end the host.
+    /// Filter of system calls that no thread of the host makes. Default: true, such a call ends the host.
     #[serde(
         default,
         deserialize_with = "seccomp",
@@ -23,18 +21,18 @@ pub struct ConfineKeys {
         skip_serializing_if = "Option::is_none"
     )]
     pub seccomp: Option<Seccomp>,
-    /// Whether the host can reach the files that it needs only. Default: true, as far as the kernel can.
+    /// Restrict the host to the files that it needs. Default: true, if the kernel supports Landlock.
     pub landlock: Option<bool>,
 }
 
-/// What the host gives up.
+/// Rights that the host gives up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confine {
-    /// Whose process it becomes.
+    /// Account that the host changes to.
     pub user: Option<Account>,
-    /// What is done about system calls that are not in the table.
+    /// Action on system calls outside the table.
     pub seccomp: Seccomp,
-    /// Whether files are restricted.
+    /// Restrict access to files.
     pub landlock: bool,
 }
 
@@ -57,6 +55,7 @@ fn word<S: serde::Serializer>(seccomp: &Option<Seccomp>, serializer: S) -> Resul
     }
 }
 
+/// Reads a [`Seccomp`] from a boolean or the word "log".
 struct BoolOrLog;
 
 impl Visitor<'_> for BoolOrLog {
@@ -82,7 +81,7 @@ mod tests {
     use host::confine::Seccomp;
 
     #[test]
-    fn everything_is_given_up_unless_the_file_says_otherwise() {
+    fn host_gives_up_everything_by_default() {
         let confine = check("").unwrap().confine;
         assert_eq!((confine.user, confine.seccomp, confine.landlock), (None, Seccomp::On, true));
         let confine =
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_what_does() {
+    fn invalid_value_is_refused_with_the_valid_ones() {
         let message = Config::parse("confine = { seccomp = \"maybe\" }").unwrap_err();
         assert!(message.contains("true, false or \"log\""), "{message}");
         let message = refused("confine = { user = \"who-is-it\" }");

@@ -1,4 +1,4 @@
-//! The key `cpus` of a port. Left out: whether the machine has these processors, which shows when the port is opened.
+//! Key `cpus` of a port. Whether the machine has these processors shows when the port is opened.
 
 use super::{ConfigError, value};
 use host::cpus::Cpus;
@@ -7,10 +7,10 @@ pub(super) fn check(given: Option<&[u32]>, port: &str) -> Result<Cpus, ConfigErr
     let refused = |problem: String| Err(value(format!("{port}.cpus"), problem));
     let Some(given) = given else { return Ok(Cpus::default()) };
     if given.is_empty() {
-        return refused("it names no CPU: name one, or leave it out".to_owned());
+        return refused("the list is empty: name a CPU, or leave it out".to_owned());
     }
     match given.iter().find(|cpu| **cpu > Cpus::LAST) {
-        Some(cpu) => refused(format!("no host has a CPU {cpu}: they are numbered from 0")),
+        Some(cpu) => refused(format!("CPU {cpu} is out of range (0-{})", Cpus::LAST)),
         None => Ok(given.iter().copied().collect()),
     }
 }
@@ -20,14 +20,14 @@ mod tests {
     use crate::config::tests::{check, refused};
 
     #[test]
-    fn a_port_runs_where_it_is_told_and_else_anywhere() {
+    fn port_runs_on_its_cpus_or_on_any() {
         let config = check("[[port]]\ncpus = [3, 1, 3]\n[[port]]").unwrap();
         assert_eq!(config.ports[0].cpus, [1, 3].into_iter().collect());
         assert!(config.ports[1].cpus.is_empty());
     }
 
     #[test]
-    fn what_cannot_be_a_cpu_is_refused_by_name() {
+    fn invalid_cpu_is_refused_by_name() {
         for (text, parts) in
             [("cpus = []", ["pf0.cpus", "leave it out"]), ("cpus = [5000]", ["pf0.cpus", "CPU 5000"])]
         {

@@ -1,5 +1,5 @@
-//! The configuration file as it is written: every key, and nothing that is not a key. Left out: what can be set for a
-//! VF, which is declared once for all places (`settings`).
+//! Configuration file, key by key, without checks. The settings of ports and VFs are declared once for all their uses
+//! (`settings`).
 
 use super::access::{AccessKeys, ControlKeys};
 use super::confine::ConfineKeys;
@@ -17,103 +17,103 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The whole file.
+/// Whole configuration file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Where sockets are made that are given no path of their own.
+    /// Folder of the sockets that have no path of their own.
     pub runtime_dir: Option<PathBuf>,
-    /// Who may connect to the sockets of VFs, and of PFs that guests drive.
+    /// Access to the sockets of VFs, and of PFs that guests drive.
     #[serde(default)]
     pub access: AccessKeys,
-    /// Who may give commands.
+    /// Access to the control socket.
     #[serde(default)]
     pub control: ControlKeys,
-    /// The control interface over TCP.
+    /// Control interface over TCP.
     #[serde(default)]
     pub http: HttpKeys,
-    /// Where changes by command are kept. Default: the place that the system has for such files.
+    /// Folder of the changes that commands have made and kept. Default: the system's folder for state.
     pub state_dir: Option<PathBuf>,
-    /// What the host gives up once it has started.
+    /// Rights that the host gives up after its start.
     #[serde(default)]
     pub confine: ConfineKeys,
-    /// The most memory that one client may share with its function, such as "64G". Default: as much as the machine has,
-    /// swap space included.
+    /// Limit of the memory that one client may share with its function, such as "64G". Default: the machine's memory and
+    /// swap space.
     pub client_memory: Option<Size>,
-    /// The ports. A file without any asks for one with everything at its default.
+    /// Ports. Without any there is one, with default values.
     #[serde(default)]
     pub port: Vec<Port>,
 }
 
-/// One port: a physical function, its virtual functions and an uplink.
+/// Keys of a port: a physical function, its virtual functions and an uplink.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// How commands name the port. Default: pf0, pf1, ... in the order of the file.
+    /// Name in commands. Default: pf0, pf1, ... in the order of the file.
     pub name: Option<String>,
-    /// The port's own Ethernet address. Default: derived from the machine and the name.
+    /// Ethernet address of the port. Default: derived from the machine and the name.
     pub mac: Option<String>,
-    /// What carries frames beyond the card. Default: nothing.
+    /// Uplink of the port. Default: none.
     #[serde(default)]
     pub uplink: Uplink,
-    /// What is done to frames on their way over the uplink: delayed, lost, put out of order. Default: nothing.
+    /// Impairment of frames on the uplink: delay, loss, reordering. Default: none.
     pub impair: Option<ImpairKeys>,
-    /// The file to which the uplink's frames are recorded, as pcapng. Default: none.
+    /// File to record the uplink's frames to, as pcapng. Default: none.
     pub record: Option<PathBuf>,
-    /// What the port's link is: "uplink", the uplink's, or "up" always. Default: uplink. Without an uplink it is up.
+    /// Link of the port: "uplink", the uplink's, or "up" always. Default: uplink. A port without an uplink is up.
     #[serde(default)]
     pub link: PortLink,
     /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
     /// "forward", as a cable would; pause frames are dropped in any case. Default: drop.
     #[serde(default)]
     pub link_local: LinkLocal,
-    /// What its card is: "82576", which guests drive by igbvf, or "avf", which they drive by iavf. Default: 82576.
+    /// Card family: "82576", which guests drive by igbvf, or "avf", which they drive by iavf. Default: 82576.
     #[serde(default)]
     pub family: Family,
-    /// How guests ring the doorbells of VFs, and how the port waits for that: "sleep", "mapped" or "busy". Default: sleep.
+    /// Doorbell mode: "sleep", "mapped" or "busy". Default: sleep.
     #[serde(default)]
     pub wait: Wait,
-    /// The processors that the port's thread may run on. Default: any that the host may.
+    /// Processors that the port's thread may run on. Default: all that the host may run on.
     pub cpus: Option<Vec<u32>>,
-    /// Who drives the physical function. Default: the host, which offers the VFs to guests.
+    /// Driver of the physical function: "host", which offers the VFs to guests, or "guest". Default: host.
     #[serde(default)]
     pub pf: Pf,
     /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME/pf.sock in the runtime
     /// directory, such as pf0/pf.sock.
     pub socket: Option<PathBuf>,
-    /// Who may connect to the port's sockets, where this differs from what holds for the host.
+    /// Access to the port's sockets; a missing key has the host's value.
     #[serde(default)]
     pub access: AccessKeys,
-    /// How many VFs there are: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
+    /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
-    /// From how many events a second on a VF's conduct has consequences, by kind; a kind that is left out keeps its
-    /// default, and what is left out of a kind is never.
+    /// Thresholds of a VF's conduct by kind, events a second. A missing kind keeps its default; a missing threshold of a
+    /// kind that is named is never reached.
     #[serde(default)]
     pub limits: BTreeMap<String, Limit>,
-    /// How much of broadcasts and multicasts the VFs get. Default: all.
+    /// Storm control: limits of broadcasts and multicasts to the VFs. Default: no limit.
     pub storm: Option<Storm>,
-    /// Which frames are copied to which VF; at most four rules, numbered from 0 in the order of the file.
+    /// Mirror rules, at most four, numbered from 0 in the order of the file.
     #[serde(default)]
     pub mirror: Vec<MirrorRule>,
-    /// VFs that differ from the default.
+    /// VFs with other than default values.
     #[serde(default)]
     pub vf: Vec<Vf>,
 }
 
-/// What a port's card is.
+/// Card family of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Family {
-    /// Intel's 82576.
+    /// Intel 82576.
     #[default]
     #[serde(rename = "82576")]
     I82576,
-    /// Intel's Adaptive Virtual Function.
+    /// Intel Adaptive Virtual Function.
     #[serde(rename = "avf")]
     Avf,
 }
 
 impl Family {
-    /// As the configuration names it.
+    /// Returns the name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,7 +122,7 @@ impl Family {
         }
     }
 
-    /// Returns the abilities of the family.
+    /// Returns the family's limits.
     #[must_use]
     pub const fn limits(self) -> &'static Limits {
         match self {
@@ -131,7 +131,7 @@ impl Family {
         }
     }
 
-    /// Linux's driver of a VF.
+    /// Returns the name of Linux's VF driver.
     #[must_use]
     pub const fn vf_driver(self) -> &'static str {
         match self {
@@ -140,7 +140,7 @@ impl Family {
         }
     }
 
-    /// Linux's driver of a PF.
+    /// Returns the name of Linux's PF driver.
     #[must_use]
     pub const fn pf_driver(self) -> &'static str {
         match self {
@@ -149,7 +149,7 @@ impl Family {
         }
     }
 
-    /// Interrupt vectors of a VF.
+    /// Returns the number of a VF's interrupt vectors.
     #[must_use]
     pub const fn vf_vectors(self) -> usize {
         match self {
@@ -159,39 +159,39 @@ impl Family {
     }
 }
 
-/// How a port waits for its guests.
+/// Doorbell mode of a port, and how its thread waits for doorbells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wait {
-    /// It sleeps: every store into a VF's registers is a message that wakes it.
+    /// The thread sleeps. Each store into a VF's registers is a message that wakes it.
     #[default]
     Sleep,
-    /// Guests have the pages with doorbells as memory, so their stores are no messages. The port looks there: all the
-    /// time while there is traffic, and then ever less often.
+    /// Guests map the pages with doorbells, so their stores send no messages. The thread polls the pages: without a
+    /// pause while there is traffic, then at growing intervals.
     Mapped,
-    /// As "mapped", and the port never pauses between two looks: it takes a processor of its own.
+    /// Like "mapped", but the thread polls without ever pausing, and so occupies a processor.
     Busy,
 }
 
-/// Who drives a port's physical function.
+/// Driver of a port's physical function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pf {
-    /// This program: it manages the VFs, which guests have.
+    /// The host, which manages the VFs for guests.
     #[default]
     Host,
-    /// A guest, which has the whole port.
+    /// A guest, which owns the whole port.
     Guest,
 }
 
-/// What a port's link is.
+/// Rule for the link of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortLink {
-    /// Up while the uplink is there, set up, and has a carrier; always, if the port has no uplink.
+    /// Up while the uplink exists, is set up and has a carrier; always up without an uplink.
     #[default]
     Uplink,
-    /// Up, whatever becomes of the uplink.
+    /// Always up, even without a working uplink.
     Up,
 }
 
@@ -199,45 +199,46 @@ pub enum PortLink {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkLocal {
-    /// Drop and count them: they are between neighbours on a cable, and guests are none of the switch's.
+    /// Drop and count them. They are meant for the neighbour on a cable, and a guest is no neighbour of the switch.
     #[default]
     Drop,
-    /// Forward them as any multicast, for labs that run LACP or LLDP over VFs.
+    /// Forward them like other multicasts, for labs that run LACP or LLDP over VFs.
     Forward,
 }
 
-/// One virtual function.
+/// Table of a virtual function.
 #[derive(Debug, Clone, Default)]
 pub struct Vf {
-    /// Which one, and where it is offered.
+    /// Index and socket.
     pub place: VfPlace,
-    /// What is set for it.
+    /// Settings.
     pub settings: VfSettings,
 }
 
-/// Which VF it is, and where it is offered: the keys of `[[port.vf]]` that no command changes.
+/// Index and socket of a VF: the keys of `[[port.vf]]` that commands cannot change.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VfPlace {
-    /// Which one, from 0.
+    /// Index, from 0.
     pub index: u8,
     /// Path of the vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
     pub socket: Option<PathBuf>,
-    /// Who may connect, where this differs from what holds for the port.
+    /// Access to the socket; a missing key has the port's value.
     #[serde(default)]
     pub access: AccessKeys,
 }
 
-/// The keys of [`VfPlace`].
+/// Names of the fields of [`VfPlace`].
 const PLACE: [&str; 3] = ["index", "socket", "access"];
 
-/// By hand, because serde's `flatten` loses where in the file a mistake is, and lets unknown keys pass.
+/// Written by hand, because serde's `flatten` loses the line of an error and accepts unknown keys.
 impl<'de> Deserialize<'de> for Vf {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(VfTable)
     }
 }
 
+/// Reads a [`Vf`] from a table.
 struct VfTable;
 
 impl<'de> Visitor<'de> for VfTable {
@@ -256,7 +257,7 @@ impl<'de> Visitor<'de> for VfTable {
     }
 }
 
-/// A table without the keys of [`PLACE`], which are put aside.
+/// Table without the keys of [`PLACE`], which are collected in `place`.
 struct Rest<'a, A> {
     map: A,
     place: &'a mut toml::Table,
@@ -283,9 +284,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'_, A> {
     }
 }
 
-/// A key that is either put aside or a setting's. The seed is used for the first that is a setting's.
+/// Key of either kind. The seed deserializes the first key of a setting.
 struct Key<'a, K>(&'a mut Option<K>);
 
+/// Kind of a key: of [`VfPlace`], or of a setting.
 enum KeyOf<T> {
     Place(String),
     Setting(T),

@@ -1,29 +1,29 @@
-//! The table `http`: the control interface over TCP on this machine, for a browser and for Prometheus.
+//! Table `http`: the control interface over TCP on this machine, for a browser and for Prometheus.
 //!
-//! Left out: reading the token and opening the socket (`control::tcp`).
+//! `control::tcp` reads the token and opens the socket.
 
 use super::{ConfigError, check_absolute, value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The table `http`.
+/// Keys of the table `http`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpKeys {
-    /// Address and port, such as "127.0.0.1:9582". The address is one of this machine's own, which no other can reach.
-    /// Default: none, and there is no TCP.
+    /// Address and port, such as "127.0.0.1:9582". It must be a loopback address, which other machines cannot reach.
+    /// Default: none, so no TCP.
     pub listen: Option<String>,
-    /// A file with the token that clients have to send.
+    /// File with the token that clients must send.
     pub token_file: Option<PathBuf>,
 }
 
-/// The control interface over TCP.
+/// Checked table `http`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
-    /// Where it is.
+    /// Address to listen at.
     pub listen: SocketAddr,
-    /// The file with the token.
+    /// File with the token.
     pub token_file: PathBuf,
 }
 
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_the_machine_itself_are_listened_on() {
+    fn only_loopback_addresses_are_accepted() {
         assert_eq!(check(&HttpKeys::default()).unwrap(), None);
         for address in ["127.0.0.1:9582", "127.8.8.8:1", "[::1]:9582"] {
             let http = check(&keys(address, Some("/etc/token"))).unwrap().unwrap();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_tcp_without_a_token() {
+    fn tcp_requires_a_token() {
         let error = check(&keys("127.0.0.1:9582", None)).unwrap_err().to_string();
         assert!(error.contains("http.token_file") && error.contains("write a token"), "{error}");
         assert!(check(&keys("127.0.0.1:9582", Some("token"))).is_err(), "it has to be absolute");

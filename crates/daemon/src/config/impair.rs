@@ -1,47 +1,46 @@
-//! What is done to frames on their way over a port's uplink, as the file says it: delayed, lost, put out of order. Left
-//! out: doing it (`crate::port`).
+//! Table `impair` of a port: delay, loss and reordering of frames on the uplink (`crate::port` applies it).
 
 use super::{ConfigError, value};
 use serde::Deserialize;
 use std::fmt;
 use std::time::Duration;
 
-/// The longest delay. Frames on their way take memory.
+/// Longest delay, microseconds. Delayed frames occupy memory.
 const LONGEST: u32 = 10_000_000;
 
-/// The keys of `impair`.
+/// Keys of the table `impair`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpairKeys {
-    /// How long each frame takes, microseconds.
+    /// Delay of each frame, microseconds.
     pub delay_us: u32,
-    /// By how much that is shorter or longer, at most.
+    /// Maximum deviation from the delay in either direction, microseconds.
     pub jitter_us: u32,
-    /// So many percent of the frames are lost.
+    /// Percentage of frames that are lost.
     pub loss: f64,
-    /// So many percent go at once, before those that are delayed.
+    /// Percentage of frames that skip the delay, and so pass delayed ones.
     pub reorder: f64,
-    /// The same frames meet the same fate with the same seed.
+    /// Seed of the random decisions: the same seed gives the same sequence of decisions.
     pub seed: u64,
 }
 
-/// What is done to frames, in both directions.
+/// Impairment of the uplink's frames, in both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Impair {
-    /// How long each takes.
+    /// Delay of each frame.
     pub delay: Duration,
-    /// By how much that is shorter or longer, at most.
+    /// Maximum deviation from the delay in either direction.
     pub jitter: Duration,
-    /// Lost, of a million.
+    /// Lost frames of a million.
     pub loss: u32,
-    /// Going at once, of a million.
+    /// Frames of a million that skip the delay.
     pub reorder: u32,
-    /// Of the generator that decides.
+    /// Seed of the random generator.
     pub seed: u64,
 }
 
 impl Impair {
-    /// Of a hundred percent.
+    /// Parts that make 100 percent.
     pub const MILLION: u32 = 1_000_000;
 
     pub(super) fn check(keys: &ImpairKeys, port: &str) -> Result<Self, ConfigError> {
@@ -49,18 +48,18 @@ impl Impair {
         let key = |name: &str| format!("{port}.impair.{name}");
         let part = |name: &str, percent: f64| match percent {
             0.0..=100.0 => Ok((percent * f64::from(Self::MILLION) / 100.0).round() as u32),
-            _ => Err(value(key(name), format!("{percent} is no percentage: 0 to 100"))),
+            _ => Err(value(key(name), format!("{percent} % is out of range (0-100)"))),
         };
         let (loss, reorder) = (part("loss", loss)?, part("reorder", reorder)?);
         if delay_us > LONGEST {
-            return Err(value(key("delay_us"), format!("{delay_us} is too long: at most {LONGEST}")));
+            return Err(value(key("delay_us"), format!("{delay_us} is out of range (0-{LONGEST})")));
         }
         if jitter_us > delay_us {
             let why = format!("{jitter_us} is more than the delay: at most delay_us, which is {delay_us}");
             return Err(value(key("jitter_us"), why));
         }
         if reorder > 0 && delay_us == 0 {
-            let why = "without a delay no frame comes before another: set delay_us too";
+            let why = "without a delay all frames keep their order: set delay_us too";
             return Err(value(key("reorder"), why));
         }
         let [delay, jitter] = [delay_us, jitter_us].map(|us| Duration::from_micros(us.into()));

@@ -1,4 +1,4 @@
-//! Ethernet addresses of ports and VFs: written in the file, or derived. Left out: that no two are the same.
+//! Ethernet addresses of ports and VFs: configured, or derived. `resolve` checks that no two are equal.
 
 use super::{ConfigError, value};
 use i82576::MacAddress;
@@ -6,7 +6,7 @@ use policy::PolicyError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The address that is written, or one derived from the host and the owner's name.
+/// Returns the configured address, or one derived from the host and the owner's name.
 pub(super) fn address(
     text: Option<&str>,
     key: &str,
@@ -17,15 +17,15 @@ pub(super) fn address(
     if mac.is_valid_unicast() { Ok(mac) } else { Err(value(key, PolicyError::Mac(mac).to_string())) }
 }
 
-/// A locally administered address that stays the same for a host. It differs from those of other machines, and from those of
-/// other hosts on this machine: they have another runtime folder, and maybe an uplink to the same bridge.
+/// Derives a locally administered address that stays the same for a host. It differs from those of other machines, and from
+/// those of other hosts on this machine: they have another runtime folder, and perhaps an uplink to the same bridge.
 pub(super) fn derived(runtime_dir: &Path, owner: &str) -> MacAddress {
     let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
     let fnv1a = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    // No path and no name has a zero in it, so no two hosts and owners run together to the same bytes.
+    // No path and no name contains a zero byte, so different hosts and owners never give the same bytes.
     let bytes = [&machine[..], runtime_dir.as_os_str().as_bytes(), b"\0", owner.as_bytes()];
     let hash = bytes.into_iter().flatten().fold(0xcbf2_9ce4_8422_2325, fnv1a);
-    // FNV leaves names that differ in their last letter alike in the upper bytes: mix once more.
+    // FNV barely changes the upper bytes for names that differ in their last letter, so mix once more.
     let mixed = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let [.., a, b, c, d, e] = mixed.to_le_bytes();
     MacAddress([0x02, a, b, c, d, e])

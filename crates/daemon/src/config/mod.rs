@@ -1,7 +1,7 @@
-//! What the host is to be: the configuration file, checked as a whole before anything is made. What commands change
-//! later is laid over it (`resolve`).
+//! Configuration of the host: the configuration file, checked as a whole before the host opens anything. `resolve`
+//! applies later changes by command on top of it.
 //!
-//! Left out: whether names and paths can be had; that shows when they are opened.
+//! Whether interfaces and paths are available shows when the host opens them.
 
 pub mod access;
 mod check;
@@ -34,91 +34,91 @@ use size::Size;
 use std::path::{Path, PathBuf};
 use uplink::Uplink;
 
-/// A configuration that makes sense.
+/// Checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where sockets are made that are given no path of their own.
+    /// Folder of the sockets that have no path of their own.
     pub runtime_dir: PathBuf,
-    /// Who may give commands.
+    /// Access to the control socket.
     pub control_access: Access,
-    /// The control interface over TCP, if there is one.
+    /// Control interface over TCP, if there is one.
     pub http: Option<http::Http>,
-    /// Where changes by command are kept; without a place nothing can be kept.
+    /// Folder of the changes by command that are kept. Without it, commands can only make volatile changes.
     pub state_dir: Option<PathBuf>,
-    /// The text of the configuration file that the host was started with, or has loaded again since.
+    /// Text of the configuration file at the host's start, or at its last reload.
     pub text: String,
-    /// The text of another file that was applied in its place.
+    /// Text of another file that was applied instead.
     pub applied: Option<String>,
-    /// What the host gives up once it has started.
+    /// Rights that the host gives up after its start.
     pub confine: confine::Confine,
-    /// The ports.
+    /// Ports.
     pub ports: Vec<PortConfig>,
 }
 
-/// A port.
+/// Checked configuration of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its own address.
+    /// Ethernet address of the port.
     pub mac: MacAddress,
-    /// What carries frames beyond the card.
+    /// Uplink.
     pub uplink: Uplink,
-    /// What is done to frames on their way over it.
+    /// Impairment of the uplink's frames.
     pub impair: Option<Impair>,
-    /// Where it is recorded what passes the uplink.
+    /// File to record the uplink's frames to.
     pub record: Option<PathBuf>,
-    /// What its link is.
+    /// Rule for the link.
     pub link: PortLink,
-    /// Policy for link-local frames of its guests.
+    /// Policy for link-local frames of the port's guests.
     pub link_local: LinkLocal,
-    /// What its card is.
+    /// Card family.
     pub family: Family,
-    /// How it waits for its guests.
+    /// Doorbell mode.
     pub wait: Wait,
-    /// The processors that its thread may run on; none named is any.
+    /// Processors that the port's thread may run on; an empty set means any.
     pub cpus: Cpus,
-    /// The vfio-user socket of the PF, if a guest drives it; there are no VFs then.
+    /// vfio-user socket of the PF, if a guest drives it. Such a port has no VFs.
     pub pf_socket: Option<PathBuf>,
-    /// Who may connect to that socket.
+    /// Access to that socket.
     pub access: Access,
-    /// What is set for it, and where.
+    /// Settings, by layer.
     pub layers: Layers,
-    /// The policy that this makes, if the host drives the PF.
+    /// Policy from these settings, if the host drives the PF.
     pub policy: PortPolicy,
-    /// The VFs that it offers, by index.
+    /// VFs that the port offers, by index.
     pub vfs: Vec<VfConfig>,
-    /// VFs that it could offer beyond these, if `vfs` were more.
+    /// VFs that the card supports beyond `vfs`. Their settings apply as soon as the administrator raises the number.
     pub withheld: Vec<VfConfig>,
-    /// The most memory that one client may share with its function, bytes. Without a word of it, what the machine has.
+    /// Limit of the memory that one client may share with its function, bytes. `None` is the machine's memory.
     pub client_memory: Option<u64>,
 }
 
-/// A VF.
+/// Checked configuration of a VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VfConfig {
-    /// Its name: the port's with "vf" and the index.
+    /// Name: the port's, "vf" and the index.
     pub name: String,
-    /// Which one.
+    /// Index.
     pub index: VfIndex,
-    /// The address it starts with.
+    /// Ethernet address after a reset.
     pub mac: MacAddress,
-    /// The address it starts with if none is set.
+    /// Ethernet address after a reset if the settings have none.
     own_mac: MacAddress,
-    /// What is set for it, and where.
+    /// Settings, by layer.
     pub layers: Layers,
-    /// The policy that this makes.
+    /// Policy from these settings.
     pub policy: VfPolicy,
-    /// The administrator has shut it in.
+    /// Quarantined by the administrator.
     pub quarantine: bool,
-    /// The vfio-user socket.
+    /// vfio-user socket.
     pub socket: PathBuf,
-    /// Who may connect to it.
+    /// Access to the socket.
     pub access: Access,
 }
 
 impl Config {
-    /// The text of a file; without one, everything is left to the defaults.
+    /// Reads the text of a file. Without a file the text is empty, and everything has its default.
     ///
     /// # Errors
     /// [`ConfigError::Read`].
@@ -127,7 +127,7 @@ impl Config {
         std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.into(), source })
     }
 
-    /// Parses the text of a file that errors are to name, if it has a name.
+    /// Parses the text of a file. Errors name `path`, if given.
     ///
     /// # Errors
     /// [`ConfigError::Syntax`].
@@ -139,12 +139,12 @@ impl Config {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// What the parser says: line, column, and the key.
+    /// Message of the parser, with line, column and key.
     pub fn parse(text: &str) -> Result<File, String> {
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
     }
 
-    /// Checks what was written and fills in what was not.
+    /// Checks a parsed file and fills in the defaults.
     ///
     /// # Errors
     /// [`ConfigError::Value`].
@@ -172,7 +172,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The control socket.
+    /// Returns the path of the control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
         access::control_socket(&self.runtime_dir)
@@ -231,7 +231,7 @@ fn check_port(
     })
 }
 
-/// Every VF that a port of the family can offer, with what the file says of it.
+/// Checks every VF that a port of the family could offer, those beyond `count` too.
 fn check_vfs(
     port: &str,
     (family, count): (Family, Option<u8>),
@@ -256,7 +256,7 @@ fn check_vfs(
     vfs.map(|(index, vf)| check_vf(port, (index, vf.unwrap_or_default()), places, unique)).collect()
 }
 
-/// What a family does not have. What can be set by command as well is checked with the settings (`resolve`).
+/// Refuses keys that a family does not support. `resolve` checks the settings, which commands can change as well.
 fn check_family(name: &str, port: &Port) -> Result<(), ConfigError> {
     if port.family == Family::Avf && port.pf == Pf::Guest {
         let why =
@@ -266,8 +266,8 @@ fn check_family(name: &str, port: &Port) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Where the PF is offered to a guest, if it is. Such a port has no VFs: what a guest's driver makes of the PF is
-/// its own business, and no VMM passes SR-IOV on through vfio-user.
+/// Returns the socket of a PF that a guest drives, or `None`. Such a port has no VFs: no VMM passes SR-IOV on through
+/// vfio-user, so the guest's driver could enable them but not hand them on.
 fn check_pf(
     name: &str,
     port: &Port,
@@ -314,7 +314,7 @@ fn check_vf(
     Ok(VfConfig { name, index, mac, own_mac: mac, layers, policy, quarantine: false, socket, access })
 }
 
-/// What the file sets for a port. There may be more mirror rules than the card has numbers for.
+/// Returns the settings that the file has for a port. `resolve` refuses mirror rules beyond the card's number.
 fn port_settings(port: &Port) -> PortSettings {
     let never = |limit: &Limit| Limit {
         warn: limit.warn.or(Some(0)),

@@ -1,5 +1,5 @@
-//! From the settings of ports and VFs, in the file and by command, to their policies, each checked once. Left out: what the
-//! file itself may say (`config`), and whether a card can have a policy now (`driver`).
+//! Policies of ports and VFs from their settings in the file and by command, each checked once. The driver checks later
+//! whether its card accepts a policy in its present state.
 
 use super::check::{ConfigError, Unique, value};
 use super::file::Family;
@@ -9,21 +9,21 @@ use crate::settings::{Layers, PortSettings, SettingError, Settings, VfSettings};
 use policy::PortPolicy;
 
 impl Config {
-    /// Makes policies of everything that is set now.
+    /// Computes every policy from the present settings.
     ///
     /// # Errors
-    /// [`ConfigError::Value`]; some policies may be new then.
+    /// [`ConfigError::Value`]; some policies may have changed by then, so the caller must drop this configuration.
     pub fn resolve(&mut self) -> Result<(), ConfigError> {
         let mut addresses = Unique::default();
         self.ports.iter_mut().try_for_each(|port| port.resolve(&mut addresses))
     }
 
-    /// A port by its name.
+    /// Returns a port by its name.
     pub fn port_mut(&mut self, name: &str) -> Option<&mut PortConfig> {
         self.ports.iter_mut().find(|port| port.name == name)
     }
 
-    /// A VF that a port offers, by its name.
+    /// Returns a VF that a port offers by its name.
     pub fn vf_mut(&mut self, name: &str) -> Option<&mut VfConfig> {
         self.ports.iter_mut().flat_map(|port| &mut port.vfs).find(|vf| vf.name == name)
     }
@@ -47,7 +47,7 @@ impl PortConfig {
         self.vfs.iter_mut().try_for_each(|vf| vf.resolve(self.family, addresses))
     }
 
-    /// Every setting and its value.
+    /// Returns every setting with its value.
     #[must_use]
     pub fn settings(&self) -> PortSettings {
         PortSettings::of(&self.policy, self.vfs.len())
@@ -65,7 +65,7 @@ impl VfConfig {
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))
     }
 
-    /// Every setting and its value.
+    /// Returns every setting with its value.
     #[must_use]
     pub fn settings(&self) -> VfSettings {
         VfSettings::of(&self.policy, self.quarantine)

@@ -1,14 +1,14 @@
-//! Amounts of memory as the configuration file has them: "512M", "64G". Left out: amounts that are no whole unit.
+//! Amounts of memory in the configuration file, such as "512M" or "64G": whole numbers of a binary unit.
 
 use serde::Deserialize;
 use std::str::FromStr;
 
-/// Bytes.
+/// Amount of memory, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Size(pub u64);
 
-/// Letters and the powers of two they stand for, as QEMU has them.
+/// Unit letters with their powers of two, as in QEMU's options.
 const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
 
 impl FromStr for Size {
@@ -22,7 +22,7 @@ impl FromStr for Size {
             number.checked_mul(1 << shift)
         });
         let bytes = bytes.filter(|bytes| *bytes > 0).map(Self);
-        bytes.ok_or_else(|| format!("{text:?} is no amount of memory; write it as 512M, 64G or 2T"))
+        bytes.ok_or_else(|| format!("{text:?} is not an amount of memory; write it as 512M, 64G or 2T"))
     }
 }
 
@@ -39,7 +39,7 @@ mod tests {
     use super::Size;
 
     #[test]
-    fn a_size_has_a_number_and_a_unit() {
+    fn size_is_a_number_with_a_unit() {
         for (text, bytes) in [("4K", 4 << 10), ("512M", 512 << 20), ("64g", 64 << 30), ("2T", 2 << 40)] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }

@@ -1,4 +1,4 @@
-//! What a configuration may say, and how it is told that it may not.
+//! Tests of the whole configuration: valid files, and the messages for invalid ones.
 
 use super::file::{Family, LinkLocal, PortLink};
 use super::uplink::{Uplink, Xdp};
@@ -19,7 +19,7 @@ pub(super) fn refused(text: &str) -> String {
 }
 
 #[test]
-fn without_a_file_there_is_one_port_with_seven_vfs_and_no_uplink() {
+fn empty_file_is_one_port_with_seven_vfs_and_no_uplink() {
     let config = check("").unwrap();
     let [port] = &config.ports[..] else { panic!("{config:?}") };
     assert_eq!((port.name.as_str(), port.vfs.len(), &port.uplink), ("pf0", 7, &Uplink::None));
@@ -32,7 +32,7 @@ fn without_a_file_there_is_one_port_with_seven_vfs_and_no_uplink() {
 }
 
 #[test]
-fn a_guest_that_drives_the_pf_has_a_socket_and_no_vfs() {
+fn guest_driven_pf_has_a_socket_and_no_vfs() {
     let config =
         check("[[port]]\n[[port]]\npf = \"guest\"\n[[port]]\npf = \"guest\"\nsocket = \"/tmp/x\"").unwrap();
     let sockets: Vec<_> = config.ports.iter().map(|port| port.pf_socket.as_deref()).collect();
@@ -42,7 +42,7 @@ fn a_guest_that_drives_the_pf_has_a_socket_and_no_vfs() {
 }
 
 #[test]
-fn a_port_is_an_82576_unless_its_family_is_another() {
+fn default_family_is_82576() {
     let config = check("[[port]]\n[[port]]\nfamily = \"avf\"\nvfs = 2").unwrap();
     let families: Vec<_> = config.ports.iter().map(|port| (port.family, port.vfs.len())).collect();
     assert_eq!(families, [(Family::I82576, 7), (Family::Avf, 2)]);
@@ -51,7 +51,7 @@ fn a_port_is_an_82576_unless_its_family_is_another() {
 }
 
 #[test]
-fn what_avf_does_not_have_yet_is_refused_by_name_with_a_remedy() {
+fn unsupported_avf_setting_is_refused_with_a_remedy() {
     for (key, lines) in [
         ("pf0.pf", "pf = \"guest\""),
         ("pf0vf0.rss", "vf = [{ index = 0, rss = true }]"),
@@ -76,7 +76,7 @@ fn what_avf_does_not_have_yet_is_refused_by_name_with_a_remedy() {
 }
 
 #[test]
-fn rate_may_be_as_high_as_the_familys_link() {
+fn rate_is_limited_by_the_familys_link() {
     for (family, most) in [("82576", 1_000), ("avf", 25_000)] {
         let file =
             |mbps| format!("[[port]]\nfamily = \"{family}\"\nvf = [{{ index = 0, max_tx_rate = {mbps} }}]");
@@ -88,7 +88,7 @@ fn rate_may_be_as_high_as_the_familys_link() {
 }
 
 #[test]
-fn a_port_of_either_family_offers_as_many_vfs_as_its_card_has() {
+fn port_offers_up_to_its_familys_number_of_vfs() {
     let most = |lines: &str| check(&format!("[[port]]\n{lines}")).unwrap().ports.remove(0);
     let port = most(
         "family = \"avf\"\nvfs = 64\nvf = [{ index = 63, vlan = 9 }]\nmirror = [{ to = 63, vfs = [62] }]",
@@ -111,9 +111,9 @@ fn derived_addresses_are_stable_and_differ() {
     assert_ne!(one.ports[0].vfs[0].mac, one.ports[0].vfs[1].mac);
 }
 
-/// Two hosts may have ports of the same names on one bridge. With the same addresses they would take each other's frames.
+/// Two hosts may have ports of the same names on one bridge. With equal addresses they would take each other's frames.
 #[test]
-fn hosts_of_one_machine_derive_other_addresses() {
+fn hosts_of_one_machine_derive_different_addresses() {
     let [one, two] = ["/run/one", "/run/two"].map(|runtime_dir| {
         let config = check(&format!("runtime_dir = {runtime_dir:?}")).unwrap();
         (config.ports[0].mac, config.ports[0].vfs[0].mac)
@@ -121,7 +121,7 @@ fn hosts_of_one_machine_derive_other_addresses() {
     assert!(one.0 != two.0 && one.1 != two.1, "{one:?} and {two:?}");
 }
 
-/// A file that leaves nothing out.
+/// File with every key.
 const EVERYTHING: &str = r#"
     runtime_dir = "/tmp/x"
     [[port]]
@@ -161,7 +161,7 @@ const EVERYTHING: &str = r#"
     "#;
 
 #[test]
-fn everything_can_be_said() {
+fn every_key_is_accepted() {
     let config = check(EVERYTHING).unwrap();
     let vf = &config.ports[0].vfs[1];
     let some_vlans: Option<VlanSet> = Some(std::iter::once(10).chain(20..30).collect());
@@ -212,7 +212,7 @@ fn unknown_keys_are_refused_by_name() {
 }
 
 #[test]
-fn names_that_settings_had_before_still_hold() {
+fn former_names_of_settings_are_accepted() {
     let vf = |text: &str| {
         check(&format!("[[port]]\n[[port.vf]]\nindex = 0\n{text}")).unwrap().ports[0].vfs[0].policy
     };
@@ -221,7 +221,7 @@ fn names_that_settings_had_before_still_hold() {
 }
 
 #[test]
-fn an_uplink_that_is_none_is_told_what_there_is() {
+fn invalid_uplink_is_refused_with_the_valid_ones() {
     for (text, parts) in [
         ("\"tap\"", ["string \"tap\"", "\"none\", { tap = \"NAME\" }"]),
         ("7", ["integer `7`", "{ wire = \"NAME\" }"]),
@@ -238,7 +238,7 @@ fn an_uplink_that_is_none_is_told_what_there_is() {
 }
 
 #[test]
-fn an_interface_is_by_a_packet_socket_unless_xdp_is_said() {
+fn interface_uses_a_packet_socket_without_xdp() {
     let uplink = |text: &str| check(&format!("[[port]]\nuplink = {text}")).unwrap().ports.remove(0).uplink;
     assert_eq!(uplink("{ interface = \"eth1\" }"), Uplink::Interface("eth1".into()));
     for (word, xdp) in [
@@ -252,11 +252,11 @@ fn an_interface_is_by_a_packet_socket_unless_xdp_is_said() {
         assert_eq!(uplink.to_string(), "interface:eth1");
     }
     let twice = "[[port]]\nuplink.interface = \"eth1\"\n[[port]]\nuplink = { interface = \"eth1\", xdp = \"native\" }";
-    assert!(refused(twice).contains("eth1"), "one interface is one port's");
+    assert!(refused(twice).contains("eth1"), "two ports must not share an interface");
 }
 
 #[test]
-fn a_vf_beyond_the_familys_limit_is_refused_with_the_limit_and_the_remedy() {
+fn vf_beyond_the_familys_limit_is_refused_with_a_remedy() {
     for (text, parts) in [
         ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is not 1 to 8", "family = \"avf\" has up to 64"]),
         ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is not 1 to 64", "add a port"]),
@@ -274,7 +274,7 @@ fn a_vf_beyond_the_familys_limit_is_refused_with_the_limit_and_the_remedy() {
 }
 
 #[test]
-fn a_refusal_names_the_key_and_the_remedy() {
+fn refusal_names_the_key_and_the_remedy() {
     for (text, parts) in [
         ("[[port]]\nvfs = 2\n[[port.vf]]\nindex = 2", ["pf0.vf.index", "raise vfs"]),
         ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "twice"]),
@@ -333,7 +333,7 @@ fn a_refusal_names_the_key_and_the_remedy() {
 }
 
 #[test]
-fn a_ports_link_is_the_uplinks_unless_told_otherwise() {
+fn link_follows_the_uplink_by_default() {
     let link = |text: &str| {
         let text = format!("[[port]]\nuplink = {{ tap = \"softiov0\" }}\n{text}");
         let file = Config::parse(&text).map_err(|message| message.to_string())?;
@@ -360,11 +360,11 @@ fn link_local_frames_are_dropped_unless_forwarded() {
 }
 
 #[test]
-fn what_a_client_may_share_is_an_amount_of_memory() {
+fn client_memory_is_an_amount_of_memory() {
     let check = |text| Config::check(Config::parse(text).unwrap(), Path::new("/run/softiov")).unwrap();
     let of = |config: Config| config.ports.iter().map(|port| port.client_memory).collect::<Vec<_>>();
     assert_eq!(of(check("client_memory = \"64G\"\n[[port]]\n[[port]]")), [Some(64 << 30); 2]);
-    assert_eq!(of(check("")), [None], "as much as the machine has");
+    assert_eq!(of(check("")), [None], "the machine's memory");
     for text in ["client_memory = \"banana\"", "client_memory = 5", "client_memory = \"0M\""] {
         let error = Config::parse(text).unwrap_err();
         assert!(error.contains("client_memory"), "{text}: {error}");
@@ -372,7 +372,7 @@ fn what_a_client_may_share_is_an_amount_of_memory() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named() {
+fn unreadable_file_is_named_in_the_error() {
     let error = Config::text(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/softiov.toml"));
     assert_eq!(Config::text(None).unwrap(), "");

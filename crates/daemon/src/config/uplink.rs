@@ -1,4 +1,4 @@
-//! What carries a port's frames beyond the card, as the file says it. Left out: carrying them (`crate::port`).
+//! Key `uplink` of a port: the way of its frames beyond the card (`crate::port` opens it).
 
 use super::{ConfigError, Unique, check_absolute, value, well_formed};
 use host::tap::InterfaceName;
@@ -10,44 +10,44 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What carries frames beyond the card.
+/// Uplink of a port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Uplink {
-    /// No uplink: VFs exchange frames with each other alone.
+    /// No uplink: the port's VFs only reach each other.
     #[default]
     None,
-    /// The tap device of this name: attached to if it exists, else created.
+    /// Tap device of this name. The host attaches to it, or creates it if there is none.
     Tap(String),
-    /// The macvtap of this name, which is there.
+    /// Existing macvtap of this name.
     Macvtap(String),
-    /// The wire of this name, whose other end another port of this host has.
+    /// Wire of this name to another port of this host.
     Wire(String),
-    /// A stream socket to another process.
+    /// Stream socket to another process.
     Stream(Stream),
-    /// The network interface of this name, which is there.
+    /// Existing network interface of this name, over a packet socket.
     Interface(String),
-    /// The same, by AF_XDP.
+    /// Existing network interface of this name, over AF_XDP.
     Xdp(String, Xdp),
-    /// The recording in this file.
+    /// Recording in this file, which is replayed.
     Replay(PathBuf),
 }
 
-/// By which of AF_XDP's modes an interface's frames are to pass; the words are Open vSwitch's (`xdp-mode`).
+/// AF_XDP mode of an interface. The words are Open vSwitch's (`xdp-mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Xdp {
-    /// The first of the others that can be had, in this order; else by a packet socket.
+    /// First available of the other modes, in this order; a packet socket if there is none.
     BestEffort,
-    /// The driver moves frames to and from the host's memory.
+    /// The driver moves frames to and from the host's memory without a copy.
     NativeWithZerocopy,
-    /// The driver runs the program, and the kernel copies.
+    /// The driver runs the XDP program, and the kernel copies frames.
     Native,
-    /// The kernel runs the program and copies, whatever the driver.
+    /// The kernel runs the XDP program and copies frames; works with every driver.
     Generic,
 }
 
 impl Xdp {
-    /// Which modes are tried, in this order.
+    /// Returns the modes to try, in order.
     pub(crate) fn modes(self) -> &'static [Mode] {
         match self {
             Self::BestEffort => &Mode::ALL,
@@ -58,17 +58,17 @@ impl Xdp {
     }
 }
 
-/// A UNIX stream socket that carries frames, each behind its length in four bytes, big end first.
+/// UNIX stream socket that carries frames, each after its length in four bytes, big-endian.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
-    /// The other process listens there.
+    /// Path of a socket at which another process listens.
     Connect(PathBuf),
-    /// The host listens there.
+    /// Path of a socket at which the host listens.
     Listen(PathBuf),
 }
 
-/// As the status has it.
+/// Formats the uplink as the status shows it.
 impl fmt::Display for Uplink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,7 +85,7 @@ impl fmt::Display for Uplink {
 }
 
 impl Uplink {
-    /// What of it can be checked port by port.
+    /// Checks the parts that concern this port alone, and claims its names.
     pub(super) fn check(&self, port: &str, unique: &mut Unique) -> Result<(), ConfigError> {
         let key = format!("{port}.uplink");
         let interface = |name: &str| {
@@ -112,7 +112,7 @@ impl Uplink {
     }
 }
 
-/// A file that a port records to is absolute, and no other port's.
+/// Checks that a recording's path is absolute and no other port's.
 pub(super) fn check_record(path: Option<&Path>, port: &str, unique: &mut Unique) -> Result<(), ConfigError> {
     let Some(path) = path else { return Ok(()) };
     let key = format!("{port}.record");
@@ -120,7 +120,7 @@ pub(super) fn check_record(path: Option<&Path>, port: &str, unique: &mut Unique)
     unique.claim("file", &path.display().to_string(), &key)
 }
 
-/// Every wire has two ends.
+/// Checks that every wire has two ends.
 pub(super) fn check_wires<'a>(ports: impl Iterator<Item = (&'a str, &'a Uplink)>) -> Result<(), ConfigError> {
     let mut wires: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (port, uplink) in ports {
@@ -142,21 +142,23 @@ pub(super) fn check_wires<'a>(ports: impl Iterator<Item = (&'a str, &'a Uplink)>
     ))
 }
 
-/// Written by hand: the error of a derived implementation speaks of enum variants, and not of the keys of the file.
+/// Written by hand: the error of a derived implementation names enum variants instead of the file's keys.
 impl<'de> Deserialize<'de> for Uplink {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(WordOrTable)
     }
 }
 
-/// An uplink as it is written.
+/// Reads an [`Uplink`] from a word or a table.
 struct WordOrTable;
 
+/// Valid values of `uplink`, for error messages.
 const KINDS: &str = concat!(
     r#""none", { tap = "NAME" }, { macvtap = "NAME" }, { wire = "NAME" }, { interface = "NAME", xdp = "MODE" }, "#,
     r#"{ replay = "PATH" }, { stream = { connect = "PATH" } } or { stream = { listen = "PATH" } }"#
 );
 
+/// Keys of an uplink's table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -201,8 +203,8 @@ impl<'de> Visitor<'de> for WordOrTable {
         }
         match (given.next(), given.next()) {
             (Some(uplink), None) => Ok(uplink),
-            (None, _) => Err(A::Error::custom(format!("no uplink is named: it is {KINDS}"))),
-            (Some(_), Some(_)) => Err(A::Error::custom(format!("a port has one uplink: {KINDS}"))),
+            (None, _) => Err(A::Error::custom(format!("no uplink is named: it is one of {KINDS}"))),
+            (Some(_), Some(_)) => Err(A::Error::custom(format!("a port has one uplink, one of {KINDS}"))),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The number of VFs of a port. Left out: the VFs.
+//! Number of VFs of a port.
 
 use super::check::{ConfigError, value};
 use super::file::Family;
 
-/// VFs of a port that says nothing.
+/// VFs of a port without the key `vfs`.
 const DEFAULT_VFS: u8 = 7;
 
-/// Returns how many VFs a port is to offer, if one of its family can.
+/// Returns the number of VFs of a port, if its family supports it.
 pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<usize, ConfigError> {
     let (count, most) = (usize::from(set.unwrap_or(DEFAULT_VFS)), family.limits().vfs);
     if (1..=most).contains(&count) {

@@ -1,12 +1,11 @@
-//! Lists of VLANs as they are written: `any`, or ids and ranges such as `10,20,100-199`. Left out: what the list is
-//! for.
+//! Lists of VLANs in text: `any`, or ids and ranges such as `10,20,100-199`.
 
 use policy::{VLANS, VlanSet};
 
-/// The VLANs of a list; `None` is any. An empty list is none.
+/// Parses a list of VLANs. `None` means any; an empty list means none.
 ///
 /// # Errors
-/// What is not an id or a range.
+/// Message that names the part which is neither an id nor a range.
 pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
     if text == "any" {
         return Ok(None);
@@ -28,7 +27,7 @@ pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
     Ok(Some(set))
 }
 
-/// A list as [`parse`] takes it.
+/// Formats a list so that [`parse`] reads it back.
 #[must_use]
 pub fn print(vlans: Option<&VlanSet>) -> String {
     let Some(vlans) = vlans else { return "any".to_owned() };
@@ -50,7 +49,7 @@ mod tests {
     use super::{parse, print};
 
     #[test]
-    fn a_list_is_printed_as_it_is_read() {
+    fn printed_list_parses_to_itself() {
         for text in ["any", "", "10", "1,3,5-7,4095", "100-199"] {
             assert_eq!(print(parse(text).unwrap().as_ref()), text);
         }
@@ -58,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_vlan_is_named() {
+    fn invalid_vlan_is_named_in_the_error() {
         for text in ["0", "4096", "7-5", "x", "5-", "-5", "1,all", "70000"] {
             assert!(parse(text).unwrap_err().contains("4095"), "{text}");
         }

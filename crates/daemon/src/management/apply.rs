@@ -1,5 +1,5 @@
-//! `softiov apply`, and SIGHUP: a configuration file becomes what the running host does. Left out: how a changed
-//! configuration is carried out (`carry`).
+//! Application of a configuration file to the running host, by `softiov apply` or SIGHUP (`carry` carries the changed
+//! configuration out).
 
 use super::difference::difference;
 use super::{Management, Outcome, refused};
@@ -9,7 +9,7 @@ use crate::settings::Layers;
 use std::collections::BTreeMap;
 
 impl Management {
-    /// Applies a file, or tells what that would change.
+    /// Applies a file, or with `dry_run` returns the difference alone.
     pub(super) fn apply(&mut self, file: &Apply) -> Outcome<Difference> {
         if file.reload && file.text == self.config.text {
             tracing::info!(file = %file.name.display(), "the file is as it was: nothing is changed");
@@ -24,7 +24,7 @@ impl Management {
         Ok(Difference { dry_run: file.dry_run, changes })
     }
 
-    /// The file's configuration, with the changes by command that it leaves alone.
+    /// Returns the file's configuration together with the changes by command that the file does not override.
     fn planned(&self, file: &Apply) -> Outcome<Config> {
         let mut parsed = Config::read(Some(&file.name), &file.text).map_err(refused)?;
         parsed.runtime_dir = file.runtime_dir.clone().or(parsed.runtime_dir);
@@ -62,7 +62,7 @@ impl Management {
     }
 }
 
-/// Changes by command hold on, but for what the file sets.
+/// Keeps changes by command, except for settings that the file has.
 fn inherit(layers: &mut Layers, known: Option<&Layers>) {
     if let Some(known) = known {
         (layers.kept, layers.volatile) = (known.kept.clone(), known.volatile.clone());

@@ -1,5 +1,5 @@
-//! Carrying out a changed configuration, whole or not at all: every part is asked first, then the change is kept, and
-//! only then it takes effect. Left out: how the change came about.
+//! Transition to a changed configuration, whole or not at all: every port checks its part first, then the change is
+//! kept on disk, and only then it takes effect.
 
 use super::refit::{Refits, retire};
 use super::{Management, Outcome, refused};
@@ -9,20 +9,20 @@ use crate::vault::PortVault;
 use crate::volatile;
 use std::collections::BTreeMap;
 
-/// What is ready to be put to work.
+/// Opened parts of a change that are not in use yet.
 #[derive(Debug, Default)]
 struct Prepared {
-    /// Ports that come to be, by name.
+    /// New ports.
     ports: Vec<(PortConfig, (Port, Inbox, Handle))>,
-    /// VFs that come to be, by their port's name.
+    /// New VFs, by port name.
     vfs: BTreeMap<String, Vec<OpenVf>>,
-    /// What running ports go on with, by name.
+    /// New parts of running ports, by port name.
     refits: Refits,
 }
 
 impl Management {
     /// Applies the configuration `next` to the running host, or changes nothing. `let_out` names a VF to release from
-    /// quarantine, whether the administrator or the host has put it there.
+    /// quarantine, whether the administrator or the host has quarantined it.
     pub(super) fn carry_out(&mut self, next: Config, let_out: Option<&str>) -> Outcome<()> {
         self.refuse_what_cannot_change(&next)?;
         self.refuse_addresses_in_use(&next)?;
@@ -43,7 +43,7 @@ impl Management {
             retire(prepared.refits);
             return Err(failure);
         }
-        // What ports had before.
+        // The former parts of the ports.
         retire(prepared.refits);
         let stays = |name: &str| next.ports.iter().any(|port| port.name == name);
         for port in self.config.ports.iter().filter(|port| !stays(&port.name)) {
@@ -55,7 +55,7 @@ impl Management {
         Ok(())
     }
 
-    /// What a running port cannot change would take the guests of all its VFs away.
+    /// Refuses changes that would make a running port disconnect the guests of all its VFs.
     fn refuse_what_cannot_change(&self, next: &Config) -> Outcome<()> {
         for (old, new) in self.config.common_ports(next) {
             let sockets = old.vfs.iter().chain(&old.withheld).map(|vf| &vf.socket);
@@ -78,7 +78,7 @@ impl Management {
         Ok(())
     }
 
-    /// Guests may choose addresses that no configuration knows. A port sees to its own; this sees to the others.
+    /// Refuses an address that a guest of another port has chosen, so that no configuration has it. A port checks its own guests.
     fn refuse_addresses_in_use(&self, next: &Config) -> Outcome<()> {
         for port in &next.ports {
             let old = self.config.ports.iter().find(|old| old.name == port.name);
@@ -89,13 +89,13 @@ impl Management {
                 continue;
             }
             for (other, _) in self.config.common_ports(next).filter(|(other, _)| other.name != port.name) {
-                // Nobody sends from an address of a port that was given up.
+                // No guest sends from a port that was given up.
                 if self.ports.is_given_up(&other.name) {
                     continue;
                 }
                 let status = self.ports.ask(&other.name, Command::Status)?;
                 for vf in status.vfs {
-                    // An address of the configuration is compared there, and may be about to change.
+                    // The configuration checks its own addresses, and this one may be about to change.
                     let chosen = other.vfs.iter().all(|known| known.mac.to_string() != vf.mac);
                     if let Some((name, mac)) = new.iter().find(|(_, mac)| chosen && mac.to_string() == vf.mac)
                     {
@@ -108,7 +108,7 @@ impl Management {
         Ok(())
     }
 
-    /// The orders of the running ports that change.
+    /// Returns the orders of the running ports that change.
     fn changed(&self, next: &Config, let_out: Option<&str>) -> Vec<(String, Order)> {
         let mut changed = Vec::new();
         for (old, new) in self.config.common_ports(next) {
@@ -120,7 +120,7 @@ impl Management {
         changed
     }
 
-    /// Opens what is new. What was opened goes again if something is refused later.
+    /// Opens new ports, VFs and uplinks. Dropping them closes them, except uplinks, which have to be retired.
     fn prepare(&self, next: &Config) -> Outcome<Prepared> {
         let mut prepared = Prepared::default();
         for port in &next.ports {
@@ -136,7 +136,7 @@ impl Management {
             let new = OpenVf::open_all(new, &vault, &self.ports.threads).map_err(refused)?;
             prepared.vfs.insert(port.name.clone(), new);
         }
-        // Last, since what was opened has to be given up again.
+        // Last, because opened uplinks must be retired after a failure.
         for (old, new) in self.config.common_ports(next) {
             match self.refit(old, new) {
                 Ok(refit) => prepared.refits.extend(refit.map(|refit| (new.name.clone(), refit))),
@@ -149,7 +149,7 @@ impl Management {
         Ok(prepared)
     }
 
-    /// Has every port carry out its order; if one cannot, the others go back.
+    /// Carries out all orders. If one fails, the ports return to their former state.
     fn put_to_work(
         &self,
         next: &Config,
@@ -160,7 +160,7 @@ impl Management {
             let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
             let carried = self.ports.ask(name, |answer| Command::Carry(order, new, answer));
             if let Err(failure) = carried.and_then(|carried| carried.map_err(refused)) {
-                // It may only be late: then it goes back as well.
+                // The port may only be late and still carry the order out, so it must return as well.
                 self.go_back(next, &changed[..=done]);
                 return Err(failure);
             }
@@ -185,13 +185,13 @@ impl Management {
             }
             let withdrawn = self.ports.ask(&new.name, |answer| Command::Withdraw(new.vfs.len(), answer));
             if let Err(late) = withdrawn {
-                tracing::warn!(port = new.name, why = late.message, "VFs are taken away later");
+                tracing::warn!(port = new.name, why = late.message, "the port is late to withdraw VFs");
             }
         }
         Ok(())
     }
 
-    /// Has ports that have carried out an order go back to what they were.
+    /// Returns ports that have carried out an order to their former state.
     fn go_back(&self, next: &Config, carried: &[(String, Order)]) {
         for (old, new) in self.config.common_ports(next) {
             if !carried.iter().any(|(name, _)| *name == old.name) {
@@ -213,7 +213,7 @@ impl Management {
 }
 
 impl Config {
-    /// The ports that are in both configurations.
+    /// Returns the ports that both configurations have.
     fn common_ports<'a>(&'a self, next: &'a Self) -> impl Iterator<Item = (&'a PortConfig, &'a PortConfig)> {
         let pair = |old: &'a PortConfig| Some((old, next.ports.iter().find(|new| new.name == old.name)?));
         self.ports.iter().filter_map(pair)
@@ -229,7 +229,7 @@ fn same_vfs(old: &PortConfig, new: &PortConfig) -> bool {
         && old.vfs.iter().zip(&new.vfs).all(|(a, b)| (a.policy, a.quarantine) == (b.policy, b.quarantine))
 }
 
-/// What a port has to do to become what `new` says.
+/// Returns the order that changes a port from `old` to `new`.
 fn order(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> Order {
     let vfs = new.vfs.iter().enumerate().map(|(n, vf)| {
         let was = old.and_then(|old| old.vfs.get(n)).is_some_and(|old| old.quarantine);

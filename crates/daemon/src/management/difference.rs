@@ -1,4 +1,4 @@
-//! What differs between two configurations, setting by setting. Left out: carrying it out.
+//! Differences between two configurations, setting by setting (`carry` applies them).
 
 use crate::config::file::{LinkLocal, PortLink};
 use crate::config::{Config, PortConfig, VfConfig};
@@ -7,8 +7,8 @@ use crate::settings::{Leaves, Settings};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What changes on the way from one configuration to another: what is new or different in the order of the new one,
-/// then what is not in it any more.
+/// Returns the changes from one configuration to another: added and changed parts in the new configuration's order, then
+/// removed parts.
 pub(super) fn difference(before: &Config, after: &Config) -> Vec<Changed> {
     let mut changes = Vec::new();
     for port in &after.ports {
@@ -33,6 +33,7 @@ pub(super) fn difference(before: &Config, after: &Config) -> Vec<Changed> {
     changes
 }
 
+/// Adds the change of one port or VF, if there is any.
 fn compare(changes: &mut Vec<Changed>, name: &str, old: Option<Leaves>, new: &Leaves) {
     let what = if old.is_some() { What::Changed } else { What::Added };
     let settings = steps(&old.unwrap_or_default(), new);
@@ -41,6 +42,7 @@ fn compare(changes: &mut Vec<Changed>, name: &str, old: Option<Leaves>, new: &Le
     }
 }
 
+/// Returns the values that differ, old and new. An unset value is null.
 fn steps(old: &Leaves, new: &Leaves) -> BTreeMap<String, Step> {
     let value = |leaves: &Leaves, key: &String| leaves.get(key).cloned().unwrap_or(Value::Null);
     let keys = old.keys().chain(new.keys());
@@ -48,6 +50,7 @@ fn steps(old: &Leaves, new: &Leaves) -> BTreeMap<String, Step> {
     steps.filter(|(_, step)| step.old != step.new).collect()
 }
 
+/// Returns everything of a port that `softiov apply` can change.
 fn port_leaves(port: &PortConfig) -> Leaves {
     let settings = if port.pf_socket.is_some() { Leaves::new() } else { port.settings().leaves() };
     let link = match port.link {

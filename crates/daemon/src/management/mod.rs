@@ -1,5 +1,5 @@
-//! What the control thread knows and decides: which ports there are, what is set for them, and every change of it.
-//! Left out: the control socket (`control`), and what a port makes of an order (`port`).
+//! Management of the ports, on the control thread: it knows the configuration and makes every change of it.
+//! `control` has the control socket, and `port` carries out a port's orders.
 
 mod apply;
 mod carry;
@@ -24,23 +24,23 @@ use std::fmt::Display;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A running host's configuration, and the ports that carry it out.
+/// Configuration of the running host, and its ports.
 #[derive(Debug)]
 pub(crate) struct Management {
     config: Config,
     ports: Ports,
-    /// To the main thread, which is woken.
+    /// Channel of orders to the main thread, and the waker for it.
     orders: (mpsc::Sender<Order>, Waker),
 }
 
-/// What only the process as a whole can do.
+/// Order that only the main thread can carry out.
 #[derive(Debug)]
 pub enum Order {
-    /// Hand over to a new process; the answer is its number, or why this one goes on.
+    /// Hand over to a new process. The answer is its process id, or the reason why this process continues.
     Upgrade(mpsc::Sender<Result<u32, String>>),
 }
 
-/// How long a hand-over may take, all in all.
+/// Longest duration of a whole hand-over.
 const HAND_OVER: Duration = Duration::from_secs(20);
 
 impl Management {
@@ -48,7 +48,7 @@ impl Management {
         Self { config, ports, orders }
     }
 
-    /// Has the main thread hand over.
+    /// Orders the main thread to hand over, and waits for the outcome.
     fn upgrade(&self) -> Outcome<Upgraded> {
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;
@@ -60,7 +60,7 @@ impl Management {
         outcome.map(|pid| Upgraded { pid }).map_err(refused)
     }
 
-    /// Does what is asked.
+    /// Carries out a request.
     pub(crate) fn handle(&mut self, request: Request) -> Outcome<Answer> {
         match request {
             Request::PortList => {
@@ -84,7 +84,7 @@ impl Management {
                 reset.map_err(refused)?;
                 self.show_port(&port)
             }
-            // A PF that a guest drives is what its port has in the place of VFs.
+            // A PF that a guest drives has no VFs, so its port's name stands for it here.
             Request::VfShow { vf } if self.config.ports.iter().any(|port| port.name == vf) => {
                 self.show_port(&vf)
             }
@@ -111,7 +111,7 @@ impl Management {
         }
     }
 
-    /// A port's status, with what the port itself does not know.
+    /// Returns a port's status with the origins of its settings, which the port itself does not know.
     fn status(&self, name: &str) -> Outcome<PortStatus> {
         let mut status = self.ports.ask(name, Command::Status)?;
         if let Some(port) = self.config.ports.iter().find(|port| port.name == name) {
@@ -143,7 +143,7 @@ impl Management {
         Err(no_such_name("port", name, &known))
     }
 
-    /// A VF, and the name of its port.
+    /// Returns a VF and the name of its port.
     fn find_vf(&self, name: &str) -> Outcome<(String, &VfConfig)> {
         let vfs = self.config.ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port, vf)));
         if let Some((port, vf)) = vfs.clone().find(|(_, vf)| vf.name == name) {
@@ -189,11 +189,13 @@ impl Management {
     }
 }
 
+/// Changes the layers as a request says: defaults first, then new values.
 fn change_layers<S: Settings>(layers: &mut Layers, set: &S, change: &Change<S>) {
     layers.forget(&change.default);
     layers.change(set.leaves(), change.volatile);
 }
 
+/// Refuses names that are no settings.
 fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[String]) -> Outcome<()> {
     match named.iter().find(|key| !is_known(key)) {
         Some(key) => Err(refused(format!("{key:?} is no setting; there are {}", all.join(", ")))),

@@ -1,5 +1,5 @@
-//! The ports that run: a thread each, and the way to ask them. A port whose thread panics, or cannot go on, is opened
-//! again with its clients, as after a crash of that port alone. Left out: what ports are asked.
+//! Running ports: a thread each, and the way to ask them. A port whose thread panics, or fails otherwise, is opened
+//! again with its clients, as after a crash of that port alone.
 
 use super::outcome::{Outcome, unavailable};
 use crate::config::PortConfig;
@@ -19,18 +19,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a port may take to answer a command: it goes round far more often.
+/// Longest wait for a port's answer. A port's loop takes far less time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A port that fails so often within so long is given up.
+/// Failures within [`PERIOD`] after which a port is given up.
 const FAILURES: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The ports, shared by the control thread, which starts and ends them, and by who waits for the end of the host.
+/// Running ports, shared by the control thread, which starts and ends them, and the thread that ends the host.
 #[derive(Debug, Clone)]
 pub(crate) struct Ports {
     running: Arc<Mutex<Vec<Running>>>,
     vault: Vault,
-    /// What the threads of a port give up.
+    /// Confinement of a port's threads.
     pub(super) threads: Threads,
     common: Common,
     failed: Sender<Option<Life>>,
@@ -38,33 +38,33 @@ pub(crate) struct Ports {
 
 #[derive(Debug)]
 struct Running {
-    /// As it was configured last.
+    /// Latest configuration.
     config: Arc<Mutex<PortConfig>>,
     name: String,
     handle: Handle,
     thread: JoinHandle<()>,
-    /// It was told to end.
+    /// Stop or leave has been sent.
     ends: bool,
-    /// It failed too often, or could not be opened again: nobody serves it any more.
+    /// Given up after too many failures, or because it could not be opened again. No thread serves it.
     given_up: bool,
 }
 
 impl Running {
-    /// It is to answer: it was neither told to end nor given up.
+    /// Returns true if the port is expected to answer: it is not ending and not given up.
     fn serves(&self) -> bool {
         !self.ends && !self.given_up
     }
 }
 
 impl Ports {
-    /// None yet. Ports that fail are told to [`Ports::revive`] over the receiver.
+    /// Creates an empty list of ports. Failed ports arrive at the receiver, for [`Ports::revive`].
     pub(crate) fn new(vault: &Vault, threads: Threads, common: Common) -> (Self, Receiver<Option<Life>>) {
         let (failed, receiver) = mpsc::channel();
         (Self { running: Arc::default(), vault: vault.clone(), threads, common, failed }, receiver)
     }
 
-    /// Opens ports again that have failed, until the end of the host. Opening takes files and threads, which a port's own
-    /// thread must not have.
+    /// Opens failed ports again, until the end of the host. Opening needs files and threads, which the confinement denies a
+    /// port's own thread.
     pub(crate) fn revive(&self, failed: &Receiver<Option<Life>>) {
         while let Ok(Some(mut life)) = failed.recv() {
             let config = lock(&life.config).clone();
@@ -100,21 +100,21 @@ impl Ports {
         }
     }
 
-    /// Notes that nobody serves a port any more. What is asked of all ports is not asked of this one.
+    /// Marks a port as given up. Requests that concern all ports skip it.
     fn give_up(&self, name: &str) {
         for port in self.lock().iter_mut().filter(|port| port.name == name && !port.ends) {
             port.given_up = true;
         }
     }
 
-    /// Whether a port was given up: it gives no answer until the host starts anew.
+    /// Returns true if a port was given up. It cannot answer until an upgrade or a restart.
     pub(crate) fn is_given_up(&self, name: &str) -> bool {
         self.lock().iter().any(|port| port.name == name && !port.ends && port.given_up)
     }
 
-    /// No port is opened again from now on.
+    /// Stops opening failed ports again.
     pub(crate) fn stop_reviving(&self) {
-        // Nobody does so any more if this fails.
+        // The send fails only if the reviver has ended already.
         let _ = self.failed.send(None);
     }
 
@@ -128,12 +128,12 @@ impl Ports {
         Port::open(config, &self.vault, inbox, &self.threads, &self.common)
     }
 
-    /// Opens another uplink for a port that runs.
+    /// Opens an uplink for a running port.
     pub(crate) fn open_uplink(&self, config: &PortConfig) -> Outcome<Result<Uplink, UplinkError>> {
         self.making(config, |with| Uplink::open(config, with))
     }
 
-    /// Prepares what frames are to meet on the uplink of a port that runs.
+    /// Prepares the impairment and the recording for the uplink of a running port.
     pub(crate) fn open_stages(&self, config: &PortConfig) -> Outcome<Result<Stages, UplinkError>> {
         self.making(config, |with| Stages::open(config, with))
     }
@@ -148,7 +148,7 @@ impl Ports {
         Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires, programs, now: crate::clock::now() }))
     }
 
-    /// Where descriptors are kept.
+    /// Returns the vault with the kept descriptors.
     pub(crate) fn vault(&self) -> &Vault {
         &self.vault
     }
@@ -171,14 +171,14 @@ impl Ports {
         Ok(())
     }
 
-    /// Notes how a port is configured now, for when it has to be opened again.
+    /// Stores a port's present configuration, for when it must be opened again.
     pub(crate) fn configure(&self, config: &PortConfig) {
         for port in self.lock().iter().filter(|port| port.name == config.name) {
             lock(&port.config).clone_from(config);
         }
     }
 
-    /// Tells a port to end. Its thread ends by itself.
+    /// Orders a port to end. Its thread ends by itself.
     pub(crate) fn end(&self, name: &str) {
         let mut ports = self.lock();
         ports.retain(|port| !(port.ends && port.thread.is_finished()));
@@ -188,7 +188,7 @@ impl Ports {
         }
     }
 
-    /// Tells all ports to end.
+    /// Orders all ports to end.
     pub(crate) fn end_all(&self) {
         for port in &mut *self.lock() {
             port.ends = true;
@@ -196,7 +196,7 @@ impl Ports {
         }
     }
 
-    /// Sets all ports aside that are served, for so long; whether all of them are.
+    /// Pauses all served ports for a hand-over, for at most `time`. Returns true if all of them have paused.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let (sender, receiver) = mpsc::channel();
         let ports = self.lock();
@@ -208,14 +208,14 @@ impl Ports {
         told == serving().count() && (0..told).all(noted)
     }
 
-    /// Has ports that were set aside go on.
+    /// Resumes paused ports.
     pub(crate) fn resume(&self) {
         for port in &*self.lock() {
             let _ = port.handle.send(Command::Resume);
         }
     }
 
-    /// Has ports that were set aside end, since a successor has them.
+    /// Ends paused ports, which a successor now serves.
     pub(crate) fn leave(&self) {
         for port in &mut *self.lock() {
             port.ends = true;
@@ -223,7 +223,7 @@ impl Ports {
         }
     }
 
-    /// Waits for the end of all ports, which have been told to.
+    /// Waits for the end of all ports, which must have been ordered to end.
     pub(crate) fn join(&self) {
         let ended = std::mem::take(&mut *self.lock());
         for port in ended {
@@ -233,19 +233,19 @@ impl Ports {
         }
     }
 
-    /// Whether every port has ended.
+    /// Returns true if every port has ended.
     pub(crate) fn have_ended(&self) -> bool {
         self.lock().iter().all(|port| port.thread.is_finished())
     }
 
-    /// Asks a port, and waits for its answer.
+    /// Sends a port a command, and waits for its answer.
     pub(crate) fn ask<T>(&self, name: &str, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Outcome<T> {
         let (sender, receiver) = mpsc::channel();
         self.tell(name, command(sender))?;
         receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
     }
 
-    /// Tells a port, and waits for nothing.
+    /// Sends a port a command, without waiting.
     pub(crate) fn tell(&self, name: &str, command: Command) -> Outcome<()> {
         let sent = {
             let ports = self.lock();
@@ -266,7 +266,7 @@ fn given_up() -> Failure {
     Failure::new(Kind::Unavailable, message)
 }
 
-/// What of a port outlives its failures.
+/// Parts of a port that outlive its failures.
 #[derive(Debug)]
 pub(crate) struct Life {
     config: Arc<Mutex<PortConfig>>,
@@ -275,7 +275,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// Notes one more failure; `false` if there are too many.
+    /// Counts one more failure. Returns false if there were too many.
     fn may_go_on(&mut self) -> bool {
         self.failures.push_back(Instant::now());
         while self.failures.front().is_some_and(|failure| failure.elapsed() > PERIOD) {
@@ -285,18 +285,18 @@ impl Life {
     }
 }
 
-/// A port's thread. Nothing of a port that has panicked is used again: what its successor reads is whole at every moment.
+/// Runs a port's thread. Nothing of a port that has panicked is used again; its successor reads memory that is always consistent.
 fn run(port: Port, cpus: &Cpus, life: Life, failed: &Sender<Option<Life>>) {
     match catch_unwind(AssertUnwindSafe(|| port.run(&life.inbox, cpus))) {
         Ok(port::Outcome::Ended | port::Outcome::HandedOver) => {}
         Ok(port::Outcome::Failed) | Err(_) => {
-            // Nobody opens it again if the host ends.
+            // The send fails only if the host ends, and then the port stays closed.
             let _ = failed.send(Some(life));
         }
     }
 }
 
-/// Nothing is ever left half done under these locks, so a panic elsewhere does no harm to what they guard.
+/// Locks, also after a panic: no code panics between two dependent changes under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -338,21 +338,21 @@ mod tests {
             body
         }
 
-        /// Device and vendor, by VFIO_USER_REGION_READ of configuration space.
+        /// Reads device and vendor from configuration space, by VFIO_USER_REGION_READ.
         fn identity(&mut self) -> Vec<u8> {
             let access = [&0_u64.to_le_bytes()[..], &7_u32.to_le_bytes(), &4_u32.to_le_bytes()].concat();
             self.ask(9, &access)[16..].to_vec()
         }
     }
 
-    /// Has a port's thread panic; `false` if there is none any more.
+    /// Makes a port's thread panic. Returns false if the port has no thread any more.
     fn panic_in(host: &Host, name: &str) -> bool {
         let ports = host.ports().lock();
         ports.iter().find(|port| port.name == name).unwrap().handle.send(Command::Panic)
     }
 
     #[test]
-    fn a_port_that_panics_is_opened_again_with_its_clients_and_the_others_do_not_notice() {
+    fn panicked_port_is_reopened_with_its_clients() {
         let folder = tempfile::tempdir().unwrap();
         let file = Config::parse("[[port]]\n[[port]]").unwrap();
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
@@ -362,7 +362,7 @@ mod tests {
         for _ in 0..3 {
             assert!(panic_in(&host, "pf0"));
             assert_eq!(second.identity(), identity);
-            // Asked while the port is opened again: answered afterwards.
+            // Sent while the port is being opened again, and answered afterwards.
             assert_eq!(first.identity(), identity);
         }
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -378,22 +378,22 @@ mod tests {
         host.stop();
     }
     #[test]
-    fn what_is_asked_of_all_ports_leaves_out_one_that_was_given_up() {
+    fn given_up_port_is_skipped_by_requests_to_all_ports() {
         let folder = tempfile::tempdir().unwrap();
         let file = Config::parse("[[port]]\n[[port]]").unwrap();
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while panic_in(&host, "pf0") {
-            assert!(Instant::now() < deadline, "a port that always fails is given up");
+            assert!(Instant::now() < deadline, "the port is not given up");
             std::thread::sleep(Duration::from_millis(10));
         }
-        // What the watchdog, the metrics and `softiov vf list` ask.
-        let listed = client::ports(host.control_socket()).expect("the others are told");
+        // The request of the watchdog, the metrics and `softiov vf list`.
+        let listed = client::ports(host.control_socket()).expect("the other port answers");
         assert_eq!(listed.iter().map(|port| port.name.as_str()).collect::<Vec<_>>(), ["pf1"]);
         let show = Request::PortShow { port: "pf0".into() };
         let refused = client::ask(host.control_socket(), show).unwrap_err().to_string();
         assert!(refused.contains("given up") && refused.contains("restart"), "{refused}");
-        assert!(host.pause(Duration::from_secs(60)), "a port that is gone is in no successor's way");
+        assert!(host.pause(Duration::from_secs(60)), "a port that was given up blocks the hand-over");
         host.resume();
         host.stop();
     }

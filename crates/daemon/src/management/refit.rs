@@ -1,4 +1,4 @@
-//! Other uplinks, links and processors for running ports. Left out: when that happens (`carry`).
+//! Replacement of uplinks, links and processors of running ports (`carry` decides when).
 
 use super::{Management, Outcome, refused};
 use crate::config::PortConfig;
@@ -6,16 +6,16 @@ use crate::port::{Command, PortError, Refit, Uplink};
 use host::cpus::Cpus;
 use std::collections::BTreeMap;
 
-/// What ports are to go on with, or had before, by the ports' names.
+/// New parts of running ports, or their former ones, by port name.
 pub(super) type Refits = BTreeMap<String, Box<Refit>>;
 
-/// Closes uplinks that no port has.
+/// Closes uplinks that no port uses.
 pub(super) fn retire(refits: Refits) {
     refits.into_values().filter_map(|refit| refit.uplink).for_each(Uplink::retire);
 }
 
 impl Management {
-    /// What a running port goes on with beside its policy, if that changes.
+    /// Returns the new parts of a running port beside its policy, or `None` if these stay the same.
     pub(super) fn refit(&self, old: &PortConfig, new: &PortConfig) -> Outcome<Option<Box<Refit>>> {
         let (same_uplink, same_stages) =
             (old.uplink == new.uplink, (&old.impair, &old.record) == (&new.impair, &new.record));
@@ -34,8 +34,8 @@ impl Management {
         Ok(Some(Box::new(Refit { uplink, stages, link, link_local, cpus: new.cpus.clone() })))
     }
 
-    /// Has ports go on with other uplinks, links and processors. `refits` are afterwards what they had before; or, if one
-    /// refuses, what was not put to work.
+    /// Replaces uplinks, links and processors of ports. Afterwards `refits` holds their former parts; or, if a port refuses,
+    /// the new parts that are not in use.
     pub(super) fn put_refits_to_work(&self, refits: &mut Refits) -> Outcome<()> {
         let mut back = Refits::new();
         while let Some((name, refit)) = refits.pop_first() {
@@ -57,7 +57,7 @@ impl Management {
         Ok(())
     }
 
-    /// Has ports go on with what they had before.
+    /// Gives ports their former parts back.
     pub(super) fn take_refits_back(&self, refits: &mut Refits, back: Refits) {
         for (name, before) in back {
             match self.ports.ask(&name, |answer| Command::Refit(before, answer)) {

@@ -1,47 +1,47 @@
-//! Where a setting's value comes from, and which place wins: what was set until the host ends (volatile), then what
-//! was set and kept, then the configuration file, then the default. Left out: what a value means.
+//! Sources of a setting's value, by precedence: volatile commands (until the host ends), kept commands, the
+//! configuration file, the default.
 
 use super::setting::{Leaves, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Where a value comes from.
+/// Source of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// Nobody has set it.
+    /// Not set.
     Default,
-    /// The configuration file.
+    /// Configuration file.
     File,
-    /// A command; it outlives the host.
+    /// Command, kept: it outlives the host.
     Kept,
-    /// A command with `--volatile`; it ends with the host.
+    /// Command with `--volatile`: it ends with the host.
     Volatile,
 }
 
-/// What each place says of one VF or port.
+/// Settings of one VF or port, by source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// The configuration file.
+    /// Settings of the configuration file.
     pub file: Leaves,
-    /// Commands, kept.
+    /// Settings by command, kept.
     pub kept: Leaves,
-    /// Commands, until the host ends.
+    /// Settings by command, until the host ends.
     pub volatile: Leaves,
 }
 
 impl Layers {
-    /// What the file alone says.
+    /// Creates layers from the file's settings.
     #[must_use]
     pub fn of_file(settings: &impl Settings) -> Self {
         Self { file: settings.leaves(), ..Self::default() }
     }
 
-    /// The values that hold. What nobody has set stays unset.
+    /// Returns the effective values. A setting without a value stays unset.
     ///
     /// # Errors
-    /// A name that is no setting's, or a value of the wrong type.
+    /// A name is unknown, or a value has the wrong type.
     pub fn effective<S: Settings>(&self) -> Result<S, serde_json::Error> {
         let mut all = self.file.clone();
         all.extend(self.kept.clone());
@@ -49,7 +49,7 @@ impl Layers {
         S::from_leaves(&all)
     }
 
-    /// Sets values by command. A value that is kept replaces a volatile one.
+    /// Sets values by command. A kept value replaces a volatile one, which would hide it.
     pub fn change(&mut self, values: Leaves, volatile: bool) {
         if volatile {
             self.volatile.extend(values);
@@ -59,7 +59,7 @@ impl Layers {
         }
     }
 
-    /// Takes back what commands have set; the file's values hold again, or the defaults.
+    /// Removes the values that commands have set, so that the file's or the default apply again.
     pub fn forget<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>) {
         for key in keys {
             self.kept.remove(key);
@@ -67,7 +67,7 @@ impl Layers {
         }
     }
 
-    /// The values that are not the default's, with where each comes from.
+    /// Returns the source of each value that is set.
     #[must_use]
     pub fn origins(&self) -> BTreeMap<String, Origin> {
         let layers =
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_volatile_wins_then_what_is_kept_then_the_file() {
+    fn volatile_overrides_kept_overrides_file() {
         let mut layers = Layers::of_file(&VfSettings { qos: Some(3), ..vlan(1) });
         let value = |layers: &Layers| {
             let settings: VfSettings = layers.effective().unwrap();

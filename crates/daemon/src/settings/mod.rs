@@ -1,9 +1,9 @@
-//! What an administrator may set for a VF ([`VfSettings`]) and for a port ([`PortSettings`]). Each setting is
+//! Settings of VFs ([`VfSettings`]) and ports ([`PortSettings`]) that an administrator may change. Each setting is
 //! declared once. The configuration file, the command line, the control protocol, the status, the difference that
 //! `softiov apply` prints and the state file all use these structures. Names are iproute2's where it has one.
 //!
-//! [`layers`] says which value wins when several places set one. Left out: whether a policy makes sense (`policy`), and the
-//! state file (`store`).
+//! [`layers`] decides which value wins when several sources set one. `policy` checks the resulting policy, and `store`
+//! keeps the state file.
 
 pub mod layers;
 mod port;

@@ -1,5 +1,4 @@
-//! The settings of a port: how many VFs it offers, thresholds of conduct, storm control, mirror rules. Left out: whether they
-//! make sense (`policy`).
+//! Settings of a port: number of VFs, thresholds of conduct, storm control, mirror rules (`policy` checks them).
 
 use super::setting::{SettingError, Settings, refuse};
 use crate::config::vlans;
@@ -10,20 +9,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What an administrator may set for a port. What is not set stays as it is, or has its default.
+/// Settings of a port. An unset field keeps its value, or has its default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortSettings {
-    /// How many VFs it offers: 1 to 8, with family "avf" 1 to 64. Default: 7.
+    /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vfs: Option<u8>,
-    /// Thresholds, by the kind of conduct.
+    /// Thresholds by kind of conduct.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, Limit>,
     /// Storm control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storm: Option<Storm>,
-    /// Mirror rules by number, "0" to "3"; none takes a rule away.
+    /// Mirror rules by number, "0" to "3"; null removes a rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mirror: BTreeMap<String, Option<MirrorRule>>,
 }
@@ -47,7 +46,7 @@ pub struct Limit {
     pub quarantine: Option<u32>,
 }
 
-/// How much of broadcasts and multicasts the port's VFs get.
+/// Storm control of a port: limits of broadcasts and multicasts to its VFs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
@@ -66,24 +65,24 @@ pub struct Storm {
     pub interval: Option<u16>,
 }
 
-/// Which frames are copied to a VF; at least one kind.
+/// Mirror rule: frames that are copied to a VF. At least one kind of frames is named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MirrorRule {
-    /// The VF that gets the copies, by its number.
+    /// VF that receives the copies, by index.
     pub to: u8,
-    /// VFs, by their numbers: what they receive.
+    /// VFs whose received frames are copied, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vfs: Vec<u8>,
-    /// What comes from the uplink, what goes there, or both.
+    /// Frames from the uplink, frames to it, or both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink: Option<Direction>,
-    /// VLANs: "any", or ids and ranges. Frames of these, wherever they come from, while a VF is a member.
+    /// VLANs whose frames are copied, while a VF is a member: "any", or ids and ranges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlans: Option<String>,
 }
 
-/// A direction, in tc's words: ingress comes from the uplink.
+/// Direction in tc's words: ingress comes from the uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -91,7 +90,7 @@ pub enum Direction {
     Ingress,
     /// To the uplink.
     Egress,
-    /// Either.
+    /// Both directions.
     Both,
 }
 
@@ -106,7 +105,7 @@ impl Settings for PortSettings {
 }
 
 impl PortSettings {
-    /// Makes a policy of these settings for a port with this many VFs. [`PortPolicy::check`] says whether it makes sense.
+    /// Creates a policy from these settings for a port with this number of VFs. [`PortPolicy::check`] checks the result.
     ///
     /// # Errors
     /// [`SettingError`].
@@ -141,7 +140,7 @@ impl PortSettings {
         Ok(policy)
     }
 
-    /// Every setting, as a policy of a port with this many VFs has it. Mirror rules that are not there are left out.
+    /// Returns every setting of a policy of a port with this number of VFs. Unused mirror rules are left out.
     #[must_use]
     pub fn of(policy: &PortPolicy, vfs: usize) -> Self {
         let limit = |limit: &Thresholds| Limit {
@@ -183,6 +182,7 @@ impl MirrorRule {
     }
 }
 
+/// Parses the VLANs of a mirror rule. "any" has to become a list, because a rule without VLANs copies none.
 fn named_vlans(list: &str) -> Result<VlanSet, SettingError> {
     match vlans::parse(list) {
         Ok(set) => Ok(set.unwrap_or_else(|| VLANS.collect())),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sets_has_its_default() {
+    fn unset_settings_have_their_defaults() {
         assert_eq!(PortSettings::default().policy(4), Ok(PortPolicy::default()));
         let limit = Limit { throttle: Some(7), ..Limit::default() };
         let limits = BTreeMap::from([("mailbox".to_owned(), limit)]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn single_values_of_a_group_are_set_and_a_mirror_rule_as_a_whole() {
+    fn storm_values_merge_and_mirror_rules_are_replaced() {
         let mut layers = Layers::default();
         let storm = |storm| PortSettings { storm: Some(storm), ..PortSettings::default() }.leaves();
         layers.change(storm(Storm { broadcast: Some(1000), ..Storm::default() }), false);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_told_as_it_was_given() {
+    fn mirror_rule_survives_the_round_trip() {
         let vlans = Some("10,20-29".to_owned());
         for uplink in [None, Some(Direction::Ingress), Some(Direction::Egress), Some(Direction::Both)] {
             let rule = MirrorRule { vfs: vec![0, 3], uplink, vlans: vlans.clone(), ..RULE };

@@ -1,4 +1,4 @@
-//! A setting and its values, whatever thing it is of. Left out: the settings of ports and VFs.
+//! Settings as named values, independent of their owner (`port` and `vf` have the settings themselves).
 
 use policy::PolicyError;
 use serde::Serialize;
@@ -7,37 +7,37 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Values by the setting's name, such as `vlan` or `storm.broadcast`.
+/// Values by setting name, such as `vlan` or `storm.broadcast`.
 pub type Leaves = BTreeMap<String, Value>;
 
-/// A value that makes no sense.
+/// Invalid value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{key}: {problem}")]
 pub struct SettingError {
-    /// The setting.
+    /// Name of the setting.
     pub key: &'static str,
-    /// What is wrong, and what would be right.
+    /// Problem and remedy.
     pub problem: String,
 }
 
-/// The setting whose policy is refused.
+/// Names the setting whose policy is refused.
 impl From<PolicyError> for SettingError {
     fn from(error: PolicyError) -> Self {
         Self { key: error.setting(), problem: error.to_string() }
     }
 }
 
-/// Refuses the value of a setting.
+/// Returns the error for the value of a setting.
 pub(super) fn refuse<T>(key: &'static str, problem: impl Into<String>) -> Result<T, SettingError> {
     Err(SettingError { key, problem: problem.into() })
 }
 
-/// Settings of one thing. A field that is not set says nothing.
+/// Settings of one VF or port. An unset field changes nothing.
 pub trait Settings: Serialize + DeserializeOwned + Default {
-    /// How many levels of names lie below a field, before its single values. 0: the field is one value.
+    /// Returns the levels of names below a field. 0: the field is a single value.
     fn depth(field: &str) -> usize;
 
-    /// The values that are set, each under its name, such as `vlan` or `storm.broadcast`.
+    /// Returns the values that are set, by name, such as `vlan` or `storm.broadcast`.
     #[must_use]
     fn leaves(&self) -> Leaves {
         let mut leaves = Leaves::new();
@@ -50,10 +50,10 @@ pub trait Settings: Serialize + DeserializeOwned + Default {
         leaves
     }
 
-    /// Settings with these values.
+    /// Creates settings with these values.
     ///
     /// # Errors
-    /// A name that is no setting's, or a value of the wrong type.
+    /// A name is unknown, or a value has the wrong type.
     fn from_leaves(leaves: &Leaves) -> Result<Self, serde_json::Error> {
         let mut fields = Map::new();
         for (name, value) in leaves {
@@ -63,6 +63,7 @@ pub trait Settings: Serialize + DeserializeOwned + Default {
     }
 }
 
+/// Adds a field's value, or, down to `depth` levels, the values below it.
 fn collect(leaves: &mut Leaves, name: String, value: Value, depth: usize) {
     match value {
         Value::Object(fields) if depth > 0 => {
@@ -76,6 +77,7 @@ fn collect(leaves: &mut Leaves, name: String, value: Value, depth: usize) {
     }
 }
 
+/// Inserts a value at its dotted name, creating the objects on the way.
 fn insert(fields: &mut Map<String, Value>, name: &str, value: Value) {
     match name.split_once('.') {
         None => {

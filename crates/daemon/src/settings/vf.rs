@@ -1,4 +1,4 @@
-//! The settings of a VF, and the policy that they make. Left out: whether it makes sense (`policy`).
+//! Settings of a VF, and their conversion to a policy (`policy` checks it).
 
 use super::setting::{SettingError, Settings, refuse};
 use crate::config::vlans;
@@ -9,7 +9,7 @@ use policy::{InterruptBounds, Link, PolicyError, PortVlan, VfPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What an administrator may set for a VF. What is not set stays as it is, or has its default.
+/// Settings of a VF. An unset field keeps its value, or has its default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
@@ -96,29 +96,29 @@ pub struct VfSettings {
     pub quarantine: Option<bool>,
 }
 
-/// A VF's link, in iproute2's words.
+/// Link setting of a VF, in iproute2's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkState {
-    /// As the port's.
+    /// The port's link.
     Auto,
-    /// Up, whatever the port's is.
+    /// Up, even while the port's link is down.
     Enable,
     /// Down.
     Disable,
 }
 
-/// Who chooses a guest's interrupt rate, within its bounds.
+/// Chooser of a guest's interrupt rate, within its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Coalesce {
     /// The guest's driver.
     Guest,
-    /// The host: as few as the packet rate allows.
+    /// The host: the fewest interrupts that the packet rate allows.
     Adaptive,
 }
 
-/// The only protocol of a port VLAN that the card has.
+/// Only protocol of a port VLAN that the card supports.
 const PROTOCOL: &str = "802.1Q";
 
 impl Settings for VfSettings {
@@ -128,13 +128,13 @@ impl Settings for VfSettings {
 }
 
 impl VfSettings {
-    /// The link alone.
+    /// Creates settings with the link alone.
     #[must_use]
     pub fn link(state: LinkState) -> Self {
         Self { state: Some(state), ..Self::default() }
     }
 
-    /// As a command means it: VLAN 0 takes the priority with it.
+    /// Returns the settings as a command means them: VLAN 0 clears the priority too, unless one is given.
     #[must_use]
     pub fn as_command(mut self) -> Self {
         if self.vlan == Some(0) {
@@ -143,8 +143,7 @@ impl VfSettings {
         self
     }
 
-    /// Makes a policy of these settings; `own` is the VF's address if none is set. [`VfPolicy::check`] says whether it makes
-    /// sense.
+    /// Creates a policy from these settings; `own` is the VF's address if none is set. [`VfPolicy::check`] checks the result.
     ///
     /// # Errors
     /// [`SettingError`].
@@ -177,7 +176,7 @@ impl VfSettings {
         })
     }
 
-    /// Every setting, as a policy has it.
+    /// Returns every setting of a policy.
     #[must_use]
     pub fn of(policy: &VfPolicy, quarantine: bool) -> Self {
         let fixed = policy.mac.filter(|_| policy.admin_mac);
@@ -204,7 +203,7 @@ impl VfSettings {
         }
     }
 
-    /// The VF's address, and whether the administrator has chosen it.
+    /// Returns the VF's address, and true if the administrator has chosen it.
     fn address(&self, own: MacAddress) -> Result<(MacAddress, bool), SettingError> {
         let Some(text) = &self.mac else { return Ok((own, false)) };
         match text.parse::<MacAddress>() {
@@ -219,7 +218,7 @@ impl VfSettings {
             return refuse("proto", format!("{proto:?} is not {PROTOCOL}, the only one that the card has"));
         }
         match (self.vlan.unwrap_or(0), self.qos.unwrap_or(0)) {
-            // VLAN 0 has to be given: a priority without a VLAN is more often a VLAN that was forgotten.
+            // VLAN 0 must be explicit: a priority without a VLAN is more often a forgotten VLAN.
             (0, 1..) if self.vlan.is_none() => {
                 refuse("qos", "needs a vlan beside it; vlan 0 is for a tag with the priority alone")
             }
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sets_has_its_default() {
+    fn unset_settings_have_their_defaults() {
         let default = VfPolicy { mac: Some(OWN), ..VfPolicy::default() };
         assert_eq!(VfSettings::default().policy(OWN), Ok(default));
         let linked = VfSettings::link(LinkState::Enable).policy(OWN);
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_tells_every_setting_and_gives_it_back() {
+    fn policy_and_settings_convert_both_ways() {
         let told = VfSettings::of(&VfPolicy { mac: Some(OWN), ..VfPolicy::default() }, false);
         assert!(told.leaves().values().all(|value| !value.is_null()));
         assert_eq!(told.policy(OWN), VfSettings::default().policy(OWN));
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_zeros_leaves_the_choice_to_the_guest() {
+    fn zero_address_leaves_the_choice_to_the_guest() {
         let address = |mac: &str| {
             let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }.policy(OWN).unwrap();
             (policy.mac, policy.admin_mac)
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_vlan_keeps_its_priority_until_it_is_taken_away() {
+    fn port_vlan_keeps_its_priority_until_it_is_cleared() {
         let mut layers = Layers::default();
         let mut set = |vlan, qos| {
             let change = VfSettings { vlan, qos, ..VfSettings::default() }.as_command();
@@ -320,7 +319,7 @@ mod tests {
         };
         assert_eq!(set(Some(100), Some(3)), Some(PortVlan { id: 100, qos: 3 }));
         assert_eq!(set(None, Some(5)), Some(PortVlan { id: 100, qos: 5 }));
-        assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 5 }), "what is not given stays");
+        assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 5 }), "an unset priority stays");
         assert_eq!(set(Some(0), None), None);
         assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 0 }));
         assert_eq!(set(Some(0), Some(5)), Some(PortVlan { id: 0, qos: 5 }), "a priority alone");

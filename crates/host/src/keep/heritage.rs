@@ -51,7 +51,7 @@ pub enum HeritageError {
 #[derive(Debug)]
 pub enum From {
     /// No sender: the process was started by hand.
-    Nobody,
+    NoSender,
     /// Keeper, which keeps the descriptors further.
     Keeper(Store),
     /// Predecessor, which waits for the hand-over's result.
@@ -81,7 +81,7 @@ impl Heritage {
     /// [`HeritageError`].
     pub fn take() -> Result<Self, HeritageError> {
         let Some(from) = env::var_os(HERITAGE) else {
-            return Ok(Self { shelf: Shelf::default(), from: From::Nobody });
+            return Ok(Self { shelf: Shelf::default(), from: From::NoSender });
         };
         let socket = fcntl_dupfd_cloexec(io::stdin(), FIRST).map_err(io::Error::from)?;
         if from == PREDECESSOR {

@@ -36,7 +36,7 @@ const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 pub(super) fn take_over(config: Config) -> anyhow::Result<Host> {
     let Heritage { mut shelf, from } = Heritage::take()?;
     let (store, predecessor) = match from {
-        From::Nobody => (None, None),
+        From::NoSender => (None, None),
         From::Keeper(store) => (Some(store), None),
         From::Predecessor(line) => (shelf.take(KEEPER).map(Store::over).transpose()?, Some(line)),
     };
