@@ -1,5 +1,4 @@
-//! Two families of ports on one plane. For three, nest [`Joined`]. Left out: which family a port belongs to; whoever makes
-//! the plane decides that.
+//! Joins two families of ports on one plane. For three, nest [`Joined`]. The plane's owner assigns ports to families.
 
 use crate::frame::Frame;
 use crate::ledger::{PortCounters, Traffic};
@@ -8,14 +7,14 @@ use crate::source::{Lane, Sender, Source};
 use crate::uplink::Uncut;
 use crate::{Port, Ports};
 
-/// Two families.
+/// Two families of ports as one [`Source`] and [`Sink`].
 #[derive(Debug)]
 pub struct Joined<'a, A, B> {
-    /// The ports of the first; all others are the second's.
+    /// Ports of the first family. All others belong to the second.
     pub ports: Ports,
-    /// The first.
+    /// First family.
     pub first: &'a mut A,
-    /// The second.
+    /// Second family.
     pub second: &'a mut B,
 }
 
@@ -57,11 +56,11 @@ impl<A: Source, B: Source> Source for Joined<'_, A, B> {
     }
 }
 
-/// A lane for one family, whose frames may go to the other's ports.
+/// Lane of one family, whose frames may also go to the ports of the other.
 struct Beside<'a, L, O> {
     lane: &'a mut L,
     others: &'a mut O,
-    /// The family's own ports.
+    /// Ports of the sending family.
     ports: Ports,
 }
 

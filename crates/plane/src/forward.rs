@@ -1,5 +1,5 @@
-//! A frame's way through the plane: the switch decides, the ports and the uplink that it names get the frame, and each port's
-//! share is counted and paid for. Left out: what a family does before it hands a frame over, and after it has got one.
+//! Forwards a frame: the switch names its ports, they and the uplink get the frame, and each port is counted and charged.
+//! `source` and `sink` are the family's side, before and after.
 
 use crate::frame::{Ends, Frame};
 use crate::ledger::{Ledger, PortCounters};
@@ -15,25 +15,25 @@ use units::{MacAddress, Time};
 /// A forwarding plane of `N` ports.
 #[derive(Debug, Clone)]
 pub struct Plane<const N: usize> {
-    /// What is asked about frames.
+    /// Switch tables.
     pub(crate) tables: Tables<N>,
     pub(crate) flows: Flows<N>,
-    /// How fast frames leave.
+    /// Transmit rates and debts of the ports.
     pub pacing: Pacing<N>,
     /// Storm control.
     pub storm: Storm,
     /// Counters of the ports.
     pub ledger: Ledger<N>,
-    /// How the uplink is.
+    /// State of the uplink.
     pub uplink: Uplink,
-    /// What has crossed it.
+    /// Frames that crossed the uplink since the family took the tally.
     pub tally: Tally,
-    /// The moment of the poll under way.
+    /// Time of the current poll.
     pub now: Time,
 }
 
 impl<const N: usize> Plane<N> {
-    /// A plane with tables, pacing and counters; nothing is under way.
+    /// Creates a plane. No flow is remembered, and the uplink has no link.
     #[must_use]
     pub fn new(tables: Tables<N>, pacing: Pacing<N>, storm: Storm, counters: [PortCounters; N]) -> Self {
         Self {
@@ -48,15 +48,15 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// What is asked about frames.
+    /// Returns the switch tables.
     #[must_use]
     #[inline]
     pub fn tables(&self) -> &Tables<N> {
         &self.tables
     }
 
-    /// Asks the switch about a frame of a port or of the uplink, and hands it to all that the switch names. Inlined into the few
-    /// places that call it, with the family's side of the way: as a call it costs a frame 60 instructions more.
+    /// Forwards a frame of a port or of the uplink to all ports that the switch names. Inlined into its few callers together with
+    /// the family's code: a call would cost 60 instructions more per frame.
     #[inline(always)]
     pub fn forward<S: Sink, W: Wire>(
         &mut self,
@@ -71,7 +71,7 @@ impl<const N: usize> Plane<N> {
         self.pass::<false, _, _>(origin, frame, sinks, wire)
     }
 
-    /// The same while frames are captured.
+    /// Forwards a frame while frames are captured.
     #[cold]
     #[inline(never)]
     fn forward_watched<S: Sink, W: Wire>(
@@ -101,6 +101,7 @@ impl<const N: usize> Plane<N> {
             let lost = self.lost_here(origin, decision, frame);
             wire.watch(Seen { at: origin, way: Way::In, lost }, frame.tagged());
         }
+        // A violation ends here. A frame dropped for another reason is counted below.
         match (origin, decision.dropped) {
             (Origin::Port(port), Some(reason)) if self.refuses(port, reason) => {
                 return Forwarded { refused: Some(reason), sent: false };
@@ -146,7 +147,7 @@ impl<const N: usize> Plane<N> {
         Forwarded { refused: None, sent }
     }
 
-    /// Hands a frame to every port that the switch has named; the best that became of it, or `None` if there was no port.
+    /// Delivers a frame to every port of the decision. Returns the best [`Fate`], or `None` without a port.
     #[inline(always)]
     fn hand_out<S: Sink>(
         &mut self,
@@ -231,12 +232,12 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// A port has put a frame that waited ([`Missed::Waits`]) into its own buffers.
+    /// Counts a delivery that had waited for a receive buffer ([`Missed::Waits`]).
     pub fn came_late(&mut self, port: Port, from_uplink: bool, ends: Ends, bytes: usize) {
         self.count_received(port, from_uplink, ends, bytes);
     }
 
-    /// A port has sent a frame: to other ports, to the uplink, or both.
+    /// Counts a sent frame: to other ports (`local`), to the `uplink`, or both.
     #[inline]
     pub(crate) fn count_sent(&mut self, port: Port, ends: Ends, length: usize, local: bool, uplink: bool) {
         if !local && !uplink {
@@ -249,7 +250,7 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Whether a frame is dropped for what its sender may not do, which is counted.
+    /// Counts a violation of the sender and returns `true`. Returns `false` for every other reason.
     #[cold]
     fn refuses(&mut self, port: Port, reason: Reason) -> bool {
         let counters = self.ledger.of(port);
@@ -262,14 +263,14 @@ impl<const N: usize> Plane<N> {
         true
     }
 
-    /// Counts a frame whose length field is wrong; answers whether such frames are passed on.
+    /// Counts a frame whose length field is wrong. Returns `true` if such frames are forwarded.
     #[cold]
     fn passes_truncated(&mut self) -> bool {
         self.tally.truncated += 1;
         self.uplink.passes_truncated
     }
 
-    /// Keeps a frame from ports, mirrors among them, while there is a storm of its kind; answers those that get it.
+    /// Applies storm control to a frame. Returns the ports that get it: all, mirrors included, or none during a storm.
     #[cold]
     fn control_storm(&mut self, dst: MacAddress, ports: Ports, length: usize) -> Ports {
         if self.storm.admits(dst, self.tables.knows(dst), length) {
@@ -279,7 +280,7 @@ impl<const N: usize> Plane<N> {
         Ports::NONE
     }
 
-    /// Why a frame goes no further than to the plane; `None` if it does.
+    /// Returns the reason to drop the frame, or `None` to forward it.
     fn lost_here(&self, origin: Origin, decision: Decision, frame: &mut Frame<'_>) -> Option<Loss> {
         let Decision { ports, uplink, dropped, .. } = decision;
         let truncated = origin == Origin::Uplink && dropped.is_none() && is_truncated(frame.untagged());
@@ -289,7 +290,7 @@ impl<const N: usize> Plane<N> {
         (ports.is_empty() && !uplink).then(|| dropped.map_or(Loss::Unclaimed, Loss::Dropped))
     }
 
-    /// The frame leaves by the uplink, which in loopback brings it back at once; `false` if it was dropped.
+    /// Sends a frame by the uplink, or in loopback forwards it as received at once. Returns `false` if it was dropped.
     #[inline(always)]
     fn leave<S: Sink, W: Wire>(&mut self, frame: &mut Frame<'_>, sinks: &mut S, wire: &mut W) -> bool {
         if self.uplink.loops_back {
@@ -310,7 +311,7 @@ impl<const N: usize> Plane<N> {
     }
 }
 
-/// Tells captures of a frame that storm control keeps from ports.
+/// Reports a frame that storm control keeps from ports to captures.
 fn keep_from<W: Wire>(ports: Ports, frame: &mut Frame<'_>, wire: &mut W) {
     for port in ports.iter() {
         let seen = Seen { at: Origin::Port(port), way: Way::Out, lost: Some(Loss::Storm) };

@@ -1,18 +1,16 @@
-//! A frame on its way through the plane: its bytes without the VLAN tag, and the tag beside them. A tag that one
-//! side inserts and the other strips never touches the bytes. With two tags in use the outer one stays in the bytes, and
-//! the tag is the inner.
-//!
-//! Left out: everything above the second layer.
+//! A frame on the plane: its bytes without the VLAN tag, and the tag beside them. A tag that the sender inserts and the receiver
+//! strips never touches the bytes. With two tags in use the outer one stays in the bytes, and the tag is the inner. `offload`
+//! handles the layers above Ethernet.
 
 use crate::tag::{self, TAG};
 use units::MacAddress;
 
-/// Bytes kept free before a frame so that inserting a tag moves the addresses and nothing else.
+/// Free bytes before a frame: inserting a tag moves only the addresses, not the payload.
 pub const HEADROOM: usize = TAG;
-/// Bytes of the shortest thing that has an ether type.
+/// Bytes of the Ethernet header: two addresses and the type (IEEE 802.3, 3.1.1).
 pub const HEADER: usize = 14;
 
-/// What a checksum of the transport is of.
+/// Transport protocol of a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
@@ -23,46 +21,46 @@ pub enum Transport {
     Sctp,
 }
 
-/// A transport checksum that the sender's side of the plane has inserted. Whether it is right can be told from this, without
-/// summing up the frame again: it is right if its seed was.
+/// A transport checksum that the sender's family inserted. The receiver's family need not sum the frame again: the checksum is
+/// right if its seed is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sealed {
-    /// Where the transport header starts, bytes from the start of the frame.
+    /// Offset of the transport header in the frame, bytes.
     pub start: usize,
-    /// Where what was summed ends.
+    /// Offset of the first byte behind the summed range.
     pub end: usize,
-    /// What the sender called the transport.
+    /// Transport that the sender's descriptor names.
     pub transport: Transport,
-    /// What was added to the sum for the pseudo header; means nothing with SCTP, which has none.
+    /// Sum of the pseudo header. Unused for SCTP, which has none.
     pub seed: u16,
 }
 
 impl Sealed {
-    /// The same, seen from `offset` bytes before the frame.
+    /// Returns the seal with offsets that count from `offset` bytes before the frame.
     #[must_use]
     pub fn behind(self, offset: usize) -> Self {
         Self { start: self.start + offset, end: self.end + offset, ..self }
     }
 
-    /// The same, seen from `offset` bytes within the frame.
+    /// Returns the seal with offsets that count from `offset` bytes within the frame.
     #[must_use]
     pub fn before(self, offset: usize) -> Self {
         Self { start: self.start.saturating_sub(offset), end: self.end.saturating_sub(offset), ..self }
     }
 }
 
-/// The two addresses at the start of a frame, destination and source, as numbers: eight bytes and four, the first in the
-/// lowest bits.
+/// Destination and source address of a frame as two numbers, the first byte in the lowest bits: two loads and two compares per
+/// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// The destination, and the first two bytes of the source.
+    /// Destination, and the first two bytes of the source.
     pub low: u64,
-    /// The rest of the source.
+    /// Last four bytes of the source.
     pub high: u32,
 }
 
 impl Ends {
-    /// Those of a frame.
+    /// Reads the addresses of a frame; zeros if it is shorter than 12 bytes.
     #[must_use]
     #[inline]
     pub fn of(frame: &[u8]) -> Self {
@@ -72,21 +70,21 @@ impl Ends {
         Self { low: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), high: u32::from_le_bytes(*high) }
     }
 
-    /// The destination.
+    /// Returns the destination.
     #[must_use]
     #[inline]
     pub fn destination(self) -> MacAddress {
         MacAddress::from_words(self.low as u32, (self.low >> 32) as u32)
     }
 
-    /// The source.
+    /// Returns the source.
     #[must_use]
     #[inline]
     pub fn source(self) -> MacAddress {
         MacAddress::from_words((self.low >> 48) as u32 | self.high << 16, self.high >> 16)
     }
 
-    /// The destination is a multicast address, or the broadcast one.
+    /// Returns `true` if the destination is a multicast address or the broadcast address.
     #[must_use]
     #[inline]
     pub fn is_to_group(self) -> bool {
@@ -94,14 +92,14 @@ impl Ends {
     }
 }
 
-/// Whether a frame has an outer tag.
+/// Outer tag of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outer {
-    /// Outer tags are not in use.
+    /// The plane uses no outer tags.
     Unused,
-    /// It has none, though they are in use.
+    /// The frame has no outer tag, although the plane uses them.
     Missing,
-    /// It has one.
+    /// The frame has an outer tag.
     Present,
 }
 
@@ -109,26 +107,26 @@ pub enum Outer {
 #[derive(Debug)]
 pub struct Frame<'a> {
     buffer: &'a mut [u8],
-    /// Where the untagged frame starts, and where the frame starts as it stands.
+    /// Offset of the untagged frame in the buffer, and of the frame as it is now.
     start: usize,
     head: usize,
-    /// Bytes at the end that are the frame check sequence.
+    /// Bytes of the frame check sequence at the end; 0 without one.
     trailer: usize,
-    /// A tag stands in the bytes at the moment, and the frame starts a tag earlier.
+    /// The tag is in the bytes now, so `head` is [`TAG`] bytes before `start`.
     tag_in_place: bool,
-    /// The type of its tag, whether it has one or not.
+    /// Ether type of the tag, for the time when one is inserted.
     kind: u16,
-    /// The tag: priority, DEI, VLAN id.
+    /// Tag control information: priority, DEI, VLAN id.
     pub tag: Option<u16>,
-    /// The outer tag.
+    /// State of the outer tag.
     pub outer: Outer,
-    /// What was sealed, seen from the start of the buffer.
+    /// Seal with offsets that count from the start of the buffer.
     sealed: Option<Sealed>,
 }
 
 // All of it is inlined: one call with a reference to a frame would put the fields of every frame into memory.
 impl<'a> Frame<'a> {
-    /// The frame that fills `buffer` from [`HEADROOM`] on; `None` if it has no complete header.
+    /// Creates the frame that fills `buffer` behind [`HEADROOM`]. Returns `None` if it has no complete header.
     #[must_use]
     #[inline(always)]
     pub fn new(buffer: &'a mut [u8]) -> Option<Self> {
@@ -145,13 +143,13 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The last `bytes` are the check sequence.
+    /// Marks the last `bytes` as the frame check sequence.
     #[inline(always)]
     pub fn set_trailer(&mut self, bytes: usize) {
         self.trailer = bytes.min(self.buffer.len() - HEADROOM - HEADER);
     }
 
-    /// Tags are of type `inner`, and one of type `outer` is the outer one; `None` if outer tags are not in use.
+    /// Sets the type of tags and looks for an outer tag of type `outer`; `None` if outer tags are not in use.
     #[inline(always)]
     pub fn look_behind(&mut self, inner: u16, outer: Option<u16>) {
         self.kind = inner;
@@ -162,21 +160,21 @@ impl<'a> Frame<'a> {
         };
     }
 
-    /// The sender's side has sealed a part, seen from the frame's start. Tags that come and go do not move that part.
+    /// Sets the seal, with offsets from the frame's start. Later tags do not move the sealed bytes in the buffer.
     #[inline(always)]
     pub fn set_seal(&mut self, sealed: Option<Sealed>) {
         self.sealed = sealed.map(|sealed| sealed.behind(self.start));
     }
 
-    /// What was sealed, seen from the start of [`Frame::untagged`].
+    /// Returns the seal, with offsets from the start of [`Frame::untagged`].
     #[must_use]
     #[inline(always)]
     pub fn seal(&self) -> Option<Sealed> {
         self.sealed.map(|sealed| sealed.before(self.start))
     }
 
-    /// Takes a tag out of the bytes, if one is there and something follows it. What should have an outer
-    /// tag and has none is not looked into.
+    /// Moves a tag from the bytes to [`Frame::tag`], if there is one and a type follows it. A frame without its outer tag
+    /// ([`Outer::Missing`]) stays as it is.
     #[inline(always)]
     pub fn take_tag(&mut self) {
         let place = place(self.outer);
@@ -188,45 +186,45 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The frame without its tag.
+    /// Returns the frame without its tag.
     #[inline(always)]
     pub fn untagged(&mut self) -> &[u8] {
         self.bytes(false, 0)
     }
 
-    /// The same, to be changed.
+    /// Returns the frame without its tag, mutable.
     pub(crate) fn untagged_mut(&mut self) -> &mut [u8] {
         self.bytes(false, 0);
         &mut self.buffer[self.head..]
     }
 
-    /// The frame with its tag, if it has one.
+    /// Returns the frame with its tag, if it has one.
     #[inline(always)]
     pub fn tagged(&mut self) -> &[u8] {
         self.bytes(true, 0)
     }
 
-    /// The frame as it is delivered, with or without its tag, and with its check sequence, if it was kept.
+    /// Returns the frame as it is delivered: with or without its tag, and with its check sequence, if it was kept.
     #[inline(always)]
     pub fn delivered(&mut self, tagged: bool) -> &[u8] {
         self.bytes(tagged, self.trailer)
     }
 
-    /// The check sequence's bytes, if it was kept.
+    /// Returns the bytes of the check sequence; 0 if it was not kept.
     #[must_use]
     #[inline(always)]
     pub fn trailer(&self) -> usize {
         self.trailer
     }
 
-    /// Bytes with the tag, without the check sequence.
+    /// Returns the frame's bytes with the tag, without the check sequence.
     #[must_use]
     #[inline(always)]
     pub fn length(&self) -> usize {
         self.buffer.len() - self.start - self.trailer + if self.tag.is_some() { TAG } else { 0 }
     }
 
-    /// Destination and source.
+    /// Returns destination and source.
     #[must_use]
     #[inline(always)]
     pub fn ends(&self) -> Ends {
@@ -241,7 +239,7 @@ impl<'a> Frame<'a> {
         &self.buffer[self.head..self.buffer.len() - self.trailer + trailer]
     }
 
-    /// Puts the tag into the bytes, or takes it out.
+    /// Inserts the tag into the bytes, or strips it.
     #[inline(always)]
     fn move_tag(&mut self) {
         let inserts = self.tag.filter(|_| !self.tag_in_place);
@@ -251,7 +249,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Puts a tag into bytes that begin where it shifts them to, or takes one out; returns whether one is in the bytes then.
+/// Inserts a tag into bytes that start [`TAG`] bytes before the untagged frame, or strips one. Returns `true` if the bytes have a
+/// tag then.
 #[inline(never)]
 fn move_tag(bytes: &mut [u8], outer: Outer, kind: u16, inserts: Option<u16>) -> bool {
     match inserts {
@@ -260,7 +259,7 @@ fn move_tag(bytes: &mut [u8], outer: Outer, kind: u16, inserts: Option<u16>) -> 
     }
 }
 
-/// Where the tag belongs.
+/// Returns the offset of the tag in the frame, bytes.
 #[inline]
 fn place(outer: Outer) -> usize {
     if outer == Outer::Present { tag::BEHIND_OUTER } else { tag::OUTERMOST }
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_taken_out_and_put_back() {
+    fn tag_is_taken_out_and_put_back() {
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.take_tag();
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_given_to_an_untagged_frame() {
+    fn untagged_frame_gets_a_tag() {
         let mut bytes = buffer(PLAIN);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.take_tag();
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn with_an_outer_tag_the_tag_is_the_inner_one() {
+    fn tag_is_the_inner_one_behind_an_outer_tag() {
         let both = b"aaaaaabbbbbb\x88\xa8\x10\x01\x81\x00\x20\x64\x08\x00payload";
         let outer = b"aaaaaabbbbbb\x88\xa8\x10\x01\x08\x00payload";
         let mut bytes = buffer(both);
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_sequence_is_no_part_of_the_frame_until_it_is_delivered() {
+    fn check_sequence_is_only_in_delivered_frame() {
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.set_trailer(4);
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_without_a_whole_header_is_none() {
+    fn frame_without_a_whole_header_is_refused() {
         assert!(Frame::new(&mut buffer(b"aaaaaabbbbbb\x08")).is_none());
         let mut bytes = buffer(b"aaaaaabbbbbb\x81\x00\x20");
         let mut frame = Frame::new(&mut bytes).unwrap();

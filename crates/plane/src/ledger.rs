@@ -1,6 +1,5 @@
-//! What is counted of each port's traffic: 64 bits wide, and never cleared but by their owner. Frames are tallied
-//! while the plane works and added to the counters at the end of a visit or a poll. Left out: what a family's own drivers
-//! are shown of it.
+//! Traffic counters of each port: 64 bits wide, cleared only by their owner. The plane tallies frames while it works, and adds
+//! them to the counters at the end of a visit or a poll. A family maps them to the registers of its drivers.
 
 use crate::{Port, Ports};
 use serde::{Deserialize, Serialize};
@@ -46,7 +45,7 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
-    /// Every counter.
+    /// Iterates over all counters.
     pub fn all(&self) -> impl Iterator<Item = u64> {
         let Self { rx_packets, rx_bytes, rx_multicast, rx_broadcast, .. } = *self;
         let Self { rx_no_descriptors, rx_disabled, rx_storm, tx_packets, tx_bytes, .. } = *self;
@@ -101,7 +100,7 @@ impl core::ops::Add for PortCounters {
     }
 }
 
-/// Frames and their bytes, frame check sequence excluded.
+/// Number of frames and of their bytes, frame check sequence excluded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Frames.
@@ -110,10 +109,10 @@ pub struct Sum {
     pub bytes: u64,
 }
 
-/// What a port has received, or sent, since its counters were last added to: first what had to do with the uplink only, then
-/// what came from another port or went to one.
+/// Frames of a port and a direction that its counters do not have yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traffic {
+    /// Traffic with the uplink only, and traffic with other ports.
     sums: [Sum; 2],
     /// Multicast frames among them.
     pub multicast: u64,
@@ -122,7 +121,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// A frame of `length` bytes.
+    /// Counts a frame of `length` bytes; `local` if another port sent it or gets it.
     #[inline]
     pub(crate) fn add(&mut self, local: bool, length: usize) {
         let sum = &mut self.sums[usize::from(local)];
@@ -130,27 +129,27 @@ impl Traffic {
         sum.bytes += length as u64;
     }
 
-    /// Frames to one station, from another port or to one.
+    /// Counts unicast frames from another port or to one.
     #[inline]
     pub(crate) fn add_run(&mut self, packets: u64, bytes: u64) {
         self.sums[1].packets += packets;
         self.sums[1].bytes += bytes;
     }
 
-    /// It was one to a group.
+    /// Counts a frame to a group, in addition to [`Traffic::add`].
     #[cold]
     pub(crate) fn add_group(&mut self, broadcast: bool) {
         self.broadcast += u64::from(broadcast);
         self.multicast += u64::from(!broadcast);
     }
 
-    /// What came from another port, or went to one.
+    /// Returns the traffic with other ports.
     #[must_use]
     pub fn local(&self) -> Sum {
         self.sums[1]
     }
 
-    /// All of it.
+    /// Returns all traffic.
     #[must_use]
     pub fn all(&self) -> Sum {
         let [uplink, local] = self.sums;
@@ -158,10 +157,10 @@ impl Traffic {
     }
 }
 
-/// The counters of all ports, and what is not yet added to them.
+/// Counters of all ports, and the traffic that they do not have yet.
 #[derive(Debug, Clone)]
 pub struct Ledger<const N: usize> {
-    /// A port each.
+    /// Counters by port.
     pub counters: [PortCounters; N],
     received: [Traffic; N],
     sent: [Traffic; N],
@@ -173,7 +172,7 @@ impl<const N: usize> Ledger<N> {
         Self { counters, received: none, sent: none }
     }
 
-    /// The counters of a port.
+    /// Returns the counters of a port.
     #[inline]
     pub fn of(&mut self, port: Port) -> &mut PortCounters {
         &mut self.counters[port.index::<N>()]
@@ -189,14 +188,14 @@ impl<const N: usize> Ledger<N> {
         &mut self.sent[port.index::<N>()]
     }
 
-    /// Ports that have received something since they were settled.
+    /// Returns the ports that received something since [`Ledger::settle_received`].
     #[must_use]
     pub fn reached(&self) -> Ports {
         let some = |traffic: &Traffic| traffic.all().packets > 0;
         Ports::new(self.received.iter().rev().fold(0, |set, traffic| set << 1 | u64::from(some(traffic))))
     }
 
-    /// A port's counters with what is not yet added to them.
+    /// Returns a port's counters with the traffic that is not yet added to them.
     #[must_use]
     pub fn total(&self, port: Port) -> PortCounters {
         let at = port.index::<N>();
@@ -206,14 +205,14 @@ impl<const N: usize> Ledger<N> {
         counters
     }
 
-    /// Adds what a port has received to its counters, and answers it.
+    /// Adds the frames that a port received to its counters, and returns them.
     pub fn settle_received(&mut self, port: Port) -> Traffic {
         let traffic = core::mem::take(&mut self.received[port.index::<N>()]);
         self.of(port).add_received(&traffic);
         traffic
     }
 
-    /// Adds what a port has sent to its counters, and answers it.
+    /// Adds the frames that a port sent to its counters, and returns them.
     pub fn settle_sent(&mut self, port: Port) -> Traffic {
         let traffic = core::mem::take(&mut self.sent[port.index::<N>()]);
         self.of(port).add_sent(&traffic);

@@ -1,12 +1,11 @@
-//! The forwarding plane: what decides about frames and moves them, whatever kind of device its ports belong to.
+//! The forwarding plane: decides on frames and moves them between ports of any kind of device.
 //!
-//! A port is a source of frames, a sink of frames with buffers of its own, a policy, and counters. What is behind ports is a
-//! *family*: a card with its rings and registers, or a back end with its own. The family keeps what is in its own terms
-//! (descriptors, offloads, interrupts), says of its ports' policy in plain values ([`switch::Tables`], [`pacing`]), hands
-//! over finished frames ([`Source`]), and takes those that the plane brings ([`Sink`]). Ports of several families
-//! can be on one plane.
+//! A port sends frames, receives frames into its own buffers, and has a policy and counters. The device behind a set of ports is a
+//! *family*, such as a card with its rings and registers. A family keeps descriptors, offloads and interrupts to itself. It fills
+//! the switch's tables ([`switch::Tables`]) and sets rates ([`pacing`]), hands over finished frames ([`Source`]), and receives
+//! frames ([`Sink`]). Ports of several families can be on one plane.
 //!
-//! Time is an argument, frames are bytes in a buffer of the sender's side ([`frame`]). Nothing happens between calls.
+//! Time is an argument. A frame is bytes in a buffer of its sender's family ([`frame`]). Nothing happens between calls.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,37 +1,34 @@
-//! How fast frames leave their ports: a port's transmit rate, and the bandwidth that all ports share when they send to each
-//! other inside the plane. A frame is paid for in time when it leaves, and the next one waits until it is paid; it waits
-//! in its ring, and nothing is dropped.
+//! Transmit rates: each port's own, and the bandwidth that all ports share when they send to each other inside the plane. A frame
+//! that leaves costs time, and the next one waits in its ring until that time has passed. Nothing is dropped.
 //!
-//! A rate counts a frame's bytes with tag and frame check sequence, as the octet counters do. The queues of a port share
-//! it, so that a guest cannot multiply its rate by its queues.
-//!
-//! Left out: how a rate is asked for.
+//! A rate counts a frame's bytes with tag and frame check sequence, as the octet counters do. The queues of a port share it, so
+//! that a guest cannot multiply its rate by its queues. Families translate their registers or orders to rate factors.
 
 use crate::{Port, Ports};
 use core::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 use units::{FCS, Time};
 
-/// Binary places of prices, which are in nanoseconds: a byte takes 8 ns times a rate factor with 14 binary places,
-/// so bytes times factor is a price, to the bit.
+/// Binary places of prices, which are in nanoseconds. At 1 Gb/s a byte takes 8 ns = 2^3 ns, and a rate factor has 14 binary places,
+/// so bytes times factor is the exact price with 14 - 3 = 11 places.
 const FRACTION_BITS: u32 = 11;
 
-/// What is paid for in time.
+/// Time that frames have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Everything so far is paid for at this moment, in nanoseconds, and this fraction after it.
+    /// Time at which all frames so far are paid for, nanoseconds, and its fraction.
     due: u64,
     fraction: u64,
 }
 
 impl Account {
-    /// Whether it is not behind by a nanosecond that it should have carried over.
+    /// Returns `true` if the fraction is below a nanosecond.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.fraction < 1 << FRACTION_BITS
     }
 
-    /// Nothing is paid for earlier than `lateness` nanoseconds before `now`.
+    /// Moves the account up to `lateness` nanoseconds before `now`: idle time beyond that is lost.
     fn catch_up(&mut self, now: Time, lateness: u64) {
         let earliest = now.as_nanos().saturating_sub(lateness);
         if self.due < earliest {
@@ -39,7 +36,7 @@ impl Account {
         }
     }
 
-    /// Something leaves for a price, which is paid for from the end of what is paid already.
+    /// Adds a price to the account.
     fn pay(&mut self, price: u64) {
         let sum = self.fraction + price;
         self.due = self.due.saturating_add(sum >> FRACTION_BITS);
@@ -47,24 +44,25 @@ impl Account {
     }
 }
 
-/// What a port owes.
+/// Debt of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Debt {
-    /// For its rate.
+    /// Account of the port's rate.
     pub rate: Account,
-    /// Nanoseconds that the plane was late when the last frame left. A guest that comes back later finds as much, and
-    /// no more: its own idleness saves nothing up.
+    /// Lateness of the plane when the last frame left, nanoseconds. An idle guest may make up for this much later, and not for its
+    /// own idle time.
     pub owed: u64,
-    /// When its last frame has crossed the plane.
+    /// Time at which its last frame to other ports has crossed the plane, nanoseconds.
     pub crossed: u64,
-    /// Its queues, a bit each, in which frames were left by the last poll: what is late now is the plane's lateness.
+    /// Queues, a bit each, in which the last poll left frames. While there is one, a delay is the plane's fault and may be made up
+    /// for.
     pub waiting: u16,
 }
 
-/// A port that sends.
+/// Rate and debt of a port.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sender {
-    /// The rate of 1 Gb/s over the port's, with 14 binary places; `None` without a limit.
+    /// 1 Gb/s divided by the port's rate, with 14 binary places; `None` without a limit.
     factor: Option<u32>,
     debt: Debt,
 }
@@ -76,27 +74,27 @@ impl Sender {
     }
 }
 
-/// What leaving costs, and who still pays.
+/// Rates and debts of all ports, and the bandwidth between them.
 #[derive(Debug, Clone)]
 pub struct Pacing<const N: usize> {
     ports: [Sender; N],
-    /// Bits a second between ports.
+    /// Bandwidth between ports, bits per second; `None` without a limit.
     loopback: Option<NonZeroU64>,
     crossing: Account,
     lateness: Lateness,
 }
 
-/// The lateness of the plane that a port may make up for.
+/// Lateness of the plane that a port may make up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lateness {
-    /// The time that this many KB take at the port's rate.
+    /// Time of this many KB at the port's rate (82576 datasheet, RTTBCNRM).
     Kilobytes(u32),
     /// Nanoseconds.
     Time(u64),
 }
 
 impl Lateness {
-    /// Nanoseconds, for a port whose rate has this factor.
+    /// Returns the lateness in nanoseconds, for a port whose rate has this factor.
     #[inline]
     fn window(self, factor: u64) -> u64 {
         match self {
@@ -107,36 +105,36 @@ impl Lateness {
 }
 
 impl<const N: usize> Pacing<N> {
-    /// No port has a limit. `loopback` is what ports together may send to each other, bits a second.
+    /// Creates rates without a limit. `loopback` is the bandwidth between all ports together, bits per second.
     #[must_use]
     pub fn new(loopback: Option<NonZeroU64>) -> Self {
         Self::resume(loopback, Account::default())
     }
 
-    /// The same, when all that has crossed so far is paid for as an account says.
+    /// Creates rates without a limit, with a saved account of the frames between ports.
     #[must_use]
     pub fn resume(loopback: Option<NonZeroU64>, crossing: Account) -> Self {
         Self { ports: [Sender::default(); N], loopback, crossing, lateness: Lateness::Kilobytes(0) }
     }
 
-    /// Bits a second between ports, and what has crossed so far.
+    /// Returns the bandwidth between ports, bits per second, and the account of the frames between them.
     #[must_use]
     pub fn crossing(&self) -> (Option<NonZeroU64>, Account) {
         (self.loopback, self.crossing)
     }
 
-    /// No port has a limit any more.
+    /// Removes the rates and debts of all ports.
     pub fn reset(&mut self) {
         self.ports = [Sender::default(); N];
     }
 
-    /// What a port owes.
+    /// Returns the debt of a port.
     #[must_use]
     pub fn debt(&self, port: Port) -> Debt {
         self.port(port).debt
     }
 
-    /// A port goes on with a rate and what it owes.
+    /// Restores a port's rate and debt.
     pub fn set_debt(&mut self, port: Port, factor: Option<u32>, debt: Debt) {
         *self.port_mut(port) = Sender { factor, debt };
     }
@@ -146,7 +144,7 @@ impl<const N: usize> Pacing<N> {
         self.lateness = lateness;
     }
 
-    /// Whether anything can be made to wait: within the plane, or of the port.
+    /// Returns `true` if a frame of the port may have to wait, for the port's rate or the bandwidth between ports.
     #[must_use]
     pub fn may_delay(&self, port: Port) -> bool {
         self.loopback.is_some() || self.port(port).factor.is_some()
@@ -168,12 +166,12 @@ impl<const N: usize> Pacing<N> {
         lengths.take_while(may_leave).count()
     }
 
-    /// Whether the port has a rate.
+    /// Returns `true` if the port has a rate.
     pub(crate) fn limits(&self, port: Port) -> bool {
         self.port(port).factor.is_some()
     }
 
-    /// Sets a port's rate: 1 Gb/s over it, with 14 binary places; `None` is no limit.
+    /// Sets a port's rate as a factor: 1 Gb/s divided by the rate, with 14 binary places. `None` is no limit.
     pub fn set_rate(&mut self, port: Port, factor: Option<u32>) {
         let debt = self.debt_at(port, factor);
         *self.port_mut(port) = Sender { factor, debt };
@@ -188,7 +186,7 @@ impl<const N: usize> Pacing<N> {
         if limited { debt } else { Debt { owed: 0, waiting: 0, ..debt } }
     }
 
-    /// When the port's next frame may leave.
+    /// Returns the time at which the port's next frame may leave.
     #[must_use]
     #[inline]
     pub fn due(&self, port: Port) -> Time {
@@ -197,7 +195,7 @@ impl<const N: usize> Pacing<N> {
         Time::from_nanos(rate.max(port.debt.crossed))
     }
 
-    /// A port is looked at, at `now`.
+    /// Begins a visit to a port: lateness beyond the limit is lost.
     #[inline]
     pub fn visit(&mut self, port: Port, now: Time) {
         let lateness = self.lateness;
@@ -208,7 +206,7 @@ impl<const N: usize> Pacing<N> {
         port.debt.rate.catch_up(now, late);
     }
 
-    /// A queue of a port was looked at, at `now`, and frames were left in it, or none.
+    /// Ends a visit to a queue at `now`, in which frames were `left` or not.
     #[inline]
     pub fn visited(&mut self, port: Port, queue: u8, left: bool, now: Time) {
         let port = self.port_mut(port);
@@ -216,12 +214,12 @@ impl<const N: usize> Pacing<N> {
         port.set_waiting(queue, left);
     }
 
-    /// A queue of a port may not send: it waits for something else than the plane.
+    /// Notes that a queue may not send for a reason other than its rate.
     pub fn rest(&mut self, port: Port, queue: u8) {
         self.port_mut(port).set_waiting(queue, false);
     }
 
-    /// A frame of `length` bytes, frame check sequence excluded, has left the port.
+    /// Charges a frame of `length` bytes, frame check sequence excluded, to the port's rate.
     #[inline]
     pub(crate) fn left(&mut self, port: Port, length: usize) {
         let port = self.port_mut(port);
@@ -230,7 +228,7 @@ impl<const N: usize> Pacing<N> {
         }
     }
 
-    /// A frame of the port has gone to other ports.
+    /// Charges a frame to other ports, once for each, to the bandwidth between ports.
     #[inline]
     pub(crate) fn crossed(&mut self, port: Port, length: usize, to: Ports, now: Time) {
         let Some(bandwidth) = self.loopback else { return };

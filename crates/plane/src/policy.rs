@@ -1,11 +1,11 @@
-//! Changes of a running plane: its tables, and link-local frames. Left out: the tables (`switch`).
+//! Changes a running plane: its tables, and its treatment of link-local frames.
 
 use crate::Plane;
 use crate::switch::Tables;
 
 impl<const N: usize> Plane<N> {
-    /// Decides by these tables from now on. Equal ones keep the remembered flows: a guest that resets its function again and
-    /// again must not make the others' frames be looked up anew.
+    /// Replaces the tables. Equal tables keep the remembered flows: a guest that resets its function again and again must not slow
+    /// down the frames of other guests.
     pub fn set_tables(&mut self, mut tables: Tables<N>) {
         tables.forwards_link_local = self.tables.forwards_link_local;
         if tables != self.tables {
@@ -14,13 +14,13 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Forwards link-local frames of guests, pause frames excepted, or drops them.
+    /// Sets whether link-local frames of guests, except pause frames, are forwarded or dropped.
     pub fn forward_link_local(&mut self, on: bool) {
         self.tables.forwards_link_local = on;
         self.flows.forget();
     }
 
-    /// From now on every frame is looked up anew.
+    /// Stops remembering flows: every frame is decided by the tables.
     pub fn remember_no_flows(&mut self) {
         self.flows.never_remember();
     }

@@ -1,36 +1,36 @@
-//! Ports of the plane, and sets of them. Left out: what is behind a port.
+//! Ports of the plane, and sets of ports.
 
 use core::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
 
-/// The most ports that a plane can have: as many as a set has bits.
+/// Largest number of ports of a plane: a set of ports has 64 bits.
 pub const MAX_PORTS: usize = 64;
 
-/// A port of the plane, 0..64. A plane of fewer ports takes the number modulo its own, so an index needs no check.
+/// Number of a port, 0 to 63. A plane with fewer ports takes it modulo its own number of ports, so an index needs no check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Port(u8);
 
 impl Port {
-    /// `n` as a port, if a plane can have that many.
+    /// Returns port `n`, or `None` from 64 on.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < MAX_PORTS { Some(Self(n)) } else { None }
     }
 
-    /// The port that the low six bits of a number name.
+    /// Returns the port that the low six bits name.
     #[must_use]
     #[inline]
     pub const fn of_field(bits: u32) -> Self {
         Self(bits as u8 & 63)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The number as an index into what each of `N` ports has.
+    /// Returns the number as an index into an array with an element for each of `N` ports.
     #[must_use]
     #[inline]
     pub const fn index<const N: usize>(self) -> usize {
@@ -38,7 +38,7 @@ impl Port {
         self.0 as usize % N
     }
 
-    /// The set of this port alone.
+    /// Returns the set of this port alone.
     #[must_use]
     #[inline]
     pub const fn only(self) -> Ports {
@@ -54,56 +54,56 @@ impl Ports {
     /// No port.
     pub const NONE: Self = Self(0);
 
-    /// The ports whose bits are set.
+    /// Returns the set whose bits are given.
     #[must_use]
     #[inline]
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// A bit a port.
+    /// Returns the bits.
     #[must_use]
     #[inline]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// There is none.
+    /// Returns `true` if the set is empty.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many there are.
+    /// Returns the number of ports.
     #[must_use]
     #[inline]
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether a port is one of them.
+    /// Returns `true` if the set has a port.
     #[must_use]
     #[inline]
     pub const fn has(self, port: Port) -> bool {
         self.0 >> (port.0 & 63) & 1 != 0
     }
 
-    /// Whether a port is in both sets.
+    /// Returns `true` if the sets have a port in common.
     #[must_use]
     #[inline]
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The first of them and no other.
+    /// Returns the set of the lowest port alone, or the empty set.
     #[must_use]
     #[inline]
     pub const fn first(self) -> Self {
         Self(self.0 & self.0.wrapping_neg())
     }
 
-    /// The port, if there is just one.
+    /// Returns the port of a set with exactly one port.
     #[must_use]
     #[inline]
     pub const fn single(self) -> Option<Port> {
@@ -111,7 +111,7 @@ impl Ports {
         if single { Some(Port(self.0.trailing_zeros() as u8)) } else { None }
     }
 
-    /// Each of them, in order.
+    /// Iterates over the ports in ascending order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Port> {
         let mut left = self.0;
@@ -173,7 +173,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn a_set_names_its_ports_in_order() {
+    fn set_iterates_over_its_ports_in_order() {
         let set = Ports::new(1 << 63 | 0b1010);
         assert_eq!(set.iter().map(Port::get).collect::<Vec<_>>(), [1, 3, 63]);
         assert_eq!((set.count(), set.first(), set.single()), (3, Ports::new(2), None));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_beyond_the_planes_last_is_another_of_the_planes() {
+    fn port_number_is_taken_modulo_the_planes_ports() {
         assert_eq!((Port::of_field(9).index::<8>(), Port::of_field(63).index::<64>()), (1, 63));
     }
 }

@@ -1,4 +1,4 @@
-//! The receiving side of a family's ports, and the fate of a frame there. Left out: who gets a frame (`switch`).
+//! The receiving side of a family's ports, and the fate of a frame there. `switch` chooses the ports.
 
 use crate::Port;
 use crate::frame::Frame;
@@ -7,40 +7,40 @@ use crate::switch::Reason;
 /// Properties of a frame for the port that receives it.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
-    /// The frame comes from the uplink.
+    /// The frame came from the uplink.
     pub from_uplink: bool,
     /// No other port gets it.
     pub alone: bool,
     /// No exact filter knows its destination.
     pub inexact: bool,
-    /// The port wants frame and tag apart.
+    /// The port gets the frame without its tag, and the tag beside it.
     pub strips: bool,
 }
 
-/// Why a port did not get a frame.
+/// Reason why a port did not get a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// The port is not set up.
+    /// The port's driver has not set up its queue.
     Disabled,
     /// The port has no room for the whole frame, and drops such frames.
     Dropped,
-    /// The port has no room for the whole frame. The frame should have waited for room, and its waiting place was full.
+    /// The port has no room for the whole frame, and the buffer in which frames wait for room is full.
     Full,
-    /// The port has no room for the whole frame yet, and keeps the frame until it has. Then it calls [`crate::Plane::came_late`].
+    /// The port has no room for the whole frame yet, and keeps the frame until it has. It then calls [`crate::Plane::came_late`].
     Waits,
-    /// Its memory is not there.
+    /// The bus refused access to the port's memory.
     Fault,
 }
 
-/// The side of a family's ports that takes frames.
+/// Receiving side of a family's ports.
 pub trait Sink {
-    /// Results of a look at a frame, for all ports that get it.
+    /// Results of parsing a frame, shared by all ports of the family that get it.
     type Findings: Default;
 
-    /// Puts a frame into a port's own buffers; answers its bytes there, check sequence excluded.
+    /// Puts a frame into a port's own buffers. Returns its bytes there, check sequence excluded.
     ///
     /// # Errors
-    /// [`Missed`]: the port's owner sees nothing of the frame.
+    /// [`Missed`]: the port's driver does not get the frame.
     fn deliver(
         &mut self,
         port: Port,
@@ -50,22 +50,22 @@ pub trait Sink {
     ) -> Result<usize, Missed>;
 }
 
-/// Fate of a frame at a port, from bad to good.
+/// Fate of a frame at a port, in ascending order of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
-    /// The frame should have waited for room, and its waiting place was full.
+    /// The buffer in which frames wait for room was full.
     Missed,
     /// The port dropped the frame.
     Dropped,
-    /// The port has it, or has a place where it waits.
+    /// The port has the frame, or the frame waits there for room.
     Reached,
 }
 
-/// Result of forwarding, for the sender.
+/// Result of forwarding a frame, for its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forwarded {
-    /// The frame was one that the sender may not send.
+    /// Violation for which the frame was dropped.
     pub refused: Option<Reason>,
-    /// The frame has left by the uplink.
+    /// The frame left by the uplink.
     pub sent: bool,
 }

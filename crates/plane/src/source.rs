@@ -1,6 +1,5 @@
-//! The side of a family's ports that hands frames over, and what the plane does around it: a port is visited, hands over as
-//! many frames as the budget and its rate allow, and pays for them in time. Left out: which queue is visited next; the
-//! family decides that, which knows the queues that are ready.
+//! The sending side of a family's ports, and the plane's visit to a queue: the queue hands over frames until its budget is spent or
+//! its port's rate stops it. The family chooses the next queue, since it knows which queues are ready.
 
 use crate::Port;
 use crate::forward::Plane;
@@ -13,32 +12,31 @@ use crate::uplink::{Uncut, Wire};
 use crate::verdict::{BurstTerms, Verdict};
 use units::Time;
 
-/// A queue of a port in which frames wait to be sent: the rate is the port's, the frames are the queue's.
+/// A transmit queue of a port. All queues of a port share its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sender {
-    /// Whose it is.
+    /// Port of the queue.
     pub port: Port,
-    /// Which it is there, 0 to 15.
+    /// Number of the queue at its port, 0 to 15.
     pub queue: u8,
 }
 
-/// The side of a family's ports that hands frames over.
+/// Sending side of a family's ports.
 pub trait Source: Sink + Sized {
-    /// Whether a queue may send at all at the moment.
+    /// Returns `true` if a queue may send now, apart from its rate: it is enabled, and its function may use the bus.
     fn may_send(&self, sender: Sender) -> bool;
 
-    /// Hands over the frames of a queue one after the other, until `budget` of them have left, `lane` says that the next one
-    /// is not due, or the queue is empty, which it answers by `false`. It passes itself to [`Lane::send`], which delivers
-    /// what goes to the family's own ports.
+    /// Hands over the frames of a queue until `budget` frames have left, the next is not due ([`Lane::is_due`]), or the queue is
+    /// empty. Returns `false` if it is empty. The family passes itself to [`Lane::send`], for frames to its own ports.
     fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool;
 
-    /// Whether a queue holds anything.
+    /// Returns `true` if a queue holds a frame or a part of one.
     fn has_more(&self, sender: Sender) -> bool;
 }
 
-/// The plane as a source finds it while one of its queues is visited.
+/// The plane during a visit to one queue, as its [`Source`] sees it.
 pub trait Lane {
-    /// Puts a finished frame on the plane. `own` are the ports of the source's family.
+    /// Forwards a finished frame. `own` are the ports of the source's family.
     fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded;
 
     /// Returns the terms by which bursts of the port's frames are judged; `None` if each frame is sent alone.
@@ -69,10 +67,10 @@ pub trait Lane {
         let _ = (to, lengths, bytes, terms);
     }
 
-    /// Whether the uplink takes packets that are not cut into segments yet.
+    /// Returns `true` if the uplink takes TCP packets that are not segmented.
     fn takes_uncut(&self) -> bool;
 
-    /// Sends such a packet as it is; see [`Plane::forward_uncut`].
+    /// Sends an unsegmented packet; see [`Plane::forward_uncut`].
     fn send_uncut(
         &mut self,
         packet: &mut Frame<'_>,
@@ -81,19 +79,19 @@ pub trait Lane {
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool>;
 
-    /// Whether the next frame may leave now.
+    /// Returns `true` if the port's rate lets the next frame leave now.
     fn is_due(&self) -> bool;
 
-    /// The tag of a frame whose sender asks for one, or for none.
+    /// Returns the tag that a frame gets, given the tag that its descriptor requests.
     fn tag(&self, asked: Option<u16>) -> Option<u16>;
 
-    /// The type of tags, and of outer ones if they are in use.
+    /// Returns the ether type of tags, and of outer tags if they are in use.
     fn tag_types(&self) -> (u16, Option<u16>);
 
-    /// The port's counters.
+    /// Returns the port's counters.
     fn counters(&mut self) -> &mut PortCounters;
 
-    /// Adds what the port has sent since the last time to its counters, and answers it.
+    /// Adds the frames that the port sent since the last call to its counters, and returns them.
     fn settle(&mut self) -> Traffic;
 }
 
@@ -103,7 +101,7 @@ struct Visit<'a, W, const N: usize> {
     plane: &'a mut Plane<N>,
     wire: &'a mut W,
     port: Port,
-    /// Frames of the port may have to wait for those before them.
+    /// The port's frames may have to wait ([`crate::pacing::Pacing::may_delay`]).
     waits: bool,
 }
 
@@ -183,19 +181,19 @@ impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
     }
 }
 
-/// What a visit came to.
+/// Result of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Visited {
-    /// The queue had its turn.
+    /// The queue was allowed to send.
     pub served: bool,
-    /// Something is left in it.
+    /// Frames are left in the queue.
     pub left: bool,
-    /// When that may leave, if not now.
+    /// Time at which they may leave, if not now.
     pub due: Option<Time>,
 }
 
 impl<const N: usize> Plane<N> {
-    /// Visits a queue; `None` if it may not send, and waits for something else than the plane.
+    /// Visits a queue. Returns `None` if [`Source::may_send`] is false.
     #[inline]
     pub fn visit<F: Source, W: Wire>(
         &mut self,

@@ -1,45 +1,45 @@
-//! VLAN tags in frames. A buffer keeps [`TAG`] bytes of headroom before an untagged frame, so that a tag goes
-//! in or out by moving what is before it and never the payload:
+//! Inserts VLAN tags into frames and strips them. A buffer keeps [`TAG`] bytes of headroom before an untagged frame, so that
+//! only the bytes before the tag move, never the payload:
 //!
 //! ```text
 //! tagged    [ addresses | 8100 tag | type payload.. ]
 //! untagged  [  headroom  | addresses | type payload.. ]
 //! ```
 //!
-//! In a frame that has an outer tag, that tag is left alone and counts as part of the addresses.
+//! An outer tag stays in place and counts as part of the addresses.
 
 use crate::bytes::{be16, put16};
 
 /// Bytes of a tag, and of the headroom before an untagged frame.
 pub const TAG: usize = 4;
-/// The usual type of a tag.
+/// Ether type of a C-TAG (IEEE 802.1Q, table 9-1).
 pub const TYPE: u16 = 0x8100;
-/// The bit of a tag that is its canonical form indicator, by its newer name drop eligible.
+/// Canonical form indicator of a tag, called drop eligible indicator (DEI) since IEEE 802.1Q-2011.
 pub const CFI: u16 = 1 << 12;
-/// The bits of a tag that are the VLAN id.
+/// VLAN id of a tag.
 pub const ID_MASK: u16 = 0xfff;
 
-/// Where the tag is.
+/// Bytes of both addresses.
 const ADDRESSES: usize = 12;
-/// Where it is behind an outer tag.
+/// Offset of a tag behind an outer tag.
 pub const BEHIND_OUTER: usize = ADDRESSES + TAG;
-/// Where it is otherwise.
+/// Offset of a tag in a frame without an outer tag.
 pub const OUTERMOST: usize = ADDRESSES;
 
-/// Whether a frame begins with an outer tag of a type.
+/// Returns `true` if a frame has an outer tag of a type.
 #[must_use]
 pub fn has_outer(frame: &[u8], kind: u16) -> bool {
     be16(frame, ADDRESSES) == Some(kind)
 }
 
-/// The tag of a type `at` a place of a frame: priority, DEI and id. `None` if there is none.
+/// Returns the tag of a type at an offset: priority, DEI and id. `None` if the frame has none there.
 #[must_use]
 pub fn read(frame: &[u8], at: usize, kind: u16) -> Option<u16> {
     if be16(frame, at)? == kind { be16(frame, at + 2) } else { None }
 }
 
-/// Puts a tag of a type `at` a place of the frame that starts behind the headroom of `buffer`; it then starts at the
-/// buffer's first byte. False, and nothing changed, if there is nothing to put it behind.
+/// Inserts a tag at an offset of the frame that starts behind the headroom of `buffer`. The frame then starts at the buffer's first
+/// byte. Returns `false` and changes nothing if the frame is too short.
 #[must_use]
 pub fn insert(buffer: &mut [u8], at: usize, kind: u16, tag: u16) -> bool {
     if buffer.len() < TAG + at {
@@ -51,8 +51,8 @@ pub fn insert(buffer: &mut [u8], at: usize, kind: u16, tag: u16) -> bool {
     true
 }
 
-/// Takes the tag of a type `at` a place out of the frame that starts at the first byte of `buffer`; it then starts [`TAG`]
-/// bytes later. `None`, and nothing changed, if there is no tag.
+/// Strips the tag of a type at an offset of the frame that starts at the first byte of `buffer`. The frame then starts [`TAG`]
+/// bytes later. Returns `None` and changes nothing if there is no such tag.
 #[must_use]
 pub fn strip(buffer: &mut [u8], at: usize, kind: u16) -> Option<u16> {
     let tag = read(buffer, at, kind)?;
@@ -65,7 +65,7 @@ mod tests {
     use super::{BEHIND_OUTER, OUTERMOST, TAG, TYPE, insert, read, strip};
 
     #[test]
-    fn a_tag_goes_in_and_comes_out() {
+    fn inserted_tag_is_stripped_again() {
         let untagged: [u8; 20] = core::array::from_fn(|i| i as u8);
         let mut buffer = [0; 24];
         buffer[TAG..].copy_from_slice(&untagged);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_goes_behind_an_outer_one_and_comes_out() {
+    fn tag_behind_an_outer_tag_is_stripped_again() {
         let outer: [u8; 20] = core::array::from_fn(|i| i as u8);
         let mut buffer = [0; 24];
         buffer[TAG..].copy_from_slice(&outer);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_too_short_for_a_tag_are_left_alone() {
+    fn frames_too_short_for_a_tag_stay_unchanged() {
         let frame = [0x81; 20];
         for (at, longest) in [(OUTERMOST, 16), (BEHIND_OUTER, 20)] {
             for length in 0..longest {

@@ -1,8 +1,8 @@
-//! Sends a large TCP packet to the uplink unsegmented, if only the uplink gets it and takes it as it is. The switch is asked
-//! about it as about its segments, and they are counted one by one, so that counters tell no difference.
+//! Sends a large TCP packet to the uplink unsegmented, if only the uplink gets it and takes such packets. The switch decides on the
+//! longest segment, and segments are counted one by one, so that counters show no difference.
 //!
-//! Left to the family to cut, as ever: what a port of the plane gets too (a mirror, another port), what its sender may not
-//! send, and what a rate spreads over time.
+//! The family still segments a packet that another port or a mirror gets too, that its sender may not send, or whose port has a
+//! rate, which spreads segments over time.
 
 use crate::forward::Plane;
 use crate::frame::Frame;
@@ -13,8 +13,9 @@ use crate::uplink::{Uncut, Wire};
 use crate::watch::{Loss, Seen, Way};
 
 impl<const N: usize> Plane<N> {
-    /// Sends a packet of a port without a tag in its bytes as it is, once `complete` has made its headers ready. No segment
-    /// counts as shorter than `shortest`. `None` if it has to be cut; then it is unchanged. Else whether the uplink has it.
+    /// Sends an unsegmented packet of a port, without a tag in its bytes, once `complete` has finished its headers. No segment
+    /// counts as shorter than `shortest` bytes. Returns `true` if the uplink took it, and `None`, with the packet unchanged, if
+    /// the family has to segment it.
     pub fn forward_uncut<W: Wire>(
         &mut self,
         port: Port,

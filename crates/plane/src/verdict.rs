@@ -1,5 +1,5 @@
 //! Verdicts for frames in bursts: the receiver of a plain frame as a number, so that frames with equal verdicts are delivered
-//! together. Left out: every frame that needs more than one port and its tag taken out.
+//! together. Any other frame is sent alone ([`crate::Lane::send`]).
 
 use crate::Port;
 use crate::forward::Plane;
@@ -83,6 +83,7 @@ impl<const N: usize> Plane<N> {
         if ends.is_to_group() {
             return Verdict::ALONE;
         }
+        // Length 0 fits every port, so the length decides nothing: the caller compares lengths.
         let decision = self.flows.decide(&self.tables, ends, tag, 0, Origin::Port(port));
         let single = decision.ports.single().filter(|_| !decision.uplink);
         let Some(to) = single else { return Verdict::ALONE };

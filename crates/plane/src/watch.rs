@@ -1,42 +1,42 @@
-//! What a capture is told of the plane: each frame at each place, and what became of it there. A capture changes nothing;
-//! without one a frame pays one look. Left out: which captures there are, and what for.
+//! Observations for captures: each frame at each port and at the uplink, with its fate there. A capture changes nothing on the
+//! plane. Without a capture a frame costs one check ([`crate::Wire::is_watched`]).
 
 use crate::sink::Missed;
 use crate::switch::{Origin, Reason};
 
-/// A frame at a place of the plane.
+/// Observation of a frame at a port or at the uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// A port, or the uplink.
+    /// Port or uplink where the frame was seen.
     pub at: Origin,
-    /// Which way it went there.
+    /// Direction of the frame there.
     pub way: Way,
-    /// Why it went no further. `None`: it did.
+    /// Reason for the drop; `None` if the frame was forwarded.
     pub lost: Option<Loss>,
 }
 
-/// Which way a frame goes.
+/// Direction of a frame, as the plane sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Onto the plane: a port has sent it, or it came from the uplink.
+    /// Onto the plane: a port sent it, or it came from the uplink.
     In,
     /// From the plane: to a port, or to the uplink.
     Out,
 }
 
-/// Why a frame went no further.
+/// Reason for a drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// The switch names no port, and not the uplink.
+    /// The switch dropped the frame.
     Dropped(Reason),
-    /// The port did not get it.
+    /// The port did not get the frame.
     Missed(Missed),
-    /// Storm control keeps it from the port.
+    /// Storm control keeps the frame from the port.
     Storm,
-    /// Its length field says more than there is.
+    /// The length field exceeds the frame.
     Truncated,
-    /// No port and no uplink takes it.
+    /// No port and no uplink takes the frame.
     Unclaimed,
-    /// The uplink has dropped it.
+    /// The uplink dropped the frame.
     Uplink,
 }

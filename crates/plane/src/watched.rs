@@ -1,4 +1,4 @@
-//! Ports whose frames are captured. Left out: what a capture sees (`watch`).
+//! Reports deliveries to captures. `watch` has the form of a report.
 
 use crate::Port;
 use crate::frame::Frame;
@@ -7,7 +7,7 @@ use crate::switch::Origin;
 use crate::uplink::Wire;
 use crate::watch::{Loss, Seen, Way};
 
-/// Ports whose frames are captured.
+/// Ports of a family whose deliveries are reported to captures.
 pub(crate) struct Watched<'a, S, W> {
     pub(crate) sinks: &'a mut S,
     pub(crate) wire: &'a mut W,
@@ -24,7 +24,7 @@ impl<S: Sink, W: Wire> Sink for Watched<'_, S, W> {
         findings: &mut Self::Findings,
     ) -> Result<usize, Missed> {
         let told = self.sinks.deliver(port, frame, about, findings);
-        // One that waits has come as far as the port's own receive buffer.
+        // A frame that waits is in the port's receive packet buffer: not lost.
         let lost = told.err().filter(|missed| *missed != Missed::Waits).map(Loss::Missed);
         self.wire.watch(Seen { at: Origin::Port(port), way: Way::Out, lost }, frame.tagged());
         told

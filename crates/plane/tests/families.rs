@@ -1,5 +1,5 @@
-//! Two families that have nothing in common but the plane: one keeps frames in slots of one size with the tag beside them,
-//! the other in one long buffer with the tag in the bytes.
+//! Two families on one plane: one keeps frames in slots of one size with the tag beside them, the other in one long buffer with the
+//! tag in the bytes.
 
 use plane::frame::{Frame, HEADROOM};
 use plane::pacing::Pacing;
@@ -24,7 +24,7 @@ struct Slot {
     looks: usize,
 }
 
-/// Slots, so many free. What is found out about a frame is how many ports of the family have looked at it.
+/// Family of slots. Its findings about a frame are the number of its ports that got the frame.
 #[derive(Default)]
 struct Slots {
     free: usize,
@@ -52,7 +52,7 @@ impl Source for Slots {
     }
 }
 
-/// Puts a frame on the plane as its port's policy has it.
+/// Puts a frame on the plane with the tag of its port's policy.
 fn hand_over<S: Sink, L: Lane>(bytes: &[u8], own: &mut S, lane: &mut L) {
     let mut buffer = [&[0; HEADROOM], bytes].concat();
     let mut frame = Frame::new(&mut buffer).unwrap();
@@ -85,12 +85,12 @@ impl Sink for Slots {
     }
 }
 
-/// A long buffer, in which each frame has its port and length before it.
+/// Family of a long buffer, in which each frame has its port and length before it.
 #[derive(Default)]
 struct Stream {
     set_up: bool,
     bytes: Vec<u8>,
-    /// One frame to send, again and again.
+    /// Frame to send repeatedly.
     sends: Option<Vec<u8>>,
 }
 
@@ -147,7 +147,7 @@ impl Stream {
     }
 }
 
-/// What was sent; and what was seen, if somebody watches.
+/// Uplink that keeps the sent frames and, while captured, the observations.
 #[derive(Default)]
 struct Cable(Vec<Vec<u8>>, Option<Vec<(Seen, Vec<u8>)>>);
 
@@ -170,7 +170,7 @@ impl Wire for Cable {
     }
 }
 
-/// Ports 0 to 7 are slots', 8 to 15 the stream's; port n has address n.
+/// Plane with both families: ports 0 to 7 are slots, 8 to 15 the stream's. Port n has address n.
 struct World {
     plane: Plane,
     slots: Slots,
@@ -227,7 +227,7 @@ impl World {
         self.plane.forward(origin, &mut frame, &mut families, &mut self.cable)
     }
 
-    /// A visit to a port at a moment.
+    /// Visits a port at a time.
     fn visit(&mut self, n: u8, budget: usize, now: Time) -> Option<Visited> {
         let sender = Sender { port: Port::new(n).unwrap(), queue: 0 };
         self.plane.now = now;
@@ -242,7 +242,7 @@ impl World {
         *self.plane.ledger.of(port)
     }
 
-    /// What was seen of frames that all have these bytes, since the last time.
+    /// Returns the observations since the last call, which all are of a frame with these bytes.
     fn seen(&mut self, bytes: &[u8]) -> Vec<Seen> {
         let all = self.cable.1.replace(Vec::new()).unwrap_or_default();
         assert!(all.iter().all(|(_, seen)| seen == bytes), "{all:?}");
@@ -251,7 +251,7 @@ impl World {
 }
 
 #[test]
-fn a_frame_goes_from_a_port_of_one_family_to_a_port_of_the_other_and_back() {
+fn frames_pass_between_families_in_both_directions() {
     let mut world = World::new(policy());
     let (there, back) = (bytes(address(9), 1), bytes(address(1), 9));
     assert_eq!(world.send(port(1), &there), Forwarded::default());
@@ -267,7 +267,7 @@ fn a_frame_goes_from_a_port_of_one_family_to_a_port_of_the_other_and_back() {
 }
 
 #[test]
-fn a_broadcast_reaches_the_ports_of_both_and_each_family_looks_at_it_once() {
+fn broadcast_reaches_both_families_and_is_parsed_once_by_each() {
     let mut world = World::new(policy());
     let frame = bytes([0xff; 6], 9);
     assert!(world.send(port(9), &frame).sent);
@@ -280,7 +280,7 @@ fn a_broadcast_reaches_the_ports_of_both_and_each_family_looks_at_it_once() {
 }
 
 #[test]
-fn a_port_vlan_of_one_family_is_a_tag_that_the_other_sees_as_it_likes() {
+fn port_vlan_tag_is_stripped_or_kept_by_the_receivers_family() {
     let mut tables = policy();
     (tables.tags[1], tables.tags[9]) = (PortTag::Always(100), PortTag::Always(100));
     tables.vlans.add(100, Ports::new(1 << 1 | 1 << 9), false);
@@ -297,7 +297,7 @@ fn a_port_vlan_of_one_family_is_a_tag_that_the_other_sees_as_it_likes() {
 }
 
 #[test]
-fn senders_are_checked_whatever_family_they_are_of() {
+fn senders_of_every_family_are_checked() {
     let mut world = World::new(policy());
     for from in [1, 9] {
         let spoofed = world.send(port(from), &bytes(address(2), 3));
@@ -308,7 +308,7 @@ fn senders_are_checked_whatever_family_they_are_of() {
 }
 
 #[test]
-fn what_a_port_has_no_room_for_is_counted_there() {
+fn undelivered_frame_is_counted_at_its_port() {
     let mut world = World::new(policy());
     (world.slots.free, world.stream.set_up) = (0, false);
     world.send(Origin::Uplink, &bytes(address(1), 77));
@@ -318,7 +318,7 @@ fn what_a_port_has_no_room_for_is_counted_there() {
 }
 
 #[test]
-fn a_visit_moves_what_the_budget_allows_from_either_family_to_the_other() {
+fn visit_moves_no_more_frames_than_its_budget() {
     let mut world = World::new(policy());
     world.slots.waiting = vec![bytes(address(9), 1); 3];
     world.stream.sends = Some(bytes(address(1), 9));
@@ -332,7 +332,7 @@ fn a_visit_moves_what_the_budget_allows_from_either_family_to_the_other() {
 }
 
 #[test]
-fn a_rate_holds_a_port_of_any_family_and_a_port_that_may_not_send_waits_for_something_else() {
+fn rate_delays_a_port_and_a_disabled_port_is_not_visited() {
     let mut world = World::new(policy());
     world.stream.sends = Some(bytes(address(1), 9));
     // A hundredth of 1 Gb/s: 64 bytes with their check sequence take 51.2 us.
@@ -352,7 +352,7 @@ fn seen(way: Way, at: Origin, lost: Option<Loss>) -> Seen {
 }
 
 #[test]
-fn who_watches_sees_a_frame_at_each_place_and_why_it_went_no_further() {
+fn capture_sees_a_frame_at_each_port_with_its_drop_reason() {
     use Way::{In, Out};
     let mut world = World::new(policy());
     world.cable.1 = Some(Vec::new());
@@ -370,7 +370,7 @@ fn who_watches_sees_a_frame_at_each_place_and_why_it_went_no_further() {
     let missed = Some(Loss::Missed(Missed::Disabled));
     assert_eq!(world.seen(&frame), [seen(In, Origin::Uplink, None), seen(Out, port(9), missed)]);
 
-    // Nobody here has the address: it leaves, or is lost with the link.
+    // No port has the address: the frame leaves by the uplink, or is dropped without a link.
     let frame = bytes(address(99), 1);
     world.send(port(1), &frame);
     world.plane.uplink.link = false;
@@ -383,7 +383,7 @@ fn who_watches_sees_a_frame_at_each_place_and_why_it_went_no_further() {
 }
 
 #[test]
-fn watching_changes_nothing() {
+fn capture_changes_nothing() {
     let frames = [bytes(address(9), 1), bytes([0xff; 6], 1), bytes(address(1), 1), bytes(address(9), 2)];
     let after = |watched: bool| {
         let mut world = World::new(policy());

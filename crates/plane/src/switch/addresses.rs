@@ -1,38 +1,38 @@
-//! The address filters: exact ones in a hash table sized so that nearly every look-up is one probe, inexact
-//! ones as tables of 4096 bits. Left out: which ports an inexact hit is for (`tables`).
+//! Address filters: exact ones in a hash table sized so that nearly every look-up is one probe, inexact ones as tables of 4096
+//! bits. `tables` has the ports of an inexact match.
 
 use crate::{Port, Ports};
 use alloc::boxed::Box;
 use alloc::vec;
 use units::MacAddress;
 
-/// An address as a number: the first byte of the wire in the lowest bits.
+/// Returns an address as a number, the first byte of the wire in the lowest bits.
 const fn number(mac: MacAddress) -> u64 {
     let b = mac.0;
     u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], 0, 0])
 }
 
-/// An address and its ports; no ports where nothing is.
+/// An address and its ports. A slot without ports is empty.
 type Slot = (u64, Ports);
 
 /// Exact addresses and the ports of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exact {
-    /// As many as a power of two, and more than twice the addresses, so that there are always empty ones to stop at.
+    /// Slots: a power of two, and more than twice the addresses, so that every probe sequence meets an empty slot.
     slots: Box<[Slot]>,
-    /// How many more addresses there may be.
+    /// Number of addresses that may still be added.
     room: usize,
 }
 
 impl Exact {
-    /// An empty table with room for that many addresses.
+    /// Creates an empty table with room for this number of addresses.
     #[must_use]
     pub fn with_room(addresses: usize) -> Self {
         let slots = (addresses * 2 + 2).next_power_of_two();
         Self { slots: vec![(0, Ports::NONE); slots].into_boxed_slice(), room: addresses }
     }
 
-    /// Adds ports to an address. No ports, no entry; nor is there one beyond the room there is.
+    /// Adds ports to an address. Ignores an empty set of ports, and a new address beyond the table's room.
     pub fn add(&mut self, mac: MacAddress, ports: Ports) {
         let at = self.slot(mac);
         let slot = &mut self.slots[at];
@@ -43,21 +43,22 @@ impl Exact {
         *slot = (number(mac), slot.1 | ports);
     }
 
-    /// The ports that asked for an address.
+    /// Returns the ports of an address.
     #[must_use]
     pub fn ports(&self, mac: MacAddress) -> Ports {
         self.slots[self.slot(mac)].1
     }
 
-    /// Whether an address is one of a port's own.
+    /// Returns `true` if a port has an address.
     #[must_use]
     pub fn is_of(&self, mac: MacAddress, port: Port) -> bool {
         self.ports(mac).has(port)
     }
 
-    /// Where an address is, or the empty slot where it would be. Ends because there are more slots than addresses.
+    /// Returns the slot of an address, or the empty slot for it. The loop ends because there are more slots than addresses.
     fn slot(&self, mac: MacAddress) -> usize {
         let (key, last) = (number(mac), self.slots.len() - 1);
+        // Fibonacci hashing: 2^64 divided by the golden ratio.
         let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & last;
         while !self.slots[at].1.is_empty() && self.slots[at].0 != key {
             at = (at + 1) & last;
@@ -66,20 +67,20 @@ impl Exact {
     }
 }
 
-/// A bit for each value of twelve address bits.
+/// Hash filter: a bit for each value of twelve address bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inexact {
     words: [u32; 128],
 }
 
 impl Inexact {
-    /// The table whose word `n` is `word(n)`.
+    /// Creates the table whose word `n` is `word(n)`.
     #[must_use]
     pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
         Self { words: core::array::from_fn(|n| word(n as u32)) }
     }
 
-    /// Whether the bit of the twelve address bits from `shift` up is set.
+    /// Returns `true` if the bit of the twelve address bits from `shift` on is set.
     pub(super) fn hit(&self, mac: MacAddress, shift: u32) -> bool {
         let hash = number(mac) >> shift & 0xfff;
         self.words[(hash >> 5) as usize] & 1 << (hash & 31) != 0
@@ -119,7 +120,7 @@ mod tests {
         }
 
         #[test]
-        fn more_addresses_than_there_is_room_for_are_left_out(room in 0usize..5) {
+        fn addresses_beyond_the_tables_room_are_ignored(room in 0usize..5) {
             let mut exact = Exact::with_room(room);
             for n in 0..8 {
                 exact.add(MacAddress([2, 0, 0, 0, 0, n]), Ports::new(1));

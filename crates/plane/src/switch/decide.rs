@@ -1,24 +1,24 @@
-//! The decision for one frame: who is to have it (datasheet of the 82576, 7.10.3.3 and 7.10.3.4), what ports send to each
-//! other, and what a sender must not send (7.10.3.9). Left out: whether a port has room.
+//! Decides on one frame: its receivers (82576 datasheet 7.10.3.3 and 7.10.3.4), frames between ports, and violations of the sender
+//! (7.10.3.9). Whether a receiver has room is found at delivery.
 
 use super::tables::Tables;
 use crate::{Port, Ports};
 use units::MacAddress;
 
-/// Last byte of the link-local address of MAC control, which is pause (IEEE 802.3, annex 31B).
+/// Last byte of the link-local address of pause frames (IEEE 802.3, annex 31B).
 const PAUSE: u8 = 0x01;
 
-/// Where a frame comes from.
+/// Origin of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The uplink.
     Uplink,
-    /// A port that has sent it.
+    /// The port that sent it.
     Port(Port),
 }
 
 impl Origin {
-    /// The sending port; none for a frame from the uplink.
+    /// Returns the sending port, or the empty set for a frame from the uplink.
     const fn sender(self) -> Ports {
         match self {
             Self::Uplink => Ports::NONE,
@@ -27,84 +27,84 @@ impl Origin {
     }
 }
 
-/// What the switch looks at.
+/// Properties of a frame on which the switch decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
     /// Destination address.
     pub dst: MacAddress,
     /// Source address.
     pub src: MacAddress,
-    /// The outermost VLAN tag, whether it is in the frame or about to be inserted.
+    /// VLAN tag that the switch filters by, in the frame or about to be inserted.
     pub vlan: Option<u16>,
     /// Bytes, tag included, frame check sequence excluded.
     pub length: usize,
-    /// Where it comes from.
+    /// Origin of the frame.
     pub origin: Origin,
 }
 
-/// Why a frame goes nowhere.
+/// Reason to drop a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// A guest may not send to 01:80:c2:00:00:00 to 0f: pause, spanning tree and LACP are between switches. A plane that
-    /// forwards link-local frames drops pause frames alone.
+    /// A guest sent to 01:80:c2:00:00:00 to 0f: pause, spanning tree and LACP are for switches only. A plane that forwards
+    /// link-local frames drops only pause frames.
     LinkControl,
     /// The source address is not the sender's.
     SourceSpoofed,
     /// The sender is not in the frame's VLAN.
     VlanSpoofed,
-    /// No filter wants it.
+    /// No filter matches the frame.
     Unwanted,
-    /// Only the sender itself wants it.
+    /// Only the sender's own filters match the frame.
     OnlySender,
-    /// Reception is switched off at every port that wants it.
+    /// Reception is disabled at every port whose filters match.
     Disabled,
-    /// It is longer than any of its receivers accepts, or than ports send.
+    /// The frame is longer than all its receivers accept, or than ports may send.
     TooLong,
 }
 
-/// Who gets a frame.
+/// Receivers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decision {
-    /// The ports that get it.
+    /// Ports that get the frame.
     pub ports: Ports,
-    /// It goes to the uplink.
+    /// The uplink gets the frame.
     pub uplink: bool,
-    /// Receive options are those of replicated frames: a broadcast or multicast while replication is on.
+    /// Receive options of replicated frames apply: a broadcast or multicast while replication is on.
     pub replicated: bool,
-    /// No exact filter has its destination, and it is no broadcast: software has to compare addresses.
+    /// No exact filter has its destination, and it is no broadcast: the driver has to compare addresses.
     pub inexact: bool,
-    /// Why it is dropped; `None` if anybody gets it.
+    /// Reason for the drop; `None` if a port or the uplink gets the frame.
     pub dropped: Option<Reason>,
 }
 
 impl Decision {
-    /// Nothing is decided.
+    /// Decision without a receiver and without a reason: the value of an empty entry.
     pub(super) const NOWHERE: Self =
         Self { ports: Ports::NONE, uplink: false, replicated: false, inexact: false, dropped: None };
 }
 
-/// The ports whose filters know a destination.
+/// Ports whose filters match a destination.
 struct Match {
     ports: Ports,
-    /// An exact filter names it, or it is a broadcast.
+    /// An exact filter matches, or the destination is the broadcast address.
     exact: bool,
 }
 
 impl Match {
-    /// Ports that a filter with room for doubt names.
+    /// Returns a match by hash or by default.
     const fn inexact(ports: Ports) -> Self {
         Self { ports, exact: false }
     }
 }
 
 impl<const N: usize> Tables<N> {
-    /// Decides who gets a frame, out of the way of frames whose flow is known.
+    /// Decides on a frame, out of line: most frames belong to a remembered flow.
     #[cold]
     pub(super) fn decide_closely(&self, frame: &Frame) -> Decision {
         self.decide(frame)
     }
 
-    /// Decides who gets a frame.
+    /// Decides on a frame.
     #[must_use]
     pub fn decide(&self, frame: &Frame) -> Decision {
         let sender = frame.origin.sender();
@@ -118,8 +118,8 @@ impl<const N: usize> Tables<N> {
         let switched = from_uplink || self.loopback;
         let matched = self.matching(frame.dst, from_uplink);
         let wanted = if switched { matched.ports & self.in_vlan(frame.vlan) } else { Ports::NONE };
-        // A station that is certainly here is not looked for outside as well. A virtual router may be outside though a port
-        // has its address: that one stands by.
+        // A frame to a local station does not leave by the uplink as well. A virtual router's does: a port that has its address may
+        // be the backup, while the master is outside.
         let one_station = !frame.dst.is_group() && !frame.dst.is_virtual_router();
         let here = matched.exact && !wanted.is_empty() && one_station;
         let stays = here || self.is_local_vlan(frame.vlan);
@@ -144,7 +144,7 @@ impl<const N: usize> Tables<N> {
         Decision { ports, uplink, replicated, inexact: !matched.exact, dropped }
     }
 
-    /// What a port must not send. The uplink, and a switch that is one port's own, may send anything.
+    /// Returns the violation of a port that sends a frame. The uplink may send anything, and so may the only port of a switch.
     fn violation(&self, frame: &Frame, sender: Ports) -> Option<Reason> {
         if sender.is_empty() || !self.shared {
             return None;
@@ -182,19 +182,19 @@ impl<const N: usize> Tables<N> {
         Match::inexact(if hits.is_empty() && from_uplink { self.default_ports } else { hits })
     }
 
-    /// The ports of a unicast hash hit.
+    /// Returns the ports of a unicast hash match.
     fn matching_inexactly(&self, dst: MacAddress) -> Ports {
         if self.unicast.hit(dst, self.hash_shift) { self.unicast_hits } else { Ports::NONE }
     }
 
-    /// Whether a filter knows a unicast address.
+    /// Returns `true` if a filter matches a unicast address.
     #[must_use]
     pub fn knows(&self, dst: MacAddress) -> bool {
         !self.exact.ports(dst).is_empty() || !self.matching_inexactly(dst).is_empty()
     }
 
-    /// Broadcast and multicast. Where frames are not replicated, only an exact filter finds the one port that
-    /// gets the frame; all others are for the default port's software to hand on (7.10.3.4).
+    /// Matches a broadcast or multicast address. Without replication only an exact filter chooses the one port that gets the frame;
+    /// all other frames go to the default port, whose software distributes them (7.10.3.4).
     fn matching_group(&self, dst: MacAddress) -> Match {
         let broadcast = dst.is_broadcast();
         let exact = if broadcast { Ports::NONE } else { self.exact.ports(dst) };
@@ -210,7 +210,7 @@ impl<const N: usize> Tables<N> {
         Match { ports, exact: broadcast || !exact.is_empty() }
     }
 
-    /// The ports that the VLAN filter lets a frame through to.
+    /// Returns the ports that the VLAN filter admits.
     fn in_vlan(&self, vlan: Option<u16>) -> Ports {
         match vlan {
             _ if !self.filter_vlans => self.all,

@@ -1,29 +1,25 @@
-//! Decisions remembered by flow: who sent it, from where to where, in which VLAN. Everything that a decision follows
-//! from, the checks of the sender included, is in that or in the tables; so what was decided once holds until the
-//! tables change. That begins a new generation, and what an earlier one remembered counts for nothing. Only the length is
-//! left, and a frame that fits every port is not decided by its length: longer ones are not remembered, and ask the tables
-//! each time.
+//! Remembers decisions by flow: sender, addresses and VLAN. A decision, the checks of the sender included, depends only on these,
+//! on the tables and on the frame's length. New tables begin a new generation, and flows of earlier generations no longer match.
+//! Frames that fit every port are not decided by their length; longer frames are not remembered and are looked up each time.
 //!
-//! Each sender has room of its own: a guest that sends from or to ever new addresses forgets its own flows and nobody
-//! else's, and each of its frames costs what a first one does.
-//!
-//! Left out: anything to save; who goes on from a saved state has forgotten.
+//! Each sender has its own flows: a guest that sends with ever new addresses evicts only its own, and each of its frames costs a
+//! look-up. Flows are not saved: a restored plane starts without any.
 
 use super::decide::{Decision, Frame, Origin};
 use super::tables::Tables;
 use crate::frame::Ends;
 use alloc::boxed::Box;
 
-/// Flows remembered of a sender.
+/// Flows remembered per sender.
 const FLOWS: usize = 32;
 
-/// What tells a sender's flows apart: all bits of both addresses, of the tag, and of the generation. Zero is none.
+/// Key of a sender's flow: all bits of both addresses, of the tag, and of the generation. Zero is no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Key(u64, u64);
 
 impl Key {
     const TAGGED: u64 = 1 << 48;
-    /// The lowest bit of the generation, which has all bits from here up.
+    /// Lowest bit of the generation, which has all bits from here to 63.
     const GENERATION: u32 = 49;
 
     #[inline]
@@ -32,7 +28,7 @@ impl Key {
         Self(ends.low, u64::from(ends.high) | tag | generation)
     }
 
-    /// Where the flow is among its sender's.
+    /// Returns the flow's index among its sender's, by Fibonacci hashing.
     #[inline]
     fn place(self) -> usize {
         let mixed = (self.0 ^ self.1.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -40,15 +36,15 @@ impl Key {
     }
 }
 
-/// A sender's flows, and what was decided about each.
+/// A sender's flows and their decisions.
 type Sender = [(Key, Decision); FLOWS];
 
-/// The flows of all senders.
+/// Flows of all senders.
 #[derive(Debug, Clone)]
 pub struct Flows<const N: usize> {
     ports: Box<[Sender; N]>,
     uplink: Box<Sender>,
-    /// As it is in a key; never zero.
+    /// Generation, shifted to its place in a key; never zero.
     generation: u64,
     remembers: bool,
 }
@@ -57,7 +53,7 @@ impl<const N: usize> Flows<N> {
     const NOTHING: (Key, Decision) = (Key(0, 0), Decision::NOWHERE);
     const NONE: Sender = [Self::NOTHING; FLOWS];
 
-    /// No flows yet.
+    /// Creates an empty table.
     pub(crate) fn new() -> Self {
         Self {
             ports: Box::new([Self::NONE; N]),
@@ -67,8 +63,8 @@ impl<const N: usize> Flows<N> {
         }
     }
 
-    /// The tables have changed. After as many generations as fit a key, the first one's flows are erased, since they could
-    /// be taken for new ones.
+    /// Forgets all flows, since the tables have changed. When the generation wraps, the entries are erased: flows of the first
+    /// generation would match again.
     pub(crate) fn forget(&mut self) {
         self.generation = self.generation.wrapping_add(1 << Key::GENERATION);
         if self.generation == 0 {
@@ -83,7 +79,7 @@ impl<const N: usize> Flows<N> {
         self.generation
     }
 
-    /// Nothing is remembered from now on.
+    /// Stops remembering flows.
     pub(crate) fn never_remember(&mut self) {
         self.remembers = false;
         self.forget();
@@ -94,7 +90,7 @@ impl<const N: usize> Flows<N> {
         self.remembers
     }
 
-    /// What [`Tables::decide`] says of a frame of `length` bytes.
+    /// Returns the decision of [`Tables::decide`] on a frame of `length` bytes.
     #[inline]
     pub(crate) fn decide(
         &mut self,
@@ -113,7 +109,7 @@ impl<const N: usize> Flows<N> {
         let usual = tables.fits_everybody(length, vlan.is_some());
         if *known != key || !usual {
             let frame = Frame { dst: ends.destination(), src: ends.source(), vlan, length, origin };
-            // What nobody is to find again has the place without the key.
+            // A decision that must not be found again is stored under the empty key.
             *known = if usual && self.remembers { key } else { Key::default() };
             *decision = tables.decide_closely(&frame);
         }
@@ -151,7 +147,7 @@ mod tests {
         })
     }
 
-    /// A policy: addresses, VLANs, checks, a mirror, by chance.
+    /// Draws tables: addresses, VLANs, checks, a mirror.
     fn tables() -> impl Strategy<Value = Tables<PORTS>> {
         let fits = proptest::array::uniform16(1500usize..9000);
         (any::<[bool; 6]>(), proptest::array::uniform16(any::<u16>()), fits).prop_map(
@@ -190,11 +186,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_remembered_is_what_the_tables_say(
+        fn remembered_decision_equals_the_tables_decision(
             policies in proptest::collection::vec((tables(), proptest::collection::vec(frame(), 1..40)), 1..4)
         ) {
             let mut flows = Flows::new();
-            // Near the end of the generations, so that some cases go beyond it.
+            // Near the last generation, so that some cases wrap.
             flows.generation = (1u64 << (64 - Key::GENERATION)).wrapping_sub(2) << Key::GENERATION;
             for (tables, frames) in &policies {
                 flows.forget();
@@ -207,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_generations_begin_anew_without_what_the_first_ones_remembered() {
+    fn wrapped_generation_forgets_flows_of_the_first() {
         let (mut flows, tables) = (Flows::<PORTS>::new(), Tables::closed(0));
         let ends = Ends::of(&[[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat());
         let decide = |flows: &mut Flows<PORTS>, tables: &Tables<PORTS>| {

@@ -1,8 +1,5 @@
-//! Mirroring: rules, each of which copies the traffic of ports, of the uplink or of VLANs to ports. A rule may name several
-//! kinds of traffic; a frame is copied once however many rules name it.
-//!
-//! Left out: whether who gets a copy may receive and has room, as for any other port. What the check of senders drops
-//! never comes here.
+//! Mirror rules: each copies the traffic of ports, of the uplink or of VLANs to ports. A rule may name several kinds of traffic. A
+//! port gets one copy of a frame, even if several rules name it. Frames of a violating sender are dropped before and not mirrored.
 
 use super::vlans::Ids;
 use crate::Ports;
@@ -11,7 +8,7 @@ use alloc::vec::Vec;
 /// A mirror rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Who gets the copies.
+    /// Ports that get the copies.
     pub to: Ports,
     /// Ports whose received frames are copied.
     pub ports: Ports,
@@ -19,16 +16,16 @@ pub struct Rule {
     pub from_uplink: bool,
     /// Frames to the uplink are copied.
     pub to_uplink: bool,
-    /// VLANs whose frames are copied, wherever they come from.
+    /// VLANs whose frames are copied, from the uplink and from ports.
     pub vlans: Ids,
 }
 
-/// The rules.
+/// All mirror rules of a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mirrors(Vec<Rule>);
 
 impl Mirrors {
-    /// Nothing is mirrored.
+    /// No rule.
     pub const NONE: Self = Self(Vec::new());
 
     /// Adds a rule.
@@ -36,12 +33,12 @@ impl Mirrors {
         self.0.push(rule);
     }
 
-    /// Whether there is a rule at all: most switches have none.
+    /// Returns `true` if there is a rule: most switches have none.
     pub(super) const fn any(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// The ports that get a copy of a frame which `ports` receive and which goes to the uplink if `to_uplink`.
+    /// Returns the ports that get a copy of a frame that `ports` receive and, with `to_uplink`, the uplink.
     pub(super) fn copies(
         &self,
         from_uplink: bool,

@@ -1,8 +1,7 @@
-//! Who gets a frame. A frame from the uplink or from a port is matched against the tables, and the answer is a set of
-//! ports and whether it goes to the uplink. The rules are those of the 82576 (datasheet 7.10.3, packet switching), in
-//! plain values; what another family says of its ports is put into the same tables.
+//! The switch: matches a frame from the uplink or from a port against the tables, and decides which ports get it and whether the
+//! uplink does. The rules are those of the 82576 (datasheet 7.10.3, packet switching). Every family fills the same tables.
 //!
-//! Left out: how fast frames may leave (`pacing`), and what becomes of them at a port (`forward`).
+//! Rates are in `pacing`, the delivery in `forward`.
 
 mod addresses;
 mod decide;

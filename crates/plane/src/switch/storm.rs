@@ -1,75 +1,75 @@
-//! Storm control: broadcast and multicast traffic is counted in windows of time, and what goes beyond a threshold
-//! is kept from the ports. The uplink is not spared: what a port sends outside is paced. A threshold of zero is none.
+//! Storm control: counts broadcast and multicast traffic in windows of time, and keeps frames beyond a threshold from the ports.
+//! Frames to the uplink are not dropped: a port's rate limits them. A threshold of zero is no limit.
 //!
-//! Windows follow each other without a gap; one that nobody looked at is caught up with at the next look.
+//! Windows follow each other without a gap. [`Storm::advance`] catches up with windows that passed between two polls.
 
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::{FCS, MacAddress, Time};
 
-/// What traffic is counted in.
+/// Bytes of a block, the unit in which traffic is counted (82576 datasheet, BSCTRH and MSCTRH).
 const BLOCK: usize = 64;
 
-/// What is counted together.
+/// Kind of traffic that is counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Frames to everybody and, if [`Limits::counts_unknown`], unicast that no filter knows.
+    /// Broadcasts and, with [`Limits::counts_unknown`], unicast frames that no filter matches.
     Broadcast,
-    /// Frames to groups.
+    /// Multicasts.
     Multicast,
 }
 
-/// What is done about a kind of traffic.
+/// Limit of a kind of traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormLimit")]
 pub struct Limit {
-    /// Blocks of 64 bytes that a window may have; 0 is no limit.
+    /// Blocks of 64 bytes per window; 0 is no limit.
     pub threshold: u32,
-    /// A window that is over the threshold loses its rest.
+    /// Frames are dropped for the rest of a window that is over the threshold.
     pub drops: bool,
-    /// A window after one over the threshold loses all.
+    /// All frames are dropped in the window after one that was over the threshold.
     pub drops_next: bool,
 }
 
-/// What storm control is told to do.
+/// Settings of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormLimits")]
 pub struct Limits {
-    /// Broadcast, multicast.
+    /// Limits of broadcast and multicast.
     pub kinds: [Limit; 2],
-    /// Nanoseconds of a window, never 0.
+    /// Length of a window, nanoseconds, never 0.
     pub window: u64,
-    /// Unicast that no filter knows counts as broadcast.
+    /// Unicast frames that no filter matches count as broadcast.
     pub counts_unknown: bool,
 }
 
-/// What was seen of a kind of traffic.
+/// Traffic of a kind in the current window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormWindow")]
 pub struct Window {
-    /// Blocks in this window.
+    /// Blocks in this window, 64 bytes each.
     pub count: u32,
     /// This window is over the threshold.
     pub over: bool,
-    /// The window before was.
+    /// The window before was over the threshold.
     pub was_over: bool,
 }
 
-/// The windows.
+/// Settings and current windows of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Windows")]
 pub struct Storm {
-    /// What to do.
+    /// Settings.
     pub limits: Limits,
-    /// Broadcast, multicast.
+    /// Windows of broadcast and multicast.
     pub windows: [Window; 2],
-    /// When the window began.
+    /// Start of the current window.
     pub began: Time,
 }
 
 impl Storm {
-    /// Counts a frame of `length` bytes that the switch would give to ports; answers whether they may have it. A filter
-    /// knows its destination, or not.
+    /// Counts a frame of `length` bytes that the switch has ports for. Returns `false` if it is to be dropped. `known` if a filter
+    /// matches its destination.
     pub fn admits(&mut self, dst: MacAddress, known: bool, length: usize) -> bool {
         let kind = match dst.is_group() {
             true if dst.is_broadcast() => Kind::Broadcast,
@@ -86,26 +86,27 @@ impl Storm {
         !(limit.drops && window.over || limit.drops_next && window.was_over)
     }
 
-    /// Whether a window is, or the one before was, over a threshold.
+    /// Returns `true` if a window, or the one before, is over its threshold.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.windows.iter().any(|window| window.over || window.was_over)
     }
 
-    /// Lets the windows that have passed pass.
+    /// Ends the windows that have passed.
     pub fn advance(&mut self, now: Time) {
         let window = self.limits.window.max(1);
         let since = u64::try_from(now.since(self.began).as_nanos()).unwrap_or(u64::MAX);
         let passed = since / window;
         if passed > 0 {
             for window in &mut self.windows {
+                // With more than one window passed, the one before the current was empty.
                 *window = Window { was_over: window.over && passed == 1, ..Window::default() };
             }
             self.began = self.began + Duration::from_nanos(passed * window);
         }
     }
 
-    /// When the current window ends.
+    /// Returns the end of the current window.
     #[must_use]
     pub fn ends(&self) -> Time {
         self.began + Duration::from_nanos(self.limits.window)

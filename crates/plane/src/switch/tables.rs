@@ -1,7 +1,5 @@
-//! The switch's tables as the frame path wants them: plain values, one mask or one load per question. Whoever owns the
-//! ports makes them from what its own software has asked for, and makes them anew when that changes.
-//!
-//! Left out: where the values come from.
+//! The switch's tables in the form of the frame path: one mask or one load per question. Each family makes them from its registers
+//! or orders, and makes them again when these change.
 
 use super::addresses::{Exact, Inexact};
 use super::mirror::Mirrors;
@@ -10,10 +8,10 @@ use crate::tag::{self, TAG};
 use crate::{Port, Ports};
 use units::FCS;
 
-/// The longest frame, check sequence included, where long ones are not accepted; a tag comes on top.
+/// Longest untagged frame without jumbo frames, bytes, check sequence included (IEEE 802.3, 3.2.7).
 const STANDARD_FRAME: usize = 1518;
 
-/// The longest frame that fits a port, check sequence included.
+/// Longest frame that a port receives, bytes, check sequence included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fit {
     untagged: usize,
@@ -21,37 +19,37 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// What Ethernet says.
+    /// Ethernet's limit: 1518 bytes, and 4 more with a tag.
     pub const STANDARD: Self = Self { untagged: STANDARD_FRAME, tagged: STANDARD_FRAME + TAG };
-    /// The same, where every frame has an outer tag.
+    /// Ethernet's limit where every frame has an outer tag.
     pub const WITH_OUTER: Self = Self { untagged: STANDARD_FRAME + TAG, tagged: STANDARD_FRAME + 2 * TAG };
 
-    /// Whether a frame of `length` bytes, check sequence excluded, tag included, fits.
+    /// Returns `true` if a frame of `length` bytes, check sequence excluded, tag included, fits.
     #[inline]
     fn takes(self, length: usize, tagged: bool) -> bool {
         length + FCS <= if tagged { self.tagged } else { self.untagged }
     }
 
-    /// So many bytes, a tag included.
+    /// Returns a limit of `bytes`, a tag included.
     #[must_use]
     pub const fn whole(bytes: usize) -> Self {
         Self { untagged: bytes, tagged: bytes }
     }
 }
 
-/// The tag of frames that a port sends.
+/// Tag of the frames that a port sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PortTag {
-    /// What the sender asks for.
+    /// The tag that the descriptor requests, if any.
     #[default]
     Asked,
-    /// None, whatever the sender asks for.
+    /// No tag, even if the descriptor requests one.
     Never,
-    /// Always this one, in the place of what the sender asks for.
+    /// This tag (the port VLAN), instead of one that the descriptor requests.
     Always(u16),
 }
 
-/// The tables.
+/// Tables of the switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables<const N: usize> {
     /// Exact addresses.
@@ -60,72 +58,73 @@ pub struct Tables<const N: usize> {
     pub multicast: Inexact,
     /// Hashed unicast addresses.
     pub unicast: Inexact,
-    /// Where the twelve bits that are hashed start in an address.
+    /// First of the twelve address bits that are the hash.
     pub hash_shift: u32,
-    /// VLANs.
+    /// Members of the VLANs.
     pub vlans: Vlans,
-    /// Frames are filtered by VLAN.
+    /// The VLAN filter is on.
     pub filter_vlans: bool,
-    /// Bits of a tag that must have a value, and that value.
+    /// Mask of tag bits, and the value that they must have (82576: RCTL.CFIEN and CFI).
     pub canonical: (u16, u16),
     /// Ports that accept frames without a tag.
     pub untagged: Ports,
     /// Ports that accept broadcasts.
     pub broadcast: Ports,
-    /// Ports that accept hashed multicast addresses.
+    /// Ports that accept multicast addresses that match by hash.
     pub multicast_hits: Ports,
-    /// Ports that accept hashed unicast addresses.
+    /// Ports that accept unicast addresses that match by hash.
     pub unicast_hits: Ports,
     /// Ports that accept every multicast.
     pub every_multicast: Ports,
-    /// Addresses are not looked at: every port accepts every frame.
+    /// The address filter is off: every port accepts every frame.
     pub ignore_address: bool,
-    /// Ports of a unicast frame from the uplink that no filter knows.
+    /// Ports of a unicast frame from the uplink that no filter matches.
     pub default_ports: Ports,
     /// Ports that may receive.
     pub enabled: Ports,
-    /// Ports there are.
+    /// All ports of the switch.
     pub all: Ports,
     /// Ports of guests, whose link-local frames are dropped.
     pub guests: Ports,
-    /// Link-local frames of guests are switched as others, pause frames excepted. The administrator sets this for the plane,
-    /// not for a family's registers.
+    /// Link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the plane, so new tables
+    /// of a family keep it.
     pub(crate) forwards_link_local: bool,
-    /// A frame goes to everybody who accepts it.
+    /// A frame goes to all ports that accept it; otherwise to the first.
     pub replicate: bool,
-    /// A frame goes to one port at most, and only an exact filter finds one for a group.
+    /// Broadcasts and multicasts go to the default port, unless an exact filter matches.
     pub alone: bool,
-    /// Mirror rules: which frames are copied to which ports.
+    /// Mirror rules.
     pub mirrors: Mirrors,
     /// Ports may send to each other.
     pub loopback: bool,
     /// Ports that may send to themselves.
     pub own_loopback: Ports,
-    /// Ports that may send from their own addresses only.
+    /// Ports that may send from their own addresses only (MAC spoof check).
     pub check_source: Ports,
-    /// Ports that may send into their own VLANs only.
+    /// Ports that may send into their own VLANs only (VLAN spoof check).
     pub check_vlan: Ports,
-    /// Several ports share the switch, and what a port may do is looked at.
+    /// Several ports share the switch, and the checks of senders apply.
     pub shared: bool,
-    /// The type of tags.
+    /// Ether type of tags.
     pub inner: u16,
-    /// The type of outer tags, if they are in use; the tables then are about the inner ones.
+    /// Ether type of outer tags, if they are in use. The tables then apply to inner tags.
     pub outer: Option<u16>,
-    /// Ports that get a frame and its tag apart.
+    /// Ports that get frames without their tag, and the tag beside them.
     pub strips: Ports,
-    /// Everybody gets a replicated frame and its tag apart.
+    /// Strip the VLAN tag from replicated frames.
     pub strips_replicated: bool,
-    /// The tag of what a port sends.
+    /// Tags of sent frames, by port.
     pub tags: [PortTag; N],
-    /// Bytes of the longest frame that ports send, check sequence excluded, tags included.
+    /// Longest frame that ports send, bytes, check sequence excluded, tags included.
     longest: usize,
+    /// Longest frame that each port receives.
     fits: [Fit; N],
-    /// Bytes of the longest frame that fits every port, check sequence excluded: without a tag, and with one.
+    /// Longest frame that fits every port, bytes, check sequence excluded: without a tag, and with one.
     fits_everybody: [usize; 2],
 }
 
 impl<const N: usize> Tables<N> {
-    /// Tables by which no port receives anything, with room for that many exact addresses.
+    /// Creates tables by which no port receives anything, with room for this number of exact addresses.
     #[must_use]
     pub fn closed(addresses: usize) -> Self {
         Self {
@@ -172,14 +171,14 @@ impl<const N: usize> Tables<N> {
         self.find_usual();
     }
 
-    /// Sets the longest frame that ports send: `bytes`, check sequence excluded, tags included. A port's tag
-    /// ([`PortTag::Always`]) may make a longer one of what its sender has handed over.
+    /// Sets the longest frame that ports send: `bytes`, check sequence excluded, tags included. A port VLAN ([`PortTag::Always`])
+    /// may lengthen the guest's frame beyond it.
     pub fn set_longest(&mut self, bytes: usize) {
         self.longest = bytes;
         self.find_usual();
     }
 
-    /// Finds the frames whose length decides nothing.
+    /// Finds the length up to which the length decides nothing.
     fn find_usual(&mut self) {
         let smallest =
             |of: fn(&Fit) -> usize| self.fits.iter().map(of).min().unwrap_or(0).saturating_sub(FCS);
@@ -187,12 +186,12 @@ impl<const N: usize> Tables<N> {
             [smallest(|fit| fit.untagged), smallest(|fit| fit.tagged)].map(|bytes| bytes.min(self.longest));
     }
 
-    /// Checks a frame of `length` bytes, check sequence excluded, tags included, against the longest that ports send.
+    /// Returns `true` if a frame of `length` bytes, check sequence excluded, tags included, exceeds the longest that ports send.
     pub(super) fn is_too_long(&self, length: usize) -> bool {
         length > self.longest
     }
 
-    /// The tag that is put into a frame of a port whose sender asked for `requested`.
+    /// Returns the tag of a frame of a port whose descriptor requests `requested`.
     #[must_use]
     #[inline]
     pub fn transmit_tag(&self, port: Port, requested: Option<u16>) -> Option<u16> {
@@ -203,15 +202,15 @@ impl<const N: usize> Tables<N> {
         }
     }
 
-    /// Whether a port gets a frame and its tag apart. Replicated frames ([`super::Decision::replicated`]) share one
-    /// setting.
+    /// Returns `true` if a port gets frames without their tag. Replicated frames ([`super::Decision::replicated`]) have a setting
+    /// of their own.
     #[must_use]
     #[inline]
     pub fn strips(&self, port: Port, replicated: bool) -> bool {
         if replicated { self.strips_replicated } else { self.strips.has(port) }
     }
 
-    /// Whether no port finds a frame of `length` bytes, check sequence excluded, tag included, too long.
+    /// Returns `true` if a frame of `length` bytes, check sequence excluded, tag included, fits every port.
     #[inline]
     pub(super) fn fits_everybody(&self, length: usize, tagged: bool) -> bool {
         length <= self.fits_everybody[usize::from(tagged)]
@@ -229,7 +228,7 @@ impl<const N: usize> Tables<N> {
         (if tagged { fit.tagged } else { fit.untagged }).saturating_sub(FCS)
     }
 
-    /// Those of `ports` that take a frame of `length` bytes, check sequence excluded, tag included.
+    /// Returns those of `ports` that take a frame of `length` bytes, check sequence excluded, tag included.
     pub(super) fn fitting(&self, ports: Ports, length: usize, tagged: bool) -> Ports {
         if self.fits_everybody(length, tagged) {
             return ports;

@@ -1,11 +1,11 @@
-//! VLAN membership: for each id its ports, whether it stays off the uplink, and whether the switch takes it at all. A table
-//! by id makes a look-up one load. Left out: tags in frames (`tag`).
+//! VLAN membership: the ports of each id, whether its frames stay off the uplink, and whether the switch accepts it. A table by id
+//! makes a look-up one load.
 
 use crate::Ports;
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// How many VLAN ids there are.
+/// Number of VLAN ids (IEEE 802.1Q: 12 bits).
 const IDS: usize = 4096;
 
 /// A set of VLAN ids.
@@ -16,7 +16,7 @@ impl Ids {
     /// No id.
     pub const NONE: Self = Self([0; IDS / 32]);
 
-    /// The set whose word `n` is `word(n)`: bit i of it is id 32 n + i.
+    /// Returns the set whose word `n` is `word(n)`: its bit i is id 32 n + i.
     #[must_use]
     pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
         Self(core::array::from_fn(|n| word(n as u32)))
@@ -27,14 +27,14 @@ impl Ids {
         self.0[id(tag) / 32] |= 1 << (id(tag) % 32);
     }
 
-    /// Whether a tag's id is one of them.
+    /// Returns `true` if the set has a tag's id.
     #[must_use]
     pub fn has(&self, tag: u16) -> bool {
         self.0[id(tag) / 32] & 1 << (id(tag) % 32) != 0
     }
 }
 
-/// VLANs, by id.
+/// VLANs by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vlans {
     members: Box<[Ports]>,
@@ -48,7 +48,7 @@ impl Vlans {
         Self { members: vec![Ports::NONE; IDS].into_boxed_slice(), local: Ids::NONE, accepted: Ids::NONE }
     }
 
-    /// Drops the frames of all VLANs but `accepted` from now on.
+    /// Sets the accepted VLANs. Frames of all others are dropped.
     pub fn accept(&mut self, accepted: Ids) {
         self.accepted = accepted;
     }
@@ -61,17 +61,17 @@ impl Vlans {
         }
     }
 
-    /// The ports in a tag's VLAN.
+    /// Returns the ports in a tag's VLAN.
     pub(super) fn members(&self, tag: u16) -> Ports {
         self.members[id(tag)]
     }
 
-    /// Whether a tag's VLAN stays off the uplink.
+    /// Returns `true` if a tag's VLAN stays off the uplink.
     pub(super) fn is_local(&self, tag: u16) -> bool {
         self.local.has(tag)
     }
 
-    /// Whether the switch takes a tag's VLAN.
+    /// Returns `true` if the switch accepts a tag's VLAN.
     pub(super) fn is_accepted(&self, tag: u16) -> bool {
         self.accepted.has(tag)
     }

@@ -1,5 +1,5 @@
-//! The uplink: the seam to whatever carries frames beyond the plane and to who watches them, how it is at the moment, and
-//! what crosses it (`tally`). Left out: what a MAC does to frames before the plane sees them.
+//! The uplink: the trait by which frames leave and enter the plane and are captured, the uplink's state, and its counters
+//! (`tally`). A family's MAC filters frames before the plane sees them.
 
 mod tally;
 mod uncut;
@@ -9,40 +9,40 @@ use crate::watch::Seen;
 pub use tally::{Good, Pair, Tally};
 pub use uncut::Uncut;
 
-/// Frames in, frames out. A frame starts at its destination address and carries no frame check sequence.
+/// Frames to and from the outside. A frame starts at its destination address and has no frame check sequence.
 pub trait Wire {
-    /// Takes a frame; `false` if it was dropped.
+    /// Sends a frame. Returns `false` if it was dropped.
     fn transmit(&mut self, frame: &[u8]) -> bool;
 
-    /// Puts the next frame into `into` and answers its length; `None` if there is none. A frame longer than
-    /// `into` is dropped, or cut to its length: more fits in there than the longest frame a plane takes.
+    /// Receives the next frame into `into`. Returns its length, or `None` without a frame. A frame longer than `into` is dropped or
+    /// truncated: `into` is longer than the longest frame that the plane takes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
-    /// What is known of the transport's checksum of the frame that was received last.
+    /// Returns the seal of the last received frame, if its transport checksum is known.
     fn sealed(&self) -> Option<Sealed> {
         None
     }
 
-    /// Whether it takes packets that are not cut into segments yet.
+    /// Returns `true` if the uplink takes TCP packets that are not segmented.
     fn takes_uncut(&self) -> bool {
         false
     }
 
-    /// Takes such a packet, which starts at its destination address; `false` if all of it was dropped.
+    /// Sends an unsegmented packet. Returns `false` if all of it was dropped.
     fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &Uncut) -> bool {
         false
     }
 
-    /// Whether somebody watches what becomes of frames on the plane.
+    /// Returns `true` if a capture wants to see frames.
     fn is_watched(&self) -> bool {
         false
     }
 
-    /// Tells whoever watches of a frame, which starts at its destination address.
+    /// Reports a frame to the captures.
     fn watch(&mut self, _seen: Seen, _frame: &[u8]) {}
 }
 
-/// No wire: what is sent is dropped, nothing comes.
+/// No wire: drops every sent frame and receives none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unplugged;
 
@@ -56,20 +56,20 @@ impl Wire for Unplugged {
     }
 }
 
-/// How the uplink is, from one poll to the next.
+/// State of the uplink during a poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uplink {
-    /// It has a partner: without one, what goes there is lost.
+    /// The uplink has a link. Without one, frames to it are dropped.
     pub link: bool,
-    /// Frames from it are taken.
+    /// Frames from the uplink are received.
     pub receives: bool,
-    /// What goes there comes back.
+    /// Frames to the uplink come back as received frames (loopback).
     pub loops_back: bool,
-    /// Frames whose length field says more than there is are passed on, though they are counted.
+    /// Frames whose length field exceeds the frame are counted and forwarded, not dropped.
     pub passes_truncated: bool,
 }
 
-/// Whether the length field of a frame without tags says more than there is, if it has one.
+/// Returns `true` if an untagged frame has a length field that exceeds the frame.
 #[must_use]
 pub fn is_truncated(frame: &[u8]) -> bool {
     let Some((head, payload)) = frame.split_first_chunk::<14>() else { return false };
@@ -77,5 +77,5 @@ pub fn is_truncated(frame: &[u8]) -> bool {
     length <= LONGEST_PAYLOAD && usize::from(length) > payload.len()
 }
 
-/// The largest number that is a length and not a type (IEEE 802.3, 3.2.6).
+/// Largest value of the length/type field that is a length (IEEE 802.3, 3.2.6).
 const LONGEST_PAYLOAD: u16 = 1500;

@@ -1,9 +1,8 @@
-//! What crosses the uplink: frames are tallied during a poll, and the family takes the tally at its end, for its counters.
-//! Left out: errors that only cables make.
+//! Counts frames that cross the uplink. The family takes the tally at the end of a poll, for its own counters.
 
 use units::{FCS, MacAddress};
 
-/// Packets and their octets, frame check sequence included.
+/// Number of packets and of their octets, frame check sequence included.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Pair {
     /// Packets.
@@ -23,13 +22,13 @@ impl Pair {
 /// Good packets of one direction.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Good {
-    /// All of them.
+    /// All good packets.
     pub all: Pair,
-    /// Multicast ones.
+    /// Multicast packets.
     pub multicast: u32,
-    /// Broadcast ones.
+    /// Broadcast packets.
     pub broadcast: u32,
-    /// By size: up to 64 octets, 127, 255, 511, 1023, and more.
+    /// Packets by size: up to 64 octets, 127, 255, 511, 1023, and more.
     pub sizes: [u32; 6],
 }
 
@@ -45,7 +44,7 @@ impl Good {
     }
 }
 
-/// Which of the six counters by size takes a frame of `bytes`, frame check sequence included.
+/// Returns the index of the size counter for a frame of `bytes`, frame check sequence included.
 #[inline]
 fn size_class(bytes: usize) -> usize {
     match bytes {
@@ -55,31 +54,31 @@ fn size_class(bytes: usize) -> usize {
     }
 }
 
-/// What crossed the uplink in one poll. A poll has a budget, so that 32 bits are plenty.
+/// Frames that crossed the uplink in one poll. A poll has a budget, so 32 bits cannot overflow.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
-    /// All that came.
+    /// Frames that arrived.
     pub arrived: Pair,
     /// Good frames that passed the filters.
     pub received: Good,
-    /// Those of them that found room, in a port's buffers or where they wait for that.
+    /// Good frames that found room in a port's buffers, or wait for room.
     pub reached: Pair,
-    /// Frames that left.
+    /// Frames that were sent.
     pub sent: Good,
-    /// Frames from the uplink that were too long for every port they were for.
+    /// Frames from the uplink that were too long for all their ports.
     pub too_long: u32,
-    /// Frames that came and whose length field said more than there was.
+    /// Frames from the uplink whose length field exceeded the frame.
     pub truncated: u32,
 }
 
 impl Tally {
-    /// Something of `length` bytes came.
+    /// Counts a frame of `length` bytes that arrived.
     #[inline]
     pub fn arrived(&mut self, length: usize) {
         self.arrived.add(length);
     }
 
-    /// A good frame passed the filters; it `reached` a port or a place where it waits, or found no room there.
+    /// Counts a good frame that passed the filters. It `reached` a port's buffers or waits for room, or found none.
     #[inline]
     pub(crate) fn received(&mut self, destination: MacAddress, length: usize, reached: bool) {
         self.received.add(destination, length);
@@ -88,7 +87,7 @@ impl Tally {
         }
     }
 
-    /// A frame left.
+    /// Counts a frame that was sent.
     #[inline]
     pub(crate) fn sent(&mut self, destination: MacAddress, length: usize) {
         self.sent.add(destination, length);

@@ -1,40 +1,40 @@
-//! A TCP packet that leaves by the uplink before it is cut into segments: where its parts are. Left out: its headers.
+//! A TCP packet that leaves by the uplink unsegmented: the offsets of its parts.
 
-/// A packet that is not cut.
+/// Layout of an unsegmented packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uncut {
-    /// The network header is IPv4's, else IPv6's.
+    /// The network header is IPv4; otherwise IPv6.
     pub ipv4: bool,
-    /// Where the network header starts, bytes from the start of the packet.
+    /// Offset of the network header in the packet, bytes.
     pub l3: usize,
-    /// Where TCP's header starts.
+    /// Offset of the TCP header, bytes.
     pub l4: usize,
-    /// Where the payload starts.
+    /// Offset of the payload, bytes.
     pub payload: usize,
-    /// Payload bytes of a segment.
+    /// Payload bytes of a segment (maximum segment size).
     pub mss: u16,
 }
 
 impl Uncut {
-    /// How many segments a packet of `length` bytes makes.
+    /// Returns the number of segments of a packet of `length` bytes.
     #[must_use]
     pub fn frames(&self, length: usize) -> u64 {
         length.saturating_sub(self.payload).div_ceil(usize::from(self.mss).max(1)) as u64
     }
 
-    /// Bytes of each of them.
+    /// Iterates over the bytes of each segment of a packet of `length` bytes.
     pub fn lengths(self, length: usize) -> impl Iterator<Item = usize> {
         let (mss, payload) = (usize::from(self.mss), length.saturating_sub(self.payload));
         (0..self.frames(length) as usize).map(move |n| self.payload + mss.min(payload - n * mss))
     }
 
-    /// Bytes of the longest segment.
+    /// Returns the bytes of the longest segment.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.payload + usize::from(self.mss)
     }
 
-    /// The same, of the packet with `bytes` more before its network header.
+    /// Returns the layout with `bytes` more before the network header, such as a tag.
     #[must_use]
     pub fn behind(self, bytes: usize) -> Self {
         Self { l3: self.l3 + bytes, l4: self.l4 + bytes, payload: self.payload + bytes, ..self }
