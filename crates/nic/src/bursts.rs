@@ -1,4 +1,4 @@
-//! The card's rings as bursts of plain frames use them (crate `rings`). Left out: every other frame (`transmit`, `receive`).
+//! The card's rings for bursts of plain frames (crate `rings`). All other frames pass `transmit` and `receive`.
 
 use crate::offload::plain::{Advanced, Plain};
 use crate::policy::{self, pool};
@@ -37,8 +37,8 @@ impl<B: Bus> rings::Card for Work<'_, B> {
         let tx = &mut queues.tx[queue.index()];
         let Some(ring) = tx.open(file) else { return &[] };
         let function = scratch.conditions.owners.of_queue(queue);
-        let at_hand = tx.next_plain(&mut QueueIo { file, function, bus: *bus }, &ring, most);
-        at_hand.unwrap_or_else(|_| {
+        let fetched = tx.next_plain(&mut QueueIo { file, function, bus: *bus }, &ring, most);
+        fetched.unwrap_or_else(|_| {
             scratch.faults += 1;
             &[]
         })

@@ -1,6 +1,5 @@
-//! What holds for a whole poll and is looked up once, at its start: only software changes it, and software has no turn
-//! while the card polls. Left out: what frames change, and the filters, which are decoded when they are written
-//! (`decoded`).
+//! Values that hold for a whole poll and are read once, at its start. Only software changes them, and no register access
+//! happens during a poll. Filters are decoded when they are written (`decoded`).
 
 use crate::interrupt::Owners;
 use crate::interrupt::single::Form;
@@ -12,22 +11,22 @@ use plane::uplink::Uplink;
 /// The conditions of a poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Conditions {
-    /// VFs that exist, and the functions that may master the bus now.
+    /// Number of VFs, and the functions that may master the bus now.
     pub(crate) owners: Owners,
-    /// How the PF interrupts.
+    /// Kind of interrupt that the PF uses.
     pub(crate) form: Form,
-    /// How the wire is: whether the port has a link, receives at all, and loops back what it sends, in the PHY or before it.
+    /// State of the wire: the link, RCTL.EN, and loopback in the PHY or in the MAC.
     pub(crate) uplink: Uplink,
-    /// Queues belong to pools.
+    /// Queues belong to pools (MRQC selects VMDq).
     pub(crate) pools: bool,
-    /// Frames are hashed.
+    /// Frames are hashed (MRQC selects RSS).
     pub(crate) hashes: bool,
     /// RXCSUM.
     pub(crate) checks: u32,
 }
 
 impl Conditions {
-    /// The conditions as they are now.
+    /// Reads the conditions from the state.
     pub(crate) fn of(state: &Card) -> Self {
         let (control, queues) = (state.file.get(r::RCTL), state.file.get(r::MRQC) & mrqc::MODE_MASK);
         Self {
@@ -45,7 +44,7 @@ impl Conditions {
         }
     }
 
-    /// Descriptors have the RSS hash in the place of a fragment's sum and identification.
+    /// Returns true if descriptors carry the RSS hash and not a fragment's checksum and identification (RXCSUM.PCSD).
     pub(crate) fn tells_hash(&self) -> bool {
         self.checks & rxcsum::PCSD != 0
     }

@@ -1,4 +1,4 @@
-//! Configuration of a port, the counterpart of the NVM image. Left out: the image's other words (`board`).
+//! Configuration of a port. The other words of the NVM image are fixed (`board`).
 
 use core::num::NonZeroU64;
 use i82576::MacAddress;
@@ -8,9 +8,9 @@ use i82576::MacAddress;
 pub struct Config {
     /// The port's own address.
     pub mac: MacAddress,
-    /// I/O virtualization is on: without it the card has no VFs, and says so in configuration space.
+    /// I/O virtualization is on. Without it the card has no VFs and no SR-IOV capability.
     pub iov: bool,
-    /// What pools together may send to each other inside the card, bits a second (frame check sequence counted);
-    /// `None` is without a limit. Silicon reaches 2.8 Gb/s (Dong et al., HPCA 2010).
+    /// Limit of the traffic between pools inside the card, bits per second with the frame check sequence; `None` for no
+    /// limit. Silicon reaches 2.8 Gb/s (Dong et al., HPCA 2010).
     pub loopback: Option<NonZeroU64>,
 }

@@ -1,11 +1,11 @@
-//! Counters of each pool for the card's owner, which the plane keeps. Left out: statistics registers (`statistics`).
+//! Counters of each pool for the card's owner, which the plane keeps. Statistics registers are in `statistics`.
 
 use i82576::ids::MAX_VFS;
 
 pub use plane::PortCounters as PoolCounters;
 
-/// RQDPC has 12 bits and stops at its end.
+/// Largest value of RQDPC (12 bits), where it stops.
 pub(crate) const RQDPC_END: u32 = 0xfff;
 
-/// The counters of all pools.
+/// Counters of all pools, by the pool's number.
 pub type Counters = [PoolCounters; MAX_VFS];

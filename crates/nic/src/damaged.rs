@@ -1,6 +1,6 @@
-//! The error of a saved state whose parts contradict the card. Left out: which parts do (`saved`).
+//! The error of a saved state that no card can have. The checks are where the parts are read, and in `saved`.
 
-/// A part of a state that cannot be, and what is wrong with it.
+/// A saved state breaks a rule; the text names the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Damaged(pub(crate) &'static str);

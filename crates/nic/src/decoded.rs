@@ -1,7 +1,6 @@
-//! What follows from a port's state and is kept so that it need not be worked out for each frame: decoded forms of
-//! registers ([`Receive`], [`Rss`], [`Steering`], and the plane's tables), which are loaded anew at the next poll when one of their registers has
-//! changed: the register table says which those are ([`Forms`]). Left out: the forms themselves, each of which is with
-//! the stop that asks it.
+//! Values that follow from a port's state, kept so that no frame has to compute them: decoded forms of registers
+//! ([`Receive`], [`Rss`], [`Steering`], and the plane's tables). The register table names the forms that a register
+//! belongs to ([`Forms`]); a write to it has them loaded at the next poll. Each form is defined at the stop that uses it.
 
 use crate::file::Map;
 use crate::offload::rss::Rss;
@@ -10,23 +9,23 @@ use crate::state::Card;
 use crate::steering::Steering;
 use i82576::table::Forms;
 
-/// What follows from the state.
+/// Values that follow from the state.
 #[derive(Debug, Clone)]
 pub(crate) struct Derived {
-    /// How frames are received.
+    /// Settings of reception: hashing, check sequence, tag type.
     pub(crate) receive: Receive,
     /// Key and table of receive-side scaling.
     pub(crate) rss: Rss,
-    /// The filters that choose a queue.
+    /// Filters that choose a queue.
     pub(crate) steering: Steering,
-    /// What of these is to be decoded anew.
+    /// Forms whose registers were written since they were decoded.
     pub(crate) stale: Forms,
-    /// What is at each offset of the PF's BAR0, which follows from the register table alone.
+    /// Register at each offset of the PF's BAR0. It follows from the register table alone and never changes.
     pub(crate) map: Map,
 }
 
 impl Derived {
-    /// Everything that follows from a state.
+    /// Decodes everything that follows from a state.
     pub(crate) fn new(state: &Card) -> Self {
         Self {
             receive: policy::load(&state.file, state.owners.vfs).1,
@@ -54,7 +53,7 @@ mod tests {
     use pcie::{Bus, ConfigAccess, DmaFault, Iova};
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-    /// No memory anywhere.
+    /// A bus on which every memory request faults.
     struct Nowhere;
 
     impl Bus for Nowhere {
@@ -69,7 +68,7 @@ mod tests {
         fn msix(&mut self, _function: Function, _vector: u16) {}
     }
 
-    /// Something that may change a register.
+    /// An action that may change a register.
     #[derive(Debug, Clone)]
     enum Act {
         Write(Function, u32, u32),
@@ -87,7 +86,7 @@ mod tests {
         prop_oneof![Just(Pf), (0u8..8).prop_map(Vf)]
     }
 
-    /// A register of either kind of function. Rows are equally likely, whatever their number of registers.
+    /// Draws a register of the PF or of a VF. Rows are equally likely, whatever their number of registers.
     fn register() -> impl Strategy<Value = (Function, u32)> {
         let rows: Vec<Vec<u32>> =
             table::rows().map(|row| row.offsets().chain(row.aliases()).collect()).collect();
@@ -146,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_decoded_is_what_the_registers_say(acts in proptest::collection::vec(act(), 1..60), mode in 0u32..8) {
+        fn decoded_forms_match_registers_after_any_action(acts in proptest::collection::vec(act(), 1..60), mode in 0u32..8) {
             let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
             let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
             nic.config_write(Pf, offset::COMMAND, 2, master);

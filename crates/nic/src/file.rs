@@ -1,7 +1,6 @@
-//! The register file: one store for the PF's registers and, through the VF window, for every VF's. A register
-//! that is only its row in the table is complete with what is here.
-//!
-//! Left out: side effects, which `function` dispatches to the stop of the frame that owns them.
+//! The register file: one store for the PF's registers and, through the VF window, for every VF's. The two views of a
+//! register can therefore not diverge. A register without side effects is complete with its row in the table and this
+//! file; `function` dispatches side effects to the stop of the frame that owns them.
 
 #[cfg(test)]
 mod tests;
@@ -17,16 +16,16 @@ use serde::{Deserialize, Serialize};
 
 const WORDS: usize = PF_BAR0_SIZE / 4;
 
-/// The stored value of every register, by its canonical offset.
+/// Stored value of every register, by its canonical offset.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "Vec<(u16, u32)>", try_from = "Vec<(u16, u32)>")]
 pub struct RegisterFile {
     words: Box<[u32; WORDS]>,
-    /// The reset value of each word: the table has thousands of registers, and a guest's reset takes a few of them.
+    /// Reset value of each word. A guest's reset copies a few of them, and does not walk the table's thousands of registers.
     resets: Arc<[u32; WORDS]>,
 }
 
-/// Number and value of each word that is not zero, in order.
+/// Saves the number and value of each word that is not zero, in order.
 impl From<RegisterFile> for Vec<(u16, u32)> {
     fn from(file: RegisterFile) -> Self {
         (0..).zip(file.words.iter().copied()).filter(|(_, value)| *value != 0).collect()
@@ -45,7 +44,7 @@ impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
         for (word, value) in words {
             let word = usize::from(word);
             if most.get(word).is_none_or(|most| value & !most != 0) {
-                return Err(Damaged("a register has bits that it cannot have"));
+                return Err(Damaged("a register has bits that software cannot set"));
             }
             file.words[word] = value;
         }
@@ -53,8 +52,8 @@ impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
     }
 }
 
-/// The bits that a register may ever hold. Of those that name a ring, and so say how far the card counts, no more than
-/// can be written; others may show more.
+/// Returns the bits that a restored register may hold. A register of a ring bounds the card's index arithmetic, so it
+/// may hold writable bits only. The card may set further bits in other registers.
 fn limit(row: &Register, reset: u32) -> u32 {
     match row.access {
         Access::Rw(bits) if (RX_BLOCKS..RINGS_END).contains(&row.offset) => bits | reset,
@@ -62,31 +61,32 @@ fn limit(row: &Register, reset: u32) -> u32 {
     }
 }
 
-/// Where the registers of rings are.
+/// Registers of the receive queues begin here, those of the transmit queues follow (82576 datasheet, dense blocks).
 const RX_BLOCKS: u32 = 0xc000;
+/// Registers of the transmit queues end here.
 const RINGS_END: u32 = 0xe400;
 
-/// What is at each dword offset of the PF's BAR0, aliases included: the register table, the other way round.
+/// Register table indexed by the dword offset in the PF's BAR0, aliases included.
 #[derive(Debug, Clone)]
 pub struct Map {
     places: Box<[Option<Place>; WORDS]>,
 }
 
-/// A register found at an offset: where its value is kept, and its row's columns about accesses.
+/// A register found at an offset: the canonical offset of its value, and its row's columns about accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Canonical offset.
     pub offset: u32,
-    /// Reads and writes.
+    /// Rule for reads and writes.
     pub access: Access,
-    /// What the card makes of it.
+    /// Side effect, and the part of the card that has it.
     pub effect: Effect,
-    /// What is decoded from it.
+    /// Decoded forms that depend on the register.
     pub forms: Forms,
 }
 
 impl Place {
-    /// All of its bits.
+    /// Returns the slot of all its bits.
     #[must_use]
     pub const fn slot(self) -> Slot {
         Slot { offset: self.offset, shift: 0, mask: u32::MAX, access: self.access }
@@ -94,21 +94,21 @@ impl Place {
 }
 
 impl RegisterFile {
-    /// The file after power-on.
+    /// Creates the file after power-on.
     #[must_use]
     pub fn new() -> Self {
         let words = reset_values();
         Self { resets: words.clone().into(), words }
     }
 
-    /// Puts every register back to its reset value; those that survive a software reset only if `power_on`.
+    /// Sets every register to its reset value. Registers that survive a software reset are reset only if `power_on`.
     pub fn reset(&mut self, power_on: bool) {
         for row in table::rows().filter(|row| power_on || !row.sticky) {
             row.resets().for_each(|(offset, value)| self.set(offset, value));
         }
     }
 
-    /// Puts the registers with canonical offsets within `range` back to their reset values.
+    /// Sets the registers with canonical offsets in `range` to their reset values.
     pub fn reset_range(&mut self, range: core::ops::Range<u32>) {
         let range = range.start as usize / 4..range.end as usize / 4;
         if let (Some(words), Some(resets)) = (self.words.get_mut(range.clone()), self.resets.get(range)) {
@@ -116,13 +116,13 @@ impl RegisterFile {
         }
     }
 
-    /// The stored value at a canonical offset.
+    /// Returns the stored value at a canonical offset.
     #[must_use]
     pub fn get(&self, offset: u32) -> u32 {
         self.words.get(offset as usize / 4).copied().unwrap_or(0)
     }
 
-    /// Stores a value at a canonical offset, whatever software may do there.
+    /// Stores a value at a canonical offset, also in bits that software cannot write.
     pub fn set(&mut self, offset: u32, value: u32) {
         if let Some(word) = self.words.get_mut(offset as usize / 4) {
             *word = value;
@@ -134,17 +134,17 @@ impl RegisterFile {
         self.set(offset, self.get(offset) & !clear | set);
     }
 
-    /// Adds to a counter of the port, which stops at its end.
+    /// Adds to a counter of the port, which stops at its largest value.
     pub fn count(&mut self, offset: u32, amount: u32) {
         self.set(offset, self.get(offset).saturating_add(amount));
     }
 
-    /// Adds to a counter of a VF, which wraps at its end.
+    /// Adds to a counter of a VF, which wraps: reading does not clear a VF's counters, and drivers take differences.
     pub fn count_around(&mut self, offset: u32, amount: u32) {
         self.set(offset, self.get(offset).wrapping_add(amount));
     }
 
-    /// Adds to a counter pair of low and high dword, which stops at its end.
+    /// Adds to a counter of low and high dword, which stops at its largest value.
     pub fn count_wide(&mut self, low: u32, amount: u32) {
         let before = u64::from(self.get(low)) | u64::from(self.get(low + 4)) << 32;
         let after = before.saturating_add(amount.into());
@@ -152,7 +152,7 @@ impl RegisterFile {
         self.set(low + 4, (after >> 32) as u32);
     }
 
-    /// What software reads of some bits, and what reading does to them.
+    /// Returns the bits of a slot as software reads them, and clears those that a read clears.
     pub fn read(&mut self, slot: Slot) -> u32 {
         let Slot { offset, shift, mask, access } = slot;
         let value = (self.get(offset) >> shift) & mask;
@@ -164,7 +164,7 @@ impl RegisterFile {
         value
     }
 
-    /// What software's write does to some bits.
+    /// Applies software's write to the bits of a slot.
     pub fn write(&mut self, slot: Slot, value: u32) {
         let Slot { offset, shift, mask, access } = slot;
         let (clear, set) = match access {
@@ -178,7 +178,7 @@ impl RegisterFile {
 }
 
 impl Map {
-    /// The map of the register table.
+    /// Creates the map from the register table.
     #[must_use]
     pub fn new() -> Self {
         let mut map = Self { places: filled(None) };
@@ -194,7 +194,7 @@ impl Map {
         }
     }
 
-    /// What is at an offset of the PF's BAR0; `None` where nothing is.
+    /// Returns the register at an offset of the PF's BAR0, or `None` at a reserved offset.
     #[must_use]
     pub fn find(&self, offset: u32) -> Option<Place> {
         *self.places.get(offset as usize / 4)?
@@ -207,15 +207,15 @@ impl Default for Map {
     }
 }
 
-/// Returns every register's reset value, and zero where nothing is.
+/// Returns every register's reset value, and zero at reserved offsets.
 fn reset_values() -> Box<[u32; WORDS]> {
     let mut values = filled(0);
     table::rows().flat_map(Register::resets).for_each(|(offset, value)| values[offset as usize / 4] = value);
     values
 }
 
-/// As many of `value` as there are dwords, made where they stay: they are too many for the stack. That their number
-/// is part of the type saves a check wherever an offset is a constant.
+/// Returns an array on the heap with `value` for each dword; the stack is too small for it. The array's length is part
+/// of its type, which saves the bounds check for constant offsets.
 fn filled<T: Clone>(value: T) -> Box<[T; WORDS]> {
     let Ok(all) = alloc::vec![value; WORDS].into_boxed_slice().try_into() else { unreachable!() };
     all

@@ -1,12 +1,12 @@
 //! The card: a pure state machine, one folder per stop of a frame.
 //!
-//! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] lets it, from a transmit [`queue`], is prepared by
-//! [`offload`] (crate `rings` calls the stops in order), sent to whom [`plane::switch`] says, and ends on the wire or in the receive queues that `steering` finds;
-//! [`interrupt`] and [`moderation`] decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see
-//! of the card.
+//! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] permits, from a transmit [`queue`]. [`offload`] prepares
+//! it, [`plane::switch`] chooses its receivers, and it ends on the wire or in the receive queues that `steering` chooses.
+//! Crate `rings` calls these stops in order. [`interrupt`] and [`moderation`] decide which function is notified and when.
+//! Drivers reach the card through [`mailbox`] and [`function`].
 //!
-//! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`Wire`]. Nothing
-//! happens between calls; register accesses change state only, and [`Nic::poll`] does the work.
+//! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`Wire`]. The card does nothing
+//! between calls: register accesses only change state, and [`Nic::poll`] does the work.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,6 @@
-//! What the port does about those who do what they must not: frames that a pool may not send, queues that hand over
-//! and nonsense that queues hand over. All of it is counted, shown in registers, and told to the PF by a cause of ICR.
-//!
-//! Left out: what the PF makes of it, which is the driver's policy.
+//! Anti-spoofing and malicious driver protection: frames that a pool may not send, and malformed packets. The port counts
+//! both, shows them in registers (WVBR, LVMMC, MDFB, SSVPC), and notifies the PF by ICR.DOUTSYNC. The PF's driver decides
+//! what to do.
 
 use crate::work::Work;
 use i82576::Queue;
@@ -11,7 +10,7 @@ use pcie::Bus;
 use plane::switch::Reason;
 
 impl<B: Bus> Work<'_, B> {
-    /// A frame was dropped for what its sender may not do, which is reported.
+    /// Reports a frame that anti-spoofing dropped. The PF gets an interrupt if DTXCTL.SPOOF_INT is set.
     #[cold]
     pub(crate) fn refused(&mut self, queue: Queue, reason: Reason) {
         if matches!(reason, Reason::SourceSpoofed | Reason::VlanSpoofed) {
@@ -21,8 +20,8 @@ impl<B: Bus> Work<'_, B> {
         }
     }
 
-    /// A queue has handed over a packet that makes no sense, which is counted. Under malicious driver protection it is the last
-    /// until the PF frees the queue (MDFB) or the queue's function is reset.
+    /// Reports a malformed packet of a queue. Malicious driver protection (DTXCTL.MDP_EN) then blocks the queue until the PF
+    /// frees it (MDFB) or the queue's function is reset.
     #[cold]
     pub(crate) fn misbehaved(&mut self, queue: Queue, cause: u32) {
         if self.file.get(r::DTXCTL) & dtxctl::MDP_EN != 0 {
@@ -32,23 +31,23 @@ impl<B: Bus> Work<'_, B> {
         }
     }
 
-    /// The last misbehaviour is kept for whoever asks, and told if somebody wants to be told.
-    fn report(&mut self, queue: Queue, cause: u32, tell: bool) {
+    /// Stores the last violation in LVMMC, and raises DOUTSYNC if `interrupt`.
+    fn report(&mut self, queue: Queue, cause: u32, interrupt: bool) {
         let causes = self.file.get(r::LVMMC) & ((1 << lvmmc::QUEUE_SHIFT) - 1);
         self.file.set(r::LVMMC, causes | cause | u32::from(queue.get()) << lvmmc::QUEUE_SHIFT);
-        if tell {
+        if interrupt {
             self.interrupts.raise_other(self.file, icr::DOUTSYNC);
         }
     }
 
-    /// Whether a queue was stopped for its misbehaviour.
+    /// Returns true if malicious driver protection has blocked a queue.
     #[inline]
     pub(crate) fn is_blocked(&self, queue: Queue) -> bool {
         self.file.get(r::MDFB) & bit(queue) != 0
     }
 }
 
-/// A queue's bit in WVBR and MDFB.
+/// Returns a queue's bit in WVBR and MDFB.
 #[inline]
 fn bit(queue: Queue) -> u32 {
     1 << queue.get()

@@ -1,4 +1,4 @@
-//! One port of the card: its state, and the poll that moves frames. Left out: the stops themselves.
+//! One port of the card: its state, and the poll that moves frames. The stops of a frame are modules of their own.
 
 use crate::conditions::Conditions;
 use crate::config::Config;
@@ -20,10 +20,10 @@ use pcie::{Bus, Function};
 use plane::Wire;
 use plane::pacing::{Lateness, Pacing};
 
-/// How much one poll may do.
+/// Bound of the work that one poll does.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
-    /// Frames from the wire, and frames (segments counted) from each transmit queue.
+    /// Frames from the wire, and as many from each transmit queue. A segment of a large packet counts as a frame.
     pub frames: usize,
 }
 
@@ -33,18 +33,18 @@ impl Default for Budget {
     }
 }
 
-/// What a poll left behind.
+/// Result of a poll: when to poll next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Poll {
-    /// The budget ran out before the work did: poll again.
+    /// The budget ran out before the work did: poll again at once.
     pub more: bool,
-    /// When a throttled interrupt or a frame that waits for its time is due, the TCP timer or a window of a storm ends:
-    /// poll then at the latest.
+    /// Latest time of the next poll: a throttled interrupt or a delayed frame is due, or the TCP timer or a storm's
+    /// window ends.
     pub deadline: Option<Time>,
 }
 
-/// One port: a PF and up to eight VFs. It is a value: a copy goes on where the original stood, so that a port can be
-/// set aside between two polls and continued, or continued twice; [`State`] is what of it must be kept for that.
+/// One port: a PF and up to eight VFs. A port is a value: a clone behaves as the original would from there on. Between
+/// two polls a port can be saved as a [`State`] and restored, also more than once.
 #[derive(Debug, Clone)]
 pub struct Nic {
     pub(crate) state: Card,
@@ -54,7 +54,7 @@ pub struct Nic {
 }
 
 impl Nic {
-    /// A port after power-on: no VFs, link down, nothing enabled.
+    /// Creates a port after power-on: no VFs, link down, nothing enabled.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let card = Card::new(&config);
@@ -63,30 +63,30 @@ impl Nic {
         Self::of(card, plane)
     }
 
-    /// A port whose card and plane are in a state.
+    /// Creates a port from the states of its card and its plane.
     pub(crate) fn of(state: Card, plane: Plane) -> Self {
         let mut nic = Self { derived: Derived::new(&state), scratch: Scratch::new(), plane, state };
         nic.prepare_to_hold();
         nic
     }
 
-    /// All that a successor needs to go on where this port stands. To be called between two calls, as everything is.
+    /// Saves all that a successor needs to continue this port.
     #[must_use]
     pub fn save(&self) -> State {
         State::of(&self.state, &self.plane)
     }
 
-    /// A port that goes on from a state: whatever it is called for, it does as the one that was saved would have.
+    /// Creates a port from a saved state. It answers every later call as the saved port would have.
     ///
     /// # Errors
-    /// [`RestoreError`] if no port can be in this state. Whatever a state says that is restored, the port is bounded
-    /// in what it does as any other.
+    /// [`RestoreError`] if no port can be in this state. A state may come from a hostile file, so a restored port has the
+    /// same bounds on its work as any other.
     pub fn restore(state: State) -> Result<Self, RestoreError> {
         let (card, plane) = state.resume()?;
         Ok(Self::of(card, plane))
     }
 
-    /// Moves frames and sends interrupts, as far as the budget goes.
+    /// Moves frames within the budget and sends the interrupts that are due.
     pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
         self.scratch.now = now;
         self.scratch.conditions = Conditions::of(&self.state);
@@ -101,6 +101,7 @@ impl Nic {
         let Self { plane, state, derived, scratch } = self;
         let Card { file, queues, interrupts, throttle, clock, .. } = state;
         let mut work = Work { file, queues, interrupts, throttle, clock, derived, scratch, bus };
+        // Frames that wait came first, so they get the descriptors first.
         let from_buffer = !work.queues.buffer.is_empty() && work.give_waiting(budget.frames, plane);
         let from_wire = rings::arrive(&mut work, plane, budget.frames, wire);
         let (from_queues, frame) = work.transmit(budget.frames, plane, wire);
@@ -108,6 +109,7 @@ impl Nic {
         uplink::settle(&mut self.plane.tally, &mut self.state.file);
         self.show_storm();
         debug_assert_eq!(self.scratch.conditions, Conditions::of(&self.state));
+        // Messages leave last: a driver that one of them wakes finds its descriptors written.
         let Conditions { owners, form, .. } = self.scratch.conditions;
         let interrupt = self.state.interrupts.send(
             &mut self.state.file,
@@ -122,7 +124,7 @@ impl Nic {
         Poll { more: from_buffer || from_wire || from_queues, deadline }
     }
 
-    /// Decodes anew what is out of date.
+    /// Decodes the registers that were written since the last call.
     pub(crate) fn decode(&mut self) {
         let stale = core::mem::take(&mut self.derived.stale);
         if stale.has(Forms::SWITCH) {
@@ -138,8 +140,8 @@ impl Nic {
         }
     }
 
-    /// A glance at a frame may be all that it takes: no setting asks for its hash, its fragments or its headers, and tags
-    /// are what they usually are.
+    /// Returns true if frames may take the shortcut without parsed headers: no setting needs their hash, fragments or
+    /// headers, and the tag types are the usual ones.
     pub(crate) fn may_glance(&self) -> bool {
         let conditions = &self.scratch.conditions;
         let tables = self.plane.tables();
@@ -148,15 +150,15 @@ impl Nic {
         self.scratch.shortcuts && usual && !asked
     }
 
-    /// From now on every frame goes the long way: no flow is remembered, no ring opened for several frames, nothing only
-    /// glanced at. What the card does is the same, and tests hold it to that.
+    /// Switches all shortcuts off: the card remembers no flow, opens a ring anew for each frame and parses every header.
+    /// Its behaviour stays the same; tests compare a card without shortcuts with one that takes them.
     pub fn take_no_shortcuts(&mut self) {
         self.scratch.shortcuts = false;
         self.plane.remember_no_flows();
     }
 
-    /// Bus Master Enable of a function: without it, no memory request and no interrupt leaves the card in
-    /// its name.
+    /// Sets Bus Master Enable of a function. Without it the card sends no memory request and no interrupt in the
+    /// function's name, and frames that wait for its queues are dropped.
     pub fn set_bus_master(&mut self, function: Function, on: bool) {
         let bit = master_bit(function);
         self.state.owners.masters =
@@ -166,13 +168,13 @@ impl Nic {
         }
     }
 
-    /// Whether a function may use the bus.
+    /// Returns true if a function may use the bus.
     #[must_use]
     pub fn is_bus_master(&self, function: Function) -> bool {
         self.state.owners.may_master(function)
     }
 
-    /// What the card has counted, a set a pool.
+    /// Returns the card's counters, one set for each pool.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.plane.ledger.counters

@@ -1,5 +1,5 @@
-//! The queues of the card: sixteen of each direction, and the buffer where received frames wait for descriptors. Left out: what a
-//! queue does (`queue`), and what waits (`buffer`).
+//! The queues of the card (`queue`): sixteen of each direction, and the buffer in which received frames wait for
+//! descriptors (`buffer`).
 
 use crate::buffer::PacketBuffer;
 use crate::queue::receive::ReceiveQueue;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use i82576::Queue;
 use i82576::ids::QUEUES;
 
-/// A value for each queue. That their number is part of the type saves a check wherever one is asked for.
+/// A value for each queue. The array's length is part of its type, which saves bounds checks.
 pub(crate) type PerQueue<T> = Box<[T; QUEUES]>;
 
 /// Returns the values of all sixteen queues, in their order.
@@ -18,14 +18,14 @@ pub(crate) fn per_queue<T>(all: Vec<T>) -> PerQueue<T> {
     all
 }
 
-/// The queues, and what waits for them.
+/// The queues, and the frames that wait for them.
 #[derive(Debug, Clone)]
 pub(crate) struct Queues {
-    /// The receive queues: descriptors fetched ahead, and filled and not given back.
+    /// Receive queues: descriptors fetched ahead, and those filled and not written back.
     pub(crate) rx: PerQueue<ReceiveQueue>,
-    /// Frames that wait for their queues to get descriptors.
+    /// Frames that wait for descriptors.
     pub(crate) buffer: PacketBuffer,
-    /// The transmit queues: descriptors fetched ahead, contexts, and packets of which segments wait.
+    /// Transmit queues: descriptors fetched ahead, contexts, and packets with pending segments.
     pub(crate) tx: PerQueue<TransmitQueue>,
     /// Transmit queues that may have something to send, a bit each.
     pub(crate) ready: u16,
@@ -34,7 +34,7 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// Queues that hold nothing.
+    /// Creates queues without descriptors and frames.
     pub(crate) fn new() -> Self {
         Self {
             rx: per_queue(Queue::all().map(ReceiveQueue::new).collect()),

@@ -1,5 +1,5 @@
-//! Frames on their way into receive queues: the contents of the descriptor, the queue, and the queue's treatment of tags. Left out: the
-//! stops themselves, and who gets the frame.
+//! Delivery of frames into receive queues: the contents of the descriptor, the choice of the queue, and the stripping of
+//! tags. The switch has chosen the pools before.
 
 use crate::buffer::wait::Late;
 use crate::conditions::Conditions;
@@ -21,21 +21,22 @@ use plane::frame::{Frame, HEADER, Outer};
 use plane::{About, Missed, Port, Sink};
 use rings::Arrivals;
 
-/// Where a frame goes to.
+/// Queue of a frame, and how the frame is put there.
 #[derive(Clone, Copy)]
 struct Place {
     queue: Queue,
-    /// The pool has tags taken out.
+    /// The pool has its VLAN tags stripped.
     strips: bool,
-    /// The frame is to interrupt at once.
+    /// The frame interrupts at once.
     urgent: bool,
 }
 
-/// What is known of a frame's contents.
+/// Findings about a frame's contents, which are the same for every pool.
 #[derive(Clone, Copy)]
 pub(crate) struct Contents {
-    /// What RSS chooses a queue by, and what may choose it before.
+    /// RSS hash, which chooses a queue where no filter does.
     hash: Hash,
+    /// Filters that match.
     hits: Hits,
     description: Description,
 }
@@ -101,15 +102,15 @@ impl<B: Bus> Arrivals for Work<'_, B> {
 }
 
 impl<B: Bus> Work<'_, B> {
-    /// What the receive descriptors will say of a frame without its tag, in every pool that gets it, and what chooses its
-    /// queue.
+    /// Parses a frame without its tag: the contents of its receive descriptors, its hash and its filter hits. They are the
+    /// same in every pool that gets the frame.
     fn look_into(&self, frame: &mut Frame<'_>) -> Contents {
         let conditions = &self.scratch.conditions;
         let (control, outer, seal) = (conditions.checks, frame.outer, frame.seal());
         let tag = frame.tag;
         let frame = frame.untagged();
         let headers = match outer {
-            // What has no outer tag where all should have one is passed on as it is (datasheet 7.4.5.2).
+            // A frame without the outer tag that CTRL_EXT.EXT_VLAN expects is delivered without offloads (82576 datasheet 7.4.5.2).
             Outer::Missing => Headers::default(),
             Outer::Present | Outer::Unused => {
                 Headers::parse_behind(frame, outer == Outer::Present, self.derived.receive.inner)
@@ -133,7 +134,7 @@ impl<B: Bus> Work<'_, B> {
         Contents { hash, hits, description }
     }
 
-    /// Puts a frame into a pool's queue, as the pool likes its tags.
+    /// Puts a frame into a pool's queue, with its tag stripped if the pool asks for that.
     fn put_into(
         &mut self,
         place: Place,
@@ -163,7 +164,7 @@ impl<B: Bus> Work<'_, B> {
         }
     }
 
-    /// Puts a frame into a queue's buffers as it stands.
+    /// Puts a frame into a queue's buffers unchanged.
     fn fill(
         &mut self,
         queue: Queue,
@@ -176,7 +177,7 @@ impl<B: Bus> Work<'_, B> {
         let Receiving { opened: Some(opened), function, .. } = &self.scratch.receiving[queue.index()] else {
             return Err(Lost::Disabled);
         };
-        // The legacy format cannot tell of an interrupt at once, and has none.
+        // The legacy format has no DYNINT bit, so its frames are not urgent.
         let urgent = urgent && !opened.is_legacy();
         described.status |= if urgent { status::DYNINT } else { 0 };
         let mut io = QueueIo { file: &mut *self.file, function: *function, bus: &mut *self.bus };
@@ -185,7 +186,7 @@ impl<B: Bus> Work<'_, B> {
         outcome
     }
 
-    /// A receive queue is looked at as it is in this poll.
+    /// Decodes a receive queue for this poll, unless that was done already.
     #[inline]
     pub(crate) fn open(&mut self, queue: Queue) {
         let bit = 1 << queue.get();
@@ -198,7 +199,7 @@ impl<B: Bus> Work<'_, B> {
 
     #[cold]
     fn open_anew(&mut self, queue: Queue) {
-        // No frame overtakes one that waits.
+        // While frames wait in the packet buffer the queue stays closed: no frame may overtake them.
         let may = self.may_receive(queue) && !self.queues.buffer.has(queue);
         let receiving = &mut self.scratch.receiving[queue.index()];
         receiving.function = self.scratch.conditions.owners.of_queue(queue);
@@ -206,14 +207,14 @@ impl<B: Bus> Work<'_, B> {
         receiving.opened = may.then(opened).flatten();
     }
 
-    /// The port receives, and the function that has the queue may write to memory.
+    /// Returns true if the port receives and the queue's function may write to memory.
     pub(crate) fn may_receive(&self, queue: Queue) -> bool {
         let Conditions { owners, uplink, .. } = self.scratch.conditions;
         uplink.receives && owners.may_master(owners.of_queue(queue))
     }
 
-    /// The queue of a pool, or among all of them when there are no pools, for a frame of `length` bytes, and whether
-    /// that interrupts at once.
+    /// Chooses the queue for a frame of `length` bytes: one of the pool's two, or of all sixteen without pools. Returns it,
+    /// and true if the frame interrupts at once.
     fn queue_of(&self, pool: Pool, contents: &Contents, length: usize) -> (Queue, bool) {
         let pools = self.scratch.conditions.pools;
         let verdict = self.derived.steering.decide(contents.hits, pools.then_some(pool), length);
@@ -225,7 +226,7 @@ impl<B: Bus> Work<'_, B> {
         (queue.unwrap_or_else(|| self.usual_queue(pool)), verdict.immediate)
     }
 
-    /// The queue of a pool for what nothing chooses a queue for.
+    /// Returns the queue of a pool's frames that neither a filter nor RSS assigns: the pool's first, or MRQC.DEF_Q without pools.
     #[inline]
     pub(crate) fn usual_queue(&self, pool: Pool) -> Queue {
         if self.scratch.conditions.pools { pool.queue(0) } else { self.derived.steering.default }

@@ -1,5 +1,5 @@
-//! The rounds of a poll: ready transmit queues are visited in turn, and at the end everybody hears what was received. Left
-//! out: the visit itself (`rings::visit`).
+//! The rounds of a poll: the card visits the ready transmit queues in turn (`rings::visit`), and at the end writes back
+//! the receive queues that got frames.
 
 use crate::interrupt::single::{Form, VECTOR_0};
 use crate::interrupt::{Direction, queue_vector};
@@ -13,9 +13,9 @@ use pcie::{Bus, DmaFault};
 use plane::Wire;
 
 impl<B: Bus> Work<'_, B> {
-    /// Visits every ready transmit queue once, and next time first those behind the one that came first now.
-    /// A queue behind a closed gate stays ready, and so does one whose next frame has to wait. Answers whether one
-    /// of the others has more, and when the first frame that waits may leave.
+    /// Visits every ready transmit queue once. The next round starts behind the queue that was served first in this one,
+    /// so that none is always first. A queue behind a closed gate stays ready, and so does one whose next frame is delayed.
+    /// Returns true if another queue has more frames, and the time when the first delayed frame may leave.
     pub(crate) fn transmit<W: Wire>(
         &mut self,
         budget: usize,
@@ -42,7 +42,7 @@ impl<B: Bus> Work<'_, B> {
         (more, due)
     }
 
-    /// Gives back the descriptors of what was received, and adds it to the counters.
+    /// Writes back the descriptors of received frames, and adds the frames to the counters.
     pub(crate) fn write_back_received(&mut self, plane: &mut policy::Plane) {
         let touched = core::mem::take(&mut self.scratch.rx_touched);
         self.scratch.opened = 0;
@@ -62,7 +62,7 @@ impl<B: Bus> Work<'_, B> {
 }
 
 impl<B> Work<'_, B> {
-    /// What a receive queue has to tell does not wait for its throttle.
+    /// Ends the throttling interval of a receive queue's vector: an urgent frame interrupts at once.
     #[cold]
     fn hurry(&mut self, queue: Queue, now: Time) {
         let own = self.scratch.conditions.owners.vf_of(queue.pool()).is_some()
@@ -75,7 +75,7 @@ impl<B> Work<'_, B> {
         }
     }
 
-    /// Raises a queue's interrupt if something was given back; answers whether its ring could not be written.
+    /// Raises a queue's interrupt if descriptors were written back. Returns true if the ring faulted.
     pub(crate) fn announce(
         &mut self,
         queue: Queue,
@@ -98,7 +98,7 @@ impl<B> Work<'_, B> {
         announced.is_err()
     }
 
-    /// RXDMT0, if a receive queue has no more descriptors left than SRRCTL.RDMTS asks for, which is counted.
+    /// Returns RXDMT0 and counts it (ICRXDMTC) if a receive queue has SRRCTL.RDMTS descriptors left or fewer, and 0 otherwise.
     fn few_descriptors(&mut self, queue: Queue) -> u32 {
         let few = srrctl::low_threshold(self.file.get(r::rx_block(queue) + rx::SRRCTL));
         let left = self.queues.rx[queue.index()].available(self.file);

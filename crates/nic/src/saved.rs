@@ -1,5 +1,4 @@
-//! The form in which a port's state is saved: its card's and its plane's, in one. Left out: versions of the form, which are
-//! those of the whole port's state.
+//! Saved form of a port's state: its card's and its plane's together. The crate that saves the whole port versions it.
 
 use crate::board::clock::Clock;
 use crate::board::nvm::Nvm;
@@ -25,90 +24,93 @@ use i82576::{Pool, Queue, Time};
 use plane::pacing::{Account, Debt, Pacing};
 use serde::{Deserialize, Serialize};
 
-/// The state of a port between two calls. Moments in it are those of the clock that the calls were given.
+/// State of a port between two calls. Its times come from the clock that the caller passes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicState")]
 pub struct State {
     basis: Basis,
-    /// Frames that wait for descriptors, in the order in which they came.
+    /// Frames that wait for descriptors, in the order of their arrival.
     waiting: Vec<SavedFrame>,
 }
 
-/// A port's state without frames that wait: what the first version of a state has.
+/// State of a port without waiting frames: the whole content of the format's first version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicBasis")]
 pub struct Basis {
-    /// The words of the NVM, which no reset clears.
+    /// Words of the NVM, which no reset clears.
     nvm: Nvm,
-    /// The registers behind MDIC, and the link as they tell it.
+    /// PHY registers behind MDIC, and the link that they report.
     phy: Phy,
     /// SYSTIM.
     clock: Clock,
-    /// What TCPTIMER counts down.
+    /// Countdown of TCPTIMER.
     timer: TcpTimer,
     /// Every register of PF and VFs.
     file: RegisterFile,
-    /// The configuration spaces of PF and VFs, as far as the card itself answers.
+    /// Configuration spaces of PF and VFs that the card itself answers.
     spaces: Spaces,
-    /// Vectors that have something to say, and the PF's one interrupt.
+    /// Vectors with a pending message, and the PF's single interrupt.
     interrupts: Interrupts,
-    /// When each vector may fire next, and its credits.
+    /// Time from which each vector may fire, and its credits.
     throttle: Throttle,
-    /// When the window of storm control began.
+    /// Start of the storm control window.
     storm: SavedStorm,
-    /// VFs that exist, and the functions that may master the bus.
+    /// Number of VFs, and the functions that may master the bus.
     owners: Owners,
-    /// VFs answer memory requests, as the SR-IOV capability says.
+    /// VFs answer memory requests (VF MSE of the SR-IOV capability).
     vf_memory: bool,
-    /// The receive queues, sixteen: descriptors fetched ahead, and filled and not given back.
+    /// The sixteen receive queues: descriptors fetched ahead, and those filled and not written back.
     rx: Vec<ReceiveQueue>,
-    /// The transmit queues, sixteen: descriptors fetched ahead, contexts, and packets of which segments wait.
+    /// The sixteen transmit queues: descriptors fetched ahead, contexts, and packets with pending segments.
     tx: Vec<TransmitQueue>,
     /// Transmit queues that may have something to send, a bit each.
     tx_ready: u16,
-    /// What pools have to pay for in time before they may send again.
+    /// Rates of the pools, and the time that each owes before it may send again.
     pacing: SavedPacing,
     /// Transmit queue at which the next round starts, so that none is always first.
     first: u8,
-    /// IOADDR.
+    /// IOADDR of the I/O BAR.
     io_address: u32,
     /// The wire carries a signal.
     carrier: bool,
     /// The port has a link.
     link: bool,
-    /// What VFs see of the link, where it is not the port's.
+    /// Link state that the administrator set for each VF; `None` follows the port's link.
     links: [Option<bool>; MAX_VFS],
-    /// What the card's owner counts of each pool. No reset clears it.
+    /// Counters of each pool for the card's owner. No reset clears them.
     counters: Counters,
 }
 
-/// Storm control: what else there is of it can be read in registers.
+/// Storm control. All but the start of its window is in registers, which are saved as such.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Storm")]
 struct SavedStorm {
-    /// When the window began.
+    /// Start of the window.
     began: Time,
 }
 
-/// What a pool owes.
+/// Rate of a pool, and its debt.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Pool")]
 struct SavedSender {
     /// RTTBCNRC.
     control: u32,
+    /// Time up to which the pool has paid for its frames.
     rate: Account,
+    /// Lateness of the card when the pool's last frame left, nanoseconds.
     owed: u64,
+    /// Time at which the pool's last frame crossed the plane, nanoseconds.
     crossed: u64,
 }
 
-/// What leaving costs, and who still pays.
+/// Saved state of pacing: each pool's, and the bandwidth inside the card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Pacing")]
 struct SavedPacing {
     pools: [SavedSender; MAX_VFS],
-    /// Queues, a bit each, in which frames were left by the last poll.
+    /// Queues in which the last poll left frames, a bit each.
     waiting: u16,
-    /// Bits a second between pools.
+    /// Bandwidth between pools, bits per second.
     #[serde(with = "bandwidth")]
     loopback: Option<NonZeroU64>,
     crossing: Account,
@@ -119,7 +121,7 @@ struct SavedPacing {
 #[error("the state of the card is damaged: {0}; start the port anew")]
 pub struct RestoreError(#[from] Damaged);
 
-/// Counters below this can go on counting for centuries, and several of them can be added up.
+/// Upper bound of a restored counter. A counter below it can count for centuries, and sums of several do not overflow.
 const MOST_COUNTED: u64 = 1 << 62;
 
 impl SavedPacing {
@@ -154,7 +156,7 @@ impl SavedPacing {
     }
 }
 
-/// A state in which no frame waits.
+/// Reads a state of the format's first version, in which no frame waits.
 impl From<Basis> for State {
     fn from(basis: Basis) -> Self {
         Self { basis, waiting: Vec::new() }
@@ -162,12 +164,12 @@ impl From<Basis> for State {
 }
 
 impl State {
-    /// The state of a card and its plane.
+    /// Saves a card and its plane.
     pub(crate) fn of(card: &Card, plane: &Plane) -> Self {
         Self { basis: Basis::of(card, plane), waiting: card.queues.buffer.save() }
     }
 
-    /// The card and the plane that go on from here.
+    /// Creates the card and the plane that continue from this state.
     ///
     /// # Errors
     /// [`Damaged`] if no card can be in this state.
@@ -178,7 +180,10 @@ impl State {
 }
 
 impl Basis {
-    /// What is wrong, beyond what its parts themselves have been held to when they were read.
+    /// Checks the rules between the parts. Each part has checked itself when it was read.
+    ///
+    /// # Errors
+    /// [`Damaged`] names the first rule that does not hold.
     fn check(&self) -> Result<(), Damaged> {
         let rx = self.rx.iter().map(ReceiveQueue::queue).eq(Queue::all());
         let tx = self.tx.iter().map(TransmitQueue::queue).eq(Queue::all());
@@ -186,19 +191,19 @@ impl Basis {
             && self.tx.iter().all(|queue| queue.is_in_its_ring(&self.file));
         let counted = self.counters.iter().flat_map(PoolCounters::all).all(|count| count < MOST_COUNTED);
         let rules = [
-            (rx && tx, "a queue is missing, or in another's place"),
-            (in_rings, "a queue is at a descriptor beyond its ring"),
+            (rx && tx, "the sixteen queues are not complete and in order"),
+            (in_rings, "a queue's position is beyond the end of its ring"),
             (
                 self.owners.vfs == self.spaces.active_vfs(),
-                "VFs exist that the SR-IOV capability does not know",
+                "the number of VFs differs from the SR-IOV capability",
             ),
-            (self.owners.masters >> (MAX_VFS + 1) == 0, "a function masters the bus that there is not"),
-            (self.interrupts.is_sound(), "a vector has something to say that there is not"),
-            (usize::from(self.first) < QUEUES, "the round of transmit queues starts beyond the last"),
-            (self.pacing.is_sound(), "a pool's debt is not in whole nanoseconds and a fraction"),
-            (counted, "a counter is about to overflow"),
+            (self.owners.masters >> (MAX_VFS + 1) == 0, "bus mastering is set for a function beyond VF 7"),
+            (self.interrupts.is_sound(), "a message is pending for a vector beyond the last"),
+            (usize::from(self.first) < QUEUES, "the next transmit queue to visit is beyond the last"),
+            (self.pacing.is_sound(), "the fraction of a pool's debt is a nanosecond or more"),
+            (counted, "a counter is 2^62 or more"),
         ];
-        rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, what)| Err(Damaged(what)))
+        rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(Damaged(rule)))
     }
 
     fn of(card: &Card, plane: &Plane) -> Self {
@@ -248,8 +253,9 @@ impl Basis {
         }
     }
 
-    /// The card and the plane that go on from here, with what waits.
+    /// Creates the card and the plane that continue from here, with the frames that wait.
     fn resume(mut self, buffer: PacketBuffer) -> (Card, Plane) {
+        // Decoded rings follow from registers and are not saved.
         self.rx.iter_mut().for_each(|queue| queue.decode(&self.file));
         self.tx.iter_mut().for_each(|queue| queue.decode(&self.file));
         let Self {
@@ -301,7 +307,7 @@ impl Basis {
     }
 }
 
-/// A bandwidth as it is saved: 0 is none.
+/// Saved form of a bandwidth: 0 for no limit.
 mod bandwidth {
     use core::num::NonZeroU64;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,6 +1,6 @@
-//! Size of the place that packets pass through. Left out: the place (`rings::Places`).
+//! Size of the buffer that packets pass through (`rings::Places`).
 
 use plane::frame::HEADROOM;
 
-/// Bytes of the largest packet that a queue may hand over, behind headroom: 256 KB is what PAYLEN can say, with room for headers.
+/// Bytes of the buffer for the largest packet of a queue: headroom, the 256 KB that PAYLEN (18 bits) can name, and headers.
 pub(crate) const PACKET: usize = HEADROOM + 260 * 1024;

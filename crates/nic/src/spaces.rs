@@ -1,5 +1,5 @@
-//! The functions' configuration spaces, as far as the card itself answers: the PF's, and each VF's bare one.
-//! Left out: what a write sets off (`function`), and the full space a guest sees of a VF, which the SR-IOV manager makes up.
+//! The configuration spaces that the card itself answers: the PF's, and each VF's bare one. `function` carries out the
+//! effects of writes. The SR-IOV manager composes the full space of a VF that a guest sees.
 
 use crate::damaged::Damaged;
 use crate::interrupt::single::Form;
@@ -14,14 +14,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "SavedSpaces", try_from = "SavedSpaces")]
 pub(crate) struct Spaces {
-    /// What the layout of the PF's space follows from.
+    /// Address in the PF's serial number. With `iov` it determines the layout of the PF's space, which is not saved.
     mac: MacAddress,
+    /// The PF has an SR-IOV capability.
     iov: bool,
     pf: Endpoint,
     vfs: [Endpoint; MAX_VFS],
 }
 
-/// The spaces as they are saved.
+/// Saved form of the spaces.
 #[derive(Serialize, Deserialize)]
 struct SavedSpaces {
     mac: MacAddress,
@@ -46,7 +47,7 @@ impl TryFrom<SavedSpaces> for Spaces {
         for (space, state) in spaces.vfs.iter_mut().zip(&saved.vfs) {
             whole &= space.load(state);
         }
-        if whole { Ok(spaces) } else { Err(Damaged("a configuration space names bytes that there are not")) }
+        if whole { Ok(spaces) } else { Err(Damaged("a configuration space has bytes beyond its end")) }
     }
 }
 
@@ -56,17 +57,17 @@ impl Spaces {
         Self { mac, iov, pf, vfs }
     }
 
-    /// VFs that exist, as the SR-IOV capability says.
+    /// Returns the number of VFs by the SR-IOV capability.
     pub(crate) fn active_vfs(&self) -> u8 {
         self.pf.sriov().map_or(0, active)
     }
 
-    /// The PF sleeps, and with it its VFs (Single root I/O virtualization specification 1.1, chapter 5).
+    /// Returns true if the PF is in D3hot, and its VFs with it (Single Root I/O Virtualization specification 1.1, chapter 5).
     pub(crate) fn sleep(&self) -> bool {
         self.pf.power() == PowerState::D3Hot
     }
 
-    /// How the PF interrupts. `several`: GPIE has it use several MSI-X vectors.
+    /// Returns the kind of interrupt that the PF uses. `several` is GPIE.MULTIPLE_MSIX.
     pub(crate) fn form(&self, several: bool) -> Form {
         match (self.pf.msix(), self.pf.msi()) {
             _ if self.sleep() => Form::Silent,
@@ -79,7 +80,7 @@ impl Spaces {
         }
     }
 
-    /// Shows in the PF's space that an interrupt is `due`, on the pin or behind the mask of MSI.
+    /// Updates the PF's status of a `due` interrupt: Interrupt Status for the pin, the pending bit for masked MSI.
     pub(crate) fn show_interrupt(&mut self, due: bool, silent: bool) {
         let msi = self.pf.msi().enabled;
         let msix = self.pf.msix().is_some_and(|msix| msix.enabled);
@@ -100,14 +101,14 @@ impl Spaces {
         self.vfs.iter_mut().for_each(Endpoint::reset);
     }
 
-    /// All of them as after power-on.
+    /// Resets all spaces as after power-on.
     pub(crate) fn reset(&mut self) {
         self.pf.reset();
         self.vfs.iter_mut().for_each(Endpoint::reset);
     }
 }
 
-/// VFs that exist by the capability.
+/// Returns the number of VFs that the capability enables, at most 8.
 pub(crate) fn active(sriov: pcie::sriov::State) -> u8 {
     sriov.active().min(MAX_VFS as u16) as u8
 }

@@ -1,7 +1,8 @@
-//! Time stamps of packets: the clock at the moment a packet crossed the wire, which is that of the poll that moved it.
+//! Time stamps of packets: SYSTIM when a packet crosses the wire, which is the time of the poll that moves it.
 //! A stamp stays until its high half is read, and meanwhile no other is taken. Sent packets are stamped for the PF
-//! only: there is one stamp, and a VF could keep the PF from it. Left out: which packets (`steering`), and
-//! RXSATRL and RXSATRH, by which software would know the packet again.
+//! only: the card has one stamp, and a VF could keep the PF from it. `steering` decides which packets are stamped.
+//!
+//! RXSATRL and RXSATRH, which name a stamped packet's source, are not implemented.
 
 use crate::work::Work;
 use i82576::Time;
@@ -9,7 +10,7 @@ use i82576::bits::tsync;
 use i82576::register as r;
 
 impl<B> Work<'_, B> {
-    /// A packet that asks for a stamp has left.
+    /// Stamps a packet that has left and whose descriptor asks for a stamp.
     #[cold]
     pub(crate) fn stamp_sent(&mut self, now: Time) {
         if self.file.get(r::TSYNCTXCTL) & tsync::ENABLE != 0 {
@@ -17,7 +18,7 @@ impl<B> Work<'_, B> {
         }
     }
 
-    /// A packet to be stamped has come; answers whether its stamp was taken.
+    /// Stamps a packet that has arrived. Returns true if the stamp was free.
     #[cold]
     pub(crate) fn stamp_received(&mut self, now: Time) -> bool {
         self.stamp(r::TSYNCRXCTL, r::RXSTMPL, now)

@@ -1,6 +1,6 @@
-//! What a port is from one call to the next, but for what its plane keeps: what its resets clear, and what a successor
-//! needs to go on where it stood. Left out: what follows from it ([`Derived`](crate::decoded::Derived)), what lasts no
-//! longer than a call ([`Scratch`](crate::scratch::Scratch)), and the form in which it is saved.
+//! The state of a card between two calls: the part that resets clear and that a successor needs to continue. The plane
+//! keeps its own part. Values that follow from this state are in [`Derived`](crate::decoded::Derived), those that last
+//! for one call in [`Scratch`](crate::scratch::Scratch), and the saved form is in `saved`.
 
 use crate::board::clock::Clock;
 use crate::board::nvm::Nvm;
@@ -18,45 +18,45 @@ use i82576::bits::{ctrl, gpie, rah};
 use i82576::ids::MAX_VFS;
 use i82576::register as r;
 
-/// The card of a port between two calls. Moments in it are those of the clock that the calls were given.
+/// State of a port's card between two calls. Its times come from the clock that the caller passes.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
-    /// The words of the NVM, which no reset clears.
+    /// Words of the NVM, which no reset clears.
     pub(crate) nvm: Nvm,
-    /// The registers behind MDIC, and the link as they tell it.
+    /// PHY registers behind MDIC, and the link that they report.
     pub(crate) phy: Phy,
     /// SYSTIM.
     pub(crate) clock: Clock,
-    /// What TCPTIMER counts down.
+    /// Countdown of TCPTIMER.
     pub(crate) timer: TcpTimer,
     /// Every register of PF and VFs.
     pub(crate) file: RegisterFile,
-    /// The configuration spaces of PF and VFs, as far as the card itself answers.
+    /// Configuration spaces of PF and VFs that the card itself answers.
     pub(crate) spaces: Spaces,
-    /// Vectors that have something to say, and the PF's one interrupt.
+    /// Vectors with a pending message, and the PF's single interrupt.
     pub(crate) interrupts: Interrupts,
-    /// When each vector may fire next, and its credits.
+    /// Time from which each vector may fire, and its credits.
     pub(crate) throttle: Throttle,
-    /// VFs that exist, and the functions that may master the bus.
+    /// Number of VFs, and the functions that may master the bus.
     pub(crate) owners: Owners,
-    /// VFs answer memory requests, as the SR-IOV capability says.
+    /// VFs answer memory requests (VF MSE of the SR-IOV capability).
     pub(crate) vf_memory: bool,
     /// Receive and transmit queues, and the packet buffer.
     pub(crate) queues: Queues,
-    /// IOADDR.
+    /// IOADDR of the I/O BAR.
     pub(crate) io_address: u32,
     /// The wire carries a signal.
     pub(crate) carrier: bool,
     /// The port has a link.
     pub(crate) link: bool,
-    /// What VFs see of the link, where it is not the port's.
+    /// Link state that the administrator set for each VF; `None` follows the port's link.
     pub(crate) links: [Option<bool>; MAX_VFS],
     /// RTTBCNRC of each pool.
     pub(crate) rates: Rates,
 }
 
 impl Card {
-    /// Power-on.
+    /// Creates a card after power-on.
     pub(crate) fn new(config: &Config) -> Self {
         let mut state = Self {
             nvm: Nvm::new(config.mac, config.iov),
@@ -80,18 +80,19 @@ impl Card {
         state
     }
 
-    /// How the PF interrupts.
+    /// Returns the kind of interrupt that the PF uses.
     pub(crate) fn form(&self) -> Form {
         self.spaces.form(self.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0)
     }
 
-    /// The functions that may master the bus now: none while the PF sleeps or has asked the card to stop.
+    /// Returns the functions that may master the bus now: none while the PF is in D3hot or has set GIO_MASTER_DISABLE,
+    /// which drivers do before a reset until STATUS.GIO_MASTER reads 0.
     pub(crate) fn masters(&self) -> Owners {
         let stopped = self.spaces.sleep() || self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
         Owners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }
     }
 
-    /// RAL0 and RAH0 are loaded from the NVM at each reset.
+    /// Loads RAL0 and RAH0 from the NVM, as every reset does. Drivers without a mailbox, such as iPXE, read the address there.
     pub(crate) fn load_address(&mut self) {
         let (low, high) = self.nvm.mac().to_words();
         self.file.set(r::ral(0), low);

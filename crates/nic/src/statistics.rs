@@ -1,5 +1,5 @@
-//! Statistics registers of VFs, which wrap and are never cleared by reading. Left out: the port's registers, which count what
-//! crosses the wire (`uplink`).
+//! Statistics registers of VFs, which wrap and are not cleared by reading. The port's own registers count the frames on
+//! the wire (`uplink`).
 
 use crate::policy::{self, pool};
 use crate::work::Work;
@@ -9,7 +9,7 @@ use i82576::register::{self as r, vf_stats};
 use plane::ledger::{Sum, Traffic};
 
 impl<B> Work<'_, B> {
-    /// Adds what pools have received to their counters.
+    /// Adds the frames that pools have received to their statistics registers.
     pub(crate) fn settle_received(&mut self, plane: &mut policy::Plane) {
         for port in plane.ledger.reached().iter() {
             let (traffic, pool) = (plane.ledger.settle_received(port), pool(port));
@@ -22,7 +22,7 @@ impl<B> Work<'_, B> {
         }
     }
 
-    /// Counts what a pool has sent.
+    /// Counts the frames that a pool has sent.
     pub(crate) fn count_sent(&mut self, pool: Pool, traffic: &Traffic) {
         self.count_vf(pool, traffic.all(), (vf_stats::VFGPTC, vf_stats::VFGOTC));
         self.count_vf(pool, traffic.local(), (vf_stats::VFGPTLBC, vf_stats::VFGOTLBC));

@@ -1,19 +1,20 @@
-//! What the MAC does with frames before the switch sees them, and the port's own counters of what crosses the wire
-//! (datasheet 8.18). Frames are tallied during a poll and added to the registers at its end: software reads between polls.
-//! Left out: obeying a pause, which is for the other side's buffers and ours are memory, and everything below a frame.
+//! The MAC: control frames that end here, and the port's statistics registers (82576 datasheet 8.18). The plane tallies
+//! frames during a poll, and they are added to the registers at its end: software reads registers only between polls.
+//!
+//! The card does not obey pause frames. It counts them, and discards or passes them as RCTL says.
 
 use crate::file::RegisterFile;
 use i82576::bits::{ctrl, rctl};
 use i82576::{MacAddress, register as r};
 use plane::uplink::{Good, Pair, Tally};
 
-/// What came from the wire is shorter (RUC) or longer (ROC) than a frame may be.
+/// Counts frames from the wire that are too short (`which` is RUC) or too long (ROC).
 pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u32) {
     file.count(which, frames);
     file.count(r::RLEC, frames);
 }
 
-/// Adds what has crossed the wire to the registers.
+/// Adds the tally of frames that have crossed the wire to the registers.
 pub(crate) fn settle(tally: &mut Tally, file: &mut RegisterFile) {
     let tally = core::mem::take(tally);
     if tally.arrived.packets > 0 {
@@ -25,7 +26,7 @@ pub(crate) fn settle(tally: &mut Tally, file: &mut RegisterFile) {
         file.count(r::LENERRS, tally.truncated);
     }
     if tally.sent.all.packets > 0 {
-        // All that goes to the wire is the host's, and good.
+        // Every frame to the wire comes from the host and is good, so total, good and host counters are equal.
         for (packets, octets) in [(r::GPTC, r::GOTCL), (r::TPT, r::TOTL), (r::HGPTC, r::HGOTCL)] {
             pair(file, &tally.sent.all, packets, octets);
         }
@@ -38,22 +39,23 @@ fn pair(file: &mut RegisterFile, pair: &Pair, packets: u32, octets: u32) {
     file.count_wide(octets, pair.octets);
 }
 
-/// Adds to the registers of groups and of sizes, of which those by size begin at `sizes`.
+/// Adds to the counters of good frames: multicast, broadcast, and by size from the register `sizes` on.
 fn good(file: &mut RegisterFile, good: &Good, multicast: u32, broadcast: u32, sizes: u32) {
     file.count(multicast, good.multicast);
     file.count(broadcast, good.broadcast);
     (0..).zip(good.sizes).for_each(|(class, packets)| file.count(sizes + 4 * class, packets));
 }
 
-/// Where pause frames go (IEEE 802.3, annex 31B).
+/// Destination of pause frames (IEEE 802.3, annex 31B).
 const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x01]);
-/// The ether type of MAC control, and the operation that is a pause.
+/// Ether type of MAC control frames (IEEE 802.3, clause 31).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
+/// Operation code of a pause frame (IEEE 802.3, annex 31B).
 const PAUSE: [u8; 2] = [0, 1];
 
-/// Whether a frame from the wire ends in the MAC. Without CTRL.RFCE no frame does; with it a MAC control frame for the
-/// port is counted, and ends here if it is a pause and RCTL.DPF is set, or is none and RCTL.PMCF is clear (datasheet of
-/// the I210, 3.7.5.2). All else goes to the filters.
+/// Returns true if the MAC consumes a frame from the wire. Without CTRL.RFCE it consumes none. With it, MAC control frames
+/// for the port are counted. RCTL.DPF discards pause frames, and RCTL.PMCF passes the other control frames (I210
+/// datasheet 3.7.5.2). All other frames go to the filters.
 pub(crate) fn ends_here(file: &mut RegisterFile, frame: &[u8]) -> bool {
     let Some((head, [op @ .., q0, q1])) = frame
         .split_first_chunk::<14>()
@@ -65,6 +67,7 @@ pub(crate) fn ends_here(file: &mut RegisterFile, frame: &[u8]) -> bool {
         return false;
     }
     let (pause, control) = (*op == PAUSE, file.get(r::RCTL));
+    // A pause of zero quanta (XON) ends a pause.
     let counter = match (pause, q0 | q1) {
         (false, _) => r::FCRUC,
         (true, 0) => r::XONRXC,

@@ -1,5 +1,5 @@
-//! The card at work: the parts of it that its frame path touches in a poll, beside the plane, which calls it and which it calls. Left
-//! out: what it does (`transmit`, `receive`, `bursts`).
+//! The parts of the card that the frame path uses in a poll. The plane is separate, since the plane and these parts call
+//! each other. The methods are in `transmit`, `receive` and `bursts`.
 
 use crate::board::clock::Clock;
 use crate::decoded::Derived;
@@ -9,23 +9,23 @@ use crate::moderation::Throttle;
 use crate::queues::Queues;
 use crate::scratch::Scratch;
 
-/// The card at work.
+/// Parts of the card that the frame path uses in a poll.
 #[derive(Debug)]
 pub(crate) struct Work<'a, B> {
     /// Every register.
     pub(crate) file: &'a mut RegisterFile,
-    /// The queues, and what waits for them.
+    /// The queues, and the frames that wait for them.
     pub(crate) queues: &'a mut Queues,
     /// Causes of interrupts.
     pub(crate) interrupts: &'a mut Interrupts,
-    /// Intervals of vectors, which urgent frames shorten.
+    /// Throttling intervals of vectors, which urgent frames end early.
     pub(crate) throttle: &'a mut Throttle,
     /// SYSTIM, for time stamps.
     pub(crate) clock: &'a Clock,
     /// Decoded registers.
     pub(crate) derived: &'a Derived,
-    /// What lasts no longer than the poll.
+    /// Values of this poll.
     pub(crate) scratch: &'a mut Scratch,
-    /// Memory of the functions, and their interrupts.
+    /// Access to the functions' memory, and their messages.
     pub(crate) bus: &'a mut B,
 }

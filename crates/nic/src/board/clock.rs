@@ -1,16 +1,17 @@
-//! The clock that IEEE 1588 software reads (SYSTIM): it adds what TIMINCA says every so many 16 ns, and stands
-//! still until TIMINCA is set. It is the caller's time; the card has none. Left out: stamps of packets (`stamps`).
+//! The clock of IEEE 1588 software (SYSTIM). TIMINCA sets its increment (bits 23:0) and its period in units of 16 ns
+//! (bits 31:24); the clock stands still until TIMINCA is written. Time comes from the caller, since the card has no clock
+//! of its own. `stamps` stamps packets with SYSTIM.
 
 use i82576::Time;
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds of TIMINCA's unit.
+/// Unit of TIMINCA's period, nanoseconds.
 const UNIT: u64 = 16;
 
-/// SYSTIM, and what reading its low half has kept of the high one.
+/// SYSTIM, and its high half as it was when software read the low half.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Clock {
-    /// The count at `since`.
+    /// Count at the time `since`.
     base: u64,
     since: Time,
     increment: u32,
@@ -18,7 +19,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// SYSTIM at a moment.
+    /// Returns SYSTIM at a time.
     pub(crate) fn at(&self, now: Time) -> u64 {
         let period = UNIT * u64::from(self.increment >> 24);
         let passed = now.since(self.since).as_nanos() as u64;
@@ -26,35 +27,35 @@ impl Clock {
         self.base.wrapping_add(steps.wrapping_mul(u64::from(self.increment & 0x00ff_ffff)))
     }
 
-    /// SYSTIML: the high half of this moment is kept for SYSTIMH.
+    /// Returns SYSTIML, and keeps the high half of this moment for SYSTIMH: two reads give one consistent count.
     pub(crate) fn low(&mut self, now: Time) -> u32 {
         let count = self.at(now);
         self.high = (count >> 32) as u32;
         count as u32
     }
 
-    /// SYSTIMH, of the moment when SYSTIML was read.
+    /// Returns SYSTIMH of the moment when SYSTIML was read.
     pub(crate) fn high(&self) -> u32 {
         self.high
     }
 
-    /// SYSTIML was written.
+    /// Applies a write of SYSTIML.
     pub(crate) fn set_low(&mut self, value: u32, now: Time) {
         self.set(self.at(now) >> 32 << 32 | u64::from(value), now);
     }
 
-    /// SYSTIMH was written.
+    /// Applies a write of SYSTIMH.
     pub(crate) fn set_high(&mut self, value: u32, now: Time) {
         self.set(self.at(now) & 0xffff_ffff | u64::from(value) << 32, now);
     }
 
-    /// TIMINCA was written: from now on the clock runs at this rate.
+    /// Applies a write of TIMINCA: the clock runs at this rate from now on.
     pub(crate) fn set_increment(&mut self, value: u32, now: Time) {
         self.set(self.at(now), now);
         self.increment = value;
     }
 
-    /// TIMADJ was written: its 63 bits are added, or subtracted if the sign says so.
+    /// Applies a write of TIMADJ: adds its 63 bits to the count, or subtracts them if the sign bit is set.
     pub(crate) fn adjust(&mut self, low: u32, high: u32, now: Time) {
         let amount = u64::from(low) | u64::from(high & 0x7fff_ffff) << 32;
         let count = self.at(now);
@@ -68,7 +69,7 @@ impl Clock {
     }
 }
 
-/// FRTIMER: microseconds in 9:0, milliseconds in 19:10, seconds above.
+/// Returns FRTIMER: microseconds in bits 9:0, milliseconds in 19:10, seconds in 31:20.
 pub(crate) fn free_running(now: Time) -> u32 {
     let us = now.as_nanos() / 1000;
     let (ms, seconds) = (us / 1000, us / 1_000_000);

@@ -1,5 +1,5 @@
-//! What a board has beside the switch of frames: the NVM, the PHY, the clock, and a timer. Each is a state;
-//! `function` has the registers by which drivers reach it. Left out: LEDs, flash, management.
+//! Parts of the board beside the switch: the NVM, the PHY, the clock, and a timer. Drivers reach them through the
+//! registers in `function`. There are no LEDs, no flash and no management controller.
 
 pub(crate) mod clock;
 pub(crate) mod nvm;

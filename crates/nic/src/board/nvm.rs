@@ -1,22 +1,22 @@
-//! The NVM behind EERD and EEWR: a word is read or written at once. What was written stays until the card
-//! goes. Left out: the chip's serial protocol; EECD grants its request and moves no bits.
+//! The NVM behind EERD and EEWR. Words are read and written at once, and writes last as long as the card. The chip's
+//! serial protocol is not implemented: EECD grants a request and moves no bits.
 
 use alloc::boxed::Box;
 use i82576::bits::eerw;
 use i82576::{MacAddress, nvm};
 use serde::{Deserialize, Serialize};
 
-/// What a word reads as beyond the last.
-const NOTHING: u16 = 0xffff;
+/// Value of an erased word, which reads beyond the last word return.
+const ERASED: u16 = 0xffff;
 
-/// The words.
+/// Words of the NVM.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "Rows", from = "Rows")]
 pub(crate) struct Nvm {
     words: Box<[u16; nvm::WORDS]>,
 }
 
-/// The words as they are saved: rows of as many as an array can have.
+/// Saved form of the words, in rows of 32: the largest array that serde supports.
 type Rows = [[u16; 32]; nvm::WORDS / 32];
 
 impl From<Nvm> for Rows {
@@ -36,27 +36,27 @@ impl From<Rows> for Nvm {
 }
 
 impl Nvm {
-    /// As the factory made it.
+    /// Creates the NVM with the factory's image.
     pub(crate) fn new(mac: MacAddress, iov: bool) -> Self {
         Self { words: Box::new(nvm::image(mac, iov)) }
     }
 
-    /// The port's address as the words have it now.
+    /// Returns the port's address, which drivers may have changed.
     pub(crate) fn mac(&self) -> MacAddress {
         nvm::mac(&self.words)
     }
 
-    /// EERD after `value` was written to it.
+    /// Returns EERD after a write of `value`.
     pub(crate) fn read(&self, value: u32) -> u32 {
         let address = value & eerw::ADDRESS_MASK;
         if value & eerw::START == 0 {
             return address;
         }
-        let word = self.words.get(at(value)).copied().unwrap_or(NOTHING);
+        let word = self.words.get(at(value)).copied().unwrap_or(ERASED);
         address | eerw::DONE | u32::from(word) << eerw::DATA_SHIFT
     }
 
-    /// EEWR after `value` was written to it.
+    /// Writes a word, and returns EEWR after a write of `value`.
     pub(crate) fn write(&mut self, value: u32) -> u32 {
         if value & eerw::START == 0 {
             return value & !eerw::DONE;

@@ -1,33 +1,33 @@
-//! The PHY behind MDIC: an IGP3 at address 1 that has always finished negotiating, at 1000 Mb/s full duplex.
-//! Left out: pages other than 0, which read zero, and slower speeds.
+//! The PHY behind MDIC: an IGP3 at address 1 that has finished negotiation, at 1000 Mb/s full duplex. Pages other than 0
+//! read zero, and slower speeds are not implemented.
 
 use i82576::bits::mdic;
 use i82576::phy::{self, control, status};
 use serde::{Deserialize, Serialize};
 
-/// The registers.
+/// Registers and link of the PHY.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Phy {
     values: [u16; phy::REGISTERS],
-    /// The link was lost since the status was last read.
+    /// The link was lost since the last read of the status register (BMSR.LINK latches low).
     lost: bool,
-    /// There is a link now.
+    /// The link is up.
     up: bool,
 }
 
 impl Phy {
-    /// After power-on.
+    /// Creates the PHY after power-on.
     pub(crate) fn new() -> Self {
         Self { values: phy::RESET, lost: false, up: false }
     }
 
-    /// What is sent comes back.
+    /// Returns true if the PHY loops sent frames back.
     pub(crate) fn loops_back(&self) -> bool {
         self.values[phy::CONTROL] & control::LOOPBACK != 0
     }
 
-    /// Whether there is a link, given what is on the wire: none while the PHY sleeps or is cut off, and always
-    /// one in loopback.
+    /// Updates the link from the wire's carrier, and returns true if it is up. A PHY that is powered down or isolated has
+    /// no link; otherwise one in loopback always has.
     pub(crate) fn renew_link(&mut self, carrier: bool) -> bool {
         let off = self.values[phy::CONTROL] & (control::POWER_DOWN | control::ISOLATE) != 0;
         let up = !off && (carrier || self.loops_back());
@@ -36,15 +36,16 @@ impl Phy {
         up
     }
 
-    /// Registers go back to what they are after power-on.
+    /// Sets the registers to their values after power-on.
     pub(crate) fn reset(&mut self) {
         self.values = phy::RESET;
     }
 
-    /// MDIC after `value` was written to it.
+    /// Carries out an MDIC command, and returns MDIC after the write of `value`.
     pub(crate) fn access(&mut self, value: u32) -> u32 {
         let done = value & !(mdic::READY | mdic::ERROR) | mdic::READY;
         let register = (value >> mdic::REGISTER_SHIFT & 0x1f) as usize;
+        // A driver that probes other addresses gets an error, as on a bus without a PHY there.
         if value >> mdic::PHY_SHIFT & 0x1f != phy::ADDRESS {
             return done | mdic::ERROR;
         }
@@ -81,7 +82,7 @@ impl Phy {
         self.values[register] = self.values[register] & !mask | value & mask;
     }
 
-    /// Another page is selected, and the register is one that a page moves.
+    /// Returns true if a page other than 0 is selected and the register is one of those that pages replace.
     fn is_elsewhere(&self, register: usize) -> bool {
         let paged = (phy::PORT_CONFIG..phy::PAGE).contains(&register);
         paged && self.values[phy::PAGE] >> 5 != 0

@@ -1,4 +1,4 @@
-//! The board's parts by themselves: words, PHY registers, and a clock under a moved time.
+//! The board's parts alone: NVM words, PHY registers, and a clock under a moved time.
 
 use super::clock::{Clock, free_running};
 use super::nvm::Nvm;
@@ -17,7 +17,7 @@ fn write(phy: &mut Phy, register: usize, value: u16) {
 }
 
 #[test]
-fn a_word_beyond_the_nvm_reads_as_erased_and_takes_nothing() {
+fn word_beyond_the_nvm_reads_erased_and_ignores_writes() {
     let mut nvm = Nvm::new(MacAddress([2, 0, 0, 0, 0, 1]), true);
     let beyond = (nvm::WORDS as u32) << 2 | 1;
     assert_eq!(nvm.write(0xbeef_0000 | beyond) & 3, 2);
@@ -26,19 +26,19 @@ fn a_word_beyond_the_nvm_reads_as_erased_and_takes_nothing() {
 }
 
 #[test]
-fn the_status_remembers_a_lost_link_until_it_is_read() {
+fn phy_status_latches_link_loss_until_read() {
     let mut phy = Phy::new();
     assert_eq!(read(&mut phy, phy::STATUS), 0x7949);
     assert!(phy.renew_link(true));
     assert_eq!(read(&mut phy, phy::STATUS), 0x796d);
     assert!(!phy.renew_link(false));
     assert!(phy.renew_link(true));
-    assert_eq!(read(&mut phy, phy::STATUS), 0x7969, "it was down meanwhile");
+    assert_eq!(read(&mut phy, phy::STATUS), 0x7969, "the link was down since the last read");
     assert_eq!(read(&mut phy, phy::STATUS), 0x796d);
 }
 
 #[test]
-fn a_phy_that_sleeps_has_no_link_and_one_in_loopback_always_has() {
+fn phy_has_no_link_in_power_down_and_always_in_loopback() {
     let mut phy = Phy::new();
     for (value, carrier, up) in [
         (control::POWER_DOWN, true, false),
@@ -53,19 +53,19 @@ fn a_phy_that_sleeps_has_no_link_and_one_in_loopback_always_has() {
 }
 
 #[test]
-fn reset_and_restart_clear_themselves() {
+fn phy_reset_and_restart_bits_clear_themselves() {
     let mut phy = Phy::new();
     write(&mut phy, phy::ADVERTISE, 0x0001);
     write(&mut phy, phy::CONTROL, 0x1140 | control::RESTART);
     assert_eq!(read(&mut phy, phy::CONTROL), 0x1140);
     assert_eq!(read(&mut phy, phy::ADVERTISE), 0x0001);
     write(&mut phy, phy::CONTROL, control::RESET | control::LOOPBACK);
-    assert_eq!(read(&mut phy, phy::CONTROL), 0x1140, "a reset resets the rest of what was written, too");
+    assert_eq!(read(&mut phy, phy::CONTROL), 0x1140, "a reset discards the other bits of its write");
     assert_eq!(read(&mut phy, phy::ADVERTISE), 0x0de1);
 }
 
 #[test]
-fn a_page_moves_the_upper_registers_and_no_others() {
+fn phy_page_replaces_only_the_upper_registers() {
     let mut phy = Phy::new();
     write(&mut phy, phy::PORT_CONTROL, 0x1234);
     write(&mut phy, phy::PAGE, 0x11b1);
@@ -77,7 +77,7 @@ fn a_page_moves_the_upper_registers_and_no_others() {
 }
 
 #[test]
-fn the_clock_stands_until_it_has_an_increment() {
+fn systim_stands_still_without_an_increment() {
     let mut clock = Clock::default();
     assert_eq!(clock.low(Time::from_micros(5)), 0);
     clock.set_increment(1 << 24 | 16 << 19, Time::from_micros(5));
@@ -87,7 +87,7 @@ fn the_clock_stands_until_it_has_an_increment() {
 }
 
 #[test]
-fn the_high_half_is_of_the_moment_when_the_low_half_was_read() {
+fn systimh_is_latched_by_a_read_of_systiml() {
     let mut clock = Clock::default();
     clock.set_increment(1 << 24 | 1, Time::ZERO);
     clock.set_low(0xffff_ffff, Time::ZERO);
@@ -102,15 +102,15 @@ fn the_high_half_is_of_the_moment_when_the_low_half_was_read() {
 }
 
 #[test]
-fn a_clock_at_the_end_of_time_is_no_panic() {
+fn systim_at_the_largest_time_does_not_panic() {
     let mut clock = Clock::default();
     clock.set_increment(u32::MAX, Time::ZERO);
     clock.low(Time::from_nanos(u64::MAX));
     clock.set_low(1, Time::from_nanos(u64::MAX));
-    assert_eq!(clock.low(Time::ZERO), 1, "time that goes back does not count");
+    assert_eq!(clock.low(Time::ZERO), 1, "time that goes back adds nothing");
 }
 
 #[test]
-fn the_free_running_timer_is_the_time() {
+fn frtimer_shows_seconds_milliseconds_and_microseconds() {
     assert_eq!(free_running(Time::from_micros(2_003_004)), 2 << 20 | 3 << 10 | 4);
 }

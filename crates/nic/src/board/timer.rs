@@ -1,22 +1,22 @@
-//! The TCP timer (TCPTIMER): counts down milliseconds and interrupts at the end (datasheet of the I210, 7.3.7). Left
-//! out: which interrupt that is.
+//! The TCP timer (TCPTIMER): counts down milliseconds and interrupts at the end (I210 datasheet 7.3.7). `interrupt`
+//! chooses the vector.
 
 use core::time::Duration;
 use i82576::Time;
 use i82576::bits::tcptimer as bits;
 use serde::{Deserialize, Serialize};
 
-/// What the register does not store.
+/// State of the timer beside its register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TcpTimer {
-    /// It stands still with so much left; with nothing left until it is started again.
+    /// The timer is stopped with this time left; with none left it stays stopped until KICK_START.
     Still(Duration),
-    /// It ends at this moment.
+    /// The timer runs and ends at this time.
     Ends(Time),
 }
 
 impl TcpTimer {
-    /// TCPTIMER was written; answers whether that interrupts.
+    /// Applies a write of TCPTIMER. Returns true if the write itself interrupts (FINISH).
     pub(crate) fn written(&mut self, value: u32, now: Time) -> bool {
         let finish = value & bits::FINISH != 0;
         let mut left = match *self {
@@ -32,7 +32,8 @@ impl TcpTimer {
         finish
     }
 
-    /// Time has passed under a TCPTIMER; answers whether the count came to its end, once however often it did.
+    /// Advances the timer to `now`. Returns true if the count ended at least once since the last call, so that missed
+    /// rounds of a loop make one interrupt.
     pub(crate) fn pass(&mut self, register: u32, now: Time) -> bool {
         let Self::Ends(end) = *self else { return false };
         if end > now {
@@ -48,7 +49,7 @@ impl TcpTimer {
         true
     }
 
-    /// When it ends, if it runs.
+    /// Returns the time at which the count ends, or `None` while the timer is stopped.
     pub(crate) fn end(&self) -> Option<Time> {
         match *self {
             Self::Still(_) => None,

@@ -1,12 +1,12 @@
-//! The receive packet buffer: frames for queues that have too few descriptors wait here until software gives some. It is one
-//! place for all queues, as large as RXPBS says, and frames stay in the order in which they came. They are kept as they will
-//! be delivered: nothing about them is decided a second time.
+//! The receive packet buffer: frames for queues with too few descriptors wait here until software posts some. One buffer
+//! of the size in RXPBS serves all queues and keeps frames in the order of their arrival. Frames are stored as they will
+//! be delivered: queue, contents and descriptor are already decided.
 //!
-//! Silicon has one FIFO: a frame at its head that finds no descriptors stops all behind it. Here only frames of the same
-//! queue wait behind each other. So that a queue that gets no descriptors leaves room for the others, no queue may have
-//! more than is free afterwards: of `n` queues that stand still each has an `n + 1`th part of the buffer, and as much is left.
+//! Silicon has one FIFO: a frame at its head that finds no descriptors stops all frames behind it. Here only frames of the
+//! same queue wait behind each other. A queue may not hold more than remains free after its frame is added. A queue
+//! without descriptors therefore leaves room for the others: `n` such queues hold at most `n` of `n + 1` equal parts.
 //!
-//! Left out: which frames wait (`wait`), and the form in which they are saved (`saved`).
+//! `wait` decides which frames wait, and `saved` has their saved form.
 
 pub(crate) mod saved;
 pub(crate) mod wait;
@@ -19,55 +19,55 @@ use i82576::Queue;
 use i82576::ids::QUEUES;
 use i82576::register::RXPBS;
 
-/// Bytes that the buffer is made with: what RXPBS says after power-on.
+/// Size of the buffer in bytes: RXPBS after power-on, which is also the most that software can use.
 const BYTES: usize = 64 << 10;
-/// A frame takes whole blocks of so many bytes.
+/// Unit in which frames take room, bytes. It bounds the number of frames.
 const BLOCK: usize = 64;
-/// Frames that there is room for.
+/// Frames that fit at most.
 const FRAMES: usize = BYTES / BLOCK;
-/// The bits of RXPBS that are a size in KB.
+/// Size field of RXPBS, in KB.
 const SIZE: u32 = 0x7f;
 
-/// What there is to know of a frame that waits.
+/// A frame that waits, without its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiting {
-    /// The queue that it waits for.
+    /// Queue of the frame.
     pub(crate) queue: Queue,
-    /// Its bytes as they will be delivered.
+    /// Bytes as delivered.
     length: usize,
-    /// Of these, bytes of the check sequence.
+    /// Bytes of the check sequence among them.
     pub(crate) trailer: usize,
-    /// It has come from the uplink.
+    /// The frame came from the uplink.
     pub(crate) from_uplink: bool,
-    /// It is to interrupt at once.
+    /// The frame interrupts at once.
     pub(crate) urgent: bool,
-    /// What its descriptor will say.
+    /// Contents of its descriptor.
     pub(crate) description: Description,
 }
 
 impl Waiting {
-    /// Bytes that it takes in the buffer.
+    /// Returns the room that the frame takes in the buffer, bytes.
     fn size(&self) -> usize {
         self.length.next_multiple_of(BLOCK)
     }
 }
 
-/// The buffer.
+/// Receive packet buffer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PacketBuffer {
-    /// The frames' bytes, one behind the other, in whole blocks each.
+    /// Bytes of the frames, each frame in whole blocks behind the one before.
     bytes: Box<[u8]>,
     /// Bytes in use.
     used: usize,
-    /// The frames, in the order in which they came.
+    /// Frames in the order of their arrival.
     frames: Box<[Option<Waiting>]>,
     count: usize,
-    /// Bytes of each queue.
+    /// Bytes that each queue's frames use.
     held: [usize; QUEUES],
 }
 
 impl PacketBuffer {
-    /// An empty buffer with all the memory that it will ever need.
+    /// Creates an empty buffer with all its memory: the frame path does not allocate.
     pub(crate) fn new() -> Self {
         Self {
             bytes: vec![0; BYTES].into_boxed_slice(),
@@ -78,24 +78,25 @@ impl PacketBuffer {
         }
     }
 
-    /// Nothing waits.
+    /// Returns true if no frame waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether frames wait for a queue.
+    /// Returns true if frames wait for a queue.
     pub(crate) fn has(&self, queue: Queue) -> bool {
         self.held[queue.index()] > 0
     }
 
-    /// Frames that wait for a queue, and their bytes.
+    /// Returns the number of frames that wait for a queue, and their bytes.
     pub(crate) fn of(&self, queue: Queue) -> (usize, usize) {
         let frames = self.frames[..self.count].iter().flatten().filter(|frame| frame.queue == queue);
         frames.fold((0, 0), |(frames, bytes), frame| (frames + 1, bytes + frame.length))
     }
 
-    /// Puts a frame behind the others; `false` if there is no room for it. Of the buffer the port has as much as RXPBS says.
+    /// Puts a frame behind the others. Returns `false` if it does not fit: RXPBS limits the buffer, and the queue may hold
+    /// no more than remains free afterwards.
     fn keep(&mut self, frame: Waiting, bytes: &[u8], file: &RegisterFile) -> bool {
         let (most, size) = (BYTES.min((file.get(RXPBS) & SIZE) as usize * 1024), frame.size());
         let held = self.held[frame.queue.index()] + size;
@@ -106,7 +107,7 @@ impl PacketBuffer {
         true
     }
 
-    /// Puts a frame behind the others, which leave room for it.
+    /// Puts a frame behind the others. The caller has checked the room.
     fn push(&mut self, frame: Waiting, bytes: &[u8]) {
         self.bytes[self.used..self.used + frame.length].copy_from_slice(bytes);
         self.frames[self.count] = Some(frame);
@@ -115,7 +116,7 @@ impl PacketBuffer {
         self.held[frame.queue.index()] += frame.size();
     }
 
-    /// Goes through all frames, in the order in which they came. Those that need not stay make room.
+    /// Calls `stays` for each frame in the order of arrival, and removes those for which it returns `false`.
     fn sift(&mut self, mut stays: impl FnMut(&Waiting, &[u8]) -> bool) {
         let (count, mut from) = (self.count, 0);
         (self.count, self.used) = (0, 0);
@@ -136,7 +137,7 @@ impl PacketBuffer {
         }
     }
 
-    /// Drops what waits for a queue; answers how many frames.
+    /// Drops the frames that wait for a queue, and returns their number.
     pub(crate) fn drop_of(&mut self, queue: Queue) -> usize {
         let before = self.count;
         if self.has(queue) {

@@ -1,4 +1,4 @@
-//! Frames that wait, as they are saved. Left out: everything else of a port's state.
+//! Saved form of the frames that wait. The rest of a port's state is in `crate::saved`.
 
 use super::{BYTES, PacketBuffer, Waiting};
 use crate::damaged::Damaged;
@@ -9,21 +9,21 @@ use i82576::ids::{FCS, MAX_FRAME};
 use plane::frame::HEADER;
 use serde::{Deserialize, Serialize};
 
-/// A frame that waits, as it is saved.
+/// Saved form of a frame that waits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "WaitingFrame")]
 pub(crate) struct SavedFrame {
     queue: Queue,
     from_uplink: bool,
     urgent: bool,
-    /// Bytes at the end that are the check sequence.
+    /// Bytes of the check sequence, at the end.
     trailer: u8,
     description: Description,
     bytes: Vec<u8>,
 }
 
 impl PacketBuffer {
-    /// The frames, in the order in which they came.
+    /// Saves the frames, in the order of their arrival.
     pub(crate) fn save(&self) -> Vec<SavedFrame> {
         let mut from = 0;
         let saved = self.frames[..self.count].iter().flatten().map(|frame| {
@@ -35,7 +35,10 @@ impl PacketBuffer {
         saved.collect()
     }
 
-    /// A buffer with these frames.
+    /// Creates a buffer with saved frames.
+    ///
+    /// # Errors
+    /// [`Damaged`] if a frame has an impossible length or the frames do not fit.
     pub(crate) fn restore(frames: &[SavedFrame]) -> Result<Self, Damaged> {
         let mut buffer = Self::new();
         for SavedFrame { queue, from_uplink, urgent, trailer, description, bytes } in frames {
@@ -50,10 +53,10 @@ impl PacketBuffer {
                 description: *description,
             };
             if trailer > FCS || !(HEADER + trailer..=MAX_FRAME).contains(&frame.length) {
-                return Err(Damaged("a frame that waits is shorter or longer than any frame"));
+                return Err(Damaged("the length of a waiting frame is out of range"));
             }
             if buffer.used + frame.size() > BYTES {
-                return Err(Damaged("more frames wait than there is room for"));
+                return Err(Damaged("the waiting frames exceed the packet buffer"));
             }
             buffer.push(frame, bytes);
         }

@@ -1,5 +1,5 @@
-//! Who waits in the receive packet buffer and who is lost, and the way from there into a queue when software has given
-//! descriptors. Left out: the buffer itself.
+//! Frames that their queue has not taken: which of them wait in the packet buffer, which are dropped, and their delivery
+//! once software has posted descriptors.
 
 use super::{PacketBuffer, Waiting};
 use crate::counters::RQDPC_END;
@@ -20,19 +20,20 @@ use plane::frame::Ends;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Late<'a> {
     pub(crate) queue: Queue,
-    /// Its bytes as they are delivered, of which so many at the end are the check sequence.
+    /// Bytes as delivered.
     pub(crate) bytes: &'a [u8],
+    /// Bytes of the check sequence at their end.
     pub(crate) trailer: usize,
     pub(crate) from_uplink: bool,
     pub(crate) urgent: bool,
-    /// A copy: a pointer to it would keep it in memory for every frame, and not in registers.
+    /// Contents of its descriptor, by value: a reference would force the description of every frame out of CPU registers.
     pub(crate) description: Description,
 }
 
 impl<B: Bus> Work<'_, B> {
-    /// A queue has not taken a frame for want of descriptors, or because others wait before it, or because it is disabled. If
-    /// the queue drops such frames (QDE, SRRCTL.DROP_EN) that is counted in RQDPC; otherwise the frame waits, or if there is no
-    /// room for it is missed by the port (MPC). RNBC counts all of them.
+    /// Handles a frame that its queue has not taken: it lacks descriptors, has other frames waiting, or is disabled. A queue
+    /// that drops such frames (QDE, SRRCTL.DROP_EN) counts them in RQDPC. Otherwise the frame waits, or counts as missed by the
+    /// port (MPC) if the buffer is full. RNBC counts all of these frames but those of a disabled queue.
     #[cold]
     #[inline(never)]
     pub(crate) fn come_too_late(&mut self, lost: Lost, frame: &Late<'_>) -> Missed {
@@ -48,7 +49,7 @@ impl<B: Bus> Work<'_, B> {
             return Missed::Dropped;
         }
         if self.keep(frame) {
-            // From now on frames for the queue come here first.
+            // The queue has to be opened again, which it refuses while frames wait: later frames must not overtake this one.
             self.scratch.opened &= !(1 << queue.get());
             return Missed::Waits;
         }
@@ -56,19 +57,20 @@ impl<B: Bus> Work<'_, B> {
         Missed::Full
     }
 
-    /// A queue drops what it has no descriptors for.
+    /// Returns true if a queue drops frames that find no descriptors.
     fn drops(&self, queue: Queue) -> bool {
         let file = &self.file;
         file.get(r::QDE) & 1 << queue.get() != 0
             || file.get(rx_block(queue) + rx::SRRCTL) & srrctl::DROP_EN != 0
     }
 
-    /// A queue can take frames now, if it has descriptors.
+    /// Returns true if a queue takes frames once it has descriptors.
     fn is_running(&self, queue: Queue) -> bool {
         self.may_receive(queue) && self.queues.rx[queue.index()].open(self.file, false).is_some()
     }
 
-    /// Puts a frame into the buffer, unless it would never fit the queue's ring.
+    /// Puts a frame into the buffer. Returns `false` if the buffer is full, or if the frame would never fit the queue's ring
+    /// and would block the queue for ever.
     fn keep(&mut self, frame: &Late<'_>) -> bool {
         let Late { queue, bytes, trailer, from_uplink, urgent, description } = *frame;
         let fits = self.queues.rx[queue.index()].may_fit(self.file, bytes.len(), &description);
@@ -77,21 +79,21 @@ impl<B: Bus> Work<'_, B> {
         fits && self.queues.buffer.keep(waiting, bytes, self.file)
     }
 
-    /// The port has missed a frame of a queue.
+    /// Counts a frame that the port missed.
     fn miss(&mut self, queue: Queue) {
         self.file.count(r::MPC, 1);
         self.report_overrun(queue);
     }
 
-    /// The PF is told of frames that it has not got.
+    /// Raises RXO if the frame was for a queue of the PF. VFs have no such cause.
     fn report_overrun(&mut self, queue: Queue) {
         if self.scratch.conditions.owners.vf_of(queue.pool()).is_none() {
             self.interrupts.raise_other(self.file, icr::RXO);
         }
     }
 
-    /// Puts frames that wait into their queues, as far as these have descriptors now and so many frames at the most. Answers
-    /// whether that was too few.
+    /// Delivers at most `budget` waiting frames to queues that have descriptors now. Returns true if the budget ran out
+    /// before the frames did.
     #[cold]
     #[inline(never)]
     pub(crate) fn give_waiting(&mut self, budget: usize, plane: &mut policy::Plane) -> bool {
@@ -103,6 +105,7 @@ impl<B: Bus> Work<'_, B> {
                 left -= 1;
                 return false;
             }
+            // A frame that stays stops the later frames of its queue, to keep their order.
             stuck |= if left > 0 { bit } else { 0 };
             true
         });
@@ -112,7 +115,7 @@ impl<B: Bus> Work<'_, B> {
         left == 0 && waiting & !stuck != 0
     }
 
-    /// Puts a frame that waits into its queue; `false` if it has to go on waiting.
+    /// Delivers a waiting frame to its queue. Returns `false` if it has to wait further.
     fn give(&mut self, frame: &Waiting, bytes: &[u8], plane: &mut policy::Plane) -> bool {
         let (queue, mut description) = (frame.queue, frame.description);
         let port = port(queue.pool());
@@ -137,7 +140,7 @@ impl<B: Bus> Work<'_, B> {
                 if rx.may_fit(self.file, bytes.len(), &description) {
                     return false;
                 }
-                // The queue has got smaller buffers.
+                // The driver has given the queue smaller buffers, and the frame no longer fits the ring.
                 self.miss(queue);
                 plane.ledger.of(port).rx_no_descriptors += 1;
             }
@@ -147,7 +150,7 @@ impl<B: Bus> Work<'_, B> {
 }
 
 impl PacketBuffer {
-    /// Queues that frames wait for, a bit each.
+    /// Returns the queues that frames wait for, a bit each.
     fn waiting(&self) -> u16 {
         Queue::all().filter(|queue| self.has(*queue)).fold(0, |set, queue| set | 1 << queue.get())
     }

@@ -1,5 +1,4 @@
-//! The register table as the file keeps it, over every element of every row and any value: what a read shows and
-//! clears, what a write changes, what a reset brings back.
+//! The rules of the register table, for every element of every row and any value: reads, writes and resets.
 
 extern crate std;
 
@@ -9,12 +8,12 @@ use i82576::table::{self, Access, Register};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
-/// It is the same for every file.
+/// The map of the register table, which is the same for every file.
 static MAP: LazyLock<Map> = LazyLock::new(Map::new);
 
 const ALL: u32 = u32::MAX;
 
-/// Every offset where something is, with its row, the canonical offset, and the reset value.
+/// Returns every row with the offset of each of its registers, the canonical offset, and the reset value.
 fn places() -> impl Iterator<Item = (&'static Register, u32, u32, u32)> {
     table::rows().flat_map(|row| {
         let own = row.resets().map(move |(home, value)| (row, home, home, value));
@@ -22,7 +21,7 @@ fn places() -> impl Iterator<Item = (&'static Register, u32, u32, u32)> {
     })
 }
 
-/// A file in which every register has this value.
+/// Returns a file in which every register has this value.
 fn filled(value: u32) -> RegisterFile {
     let mut file = RegisterFile::new();
     table::rows().flat_map(Register::offsets).for_each(|offset| file.set(offset, value));
@@ -38,7 +37,7 @@ fn write(file: &mut RegisterFile, at: u32, value: u32) {
 }
 
 #[test]
-fn an_alias_finds_the_register_itself() {
+fn alias_finds_the_canonical_register() {
     for (row, at, home, _) in places() {
         let Register { access, effect, forms, .. } = *row;
         assert_eq!(MAP.find(at), Some(Place { offset: home, access, effect, forms }), "{}", row.name);
@@ -46,7 +45,7 @@ fn an_alias_finds_the_register_itself() {
 }
 
 #[test]
-fn a_reset_brings_every_value_back_but_the_sticky_ones() {
+fn reset_restores_all_but_sticky_registers() {
     for power_on in [false, true] {
         let mut file = filled(0xa5a5_5a5a);
         file.reset(power_on);
@@ -58,7 +57,7 @@ fn a_reset_brings_every_value_back_but_the_sticky_ones() {
 }
 
 #[test]
-fn a_reset_of_a_range_brings_back_that_range_alone() {
+fn reset_of_a_range_leaves_other_registers() {
     let mut file = filled(ALL);
     file.reset_range(0xc040..0xc080);
     for (row, _, home, value) in places() {
@@ -68,7 +67,7 @@ fn a_reset_of_a_range_brings_back_that_range_alone() {
 }
 
 #[test]
-fn reset_of_a_range_takes_kept_values_and_walks_no_table() {
+fn reset_of_a_range_copies_kept_values() {
     let mut file = RegisterFile::new();
     let mut kept = *file.resets;
     kept[0xc040 / 4..0xc080 / 4].fill(7);
@@ -78,7 +77,7 @@ fn reset_of_a_range_takes_kept_values_and_walks_no_table() {
 }
 
 #[test]
-fn a_counter_is_read_once() {
+fn read_clears_a_statistics_counter() {
     for (row, at, ..) in places().filter(|(row, ..)| row.access == Access::Rc) {
         let mut file = filled(0x1234_5678);
         write(&mut file, at, ALL);
@@ -87,7 +86,7 @@ fn a_counter_is_read_once() {
 }
 
 #[test]
-fn a_counter_of_the_port_stops_at_its_end_and_a_vfs_goes_round() {
+fn port_counters_saturate_and_vf_counters_wrap() {
     let mut file = RegisterFile::new();
     file.set(GPRC, u32::MAX - 1);
     file.count(GPRC, 3);
@@ -97,7 +96,7 @@ fn a_counter_of_the_port_stops_at_its_end_and_a_vfs_goes_round() {
 }
 
 #[test]
-fn a_pair_carries_and_stops_at_its_end() {
+fn wide_counter_carries_and_saturates() {
     let mut file = RegisterFile::new();
     file.set(GORCL, u32::MAX);
     file.count_wide(GORCL, 2);
@@ -110,7 +109,7 @@ fn a_pair_carries_and_stops_at_its_end() {
 
 proptest! {
     #[test]
-    fn an_access_does_what_the_row_says_and_no_more(before in any::<u32>(), written in any::<u32>()) {
+    fn accesses_follow_the_rows_rule_exactly(before in any::<u32>(), written in any::<u32>()) {
         let mut file = filled(before);
         for (row, at, home, _) in places() {
             file.set(home, before);

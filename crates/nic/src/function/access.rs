@@ -1,5 +1,5 @@
-//! Accesses of any width and alignment, cut into the dwords that registers are. A narrow write to a plain
-//! register changes just its bytes; elsewhere the other bytes count as zeros, which set and clear nothing.
+//! Accesses of any width and alignment, divided into dwords. A narrow write to a plain register changes its bytes only;
+//! in other registers the missing bytes count as zeros, which set and clear nothing.
 
 use super::interrupts::throttle_of;
 use super::pf;
@@ -11,7 +11,7 @@ use i82576::{Time, VfIndex};
 use pcie::Function;
 
 impl Nic {
-    /// Reads bytes of a function's BAR0; beyond its end they are zero.
+    /// Reads bytes of a function's BAR0. Bytes beyond its end read zero.
     pub fn read_bytes(&mut self, function: Function, offset: u64, into: &mut [u8], now: Time) {
         into.fill(0);
         for_each_dword(offset, into.len(), |dword, lane, range| {
@@ -29,7 +29,7 @@ impl Nic {
         });
     }
 
-    /// What a write of other bytes must leave in a dword: the stored value, if storing is all it does.
+    /// Returns the bytes that a narrow write adds to its own: the stored value of a plain register, zeros elsewhere.
     fn kept(&self, function: Function, offset: u32) -> u32 {
         let slot = match function {
             Function::Pf => pf::own_place(&self.derived.map, offset),
@@ -38,7 +38,7 @@ impl Nic {
         let Some(Slot { offset, shift, mask, access }) = slot else { return 0 };
         let stored = self.state.file.get(offset) >> shift & mask;
         match access {
-            // The counter runs on, unless it is written.
+            // The counter of EITR keeps running unless the driver writes it, so the write must not touch it.
             Access::Rw(_) if throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,
             Access::Rw(_) | Access::Ro => stored,
             Access::Rc | Access::W1c(_) | Access::W1s(_) | Access::Wo => 0,
@@ -46,8 +46,8 @@ impl Nic {
     }
 }
 
-/// Calls `each` with the offset of every dword that `length` bytes at `offset` touch, the first byte lane,
-/// and the range of the caller's bytes. Dwords beyond 32-bit offsets are left out.
+/// Calls `each` with the offset of every dword that `length` bytes at `offset` touch, the first byte lane, and the range
+/// of the caller's bytes. Stops at offsets beyond 32 bits.
 fn for_each_dword(offset: u64, length: usize, mut each: impl FnMut(u32, usize, core::ops::Range<usize>)) {
     let mut done = 0;
     while done < length {

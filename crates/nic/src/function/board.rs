@@ -1,4 +1,4 @@
-//! What accesses to the board's registers do. Left out: the parts of the board behind them.
+//! Effects of accesses to the board's registers. The parts of the board behind them are in `board`.
 
 use crate::board::clock;
 use crate::{Nic, mailbox};
@@ -8,7 +8,7 @@ use i82576::register as r;
 use i82576::window::Slot;
 
 impl Nic {
-    /// A register of the board is read.
+    /// Reads a register of the board.
     pub(crate) fn board_read(&mut self, slot: Slot, now: Time) -> u32 {
         match slot.offset {
             r::STATUS => self.status(self.state.link),
@@ -16,11 +16,12 @@ impl Nic {
             r::SYSTIML => self.state.clock.low(now),
             r::SYSTIMH => self.state.clock.high(),
             r::TXSTMPH | r::RXSTMPH => {
-                // Control and stamp lie together in either direction.
+                // A read of the high half frees the stamp. VALID is in the control register 8 bytes before it, in both directions.
                 self.state.file.update(slot.offset - 8, tsync::VALID, 0);
                 self.state.file.get(slot.offset)
             }
             r::SWSM => {
+                // A read takes the semaphore: it returns SMBI as it was, and sets it.
                 let before = self.state.file.get(r::SWSM);
                 self.state.file.set(r::SWSM, before | 1);
                 before
@@ -29,7 +30,7 @@ impl Nic {
         }
     }
 
-    /// The PF writes a register of the board.
+    /// Applies the PF's write to a register of the board.
     pub(crate) fn board_written(&mut self, slot: Slot, value: u32, now: Time) {
         match slot.offset {
             r::CTRL => return self.control_written(slot, value),
@@ -70,7 +71,7 @@ impl Nic {
         }
     }
 
-    /// MDIC was written.
+    /// Carries out an MDIC command.
     fn reach_phy(&mut self, value: u32) {
         let answer = self.state.phy.access(value);
         self.state.file.set(r::MDIC, answer);
@@ -80,7 +81,7 @@ impl Nic {
         }
     }
 
-    /// STATUS as a function sees it whose link is `up`.
+    /// Returns STATUS for a function that sees the link as `up`.
     pub(crate) fn status(&self, up: bool) -> u32 {
         let control = self.state.file.get(r::CTRL);
         let speed =

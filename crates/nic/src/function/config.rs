@@ -1,4 +1,4 @@
-//! Accesses to configuration spaces, and what they set off. Left out: the spaces (`spaces`).
+//! Accesses to configuration spaces, and their effects. The spaces themselves are in `spaces`.
 
 use crate::Nic;
 use crate::interrupt::master_bit;
@@ -10,19 +10,19 @@ use pcie::capability::power::PowerState;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
 
 impl Nic {
-    /// The function's space, if the function exists.
+    /// Returns the function's space, or `None` if the function does not exist.
     fn space(&mut self, function: Function) -> Option<&mut Endpoint> {
         self.state.spaces.of(function, self.state.owners.vfs)
     }
 
-    /// The PF's space shows what its interrupt is at this moment.
+    /// Updates the interrupt status in the PF's space.
     fn show_interrupt(&mut self) {
         let due = is_due(&self.state.file, &self.state.owners);
         let silent = self.state.form() == Form::Silent;
         self.state.spaces.show_interrupt(due, silent);
     }
 
-    /// Reads a function's configuration space; where nothing answers, all bits are ones.
+    /// Reads a function's configuration space. A function that does not exist reads all ones.
     pub fn config_read_bytes(&mut self, function: Function, offset: u64, into: &mut [u8]) {
         self.show_interrupt();
         match self.space(function) {
@@ -31,7 +31,7 @@ impl Nic {
         }
     }
 
-    /// Writes a function's configuration space, and answers what that set off, which is done already.
+    /// Writes a function's configuration space, carries out the effects of the write, and returns them.
     pub fn config_write_bytes(&mut self, function: Function, offset: u64, from: &[u8]) -> Effects {
         let effects = self.space(function).map(|space| space.write_bytes(offset, from)).unwrap_or_default();
         self.follow(function, effects);
@@ -52,13 +52,13 @@ impl Nic {
         }
     }
 
-    /// The PF sleeps, and with it its VFs.
+    /// Returns true if the PF is in D3hot, and its VFs with it.
     pub(crate) fn sleeps(&self) -> bool {
         self.state.spaces.sleep()
     }
 
-    /// How many VFs exist, as the SR-IOV capability says. VFs that come or go are reset; what is beyond them
-    /// is the PF's.
+    /// Sets the number of VFs that the SR-IOV capability enables. VFs that appear or disappear are reset; queues and
+    /// vectors beyond the last VF are the PF's.
     fn set_vfs(&mut self, vfs: u8) {
         if vfs != self.state.owners.vfs {
             let most = vfs.max(self.state.owners.vfs);
@@ -70,7 +70,7 @@ impl Nic {
         }
     }
 
-    /// The function's space goes back to what it is after a function-level reset.
+    /// Resets a function's space as a function-level reset does. A reset of the PF removes its VFs.
     pub(super) fn reset_space(&mut self, function: Function) {
         if let Some(space) = self.space(function) {
             space.function_level_reset();

@@ -1,23 +1,23 @@
-//! Pages of a VF's BAR0 that its guest has as memory ([`MAPPED`]): its loads and stores there are no accesses to the card.
-//! The card finds later what the guest has stored, and puts there beforehand what the guest is to read.
+//! Pages of a VF's BAR0 that the guest maps as memory ([`MAPPED`]). The guest's loads and stores there cause no exit, so the
+//! card compares the pages later ([`Nic::look`]), and publishes the values that the guest is to read ([`Nic::show`]).
 //!
-//! What differs from what the card has put into a register's place ([`pcie::pages`]) the guest has stored, and it counts as
-//! a write of the register, in the same way as one that came by itself ([`Nic::look`]). Afterwards the card puts there what a
-//! read would give now, unless the guest has stored anew ([`Nic::show`]).
+//! A place that differs from the published value ([`pcie::pages`]) has been stored to by the guest. The card treats the
+//! store as a write of the register. It then publishes the value that a read would return now, unless the guest has stored
+//! again.
 //!
-//! # What differs from a card that every access reaches
-//! - Of several stores to a register between two looks the last counts. That is what a tail needs. VTEIMS needs more:
-//!   a store that is overwritten would leave its vector masked for ever. So each store to it unmasks all vectors that
-//!   the guest has enabled and the card has masked since (VTEIAM); a vector that is unmasked too early costs one
-//!   interrupt for nothing.
-//! - Stores are taken in the order of [`REGISTERS`], not in the guest's. A driver that cares reads a register that is not
-//!   in these pages in between, as drivers do to flush posted writes; the owner of the pages looks before it answers.
-//! - A store of the value that is there already cannot be seen. Where it would mean something, in VTEICS, VTEIMS and
-//!   VTEIMC, the card sets a bit that the datasheet reserves ([`SEEN`]), so that what a driver stores always differs.
-//! - The card does not see loads: VTEICR and RQDPC are not cleared by one, and counters are as of the last look.
+//! # Differences from trapped accesses
+//! - Of several stores to a register between two calls of [`Nic::look`] only the last counts. A tail needs no more. VTEIMS
+//!   does: a store that is overwritten would leave its vector masked for ever. So each store to VTEIMS unmasks all vectors
+//!   that the guest has enabled and the card has masked since (VTEIAM). A vector that is unmasked too early costs one
+//!   needless interrupt.
+//! - Stores are applied in the order of [`REGISTERS`], not in the guest's order. A driver that depends on its order reads a
+//!   register outside these pages in between, as drivers do to flush posted writes; the owner of the pages calls
+//!   [`Nic::look`] before it answers that read.
+//! - A store of the published value cannot be noticed. In VTEICS, VTEIMS and VTEIMC such a store has an effect, so the card
+//!   publishes them with a reserved bit set ([`SEEN`]): a driver's value always differs.
+//! - The card does not notice loads: they do not clear VTEICR and RQDPC, and counters are as of the last publication.
 //!
-//! What the guest has stored is worth as much as what it writes: nothing is believed that `write` would not believe.
-//! Left out: the memory itself, and when to look.
+//! A store is checked like any write by the guest. The owner of the pages keeps the memory and decides when to look.
 
 use crate::Nic;
 use crate::board::clock;
@@ -28,10 +28,10 @@ use i82576::{Time, VfIndex};
 use pcie::Function;
 use pcie::pages::{Pages, Places};
 
-/// In a register that acts on what is written: the card has taken it.
+/// Reserved bit that marks a published value of VTEICS, VTEIMS and VTEIMC. Drivers write it as zero.
 pub const SEEN: u32 = 1 << 31;
 
-/// Registers in these pages.
+/// Number of registers in the mapped pages.
 pub const COUNT: usize = {
     let (mut count, mut row) = (0, 0);
     while row < TABLE.len() {
@@ -43,8 +43,8 @@ pub const COUNT: usize = {
     count
 };
 
-/// Their offsets, in the order in which stores are taken: a mask is cleared before it is set, a ring is set up before it is
-/// enabled, and a tail comes last.
+/// Offsets of the registers in the mapped pages, in the order in which stores are applied: mask bits are cleared before they
+/// are set, a ring is set up before it is enabled, and tails come last.
 pub const REGISTERS: [u32; COUNT] = {
     let mut offsets = [0; COUNT];
     let (mut place, mut rank) = (0, 0);
@@ -67,9 +67,10 @@ pub const REGISTERS: [u32; COUNT] = {
     offsets
 };
 
+/// Rank of tails, which are applied last.
 const LAST: u8 = 4;
 
-/// The first place of a tail.
+/// Index of the first tail in [`REGISTERS`].
 const TAILS: usize = {
     let mut place = 0;
     while rank(REGISTERS[place]) < LAST {
@@ -82,6 +83,7 @@ const fn is_mapped(offset: u32) -> bool {
     MAPPED.start <= offset && offset < MAPPED.end
 }
 
+/// Returns the position of a register in the order of [`REGISTERS`]; lower ranks are applied first.
 const fn rank(offset: u32) -> u8 {
     let rx = offset.wrapping_sub(RX_BLOCK) % QUEUE_STRIDE;
     let tx = offset.wrapping_sub(TX_BLOCK) % QUEUE_STRIDE;
@@ -97,18 +99,18 @@ const fn rank(offset: u32) -> u8 {
     }
 }
 
-/// What the card knows of one VF's pages.
+/// Values that the card has published in one VF's pages.
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: VfIndex,
     slots: [Slot; COUNT],
     places: Places<COUNT>,
-    /// The vectors that the guest has enabled, though the card may have masked them since.
+    /// Vectors that the guest has enabled; the card may have masked them since (VTEIAM).
     enabled: u32,
 }
 
 impl Doorbells {
-    /// Of pages that are as [`Nic::show`] has left them for the card's state, but for what the guest has stored since.
+    /// Takes over pages that [`Nic::show`] has published for the card's state. Stores of the guest since then count.
     #[must_use]
     pub fn adopt(nic: &Nic, vf: VfIndex, now: Time) -> Self {
         let slot = |offset| window::resolve(vf, offset).unwrap_or(NOTHING);
@@ -117,7 +119,7 @@ impl Doorbells {
         Self { vf, slots, places, enabled: nic.vectors(vf, r::EIMS) | nic.vectors(vf, r::EIAM) }
     }
 
-    /// Of pages with anything in them: they are made what the card's registers are, and stores so far do not count.
+    /// Takes over pages with arbitrary contents: publishes all registers, and discards earlier stores.
     #[must_use]
     pub fn renew<P: Pages>(nic: &Nic, vf: VfIndex, pages: &P, now: Time) -> Self {
         let doorbells = Self::adopt(nic, vf, now);
@@ -125,14 +127,15 @@ impl Doorbells {
         doorbells
     }
 
-    /// Whether the guest has stored anything since the last look.
+    /// Returns true if the guest has stored anything since the last [`Nic::look`].
     #[must_use]
     pub fn stirred<P: Pages>(&self, pages: &P) -> bool {
         self.places.stirred(pages)
     }
 }
 
-/// What the store of a value means, beyond what a write of it would. `enabled` are the vectors that the guest has enabled.
+/// Returns the value to write for a store. A store to VTEIMS also unmasks the `enabled` vectors, and stores to VTEIMS and
+/// VTEIMC update `enabled`.
 fn meant(enabled: &mut u32, offset: u32, value: u32) -> u32 {
     match offset {
         VTEIMS => {
@@ -147,13 +150,14 @@ fn meant(enabled: &mut u32, offset: u32, value: u32) -> u32 {
     }
 }
 
-/// In the place of a register that there is not.
+/// Slot of an offset without a register: reads zero and ignores writes.
 const NOTHING: Slot = Slot { offset: 0, shift: 0, mask: 0, access: window::TABLE[0].access };
 
 impl Nic {
-    /// Takes what the guest has stored since the last look. Answers whether there was anything.
+    /// Applies the guest's stores since the last call. Returns true if there were any.
     pub fn look<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P, now: Time) -> bool {
         let Doorbells { vf, places, enabled, .. } = doorbells;
+        // The card itself masks only vectors in VTEIAM. Any other masked vector was disabled by a reset or through the PF's view.
         *enabled &= self.vectors(*vf, r::EIMS) | self.vectors(*vf, r::EIAM);
         places.take(pages, acts, |offset, stored| {
             let value = meant(enabled, offset, stored);
@@ -161,8 +165,7 @@ impl Nic {
         })
     }
 
-    /// Puts into the pages what reads of them are to give from now on. What the guest has stored since the last look
-    /// stays for the next.
+    /// Publishes the registers in the pages. A store of the guest since the last [`Nic::look`] stays for the next one.
     pub fn show<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
         let Doorbells { vf, slots, places, .. } = doorbells;
         if self.answering(vf.get()).is_none() {
@@ -172,7 +175,7 @@ impl Nic {
         places.show(pages, 0..COUNT, |place| self.held(slots[place], *vf, now));
     }
 
-    /// What a load of a register is to give.
+    /// Returns the value that a load of a register returns: all ones from a VF that does not answer.
     fn shown(&self, vf: VfIndex, slot: Slot, now: Time) -> u32 {
         if self.answering(vf.get()).is_none() {
             return u32::MAX;
@@ -180,7 +183,7 @@ impl Nic {
         self.held(slot, vf, now)
     }
 
-    /// The same of a VF that answers.
+    /// Returns the value that a load of a register returns from a VF that answers.
     #[inline]
     fn held(&self, slot: Slot, vf: VfIndex, now: Time) -> u32 {
         match slot.offset {
@@ -191,13 +194,13 @@ impl Nic {
         }
     }
 
-    /// The VF's bits of a register that has a bit for each vector.
+    /// Returns the VF's bits of a register with a bit for each vector.
     fn vectors(&self, vf: VfIndex, offset: u32) -> u32 {
         self.state.file.get(offset) >> vf.first_vector() & VECTOR_BITS
     }
 }
 
-/// Whether a register acts on what is stored, even if it is what is there already.
+/// Returns true if a store to the register has an effect even if it repeats the last value.
 const fn acts(offset: u32) -> bool {
     matches!(offset, VTEICS | VTEIMS | VTEIMC)
 }

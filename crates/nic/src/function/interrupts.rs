@@ -1,4 +1,4 @@
-//! What accesses to the interrupt registers do. Left out: causes that frames and events raise.
+//! Effects of accesses to the interrupt registers. Frames and events raise causes in `interrupt`.
 
 use crate::Nic;
 use crate::interrupt::single::Form;
@@ -9,7 +9,7 @@ use i82576::window::Slot;
 use i82576::{Time, Vector, ids};
 
 impl Nic {
-    /// The PF reads one of its interrupt registers.
+    /// Reads an interrupt register of the PF.
     pub(crate) fn interrupt_read(&mut self, slot: Slot, now: Time) -> u32 {
         match slot.offset {
             r::IMC => self.state.file.get(r::IMS),
@@ -23,7 +23,7 @@ impl Nic {
         }
     }
 
-    /// The PF writes one of its interrupt registers.
+    /// Applies the PF's write to an interrupt register.
     pub(crate) fn interrupt_written(&mut self, slot: Slot, value: u32, now: Time) {
         match slot.offset {
             r::ICS => self.state.interrupts.raise_other(&mut self.state.file, value & icr::SETTABLE),
@@ -35,7 +35,7 @@ impl Nic {
         }
     }
 
-    /// Somebody reads registers of its vectors.
+    /// Reads a function's bits of a vector register.
     pub(crate) fn vectors_read(&mut self, slot: Slot, now: Time) -> u32 {
         let Slot { offset, shift, mask, .. } = slot;
         let value = self.state.file.read(slot);
@@ -51,7 +51,7 @@ impl Nic {
         }
     }
 
-    /// Somebody writes registers of its vectors.
+    /// Applies a function's write to its bits of a vector register.
     pub(crate) fn vectors_written(&mut self, slot: Slot, value: u32, now: Time) {
         let bits = (value & slot.mask) << slot.shift;
         match slot.offset {
@@ -59,6 +59,7 @@ impl Nic {
             r::EIMC => self.state.file.update(r::EIMS, bits, 0),
             r::EICR => self.state.interrupts.acknowledge(&mut self.state.file, bits),
             r::EIMS => {
+                // Only bits that were masked before send a message: a repeated write must not repeat it.
                 let masked = !self.state.file.get(r::EIMS);
                 self.state.file.write(slot, value);
                 self.state.interrupts.unmasked(&self.state.file, bits & masked);
@@ -70,7 +71,7 @@ impl Nic {
         }
     }
 
-    /// The bits of a register that the PF itself may change: the vectors of VFs are not its own.
+    /// Returns the bits of a register that the PF may change. Vectors of VFs are excluded.
     fn own(&self, offset: u32) -> u32 {
         match offset {
             r::EICR | r::EIAC | r::EIAM => self.state.owners.pf_vectors() | !ALL_VECTORS,
@@ -78,14 +79,15 @@ impl Nic {
         }
     }
 
-    /// Under MSI-X the allocation of vectors takes no writes before GPIE says that there are several.
+    /// Returns true if a write to IVAR or IVAR_MISC is ignored: under MSI-X they take writes only after
+    /// GPIE.MULTIPLE_MSIX was set, which Linux igb does first.
     fn refuses_vectors(&self, offset: u32) -> bool {
         let allocation = (r::ivar(0)..=r::ivar(7)).contains(&offset) || offset == r::IVAR_MISC;
         allocation && self.state.form() == Form::OneVector
     }
 }
 
-/// The vector whose EITR is at an offset.
+/// Returns the vector whose EITR is at an offset.
 pub(crate) fn throttle_of(offset: u32) -> Option<Vector> {
     let first = 0x1680;
     let index = offset.checked_sub(first)? / 4;

@@ -1,6 +1,5 @@
-//! The PF's I/O BAR: a register of BAR0 is named in IOADDR and then accessed through IODATA (datasheet, "I/O-mapped
-//! access to internal registers and memories"). It is there for firmware that cannot reach memory space. Left
-//! out: flash, which this card does not have.
+//! The PF's I/O BAR: IOADDR selects a register of BAR0, and IODATA accesses it (82576 datasheet, "I/O-mapped access to
+//! internal registers and memories"). Firmware that cannot reach memory space uses it. This card has no flash behind it.
 
 use crate::Nic;
 use i82576::{Time, ids};
@@ -12,7 +11,7 @@ const IOADDR: u64 = 0;
 const IODATA: u64 = 4;
 
 impl Nic {
-    /// Reads the I/O BAR. Only whole dwords mean anything; all else reads as ones.
+    /// Reads the I/O BAR. Accesses other than whole dwords read all ones.
     pub fn io_read(&mut self, offset: u64, into: &mut [u8], now: Time) {
         into.fill(0xff);
         let Ok(dword) = <&mut [u8; 4]>::try_from(into) else { return };
@@ -26,7 +25,7 @@ impl Nic {
         };
     }
 
-    /// Writes the I/O BAR. Only whole dwords mean anything.
+    /// Writes the I/O BAR. Accesses other than whole dwords are ignored.
     pub fn io_write(&mut self, offset: u64, from: &[u8], now: Time) {
         let Ok(dword) = from.try_into().map(u32::from_le_bytes) else { return };
         match offset {
@@ -40,6 +39,7 @@ impl Nic {
         }
     }
 
+    /// Returns the register that IOADDR selects, or `None` for an unaligned address or one beyond BAR0.
     fn io_register(&self) -> Option<u32> {
         (self.state.io_address.is_multiple_of(4) && (self.state.io_address as usize) < ids::PF_BAR0_SIZE)
             .then_some(self.state.io_address)
@@ -53,7 +53,7 @@ mod tests {
     use pcie::Function;
 
     #[test]
-    fn a_register_is_named_in_ioaddr_and_accessed_through_iodata() {
+    fn iodata_accesses_the_register_in_ioaddr() {
         let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
         nic.io_write(0, &r::VET.to_le_bytes(), Time::ZERO);
         nic.io_write(4, &0x88a8_8100u32.to_le_bytes(), Time::ZERO);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_register_and_what_is_no_dword_reads_as_ones_and_takes_nothing() {
+    fn invalid_address_or_width_reads_ones_and_ignores_writes() {
         let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
         for address in [0x2_0000, 0x8_0000, 2, u32::MAX] {
             nic.io_write(0, &u32::to_le_bytes(address), Time::ZERO);

@@ -1,23 +1,23 @@
-//! The link: the port's follows the wire and the PHY, and a VF may be shown another. Left out: registers that show it.
+//! The link. The port's link follows the wire and the PHY; the administrator may show a VF another state.
 
 use crate::port::Nic;
 use i82576::VfIndex;
 use i82576::bits::icr;
 
 impl Nic {
-    /// Whether the port has a link.
+    /// Returns true if the port has a link.
     #[must_use]
     pub fn link(&self) -> bool {
         self.state.link
     }
 
-    /// The wire has a partner, or none: with it the port has a link, unless the PHY sleeps.
+    /// Sets the carrier of the wire. With a carrier the port has a link, unless the PHY is powered down or isolated.
     pub fn set_link(&mut self, up: bool) {
         self.state.carrier = up;
         self.renew_link();
     }
 
-    /// The link follows the wire and the PHY.
+    /// Updates the link from the wire and the PHY, and raises ICR.LSC if it changed.
     pub(crate) fn renew_link(&mut self) {
         let up = self.state.phy.renew_link(self.state.carrier);
         if core::mem::replace(&mut self.state.link, up) != up {
@@ -25,17 +25,17 @@ impl Nic {
         }
     }
 
-    /// Forwards link-local frames of VFs from now on (LLDP, LACP, EAPOL), or drops them as the card does after power-on.
+    /// Forwards link-local frames of VFs (LLDP, LACP, EAPOL) if `on`. After power-on the card drops them.
     pub fn forward_link_local(&mut self, on: bool) {
         self.plane.forward_link_local(on);
     }
 
-    /// What a VF is shown of the link: the port's (`None`, the default), or always this.
+    /// Sets the link state that a VF sees; `None`, the default, follows the port's link.
     pub fn set_vf_link(&mut self, vf: VfIndex, up: Option<bool>) {
         self.state.links[vf.index()] = up;
     }
 
-    /// The link as a VF sees it.
+    /// Returns the link as a VF sees it.
     #[must_use]
     pub fn vf_link(&self, vf: VfIndex) -> bool {
         self.state.links[vf.index()].unwrap_or(self.state.link)

@@ -1,7 +1,5 @@
-//! What each function's BAR0 shows, and what reading and writing it sets off. Plain registers are done by the
-//! file; what follows here is the list of those that are more.
-//!
-//! Left out: the effects themselves, which belong to the stop of the frame that has them.
+//! Register accesses of each function's BAR0. The register file handles plain registers. This module handles registers
+//! with side effects, and calls the stop of the frame that owns the effect.
 
 pub mod access;
 mod board;
@@ -22,9 +20,9 @@ use i82576::{Time, VfIndex};
 use pcie::Function;
 
 impl Nic {
-    /// Reads the register at a dword-aligned byte offset of a function's BAR0; zero where nothing is. A VF
-    /// that does not exist, or whose memory is not enabled, does not answer, nor does a port that sleeps: that
-    /// reads as all ones. Whether the PF's own memory is enabled is for the bus to say.
+    /// Reads the register at a dword-aligned byte offset of a function's BAR0. Reserved offsets read zero. All ones are read
+    /// from a VF that does not exist, from VFs while VF MSE is clear, and from any function while the PF is in D3hot. The bus
+    /// checks the PF's own memory enable.
     pub fn read(&mut self, function: Function, offset: u32, now: Time) -> u32 {
         match function {
             Function::Pf if self.sleeps() => u32::MAX,
@@ -33,8 +31,8 @@ impl Nic {
         }
     }
 
-    /// Writes the register at a dword-aligned byte offset of a function's BAR0, where it answers. A VF that does
-    /// not exist must not reach its queues and vectors, which are the PF's.
+    /// Writes the register at a dword-aligned byte offset of a function's BAR0. A function that does not answer ignores the
+    /// write: the queues and vectors of a VF that does not exist are the PF's.
     pub fn write(&mut self, function: Function, offset: u32, value: u32, now: Time) {
         match function {
             Function::Pf if self.sleeps() => {}
@@ -47,6 +45,7 @@ impl Nic {
         }
     }
 
+    /// Returns the VF if it answers memory requests.
     pub(crate) fn answering(&self, n: u8) -> Option<VfIndex> {
         VfIndex::new(n).filter(|_| n < self.state.owners.vfs && self.state.vf_memory && !self.sleeps())
     }

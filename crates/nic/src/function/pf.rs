@@ -1,4 +1,4 @@
-//! The PF's BAR0: which part of the card answers an access. Left out: the answers, which the parts give.
+//! The PF's BAR0: dispatches each access to the part of the card that owns the register.
 
 use crate::file::Map;
 use crate::{Nic, mailbox};
@@ -11,7 +11,7 @@ use i82576::{Time, VfIndex};
 enum PerVf {
     P2vMailbox,
     Control,
-    /// The VF's own interrupt registers, at this offset of its BAR.
+    /// Interrupt register of the VF, by its offset in the VF's BAR0.
     Interrupt(u32),
 }
 
@@ -59,14 +59,13 @@ impl Nic {
         }
     }
 
-    /// What of a VF is at an offset. Registers of a VF that does not exist are not there: what they would show is the
-    /// PF's.
+    /// Returns the VF and its register at an offset. Returns `None` for a VF that does not exist: its vectors are the PF's.
     fn of_vf(&self, offset: u32) -> Option<(VfIndex, PerVf)> {
         per_vf(offset).filter(|(vf, _)| vf.get() < self.state.owners.vfs)
     }
 }
 
-/// Where what the PF finds at an offset is kept: of a VF's interrupt registers, where the VF keeps it.
+/// Returns the slot of the register at a PF offset. A VF's interrupt register resolves to the slot that the VF uses.
 pub(super) fn own_place(map: &Map, offset: u32) -> Option<Slot> {
     match per_vf(offset) {
         Some((vf, PerVf::Interrupt(at))) => window::resolve(vf, at),
@@ -74,7 +73,8 @@ pub(super) fn own_place(map: &Map, offset: u32) -> Option<Slot> {
     }
 }
 
-/// The PF registers that belong to one VF and are more than plain.
+/// Returns the VF and its register at a PF offset, for registers with side effects: P2VMAILBOX (0x0c00 + 4n) and the
+/// window of VF n (0x10000 + 0x100n).
 fn per_vf(offset: u32) -> Option<(VfIndex, PerVf)> {
     if let Some(index) = offset.checked_sub(0x0c00).filter(|o| *o < 0x20) {
         return Some((VfIndex::new((index / 4) as u8)?, PerVf::P2vMailbox));

@@ -1,4 +1,4 @@
-//! Storm control as software sees it, and the registers of the police. Left out: frames that a pool may not send (`police`).
+//! Registers of storm control and of malicious driver protection. `police` reports the violations.
 
 use crate::Nic;
 use crate::policy::storm;
@@ -7,7 +7,7 @@ use i82576::bits::icr;
 use i82576::register as r;
 
 impl Nic {
-    /// Lets the windows of storm control pass up to `now`.
+    /// Advances the windows of storm control to `now`.
     pub(crate) fn pass_storm_windows(&mut self, now: Time) {
         if storm::is_limited(&self.state.file) {
             self.plane.storm.advance(now);
@@ -16,7 +16,7 @@ impl Nic {
         }
     }
 
-    /// Shows what storm control has seen, and tells if a storm has come or gone since it was shown.
+    /// Writes the counters and states of storm control to its registers, and raises ICR.SCE if a storm began or ended.
     pub(crate) fn show_storm(&mut self) {
         if storm::is_limited(&self.state.file) {
             let before = self.state.file.get(r::SCSTS) != 0;
@@ -27,21 +27,22 @@ impl Nic {
         }
     }
 
-    /// When a storm may be over though nobody sends. Without a limit no window passes, whatever the registers show.
+    /// Returns the end of the window during a storm: the card has to be polled then, since a storm may end without another
+    /// frame. Without a limit no window passes.
     pub(crate) fn end_of_storm_window(&self) -> Option<Time> {
         let passes = self.plane.storm.is_on() && storm::is_limited(&self.state.file);
         passes.then(|| self.plane.storm.ends())
     }
 
-    /// Storm control as its registers have it.
+    /// Loads storm control from its registers.
     pub(crate) fn load_storm(&mut self) {
         self.plane.storm = storm::load(&self.state.file, self.plane.storm.began);
     }
 
-    /// A register of this stop was written.
+    /// Applies the effect of a write that the file has stored.
     pub(crate) fn police_written(&mut self, offset: u32, value: u32, now: Time) {
         match offset {
-            // Who was let go may have been waiting.
+            // A queue that is unblocked may have pending descriptors.
             r::MDFB => self.state.queues.ready |= value as u16,
             r::SCCRL | r::SCBI | r::BSCTRH | r::MSCTRH => {
                 self.load_storm();

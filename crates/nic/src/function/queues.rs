@@ -1,4 +1,4 @@
-//! Registers of queues and of their rates, and what becomes of waiting frames when a queue stops. Left out: the queues (`queue`).
+//! Effects of writes to registers of queues and of their rates, and the drop of waiting frames when a queue stops.
 
 use crate::Nic;
 use crate::policy::port;
@@ -7,13 +7,14 @@ use i82576::register::{self as r, rx, tx};
 use i82576::{Pool, Queue};
 use pcie::Function;
 
-/// Where the queues' register blocks start; there are 16 of 64 bytes in either kind.
+/// First register block of the receive queues: 16 blocks of 64 bytes.
 const RX_BLOCKS: u32 = 0xc000;
+/// First register block of the transmit queues: 16 blocks of 64 bytes.
 const TX_BLOCKS: u32 = 0xe000;
 
 impl Nic {
-    /// A register of a queue was written: a doorbell makes a transmit queue ready, and a queue whose ring
-    /// changes forgets what it has fetched.
+    /// Applies the effect of a write to a register of a queue: a doorbell makes a transmit queue ready, and a queue whose
+    /// ring changes discards its fetched descriptors.
     pub(crate) fn queue_written(&mut self, offset: u32) {
         let queue = usize::from((offset >> 6) as u8 & 0xf);
         match (offset & !0x3ff, offset & 0x3f) {
@@ -21,7 +22,7 @@ impl Nic {
                 self.restart_receive(Queue::of_field(queue as u32));
             }
             (RX_BLOCKS, rx::RDT) => self.state.queues.rx[queue].decode(&self.state.file),
-            // A queue that goes on, goes on with the packet that it is in.
+            // Drivers write TXDCTL of an enabled queue, for its thresholds. The queue resumes at its unfinished packet.
             (TX_BLOCKS, tx::TXDCTL) if self.state.queues.tx[queue].goes_on(&self.state.file) => {}
             (TX_BLOCKS, tx::TDBAL | tx::TDBAH | tx::TDLEN | tx::TDH | tx::TXDCTL) => {
                 self.state.queues.tx[queue].restart(&self.state.file);
@@ -35,7 +36,7 @@ impl Nic {
         }
     }
 
-    /// A register was written that may be about rates.
+    /// Applies the effect of a write to a rate register.
     pub(crate) fn pacing_written(&mut self, offset: u32) {
         self.state.rates.written(&mut self.state.file, &mut self.plane, offset);
         if offset == r::RTTBCNRC {
@@ -43,8 +44,8 @@ impl Nic {
         }
     }
 
-    /// Queues that may have to stop between the segments of a packet get a place to keep it, now rather than when
-    /// a frame passes.
+    /// Reserves memory for an unfinished packet in each queue that may have to stop between segments: the frame path does
+    /// not allocate.
     pub(crate) fn prepare_to_hold(&mut self) {
         for (tx, queue) in self.state.queues.tx.iter_mut().zip(Queue::all()) {
             if !tx.held.is_empty() || self.plane.pacing.may_delay(port(queue.pool())) {
@@ -53,13 +54,13 @@ impl Nic {
         }
     }
 
-    /// A receive queue starts over. What waits for it is dropped.
+    /// Restarts a receive queue at its head register, and drops the frames that wait for it.
     pub(crate) fn restart_receive(&mut self, queue: Queue) {
         self.drop_waiting(queue);
         self.state.queues.rx[queue.index()].restart(&self.state.file);
     }
 
-    /// A function may no longer master the bus: what waits for its queues is dropped.
+    /// Drops the frames that wait for queues of a function, which may no longer master the bus.
     pub(crate) fn drop_waiting_of(&mut self, function: Function) {
         let owners = self.state.owners;
         Queue::all()
@@ -72,7 +73,7 @@ impl Nic {
         self.plane.ledger.of(port(queue.pool())).rx_disabled += dropped;
     }
 
-    /// Frames that wait in the receive packet buffer for queues of a pool, and their bytes.
+    /// Returns the number of frames in the receive packet buffer that wait for queues of a pool, and their bytes.
     #[must_use]
     pub fn waiting(&self, pool: Pool) -> (usize, usize) {
         let [(frames, bytes), (more_frames, more_bytes)] =

@@ -1,5 +1,5 @@
-//! The resets: what each clears, what it keeps, and who is told. Nothing is in flight when one is asked for,
-//! because the card moves frames only while it is polled.
+//! The resets: the state that each clears and keeps, and the functions that are notified. No frame is in flight during a
+//! reset, because the card moves frames only in a poll.
 
 use crate::board::clock::Clock;
 use crate::board::timer::TcpTimer;
@@ -20,8 +20,8 @@ const VF0: VfIndex = match VfIndex::new(0) {
 };
 
 impl Nic {
-    /// Function-level reset: the function's configuration space and bus mastering, and of the PF every
-    /// register and all VFs; of a VF, if it exists, what its CTRL.RST resets, and its statistics.
+    /// Carries out a function-level reset: of the function's configuration space and bus mastering, and of its registers.
+    /// The PF's also removes all VFs. A VF's also clears its statistics and its mailbox memory.
     pub fn reset_function(&mut self, function: Function) {
         self.reset_space(function);
         match function {
@@ -34,15 +34,15 @@ impl Nic {
         }
     }
 
-    /// A conventional reset (PERST#, hot reset): a function level reset of the PF, and what that leaves alone in
-    /// its configuration space. The NVM keeps its words.
+    /// Carries out a conventional reset (PERST#, hot reset): a function-level reset of the PF, and a reset of the fields in
+    /// configuration space that a function-level reset keeps. The NVM keeps its words.
     pub fn conventional_reset(&mut self) {
         self.reset_function(Function::Pf);
         self.state.spaces.reset();
     }
 
-    /// CTRL.RST of the PF: registers go to their defaults, but for the few that only `power_on` resets, and
-    /// every VF sees RSTI until the PF says that it is done.
+    /// Carries out CTRL.RST of the PF: registers get their reset values, except a few that only `power_on` resets. Every VF
+    /// reads RSTI until the PF writes CTRL_EXT.PFRSTD.
     pub(crate) fn reset_port(&mut self, power_on: bool) {
         self.state.interrupts.reset(&mut self.state.file, ALL_VECTORS);
         self.state.file.reset(power_on);
@@ -54,7 +54,7 @@ impl Nic {
         }
         (self.state.clock, self.state.timer) = (Clock::default(), TcpTimer::default());
         self.state.load_address();
-        // Queue 0 runs after a reset, for firmware; it is not the PF's while there are VFs.
+        // Reset enables queue 0 for firmware. While there are VFs the queue is VF 0's, and must not run.
         if self.state.owners.vfs > 0 {
             self.stop_queue(VF0.queue(0));
         }
@@ -65,8 +65,8 @@ impl Nic {
         self.derived.stale = Forms::ALL;
     }
 
-    /// VFLR, VTCTRL.RST or the VF's own CTRL.RST. The facts that a next owner could inherit, such as buffer
-    /// sizes and write-back addresses, are cleared too, though silicon keeps some of them.
+    /// Resets a VF: by VFLR, by VTCTRL.RST or by the VF's own CTRL.RST. Also clears settings that silicon keeps (SRRCTL,
+    /// TDWBAL, PSRTYPE): the next owner must not inherit buffer sizes and write-back addresses.
     pub(crate) fn reset_vf(&mut self, vf: VfIndex) {
         let vectors = window::VECTOR_BITS << vf.first_vector();
         self.state.interrupts.reset(&mut self.state.file, vectors);
@@ -97,12 +97,11 @@ impl Nic {
         mailbox::vf_reset(&mut self.state.file, &mut self.state.interrupts, vf);
     }
 
-    /// A VF gets a new owner, who is to find nothing of the last one's: a reset, statistics that begin anew, and an
-    /// empty mailbox. A reset by the driver leaves both alone: it would take a counter that is less than it read before
-    /// for 2^32 more, and reads the last answer in the mailbox again to see whether it may send.
+    /// Prepares a VF for a new owner: resets it, and clears its statistics and its mailbox memory. A reset by the driver
+    /// keeps both. Its statistics are differences of wrapping counters, so a counter that restarts would add 2^32; and
+    /// Linux igbvf reads the last reply in the mailbox again to check that the PF still lets it send.
     ///
-    /// One thing stays: a pool with a transmit rate owes the time of what it has sent. If a reset cleared that debt, a
-    /// guest could escape its rate by resets.
+    /// The debt of a pool with a transmit rate stays. Otherwise a guest could exceed its rate by resets.
     pub(super) fn renew_vf(&mut self, vf: VfIndex) {
         self.reset_vf(vf);
         self.state.file.reset_range(r::vf_block(vf)..r::vf_block(vf) + 0x100);
@@ -115,7 +114,7 @@ impl Nic {
         }
     }
 
-    /// Every queue forgets what it has fetched and what it was told.
+    /// Restarts every queue: discards fetched descriptors and, in transmit queues, contexts.
     pub(super) fn restart_queues(&mut self) {
         Queue::all().for_each(|queue| self.restart_receive(queue));
         self.state.queues.tx.iter_mut().for_each(|queue| queue.reset(&self.state.file));

@@ -1,5 +1,5 @@
-//! Reading and writing bits of the file, for PF and VFs alike: the file does it, and then the part of the card that the
-//! register table names. Left out: what the PF alone may do.
+//! Reads and writes of a register's bits, for PF and VFs alike: in the file, and then in the part of the card that the
+//! register table names. Effects for the PF alone are in `pf`.
 
 use crate::Nic;
 use i82576::Time;
@@ -32,7 +32,7 @@ impl Nic {
             Effect::Acts(Part::Queue) => self.queue_written(slot.offset),
             Effect::Acts(Part::Pacing) => self.pacing_written(slot.offset),
             Effect::Acts(Part::Police) => self.police_written(slot.offset, value, now),
-            // What a VF sees of the board is read-only.
+            // VFs reach the board's registers read-only, and the PF's writes do not come here.
             Effect::Acts(Part::Board | Part::Interrupt | Part::Vf | Part::Statistics)
             | Effect::Stores
             | Effect::Never => {}
@@ -43,7 +43,7 @@ impl Nic {
         self.derived.map.find(slot.offset).map_or(Effect::Never, |place| place.effect)
     }
 
-    /// The high half of a counter clears both.
+    /// Reads the high half of a wide counter, which clears both halves. Drivers read the low half first.
     fn pair_read(&mut self, slot: Slot) -> u32 {
         self.state.file.set(slot.offset - 4, 0);
         self.state.file.read(slot)

@@ -1,4 +1,4 @@
-//! A VF's registers: the window onto the PF's file, and the two registers that are more than that.
+//! A VF's registers: the window onto the PF's file, and the registers with effects of their own.
 
 use crate::{Nic, mailbox};
 use i82576::bits::ctrl;
@@ -29,7 +29,7 @@ impl Nic {
         }
     }
 
-    /// VTCTRL: written by the VF itself or by the PF.
+    /// Applies a write of VTCTRL by the PF, or of CTRL by the VF: RST resets the VF.
     pub(super) fn vf_control(&mut self, vf: VfIndex, value: u32) {
         if value & ctrl::RST != 0 && vf.get() < self.state.owners.vfs {
             self.reset_vf(vf);

@@ -1,10 +1,8 @@
-//! Interrupt causes and vectors: which event sets which bit of EICR, and when that bit becomes an MSI-X
-//! message in the name of the function that owns the vector.
+//! Interrupt causes and vectors: events set bits of EICR, and the card sends an MSI-X message for a bit in the name of
+//! the function that owns the vector.
 //!
-//! A PF whose MSI-X is not in use has one interrupt for everything ([`single`]).
-//!
-//! Left out: throttling (`moderation`), and the vector table with its mask bits, which is kept where the
-//! message arrives.
+//! A PF that does not use several MSI-X vectors has a single interrupt ([`single`]). `moderation` throttles vectors. The
+//! receiver of a message has the MSI-X table and its mask bits.
 
 mod owners;
 pub mod single;
@@ -20,7 +18,7 @@ use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 use single::{Form, unmasked_others};
 
-/// The direction of a queue, as IVAR tells them apart.
+/// Direction of a queue, which selects its byte in IVAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Receive.
@@ -29,18 +27,18 @@ pub enum Direction {
     Tx,
 }
 
-/// Vectors that have something to say and have not said it yet.
+/// Vectors with a pending message.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Interrupts {
     /// EICR bits that were set, or unmasked, since their last message.
     unsent: u32,
-    /// How the PF interrupted the last time.
+    /// Kind of interrupt that the PF used at the last call of [`Interrupts::send`].
     form: Form,
     single: single::Single,
 }
 
 impl Interrupts {
-    /// Whether only vectors that there are have something to say.
+    /// Returns true if messages are pending only for vectors that exist.
     pub(crate) fn is_sound(&self) -> bool {
         self.unsent & !ALL_VECTORS == 0
     }
@@ -52,7 +50,7 @@ impl Interrupts {
         self.unsent |= bits;
     }
 
-    /// EICS was written: causes of vectors and, while there is one interrupt for all, that of the TCP timer.
+    /// Applies a write of EICS: sets causes of vectors, and that of the TCP timer while the PF has a single interrupt.
     pub fn set(&mut self, file: &mut RegisterFile, bits: u32) {
         self.raise(file, bits);
         if bits & eicr::TIMER != 0 && file.get(r::GPIE) & gpie::MULTIPLE_MSIX == 0 {
@@ -60,7 +58,7 @@ impl Interrupts {
         }
     }
 
-    /// The TCP timer has run out: that is a vector's cause, or one of ICR while there is one interrupt for all.
+    /// Raises the end of the TCP timer: at the vector in IVAR_MISC, or in ICR while the PF has a single interrupt.
     pub fn raise_timer(&mut self, file: &mut RegisterFile) {
         if file.get(r::GPIE) & gpie::MULTIPLE_MSIX == 0 {
             self.raise_other(file, icr::TIMER);
@@ -69,8 +67,8 @@ impl Interrupts {
         }
     }
 
-    /// An event of a queue: a descriptor was written back. If the queue is the PF's, `causes` of ICR say so as
-    /// well, for a driver that has one interrupt for all.
+    /// Raises the interrupt of a queue whose descriptors were written back. For a queue of the PF it also sets `causes` in
+    /// ICR, which drivers with a single interrupt read.
     pub fn raise_queue(
         &mut self,
         file: &mut RegisterFile,
@@ -87,7 +85,7 @@ impl Interrupts {
         }
     }
 
-    /// A mailbox event for a VF.
+    /// Raises the mailbox interrupt of a VF, at the vector in VTIVAR_MISC.
     pub fn raise_mailbox(&mut self, file: &mut RegisterFile, vf: VfIndex) {
         let entry = file.get(r::vtivar_misc(vf)).to_le_bytes()[0];
         if let Some(vector) = vf_entry(vf, entry) {
@@ -95,21 +93,21 @@ impl Interrupts {
         }
     }
 
-    /// Causes of the PF that are not a queue's: bits of ICR. Those that are new and unmasked interrupt.
+    /// Raises causes of the PF in ICR. Causes that are new and unmasked interrupt.
     pub fn raise_other(&mut self, file: &mut RegisterFile, causes: u32) {
         let before = unmasked_others(file);
         file.update(r::ICR, 0, causes);
         self.notify_others(file, before);
     }
 
-    /// IMS was written: causes that were waiting behind the mask interrupt now.
+    /// Applies a write of IMS: pending causes that become unmasked interrupt.
     pub fn unmask_others(&mut self, file: &mut RegisterFile, bits: u32) {
         let before = unmasked_others(file);
         file.update(r::IMS, 0, bits & icr::SETTABLE);
         self.notify_others(file, before);
     }
 
-    /// Leads causes that were not there `before` to the vectors in IVAR_MISC, and to the single interrupt.
+    /// Raises unmasked causes of ICR that were not there `before`: at the vectors in IVAR_MISC, and at the single interrupt.
     fn notify_others(&mut self, file: &mut RegisterFile, before: u32) {
         let new = unmasked_others(file) & !before;
         if new == 0 {
@@ -127,14 +125,14 @@ impl Interrupts {
         }
     }
 
-    /// ICR as it reads, without what reading does: INTA says that one of its causes interrupts.
+    /// Returns ICR without the effects of a read. INTA is set if an unmasked cause is.
     #[must_use]
     pub fn others(file: &RegisterFile) -> u32 {
         file.get(r::ICR) | if unmasked_others(file) != 0 { icr::INTA } else { 0 }
     }
 
-    /// ICR is read: its causes and INTA. They go if this was an interrupt, if GPIE.NSICR says that every read
-    /// counts, or if nothing is unmasked and there are no interrupts at all.
+    /// Reads ICR. The read clears its causes if INTA is set, if GPIE.NSICR is set, or if IMS is zero, as for drivers that
+    /// poll ICR.
     pub fn others_read(file: &mut RegisterFile) -> u32 {
         let value = Self::others(file);
         let counts = value & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
@@ -145,14 +143,14 @@ impl Interrupts {
         value
     }
 
-    /// ICR is written: ones clear causes.
+    /// Applies a write of ICR: ones clear causes.
     pub fn others_written(file: &mut RegisterFile, bits: u32) {
         let counts = Self::others(file) & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
         file.update(r::ICR, bits, 0);
         others_automask(file, counts);
     }
 
-    /// The bits of EICR that stand for ICR while there is one interrupt for all.
+    /// Returns the bits of EICR that stand for causes in ICR while the PF has a single interrupt: OTHER and TIMER.
     #[must_use]
     pub fn others_in_eicr(file: &RegisterFile) -> u32 {
         match unmasked_others(file) {
@@ -162,12 +160,12 @@ impl Interrupts {
         }
     }
 
-    /// Mask bits that were clear are set: causes that were waiting behind them fire now.
+    /// Marks vectors whose mask bits have just been set: their pending causes send a message.
     pub fn unmasked(&mut self, file: &RegisterFile, bits: u32) {
         self.unsent |= file.get(r::EICR) & bits & ALL_VECTORS;
     }
 
-    /// EICR was read, or written with ones: the bits go, and EIAM masks their vectors.
+    /// Applies a read of EICR, or a write of ones: clears the causes, and masks the vectors that EIAM names.
     pub fn acknowledge(&mut self, file: &mut RegisterFile, bits: u32) {
         let automask = bits & file.get(r::EICR) & file.get(r::EIAM);
         file.update(r::EICR, bits, 0);
@@ -175,7 +173,7 @@ impl Interrupts {
         self.unsent &= !bits;
     }
 
-    /// Forgets vectors: their function was reset.
+    /// Clears causes and masks of vectors whose function was reset.
     pub fn reset(&mut self, file: &mut RegisterFile, bits: u32) {
         for register in [r::EICR, r::EIMS, r::EIAC, r::EIAM] {
             file.update(register, bits, 0);
@@ -183,7 +181,7 @@ impl Interrupts {
         self.unsent &= !bits;
     }
 
-    /// Sends every message that is due and answers when the next throttled one will be. `form` is the PF's.
+    /// Sends every message that is due, and returns the time of the next throttled one. `form` is the PF's.
     pub fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
@@ -193,6 +191,7 @@ impl Interrupts {
         now: Time,
         bus: &mut B,
     ) -> Option<Time> {
+        // Causes that were set before the PF enabled MSI-X, by firmware or another driver, send their message now.
         if form == Form::Vectors && self.form != form {
             self.unsent |= file.get(r::EICR) & owners.pf_vectors();
         }
@@ -220,7 +219,7 @@ impl Interrupts {
         deadline
     }
 
-    /// The PF's vectors among `due` become the single interrupt; the VFs' remain.
+    /// Moves the PF's vectors among `due` to the single interrupt, and returns the VFs' vectors.
     fn hand_over(&mut self, due: u32, owners: &Owners) -> u32 {
         let pf = due & owners.pf_vectors();
         if pf != 0 {
@@ -230,7 +229,8 @@ impl Interrupts {
         due & !pf
     }
 
-    /// What sending does to the registers: IAC counts, EIAC clears the cause, EIAM masks the vector.
+    /// Updates the registers after a message: counts it in IAC, clears the cause by EIAC, and masks the vector by EIAM. For
+    /// the PF's vectors EIAM needs GPIE.EIAME.
     fn sent(&mut self, file: &mut RegisterFile, vector: Vector, function: Function) {
         file.count(r::IAC, 1);
         let automask = function != Function::Pf || file.get(r::GPIE) & gpie::EIAME != 0;
@@ -242,19 +242,20 @@ impl Interrupts {
     }
 }
 
-/// An access to ICR that counts masks what IAM names.
+/// Masks the causes that IAM names, if an access to ICR `counts` as the handling of an interrupt.
 fn others_automask(file: &mut RegisterFile, counts: bool) {
     if counts {
         file.update(r::IMS, file.get(r::IAM), 0);
     }
 }
 
-/// The vector that an IVAR entry of the PF names.
+/// Returns the vector that an IVAR entry of the PF names, or `None` if the entry is not valid.
 fn pf_entry(entry: u8) -> Option<Vector> {
     (entry & ivar::VALID != 0).then(|| Vector::new(entry & ivar::VECTOR)).flatten()
 }
 
-/// The vector that a VTIVAR entry names. Vector 3 does not exist: it would be the neighbour's.
+/// Returns the vector that a VTIVAR entry names, or `None` if the entry is not valid. Vector 3 does not exist: it would be
+/// a vector of the neighbouring VF.
 fn vf_entry(vf: VfIndex, entry: u8) -> Option<Vector> {
     let local = entry & ivar::VF_VECTOR;
     if entry & ivar::VALID == 0 || usize::from(local) >= i82576::ids::VF_VECTORS {
@@ -263,7 +264,7 @@ fn vf_entry(vf: VfIndex, entry: u8) -> Option<Vector> {
     Vector::new(vf.first_vector() + local)
 }
 
-/// The vector of a queue, if it has one.
+/// Returns the vector of a queue, or `None` if IVAR or VTIVAR names none.
 pub(crate) fn queue_vector(
     file: &RegisterFile,
     queue: Queue,

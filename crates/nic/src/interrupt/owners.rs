@@ -1,23 +1,23 @@
-//! The functions that own vectors and queues, and those that may master the bus. Left out: when they change (`function`).
+//! The functions that own vectors and queues, and those that may master the bus. `function` changes them.
 
 use i82576::{Pool, Queue, Vector, VfIndex};
 use pcie::Function;
 use serde::{Deserialize, Serialize};
 
-/// Every vector's bit.
+/// Bits of all vectors in EICR and its masks.
 pub const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
 
-/// Which function a vector and a queue belong to, and which functions may master the bus.
+/// Owners of vectors and queues, and the functions that may master the bus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owners {
-    /// VFs that exist.
+    /// Number of VFs. Queues and vectors of VFs beyond it are the PF's.
     pub vfs: u8,
-    /// Bus master enable: bit 0 the PF, bit n + 1 VF n.
+    /// Bus master enable: bit 0 of the PF, bit n + 1 of VF n.
     pub masters: u16,
 }
 
 impl Owners {
-    /// The function that owns a vector, and its number there: VF n has vectors 22-3n to 24-3n.
+    /// Returns the function that owns a vector, and the vector's number there. VF n has vectors 22-3n to 24-3n.
     #[must_use]
     pub fn of(&self, vector: Vector) -> (Function, u16) {
         let from_top = 24 - vector.get();
@@ -29,32 +29,32 @@ impl Owners {
         }
     }
 
-    /// The bits of the vectors that are the PF's.
+    /// Returns the bits of the PF's vectors.
     #[must_use]
     pub fn pf_vectors(&self) -> u32 {
         ALL_VECTORS >> (3 * u32::from(self.vfs.min(8)))
     }
 
-    /// The function whose name the queue's memory requests carry.
+    /// Returns the function whose requester id the queue's memory requests carry.
     #[must_use]
     pub fn of_queue(&self, queue: Queue) -> Function {
         self.vf_of(queue.pool()).map_or(Function::Pf, |vf| Function::Vf(vf.get()))
     }
 
-    /// The VF that a pool is, if it is not the PF's.
+    /// Returns the VF that owns a pool, or `None` if the PF does.
     #[must_use]
     pub fn vf_of(&self, pool: Pool) -> Option<VfIndex> {
         VfIndex::new(pool.get()).filter(|vf| vf.get() < self.vfs)
     }
 
-    /// Whether the function may use the bus at all.
+    /// Returns true if the function may master the bus.
     #[must_use]
     pub fn may_master(&self, function: Function) -> bool {
         self.masters & master_bit(function) != 0
     }
 }
 
-/// A function's bit in [`Owners::masters`].
+/// Returns a function's bit in [`Owners::masters`].
 #[must_use]
 pub fn master_bit(function: Function) -> u16 {
     match function {

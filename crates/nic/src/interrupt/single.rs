@@ -1,5 +1,5 @@
-//! The PF's one interrupt for everything, while it does not use several MSI-X vectors: vector 0 of MSI-X, the
-//! MSI message, or the pin. It speaks for ICR and for EICR, each under its mask, and EITR 0 throttles it.
+//! The PF's single interrupt, while it does not use several MSI-X vectors: MSI-X vector 0, the MSI message, or the pin.
+//! It signals unmasked causes of ICR and of EICR, and EITR 0 throttles it.
 
 use super::owners::Owners;
 use crate::file::RegisterFile;
@@ -9,44 +9,44 @@ use i82576::{Time, Vector};
 use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 
-/// How the PF interrupts: what its configuration space and GPIE say together.
+/// Kind of interrupt that the PF uses, by its configuration space and GPIE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Form {
-    /// Each vector its own MSI-X message.
+    /// An MSI-X message for each vector.
     Vectors,
-    /// MSI-X vector 0 for everything: MSI-X is on, GPIE.MULTIPLE_MSIX is not.
+    /// MSI-X vector 0 for all causes: MSI-X is enabled, and GPIE.MULTIPLE_MSIX is clear.
     OneVector,
     /// The MSI message.
     Msi,
-    /// The pin.
+    /// The INTx pin.
     Pin,
-    /// Not at all: MSI is masked, or the pin disabled, or the PF sleeps.
+    /// No interrupt: MSI is masked, the pin is disabled, or the PF is in D3hot.
     #[default]
     Silent,
 }
 
-/// The state of that interrupt.
+/// State of the single interrupt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Single {
-    /// A cause came since the last message.
+    /// A message is pending: a cause came since the last one.
     owed: bool,
-    /// The pin as the bus knows it.
+    /// The bus sees the pin asserted.
     raised: bool,
 }
 
-/// The vector that throttles it.
+/// Vector of the single interrupt, whose EITR throttles it.
 pub(crate) const VECTOR_0: Vector = match Vector::new(0) {
     Some(vector) => vector,
     None => panic!(),
 };
 
 impl Single {
-    /// A new cause: one message more.
+    /// Marks a message as pending for a new cause.
     pub(super) fn owe(&mut self) {
         self.owed = true;
     }
 
-    /// Tells the bus what changed; answers when a throttled interrupt will be due.
+    /// Sends the pending message, or changes the pin. Returns the time at which a throttled interrupt is due.
     pub(super) fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
@@ -57,6 +57,7 @@ impl Single {
         bus: &mut B,
     ) -> Option<Time> {
         let interrupts = is_due(file, owners);
+        // A pending message whose cause was cleared or masked meanwhile is not sent.
         self.owed &= interrupts && form != Form::Vectors;
         if self.raised && !(interrupts && form == Form::Pin) {
             self.raised = false;
@@ -89,13 +90,13 @@ impl Single {
     }
 }
 
-/// Whether an unmasked cause of the PF is set.
+/// Returns true if an unmasked cause of the PF is set.
 pub(crate) fn is_due(file: &RegisterFile, owners: &Owners) -> bool {
     let extended = file.get(r::EICR) & file.get(r::EIMS) & owners.pf_vectors();
     unmasked_others(file) != 0 || extended != 0
 }
 
-/// Causes of ICR that are unmasked.
+/// Returns the causes of ICR that are set and unmasked.
 pub(super) fn unmasked_others(file: &RegisterFile) -> u32 {
     file.get(r::ICR) & file.get(r::IMS)
 }

@@ -1,5 +1,5 @@
-//! The mailbox between PF and VFs: who holds the shared memory, and the doorbells. The words themselves are
-//! plain registers. Left out: what the messages mean.
+//! The mailbox between PF and VFs: the lock of the shared memory, and the doorbells. The memory's words are plain
+//! registers. The card does not interpret messages.
 
 use crate::file::RegisterFile;
 use crate::interrupt::Interrupts;
@@ -7,7 +7,7 @@ use i82576::VfIndex;
 use i82576::bits::{icr, mbvficr, p2v, v2p};
 use i82576::register as r;
 
-/// The VF writes V2PMAILBOX: takes or drops the buffer, rings the PF.
+/// Applies a VF's write of V2PMAILBOX: locks or unlocks the memory (VFU), and notifies the PF (REQ, ACK).
 pub fn vf_writes(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfIndex, value: u32) {
     take_or_drop(file, vf, value & v2p::VFU != 0, v2p::VFU, v2p::PFU);
     let mut events = 0;
@@ -23,7 +23,7 @@ pub fn vf_writes(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfInd
     }
 }
 
-/// The VF reads V2PMAILBOX: the status bits it sees are gone afterwards.
+/// Reads V2PMAILBOX for a VF, and clears its read-clear bits (PFSTS, PFACK, RSTD).
 pub fn vf_reads(file: &mut RegisterFile, vf: VfIndex) -> u32 {
     let at = r::v2p_mailbox(vf);
     let value = file.get(at);
@@ -31,7 +31,8 @@ pub fn vf_reads(file: &mut RegisterFile, vf: VfIndex) -> u32 {
     value
 }
 
-/// The PF writes P2VMAILBOX: takes or drops the buffer, rings the VF, or takes the buffer away from it.
+/// Applies the PF's write of P2VMAILBOX: locks or unlocks the memory (PFU), notifies the VF (STS, ACK), or revokes the VF's
+/// lock and its pending notices (RVFU).
 pub fn pf_writes(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfIndex, value: u32) {
     if value & p2v::RVFU != 0 {
         file.update(r::v2p_mailbox(vf), v2p::VFU, 0);
@@ -51,13 +52,13 @@ pub fn pf_writes(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfInd
     }
 }
 
-/// The PF reads P2VMAILBOX: who holds the buffer.
+/// Reads P2VMAILBOX for the PF: the lock bits of both sides.
 #[must_use]
 pub fn pf_reads(file: &RegisterFile, vf: VfIndex) -> u32 {
     file.get(r::v2p_mailbox(vf)) & (p2v::VFU | p2v::PFU)
 }
 
-/// The VF was reset: its locks and unread status go, the PF is told, and the VF sees that its reset is done.
+/// Resets a VF's mailbox: clears locks and unread status, notifies the PF (VFLRE), and sets RSTD for the VF.
 pub fn vf_reset(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfIndex) {
     file.update(r::v2p_mailbox(vf), !v2p::RSTI, v2p::RSTD);
     file.update(r::MBVFICR, vf.bit() << mbvficr::VFREQ_SHIFT | vf.bit() << mbvficr::VFACK_SHIFT, 0);
@@ -65,8 +66,8 @@ pub fn vf_reset(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfInde
     ring_pf(file, interrupts, vf);
 }
 
-/// The PF is done with its own reset (CTRL_EXT.PFRSTD): VFs may start. A PF that writes the register again
-/// for another of its bits has not been reset again.
+/// Applies CTRL_EXT.PFRSTD, the end of the PF's reset: VFs read RSTD in place of RSTI and may start. Only VFs that read
+/// RSTI change, because a driver writes the register again for its other bits.
 pub fn pf_reset_done(file: &mut RegisterFile) {
     for at in VfIndex::all().map(r::v2p_mailbox) {
         if file.get(at) & v2p::RSTI != 0 {
@@ -75,8 +76,8 @@ pub fn pf_reset_done(file: &mut RegisterFile) {
     }
 }
 
-/// The lock rule: a side gets the buffer only while the other does not hold it, and drops it by any write
-/// that does not ask for it.
+/// Locks the memory for the side of bit `own` if the side of bit `other` does not hold it. A write that does not ask for the
+/// lock releases it.
 fn take_or_drop(file: &mut RegisterFile, vf: VfIndex, wants: bool, own: u32, other: u32) {
     let at = r::v2p_mailbox(vf);
     if !wants {
@@ -86,6 +87,7 @@ fn take_or_drop(file: &mut RegisterFile, vf: VfIndex, wants: bool, own: u32, oth
     }
 }
 
+/// Notifies the PF of a VF's event, unless MBVFIMR masks the VF.
 fn ring_pf(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfIndex) {
     if file.get(r::MBVFIMR) & vf.bit() != 0 {
         interrupts.raise_other(file, icr::VMMB);

@@ -1,8 +1,8 @@
-//! Interrupt throttling (EITR): after a vector fires it stays silent for its interval, in microseconds, and a
-//! cause that comes meanwhile fires once at the end of it.
+//! Interrupt throttling (EITR). After its message a vector stays silent for its interval, in microseconds. A cause that
+//! comes meanwhile fires once at the end of the interval.
 //!
-//! A frame that is to interrupt at once ends the silence (low-latency interrupts; datasheet of the I210, 7.3.6). Where
-//! EITR.LLI_EN says so, that takes a credit of the vector; credits come one by one, GPIE says how fast.
+//! An urgent frame ends the interval at once (low-latency interrupts, I210 datasheet 7.3.6). With EITR.LLI_EN that takes
+//! a credit of the vector. A vector gains one credit in each interval that GPIE sets.
 
 use core::time::Duration;
 use i82576::bits::{eitr, gpie};
@@ -10,24 +10,25 @@ use i82576::ids::VECTORS;
 use i82576::{Time, Vector};
 use serde::{Deserialize, Serialize};
 
-/// When each vector may fire next.
+/// Time from which each vector may fire, and its credits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Throttle {
     silent_until: [Time; VECTORS],
     credits: [Credits; VECTORS],
 }
 
-/// What a vector may spend.
+/// Low-latency credits of a vector.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Credits {
     count: u32,
+    /// Time from which the next credit accrues.
     since: Time,
 }
 
 impl Credits {
     const NONE: Self = Self { count: 0, since: Time::ZERO };
 
-    /// What they have become at `now`.
+    /// Returns the credits at `now`, with those gained since `since`.
     fn at(self, eitr: u32, gpie: u32, now: Time) -> Self {
         let interval = Duration::from_micros(gpie::credit_us(gpie).into());
         if eitr & eitr::LLI_EN == 0 || interval.is_zero() {
@@ -43,24 +44,24 @@ impl Credits {
 }
 
 impl Throttle {
-    /// No vector is throttled.
+    /// Creates a throttle under which every vector may fire.
     #[must_use]
     pub fn new() -> Self {
         Self { silent_until: [Time::ZERO; VECTORS], credits: [Credits::NONE; VECTORS] }
     }
 
-    /// The moment from which the vector may fire.
+    /// Returns the time from which the vector may fire.
     #[must_use]
     pub fn silent_until(&self, vector: Vector) -> Time {
         self.silent_until[vector.index()]
     }
 
-    /// The vector has fired under the given EITR.
+    /// Starts the interval of `eitr` after a vector's message.
     pub fn fired(&mut self, vector: Vector, eitr: u32, now: Time) {
         self.silent_until[vector.index()] = now + Duration::from_micros(u64::from(eitr::interval_us(eitr)));
     }
 
-    /// EITR was written: unless told to leave the counter, it now runs down from the value written.
+    /// Applies a write of EITR: unless CNT_IGNR is set, the written counter and credits replace the current ones.
     pub fn written(&mut self, vector: Vector, value: u32, now: Time) {
         if value & eitr::CNT_IGNR == 0 {
             let counter = u64::from((value >> eitr::COUNTER_SHIFT) & eitr::COUNTER_END);
@@ -71,7 +72,7 @@ impl Throttle {
         }
     }
 
-    /// Something is not to wait for the end of the silence: it ends now, if that needs no credit or there is one.
+    /// Ends the vector's interval for an urgent frame. With EITR.LLI_EN that takes a credit; without one the interval stays.
     pub fn hurry(&mut self, vector: Vector, eitr: u32, gpie: u32, now: Time) {
         let silent_until = &mut self.silent_until[vector.index()];
         if *silent_until <= now {
@@ -86,7 +87,7 @@ impl Throttle {
         *silent_until = now;
     }
 
-    /// EITR as it reads now, of which `eitr` is stored: its counter and its credits run.
+    /// Returns EITR as it reads now: the stored `eitr` with the current counter and credits.
     #[must_use]
     pub fn shown(&self, vector: Vector, eitr: u32, gpie: u32, now: Time) -> u32 {
         let credits = self.credits[vector.index()].at(eitr, gpie, now).count;
@@ -94,7 +95,7 @@ impl Throttle {
         stored | credits << eitr::CREDITS_SHIFT | self.counter(vector, now)
     }
 
-    /// The counter field of EITR as it reads now.
+    /// Returns the counter field of EITR as it reads now.
     #[must_use]
     fn counter(&self, vector: Vector, now: Time) -> u32 {
         let left = self.silent_until(vector).since(now).as_micros() as u64;
@@ -102,7 +103,7 @@ impl Throttle {
         (steps.min(eitr::COUNTER_END.into()) as u32) << eitr::COUNTER_SHIFT
     }
 
-    /// Forgets what the vector was waiting for.
+    /// Ends the vector's interval and clears its credits, when its function is reset.
     pub fn reset(&mut self, vector: Vector) {
         self.silent_until[vector.index()] = Time::ZERO;
         self.credits[vector.index()] = Credits::NONE;
@@ -122,14 +123,14 @@ mod tests {
     use i82576::{Time, Vector};
 
     #[test]
-    fn a_vector_is_silent_for_its_interval_after_it_fired() {
+    fn vector_is_silent_for_its_interval_after_a_message() {
         let (mut throttle, vector) = (Throttle::new(), Vector::new(22).unwrap());
         throttle.fired(vector, 125 << 2, Time::from_micros(10));
         assert_eq!(throttle.silent_until(vector), Time::from_micros(135));
     }
 
     #[test]
-    fn a_write_restarts_the_counter_unless_it_says_to_ignore_it() {
+    fn eitr_write_sets_the_counter_unless_cnt_ignr() {
         let (mut throttle, vector) = (Throttle::new(), Vector::new(1).unwrap());
         throttle.fired(vector, 1000 << 2, Time::ZERO);
         throttle.written(vector, 8 << 2 | eitr::CNT_IGNR, Time::from_micros(1));

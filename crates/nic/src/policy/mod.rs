@@ -1,5 +1,5 @@
-//! What the registers say of the plane's ports, in the plane's own values: the switch's tables, storm control and transmit
-//! rates. Pool `n` is port `n` of the plane. Left out: what the plane makes of it.
+//! Translation of registers into the plane's values: the switch's tables, storm control and transmit rates. Pool `n` is
+//! port `n` of the plane.
 
 mod pools;
 mod rates;
@@ -19,8 +19,8 @@ use i82576::Time;
 use i82576::ids::MAX_VFS;
 use plane::pacing::Pacing;
 
-/// The plane of a port whose registers are these, with what its pools owe, when a window of storm control began, and what
-/// was counted.
+/// Creates the plane of a port from its registers, the debts of its pools, the start of the storm control window, and its
+/// counters.
 pub(crate) fn resume(
     file: &RegisterFile,
     vfs: u8,

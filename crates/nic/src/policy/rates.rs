@@ -1,7 +1,7 @@
-//! Transmit rates in registers: RTTDQSEL selects a pool, RTTBCNRC is its rate, RTTBCNRM how much lateness is made up for.
-//! The two queues of a pool share its rate; hence RTTDQSEL selects a pool, and its highest bit makes no difference.
+//! Transmit rates in registers. RTTDQSEL selects a pool, RTTBCNRC is its rate, and RTTBCNRM bounds the lateness that the
+//! card makes up for. The two queues of a pool share its rate, so the highest bit of RTTDQSEL has no effect.
 //!
-//! Left out: the status and drift registers of the rate scheduler, which no driver uses.
+//! The status and drift registers of the rate scheduler are not implemented, since no driver uses them.
 
 use super::pools::{Plane, port};
 use crate::file::RegisterFile;
@@ -15,17 +15,17 @@ use i82576::register as r;
 pub(crate) struct Rates([u32; MAX_VFS]);
 
 impl Rates {
-    /// As they were saved.
+    /// Creates the rates from saved registers.
     pub(crate) const fn new(controls: [u32; MAX_VFS]) -> Self {
         Self(controls)
     }
 
-    /// RTTBCNRC of a pool.
+    /// Returns RTTBCNRC of a pool.
     pub(crate) const fn control(&self, pool: Pool) -> u32 {
         self.0[pool.index()]
     }
 
-    /// A register was written. The registers behind RTTDQSEL show the pool that is selected.
+    /// Applies the effect of a write to a rate register. RTTBCNRC shows the rate of the pool that RTTDQSEL selects.
     pub(crate) fn written(&mut self, file: &mut RegisterFile, plane: &mut Plane, offset: u32) {
         let pool = Pool::of_field(file.get(r::RTTDQSEL));
         match offset {
@@ -39,7 +39,7 @@ impl Rates {
     }
 }
 
-/// Link rate over the pool's, with 14 binary places; `None` without a limit.
+/// Returns the link rate divided by the pool's, with 14 binary places (RF_INT and RF_DEC), or `None` without a limit.
 pub(crate) fn factor(control: u32) -> Option<u32> {
     (control & rttbcnrc::RS_ENA != 0).then_some(control & rttbcnrc::FACTOR)
 }

@@ -1,17 +1,17 @@
-//! Storm control in registers: what to do (SCCRL, SCBI, BSCTRH, MSCTRH), and what was seen (SCSTS, BSCCNT, MSCCNT, SCTC).
-//! What was seen is the plane's, but for when a window began all of it can be read back from the registers.
+//! Storm control in registers: settings (SCCRL, SCBI, BSCTRH, MSCTRH) and status (SCSTS, BSCCNT, MSCCNT, SCTC). The plane
+//! keeps the status. All of it but the start of the window can be restored from the registers.
 
 use crate::file::RegisterFile;
 use i82576::bits::{sccrl, scsts};
 use i82576::{Time, register as r};
 use plane::switch::{Limit, Limits, Storm, Window};
 
-/// CCOUNT has 25 bits and stops at its end.
+/// Largest value of the counters BSCCNT and MSCCNT (25 bits), where they stop.
 const COUNT_END: u32 = 0x01ff_ffff;
-/// SCTC has 10 bits.
+/// Bits of SCTC (10).
 const INTERVALS_MASK: u64 = 0x3ff;
 
-/// Counter, threshold, and the bits of SCCRL and SCSTS for this window and the one before.
+/// Registers of a kind of traffic: counter, threshold, and the bits of SCCRL and SCSTS for this window and the previous one.
 type Kind = (u32, u32, [u32; 2], [u32; 2]);
 
 const KINDS: [Kind; 2] = [
@@ -19,7 +19,7 @@ const KINDS: [Kind; 2] = [
     (r::MSCCNT, r::MSCTRH, [sccrl::MDICW, sccrl::MDIPW], [scsts::MSCA, scsts::MSCAP]),
 ];
 
-/// Storm control as the registers have it, in a window that began then.
+/// Loads storm control from the registers, in a window that began at `began`.
 pub(crate) fn load(file: &RegisterFile, began: Time) -> Storm {
     let (control, status) = (file.get(r::SCCRL), file.get(r::SCSTS));
     let kinds = KINDS.map(|(_, threshold, [drops, drops_next], _)| Limit {
@@ -38,7 +38,7 @@ pub(crate) fn load(file: &RegisterFile, began: Time) -> Storm {
     Storm { limits: Limits { kinds, window, counts_unknown }, windows, began }
 }
 
-/// Shows what was seen.
+/// Writes counters and states to the status registers.
 pub(crate) fn show(storm: &Storm, file: &mut RegisterFile) {
     let mut status = 0;
     for ((count, _, _, [over, was_over]), window) in KINDS.into_iter().zip(&storm.windows) {
@@ -48,18 +48,18 @@ pub(crate) fn show(storm: &Storm, file: &mut RegisterFile) {
     file.set(r::SCSTS, status);
 }
 
-/// Shows how many basic intervals of the window have passed.
+/// Writes the number of basic intervals since the start of the window to SCTC.
 pub(crate) fn show_intervals(storm: &Storm, file: &mut RegisterFile, now: Time) {
     let since = u64::try_from(now.since(storm.began).as_nanos()).unwrap_or(u64::MAX);
     file.set(r::SCTC, ((since / interval(file)) & INTERVALS_MASK) as u32);
 }
 
-/// Some kind of traffic has a limit.
+/// Returns true if a kind of traffic has a limit.
 pub(crate) fn is_limited(file: &RegisterFile) -> bool {
     file.get(r::BSCTRH) | file.get(r::MSCTRH) != 0
 }
 
-/// Nanoseconds of a basic interval.
+/// Returns the length of a basic interval, nanoseconds (SCBI).
 fn interval(file: &RegisterFile) -> u64 {
     u64::from(file.get(r::SCBI).max(1)) * sccrl::BASIC_TICK_NS
 }

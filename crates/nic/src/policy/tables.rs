@@ -1,7 +1,7 @@
-//! The filter registers as the switch's tables. Without VMDq the port is one pool, number 0, and its promiscuity bits take
-//! the place of the pool's, so that a frame's way is the same.
+//! The filter registers as the switch's tables. Without VMDq the port is one pool, number 0, and the port's promiscuity bits
+//! act as the pool's. A frame takes the same path in both modes.
 //!
-//! Left out: keeping track of changes; the register table says what is decoded from a register.
+//! The register table names the registers whose writes have the tables loaded again.
 
 use super::Tables;
 use crate::file::RegisterFile;
@@ -13,18 +13,18 @@ use plane::Ports;
 use plane::switch::{Exact, Fit, Ids, Inexact, PortTag, Rule, Vlans};
 use plane::tag;
 
-/// What the same registers say of how a frame is received, which is the card's own affair.
+/// Settings of reception in the same registers, which the switch does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Receive {
-    /// Pools that choose between their queues (without VMDq, all queues) by hash.
+    /// Pools that choose among their queues by RSS, a bit each. Without VMDq bit 0 stands for all queues.
     pub(crate) scales: u8,
-    /// The check sequence of frames from the wire is delivered with them. Pools never see it.
+    /// Frames from the wire are delivered with their check sequence (RCTL.SECRC is clear). Pools never get it.
     pub(crate) keeps_check_sequence: bool,
-    /// The type of tags.
+    /// Ether type of VLAN tags (VET).
     pub(crate) inner: u16,
 }
 
-/// Decodes the filter registers of a port whose first pools are those of `vfs` VFs.
+/// Decodes the filter registers of a port whose first `vfs` pools belong to VFs.
 #[must_use]
 pub(crate) fn load(file: &RegisterFile, vfs: u8) -> (Tables, Receive) {
     let mode = file.get(r::MRQC) & mrqc::MODE_MASK;
@@ -43,18 +43,19 @@ pub(crate) fn load(file: &RegisterFile, vfs: u8) -> (Tables, Receive) {
     (tables, receive)
 }
 
-/// Pools, as a register's low byte names them.
+/// Returns the ports of the pools in a register's low byte.
 fn ports(bits: u32) -> Ports {
     Ports::new((bits & 0xff).into())
 }
 
-/// What both modes share; nobody accepts anything yet.
+/// Returns the tables with the settings of both modes. No pool accepts frames yet.
 fn common(file: &RegisterFile, receive: u32, shared: bool) -> Tables {
     let outer = file.get(r::CTRL_EXT) & ctrl_ext::EXT_VLAN != 0;
     let mut tables = Tables::closed(RECEIVE_ADDRESSES);
     addresses(&mut tables.exact, file, shared);
     tables.multicast = Inexact::from_words(|word| file.get(r::mta(word)));
     tables.unicast = Inexact::from_words(|word| file.get(r::uta(word)));
+    // RCTL.MO selects twelve bits of the address for the multicast and unicast tables: 47:36, 46:35, 45:34 or 43:32.
     tables.hash_shift = [36, 35, 34, 32][(receive >> rctl::MO_SHIFT & 3) as usize];
     vlans(&mut tables.vlans, file);
     tables.filter_vlans = receive & rctl::VFE != 0;
@@ -67,12 +68,12 @@ fn common(file: &RegisterFile, receive: u32, shared: bool) -> Tables {
     tables
 }
 
-/// The longest frame where long packets are not accepted.
+/// Returns the longest frame without long packet enable (LPE).
 fn usual(tables: &Tables) -> Fit {
     if tables.outer.is_some() { Fit::WITH_OUTER } else { Fit::STANDARD }
 }
 
-/// VMDq: each pool by its VMOLR. Answers the pools that would choose a queue by hash.
+/// Sets each pool's options by its VMOLR (VMDq). Returns the pools with RSS enable (RSSE).
 fn pools(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
     let options = Pool::EVERY.map(|pool| file.get(r::vmolr(pool)));
     let with = |bit: u32| options.iter().rev().fold(0, |set, o| set << 1 | u32::from(o & bit != 0));
@@ -93,7 +94,7 @@ fn pools(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
     with(vmolr::RSSE) as u8
 }
 
-/// The pool's VLAN by VMVIR comes before the descriptor's, and VMVIR may forbid tags.
+/// Returns the pool's rule for tags by VMVIR: a default tag replaces the descriptor's, or tags are forbidden.
 fn port_tag(port_vlan: u32) -> PortTag {
     match port_vlan & (3 << vmvir::VLANA_SHIFT) {
         vmvir::DEFAULT => PortTag::Always((port_vlan & vmvir::TAG_MASK) as u16),
@@ -102,7 +103,7 @@ fn port_tag(port_vlan: u32) -> PortTag {
     }
 }
 
-/// VMDq: how pools and wire are connected.
+/// Sets the connections between pools and the wire (VMDq).
 fn switching(tables: &mut Tables, file: &RegisterFile) {
     let control = file.get(r::VT_CTL);
     tables.ignore_address = control & vt_ctl::IGNORE_MAC != 0;
@@ -122,7 +123,7 @@ fn switching(tables: &mut Tables, file: &RegisterFile) {
     tables.check_vlan = ports(switch >> dtxswc::VLAN_SPOOF_SHIFT);
 }
 
-/// No VMDq: the port is pool 0. Answers it, since it would choose a queue by hash.
+/// Sets the options of the port as pool 0 (without VMDq). Returns pool 0's bit, since RSS applies to it.
 fn single(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
     let flag = |bit: u32| ports(u32::from(receive & bit != 0));
     tables.all = ports(1);
@@ -140,13 +141,13 @@ fn single(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
     1
 }
 
-/// The mask and the value that a tag's canonical form indicator is compared by.
+/// Returns mask and value for the comparison of a tag's canonical form indicator (RCTL.CFIEN, CFI).
 fn canonical(receive: u32) -> (u16, u16) {
     let on = |bit: u32| if receive & bit != 0 { tag::CFI } else { 0 };
     (on(rctl::CFIEN), on(rctl::CFIEN) & on(rctl::CFI))
 }
 
-/// The valid receive addresses. Without VMDq the pool bits mean nothing and all are pool 0's.
+/// Adds the valid receive addresses. Without VMDq their pool bits have no meaning, and all belong to pool 0.
 fn addresses(exact: &mut Exact, file: &RegisterFile, shared: bool) {
     for i in 0..RECEIVE_ADDRESSES as u32 {
         let (low, high) = (file.get(r::ral(i)), file.get(r::rah(i)));
@@ -157,7 +158,7 @@ fn addresses(exact: &mut Exact, file: &RegisterFile, shared: bool) {
     }
 }
 
-/// Members of VLANs (VLVF), and those that the port takes at all (VFTA).
+/// Sets the members of VLANs (VLVF), and the VLANs that the port accepts (VFTA).
 fn vlans(vlans: &mut Vlans, file: &RegisterFile) {
     vlans.accept(Ids::from_words(|word| file.get(r::vfta(word))));
     for filter in (0..VLAN_FILTERS as u32).map(|i| file.get(r::vlvf(i))) {
@@ -168,7 +169,7 @@ fn vlans(vlans: &mut Vlans, file: &RegisterFile) {
     }
 }
 
-/// Mirror rule `i` (VMRCTL, VMRVM, VMRVLAN); `None` if it copies nothing.
+/// Returns mirror rule `i` (VMRCTL, VMRVM, VMRVLAN), or `None` if it copies nothing.
 fn mirror(file: &RegisterFile, i: u32) -> Option<Rule> {
     let control = file.get(r::vmrctl(i));
     let on = |kind: u32| control & kind != 0;

@@ -1,29 +1,29 @@
-//! How a frame is laid into the buffers of a receive queue: their sizes and the descriptor format, by SRRCTL
-//! and RCTL, and which bytes go to the header buffer (datasheet 7.1.5, table of header splitting).
+//! Layout of a frame in the buffers of a receive queue: their sizes and the descriptor format (SRRCTL, RCTL), and the bytes
+//! for the header buffer (82576 datasheet 7.1.5, table of header splitting).
 //!
-//! Left out: the replication formats (types 3 and 4), which no driver uses: such a queue works as one with
-//! packet buffers only, and says so by leaving SPH clear.
+//! The replication formats (types 3 and 4) are not implemented, since no driver uses them. Such a queue uses packet
+//! buffers only and leaves SPH clear.
 
 use crate::file::RegisterFile;
 use i82576::Queue;
 use i82576::bits::{rctl, srrctl};
 use i82576::register::{RCTL, psrtype, rx, rx_block};
 
-/// The longest header that HDRLEN can tell of; longer ones are not split off.
+/// Longest header that is split off, bytes: HDRLEN has ten bits.
 const MAX_HEADER: usize = 0x3ff;
 
-/// What a queue's descriptors look like, and what becomes of headers.
+/// Descriptor format of a queue, with its treatment of headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Legacy,
     OneBuffer,
-    /// Headers that are understood, and fit.
+    /// The header buffer gets headers that the parser knows and that fit.
     Split,
-    /// The header buffer is filled first, whatever the frame is.
+    /// The header buffer is filled first, also with unknown headers.
     AlwaysSplit,
 }
 
-/// The buffers of a queue.
+/// Buffers of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffers {
     /// Bytes of a packet buffer, never 0.
@@ -31,11 +31,11 @@ pub(super) struct Buffers {
     /// Bytes of a header buffer.
     header: usize,
     format: Format,
-    /// The kinds of frames whose headers are split off: PSRTYPE.
+    /// Kinds of frames whose headers are split off (PSRTYPE).
     pub(super) split: u32,
 }
 
-/// What goes to the header buffer, and what the first descriptor says of it.
+/// Division of a frame between header and packet buffers, and the header fields of its first descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Layout {
     /// Bytes in the header buffer.
@@ -44,12 +44,12 @@ pub(super) struct Layout {
     pub(super) told: u16,
     /// SPH: the headers were found, and HDRLEN is their length.
     pub(super) found: bool,
-    /// HBO: they are longer than the header buffer.
+    /// HBO: the headers are longer than the header buffer.
     pub(super) overflow: bool,
 }
 
 impl Buffers {
-    /// The buffers as the registers have them now.
+    /// Reads the buffers from the registers.
     #[must_use]
     pub(super) fn of(file: &RegisterFile, queue: Queue) -> Self {
         let control = file.get(rx_block(queue) + rx::SRRCTL);
@@ -69,27 +69,26 @@ impl Buffers {
         Self { packet, header, format, split }
     }
 
-    /// Descriptors are written back in the legacy format.
+    /// Returns true if descriptors are written back in the legacy format.
     #[must_use]
     pub(super) fn is_legacy(&self) -> bool {
         self.format == Format::Legacy
     }
 
-    /// Bytes of the longest frame that goes into one packet buffer without a question, told of in the advanced format; 0 if
-    /// there are questions.
+    /// Returns the longest frame that needs one packet buffer, no look at its headers and an advanced descriptor, in bytes;
+    /// 0 in the other formats.
     #[must_use]
     pub(super) fn whole(&self) -> usize {
         if self.format == Format::OneBuffer { self.packet } else { 0 }
     }
 
-    /// How many packet buffers hold so many bytes: at least one.
+    /// Returns the number of packet buffers for `bytes`: at least one, since an empty part needs a descriptor too.
     #[must_use]
     pub(super) fn needed(&self, bytes: usize) -> usize {
         bytes.div_ceil(self.packet).max(1)
     }
 
-    /// How a frame of `frame` bytes is laid out of which `headers` bytes may be
-    /// split off, 0 for none.
+    /// Divides a frame of `frame` bytes of which `headers` bytes may be split off (0 for none).
     #[must_use]
     pub(super) fn lay(&self, frame: usize, headers: usize) -> Layout {
         let always = match self.format {
@@ -99,6 +98,7 @@ impl Buffers {
         };
         let filled = if always { self.header.min(frame) } else { 0 };
         let found = (1..=MAX_HEADER).contains(&headers);
+        // A frame that fits the header buffer whole is not divided, though its headers are known.
         if always && frame <= self.header || !found {
             return Layout { header: filled, told: filled as u16, ..Layout::default() };
         }
@@ -112,7 +112,7 @@ impl Buffers {
 mod tests {
     use super::{Buffers, Format, Layout};
 
-    /// Header buffers of 128 bytes.
+    /// Returns buffers with header buffers of 128 bytes.
     fn buffers(format: Format) -> Buffers {
         Buffers { packet: 2048, header: 128, format, split: 0 }
     }
@@ -120,14 +120,14 @@ mod tests {
     const NONE: Layout = Layout { header: 0, told: 0, found: false, overflow: false };
 
     #[test]
-    fn without_header_buffers_everything_is_packet() {
+    fn formats_without_header_buffers_use_packet_buffers_only() {
         for format in [Format::Legacy, Format::OneBuffer] {
             assert_eq!(buffers(format).lay(1500, 54), NONE);
         }
     }
 
     #[test]
-    fn split_takes_headers_that_are_understood_and_fit() {
+    fn split_takes_known_headers_that_fit() {
         let split = buffers(Format::Split);
         assert_eq!(split.lay(1500, 0), NONE);
         assert_eq!(split.lay(1500, 54), Layout { header: 54, told: 54, found: true, overflow: false });
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn always_split_fills_the_header_buffer_first() {
         let always = buffers(Format::AlwaysSplit);
-        assert_eq!(always.lay(128, 54), Layout { header: 128, told: 128, ..NONE }, "it all fits");
+        assert_eq!(always.lay(128, 54), Layout { header: 128, told: 128, ..NONE }, "the whole frame fits");
         assert_eq!(always.lay(60, 0), Layout { header: 60, told: 60, ..NONE });
         assert_eq!(always.lay(129, 0), Layout { header: 128, told: 128, ..NONE });
         assert_eq!(always.lay(129, 54), Layout { header: 54, told: 54, found: true, overflow: false });

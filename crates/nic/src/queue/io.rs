@@ -1,4 +1,4 @@
-//! Everything that a queue works on beside its own state. Left out: the queues.
+//! Registers, owner and bus that a queue works on beside its own state.
 
 use crate::file::RegisterFile;
 use pcie::Function;
@@ -6,10 +6,10 @@ use pcie::Function;
 /// Registers, owner and bus of a queue.
 #[derive(Debug)]
 pub struct QueueIo<'a, B> {
-    /// Every register.
+    /// Register file of the card.
     pub file: &'a mut RegisterFile,
-    /// The owner of the ring and of its buffers.
+    /// Function that owns the ring and its buffers.
     pub function: Function,
-    /// The bus.
+    /// Bus for memory requests.
     pub bus: &'a mut B,
 }

@@ -1,5 +1,5 @@
-//! The rings in guest memory: descriptors fetched and written back in bursts, frames gathered from buffers
-//! and scattered into them. Left out: what happens to a frame in between.
+//! The rings in guest memory: the card fetches and writes back descriptors in bursts, gathers frames from buffers and
+//! scatters frames into them.
 
 mod buffers;
 mod io;
@@ -11,5 +11,5 @@ pub mod write_back;
 
 pub use io::QueueIo;
 
-/// Descriptors moved by one bus request at the most.
+/// Descriptors in one bus request, at most.
 pub const BURST: usize = 32;

@@ -1,4 +1,4 @@
-//! Orders of a transmit queue's packets. Left out: how their descriptors are read (`transmit`).
+//! Orders of a transmit queue's packets: the offloads that their descriptors request. `transmit` reads the descriptors.
 
 use crate::offload::transmit::request;
 use i82576::descriptor::orders::Orders;
@@ -12,9 +12,9 @@ use rings::{Flaw, Taken};
 pub struct PacketOrders {
     /// Orders of its first data descriptor: VLAN, segmentation, checksums.
     pub first: Orders,
-    /// The context that it refers to. A legacy descriptor brings its own tag.
+    /// Context that the packet refers to. A legacy descriptor brings its own tag.
     pub context: Context,
-    /// The checksum that a legacy descriptor asks for.
+    /// Checksum that a legacy descriptor requests.
     pub checksum: Option<legacy::Checksum>,
 }
 
@@ -34,14 +34,15 @@ impl rings::Orders for PacketOrders {
         self.first.segment().then_some(self.context.mss)
     }
 
-    /// The time of a packet that has to be stamped is known only when the card cuts it.
+    /// Returns false for a packet that asks for a time stamp: the card knows the time of departure only if it cuts the
+    /// packet itself.
     fn may_leave_uncut(&self) -> bool {
         !self.first.time_stamp()
     }
 }
 
-/// Returns the packet of `length` bytes whose first descriptor is none of the advanced format. A legacy packet brings its own tag
-/// and names no context. A reserved descriptor names no buffer, so there is no such packet.
+/// Returns the packet of `length` bytes whose first descriptor is not in the advanced format. A legacy packet brings its
+/// own tag and names no context. A reserved descriptor names no buffer, so its packet is dropped.
 #[cold]
 pub(super) fn of_legacy(first: &[u8; SIZE], length: usize) -> Taken<PacketOrders> {
     match parse(first) {

@@ -1,5 +1,5 @@
-//! A receive queue: frames are scattered into the buffers of posted descriptors, which are read and given back in bursts
-//! (`rings`). Left out: which bytes go to header buffers (`buffers`).
+//! A receive queue: it scatters frames into the buffers of posted descriptors, which it reads and writes back in bursts
+//! (`rings`). `buffers` chooses the bytes for header buffers.
 
 mod saved;
 
@@ -16,41 +16,41 @@ use pcie::{Bus, DmaFault, Function, Iova};
 use rings::{Posted, Receiver, Ring};
 use serde::{Deserialize, Serialize};
 
-/// What the descriptor of a frame says about it, beside lengths.
+/// Contents of a frame's receive descriptor beside lengths.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Description {
     /// RSS type and hash.
     pub rss: (u8, u32),
-    /// Headers found.
+    /// Headers found (PKTTYPE).
     pub packet_type: u16,
     /// Status and error bits.
     pub status: u32,
-    /// The tag that was stripped.
+    /// VLAN tag that was stripped.
     pub vlan_tag: u16,
     /// Headers that may be split off.
     pub split: Split,
-    /// The packet checksum, for descriptors in the legacy format.
+    /// Packet checksum, for descriptors in the legacy format.
     pub checksum: u16,
 }
 
-/// A queue as its registers have it, looked at once for many frames: until they are written again it stays so.
+/// Decoded registers of a queue, which hold for many frames: until the next write of a register.
 #[derive(Debug, Clone, Copy)]
 pub struct Opened {
     ring: Ring,
     buffers: Buffers,
-    /// The longest frame that is written to one buffer, without a look at its headers, bytes; 0 without shortcuts.
+    /// Longest frame that is written to one buffer without a look at its headers, bytes; 0 without shortcuts.
     one_buffer: usize,
 }
 
 impl Opened {
-    /// Descriptors are in the legacy format.
+    /// Returns true if descriptors are in the legacy format.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
         self.buffers.is_legacy()
     }
 }
 
-/// A frame, and how it is laid into descriptors.
+/// A frame, and its division between descriptors.
 struct Delivery<'a> {
     frame: &'a [u8],
     description: &'a Description,
@@ -58,68 +58,69 @@ struct Delivery<'a> {
     layout: Layout,
 }
 
-/// Why a frame was not received.
+/// Reason for which a frame was not received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
-    /// The queue is disabled, or its registers make no ring.
+    /// The queue is disabled, or the registers of its ring are invalid.
     Disabled,
-    /// Not enough descriptors for the whole frame.
+    /// The queue has too few descriptors for the whole frame.
     NoDescriptors,
     /// The ring or a buffer is not in the function's memory.
     Fault,
 }
 
-/// The private state of a receive queue. Registers are in the file.
+/// State of a receive queue beside its registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::Saved", try_from = "saved::Saved")]
 pub struct ReceiveQueue {
     queue: Queue,
-    /// Descriptors read ahead, and those filled and not given back yet.
+    /// Descriptors fetched ahead, and those filled and not written back.
     posted: Posted,
-    /// The ring itself has faulted; it stays silent until it is set up anew.
+    /// The ring has faulted. The queue stops until software sets the ring up again.
     halted: bool,
-    /// The ring, as its registers have it; `None` if the queue receives nothing. It follows from them and is not saved.
+    /// Ring decoded from the registers, or `None` if the queue receives nothing. It is not saved.
     ring: Option<Ring>,
 }
 
 impl ReceiveQueue {
-    /// Which queue it is.
+    /// Returns the queue's number.
     pub(crate) fn queue(&self) -> Queue {
         self.queue
     }
 
-    /// A queue that holds nothing.
+    /// Creates a queue without descriptors.
     #[must_use]
     pub fn new(queue: Queue) -> Self {
         Self { queue, posted: Posted::at(0), halted: false, ring: None }
     }
 
-    /// A register of the ring was written, or the queue goes on from a saved state.
+    /// Decodes the ring, after a write to one of its registers or from a saved state.
     pub fn decode(&mut self, file: &RegisterFile) {
         self.ring = ring::receive(file, self.queue);
     }
 
-    /// Forgets what was fetched or not yet written back and starts over at the head register: the queue was
-    /// reset, enabled or given another ring.
+    /// Discards descriptors that were fetched or not written back, and restarts at the head register: the queue was reset,
+    /// enabled or got another ring.
     pub fn restart(&mut self, file: &RegisterFile) {
         let head = file.get(rx_block(self.queue) + rx::RDH);
         *self = Self { posted: Posted::at(head), ..Self::new(self.queue) };
         self.decode(file);
     }
 
-    /// The ring and buffers as the registers have them now; `None` if the queue receives nothing. With `shortcuts` a frame
-    /// that fits one buffer is not looked at any closer.
+    /// Returns the ring and the buffers, or `None` if the queue receives nothing. With `shortcuts` a frame that fits one
+    /// buffer is written without a look at its headers.
     #[must_use]
     pub fn open(&self, file: &RegisterFile, shortcuts: bool) -> Option<Opened> {
         debug_assert_eq!(self.ring, ring::receive(file, self.queue));
         let ring = self.ring?;
         let buffers = Buffers::of(file, self.queue);
         let one_buffer = if shortcuts { buffers.whole() } else { 0 };
+        // A queue at positions beyond a ring that has become shorter waits for a restart.
         let known = ring.contains(self.posted.fetch_at()) && ring.contains(self.posted.head());
         known.then_some(Opened { ring, buffers, one_buffer })
     }
 
-    /// The queue as bursts use it, with what its descriptors say; `None` if the ring has faulted.
+    /// Returns the queue's receiver for bursts in a descriptor `format`, or `None` if the ring has faulted.
     #[inline(always)]
     pub(crate) fn receiver<'a, B, S>(
         &'a mut self,
@@ -134,10 +135,11 @@ impl ReceiveQueue {
         (!self.halted).then_some(Receiver { posted, ring, room, longest, function, bus, format })
     }
 
-    /// Puts a frame into as many buffers as it needs, or into none. No register was written since the queue was opened.
+    /// Puts a frame into the buffers that it needs, or into none. The caller has `opened` the queue since the last write of a
+    /// register.
     ///
     /// # Errors
-    /// [`Lost`]: nothing of the frame will be seen by software.
+    /// [`Lost`]: software does not receive the frame.
     pub fn deliver<B: Bus>(
         &mut self,
         opened: &Opened,
@@ -159,14 +161,14 @@ impl ReceiveQueue {
         }
     }
 
-    /// Whether a frame of so many bytes finds descriptors if software posts as many as the ring can have.
+    /// Returns true if a ring full of posted descriptors would hold a frame of `length` bytes.
     pub(crate) fn may_fit(&self, file: &RegisterFile, length: usize, description: &Description) -> bool {
         let buffers = Buffers::of(file, self.queue);
         let layout = buffers.lay(length, description.split.length(buffers.split));
         self.ring.is_some_and(|ring| buffers.needed(length - layout.header) <= ring.most() as usize)
     }
 
-    /// The ring has faulted and stays silent.
+    /// Stops the queue after a fault of its ring, and returns the reason of the loss.
     #[cold]
     fn halt(&mut self) -> Lost {
         self.halted = true;
@@ -174,15 +176,15 @@ impl ReceiveQueue {
         Lost::Fault
     }
 
-    /// Descriptors that may be filled: never so many that the ring goes round before any is given back, which
-    /// software could otherwise bring about by moving the tail back behind what was fetched.
+    /// Returns the number of descriptors that may be filled. They and the filled ones never exceed the ring: software could
+    /// otherwise make the card lap the ring by moving the tail back behind fetched descriptors.
     fn left(&self, ring: &Ring) -> usize {
         let posted = self.posted.ready() + ring.available(self.posted.fetch_at()) as usize;
         posted.min((ring.most() as usize).saturating_sub(self.posted.used()))
     }
 
-    /// Fills descriptors with a frame; answers whether all of it reached memory. What did not is lost, as a
-    /// posted write is that the bus refuses, and the descriptor says so: the ring goes on.
+    /// Fills descriptors with a frame. Returns true if all of it reached memory. A write that faults is lost like a posted
+    /// write that the bus refuses: the descriptor reports RXE, and the queue continues.
     fn fill<B: Bus>(
         &mut self,
         ring: &Ring,
@@ -211,31 +213,30 @@ impl ReceiveQueue {
         Ok(whole)
     }
 
-    /// The next posted descriptor, reading a burst if none is ready.
+    /// Returns the next posted descriptor, and fetches a burst if none is ready.
     fn take<B: Bus>(&mut self, ring: &Ring, io: &mut QueueIo<'_, B>) -> Result<descriptor::Posted, DmaFault> {
         self.posted.prepare(ring, io.function, io.bus)?;
         let raw = self.posted.next(ring).and_then(|raw| raw.first_chunk());
         Ok(raw.map(descriptor::Posted::parse).unwrap_or_default())
     }
 
-    /// The next descriptor is filled.
+    /// Marks the next descriptor as filled with the written-back form `raw`.
     fn finish(&mut self, ring: &Ring, raw: [u8; SIZE]) {
         let words = u128::from_le_bytes(raw);
         self.posted.fill(ring, [words as u64, (words >> 64) as u64, 0, 0]);
     }
 
-    /// Descriptors that software has posted and the card has not given back.
+    /// Returns the number of descriptors that software has posted and the card has not written back.
     #[must_use]
     pub fn available(&self, file: &RegisterFile) -> u32 {
         let head = file.get(rx_block(self.queue) + rx::RDH);
         self.ring.map_or(0, |ring| ring.available(head))
     }
 
-    /// Gives back what is done; answers whether there was anything, so that an interrupt is due.
+    /// Writes back filled descriptors. Returns true if there were any, so that an interrupt is due.
     ///
     /// # Errors
-    /// [`DmaFault`] if the ring is not in the function's memory; the queue then stays silent until it is set up
-    /// anew.
+    /// [`DmaFault`] if the ring is not in the function's memory. The queue stops until software sets the ring up again.
     pub fn write_back<B: Bus>(&mut self, io: &mut QueueIo<'_, B>) -> Result<bool, DmaFault> {
         if let Some(ring) = self.ring {
             let given =
@@ -250,13 +251,13 @@ impl ReceiveQueue {
     }
 }
 
-/// Writes to a buffer, if there is anything to write.
+/// Writes to a buffer, and returns true if that succeeded. An empty part is not written: its address may be invalid.
 fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
     bytes.is_empty() || io.bus.dma_write(io.function, iova, bytes).is_ok()
 }
 
 impl Description {
-    /// What the last descriptor of a frame says.
+    /// Writes the description to the last descriptor of a frame.
     fn tell(&self, back: &mut WriteBack) {
         (back.rss_type, back.hash) = self.rss;
         back.packet_type = self.packet_type;
@@ -266,7 +267,7 @@ impl Description {
 }
 
 impl Layout {
-    /// What the first descriptor of a frame says.
+    /// Writes the header fields to the first descriptor of a frame.
     fn tell(&self, back: &mut WriteBack) {
         (back.header_length, back.split) = (self.told, self.found);
         back.status |= if self.overflow { status::HBO } else { 0 };
@@ -279,12 +280,12 @@ impl<'a> Delivery<'a> {
         Self { frame, description, buffers, layout }
     }
 
-    /// Descriptors that it takes.
+    /// Returns the number of descriptors that the frame needs.
     fn needed(&self) -> usize {
         self.buffers.needed(self.frame.len() - self.layout.header)
     }
 
-    /// A descriptor as the queue's format has it.
+    /// Returns the written-back form of a descriptor in the queue's format.
     fn raw(&self, back: &WriteBack, posted: &descriptor::Posted) -> [u8; SIZE] {
         if !self.buffers.is_legacy() {
             return back.emit();

@@ -1,6 +1,6 @@
-//! Descriptors that the card is done with and has not given back yet: they go back in one bus request a burst
-//! (two where the ring wraps), at the end of a poll at the latest. That is sooner than WTHRESH asks for, so
-//! there is nothing that TXDCTL.SWFLSH would have to flush. Left out: which descriptors those are.
+//! Write-back of descriptors. The card collects finished descriptors in a batch, and writes them back in one bus request
+//! (two where the ring wraps), at the end of a poll at the latest. WTHRESH would permit to wait longer, so TXDCTL.SWFLSH
+//! finds nothing to flush.
 
 use super::BURST;
 use super::io::QueueIo;
@@ -11,34 +11,34 @@ use pcie::{Bus, DmaFault, Hint, Iova, Space};
 use rings::Ring;
 use serde::{Deserialize, Serialize};
 
-/// Where a queue tells how far it is.
+/// Write-back method of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
     /// Offset of the head register.
     pub register: u32,
-    /// Where the head is written in memory; descriptors are then left alone.
+    /// Address of the head write-back (TDWBAL), which replaces the write-back of descriptors.
     pub memory: Option<Iova>,
 }
 
-/// Consecutive descriptors of a ring, as they will read in memory.
+/// Consecutive finished descriptors of a ring, as they will be written to memory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "SavedBatch", try_from = "SavedBatch")]
 pub struct Batch {
     raw: [[u8; SIZE]; BURST],
     count: usize,
-    /// Ring index of the first, or of the next one if there is none.
+    /// Ring index of the first descriptor, or of the next one if the batch is empty.
     at: u32,
-    /// One of them says something to software; without that, memory is left alone.
+    /// A descriptor of the batch reports to software (RS). Without one the batch writes nothing to memory.
     speaks: bool,
-    /// Something was given back that software does not know of yet.
+    /// Descriptors were written back since the last interrupt.
     spoke: bool,
-    /// The ring itself faulted; it stays silent until it is set up anew.
+    /// The ring has faulted. The queue stops until software sets the ring up again.
     halted: bool,
-    /// The window of the ring.
+    /// DMA window of the ring.
     hint: Hint,
 }
 
-/// A batch as it is saved: what waits, and nothing of what went before.
+/// Saved form of a batch: the descriptors that are not written back.
 #[derive(Serialize, Deserialize)]
 struct SavedBatch {
     raw: Vec<[u8; SIZE]>,
@@ -65,64 +65,68 @@ impl TryFrom<SavedBatch> for Batch {
     }
 }
 
-/// Saved descriptors in a place for a burst, and how many they are.
+/// Returns saved descriptors in an array for a burst, and their number.
+///
+/// # Errors
+/// [`Damaged`] if they are more than a burst.
 pub(in crate::queue) fn burst<T: Copy>(saved: &[T], empty: T) -> Result<([T; BURST], usize), Damaged> {
     let mut all = [empty; BURST];
-    let place = all.get_mut(..saved.len()).ok_or(Damaged("more descriptors wait than a burst has"))?;
+    let place = all.get_mut(..saved.len()).ok_or(Damaged("more than 32 descriptors are pending"))?;
     place.copy_from_slice(saved);
     Ok((all, saved.len()))
 }
 
 impl Batch {
-    /// Nothing, at a ring index.
+    /// Creates an empty batch at a ring index.
     #[must_use]
     pub fn at(index: u32) -> Self {
         Self::of(index, false, false)
     }
 
-    /// An empty batch at a ring index. `spoke`: descriptors were given back without an interrupt yet. `halted`: the ring has faulted.
+    /// Creates an empty batch at a ring index. `spoke`: descriptors were written back without an interrupt yet. `halted`: the
+    /// ring has faulted.
     #[must_use]
     pub fn of(index: u32, spoke: bool, halted: bool) -> Self {
         let raw = [[0; SIZE]; BURST];
         Self { raw, count: 0, at: index, speaks: false, spoke, halted, hint: Hint(0) }
     }
 
-    /// Returns true if descriptors were given back without an interrupt yet.
+    /// Returns true if descriptors were written back without an interrupt yet.
     #[must_use]
     pub fn spoke(&self) -> bool {
         self.spoke
     }
 
-    /// No more fits.
+    /// Returns true if the batch is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.count == BURST
     }
 
-    /// Ring index of the first descriptor that has not been given back: the head register.
+    /// Returns the ring index of the first descriptor that is not written back: the value of the head register.
     #[must_use]
     pub fn head(&self) -> u32 {
         self.at
     }
 
-    /// Descriptors that wait.
+    /// Returns the number of descriptors in the batch.
     #[must_use]
     pub fn waiting(&self) -> u32 {
         self.count as u32
     }
 
-    /// The ring is not to be touched any more.
+    /// Stops all accesses to the ring.
     pub fn halt(&mut self) {
         self.halted = true;
     }
 
-    /// Whether the ring has faulted.
+    /// Returns true if the ring has faulted.
     #[must_use]
     pub fn is_halted(&self) -> bool {
         self.halted
     }
 
-    /// Adds the next descriptor; `speaks` if software waits for it. A full batch must be flushed first.
+    /// Adds the next descriptor. `speaks`: software has asked for its status. A full batch must be flushed first.
     #[inline(always)]
     pub fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
         if let Some(slot) = self.raw.get_mut(self.count) {
@@ -132,7 +136,7 @@ impl Batch {
         }
     }
 
-    /// Adds transmit descriptors, as many as there is room for, those that ask for a report as done.
+    /// Adds transmit descriptors up to the batch's room. Those with RS get their DD bit.
     pub fn push_sent(&mut self, sent: &[[u8; SIZE]]) {
         let (mut count, mut reports) = (0, 0);
         for (slot, raw) in self.raw[self.count..].iter_mut().zip(sent) {
@@ -144,10 +148,10 @@ impl Batch {
         self.speaks |= reports != 0;
     }
 
-    /// Gives back what is done, if the queue has a `ring`; answers whether an interrupt is due.
+    /// Writes the batch back, if the queue has a `ring`. Returns true if an interrupt is due.
     ///
     /// # Errors
-    /// [`DmaFault`] if the ring is not in the function's memory; it then stays silent until it is set up anew.
+    /// [`DmaFault`] if the ring is not in the function's memory. The queue stops until software sets the ring up again.
     pub fn finish<B: Bus>(
         &mut self,
         io: &mut QueueIo<'_, B>,
@@ -162,10 +166,10 @@ impl Batch {
         Ok(core::mem::take(&mut self.spoke))
     }
 
-    /// Gives the descriptors back, or tells the head instead, and moves on.
+    /// Writes back the descriptors or the head, and empties the batch.
     ///
     /// # Errors
-    /// [`DmaFault`] if that is not in the function's memory; the descriptors are then lost.
+    /// [`DmaFault`] if the address is not in the function's memory; software never sees these descriptors.
     pub fn flush<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, ring: &Ring, way: Way) -> Result<(), DmaFault> {
         let (count, from) = (self.count, self.at);
         if self.move_on(ring) {
@@ -175,6 +179,7 @@ impl Batch {
             }
             self.spoke = true;
         }
+        // Last: software that reads the new head must find the descriptors in memory.
         io.file.set(way.register, self.at);
         Ok(())
     }
@@ -196,7 +201,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Empties the batch; answers whether software is to be told.
+    /// Empties the batch. Returns true if it reports to software.
     fn move_on(&mut self, ring: &Ring) -> bool {
         let count = core::mem::take(&mut self.count) as u32;
         let speaks = core::mem::take(&mut self.speaks);

@@ -1,5 +1,5 @@
-//! The ether type filters (ETQF): EAPOL, LLDP, the precision time protocol. The type is compared with all the frame
-//! has behind its tag, which are two where another tag follows.
+//! The ether type filters (ETQF), for EAPOL, LLDP and the precision time protocol. A filter is compared with the ether
+//! types behind the stripped tag: there are two if another tag follows.
 
 use crate::file::RegisterFile;
 use i82576::Queue;
@@ -8,7 +8,7 @@ use i82576::register as r;
 use offload::Headers;
 use plane::bytes::be16;
 
-/// Where the first type is.
+/// Offset of the first ether type in a frame, bytes.
 const FIRST: usize = 12;
 
 /// The eight filters.
@@ -26,29 +26,29 @@ impl EtherTypes {
         self.registers.iter().any(|filter| filter & etqf::ENABLE != 0)
     }
 
-    /// The filters that know the frame, a bit each.
+    /// Returns the filters that match the frame, a bit each.
     pub(super) fn hits(&self, frame: &[u8], headers: &Headers) -> u8 {
         let types = [FIRST, headers.l3_offset.saturating_sub(2).max(FIRST)].map(|at| be16(frame, at));
         self.those(|filter| filter & etqf::ENABLE != 0 && types.contains(&Some(filter as u16)))
     }
 
-    /// The queue of the last of these hits, if it has one.
+    /// Returns the queue of the last hit, or `None` if that filter selects none.
     pub(super) fn queue(&self, hits: u8) -> Option<Queue> {
         let filter = self.registers[Self::last(hits)?];
         (filter & etqf::QUEUE_ENABLE != 0).then(|| Queue::of_field(filter >> etqf::QUEUE_SHIFT))
     }
 
-    /// Whether the last of these hits interrupts at once.
+    /// Returns true if the last hit interrupts at once.
     pub(super) fn immediate(&self, hits: u8) -> bool {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::IMMEDIATE != 0)
     }
 
-    /// Whether the last of these hits is the precision time protocol.
+    /// Returns true if the last hit is the precision time protocol.
     pub(super) fn timed(&self, hits: u8) -> bool {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::TIMED != 0)
     }
 
-    /// The number of the last hit.
+    /// Returns the number of the last hit.
     pub(super) fn last(hits: u8) -> Option<usize> {
         hits.checked_ilog2().map(|last| last as usize)
     }

@@ -1,14 +1,13 @@
-//! Which queue of its pool a frame goes to, where a filter says more than RSS does, and whether it interrupts at once
-//! or has its arrival stamped.
+//! Receive filters: they choose a frame's queue before RSS does, make it interrupt at once, or have its arrival stamped.
 //!
-//! The order is that of the I210's datasheet (7.1.2, "Receive Queues Assignment"), whose filters are the 82576's but
-//! for addresses and source ports: the ether type filters, of which the last hit decides; then the SYN filter and the
-//! five-tuple filters, RFCTL.SYNQFP says which of them first; then RSS; then MRQC.DEF_Q.
+//! The order is that of the I210 datasheet (7.1.2, "Receive Queues Assignment"); its filters equal the 82576's except for
+//! addresses and source ports. The ether type filters come first, and their last hit decides. Then come the SYN filter and
+//! the five-tuple filters, in the order of RFCTL.SYNQFP; then RSS; then MRQC.DEF_Q.
 //!
-//! A filter names any of the sixteen queues. With pools it chooses between the two of the pool that the switch has
-//! found, and one that names another pool's queue is no choice: a frame never leaves its pool.
+//! A filter names any of the sixteen queues. With pools it chooses between the two queues of a pool that the switch has
+//! selected. A filter that names another pool's queue has no effect: a frame never leaves its pool.
 //!
-//! Left out: flexible filters, and the ports of fragments, which are not looked at.
+//! Flexible filters are not implemented, and the ports of fragments are not compared.
 
 mod ethertype;
 mod timed;
@@ -24,34 +23,36 @@ use offload::headers::{Headers, L4};
 use timed::Timed;
 use tuple::Tuples;
 
-/// Where the flags of a TCP header are, and SYN among them.
+/// Offset of the flags in a TCP header, bytes (RFC 9293).
 const FLAGS: usize = 13;
+/// SYN flag of a TCP header (RFC 9293).
 const SYN: u8 = 0x02;
 
 /// The filters, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Steering {
-    /// Some filter is on: without that, no frame is looked at.
+    /// A filter is enabled. Without one, frames skip all filters.
     any: bool,
     types: EtherTypes,
     tuples: Tuples,
-    /// The queue of segments with SYN.
+    /// Queue of segments with SYN.
     syn: Option<Queue>,
+    /// The SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
     syn_first: bool,
-    /// The packets whose arrival is stamped, if one of the filters above has found their protocol.
+    /// Packets whose arrival is stamped, once a filter has found their protocol.
     timed: Option<Timed>,
-    /// The lowest VLAN priority that interrupts at once.
+    /// Lowest VLAN priority that interrupts at once.
     urgent: Option<u8>,
-    /// The queue of what nothing else chooses a queue for.
+    /// Queue of frames that neither a filter nor RSS assigns (MRQC.DEF_Q).
     pub(crate) default: Queue,
 }
 
-/// What the filters say of a frame, whoever gets it.
+/// Filters that match a frame, independent of the pools that get it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hits {
     /// Bit i: ether type filter i.
     types: u8,
-    /// Bit i: five-tuple filter i, as far as pool and size do not matter.
+    /// Bit i: five-tuple filter i, before its pool and size are compared.
     tuples: u8,
     syn: bool,
     urgent: bool,
@@ -59,10 +60,10 @@ pub(crate) struct Hits {
     pub(crate) timed: bool,
 }
 
-/// What comes of it in a pool.
+/// Result of the filters in one pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// The queue, if a filter has chosen it.
+    /// Queue that a filter chooses.
     pub(crate) queue: Option<Queue>,
     /// The frame interrupts at once.
     pub(crate) immediate: bool,
@@ -87,12 +88,12 @@ impl Steering {
         }
     }
 
-    /// Whether some filter is on.
+    /// Returns true if a filter is enabled.
     pub(crate) fn looks(&self) -> bool {
         self.any
     }
 
-    /// Asks every filter about a frame without its `tag`, whose headers were parsed from the same bytes.
+    /// Returns the filters that match a frame without its `tag`. The headers were parsed from the same bytes.
     #[inline]
     pub(crate) fn look(&self, frame: &[u8], headers: &Headers, tag: Option<u16>) -> Hits {
         if self.any { self.look_closely(frame, headers, tag) } else { Hits::default() }
@@ -117,7 +118,7 @@ impl Steering {
         }
     }
 
-    /// What a frame's hits mean in a pool that gets it in `length` bytes; `pool` is `None` if there are no pools.
+    /// Decides on a frame's hits in a pool that gets it with `length` bytes. `pool` is `None` if there are no pools.
     #[inline]
     pub(crate) fn decide(&self, hits: Hits, pool: Option<Pool>, length: usize) -> Verdict {
         if self.any { self.decide_closely(hits, pool, length) } else { Verdict::default() }
@@ -138,7 +139,7 @@ impl Steering {
 }
 
 impl Hits {
-    /// The packet type of a frame that an ether type filter knows.
+    /// Returns the packet type of a frame that an ether type filter matches.
     pub(crate) fn packet_type(self) -> Option<u16> {
         EtherTypes::last(self.types).map(|filter| packet_type::ETHER_TYPE | filter as u16)
     }

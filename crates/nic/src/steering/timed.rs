@@ -1,5 +1,5 @@
-//! Which packets of the precision time protocol (IEEE 1588) have their arrival stamped: those of the kind in TSYNCRXCTL,
-//! where a filter has found the protocol. Left out: peer delay messages of version 2 but as events.
+//! Packets of the precision time protocol (IEEE 1588) whose arrival is stamped: those of the kind in TSYNCRXCTL, if a filter
+//! has found the protocol. Peer delay messages of version 2 are stamped as events only.
 
 use crate::file::RegisterFile;
 use i82576::bits::{tsync, tsyncrxcfg};
@@ -7,14 +7,14 @@ use i82576::register as r;
 use offload::headers::{Headers, L4};
 use plane::bytes::be16;
 
-/// Bytes of a UDP header.
+/// Length of a UDP header, bytes (RFC 768).
 const UDP: usize = 8;
-/// Where the control field of version 1 is.
+/// Offset of the control field in a message of version 1, bytes (IEEE 1588-2002).
 const CONTROL: usize = 32;
-/// Message types of version 2 from here on are no events.
+/// First message type of version 2 that is a general message and no event (IEEE 1588-2008).
 const GENERAL: u8 = 8;
 
-/// The packets to stamp.
+/// Packets to stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timed {
     kind: u32,
@@ -23,7 +23,7 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    /// `None` if no packet is stamped.
+    /// Decodes TSYNCRXCTL and TSYNCRXCFG. Returns `None` if no packet is stamped.
     pub(super) fn load(file: &RegisterFile) -> Option<Self> {
         let (control, which) = (file.get(r::TSYNCRXCTL), file.get(r::TSYNCRXCFG));
         (control & tsync::ENABLE != 0).then_some(Self {
@@ -33,13 +33,13 @@ impl Timed {
         })
     }
 
-    /// Whether a frame whose ether type is the protocol's is stamped.
+    /// Returns true if a frame with the protocol's ether type is stamped.
     pub(super) fn over_ethernet(self, frame: &[u8], headers: &Headers) -> bool {
         let message = frame.get(headers.l3_offset..).unwrap_or_default();
         self.kind != tsync::L4_V1 && self.is_version_2(message)
     }
 
-    /// Whether a datagram whose five tuple is the protocol's is stamped.
+    /// Returns true if a datagram with the protocol's five-tuple is stamped.
     pub(super) fn over_udp(self, frame: &[u8], headers: &Headers) -> bool {
         let message = frame.get(headers.l4_offset + UDP..).unwrap_or_default();
         headers.l4 == L4::Udp

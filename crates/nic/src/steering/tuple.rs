@@ -1,6 +1,6 @@
-//! The five-tuple filters: FTQF with SAQF, DAQF and SPQF, and what IMIR and IMIREXT of the same number add. Of several
-//! hits that with the highest priority decides, of equal ones the first. Addresses are those of IPv4: a filter that
-//! compares one knows no other packet.
+//! The five-tuple filters: FTQF, SAQF, DAQF and SPQF, with IMIR and IMIREXT of the same number. Of several hits the one with
+//! the highest priority decides, and among equal ones the first. Addresses are IPv4's: a filter that compares one matches
+//! no other packet.
 
 use crate::file::RegisterFile;
 use i82576::bits::{ftqf, imir, imirext};
@@ -8,13 +8,14 @@ use i82576::register as r;
 use i82576::{Pool, Queue};
 use offload::headers::{Headers, L3, L4};
 
-/// Where the addresses of an IPv4 header are.
+/// Offset of the source address in an IPv4 header, bytes (RFC 791).
 const SOURCE: usize = 12;
+/// Offset of the destination address in an IPv4 header, bytes (RFC 791).
 const DESTINATION: usize = 16;
-/// The TCP flags that a filter can ask for: FIN, SYN, RST, PSH, ACK, URG from the lowest bit on.
+/// TCP flags that a filter can compare: FIN, SYN, RST, PSH, ACK, URG from the lowest bit on.
 const FLAGS: u8 = 0x3f;
 
-/// A filter, as its registers have it.
+/// Registers of a filter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tuple {
     control: u32,
@@ -45,12 +46,12 @@ impl Tuple {
         }
     }
 
-    /// A hit has any consequence.
+    /// Returns true if a hit has an effect: a queue, a time stamp or an interrupt at once.
     fn acts(&self) -> bool {
         self.control & (ftqf::QUEUE_ENABLE | ftqf::TIMED) != 0 || self.port & imir::IMMEDIATE != 0
     }
 
-    /// Whether the filter knows a packet by its headers and the flags that it asks for.
+    /// Returns true if a packet's headers match the filter. `flags` are those of its TCP header.
     fn knows(&self, frame: &[u8], headers: &Headers, flags: u8) -> bool {
         let any = |bit: u32| self.control & bit != 0;
         let address = |at: usize, wanted: [u8; 4]| {
@@ -68,12 +69,12 @@ impl Tuple {
             && (self.more & imirext::ANY_FLAGS != 0 || flags & self.flags() != 0)
     }
 
-    /// The flags, in the order of a TCP header, which is not the register's.
+    /// Returns the flags in the order of a TCP header. The register has them in reverse order.
     fn flags(&self) -> u8 {
         ((self.more >> imirext::FLAGS_SHIFT) as u8 & FLAGS).reverse_bits() >> 2
     }
 
-    /// Whether it is for frames of this size in this pool.
+    /// Returns true if the filter applies to frames of `length` bytes in a pool.
     fn fits(&self, pool: Option<Pool>, length: usize) -> bool {
         let named = Pool::of_field(self.control >> ftqf::POOL_SHIFT);
         let pool = self.control & ftqf::ANY_POOL != 0 || pool.is_none_or(|pool| pool == named);
@@ -90,30 +91,30 @@ impl Tuples {
         self.filters.iter().any(Tuple::acts)
     }
 
-    /// The filters that know a packet, a bit each. `flags` are those of its TCP header.
+    /// Returns the filters that match a packet, a bit each. `flags` are those of its TCP header.
     pub(super) fn hits(&self, frame: &[u8], headers: &Headers, flags: u8) -> u8 {
         self.those(|filter| filter.acts() && filter.knows(frame, headers, flags))
     }
 
-    /// Those of the hits that count in a pool, for a frame of a length.
+    /// Returns the hits that apply to a frame of `length` bytes in a pool.
     pub(super) fn in_pool(&self, hits: u8, pool: Option<Pool>, length: usize) -> u8 {
         hits & self.those(|filter| filter.fits(pool, length))
     }
 
-    /// The queue that these hits choose.
+    /// Returns the queue that the hits choose.
     pub(super) fn queue(&self, hits: u8) -> Option<Queue> {
         let choices = self.hit(hits).filter(|filter| filter.control & ftqf::QUEUE_ENABLE != 0);
-        // Of equal ones `max_by_key` takes the last.
+        // Of equal priorities the first filter decides, and `max_by_key` returns the last: hence the reversal.
         let best = choices.rev().max_by_key(|filter| filter.port >> imir::PRIORITY_SHIFT)?;
         Some(Queue::of_field(best.control >> ftqf::QUEUE_SHIFT))
     }
 
-    /// Whether one of these hits interrupts at once.
+    /// Returns true if a hit interrupts at once.
     pub(super) fn immediate(&self, hits: u8) -> bool {
         self.hit(hits).any(|filter| filter.port & imir::IMMEDIATE != 0)
     }
 
-    /// Whether one of these hits is the precision time protocol.
+    /// Returns true if a hit is the precision time protocol.
     pub(super) fn timed(&self, hits: u8) -> bool {
         self.hit(hits).any(|filter| filter.control & ftqf::TIMED != 0)
     }
@@ -127,7 +128,7 @@ impl Tuples {
     }
 }
 
-/// Bytes of the frame, from `at` on.
+/// Returns `N` bytes of the frame from `at` on, or `None` beyond its end.
 fn part<const N: usize>(frame: &[u8], at: usize) -> Option<[u8; N]> {
     frame.get(at..)?.first_chunk().copied()
 }

@@ -1,4 +1,4 @@
-//! A receive queue in a saved state. Left out: its registers, which are saved with all others.
+//! Saved form of a receive queue. Its registers are saved with the register file.
 
 use super::ReceiveQueue;
 use crate::damaged::Damaged;
@@ -11,8 +11,8 @@ use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::Posted;
 use serde::{Deserialize, Serialize};
 
-/// A queue as it is saved: the descriptors that have not been used yet. Between two polls none waits to be given back, but in a ring
-/// that has faulted, where it waits in vain.
+/// Saved form of a queue: its unused descriptors. Between two polls no filled descriptor is pending, since a poll ends with
+/// the write-back; only a ring that has faulted keeps some, which are never written.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "SavedReceive")]
 pub(super) struct Saved {
@@ -39,13 +39,13 @@ impl TryFrom<Saved> for ReceiveQueue {
         let unused: Vec<_> = posted.iter().map(Posted::emit).collect();
         let places = (done.head(), fetch_at);
         let posted = rings::Posted::resume(unused.as_flattened(), SIZE, places, done.spoke());
-        let posted = posted.ok_or(Damaged("more descriptors wait than a burst has"))?;
+        let posted = posted.ok_or(Damaged("more than 32 descriptors are pending"))?;
         Ok(Self { posted, halted: done.is_halted(), ..Self::new(queue) })
     }
 }
 
 impl ReceiveQueue {
-    /// Whether the queue is at descriptors of its ring, if it has one. Any other state cannot be.
+    /// Returns true if the queue's positions are within its ring, or if it has no ring.
     pub(crate) fn is_in_its_ring(&self, file: &RegisterFile) -> bool {
         let ring = ring::receive(file, self.queue);
         ring.is_none_or(|ring| ring.contains(self.posted.fetch_at()) && ring.contains(self.posted.head()))
