@@ -1,5 +1,5 @@
-//! The bus of a live card: each function's memory and interrupts are what its VMM has handed over, and nothing
-//! else can be reached in its name. A PF that the host drives has neither.
+//! Bus of a running card. Each function reaches only the memory and eventfds that its VMM has shared. A PF that the
+//! host drives has neither.
 
 use super::error::EngineError;
 use crate::config::file::Family;
@@ -17,24 +17,24 @@ use vfio_user::wire::pci_irq;
 #[derive(Debug)]
 pub(in crate::port) struct Reach {
     memory: DmaTable,
-    /// The function's share of the process's table of mappings, whatever other functions map.
+    /// Share of the process's table of mappings that is reserved for this function.
     _share: MappingShare,
-    /// Maps and unmaps the memory, and closes what the client sent.
+    /// Worker that maps and unmaps the memory, and closes descriptors of the client.
     worker: Worker,
-    /// Eventfds by interrupt type and vector, numbered as VFIO does: the pin, MSI, MSI-X.
+    /// Eventfds by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
     eventfds: [Box<[Option<EventFd>]>; 3],
-    /// The interrupt pin's level.
+    /// Level of the interrupt pin.
     pin_raised: bool,
-    /// The pin has fired, or the client wants it held back: it stays silent until it is unmasked.
+    /// The pin has fired, or the client has masked it. No eventfd is signalled until it is unmasked.
     pin_masked: bool,
     /// Interrupts sent.
     interrupts: u64,
 }
 
 impl Reach {
-    /// Creates a function without a client: no memory and no eventfds.
+    /// Creates the reach of a function without a client: no memory and no eventfds.
     fn new(function: Function, Means { worker, share }: Means, (family, memory): (Family, u64)) -> Self {
-        // The vectors of each interrupt type.
+        // Vectors of each interrupt type.
         let counts = match function {
             Function::Pf => [1, 1, pf::VECTORS.into()],
             Function::Vf(_) => [0, 0, family.vf_vectors()],
@@ -56,12 +56,12 @@ impl Reach {
         &self.memory
     }
 
-    /// Returns the table of DMA windows, to admit and insert some. [`Self::unmap`] takes them away.
+    /// Returns the table of DMA windows, to add some. [`Self::unmap`] removes them.
     pub(in crate::port) fn memory_mut(&mut self) -> &mut DmaTable {
         &mut self.memory
     }
 
-    /// Unmaps the windows in these bytes. Windows that do not exist were refused when they were to be mapped.
+    /// Unmaps the windows in these bytes. A range without a window was refused at mapping, and is ignored here.
     pub(in crate::port) fn unmap(&mut self, iova: u64, size: u64) {
         if let Ok(removed) = self.memory.unmap(iova, size)
             && !removed.is_light()
@@ -78,7 +78,7 @@ impl Reach {
         }
     }
 
-    /// Returns the thread that may wait for the client's memory and descriptors.
+    /// Returns the worker, which may block on the client's memory and descriptors.
     pub(in crate::port) fn worker(&self) -> &Worker {
         &self.worker
     }
@@ -88,7 +88,7 @@ impl Reach {
         self.eventfds.get(index as usize).map_or(0, |eventfds| eventfds.len() as u32)
     }
 
-    /// Gives a vector another eventfd, or none. Vectors that do not exist stay so.
+    /// Sets or removes the eventfd of a vector. Vectors that do not exist are ignored.
     pub(in crate::port) fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>) {
         let eventfds = self.eventfds.get_mut(index as usize);
         if let Some(place) = eventfds.and_then(|eventfds| eventfds.get_mut(vector as usize)) {
@@ -96,7 +96,7 @@ impl Reach {
         }
     }
 
-    /// Takes away all eventfds.
+    /// Removes all eventfds.
     pub(in crate::port) fn clear_eventfds(&mut self) {
         self.eventfds.iter_mut().for_each(|eventfds| eventfds.fill_with(|| None));
     }
@@ -119,13 +119,14 @@ impl Reach {
 }
 
 impl Drop for Reach {
-    /// The end of a port does not wait for its clients' memory.
+    /// Unmaps on the worker, since unmapping may block the end of a port.
     fn drop(&mut self) {
         self.unmap_all();
     }
 }
 
-/// A function's share of the process: a thread, and a part of the table of mappings. Taking it may last, so no port does it.
+/// A function's share of the process: a thread, and a part of the table of mappings. Taking it may block, so no
+/// port's thread does it.
 #[derive(Debug)]
 pub(in crate::port) struct Means {
     worker: Worker,
@@ -157,19 +158,19 @@ fn thread(function: Function, port: &str) -> String {
     }
 }
 
-/// The bus: a [`Reach`] for each function that the port offers.
+/// Bus with a [`Reach`] for each function that the port offers.
 #[derive(Debug)]
 pub(in crate::port) struct LiveBus {
-    /// The PF's, then the VFs'.
+    /// Reach of the PF, then those of the VFs.
     functions: Vec<Reach>,
-    /// The family of the card, and the limit of mapped bytes of each client.
+    /// Family of the card, and the limit of mapped bytes of each client.
     limits: (Family, u64),
     notifier: Notifier,
 }
 
 impl LiveBus {
-    /// Creates the bus of the PF and `vfs` VFs, without clients. `memory` is the limit of mapped bytes of each client. A VF has
-    /// as many vectors as the family gives it.
+    /// Creates the bus of the PF and `vfs` VFs, without clients. `memory` is the limit of mapped bytes of each
+    /// client. The family decides the number of vectors of a VF.
     pub(in crate::port) fn new(
         (port, vfs): (&str, usize),
         memory: u64,
@@ -185,37 +186,37 @@ impl LiveBus {
         let notifier = Notifier::new();
         if !notifier.is_safe() {
             tracing::warn!(
-                "Linux AIO is not to be had (a seccomp filter, or fs.aio-max-nr): a client that races for its own \
+                "Linux AIO is not available (a seccomp filter, or fs.aio-max-nr): a client that races for its own \
                  eventfd can hold up its port; allow io_setup, io_submit and io_getevents"
             );
         }
         Ok(Self { functions, limits, notifier })
     }
 
-    /// One VF more.
+    /// Adds a VF behind the others.
     pub(in crate::port) fn add_vf(&mut self, means: Means) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
         self.functions.push(Reach::new(function, means, self.limits));
     }
 
-    /// The last VF is gone, with what it took of the process. Nothing is sent in its name any more.
+    /// Removes the last VF with its share of the process. No interrupt is sent for it any more.
     pub(in crate::port) fn remove_vf(&mut self) {
         if self.functions.len() > 1 {
             self.functions.pop();
         }
     }
 
-    /// What a function that the port offers reaches.
+    /// Returns the reach of a function that the port offers.
     pub(in crate::port) fn reach(&self, function: Function) -> &Reach {
         &self.functions[place(function)]
     }
 
-    /// What a function that the port offers reaches.
+    /// Returns the reach of a function that the port offers, to change it.
     pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut Reach {
         &mut self.functions[place(function)]
     }
 
-    /// Signals the eventfd of a vector of an interrupt type, if there is one: whether there is.
+    /// Signals the eventfd of a vector of an interrupt type. Returns `false` if there is none.
     pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
         let eventfds =
             self.functions.get(place(function)).and_then(|reach| reach.eventfds.get(index as usize));
@@ -226,15 +227,15 @@ impl LiveBus {
         true
     }
 
-    /// Signals every eventfd of a function, whatever the card has to say.
+    /// Signals every eventfd of a function, whether or not the card has an interrupt pending.
     pub(in crate::port) fn signal_all(&mut self, function: Function) {
         let Self { functions, notifier, .. } = self;
         let eventfds = functions[place(function)].eventfds.iter().flatten();
         eventfds.flatten().for_each(|eventfd| notifier.signal(eventfd));
     }
 
-    /// The client holds a function's pin back, or lets it through again: it then hears of a pin that is still
-    /// raised.
+    /// Masks or unmasks a function's pin for its client. Unmasking a pin that is still raised signals its eventfd
+    /// again.
     pub(in crate::port) fn mask_pin(&mut self, function: Function, masked: bool) {
         let reach = self.reach_mut(function);
         reach.pin_masked = masked;
@@ -242,8 +243,8 @@ impl LiveBus {
         self.move_pin(function, raised);
     }
 
-    /// The pin is a level, its eventfd an edge: it is signalled once, and again after the client has unmasked it. Only the PF
-    /// has one.
+    /// Sets the level of a function's pin. The pin is a level and its eventfd an edge: the eventfd is signalled
+    /// once, and again after the client has unmasked the pin. Only the PF has a pin.
     fn move_pin(&mut self, function: Function, raised: bool) {
         let Some(reach) = self.functions.get_mut(place(function)) else { return };
         reach.pin_raised = raised;
@@ -252,7 +253,7 @@ impl LiveBus {
         }
     }
 
-    /// Signals a vector as an interrupt, which is counted: whether there is anybody to hear it.
+    /// Signals a vector as an interrupt, and counts it. Returns `false` if the vector has no eventfd.
     fn interrupt(&mut self, function: Function, index: u32, vector: u16) -> bool {
         let signalled = self.signal(function, index, vector.into());
         if signalled {
@@ -262,7 +263,7 @@ impl LiveBus {
     }
 }
 
-/// Where a function is among [`LiveBus::functions`], if the port offers it.
+/// Returns the index of a function in [`LiveBus::functions`], if the port offers it.
 const fn place(function: Function) -> usize {
     match function {
         Function::Pf => 0,
@@ -271,7 +272,7 @@ const fn place(function: Function) -> usize {
 }
 
 impl LiveBus {
-    /// The memory of a function; a VF that is not offered reaches none.
+    /// Returns the memory of a function. A function that the port does not offer has none.
     fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
         self.functions.get(place(function)).map(|reach| &reach.memory).ok_or(DmaFault { function, iova })
     }

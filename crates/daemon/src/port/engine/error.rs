@@ -1,4 +1,4 @@
-//! Why a card does not come up, or refuses a change.
+//! Errors of bringing up, changing or restoring a card.
 
 use super::uplink::UplinkError;
 use avf_nic::RestoreError as AvfCardError;
@@ -9,20 +9,20 @@ use iovm::{AssignmentError, DiscoverError, EnableError};
 use policy::PolicyError;
 use thiserror::Error;
 
-/// Why the card of a port, with its bus and its uplink, does not come up.
+/// Reason why the card of a port, with its bus and its uplink, cannot start.
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// The uplink cannot be opened.
     #[error(transparent)]
     Uplink(#[from] UplinkError),
-    /// A function gets no thread.
+    /// Starting or confining the thread of a function fails.
     #[error(transparent)]
     Confine(#[from] ConfineError),
-    /// The process's table of mappings is shared out.
+    /// The process's table of mappings has no share left.
     #[error("this process has too many functions to map the memory of their clients; run a second host")]
     NoMappings,
-    /// The card and its drivers disagree: a defect of this program.
-    #[error("the card does not come up: {0}")]
+    /// The card and its drivers disagree, which is a defect of this program.
+    #[error("cannot bring up the card: {0}")]
     Card(String),
 }
 
@@ -35,22 +35,22 @@ macro_rules! card_errors {
 }
 card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
 
-/// Why the card was not changed or reset.
+/// Reason why a change or reset of the card was refused.
 #[derive(Debug, Error)]
 pub enum CardRefusal {
     /// A guest drives the PF.
     #[error("a guest drives this port's PF: policy and resets are that guest's")]
     Guests,
-    /// The PF cannot change its number of VFs now.
+    /// The PF driver refuses the number of VFs.
     #[error("{name}.vfs: {error}")]
     Resize {
-        /// The port.
+        /// Name of the port.
         name: String,
-        /// Why.
+        /// Error of the PF driver.
         error: ResizeError,
     },
-    /// The card and the drivers disagree: a defect of this program.
-    #[error("the card does not follow: {0}")]
+    /// The card and the drivers disagree, which is a defect of this program.
+    #[error("the card does not accept the change: {0}")]
     Card(String),
 }
 
@@ -66,25 +66,25 @@ impl From<AssignmentError> for CardRefusal {
     }
 }
 
-/// Why a predecessor's state cannot be used.
+/// Reason why a predecessor's state cannot be used.
 #[derive(Debug, Error)]
 pub(in crate::port) enum InheritanceError {
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] crate::state::StateError),
-    /// No 82576 can be in this state.
+    /// The state is invalid for an 82576.
     #[error(transparent)]
     Card(#[from] crate::state::card::RestoreError),
-    /// No AVF card can be in this state.
+    /// The state is invalid for an AVF card.
     #[error(transparent)]
     Avf(#[from] AvfCardError),
-    /// No PF driver of an AVF card can be in this state.
+    /// The state is invalid for the PF driver of an AVF card.
     #[error(transparent)]
     AvfPf(#[from] AvfPfError),
-    /// The configuration has other functions now.
-    #[error("the configuration has other functions than before")]
+    /// The configuration offers other functions than the state has.
+    #[error("the configuration offers other functions than the predecessor had")]
     Functions,
-    /// The card does not come up.
+    /// Bringing up the card fails.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

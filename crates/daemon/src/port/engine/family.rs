@@ -1,5 +1,5 @@
-//! The card of a port with the software of its PF, whatever family it is of. Left out: clients, sockets and the uplink, which
-//! are the port's own.
+//! Trait of a port's card with the software of its PF, for every family. Clients, sockets and the uplink are the
+//! port's.
 
 use super::bus::LiveBus;
 use super::error::CardRefusal;
@@ -19,24 +19,24 @@ use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
 use vfio_user::types::SparseArea;
 
-/// A refused policy: the VF, or `None` for the port, and why.
+/// Refused policy: the VF, or `None` for the port, and the error.
 pub(in crate::port) type RefusedPolicy = (Option<VfIndex>, PolicyError);
 
-/// What a visit of the PF driver did.
+/// Result of a visit of the PF driver.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::port) struct Visit {
-    /// VFs that were answered.
+    /// VFs that the PF driver has answered.
     pub(in crate::port) served: VfSet,
-    /// The link that VFs are shown may be another.
+    /// The link that VFs see may have changed.
     pub(in crate::port) link_changed: bool,
-    /// When to come again though nothing new happens.
+    /// Time of the next visit if no event comes before.
     pub(in crate::port) deadline: Option<Time>,
 }
 
-/// What a VF is, for the status.
+/// State of a VF, for the status.
 #[derive(Debug)]
 pub(in crate::port) struct VfFacts {
-    /// The address that it uses; none if it has said none.
+    /// MAC address in use, or `None` if the VF has set none.
     pub(in crate::port) mac: Option<MacAddress>,
     pub(in crate::port) vlans: Vec<u16>,
     pub(in crate::port) link: bool,
@@ -47,7 +47,7 @@ pub(in crate::port) struct VfFacts {
     pub(in crate::port) mailbox: Mailbox,
 }
 
-/// Counts what a VF has done, in the order of [`Offence`]. Requests are left out: the PF driver knows them.
+/// Returns the counters of a VF's offences, in the order of [`Offence`]. The PF driver counts requests.
 pub(super) fn offence_counts(counters: &PoolCounters, interrupts: u64) -> Totals {
     let groups = counters.tx_broadcast + counters.tx_multicast;
     [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
@@ -63,30 +63,30 @@ pub(super) fn conduct(monitor: &Monitor) -> Conduct {
     }
 }
 
-/// Reasons for which a PF driver refuses requests, of the family that has most.
+/// Number of reasons to refuse a request, of the family with the most.
 pub(in crate::port) const REASONS: usize = {
     let (igb, avf) = (driver::pf::Refusal::ALL.len(), driver::avf::pf::Refusal::NAMES.len());
     if igb > avf { igb } else { avf }
 };
 
-/// A VF's state that events are told of.
+/// State of a VF whose changes are logged as events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct News {
     pub(in crate::port) active: bool,
     pub(in crate::port) link: bool,
-    /// The guest wants more filters than fit.
+    /// The guest has requested more filters than fit.
     pub(in crate::port) cut: bool,
     pub(in crate::port) resets: u64,
     /// Requests refused, by reason.
     pub(in crate::port) refused: [u64; REASONS],
 }
 
-/// Returns the policy of a VF that is not offered: it moves nothing.
+/// Returns the policy of a VF that is not offered, which moves no frame.
 pub(in crate::port) fn not_offered() -> VfPolicy {
     VfPolicy { enabled: false, ..VfPolicy::default() }
 }
 
-/// A card with its PF's software, and what was counted of each function.
+/// A card with its PF's software, and the counters of each function.
 #[derive(Debug)]
 pub(in crate::port) struct Inherited {
     pub(in crate::port) card: Box<dyn Family>,
@@ -96,7 +96,7 @@ pub(in crate::port) struct Inherited {
 }
 
 impl Inherited {
-    /// Creates a card that nothing was counted with.
+    /// Creates a card without counts.
     pub(in crate::port) fn new(card: impl Family + 'static) -> Self {
         Self { card: Box::new(card), watched: Time::ZERO, functions: Vec::new() }
     }
@@ -104,33 +104,33 @@ impl Inherited {
 
 /// A card with the software of its PF.
 pub(in crate::port) trait Family: Debug + Send {
-    /// As the configuration names it.
+    /// Returns the family, as the configuration names it.
     fn family(&self) -> config::file::Family;
 
-    /// Bytes of a region of a function; 0 if there is no such region.
+    /// Returns the bytes of a region of a function, or 0 if there is no such region.
     fn region(&self, function: Function, index: u32) -> usize;
 
-    /// A client reads a region of a function.
+    /// Reads a region of a function for its client.
     fn read(&mut self, function: Function, region: u32, offset: u64, data: &mut [u8], now: Time);
 
-    /// A client writes a region of a function.
+    /// Writes a region of a function for its client.
     fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8], now: Time);
 
     /// Resets a function to its state after power-on: registers, MSI-X table and configuration space. Policy stays. Returns
     /// `false` if the reset fails.
     fn reset_function(&mut self, function: Function) -> bool;
 
-    /// Whether a function may use the bus.
+    /// Returns whether a function is bus master.
     fn is_bus_master(&self, function: Function) -> bool;
 
-    /// What of a VF's BAR0 its client may map.
+    /// Returns the ranges of a VF's BAR0 that its client may map.
     fn mappable(&self) -> &'static [SparseArea];
 
-    /// A client has these pages of a VF from now on. If they are `exactly` as the card has left them, but for what the guest
-    /// has stored since, that counts; else they become what the card's registers are.
+    /// Shares pages of a VF with its client. If the card has left them `exactly` so, the guest's stores since then
+    /// are doorbells. Else the pages show the card's registers.
     fn share_pages(&mut self, vf: VfIndex, pages: &PageMemory, exactly: bool, now: Time);
 
-    /// Returns whether the guest has stored into pages that its client has since they were last read.
+    /// Returns whether the guest has stored into its client's pages since they were last read.
     fn has_new_doorbells(&self, vf: VfIndex, pages: &PageMemory) -> bool;
 
     /// Reads the doorbells that the guest has stored.
@@ -139,32 +139,33 @@ pub(in crate::port) trait Family: Debug + Send {
     /// Stores the registers that the guest reads.
     fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, now: Time);
 
-    /// The PF's software is here, and no guest has the PF.
+    /// Returns whether the host runs the PF's software. Else a guest drives the PF.
     fn is_hosted(&self) -> bool;
 
     /// Returns the VFs whose requests wait for the PF driver.
     fn pending_requests(&mut self, now: Time) -> VfSet;
 
-    /// The PF driver looks after its VFs.
+    /// Has the PF driver serve its VFs.
     fn visit(&mut self, bus: &mut LiveBus, now: Time) -> Visit;
 
-    /// The PF driver judges a VF by what was counted, with the interrupts that the port has sent for it.
+    /// Has the PF driver judge a VF by its counters. `interrupts` is the number of interrupts that the port has
+    /// sent for it.
     fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus, now: Time) -> Option<Verdict>;
 
-    /// Moves frames and sends interrupts, as far as the card's own budget goes.
+    /// Moves frames and sends interrupts, within the card's own budget.
     fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll;
 
-    /// The port's link.
+    /// Returns the port's link.
     fn link(&self) -> bool;
 
-    /// Gives the card a link, or takes it. The PF driver's next visit finds it.
+    /// Sets the card's link. The PF driver's next visit sees it.
     fn set_link(&mut self, up: bool);
 
-    /// Forwards link-local frames of guests from now on, or drops them.
+    /// Sets whether link-local frames of guests are forwarded or dropped.
     fn forward_link_local(&mut self, on: bool);
 
-    /// Shows a VF the link that the PF driver has decided on, or none while its client is let go (`hidden`). An error is the
-    /// port's to log, here and below: it bounds how often clients can cause a line.
+    /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected
+    /// (`hidden`). The caller logs errors, here and below, because it limits the lines that clients can cause.
     fn show_link(
         &mut self,
         vf: VfIndex,
@@ -173,13 +174,14 @@ pub(in crate::port) trait Family: Debug + Send {
         now: Time,
     ) -> Result<(), PolicyError>;
 
-    /// Tells a VF's driver to look at its link.
+    /// Notifies a VF's driver to check its link.
     fn notify(&mut self, vf: VfIndex, bus: &mut LiveBus, now: Time);
 
-    /// Checks that VFs, by index, could have these policies now, which make sense by themselves. A port can have any such.
+    /// Checks that VFs, by index, can have these valid policies in the card's present state. A port can have any
+    /// valid policy.
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy>;
 
-    /// Gives the port and its VFs, by index, these policies, all of them or none.
+    /// Sets the policies of the port and of its VFs, by index: all of them or none.
     fn carry(
         &mut self,
         port: &PortPolicy,
@@ -191,58 +193,60 @@ pub(in crate::port) trait Family: Debug + Send {
     /// Quarantines a VF for the administrator, or releases it.
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus, now: Time);
 
-    /// Offers one VF more, the last of the number that the port of this name offers.
+    /// Offers another VF. `offered` is the port's name and its new number of VFs.
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
-    /// Stops offering this VF: the port of this name offers the number from now on. After an error the rest is done all the same.
+    /// Withdraws a VF. `offered` is the port's name and its new number of VFs. After an error the other steps are
+    /// still done.
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
-    /// Resets the card and sets it up again. Guests are told before.
+    /// Resets the card and sets it up again. Guests are notified before.
     fn reset(&mut self, bus: &mut LiveBus, uplink: &mut Uplink, now: Time) -> Result<(), CardRefusal>;
 
-    /// The port ends: drivers of VFs are told.
+    /// Notifies drivers of VFs that the port ends.
     fn remove(&mut self, bus: &mut LiveBus, now: Time);
 
-    /// What was counted for a function.
+    /// Returns the counters of a function.
     fn counters(&mut self, function: Function) -> PoolCounters;
 
-    /// What waits in the card for the function to post receive descriptors; a family without such a buffer has nothing.
+    /// Returns the frames in the card that wait for receive descriptors of the function. A family without such a
+    /// buffer has none.
     fn waiting(&self, _: Function) -> Waiting {
         Waiting::default()
     }
 
-    /// What is set for the port with so many VFs, if the PF's software is here.
+    /// Returns the settings of the port with `vfs` VFs, if the host runs the PF's software.
     fn settings(&self, vfs: usize) -> Option<PortSettings>;
 
-    /// How many storms there have been.
+    /// Returns the number of storms so far.
     fn storms(&self) -> u64;
 
     /// Returns the status of a VF.
     fn vf_status(&self, vf: VfIndex) -> Option<VfFacts>;
 
-    /// Where a VF is on the bus.
+    /// Returns the routing id of a VF.
     fn rid(&self, vf: VfIndex) -> Option<String>;
 
-    /// Descriptors of a VF's receive and transmit rings, as its driver has set them up.
+    /// Returns the sizes of a VF's receive and transmit rings in descriptors, as its driver has set them up.
     fn rings(&mut self, vf: VfIndex, now: Time) -> (Vec<u32>, Vec<u32>);
 
-    /// Whether a driver runs a VF.
+    /// Returns whether a driver has enabled the VF.
     fn is_active(&self, vf: VfIndex) -> bool;
 
-    /// What may be told of a VF.
+    /// Returns the state of a VF whose changes are logged.
     fn news(&self, vf: VfIndex) -> Option<News>;
 
-    /// The name of a reason to refuse a request, by its place in [`News::refused`].
+    /// Returns the name of a reason to refuse a request, by its index in [`News::refused`].
     fn reason(&self, place: usize) -> &'static str;
 
-    /// Returns the configuration space and the MSI-X table of a function, which are the part of [`Self::save_drivers`] that a
-    /// client changes. Returns `None` for a PF that a guest has: they are all of it.
+    /// Returns the configuration space and the MSI-X table of a function: the part of [`Self::save_drivers`] that a
+    /// client changes. Returns `None` for a PF that a guest drives, whose drivers' state has nothing else.
     fn configuration(&self, function: Function) -> Option<FunctionState>;
 
-    /// Encodes what outlives the card, for a successor.
+    /// Encodes the state that outlives the card, for a successor.
     fn save_drivers(&mut self) -> Result<Vec<u8>, StateError>;
 
-    /// Encodes the whole card with what is known of the functions, for a successor.
+    /// Encodes the whole card, with the state of the functions, for a successor.
     fn save_all(
         &mut self,
         watched: Time,

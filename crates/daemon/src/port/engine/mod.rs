@@ -1,5 +1,6 @@
-//! The engine of a port: its card with the PF's software, the bus that the card masters, and the uplink. It reads no clock
-//! and never sleeps: time is an argument of every call, and [`Engine::poll`] returns when it is to be called again.
+//! Engine of a port: its card with the PF's software, the bus that the card masters, and the uplink. It reads no
+//! clock and never sleeps. Time is an argument of every call, and [`Engine::poll`] returns the time of the next
+//! call.
 //!
 //! | module | content |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | `pages` | memory of registers that clients map |
 //! | `uplink` | frames beyond the card |
 //!
-//! Left out: clients and their sockets, and what a successor gets. Recordings of an uplink stamp frames with the wall clock.
+//! Clients and the succession use the engine, which knows neither. Only recordings of an uplink use the wall clock,
+//! to stamp frames.
 
 pub(in crate::port) mod avf;
 pub(in crate::port) mod bus;
@@ -42,13 +44,13 @@ pub(in crate::port) const UPLINK: u64 = 201;
 /// Outcome of [`Engine::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct Polled {
-    /// There is more to do at once.
+    /// More work is pending: poll again at once.
     pub(in crate::port) more: bool,
-    /// Time of the next poll though nothing new happens.
+    /// Time of the next poll if no event comes before.
     pub(in crate::port) deadline: Option<Time>,
 }
 
-/// The engine.
+/// Card, bus and uplink of a port.
 #[derive(Debug)]
 pub(in crate::port) struct Engine {
     card: Box<dyn Family>,
@@ -58,7 +60,7 @@ pub(in crate::port) struct Engine {
 }
 
 impl Engine {
-    /// Puts the parts together.
+    /// Creates the engine from its parts.
     pub(in crate::port) fn new(
         card: Box<dyn Family>,
         bus: LiveBus,
@@ -68,13 +70,13 @@ impl Engine {
         Self { card, bus, uplink, link_local }
     }
 
-    /// Gives the card the uplink's link, and the policy for link-local frames.
+    /// Sets the card's link to the uplink's, and its policy for link-local frames.
     pub(in crate::port) fn begin(&mut self) {
         self.renew_link();
         self.card.forward_link_local(self.link_local == LinkLocal::Forward);
     }
 
-    /// Has the port wait on the uplink from now on.
+    /// Adds the uplink's descriptors to the port's poller.
     pub(in crate::port) fn join_uplink(&mut self, poller: &Poller, now: Time) -> io::Result<()> {
         self.uplink.join(At { poller, token: UPLINK, now })
     }
@@ -84,27 +86,27 @@ impl Engine {
         &*self.card
     }
 
-    /// Returns the card, for what needs no bus.
+    /// Returns the card, for calls that need no bus.
     pub(in crate::port) fn card_mut(&mut self) -> &mut dyn Family {
         &mut *self.card
     }
 
-    /// Returns what a function that the port offers reaches.
+    /// Returns the memory and interrupts of a function that the port offers.
     pub(in crate::port) fn reach(&self, function: Function) -> &Reach {
         self.bus.reach(function)
     }
 
-    /// Returns what a function that the port offers reaches, to change it.
+    /// Returns the memory and interrupts of a function that the port offers, to change them.
     pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut Reach {
         self.bus.reach_mut(function)
     }
 
-    /// Signals the eventfd of a vector, if there is one, on behalf of the client.
+    /// Signals the eventfd of a vector, if there is one, as its client has requested.
     pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) {
         self.bus.signal(function, index, vector);
     }
 
-    /// Signals every eventfd of a function, whatever the card has to say.
+    /// Signals every eventfd of a function, whether or not the card has an interrupt pending.
     pub(in crate::port) fn signal_all(&mut self, function: Function) {
         self.bus.signal_all(function);
     }
@@ -119,13 +121,13 @@ impl Engine {
         self.card.visit(&mut self.bus, now)
     }
 
-    /// Has the PF driver judge a VF by what card and bus have counted.
+    /// Has the PF driver judge a VF by the counters of card and bus.
     pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<Verdict> {
         let interrupts = self.bus.reach(vf.function()).interrupts();
         self.card.judge(vf, interrupts, &mut self.bus, now)
     }
 
-    /// Moves frames and sends interrupts, as far as the card's budget goes, and flushes the uplink.
+    /// Moves frames and sends interrupts, within the card's budget, and flushes the uplink.
     pub(in crate::port) fn poll(&mut self, now: Time) -> Polled {
         self.uplink.set_time(now);
         let poll = self.card.poll(now, &mut self.bus, &mut self.uplink);
@@ -133,8 +135,8 @@ impl Engine {
         Polled { more: poll.more, deadline: poll.deadline }
     }
 
-    /// Gives the card the link that its uplink has. Returns `true` if that has changed it, so that the PF driver has to see to
-    /// it. Without its uplink the card goes on: its switch needs none.
+    /// Sets the card's link to the uplink's. Returns `true` if the link has changed, so that the PF driver has to
+    /// handle it. A card without its uplink keeps running, since its switch needs none.
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
         if !self.uplink.follow(At { poller, token: UPLINK, now }) {
             return false;
@@ -144,12 +146,12 @@ impl Engine {
         self.card.link() != before
     }
 
-    /// Returns `false` if the uplink has something to be received by now. What comes later wakes the port.
+    /// Returns `false` if the uplink has frames to receive. Later frames wake the port.
     pub(in crate::port) fn may_sleep(&mut self) -> bool {
         self.uplink.may_sleep()
     }
 
-    /// Returns when the uplink is to be flushed though nothing new happens.
+    /// Returns the time to flush the uplink if no event comes before.
     pub(in crate::port) fn uplink_deadline(&self) -> Option<Time> {
         self.uplink.deadline()
     }
@@ -159,12 +161,12 @@ impl Engine {
         self.uplink.set_readable();
     }
 
-    /// Deletes what the uplink has made in the file system when the port ends.
+    /// Has the uplink delete its socket files when the port ends.
     pub(in crate::port) fn own_uplink(&mut self) {
         self.uplink.own();
     }
 
-    /// Leaves what the uplink has made in the file system to a successor.
+    /// Leaves the uplink's socket files to a successor.
     pub(in crate::port) fn leave_uplink(&mut self) {
         self.uplink.leave();
     }
@@ -210,18 +212,19 @@ impl Engine {
         self.uplink.set_stages(stages)
     }
 
-    /// Gives the card the uplink's link. The PF driver's next visit finds it.
+    /// Sets the card's link to the uplink's. The PF driver's next visit sees it.
     pub(in crate::port) fn renew_link(&mut self) {
         self.card.set_link(self.uplink.link());
     }
 
-    /// Drops or forwards link-local frames of guests from now on. Returns the former setting.
+    /// Sets whether link-local frames of guests are dropped or forwarded. Returns the former setting.
     pub(in crate::port) fn set_link_local(&mut self, link_local: LinkLocal) -> LinkLocal {
         self.card.forward_link_local(link_local == LinkLocal::Forward);
         std::mem::replace(&mut self.link_local, link_local)
     }
 
-    /// Shows a VF the link that the PF driver has decided on, or none while its client is let go (`hidden`).
+    /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected
+    /// (`hidden`).
     pub(in crate::port) fn show_link(
         &mut self,
         vf: VfIndex,
@@ -231,12 +234,12 @@ impl Engine {
         self.card.show_link(vf, hidden, &mut self.bus, now)
     }
 
-    /// Tells a VF's driver to look at its link.
+    /// Notifies a VF's driver to check its link.
     pub(in crate::port) fn notify(&mut self, vf: VfIndex, now: Time) {
         self.card.notify(vf, &mut self.bus, now);
     }
 
-    /// Gives the port and its VFs, by index, these policies, all of them or none.
+    /// Sets the policies of the port and of its VFs, by index: all of them or none.
     pub(in crate::port) fn carry(
         &mut self,
         port: &PortPolicy,
@@ -251,27 +254,27 @@ impl Engine {
         self.card.quarantine(vf, on, &mut self.bus, now);
     }
 
-    /// Gives the bus one VF more.
+    /// Adds a VF to the bus.
     pub(in crate::port) fn add_vf(&mut self, means: Means) {
         self.bus.add_vf(means);
     }
 
-    /// Takes the last VF from the bus, with its share of the process.
+    /// Removes the last VF from the bus, with its thread and its share of mappings.
     pub(in crate::port) fn remove_vf(&mut self) {
         self.bus.remove_vf();
     }
 
-    /// Resets the card and sets it up again. Guests are told before.
+    /// Resets the card and sets it up again. Guests are notified before.
     pub(in crate::port) fn reset(&mut self, now: Time) -> Result<(), CardRefusal> {
         self.card.reset(&mut self.bus, &mut self.uplink, now)
     }
 
-    /// Tells the drivers of VFs that the port ends.
+    /// Notifies the drivers of VFs that the port ends.
     pub(in crate::port) fn remove(&mut self, now: Time) {
         self.card.remove(&mut self.bus, now);
     }
 
-    /// Encodes the whole card with what is known of the functions, for a successor.
+    /// Encodes the whole card, with the state of the functions, for a successor.
     pub(in crate::port) fn save_all(
         &mut self,
         watched: Time,

@@ -1,12 +1,12 @@
-//! Memory of the pages of BAR0 that a client may map, as long as BAR0, so that offsets are the same in both. Left out: what a
-//! store means (`nic::doorbell`, `avf_nic::doorbell`).
+//! Memory of the pages of BAR0 that a client may map. It is as long as BAR0, so that offsets are the same in both.
+//! `nic::doorbell` and `avf_nic::doorbell` define the effect of a store.
 
 use host::shared::{SharedMemory, SharedMemoryError};
 use pcie::pages::Pages;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The memory.
+/// Shared memory of a VF's pages.
 #[derive(Debug)]
 pub(in crate::port) struct PageMemory(SharedMemory);
 
@@ -16,7 +16,7 @@ impl PageMemory {
         SharedMemory::new(length).map(Self)
     }
 
-    /// Opens a predecessor's memory. Returns `None` if it has another length, or is none.
+    /// Opens a predecessor's memory. Returns `None` if the descriptor is not shared memory of this length.
     pub(in crate::port) fn adopt(fd: OwnedFd, length: u64) -> Option<Self> {
         let memory = SharedMemory::adopt(fd).ok()?;
         (memory.memory().len() == length).then_some(Self(memory))
@@ -45,7 +45,7 @@ impl Pages for PageMemory {
     }
 
     fn store(&self, offset: u32, value: u32) {
-        // The memory is as long as the BAR, and sealed against a change of its length.
+        // The memory is as long as the BAR, and sealed against a change of its length. So the store cannot fail.
         let _ = self.0.memory().store_dword(offset.into(), value);
     }
 

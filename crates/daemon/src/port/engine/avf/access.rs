@@ -1,12 +1,12 @@
-//! What clients of an AVF port's VFs read and write in configuration space and BAR 0. Left out: MSI-X tables, which are
-//! `iovm`'s, and registers that a guest has as memory.
+//! Accesses of clients to configuration space and BAR 0 of an AVF port's VFs. `iovm` has the MSI-X tables, and
+//! `Clients::read_doorbells` the mapped registers.
 
 use super::Avf;
 use avf_nic::Card;
 use pcie::VfIndex;
 
 impl Avf {
-    /// Resets a VF whose configuration space is reset already, by `reset` of the card.
+    /// Resets a VF in the card by `reset`, after its configuration space was reset.
     pub(super) fn reset_card(&mut self, vf: VfIndex, reset: impl FnOnce(&mut Card, u8)) {
         self.card.set_bus_master(vf.get(), false);
         reset(&mut self.card, vf.get());
@@ -23,7 +23,7 @@ impl Avf {
         }
     }
 
-    /// Drivers read dwords; of a piece of one they get that piece.
+    /// Reads registers. A part of a dword is read from the whole dword.
     pub(super) fn read_registers(&mut self, vf: VfIndex, offset: u64, data: &mut [u8]) {
         let mut at = offset as u32;
         let mut rest = data;
@@ -37,7 +37,7 @@ impl Avf {
         }
     }
 
-    /// Drivers write dwords; anything else writes nothing.
+    /// Writes registers. Only aligned dwords are written.
     pub(super) fn write_registers(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {
         if offset.is_multiple_of(4) {
             for (at, word) in (offset as u32..).step_by(4).zip(data.as_chunks::<4>().0) {

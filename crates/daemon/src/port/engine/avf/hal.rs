@@ -1,5 +1,5 @@
-//! The PF driver's way to an AVF card: the PF's registers, memory for its admin queues, and what it has the card do. The
-//! memory is the port's own: no guest reaches it.
+//! Access of the PF driver to an AVF card: the PF's registers, memory for its admin queues, and orders to the card.
+//! No guest can reach this memory.
 
 use crate::port::engine::bus::LiveBus;
 use avf::control::{Control, Order};
@@ -15,12 +15,12 @@ use std::time::Duration;
 /// Bytes of the PF's memory: two queues of 32 descriptors with a buffer of 4 KB each.
 const MEMORY: usize = 2 * (1 + 32) * 4096;
 
-/// What the PF driver works with beside the card.
+/// Memory of the PF driver.
 #[derive(Debug)]
 pub(super) struct Desk {
     memory: Box<[u8]>,
     used: usize,
-    /// It has had the card do what the plane's tables and rates follow from.
+    /// The PF driver has changed state of the card that the plane's tables and rates depend on.
     pub(super) changed: bool,
 }
 
@@ -29,19 +29,19 @@ impl Desk {
         Self { memory: vec![0; MEMORY].into(), used: 0, changed: true }
     }
 
-    /// The bus with the PF's memory.
+    /// Returns the bus with the PF's memory.
     pub(super) fn bus<'a>(&'a mut self, guests: &'a mut LiveBus) -> WithPf<'a> {
         WithPf { memory: &mut self.memory, guests }
     }
 }
 
-/// The bus of the guests' functions, and the PF's memory.
+/// Bus of the guests' functions, with the PF's memory.
 pub(super) struct WithPf<'a> {
     memory: &'a mut [u8],
     guests: &'a mut LiveBus,
 }
 
-/// Where a piece of memory is.
+/// Returns the range of an access in the PF's memory.
 fn place(memory: &[u8], iova: Iova, length: usize) -> Result<std::ops::Range<usize>, DmaFault> {
     let start = usize::try_from(iova).unwrap_or(usize::MAX);
     let range = start..start.saturating_add(length);
@@ -71,7 +71,7 @@ impl Bus for WithPf<'_> {
     }
 }
 
-/// The card as the PF driver sees it.
+/// Card as seen by the PF driver.
 pub(super) struct PfHal<'a> {
     pub(super) card: &'a mut Card,
     pub(super) desk: &'a mut Desk,
@@ -79,7 +79,7 @@ pub(super) struct PfHal<'a> {
     pub(super) now: Time,
 }
 
-/// Registers by which VFs are reset, which takes their filters.
+/// Registers that reset VFs, which clears the VFs' filters.
 const RESETS: std::ops::Range<u32> = VPGEN_VFRTRIG..VPGEN_VFRTRIG + 4 * MAX_VFS as u32;
 
 impl Hal for PfHal<'_> {
@@ -101,7 +101,8 @@ impl Hal for PfHal<'_> {
     }
 }
 
-/// An access beyond the memory is the driver's defect: it reads zeros and writes nothing.
+/// DMA memory of the PF driver. An access outside of it is a defect of the driver: it reads zeros and writes
+/// nothing.
 impl DmaHal for PfHal<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
         let start = self.desk.used.next_multiple_of(align);

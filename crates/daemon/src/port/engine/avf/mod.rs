@@ -1,11 +1,11 @@
-//! Adaptive Virtual Functions as a port's card. The PF is this program's, and no PCI device that anybody sees.
+//! Adaptive Virtual Functions as a port's card. The host runs the PF, which is not visible as a PCI device.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | `access` | configuration space and registers, as clients reach them |
-//! | `hal` | what the PF driver works with |
+//! | `hal` | the PF driver's access to the card |
 //! | `rules` | copies and storm control |
-//! | `saved` | how a port begins: anew, or as it was set aside |
+//! | `saved` | creates, saves and restores a port |
 //! | `told` | counters and status |
 
 mod access;
@@ -41,10 +41,10 @@ use std::ops::Range;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
-/// Frames from the uplink, and packets from each transmit queue, of a poll.
+/// Budget of a poll: frames from the uplink, and packets from each transmit queue.
 const BUDGET: usize = 64;
 
-/// What of a VF's BAR0 may be mapped.
+/// Ranges of a VF's BAR0 that its client may map.
 const AREAS: &[SparseArea] = &{
     let [tails, vectors] = avf::ids::MAPPED;
     [area(&tails), area(&vectors)]
@@ -54,11 +54,11 @@ const fn area(pages: &Range<u32>) -> SparseArea {
     SparseArea { offset: pages.start as u64, size: (pages.end - pages.start) as u64 }
 }
 
-/// What is decided for a VF.
+/// Policy of a VF, and whether its link is hidden.
 #[derive(Debug, Clone, Copy)]
 struct Decided {
     policy: VfPolicy,
-    /// Its client is let go, and sees no link.
+    /// The VF's client is being disconnected, and sees no link.
     hidden: bool,
 }
 
@@ -70,7 +70,7 @@ impl Decided {
     }
 }
 
-/// The card, the PF driver, the plane between its VFs and the uplink, and what guests see of VFs.
+/// AVF card of a port: the PF driver, the plane between VFs and uplink, and the VFs' configuration spaces.
 #[derive(Debug)]
 pub(in crate::port) struct Avf {
     card: Card,
@@ -78,12 +78,12 @@ pub(in crate::port) struct Avf {
     desk: Desk,
     plane: Box<Plane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
-    /// Of VFs whose client has its pages.
+    /// Doorbells of VFs whose client has its pages.
     doorbells: [Option<Doorbells>; MAX_VFS],
     decided: Vec<Decided>,
     rules: Rules,
     configured: Configured<PortPolicy>,
-    /// VFs whose message the PF has and has not looked at.
+    /// VFs with a message that the PF driver has not handled yet.
     asking: VfSet,
     link: bool,
 }
@@ -100,7 +100,7 @@ impl Avf {
         act(pf, &mut PfHal { card, desk, guests, now })
     }
 
-    /// Puts the policy of a VF in force.
+    /// Applies the policy of a VF.
     fn enforce(&mut self, vf: VfIndex, guests: &mut LiveBus, now: Time) -> Result<(), PolicyError> {
         let policy = self.decided[vf.index()].in_force();
         self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))
@@ -196,7 +196,7 @@ impl Family for Avf {
         });
         let answered = VfSet::new(visit.answered);
         let served = self.asking.and(answered);
-        // What a reset has made void waits for no answer.
+        // Requests that a reset has made void need no answer.
         self.asking = if visit.more { self.asking.without(answered) } else { VfSet::NONE };
         let deadline = if visit.more { Some(now) } else { visit.deadline };
         Visit { served, link_changed: false, deadline }
@@ -252,7 +252,7 @@ impl Family for Avf {
         self.enforce(vf, bus, now)
     }
 
-    /// What a VF is shown it is told at once.
+    /// Does nothing: showing a VF another link notifies its driver already.
     fn notify(&mut self, _: VfIndex, _: &mut LiveBus, _: Time) {}
 
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy> {

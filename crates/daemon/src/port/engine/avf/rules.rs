@@ -1,5 +1,5 @@
-//! What the administrator has decided for an AVF port as a whole, as the plane has it: copies and storm control. No register
-//! stands between them, as one does on an 82576. Left out: single VFs, which are the PF driver's.
+//! Policy of an AVF port as a whole, applied to the plane: mirrors and storm control. The 82576 has registers for
+//! it, and this card has none. The PF driver applies the policies of single VFs.
 
 use avf::ids::MAX_VFS;
 use i82576::Time;
@@ -7,14 +7,14 @@ use plane::switch::{Ids, Limit, Limits, Mirrors, Rule};
 use plane::{Plane, Port, Ports};
 use policy::{Mirror, PortPolicy, VlanSet};
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds per millisecond.
 const MILLISECOND: u64 = 1_000_000;
 
-/// The policy of the port, and what has come of it.
+/// Policy of the port, and its storms.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) policy: PortPolicy,
-    /// Storms that have begun.
+    /// Number of storms so far.
     pub(super) storms: u64,
     stormy: bool,
 }
@@ -24,12 +24,12 @@ impl Rules {
         Self::resume(policy, (0, false))
     }
 
-    /// Goes on where others stood: with so many storms, and one of them going on.
+    /// Resumes with a predecessor's number of storms, and whether a storm is on.
     pub(super) fn resume(policy: PortPolicy, (storms, stormy): (u64, bool)) -> Self {
         Self { policy, storms, stormy }
     }
 
-    /// Storms that have begun, and whether one goes on.
+    /// Returns the number of storms, and whether a storm is on.
     pub(super) fn seen(&self) -> (u64, bool) {
         (self.storms, self.stormy)
     }
@@ -40,7 +40,7 @@ impl Rules {
         mirrors
     }
 
-    /// Lets the windows of storm control pass, as they are decided now.
+    /// Advances the windows of storm control, after applying changed limits.
     pub(super) fn pass_windows(&self, plane: &mut Plane<MAX_VFS>) {
         let limits = self.limits();
         if plane.storm.limits != limits {
@@ -50,7 +50,7 @@ impl Rules {
         plane.storm.advance(plane.now);
     }
 
-    /// Counts a storm that has begun. Answers when to look again whether it is over.
+    /// Counts a storm that begins. Returns the time to check whether it is over.
     pub(super) fn watch(&mut self, plane: &Plane<MAX_VFS>) -> Option<Time> {
         let stormy = plane.storm.is_on();
         self.storms += u64::from(stormy && !self.stormy);
@@ -58,7 +58,7 @@ impl Rules {
         stormy.then(|| plane.storm.ends())
     }
 
-    /// What goes beyond a threshold is dropped until the window ends.
+    /// Returns the limits of storm control. Frames beyond a threshold are dropped until the window ends.
     fn limits(&self) -> Limits {
         let storm = &self.policy.storm;
         let limit = |kbps| Limit { threshold: storm.blocks(kbps), drops: true, drops_next: false };
@@ -78,7 +78,7 @@ fn rule(mirror: &Mirror) -> Rule {
     }
 }
 
-/// VLAN ids; 0 stands for frames without a tag, which are in no VLAN.
+/// Returns VLAN ids without 0, which stands for untagged frames.
 fn ids(set: &VlanSet) -> Ids {
     let mut ids = Ids::NONE;
     set.iter().filter(|vlan| *vlan != 0).for_each(|vlan| ids.add(vlan));

@@ -1,5 +1,6 @@
-//! How an AVF port begins: anew, as it was at rest, or with nothing but what outlives the card. In the last case the card
-//! is a new one: a driver finds its mailbox off, and sets its VF up again as after any reset.
+//! Creates, saves and restores an AVF port. A port is new, or resumed as it was at rest, or set up by the state
+//! that outlives the card. In the last case the card is new: a driver finds its mailbox disabled, and sets its VF
+//! up again as after any reset.
 
 #[cfg(test)]
 mod tests;
@@ -27,16 +28,16 @@ use plane::switch::{Storm, Tables};
 use plane::{Plane, PortCounters};
 use policy::{PortPolicy, RefusedVf, VfPolicy};
 
-/// More storms than any port has seen: a counter that is about to overflow.
+/// Limit of a valid number of storms. No port sees more, and the counter cannot overflow below it.
 const MOST_STORMS: u64 = 1 << 62;
 
-/// Where VFs are on the bus, from the PF on, as on an X710.
+/// Routing ids of VFs relative to the PF's, as on an X710.
 const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
 
-/// VFs of a new card: all that it can have, however many the port offers.
+/// VFs of a new card: the maximum, however many VFs the port offers.
 const VFS: u8 = MAX_VFS as u8;
 
-/// What the port is made of.
+/// Parts of a port.
 struct Parts {
     card: Card,
     pf: Pf,
@@ -45,7 +46,7 @@ struct Parts {
 }
 
 impl Avf {
-    /// A port with functions as after power-on.
+    /// Creates a port from its parts, with functions as after power-on.
     fn assemble(
         parts: Parts,
         link: bool,
@@ -73,7 +74,7 @@ impl Avf {
         }
     }
 
-    /// The card after power-on with its PF driver, and VFs with these policies.
+    /// Creates a card after power-on with its PF driver, and VFs with these policies.
     fn bring_up(
         link: bool,
         configured: Configured<PortPolicy>,
@@ -95,7 +96,7 @@ impl Avf {
         Ok(avf)
     }
 
-    /// A new port.
+    /// Creates a new port.
     pub(in crate::port) fn new(
         config: &PortConfig,
         link: bool,
@@ -108,8 +109,8 @@ impl Avf {
         Ok(avf)
     }
 
-    /// A port whose guests were configured by a predecessor, some of them `since` it noted these bytes. What the configuration says otherwise than when the
-    /// predecessor read it is put to work.
+    /// Creates a port with a new card from the state of a predecessor. `since` holds configuration that guests have
+    /// changed after `bytes` were noted. Settings that the configuration has changed are applied.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
@@ -129,13 +130,13 @@ impl Avf {
                 *function = configured;
             }
         }
-        // A guest whose configuration space cannot be had sets it up anew, as after power-on.
+        // A guest with an invalid configuration space sets it up again, as after power-on.
         avf.load(config, &functions);
         Ok(avf)
     }
 
-    /// A port as it was at rest: nothing is reset, and nobody is told. What the configuration says otherwise than when the
-    /// predecessor read it is put to work.
+    /// Restores a port as it was at rest. No VF is reset, and no driver is notified. Settings that the
+    /// configuration has changed are applied.
     pub(in crate::port) fn resume(
         config: &PortConfig,
         bytes: &[u8],
@@ -178,14 +179,15 @@ impl Avf {
         Ok(Inherited { card: Box::new(avf), watched, functions: clients })
     }
 
-    /// Quarantines the VFs that the configuration says, unless they are quarantined already.
+    /// Quarantines the VFs that the configuration names, unless they are quarantined already.
     fn quarantine_configured(&mut self, config: &PortConfig, guests: &mut LiveBus, now: Time) {
         for vf in config.vfs.iter().filter(|vf| vf.quarantine).map(|vf| vf.index.get()) {
             self.with_pf(guests, now, |pf, hal| pf.quarantine(hal, vf, Cause::Administrator));
         }
     }
 
-    /// Takes decisions for all VFs, and has the PF driver apply them if it has others: together, since addresses may be swapped.
+    /// Sets the policies of all VFs. If any differs from the PF driver's, the driver applies all of them together,
+    /// since addresses may be swapped.
     fn decide(&mut self, latest: &[Decided], guests: &mut LiveBus, now: Time) -> Result<(), RefusedVf> {
         for (decided, latest) in self.decided.iter_mut().zip(latest) {
             decided.policy = latest.policy;
@@ -200,7 +202,7 @@ impl Avf {
         self.with_pf(guests, now, |pf, hal| pf.set_policies(hal, &in_force))
     }
 
-    /// Takes over what guests have configured; `false` if a configuration space cannot be as it is said.
+    /// Loads the guests' configuration. Returns `false` if a configuration space is invalid.
     fn load(&mut self, config: &PortConfig, functions: &[FunctionState]) -> bool {
         let mut sound = true;
         let offered = VfIndex::first(config.vfs.len());
@@ -214,12 +216,12 @@ impl Avf {
         sound
     }
 
-    /// What outlives the card.
+    /// Encodes the state that outlives the card.
     pub(super) fn saved(&self) -> Result<Vec<u8>, StateError> {
         state::write(&self.state(None))
     }
 
-    /// All of the port, between two rounds.
+    /// Encodes the whole port, between two rounds.
     pub(super) fn at_rest(
         &mut self,
         watched: Time,
@@ -251,30 +253,30 @@ impl Avf {
         }
     }
 
-    /// VFs whose client is let go.
+    /// Returns the VFs whose client is being disconnected.
     fn hidden(&self) -> VfSet {
         let vfs = VfIndex::first(MAX_VFS).zip(&self.decided).filter(|(_, decided)| decided.hidden);
         vfs.map(|(vf, _)| vf).collect()
     }
 }
 
-/// The conduct of every VF of a new card: those that a predecessor did not have yet did nothing.
+/// Returns the conduct of every VF of a new card. VFs that the predecessor did not have have done nothing.
 fn of_all(mut conduct: Vec<Monitor>) -> Vec<Monitor> {
     conduct.resize_with(MAX_VFS.max(conduct.len()), Monitor::default);
     conduct
 }
 
-/// The policy by the configuration.
+/// Returns the configured policies.
 fn configured(config: &PortConfig) -> Configured<PortPolicy> {
     Configured { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
 }
 
-/// The port's policy: the administrator's latest word, be it in the configuration or not.
+/// Returns the port's policy. A change in the configuration overrides the predecessor's policy.
 fn still_policy(config: &PortConfig, before: &Configured<PortPolicy>, policy: PortPolicy) -> PortPolicy {
     if before.port == config.policy { policy } else { config.policy }
 }
 
-/// The same for each VF.
+/// Returns the policy of each VF. A change in the configuration overrides the predecessor's policy.
 fn still_decided(
     config: &PortConfig,
     before: &Configured<PortPolicy>,
@@ -291,7 +293,7 @@ fn still_decided(
     decided
 }
 
-/// What the configuration decides for every VF that the card has; those that are not offered move nothing.
+/// Returns the configured policy of every VF of the card. VFs that are not offered move no frame.
 fn decided(config: &PortConfig) -> Vec<Decided> {
     let decide = |vf: VfIndex| {
         let config = config.vfs.get(vf.index());

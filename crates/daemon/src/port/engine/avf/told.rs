@@ -1,4 +1,4 @@
-//! What an AVF port tells of its VFs: counters, and what the PF driver knows. Left out: how it is printed.
+//! Counters and states of an AVF port's VFs, for the status and the log.
 
 use super::Avf;
 use crate::control::status::{Filters, Mailbox};
@@ -13,7 +13,7 @@ use plane::Port;
 use policy::Offence;
 
 impl Avf {
-    /// What was counted for a VF: by the plane, and by the card where its memory cannot be reached.
+    /// Returns the counters of a VF: the plane's, and the card's for its DMA faults.
     pub(super) fn counted(&mut self, vf: VfIndex) -> PoolCounters {
         let port = Port::of_field(vf.get().into());
         self.plane.ledger.settle_received(port);
@@ -25,7 +25,7 @@ impl Avf {
         counters
     }
 
-    /// What a VF has done: what comes out of its mailbox is requests, whether they are messages or not.
+    /// Returns the counters of a VF's offences. Everything from its mailbox counts as a request, valid or not.
     pub(super) fn done(&mut self, vf: VfIndex, interrupts: u64) -> Totals {
         let mut totals = offence_counts(&self.counted(vf), interrupts);
         if let Some(card) = self.card.counters(vf.get()) {
@@ -60,8 +60,8 @@ impl Avf {
         Some(News { active, link, cut, resets: counters.resets, refused })
     }
 
-    /// Returns the filters of a VF. iavf does not ask again for an address that was refused, so a list that was refused once
-    /// counts as cut.
+    /// Returns the filters of a VF. iavf does not repeat a request for a refused address, so one refusal means that
+    /// the list is cut.
     fn filters(&self, vf: u8) -> Filters {
         let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
         let refused =

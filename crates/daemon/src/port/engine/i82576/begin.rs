@@ -1,5 +1,5 @@
-//! How a port with an 82576 begins: anew, as it was set aside, or set up by the drivers' state that was in force. Also the
-//! reverse, the state that outlives the card. Left out: clients.
+//! Creates, saves and restores a port with an 82576. A port is new, or resumed as it was at rest, or set up by the
+//! state that outlives the card.
 
 use super::I82576;
 use super::hal::PfHal;
@@ -19,18 +19,18 @@ use pcie::config::offset;
 use pcie::msix::Control;
 use pcie::{ConfigAccess, Function};
 
-/// The bytes of configuration space that a guest's PF is set up by.
+/// Bytes of configuration space that a guest's PF is set up by.
 const CONFIG: usize = 256;
 
 impl I82576 {
-    /// Creates a port's card with nothing from before.
+    /// Creates a port's card without any state of a predecessor.
     pub(in crate::port) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<Self, EngineError> {
         let (nic, side) = Side::bring_up(config, link, now)?;
         Ok(Self::new(nic, side))
     }
 
-    /// Restores the card from [`save_all`](crate::port::engine::family::Family::save_all): nothing is reset. Puts to work what
-    /// the configuration says otherwise than when the predecessor read it.
+    /// Restores the card from [`save_all`](crate::port::engine::family::Family::save_all) without a reset. Settings
+    /// that the configuration has changed are applied.
     pub(in crate::port) fn resume(
         config: &PortConfig,
         bytes: &[u8],
@@ -59,7 +59,8 @@ impl I82576 {
         Ok(Inherited { card: Box::new(Self::new(nic, side)), watched, functions })
     }
 
-    /// Creates a new card, set up by the drivers' state that was in force and what guests have configured of `functions` since.
+    /// Creates a new card, set up by the drivers' state that was in force. `functions` hold configuration that
+    /// guests have changed since.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
@@ -75,7 +76,7 @@ impl I82576 {
             }
         }
         let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted.is_some(), loopback: None });
-        // As for a new card, so that rates are taken.
+        // The PF driver accepts rates only with a link, as at a new card.
         nic.set_link(link || hosted.is_some());
         let side = match (hosted, guest) {
             (Some(hosted), None) if config.pf_socket.is_none() => {
@@ -121,7 +122,7 @@ impl Hosted {
 }
 
 impl Side {
-    /// Puts to work what the configuration says otherwise than when the predecessor read it.
+    /// Applies settings that the configuration has changed since the predecessor read it.
     fn configured(mut self, config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
         let wanted = configured(config);
         let Some(Hosted { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
@@ -136,7 +137,7 @@ impl Side {
                 (*policy, changed) = (vf.policy, true);
             }
         }
-        // Together, since addresses may be swapped.
+        // Policies are set together, since addresses may be swapped.
         if changed {
             pf.set_policies(&mut hal, &policies).map_err(|(_, error)| error)?;
         }
@@ -144,7 +145,8 @@ impl Side {
         Ok(self)
     }
 
-    /// Sets up a PF as its guest has configured it, and otherwise as after power-on: the guest's driver has to set it up.
+    /// Restores a PF's configuration space and MSI-X table. The rest is as after power-on, and the guest's driver
+    /// has to set it up again.
     fn set_up_guest(nic: &mut Nic, state: &GuestState) -> Self {
         let mut side = Self::of_guest();
         for (word, at) in state.config.chunks_exact(4).take(CONFIG / 4).zip((0_u64..).step_by(4)) {

@@ -1,5 +1,5 @@
-//! The PF driver's ways to an 82576, in the thread that owns the card. The PF does no DMA and takes no interrupts. Time is an
-//! argument: a driver that waits moves it on, and nothing sleeps.
+//! Access of the PF driver to an 82576, on the thread that owns the card. The PF does no DMA and takes no
+//! interrupts. Time is an argument: a driver's wait advances it, and nothing sleeps.
 
 use crate::port::engine::bus::LiveBus;
 use crate::port::engine::uplink::Uplink;
@@ -9,14 +9,14 @@ use nic::{Budget, Nic};
 use pcie::Function;
 use std::time::Duration;
 
-/// The card as the PF driver sees it.
+/// Card as seen by the PF driver.
 pub(super) struct PfHal<'a> {
     nic: &'a mut Nic,
     now: Time,
 }
 
 impl<'a> PfHal<'a> {
-    /// Gives the PF driver the card at a time.
+    /// Gives the PF driver access to the card at a time.
     pub(super) fn new(nic: &'a mut Nic, now: Time) -> Self {
         Self { nic, now }
     }
@@ -40,11 +40,11 @@ impl Hal for PfHal<'_> {
     }
 }
 
-/// The longest time that passes between two polls of the card while the PF driver waits.
+/// Longest time between two polls of the card while the PF driver waits.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The card as the PF driver sees it when the port runs: while the driver waits, the card goes on. Pending frames are
-/// finished, and guests get the interrupts that they are owed.
+/// Running card as seen by the PF driver. While the driver waits, the card is polled: it finishes pending frames
+/// and sends pending interrupts.
 pub(super) struct RunningHal<'a> {
     pub(super) nic: &'a mut Nic,
     pub(super) bus: &'a mut LiveBus,

@@ -1,4 +1,5 @@
-//! The 82576 as a port's card. Its VFs are guests' and the PF's software is here, or a guest has the PF (`side`).
+//! The 82576 as a port's card. The host runs the PF's software and guests have the VFs, or a guest has the PF
+//! (`side`).
 
 mod begin;
 mod hal;
@@ -37,16 +38,16 @@ use vfio_user::wire::pci_region;
 /// Bytes of a descriptor.
 const DESCRIPTOR: u32 = 16;
 
-/// What of a VF's BAR0 may be mapped.
+/// Ranges of a VF's BAR0 that its client may map.
 const AREAS: &[SparseArea] =
     &[SparseArea { offset: MAPPED.start as u64, size: (MAPPED.end - MAPPED.start) as u64 }];
 
-/// The card, and who has its PF.
+/// 82576 card of a port, and the owner of its PF.
 #[derive(Debug)]
 pub(in crate::port) struct I82576 {
     nic: Nic,
     side: Side,
-    /// Of VFs whose client has its pages.
+    /// Doorbells of VFs whose client has its pages.
     doorbells: [Option<Doorbells>; MAX_VFS],
 }
 
@@ -206,7 +207,8 @@ impl Family for I82576 {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
         let mut hal = PfHal::new(&mut self.nic, now);
         pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error))?;
-        // The card can have every port policy that makes sense, as this one does.
+        // The card accepts every valid port policy. So this step cannot fail, and either all policies are set or
+        // none.
         pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error))
     }
 
@@ -248,7 +250,7 @@ impl Family for I82576 {
         }
     }
 
-    /// Every pool is the PF's if a guest has it.
+    /// Returns the counters of a VF's pool. A PF that a guest drives has all pools.
     fn counters(&mut self, function: Function) -> PoolCounters {
         let counters = self.nic.counters();
         match vf(function) {
@@ -347,7 +349,7 @@ impl Family for I82576 {
     }
 }
 
-/// The VF as the card numbers it. A port of the family offers no other.
+/// Returns the VF as the card numbers it, or `None` beyond the card's VFs, which no 82576 port offers.
 fn own(vf: VfIndex) -> Option<i82576::VfIndex> {
     vf.try_into().ok()
 }

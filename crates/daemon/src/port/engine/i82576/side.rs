@@ -1,6 +1,5 @@
-//! Who has the physical function: this program, with the PF driver and the SR-IOV manager, or a guest, to which
-//! it is a whole device. Either way its functions have configuration spaces and MSI-X tables; here they are found.
-//! Left out: the card.
+//! Owner of the physical function: the host, with the PF driver and the SR-IOV manager, or a guest, for which the
+//! PF is a whole device. Both have configuration spaces and MSI-X tables, and this module routes accesses to them.
 
 use super::hal::PfHal;
 use crate::config::PortConfig;
@@ -17,34 +16,36 @@ use nic::Nic;
 use pcie::msix::Table;
 use pcie::{ConfigAccess, Function};
 
-/// Who has the PF.
+/// Owner of the PF.
 #[derive(Debug)]
 pub(super) enum Side {
-    /// This program. Its VFs are guests'.
+    /// The host. Guests have the VFs.
     Host(Box<Hosted>),
-    /// A guest. The table is as its VMM last wrote it; messages go by eventfds.
+    /// A guest, with the MSI-X table as its VMM last wrote it. Eventfds deliver the interrupts.
     Guest(Table),
 }
 
-/// The PF's software.
+/// Software of the PF.
 #[derive(Debug)]
 pub(super) struct Hosted {
     pub(super) pf: Pf,
     pub(super) manager: Manager,
-    /// The policy by the configuration.
+    /// Configured policies.
     pub(super) configured: Configured,
 }
 
-/// What the host's bus sets in the PF's command register.
+/// Bits that the host's bus sets in the PF's command register.
 pub(super) const COMMAND: u16 =
     pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
 
 impl Side {
-    /// The card as its owners find it, with a link or without: in the host with the VFs made, else as after power-on.
+    /// Creates the card for its owner, with a link or without. For the host the VFs are created; for a guest the
+    /// card is as after power-on.
     pub(super) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<(Nic, Self), EngineError> {
         let hosted = config.pf_socket.is_none();
         let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted, loopback: None });
-        // By igb's rules a rate takes a link. What is configured holds from the start, whatever the uplink is like then.
+        // By igb's rules a rate needs a link. The configured rates must apply from the start, whatever the uplink's
+        // link.
         nic.set_link(link || hosted);
         let side = if hosted {
             Self::Host(Hosted::bring_up(config, &mut nic, now)?.into())
@@ -59,7 +60,7 @@ impl Side {
         Self::Guest(Table::new(pf::VECTORS))
     }
 
-    /// The PF's software, if it is here.
+    /// Returns the PF's software, if the host runs it.
     pub(super) fn hosted(&mut self) -> Option<&mut Hosted> {
         match self {
             Self::Host(hosted) => Some(hosted),
@@ -95,7 +96,7 @@ impl Side {
                     function.msix_read(offset, data);
                 }
             }
-            // What lies behind the table, pending bits too, is zero: nothing pends here.
+            // Bytes behind the table, pending bits included, read as zero: no interrupt is ever pending here.
             (Self::Guest(table), None) => table.read(offset, data),
             (Self::Host(_), None) | (Self::Guest(_), Some(_)) => {}
         }
@@ -128,8 +129,8 @@ impl Side {
 }
 
 impl Hosted {
-    /// The PF driver and the VFs, each VF that is offered assigned to its socket: whoever connects there has it. The
-    /// card makes all its VFs, because SR-IOV cannot add one later without taking the others away.
+    /// Creates the PF driver and the VFs. Each offered VF is assigned to its socket, whose client has it. The card
+    /// creates all its VFs, because SR-IOV cannot add one later without removing the others.
     fn bring_up(config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::probe(&mut PfHal::new(nic, now))?;
@@ -150,17 +151,17 @@ impl Hosted {
         Ok(Self { pf, manager, configured })
     }
 
-    /// Whoever connects to a VF's socket has it from now on.
+    /// Assigns a VF to its socket, whose client has it from now on.
     pub(super) fn offer(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
         self.manager.assign(&mut ConfigSpace(nic), vf, owner(vf))
     }
 
-    /// Nobody has the VF any more; it is reset.
+    /// Takes the VF from its socket, and resets it.
     pub(super) fn withdraw(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
         self.manager.unassign(&mut ConfigSpace(nic), vf)
     }
 
-    /// Has the PF driver of `port` serve `count` VFs from now on.
+    /// Has the PF driver of `port` serve `count` VFs.
     pub(super) fn resize(
         &mut self,
         nic: &mut Nic,
@@ -176,13 +177,13 @@ pub(super) fn owner(vf: VfIndex) -> Owner {
     Owner(vf.get().into())
 }
 
-/// Returns the policy by the configuration.
+/// Returns the configured policies.
 pub(super) fn configured(config: &PortConfig) -> Configured {
     let vfs = config.vfs.iter().map(|vf| vf.policy).collect();
     Configured { port: SavedPortPolicy(config.policy), vfs }
 }
 
-/// The VF index, if the function is a VF.
+/// Returns the VF index, or `None` for the PF.
 pub(super) fn vf(function: Function) -> Option<VfIndex> {
     function.vf()?.try_into().ok()
 }

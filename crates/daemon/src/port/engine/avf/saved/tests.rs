@@ -1,5 +1,5 @@
-//! A port of today opened from states that earlier versions wrote, whose card had eight VFs: it has 64, and goes on with what
-//! was known of the eight. The files are those of `tests/states`.
+//! Ports restored from states that earlier versions wrote, whose card had eight VFs. The port has 64 VFs, and keeps
+//! the state of the eight. The files are those of `tests/states`.
 
 use super::{Avf, Inherited, LiveBus};
 use crate::config::file::Family as Name;
@@ -23,7 +23,7 @@ fn sample(version: u32) -> Vec<u8> {
     digits.chunks_exact(2).map(byte).collect()
 }
 
-/// The configuration of a port, and functions without clients.
+/// Returns the configuration of a port, and a bus without clients.
 fn port(lines: &str) -> (PortConfig, LiveBus) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {OFFERED}\n{lines}");
     let mut config = Config::check(Config::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();
@@ -36,7 +36,7 @@ fn facts(card: &dyn Family, n: u8) -> VfFacts {
     card.vf_status(VfIndex::new(n).unwrap()).unwrap()
 }
 
-/// Who has quarantined each VF that is quarantined.
+/// Returns the cause of each quarantined VF.
 fn quarantined(card: &dyn Family) -> Vec<(u8, String)> {
     let cause = |n| facts(card, n).conduct.quarantine.map(|cause| (n, cause));
     (0..MAX_VFS as u8).filter_map(cause).collect()
@@ -47,7 +47,7 @@ fn by_administrator(n: u8) -> Vec<(u8, String)> {
 }
 
 #[test]
-fn a_port_at_rest_of_an_earlier_version_gets_all_vfs_and_keeps_its_conduct() {
+fn earlier_version_at_rest_gets_all_vfs_and_keeps_conduct() {
     for (version, vf) in [(3, 1), (4, 3), (AvfState::VERSION, 3)] {
         let (config, mut bus) = port("");
         let Inherited { mut card, functions, .. } =
@@ -56,7 +56,7 @@ fn a_port_at_rest_of_an_earlier_version_gets_all_vfs_and_keeps_its_conduct() {
         assert_eq!(quarantined(&*card), by_administrator(vf), "version {version}");
         assert_eq!(facts(&*card, 0).conduct.throttled, version > 3, "version {version}");
         assert_eq!(card.rid(VfIndex::of_field(63)).as_deref(), Some("00:0a.7"));
-        // What the predecessor had not looked at.
+        // The predecessor had not handled this request.
         assert_eq!(card.pending_requests(NOW).bits(), 4);
         card.visit(&mut bus, NOW);
         assert!(card.pending_requests(NOW).is_empty());
@@ -67,17 +67,17 @@ fn a_port_at_rest_of_an_earlier_version_gets_all_vfs_and_keeps_its_conduct() {
 }
 
 #[test]
-fn a_new_card_takes_over_what_the_administrator_had_decided() {
+fn policy_survives_a_new_card() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (AvfState::VERSION, 3)] {
         let (config, mut bus) = port("");
         let avf = Avf::by_software(&config, true, (&sample(version), Vec::new()), &mut bus, NOW).unwrap();
         assert_eq!(quarantined(&avf), by_administrator(vf), "version {version}");
-        assert!(!facts(&avf, 0).active, "its card is a new one");
+        assert!(!facts(&avf, 0).active, "a new card has no active driver");
     }
 }
 
 #[test]
-fn a_configuration_quarantines_beside_what_was_saved() {
+fn configured_quarantine_adds_to_the_saved() {
     let (config, mut bus) = port("[[port.vf]]\nindex = 2\nquarantine = true");
     let Inherited { card, .. } = Avf::resume(&config, &sample(4), &mut bus, NOW).unwrap();
     assert_eq!(quarantined(&*card), [by_administrator(2), by_administrator(3)].concat());
