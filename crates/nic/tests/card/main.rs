@@ -1,6 +1,6 @@
-//! The card against the datasheet, a rule a test: registers are written, descriptors are put into memory, the
-//! card is polled, and what comes out is looked at. Left out: drivers, which are tested against the card in a
-//! crate of their own, and the pure parts (`offload`, `switch`), which have tests beside them.
+//! Tests of the card by the rules of the 82576 datasheet. A test writes registers, puts descriptors into memory, polls the
+//! card, and checks the frames, memory requests and messages that come out. Drivers have tests in a crate of their own;
+//! the pure parts (`offload`, `switch`) have tests beside their code.
 
 mod allocations;
 mod board;

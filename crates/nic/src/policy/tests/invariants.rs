@@ -1,4 +1,4 @@
-//! What holds for any filters and any frame.
+//! Invariants of the switch for any filters and any frame.
 
 use super::VFS;
 use crate::file::RegisterFile;
@@ -10,16 +10,16 @@ use i82576::{MacAddress, Pool};
 use plane::switch::{Frame, Origin};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-/// One of a few addresses; every other is a group's.
+/// Returns one of a few addresses, of which every second is a group address.
 fn station(last: u8) -> MacAddress {
     MacAddress([2 | last & 1, 0, 0, 0, 0, last])
 }
 
-/// Every register of the table, filled from a seed; filters are dense enough to hit.
+/// Draws the switch's registers, with filters that are dense enough for hits.
 pub(super) fn arbitrary_file() -> impl Strategy<Value = RegisterFile> {
-    let few = |words: usize| proptest::collection::vec(any::<u32>(), words);
+    let plain = |words: usize| proptest::collection::vec(any::<u32>(), words);
     (
-        few(40),
+        plain(40),
         proptest::collection::vec((0u8..4, any::<u32>()), 24),
         proptest::collection::vec(any::<u32>(), 32),
     )
@@ -74,29 +74,29 @@ pub(super) fn arbitrary_frame() -> impl Strategy<Value = Frame> {
 
 proptest! {
     #[test]
-    fn whatever_the_filters_say(file in arbitrary_file(), frame in arbitrary_frame()) {
+    fn switch_keeps_its_invariants_for_any_filters(file in arbitrary_file(), frame in arbitrary_frame()) {
         let decision = load(&file, VFS).0.decide(&frame);
         let pools = decision.ports.bits() as u8;
         let virtualised = matches!(file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);
-        let nowhere = decision.ports.is_empty() && !decision.uplink;
-        assert_eq!(decision.dropped.is_some(), nowhere, "dropped exactly if it goes nowhere");
+        let unreceived = decision.ports.is_empty() && !decision.uplink;
+        assert_eq!(decision.dropped.is_some(), unreceived, "a drop reason exactly without a receiver");
         assert!(frame.origin != Origin::Uplink || !decision.uplink, "the wire does not reflect");
         if !virtualised {
-            assert_eq!(pools & !1, 0, "there is one pool");
+            assert_eq!(pools & !1, 0, "only pool 0 exists");
             return Ok(());
         }
-        assert_eq!(pools & !(file.get(r::VFRE) as u8), 0, "pools that may not receive");
+        assert_eq!(pools & !(file.get(r::VFRE) as u8), 0, "a pool receives though VFRE is clear");
         if let Origin::Port(sender) = frame.origin {
             let own = u32::from(pool(sender).bit());
             let allowed = file.get(r::DTXSWC) & own << dtxswc::LLE_SHIFT != 0;
-            assert!(allowed || u32::from(pools) & own == 0, "a frame came back to its sender");
+            assert!(allowed || u32::from(pools) & own == 0, "the sender gets its own frame without LLE");
         }
         if let (Some(tag), true) = (frame.vlan, file.get(r::RCTL) & rctl::VFE != 0) {
             let filters = (0..32).map(|i| file.get(r::vlvf(i)));
             let id = u32::from(tag & 0xfff);
             let matching = filters.filter(|f| f & vlvf::VLANID_EN != 0 && f & vlvf::VLANID_MASK == id);
             let members = matching.fold(0, |set, f| set | (f >> vlvf::POOLSEL_SHIFT) as u8);
-            assert_eq!(pools & !members, 0, "a tagged frame reached a pool outside its VLAN");
+            assert_eq!(pools & !members, 0, "a pool outside the VLAN gets the tagged frame");
         }
     }
 

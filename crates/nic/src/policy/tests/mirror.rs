@@ -1,4 +1,4 @@
-//! Mirror rules: what is copied, to whom, and what is not.
+//! Mirror rules: the frames that they copy, and the pool that gets the copies.
 
 use super::{
     A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, PEER, Port, copies, dropped, frame, out, port, sender, to,
@@ -8,17 +8,17 @@ use i82576::bits::{dtxswc, vlvf, vmolr, vmrctl, vt_ctl};
 use i82576::register as r;
 use plane::switch::{Decision, Frame, Origin, Reason};
 
-/// Pool 7, which nothing else names, watches.
+/// Pool 7, which gets the copies and has no other filter.
 const WATCHER: u8 = 0x80;
 const TO_WATCHER: u32 = 7 << vmrctl::POOL_SHIFT;
 
-/// Pools 0, 1 and 2, no default pool, and rule `i` of these kinds to the watcher.
+/// Returns a port with pools 0, 1 and 2, no default pool, and mirror rule `i` of some kinds to the watcher.
 fn watched(i: u32, kinds: u32) -> Port {
     port().set(r::VT_CTL, vt_ctl::DIS_DEF_PL).set(r::vmrctl(i), kinds | TO_WATCHER)
 }
 
 #[test]
-fn a_pool_rule_copies_what_its_pools_receive() {
+fn pool_mirror_copies_frames_that_its_pools_receive() {
     for rule in 0..4 {
         let port = watched(rule, vmrctl::VPME).set(r::vmrvm(rule), B_BIT.into());
         assert_eq!(port.wire(B), to(B_BIT | WATCHER), "from the wire, rule {rule}");
@@ -29,13 +29,13 @@ fn a_pool_rule_copies_what_its_pools_receive() {
 }
 
 #[test]
-fn a_pool_rule_copies_nothing_that_its_pools_did_not_get() {
+fn pool_mirror_ignores_frames_that_its_pools_do_not_get() {
     let port = watched(0, vmrctl::VPME).set(r::vmrvm(0), B_BIT.into()).clear(r::VFRE, B_BIT.into());
     assert_eq!(port.wire(B), dropped(Reason::Disabled));
 }
 
 #[test]
-fn an_uplink_rule_copies_what_comes_from_the_wire_wanted_or_not() {
+fn uplink_mirror_copies_all_frames_from_the_wire() {
     let port = watched(0, vmrctl::UPME);
     assert_eq!(port.wire(B), to(B_BIT | WATCHER));
     assert_eq!(port.wire(PEER), to(WATCHER));
@@ -44,16 +44,16 @@ fn an_uplink_rule_copies_what_comes_from_the_wire_wanted_or_not() {
 }
 
 #[test]
-fn a_downlink_rule_copies_what_goes_to_the_wire() {
+fn downlink_mirror_copies_frames_to_the_wire() {
     let port = watched(0, vmrctl::DPME);
     assert_eq!(port.a_sends(PEER), Decision { uplink: true, ..to(WATCHER) });
     assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(B_BIT | C_BIT | WATCHER) });
-    assert_eq!(port.a_sends(B), to(B_BIT), "local unicast does not go to the wire");
+    assert_eq!(port.a_sends(B), to(B_BIT), "local unicast stays off the wire");
     assert_eq!(port.wire(B), to(B_BIT));
 }
 
 #[test]
-fn a_vlan_rule_copies_the_vlans_of_its_filters() {
+fn vlan_mirror_copies_the_vlans_of_its_filters() {
     let port = watched(0, vmrctl::VLME).vlan(5, A_BIT | B_BIT, 0).vlan(6, A_BIT | B_BIT, 0);
     let port = port.set(r::vmrvlan(0), 1 << 1);
     let tagged = |tag, source, src| Frame { vlan: Some(tag), ..frame(source, src, B) };
@@ -65,7 +65,7 @@ fn a_vlan_rule_copies_the_vlans_of_its_filters() {
 }
 
 #[test]
-fn several_rules_and_kinds_make_one_copy_each() {
+fn several_mirror_rules_make_one_copy_for_each_target() {
     let port = watched(0, vmrctl::UPME | vmrctl::VPME).set(r::vmrvm(0), B_BIT.into());
     let port = port.set(r::vmrctl(3), vmrctl::UPME | TO_WATCHER);
     let port = port.set(r::vmrctl(2), vmrctl::UPME | 2 << vmrctl::POOL_SHIFT);
@@ -73,7 +73,7 @@ fn several_rules_and_kinds_make_one_copy_each() {
 }
 
 #[test]
-fn all_four_rules_work_at_once() {
+fn four_mirror_rules_apply_at_once() {
     let rule = |pool: u32| vmrctl::UPME | pool << vmrctl::POOL_SHIFT;
     let port = watched(0, vmrctl::UPME).set(r::vmrctl(1), rule(6));
     let port = port.set(r::vmrctl(2), rule(5)).set(r::vmrctl(3), rule(4));
@@ -81,7 +81,7 @@ fn all_four_rules_work_at_once() {
 }
 
 #[test]
-fn a_pool_does_not_get_copies_of_what_it_sends_unless_lle() {
+fn mirror_does_not_copy_to_the_sender_without_lle() {
     let port = port().set(r::vmrctl(0), vmrctl::DPME);
     assert_eq!(port.a_sends(PEER), out());
     let port = port.set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
@@ -89,7 +89,7 @@ fn a_pool_does_not_get_copies_of_what_it_sends_unless_lle() {
 }
 
 #[test]
-fn copies_obey_the_watchers_gate_and_length() {
+fn mirrored_copies_obey_vfre_and_rlpml_of_the_target() {
     let closed = watched(0, vmrctl::UPME).clear(r::VFRE, WATCHER.into());
     assert_eq!(closed.wire(B), to(B_BIT));
     let long = Frame { length: 4000, ..frame(Origin::Uplink, PEER, B) };
@@ -100,13 +100,13 @@ fn copies_obey_the_watchers_gate_and_length() {
 }
 
 #[test]
-fn what_anti_spoofing_drops_is_not_copied() {
+fn mirror_ignores_frames_dropped_by_anti_spoofing() {
     let port = watched(0, vmrctl::DPME).set(r::DTXSWC, 1 << dtxswc::MAC_SPOOF_SHIFT);
     assert_eq!(port.decide(frame(sender(0), B, PEER)), dropped(Reason::SourceSpoofed));
 }
 
 #[test]
-fn without_replication_nothing_is_copied() {
+fn without_replication_no_mirror_copies() {
     let port = watched(0, vmrctl::UPME).clear(r::VT_CTL, vt_ctl::REPL_EN);
     assert_eq!(port.wire(B), to(B_BIT));
 }

@@ -1,5 +1,4 @@
-//! The switch rule by rule, on a port of eight pools, as the datasheet states them; then what must hold for
-//! any filters and any frame.
+//! The rules of the switch in the 82576 datasheet, on a port of eight pools; then invariants for any filters and any frame.
 
 mod invariants;
 mod mirror;
@@ -18,7 +17,7 @@ use i82576::{MacAddress, Pool};
 use plane::Ports;
 use plane::switch::{Decision, Frame, Origin, Reason};
 
-/// A pool that sends.
+/// Returns pool `n` as the sender of a frame.
 fn sender(n: u8) -> Origin {
     Origin::Port(super::port(Pool::of_field(n.into())))
 }
@@ -34,17 +33,18 @@ const A_BIT: u8 = 1;
 const B_BIT: u8 = 2;
 const C_BIT: u8 = 4;
 
-/// The last pool is the PF's.
+/// Number of VFs. The last pool is the PF's.
 const VFS: u8 = 7;
 
-/// A port being set up.
+/// A port under construction.
 struct Port {
     file: RegisterFile,
     addresses: u32,
     vlans: u32,
 }
 
-/// VMDq with replication and loopback, every pool enabled, pool 7 the default pool; no pool accepts anything.
+/// Returns a port in VMDq mode with replication and loopback: every pool is enabled, pool 7 is the default pool, and no pool
+/// accepts frames yet.
 fn pools() -> Port {
     let mut port = Port { file: RegisterFile::new(), addresses: 0, vlans: 0 };
     port.file.set(r::RCTL, rctl::EN | rctl::LPE);
@@ -55,13 +55,13 @@ fn pools() -> Port {
     port
 }
 
-/// Pools 0, 1 and 2 with addresses A, B and C, broadcast and untagged frames accepted.
+/// Returns a port whose pools 0, 1 and 2 have the addresses A, B and C, and accept broadcast and untagged frames.
 fn port() -> Port {
     let accept = vmolr::BAM | vmolr::AUPE;
     pools().mac(0, A).mac(1, B).mac(2, C).pool(0, accept).pool(1, accept).pool(2, accept)
 }
 
-/// No VMDq.
+/// Returns a port without VMDq.
 fn single() -> Port {
     let mut port = Port { file: RegisterFile::new(), addresses: 0, vlans: 0 };
     port.file.set(r::RCTL, rctl::EN);
@@ -98,7 +98,7 @@ impl Port {
         self.set(r::RCTL, rctl::VFE).set(r::vfta(id / 32), 1 << (id % 32))
     }
 
-    /// Who gets a frame. How sure the filters are is asked by [`Port::is_inexact`].
+    /// Decides on a frame, without the exactness of its filters ([`Port::is_inexact`]).
     fn decide(&self, frame: Frame) -> Decision {
         Decision { inexact: false, ..load(&self.file, VFS).0.decide(&frame) }
     }

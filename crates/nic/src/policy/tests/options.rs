@@ -1,4 +1,4 @@
-//! How a frame is handed over.
+//! Options of delivery: stripping of tags, and RSS.
 
 use super::{Port, VFS, port, single};
 use crate::policy::{self, load};
@@ -7,7 +7,7 @@ use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
 use i82576::register as r;
 
 #[test]
-fn a_pool_strips_by_vmolr_and_replicated_frames_by_rplolr() {
+fn vmolr_strips_own_frames_and_rplolr_replicated_ones() {
     let strips = |port: &Port, pool, replicated| {
         load(&port.file, VFS).0.strips(policy::port(Pool::of_field(pool)), replicated)
     };
@@ -19,7 +19,7 @@ fn a_pool_strips_by_vmolr_and_replicated_frames_by_rplolr() {
 }
 
 #[test]
-fn a_pool_scales_if_vmolr_and_mrqc_say_so() {
+fn pool_rss_needs_vmolr_and_mrqc() {
     let rss = |port: &Port, pool: u32| load(&port.file, VFS).1.scales >> pool & 1 == 1;
     let port = port().pool(1, vmolr::RSSE);
     assert!(!rss(&port, 1));
@@ -28,7 +28,7 @@ fn a_pool_scales_if_vmolr_and_mrqc_say_so() {
 }
 
 #[test]
-fn without_vmdq_ctrl_and_mrqc_decide() {
+fn without_vmdq_ctrl_vme_strips_and_mrqc_selects_rss() {
     let options = |port: &Port| {
         let (tables, receive) = load(&port.file, VFS);
         (tables.strips(policy::port(Pool::FIRST), false), receive.scales & 1 != 0)

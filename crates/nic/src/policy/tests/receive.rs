@@ -1,4 +1,4 @@
-//! Which pools receive a frame from the wire.
+//! Pools that receive a frame from the wire.
 
 use super::{A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, copies, dropped, frame, port, to};
 use i82576::Pool;
@@ -12,33 +12,33 @@ fn broadcast_goes_to_pools_with_bam() {
 }
 
 #[test]
-fn an_exact_address_goes_to_the_union_of_its_pools() {
+fn exact_address_goes_to_the_union_of_its_pools() {
     assert_eq!(port().wire(B), to(B_BIT));
     assert_eq!(port().mac(2, B).wire(B), to(B_BIT | C_BIT));
 }
 
 #[test]
-fn an_invalid_receive_address_matches_nothing() {
+fn invalid_receive_address_matches_no_frame() {
     assert_eq!(port().clear(r::rah(1), rah::AV).pool(7, vmolr::AUPE).wire(B), to(0x80));
 }
 
 #[test]
-fn receive_addresses_16_to_23_count_too() {
+fn receive_addresses_16_to_23_match() {
     let mut port = port();
     port.addresses = 23;
     assert_eq!(port.mac(2, PEER).wire(PEER), to(C_BIT));
 }
 
 #[test]
-fn a_unicast_table_hit_goes_to_pools_with_rope() {
+fn unicast_table_hit_goes_to_pools_with_rope() {
     // MO = 0: address bits 47:36 of 02:00:00:00:00:99 are 0x990.
     let port = port().pool(1, vmolr::ROPE).set(r::uta(0x990 >> 5), 1 << (0x990 & 31));
     assert_eq!(port.wire(PEER), to(B_BIT));
-    assert_eq!(port.wire(C), to(C_BIT), "an exact match comes first");
+    assert_eq!(port.wire(C), to(C_BIT), "an exact match excludes the table");
 }
 
 #[test]
-fn a_multicast_table_hit_goes_to_pools_with_rompe() {
+fn multicast_table_hit_goes_to_pools_with_rompe() {
     // MO = 0: address bits 47:36 of 01:00:5e:00:00:fb are 0xfb0.
     let port = port().pool(1, vmolr::ROMPE).set(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
     assert_eq!(port.wire(GROUP), copies(B_BIT));
@@ -56,7 +56,7 @@ fn rctl_mo_selects_the_hashed_address_bits() {
 }
 
 #[test]
-fn mpme_takes_every_multicast_beside_exact_matches() {
+fn mpme_adds_all_multicast_to_exact_matches() {
     let port = port().pool(1, vmolr::MPME).mac(2, GROUP);
     assert_eq!(port.wire(GROUP), copies(B_BIT | C_BIT));
     assert_eq!(port.wire("33:33:00:00:00:01"), copies(B_BIT));
@@ -69,19 +69,19 @@ fn unmatched_unicast_from_the_wire_goes_to_the_default_pool() {
 }
 
 #[test]
-fn unmatched_multicast_goes_nowhere() {
+fn unmatched_multicast_is_dropped() {
     assert_eq!(port().pool(7, vmolr::AUPE).wire(GROUP).dropped, Some(Reason::Unwanted));
 }
 
 #[test]
-fn ignore_mac_leaves_the_choice_to_the_vlan() {
+fn ignore_mac_selects_pools_by_vlan_alone() {
     let port = port().set(r::VT_CTL, vt_ctl::IGNORE_MAC).vlan(5, B_BIT | C_BIT, 0);
     let tagged = Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, A) };
     assert_eq!(port.decide(tagged), to(B_BIT | C_BIT));
 }
 
 #[test]
-fn a_tagged_frame_needs_vfta_and_membership() {
+fn tagged_frame_needs_vfta_and_membership() {
     let tagged = |tag| Frame { vlan: Some(tag), ..frame(Origin::Uplink, PEER, B) };
     let port = port().vlan(5, B_BIT, 0).vlan(6, A_BIT, 0);
     assert_eq!(port.decide(tagged(5)), to(B_BIT));
@@ -91,14 +91,14 @@ fn a_tagged_frame_needs_vfta_and_membership() {
 }
 
 #[test]
-fn an_untagged_frame_needs_aupe_while_vlans_are_filtered() {
+fn untagged_frame_needs_aupe_with_vlan_filter() {
     let port = port().vlan(5, B_BIT, 0).clear(r::vmolr(Pool::EVERY[1]), vmolr::AUPE);
     assert_eq!(port.wire(B), dropped(Reason::Unwanted));
     assert_eq!(port.clear(r::RCTL, rctl::VFE).wire(B), to(B_BIT));
 }
 
 #[test]
-fn the_default_pool_must_be_in_the_vlan_too() {
+fn default_pool_needs_vlan_membership() {
     let tagged = |tag| Frame { vlan: Some(tag), ..frame(Origin::Uplink, PEER, PEER) };
     let port = port().vlan(5, 0x80, 0).vlan(6, A_BIT, 0);
     assert_eq!(port.decide(tagged(5)), to(0x80));
@@ -118,7 +118,7 @@ fn rctl_en_gates_the_port() {
 }
 
 #[test]
-fn without_lpe_a_pool_takes_1518_bytes_and_a_tag() {
+fn without_lpe_a_pool_accepts_1518_bytes_and_a_tag() {
     let long = |length, vlan| Frame { length, vlan, ..frame(Origin::Uplink, PEER, B) };
     let port = port();
     assert_eq!(port.decide(long(1514, None)), to(B_BIT));
@@ -128,7 +128,7 @@ fn without_lpe_a_pool_takes_1518_bytes_and_a_tag() {
 }
 
 #[test]
-fn each_pool_has_its_own_longest_packet() {
+fn rlpml_limits_each_pool_separately() {
     let port = port().clear(r::vmolr(Pool::EVERY[1]), vmolr::RLPML_MASK).pool(1, vmolr::LPE | 9018);
     let long = |length| Frame { length, ..frame(Origin::Uplink, PEER, BROADCAST) };
     assert_eq!(port.decide(long(9014)), copies(B_BIT));
@@ -137,7 +137,7 @@ fn each_pool_has_its_own_longest_packet() {
 }
 
 #[test]
-fn without_replication_the_default_pool_gets_what_is_for_several() {
+fn without_replication_group_frames_go_to_the_default_pool() {
     let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE).pool(1, vmolr::MPME);
     assert_eq!(port.wire(BROADCAST), to(0x80));
     assert_eq!(port.wire(GROUP), to(0x80));
@@ -146,20 +146,20 @@ fn without_replication_the_default_pool_gets_what_is_for_several() {
 }
 
 #[test]
-fn without_replication_an_exact_filter_of_several_pools_is_the_lowests() {
+fn without_replication_the_lowest_matching_pool_receives() {
     let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).mac(2, B).mac(1, GROUP).mac(2, GROUP);
     assert_eq!(port.wire(B), to(B_BIT));
     assert_eq!(port.wire(GROUP), to(B_BIT));
 }
 
 #[test]
-fn without_replication_a_pools_broadcast_goes_to_the_default_pool_and_the_wire() {
+fn without_replication_sent_broadcast_goes_to_default_and_wire() {
     let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE);
     assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..to(0x80) });
 }
 
 #[test]
-fn a_vlan_may_have_several_filters_whose_pools_add_up() {
+fn vlan_filters_of_one_vlan_add_their_pools() {
     let port = port().vlan(5, A_BIT, 0).vlan(6, B_BIT, 0).vlan(5, C_BIT, 0);
     let tagged = |dst| Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, dst) };
     assert_eq!(port.decide(tagged(BROADCAST)), copies(A_BIT | C_BIT));
@@ -167,7 +167,7 @@ fn a_vlan_may_have_several_filters_whose_pools_add_up() {
 }
 
 #[test]
-fn cfien_compares_the_tags_canonical_form_indicator_with_cfi() {
+fn cfien_accepts_tags_whose_indicator_equals_cfi() {
     let canonical = Frame { vlan: Some(0x0005), ..frame(Origin::Uplink, PEER, B) };
     let other = Frame { vlan: Some(0x1005), ..canonical };
     let port = port().vlan(5, B_BIT, 0);
@@ -176,15 +176,15 @@ fn cfien_compares_the_tags_canonical_form_indicator_with_cfi() {
     assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), dropped(Reason::Unwanted)));
     let port = port.set(r::RCTL, rctl::CFI);
     assert_eq!((port.decide(canonical), port.decide(other)), (dropped(Reason::Unwanted), to(B_BIT)));
-    assert_eq!(port.wire(B), to(B_BIT), "no tag, no indicator");
+    assert_eq!(port.wire(B), to(B_BIT), "an untagged frame has no indicator");
     let port = port.clear(r::RCTL, rctl::VFE);
     assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), to(B_BIT)));
 }
 
 #[test]
-fn what_only_a_table_or_promiscuity_lets_in_is_inexact() {
+fn match_by_table_or_promiscuity_is_inexact() {
     let port = port().pool(1, vmolr::MPME | vmolr::ROMPE | vmolr::ROPE).mac(2, "01:00:5e:00:00:01");
     assert_eq!([A, BROADCAST, "01:00:5e:00:00:01"].map(|dst| port.is_inexact(dst)), [false; 3]);
     assert_eq!([PEER, GROUP].map(|dst| port.is_inexact(dst)), [true; 2]);
-    assert!(port.set(r::VT_CTL, vt_ctl::IGNORE_MAC).is_inexact(A), "nobody has looked");
+    assert!(port.set(r::VT_CTL, vt_ctl::IGNORE_MAC).is_inexact(A), "IGNORE_MAC compares no address");
 }

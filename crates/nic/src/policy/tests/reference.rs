@@ -1,6 +1,6 @@
-//! The decision once more, step by step as the datasheet tells it (7.10.3.4, 7.10.3.9) and straight from the
-//! registers, against the decoded tables: the same for any filters and any frame. Left out: mirrors, and a port
-//! without pools, which have their own tests.
+//! A second implementation of the switch, by the steps of the 82576 datasheet (7.10.3.4, 7.10.3.9) and from the registers.
+//! It decides like the decoded tables for any filters and any frame. Mirrors and a port without pools have their own
+//! tests.
 
 use super::VFS;
 use super::invariants::{arbitrary_file, arbitrary_frame};
@@ -18,7 +18,7 @@ fn on(file: &RegisterFile, register: u32, bit: u32) -> bool {
     file.get(register) & bit != 0
 }
 
-/// The pools whose VMOLR has a bit.
+/// Returns the pools whose VMOLR has a bit.
 fn with(file: &RegisterFile, bit: u32) -> u8 {
     Pool::EVERY
         .into_iter()
@@ -26,7 +26,7 @@ fn with(file: &RegisterFile, bit: u32) -> u8 {
         .fold(0, |set, pool| set | pool.bit())
 }
 
-/// The pools of the receive addresses that are this one.
+/// Returns the pools of all receive addresses that equal `mac`.
 fn exact(file: &RegisterFile, mac: MacAddress) -> u8 {
     let entries = (0..24).map(|i| (file.get(r::ral(i)), file.get(r::rah(i))));
     let mine =
@@ -34,14 +34,14 @@ fn exact(file: &RegisterFile, mac: MacAddress) -> u8 {
     mine.fold(0, |set, (_, high)| set | (high >> rah::POOLSEL_SHIFT) as u8)
 }
 
-/// The bit of a 4096-bit table, found as Linux finds it.
+/// Returns the address's bit in a 4096-bit table, by the hash function of Linux igb.
 fn hashed(file: &RegisterFile, table: fn(u32) -> u32, mac: MacAddress) -> bool {
     let shift = [4, 5, 6, 8][(file.get(r::RCTL) >> rctl::MO_SHIFT & 3) as usize];
     let hash = (u32::from(mac.0[4]) >> (8 - shift) | u32::from(mac.0[5]) << shift) & 0xfff;
     on(file, table(hash >> 5), 1 << (hash & 31))
 }
 
-/// Steps 1 to 3: pools by address.
+/// Selects pools by address (steps 1 to 3).
 fn by_address(file: &RegisterFile, frame: &Frame) -> u8 {
     let default = match file.get(r::VT_CTL) {
         control if control & vt_ctl::DIS_DEF_PL != 0 => 0,
@@ -71,18 +71,18 @@ fn by_address(file: &RegisterFile, frame: &Frame) -> u8 {
     }
 }
 
-/// The VLAN filters of a tag.
+/// Returns the VLAN filters of a tag.
 fn filters(file: &RegisterFile, tag: u16) -> impl Iterator<Item = u32> {
     let named = move |f: &u32| f & vlvf::VLANID_EN != 0 && f & vlvf::VLANID_MASK == u32::from(tag & 0xfff);
     (0..32).map(|i| file.get(r::vlvf(i))).filter(named)
 }
 
-/// The pools that are members of a tag's VLAN.
+/// Returns the pools that are members of a tag's VLAN.
 fn members(file: &RegisterFile, tag: u16) -> u8 {
     filters(file, tag).fold(0, |set, f| set | (f >> vlvf::POOLSEL_SHIFT) as u8)
 }
 
-/// Step 4: pools by VLAN.
+/// Selects pools by VLAN (step 4).
 fn by_vlan(file: &RegisterFile, vlan: Option<u16>) -> u8 {
     let Some(tag) = vlan else {
         return if on(file, r::RCTL, rctl::VFE) { with(file, vmolr::AUPE) } else { 0xff };
@@ -96,7 +96,7 @@ fn by_vlan(file: &RegisterFile, vlan: Option<u16>) -> u8 {
     }
 }
 
-/// Step 7: whether a pool takes a frame of this length, check sequence included.
+/// Returns true if a pool accepts a frame's length with the check sequence (step 7).
 fn fits(file: &RegisterFile, pool: u8, frame: &Frame) -> bool {
     let options = file.get(r::vmolr(Pool::of_field(pool.into())));
     let long = on(file, r::RCTL, rctl::LPE) && options & vmolr::LPE != 0;
@@ -104,7 +104,7 @@ fn fits(file: &RegisterFile, pool: u8, frame: &Frame) -> bool {
     frame.length + 4 <= if long { (options & vmolr::RLPML_MASK) as usize } else { 1518 + tag }
 }
 
-/// Whether anti-spoofing, the rule for link control, or the longest frame that a pool sends keeps the frame from everybody.
+/// Returns true if no port may get the frame: by anti-spoofing, the rule for link control, or the limit of a sent frame.
 fn refused(file: &RegisterFile, frame: &Frame, own: u32) -> bool {
     let switch = file.get(r::DTXSWC);
     let control = frame.dst.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && frame.dst.0[5] < 0x10;
@@ -116,7 +116,7 @@ fn refused(file: &RegisterFile, frame: &Frame, own: u32) -> bool {
                 && frame.vlan.is_some_and(|tag| u32::from(members(file, tag)) & own == 0))
 }
 
-/// Pools, and whether it goes to the wire.
+/// Returns the pools that get a frame, and true if it goes to the wire.
 fn decide(file: &RegisterFile, frame: &Frame) -> (u8, bool) {
     let own = match frame.origin {
         Origin::Uplink => 0u32,
@@ -141,7 +141,7 @@ fn decide(file: &RegisterFile, frame: &Frame) -> (u8, bool) {
     (pools, !(wire || local || known && wanted != 0))
 }
 
-/// Opens what would keep most frames from anybody, so that what is left decides.
+/// Opens the gates that would drop most arbitrary frames, so that the other rules decide.
 fn open(file: &mut RegisterFile) {
     file.update(r::RCTL, 0, rctl::EN);
     file.update(r::DTXSWC, 0xffff, dtxswc::LOOPBACK_EN);
@@ -153,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
     #[test]
-    fn the_tables_decide_as_the_steps_do(mut file in arbitrary_file(), mut frame in arbitrary_frame(), opened: bool) {
+    fn tables_decide_like_the_datasheets_steps(mut file in arbitrary_file(), mut frame in arbitrary_frame(), opened: bool) {
         file.set(r::MRQC, mrqc::VMDQ);
         if opened {
             open(&mut file);

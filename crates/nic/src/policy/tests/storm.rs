@@ -1,4 +1,4 @@
-//! Storm control by the clock: windows of 1 ms, a threshold of ten blocks of 64 bytes.
+//! Storm control over time: windows of 1 ms, and a threshold of ten blocks of 64 bytes.
 
 use super::{A, BROADCAST, GROUP, PEER, VFS, mac, port};
 use crate::file::RegisterFile;
@@ -7,7 +7,7 @@ use i82576::bits::{sccrl, scsts};
 use i82576::{Time, register as r};
 use plane::switch::Storm;
 
-/// A frame of 60 bytes is one block with its check sequence.
+/// Length of a frame that is one block with its check sequence, bytes.
 const ONE: usize = 60;
 
 struct Control {
@@ -29,7 +29,7 @@ fn control(drop: u32) -> Control {
 }
 
 impl Control {
-    /// Storm control by what the registers say, which afterwards show what it has seen.
+    /// Loads storm control from the registers, acts on it, and writes its status back.
     fn with<T>(&mut self, act: impl FnOnce(&mut Storm) -> T) -> T {
         let mut storm = storm::load(&self.file, self.began);
         let result = act(&mut storm);
@@ -43,7 +43,7 @@ impl Control {
         self.with(|storm| storm.admits(dst, known, length))
     }
 
-    /// How many of `frames` to `dst` pass.
+    /// Sends `frames` frames to `dst`, and returns the number that passes.
     fn send(&mut self, frames: usize, dst: &str) -> usize {
         (0..frames).filter(|_| self.admits(dst, ONE)).count()
     }
@@ -66,33 +66,33 @@ impl Control {
 }
 
 #[test]
-fn a_window_over_the_threshold_drops_the_rest_of_it() {
+fn bdicw_drops_the_rest_of_a_window_over_the_threshold() {
     let mut control = control(sccrl::BDICW);
     assert_eq!(control.send(15, BROADCAST), 10);
     assert_eq!((control.file.get(r::BSCCNT), control.status()), (15, scsts::BSCA));
     assert_eq!(control.at_us(999).send(1, BROADCAST), 0);
-    assert_eq!(control.at_us(1000).send(15, BROADCAST), 10, "the next window is its own");
+    assert_eq!(control.at_us(1000).send(15, BROADCAST), 10, "the next window counts from zero");
 }
 
 #[test]
-fn a_window_after_a_storm_drops_all() {
+fn bdipw_drops_the_window_after_a_storm() {
     let mut control = control(sccrl::BDIPW);
-    assert_eq!(control.send(15, BROADCAST), 15, "the current window is not looked at");
+    assert_eq!(control.send(15, BROADCAST), 15, "the current window has no effect");
     assert_eq!(control.at_us(1000).send(5, BROADCAST), 0);
     assert_eq!(control.status(), scsts::BSCAP);
-    assert_eq!(control.at_us(2000).send(5, BROADCAST), 5, "the window before was quiet");
+    assert_eq!(control.at_us(2000).send(5, BROADCAST), 5, "the window before was below the threshold");
     assert_eq!(control.status(), 0);
 }
 
 #[test]
-fn without_drop_bits_storms_are_only_seen() {
+fn without_drop_bits_storms_are_only_reported() {
     let mut control = control(0);
     assert_eq!(control.send(15, BROADCAST), 15);
     assert_eq!(control.status(), scsts::BSCA);
 }
 
 #[test]
-fn broadcast_and_multicast_are_counted_apart() {
+fn storm_control_counts_broadcast_and_multicast_apart() {
     let mut control = control(sccrl::BDICW | sccrl::MDICW);
     assert_eq!(control.send(15, GROUP), 10);
     assert_eq!((control.file.get(r::MSCCNT), control.file.get(r::BSCCNT)), (15, 0));
@@ -104,26 +104,26 @@ fn broadcast_and_multicast_are_counted_apart() {
 }
 
 #[test]
-fn long_frames_count_their_blocks() {
+fn storm_control_counts_blocks_of_64_bytes() {
     let mut control = control(sccrl::BDICW);
     assert!(control.admits(BROADCAST, 316), "five blocks");
     assert!(control.admits(BROADCAST, 316));
     assert!(!control.admits(BROADCAST, 60));
     assert!(control.admits(GROUP, 61));
-    assert_eq!(control.file.get(r::MSCCNT), 2, "the check sequence does not fit the first");
+    assert_eq!(control.file.get(r::MSCCNT), 2, "the check sequence needs a second block");
 }
 
 #[test]
-fn unicast_that_nobody_knows_counts_as_broadcast_if_bidu() {
+fn bidu_counts_unknown_unicast_as_broadcast() {
     let mut control = control(sccrl::BDICW);
     assert_eq!(control.send(20, PEER), 20);
     control.file.update(r::SCCRL, 0, sccrl::BIDU);
     assert_eq!(control.send(20, PEER), 10);
-    assert_eq!(control.send(20, A), 20, "a station that is known");
+    assert_eq!(control.send(20, A), 20, "a known station");
 }
 
 #[test]
-fn a_threshold_of_zero_is_none() {
+fn storm_threshold_of_zero_is_no_limit() {
     let mut control = control(sccrl::BDICW);
     control.file.set(r::BSCTRH, 0);
     assert_eq!(control.send(100, BROADCAST), 100);
@@ -131,11 +131,11 @@ fn a_threshold_of_zero_is_none() {
 }
 
 #[test]
-fn windows_that_nobody_looked_at_have_passed_all_the_same() {
+fn storm_windows_pass_without_polls() {
     let mut control = control(sccrl::BDIPW);
     control.send(15, BROADCAST);
-    assert_eq!(control.at_us(5_500).status(), 0, "five windows later");
-    assert_eq!(control.file.get(r::SCTC), 5, "in the middle of the sixth");
+    assert_eq!(control.at_us(5_500).status(), 0, "the fifth window has no storm");
+    assert_eq!(control.file.get(r::SCTC), 5, "five intervals into the sixth window");
     assert_eq!(control.ends(), Time::from_micros(6000));
     assert_eq!(control.send(15, BROADCAST), 15);
     assert_eq!(control.at_us(5_999).send(1, BROADCAST), 1);
@@ -143,7 +143,7 @@ fn windows_that_nobody_looked_at_have_passed_all_the_same() {
 }
 
 #[test]
-fn an_interval_of_zero_is_one_and_the_counter_stops_at_its_end() {
+fn storm_interval_of_zero_is_one_and_count_saturates() {
     let mut control = control(0);
     control.file.set(r::SCCRL, 0);
     assert_eq!(control.ends(), Time::from_micros(100));
@@ -156,7 +156,7 @@ fn an_interval_of_zero_is_one_and_the_counter_stops_at_its_end() {
 }
 
 #[test]
-fn a_new_configuration_begins_a_new_window() {
+fn storm_configuration_begins_a_new_window() {
     let mut control = control(sccrl::BDICW);
     control.send(15, BROADCAST);
     control.with(|storm| storm.restart(Time::from_micros(700)));

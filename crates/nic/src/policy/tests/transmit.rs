@@ -1,4 +1,4 @@
-//! Where a frame of a pool goes, and which are refused.
+//! Receivers of frames that pools send, and the frames that are dropped.
 
 use super::{
     A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, VFS, copies, dropped, frame, out, port, ports,
@@ -21,20 +21,20 @@ fn unknown_unicast_goes_to_the_wire_and_not_to_the_default_pool() {
 }
 
 #[test]
-fn a_unicast_table_hit_is_no_proof_and_goes_to_both() {
+fn unicast_table_hit_goes_to_pool_and_wire() {
     let port = port().pool(1, vmolr::ROPE).set(r::uta(0x990 >> 5), 1 << (0x990 & 31));
     assert_eq!(port.a_sends(PEER), Decision { uplink: true, ..to(B_BIT) });
 }
 
 #[test]
-fn broadcast_and_multicast_go_to_pools_and_wire_but_not_to_the_sender() {
+fn group_frames_go_to_other_pools_and_the_wire() {
     let port = port().pool(1, vmolr::MPME).pool(0, vmolr::MPME);
     assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(B_BIT | C_BIT) });
     assert_eq!(port.a_sends(GROUP), Decision { uplink: true, ..copies(B_BIT) });
 }
 
 #[test]
-fn lle_lets_a_pool_hear_itself() {
+fn sender_gets_its_own_frames_only_with_lle() {
     assert_eq!(port().a_sends(A), dropped(Reason::OnlySender));
     let port = port().set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
     assert_eq!(port.a_sends(A), to(A_BIT));
@@ -42,14 +42,14 @@ fn lle_lets_a_pool_hear_itself() {
 }
 
 #[test]
-fn without_loopback_everything_goes_to_the_wire() {
+fn without_loopback_all_frames_go_to_the_wire() {
     let port = port().clear(r::DTXSWC, dtxswc::LOOPBACK_EN);
     assert_eq!(port.a_sends(B), out());
     assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(0) });
 }
 
 #[test]
-fn a_local_address_of_another_vlan_is_sought_on_the_wire() {
+fn local_address_in_another_vlan_goes_to_the_wire() {
     let port = port().vlan(5, A_BIT | B_BIT, 0).vlan(6, A_BIT, 0);
     let tagged = |tag| Frame { vlan: Some(tag), ..frame(sender(0), A, B) };
     assert_eq!(port.decide(tagged(5)), to(B_BIT));
@@ -57,7 +57,7 @@ fn a_local_address_of_another_vlan_is_sought_on_the_wire() {
 }
 
 #[test]
-fn a_local_vlan_never_goes_to_the_wire() {
+fn local_vlan_stays_off_the_wire() {
     let port = port().vlan(5, A_BIT | B_BIT, vlvf::LVLAN);
     let tagged = |dst| Frame { vlan: Some(5), ..frame(sender(0), A, dst) };
     assert_eq!(port.decide(tagged(BROADCAST)), copies(B_BIT));
@@ -65,14 +65,14 @@ fn a_local_vlan_never_goes_to_the_wire() {
 }
 
 #[test]
-fn a_local_station_that_cannot_receive_is_not_sought_on_the_wire() {
+fn frame_to_a_local_address_that_refuses_it_is_dropped() {
     assert_eq!(port().clear(r::VFRE, 2).a_sends(B), dropped(Reason::Disabled));
     let long = Frame { length: 4000, ..frame(sender(0), A, B) };
     assert_eq!(port().decide(long), dropped(Reason::TooLong));
 }
 
 #[test]
-fn mac_anti_spoof_wants_a_receive_address_of_the_sender() {
+fn mac_anti_spoof_requires_a_receive_address_of_the_sender() {
     let spoofed = frame(sender(0), B, C);
     assert_eq!(port().decide(spoofed), to(C_BIT));
     let port = port().set(r::DTXSWC, 1 << dtxswc::MAC_SPOOF_SHIFT);
@@ -82,7 +82,7 @@ fn mac_anti_spoof_wants_a_receive_address_of_the_sender() {
 }
 
 #[test]
-fn vlan_anti_spoof_wants_the_sender_in_the_vlan() {
+fn vlan_anti_spoof_requires_membership_of_the_sender() {
     let port = port().vlan(5, A_BIT, 0).vlan(6, B_BIT, 0).set(r::DTXSWC, 1 << dtxswc::VLAN_SPOOF_SHIFT);
     let tagged = |vlan| Frame { vlan, ..frame(sender(0), A, PEER) };
     assert_eq!(port.decide(tagged(Some(5))), out());
@@ -100,7 +100,7 @@ fn link_control_frames_of_a_vf_are_dropped() {
     }
     assert!(port.a_sends("01:80:c2:00:00:10").uplink);
     let pf = frame(sender(7), C, "01:80:c2:00:00:02");
-    assert!(port.decide(pf).uplink, "LACP is the PF's to speak");
+    assert!(port.decide(pf).uplink, "the PF may send LACP");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The port as a single pool.
+//! The switch without VMDq: the port is a single pool.
 
 use super::{A, B, BROADCAST, GROUP, PEER, dropped, frame, out, sender, single, to};
 use i82576::bits::rctl;
@@ -6,7 +6,7 @@ use i82576::register as r;
 use plane::switch::{Frame, Origin, Reason};
 
 #[test]
-fn an_exact_address_is_received_and_another_is_not() {
+fn without_upe_only_exact_addresses_are_received() {
     assert_eq!(single().wire(A), to(1));
     assert_eq!(single().wire(PEER), dropped(Reason::Unwanted));
     assert_eq!(single().set(r::RCTL, rctl::UPE).wire(PEER), to(1));
@@ -43,7 +43,7 @@ fn long_packets_need_lpe_and_rlpml() {
 }
 
 #[test]
-fn everything_sent_goes_to_the_wire() {
+fn without_vmdq_sent_frames_go_to_the_wire() {
     let port = single().set(r::DTXSWC, !0);
     assert_eq!(port.decide(frame(sender(3), B, A)), out());
     assert_eq!(port.decide(frame(sender(0), A, "01:80:c2:00:00:0e")), out());

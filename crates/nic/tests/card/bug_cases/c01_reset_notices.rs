@@ -1,12 +1,12 @@
-//! Case 1: RSTI was not a level that holds until CTRL_EXT.PFRSTD, RSTD could be read twice, and a VF in use did
-//! not come back after the PF had been reset.
+//! Case 1: RSTI was not a level until CTRL_EXT.PFRSTD, RSTD could be read twice, and an active VF did not recover after a
+//! reset of the PF.
 
 use crate::common::{Bench, mac, plain};
 use i82576::bits::{ctrl, ctrl_ext, v2p};
 use i82576::register::{self as r, vf};
 
 #[test]
-fn rsti_holds_from_power_on_until_the_pf_lets_go() {
+fn rsti_holds_from_power_on_until_pfrstd() {
     let mut bench = Bench::bare();
     bench.enable_vfs(2);
     bench.vf(0).read(vf::V2PMAILBOX);
@@ -14,16 +14,16 @@ fn rsti_holds_from_power_on_until_the_pf_lets_go() {
         assert_eq!(bench.vf(0).read(vf::V2PMAILBOX), v2p::RSTI);
     }
     bench.pf().write(r::CTRL_EXT, ctrl_ext::DRV_LOAD);
-    assert_eq!(bench.vf(0).read(vf::V2PMAILBOX), v2p::RSTI, "a driver that is loaded has not let go");
+    assert_eq!(bench.vf(0).read(vf::V2PMAILBOX), v2p::RSTI, "DRV_LOAD alone does not end the reset");
     bench.pf().write(r::CTRL_EXT, ctrl_ext::DRV_LOAD | ctrl_ext::PFRSTD);
     for n in 0..2 {
         assert_eq!(bench.vf(n).read(vf::V2PMAILBOX), v2p::RSTD);
-        assert_eq!(bench.vf(n).read(vf::V2PMAILBOX), 0, "read once");
+        assert_eq!(bench.vf(n).read(vf::V2PMAILBOX), 0, "RSTD clears on read");
     }
 }
 
 #[test]
-fn a_vf_in_use_comes_back_after_the_pf_was_reset() {
+fn active_vf_recovers_after_a_pf_reset() {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
     bench.vf(1).start();

@@ -1,5 +1,5 @@
-//! Case 2: VFRE and VFTE let traffic through whatever they said, a VF's reset left them open, and a function
-//! level reset of a VF went unnoticed.
+//! Case 2: VFRE and VFTE did not gate traffic, a VF's reset left them open, and a function-level reset of a VF raised no
+//! event.
 
 use crate::common::{Bench, index, mac, plain};
 use i82576::bits::{ctrl, icr};
@@ -17,7 +17,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn vfre_gates_what_a_vf_receives() {
+fn vfre_gates_frames_to_a_vf() {
     let mut bench = bench();
     bench.pf().write(r::VFRE, 0xfd);
     bench.vf(0).send(&plain(mac(1), mac(0), 60));
@@ -31,7 +31,7 @@ fn vfre_gates_what_a_vf_receives() {
 }
 
 #[test]
-fn vfte_gates_what_a_vf_sends_and_loses_nothing() {
+fn vfte_holds_a_vfs_frames_without_loss() {
     let mut bench = bench();
     bench.pf().write(r::VFTE, 0xfe);
     bench.vf(0).send(&plain(mac(1), mac(0), 60));
@@ -44,7 +44,7 @@ fn vfte_gates_what_a_vf_sends_and_loses_nothing() {
 }
 
 #[test]
-fn every_reset_of_a_vf_closes_its_gates_and_is_an_event() {
+fn vf_reset_closes_its_gates_and_raises_an_event() {
     let ways: [fn(&mut Bench); 3] = [
         |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),

@@ -1,5 +1,5 @@
-//! Case 3: in MSI and INTx mode a descriptor that was written back raised no RXDW or TXDW, so that a driver
-//! without MSI-X never heard of its frames.
+//! Case 3: in MSI and INTx mode the write-back of a descriptor raised no RXDW or TXDW, so a driver without MSI-X was never
+//! notified of frames.
 
 use crate::common::{Bench, PORT, mac, plain};
 use i82576::bits::{icr, rctl, tctl};
@@ -8,7 +8,7 @@ use i82576::register as r;
 use pcie::Function::Pf;
 use pcie::capability::msi;
 
-/// The PF alone, as igb runs it without MSI-X: GPIE zero, causes unmasked in IMS and auto-masked by IAM.
+/// Returns a card whose PF runs as igb does without MSI-X: GPIE zero, causes unmasked in IMS and auto-masked by IAM.
 fn bench() -> Bench {
     let mut bench = Bench::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::BAM);
@@ -21,12 +21,12 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn a_frame_received_and_a_frame_sent_raise_the_pin() {
+fn received_and_sent_frames_raise_the_pin() {
     let mut bench = bench();
     bench.wire_sends(&plain(PORT, mac(9), 60));
     assert_eq!(bench.world.bus.pin, [true]);
     assert_eq!(bench.pf().read(r::ICR), icr::RXDW | icr::INTA);
-    assert_eq!(bench.pf().read(r::IMS), 0, "IAM has masked until the handler is done");
+    assert_eq!(bench.pf().read(r::IMS), 0, "IAM masks until the handler ends");
     bench.pf().send(&plain(mac(9), PORT, 60));
     assert_eq!(bench.world.bus.pin, [true, false]);
     bench.pf().write(r::IMS, icr::RXDW | icr::TXDW);
@@ -36,7 +36,7 @@ fn a_frame_received_and_a_frame_sent_raise_the_pin() {
 }
 
 #[test]
-fn a_frame_received_and_a_frame_sent_send_the_msi_message() {
+fn received_and_sent_frames_send_the_msi_message() {
     let mut bench = bench();
     bench.config(Pf, u16::from(pf::MSI) + msi::CONTROL, u32::from(msi::CONTROL_ENABLE));
     bench.wire_sends(&plain(PORT, mac(9), 60));

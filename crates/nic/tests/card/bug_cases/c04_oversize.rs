@@ -1,4 +1,4 @@
-//! Case 4: oversize was decided for the port, and a jumbo frame had one buffer.
+//! Case 4: the length limit applied to the port and not to each pool, and a jumbo frame had to fit one buffer.
 
 use crate::common::{Bench, POOL, mac, plain};
 use i82576::MacAddress;
@@ -7,7 +7,7 @@ use i82576::bits::vmolr;
 use i82576::register as r;
 
 #[test]
-fn each_pool_has_its_own_longest_frame_and_a_jumbo_frame_takes_several_buffers() {
+fn pools_limit_length_and_jumbo_frames_use_several_buffers() {
     let mut bench = Bench::new(3);
     let limits = [1522, 4000, 9728];
     for (n, limit) in (0..).zip(limits) {
@@ -20,7 +20,7 @@ fn each_pool_has_its_own_longest_frame_and_a_jumbo_frame_takes_several_buffers()
             [0, 1, 2].map(|n| bench.vf(n).received().iter().map(|frame| frame.parts.len()).sum());
         assert_eq!(buffers, expected, "{length} bytes");
     }
-    assert_eq!(bench.pf().read(r::ROC), 0, "somebody took each of them");
+    assert_eq!(bench.pf().read(r::ROC), 0, "a pool accepted each frame");
     bench.wire_sends(&plain(mac(1), mac(9), 5000));
     assert_eq!(bench.pf().read(r::ROC), 1);
     bench.wire_sends(&plain(mac(2), mac(9), 9710));

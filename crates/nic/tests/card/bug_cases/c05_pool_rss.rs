@@ -5,7 +5,7 @@ use i82576::Pool;
 use i82576::bits::{mrqc, vmolr};
 use i82576::register::{self as r, rx, vf};
 
-/// VF 2 with both of its queues running.
+/// Returns a card whose VF 2 runs both of its queues.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     bench.vf(2).start();
@@ -15,13 +15,13 @@ fn bench() -> Bench {
     bench
 }
 
-/// How many descriptors each of VF 2's queues has filled.
+/// Returns the number of descriptors that each of VF 2's queues has filled.
 fn heads(bench: &mut Bench) -> [u32; 2] {
     [0, vf::QUEUE_STRIDE].map(|queue| bench.vf(2).read(vf::RX_BLOCK + queue + rx::RDH))
 }
 
 #[test]
-fn the_low_bit_of_the_redirection_entry_chooses_between_queues_n_and_n_plus_8() {
+fn low_bit_of_reta_entry_selects_queue_n_or_n_plus_8() {
     let mut bench = bench();
     for (entry, expected) in [(0, [1, 0]), (1, [1, 1]), (0xfe, [2, 1]), (0xff, [2, 2])] {
         (0..32).for_each(|word| bench.pf().write(r::reta(word), entry * 0x0101_0101));
@@ -31,7 +31,7 @@ fn the_low_bit_of_the_redirection_entry_chooses_between_queues_n_and_n_plus_8() 
 }
 
 #[test]
-fn without_rsse_or_in_mode_3_everything_goes_to_queue_n() {
+fn without_rsse_or_in_mode_3_frames_go_to_queue_n() {
     let mut bench = bench();
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0101_0101));
     bench.pf().write(r::vmolr(Pool::EVERY[2]), POOL);

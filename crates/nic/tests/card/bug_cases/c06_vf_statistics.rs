@@ -1,4 +1,4 @@
-//! Case 6: some of a VF's statistics never counted, and multicast was at one of the two offsets that drivers know.
+//! Case 6: some of a VF's statistics never counted, and multicast had only one of the two offsets that drivers use.
 
 use crate::common::{Bench, POOL, index, mac, plain};
 use i82576::MacAddress;
@@ -7,11 +7,11 @@ use i82576::bits::vmolr;
 use i82576::register::{self as r, vf, vf_stats};
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
-/// Where Intel's header has VFMPRC; the other place is `vf::VFMPRC`.
+/// Offset of VFMPRC in Intel's header; the other one is `vf::VFMPRC`.
 const VFMPRC_INTEL: u32 = 0x0f38;
 
 #[test]
-fn every_vf_statistic_counts_for_vf_and_pf_alike() {
+fn vf_statistics_count_in_both_views() {
     let mut bench = Bench::new(8);
     for n in 0..8 {
         bench.vf(n).start();
@@ -38,7 +38,7 @@ fn every_vf_statistic_counts_for_vf_and_pf_alike() {
 }
 
 #[test]
-fn multicast_is_counted_at_both_offsets_and_reading_clears_neither() {
+fn vfmprc_counts_at_both_offsets_without_clear_on_read() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);

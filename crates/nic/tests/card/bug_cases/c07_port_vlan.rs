@@ -1,4 +1,4 @@
-//! Case 7: a pool's port VLAN was not inserted into what it sent, and not stripped from what it got.
+//! Case 7: a pool's port VLAN was not inserted into frames that it sent, and not stripped from frames that it got.
 
 use crate::common::{Bench, POOL, mac, packet, plain, tagged};
 use i82576::Pool;
@@ -7,7 +7,7 @@ use i82576::descriptor::rx::status;
 use i82576::descriptor::tx::{Context, Data};
 use i82576::register as r;
 
-/// VFs 0 and 1 on port VLAN 100 with priority 3, VF 1's tags stripped.
+/// Returns a card with VFs 0 and 1 on port VLAN 100 with priority 3; VF 1's tags are stripped.
 fn bench() -> Bench {
     let mut bench = Bench::new(2);
     bench.pf().set(r::RCTL, rctl::VFE);
@@ -22,7 +22,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn the_default_tag_goes_into_every_frame() {
+fn vmvir_inserts_the_default_tag_into_every_frame() {
     let mut bench = bench();
     let frame = plain(mac(9), mac(0), 100);
     bench.vf(0).send(&frame);
@@ -30,7 +30,7 @@ fn the_default_tag_goes_into_every_frame() {
 }
 
 #[test]
-fn the_default_tag_comes_before_one_that_the_descriptor_asks_for() {
+fn vmvir_default_tag_replaces_the_descriptors_tag() {
     let mut bench = bench();
     let frame = plain(mac(9), mac(0), 100);
     let address = bench.vf(0).place(&frame);
@@ -41,7 +41,7 @@ fn the_default_tag_comes_before_one_that_the_descriptor_asks_for() {
 }
 
 #[test]
-fn the_tag_is_stripped_into_the_descriptor() {
+fn port_vlan_tag_is_stripped_into_the_descriptor() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(9), 100);
     bench.wire_sends(&tagged(0x6064, &frame));
@@ -51,7 +51,7 @@ fn the_tag_is_stripped_into_the_descriptor() {
 }
 
 #[test]
-fn between_two_pools_of_the_vlan_the_tag_is_never_seen() {
+fn port_vlan_tag_is_invisible_between_its_pools() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(0), 100);
     bench.vf(0).send(&frame);

@@ -1,4 +1,4 @@
-//! Case 8: memory requests of a VF's queue carried the PF's id, at least some of them, and after a change of NumVFs.
+//! Case 8: some memory requests of a VF's queue carried the PF's requester id, and more after a change of NumVFs.
 
 use crate::common::{Bench, POOL, data, head_address, mac, packet, tcp};
 use i82576::Pool;
@@ -10,7 +10,7 @@ use pcie::Function::{Pf, Vf};
 use pcie::capability::sriov;
 use pcie::config::offset;
 
-/// Every request since the last call was made in the name of one of `functions`, and none of them faulted.
+/// Asserts that all requests since the last call carry the id of one of `functions`, and that none faulted.
 #[track_caller]
 fn expect_names(bench: &mut Bench, functions: &[pcie::Function]) {
     let log = core::mem::take(&mut bench.world.bus.log);
@@ -19,7 +19,7 @@ fn expect_names(bench: &mut Bench, functions: &[pcie::Function]) {
 }
 
 #[test]
-fn headers_segments_split_buffers_and_the_head_are_all_the_vfs() {
+fn every_request_of_a_vfs_queue_carries_the_vfs_id() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.vf(1).start();
@@ -39,7 +39,7 @@ fn headers_segments_split_buffers_and_the_head_are_all_the_vfs() {
 }
 
 #[test]
-fn the_second_queue_of_a_vf_is_the_vfs_and_a_queue_beyond_the_vfs_is_the_pfs() {
+fn second_queue_carries_its_vfs_id_and_later_queues_the_pfs() {
     let mut bench = Bench::new(3);
     bench.vf(2).start();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << mrqc::HASH_TYPES_SHIFT);
@@ -53,7 +53,7 @@ fn the_second_queue_of_a_vf_is_the_vfs_and_a_queue_beyond_the_vfs_is_the_pfs() {
 }
 
 #[test]
-fn after_a_change_of_num_vfs_a_pools_queues_are_their_new_owners() {
+fn change_of_num_vfs_changes_the_owner_of_queues() {
     let mut bench = Bench::new(3);
     bench.config(Pf, SRIOV + sriov::CONTROL, u32::from(sriov::CONTROL_MEMORY));
     bench.config(Pf, SRIOV + sriov::NUM_VFS, 1);

@@ -2,8 +2,8 @@
 
 use crate::common::{BASE, Bench, mac, tcp, tcp6, udp};
 
-/// The packet type bits of the first dword, where the datasheet has them.
-fn told(frame: &[u8]) -> u32 {
+/// Returns the packet type bits of the descriptor's first dword, at their place in the datasheet.
+fn packet_type(frame: &[u8]) -> u32 {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.wire_sends(frame);
@@ -11,7 +11,7 @@ fn told(frame: &[u8]) -> u32 {
     u32::from_le_bytes(raw) & 0xffff
 }
 
-/// IPv6 with a destination options header before TCP.
+/// Returns an IPv6 frame with a destination options header before TCP.
 fn extended() -> Vec<u8> {
     let mut frame = tcp6(mac(0), mac(9), &[7; 20]);
     frame.splice(54..54, [6, 0, 1, 4, 0, 0, 0, 0]);
@@ -20,7 +20,7 @@ fn extended() -> Vec<u8> {
     frame
 }
 
-/// IPv4 with four bytes of options.
+/// Returns an IPv4 frame with four bytes of options.
 fn with_options() -> Vec<u8> {
     let mut frame = udp(mac(0), mac(9), &[7; 20]);
     frame.splice(34..34, [1; 4]);
@@ -30,7 +30,7 @@ fn with_options() -> Vec<u8> {
 }
 
 #[test]
-fn packet_types_are_where_drivers_look_for_them() {
+fn packet_type_bits_match_the_datasheet() {
     let mut sctp = tcp(mac(0), mac(9), &[7; 20]);
     sctp[23] = 132;
     let mut unknown = sctp.clone();
@@ -45,6 +45,6 @@ fn packet_types_are_where_drivers_look_for_them() {
         (extended(), 0x1c0),
         (crate::common::plain(mac(0), mac(9), 60), 0),
     ] {
-        assert_eq!(told(&frame), expected);
+        assert_eq!(packet_type(&frame), expected);
     }
 }

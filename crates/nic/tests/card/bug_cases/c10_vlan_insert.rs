@@ -1,11 +1,11 @@
-//! Case 10: a tag was inserted only under CTRL.VME, and by the last descriptor of a packet.
+//! Case 10: a tag was inserted only under CTRL.VME, and as the packet's last descriptor asked.
 
 use crate::common::{Bench, data, mac, packet, plain, tagged};
 use i82576::bits::ctrl;
 use i82576::descriptor::tx::{Context, Data};
 use i82576::register as r;
 
-/// A packet in two descriptors that ask, or do not ask, for the context's tag 7.
+/// Sends a packet in two descriptors with or without a request for the context's tag 7, and returns the frame.
 fn sent(first: bool, last: bool) -> Vec<u8> {
     let mut bench = Bench::new(1);
     bench.pf().clear(r::CTRL, ctrl::VME);
@@ -20,7 +20,7 @@ fn sent(first: bool, last: bool) -> Vec<u8> {
 }
 
 #[test]
-fn the_first_descriptor_decides_and_vme_does_not_matter() {
+fn first_descriptor_decides_on_the_tag_without_vme() {
     let frame = plain(mac(9), mac(0), 100);
     assert_eq!(sent(true, false), tagged(7, &frame));
     assert_eq!(sent(true, true), tagged(7, &frame));

@@ -1,12 +1,12 @@
-//! Case 11: an access to ICR did not mask by IAM, a read did not clear what had interrupted, and a cause that
-//! was set already interrupted again.
+//! Case 11: an access to ICR did not mask by IAM, a read did not clear an interrupting cause, and a cause that was already
+//! set interrupted again.
 
 use crate::common::Bench;
 use i82576::bits::{gpie, icr};
 use i82576::register as r;
 use pcie::Function::Pf;
 
-/// MSI-X with all other causes on vector 0, none of it auto-cleared.
+/// Returns a card with MSI-X whose other causes are on vector 0, without auto-clear.
 fn bench(gpie: u32) -> Bench {
     let mut bench = Bench::new(1);
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | gpie);
@@ -18,7 +18,7 @@ fn bench(gpie: u32) -> Bench {
 }
 
 #[test]
-fn reading_masks_by_iam_if_it_was_an_interrupt_or_every_read_counts() {
+fn icr_read_masks_by_iam_with_inta_or_nsicr() {
     for (gpie, cause, masked) in [(0, icr::LSC, true), (0, icr::RXO, false), (gpie::NSICR, icr::RXO, true)] {
         let mut bench = bench(gpie);
         bench.pf().write(r::IAM, icr::VMMB);
@@ -31,7 +31,7 @@ fn reading_masks_by_iam_if_it_was_an_interrupt_or_every_read_counts() {
 }
 
 #[test]
-fn writing_masks_by_iam_under_the_same_condition() {
+fn icr_write_masks_by_iam_with_inta_or_nsicr() {
     for (gpie, cause, masked) in [(0, icr::LSC, true), (0, icr::RXO, false), (gpie::NSICR, icr::RXO, true)] {
         let mut bench = bench(gpie);
         bench.pf().write(r::IAM, icr::VMMB);
@@ -40,12 +40,12 @@ fn writing_masks_by_iam_under_the_same_condition() {
         bench.pf().write(r::ICR, 1);
         let left = if masked { icr::LSC } else { icr::LSC | icr::VMMB };
         assert_eq!(bench.pf().read(r::IMS), left, "GPIE {gpie:#x}, cause {cause:#x}");
-        assert_eq!(bench.pf().read(r::ICR) & cause, cause, "and clears what was written as one alone");
+        assert_eq!(bench.pf().read(r::ICR) & cause, cause, "only the written ones clear");
     }
 }
 
 #[test]
-fn reading_clears_all_that_is_set_if_anything_interrupted() {
+fn icr_read_clears_all_causes_if_one_interrupted() {
     let mut bench = bench(0);
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC | icr::RXO);
@@ -54,7 +54,7 @@ fn reading_clears_all_that_is_set_if_anything_interrupted() {
 }
 
 #[test]
-fn reading_clears_while_everything_is_masked_and_not_while_something_else_is_unmasked() {
+fn icr_read_clears_masked_causes_only_if_ims_is_zero() {
     let mut bench = bench(0);
     bench.pf().write(r::ICS, icr::RXO);
     assert_eq!((bench.pf().read(r::ICR), bench.pf().read(r::ICR)), (icr::RXO, 0));
@@ -64,7 +64,7 @@ fn reading_clears_while_everything_is_masked_and_not_while_something_else_is_unm
 }
 
 #[test]
-fn only_a_new_cause_interrupts() {
+fn only_a_new_cause_in_icr_interrupts() {
     let mut bench = bench(0);
     bench.pf().write(r::EIAC, 1);
     bench.pf().write(r::IMS, icr::LSC | icr::RXO);

@@ -5,7 +5,7 @@ use i82576::bits::rfctl;
 use i82576::register as r;
 
 #[test]
-fn what_is_shorter_than_an_ethernet_header_is_never_sent() {
+fn frame_shorter_than_an_ethernet_header_is_not_sent() {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
     let address = bench.vf(0).place(&plain(mac(9), mac(0), 0));
@@ -20,11 +20,11 @@ fn what_is_shorter_than_an_ethernet_header_is_never_sent() {
 }
 
 #[test]
-fn a_header_and_nothing_else_is_padded_with_zeros_wherever_it_goes() {
+fn short_frame_is_padded_with_zeros_for_vf_and_wire() {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
     bench.vf(1).start();
-    // What counts up behind a tag is a length, and a wrong one.
+    // The counting bytes behind a tag are a length field with a wrong length, which LEF accepts.
     bench.pf().write(r::RFCTL, rfctl::LEF);
     for kind in [[8, 0], [0x86, 0xdd], [0x81, 0], [0x88, 0xa8]] {
         for length in 14..60 {
@@ -43,7 +43,7 @@ fn a_header_and_nothing_else_is_padded_with_zeros_wherever_it_goes() {
 }
 
 #[test]
-fn fragments_of_a_header_from_the_wire_are_counted_and_dropped() {
+fn received_fragment_of_a_header_is_dropped_and_counted() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     for length in 0..14 {

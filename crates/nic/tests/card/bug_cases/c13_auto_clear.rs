@@ -1,4 +1,4 @@
-//! Case 13: a message that was delayed left its cause in EICR, and EIAC cleared what it does not name.
+//! Case 13: a delayed message left its cause in EICR, and EIAC cleared causes that it does not name.
 
 use crate::common::{Bench, PORT, mac, plain};
 use i82576::Vector;
@@ -11,7 +11,7 @@ fn vector(n: u8) -> u32 {
 }
 
 #[test]
-fn a_delayed_message_clears_its_cause_when_it_leaves_and_not_before() {
+fn delayed_message_clears_its_cause_when_it_leaves() {
     let mut bench = Bench::new(1);
     bench.pf().write(vector(3), 100 << eitr::INTERVAL_SHIFT);
     bench.pf().write(r::EIAC, 1 << 3);
@@ -31,7 +31,7 @@ fn a_delayed_message_clears_its_cause_when_it_leaves_and_not_before() {
 }
 
 #[test]
-fn eiac_clears_its_own_bits_and_leaves_the_others() {
+fn eiac_clears_only_the_causes_that_it_names() {
     let mut bench = Bench::new(1);
     bench.pf().write(r::EIAC, 0b0101);
     bench.pf().write(r::EIMS, 0b1111);
@@ -39,11 +39,11 @@ fn eiac_clears_its_own_bits_and_leaves_the_others() {
     bench.poll();
     assert_eq!(bench.msix().len(), 4);
     assert_eq!(bench.pf().read(r::EICR), 0b1010);
-    assert_eq!(bench.pf().read(r::EICR), 0, "which reading clears");
+    assert_eq!(bench.pf().read(r::EICR), 0, "the read clears");
 }
 
 #[test]
-fn a_cause_that_eiac_names_stays_while_it_is_masked() {
+fn eiac_keeps_a_cause_while_it_is_masked() {
     let mut bench = Bench::new(1);
     bench.pf().write(r::EIAC, 1);
     bench.pf().write(r::EICS, 1);
@@ -52,7 +52,7 @@ fn a_cause_that_eiac_names_stays_while_it_is_masked() {
 }
 
 #[test]
-fn a_driver_that_polls_eicr_finds_zero_when_only_the_mailbox_has_interrupted() {
+fn eicr_reads_zero_after_an_auto_cleared_message() {
     let mut bench = Bench::new(1);
     bench.pf().start();
     bench.pf().write(r::ivar(1), 0x80);

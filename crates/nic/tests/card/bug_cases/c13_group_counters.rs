@@ -1,4 +1,4 @@
-//! Case 13: broadcast and multicast frames were not counted, or as one another.
+//! Case 13: broadcast and multicast frames were not counted, or in each other's counter.
 
 use crate::common::{Bench, POOL, mac, plain};
 use i82576::MacAddress;
@@ -9,7 +9,7 @@ use i82576::register::{self as r, vf};
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
 
 #[test]
-fn broadcast_and_multicast_are_counted_each_as_what_it_is() {
+fn broadcast_and_multicast_have_counters_of_their_own() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);

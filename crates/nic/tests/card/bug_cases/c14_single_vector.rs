@@ -1,5 +1,5 @@
-//! Case 14: MSI-X with GPIE zero is one vector for everything, as igb's interrupt test uses it; the model went
-//! on by IVAR.
+//! Case 14: MSI-X with GPIE zero has a single vector for all causes, as igb's interrupt test uses it. The model still
+//! applied IVAR.
 
 use crate::common::{Bench, PORT, mac, plain};
 use i82576::bits::{gpie, icr, rctl, tctl};
@@ -8,7 +8,7 @@ use i82576::register as r;
 use pcie::Function::Pf;
 use pcie::capability::msix;
 
-/// The PF alone with MSI-X on.
+/// Returns a card without VFs whose PF has MSI-X enabled.
 fn bench() -> Bench {
     let mut bench = Bench::bare();
     bench.config(Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
@@ -20,7 +20,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn every_cause_is_vector_0() {
+fn without_multiple_msix_every_cause_is_vector_0() {
     let mut bench = bench();
     bench.pf().write(r::IMS, icr::LSC | icr::RXDW | icr::TXDW);
     bench.nic.set_link(false);
@@ -37,7 +37,7 @@ fn every_cause_is_vector_0() {
 }
 
 #[test]
-fn a_vector_in_ivar_is_a_bit_of_eicr_and_no_message_of_its_own() {
+fn without_multiple_msix_ivar_sets_eicr_without_a_message() {
     let mut bench = bench();
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
     bench.pf().write(r::ivar(0), 0x85);
@@ -49,7 +49,7 @@ fn a_vector_in_ivar_is_a_bit_of_eicr_and_no_message_of_its_own() {
 }
 
 #[test]
-fn ivar_takes_no_writes_until_gpie_says_that_there_are_several_vectors() {
+fn ivar_ignores_writes_before_multiple_msix() {
     let mut bench = bench();
     for at in [r::ivar(0), r::ivar(7), r::IVAR_MISC] {
         bench.pf().write(at, 0x8081);

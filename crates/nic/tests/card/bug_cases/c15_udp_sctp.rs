@@ -1,4 +1,4 @@
-//! Case 15: UDP had no RSS types, and SCTP's checksum was neither inserted nor verified.
+//! Case 15: UDP had no RSS types, and SCTP's checksum was not inserted and not verified.
 
 use crate::common::{Bench, mac, packet, udp};
 use etherparse::PacketBuilder;
@@ -14,7 +14,7 @@ fn udp6() -> Vec<u8> {
     frame
 }
 
-/// UDP over IPv6 behind a destination options header.
+/// Returns a datagram of UDP over IPv6 behind a destination options header.
 fn extended() -> Vec<u8> {
     let mut frame = udp6();
     frame.splice(54..54, [17, 0, 1, 4, 0, 0, 0, 0]);
@@ -24,7 +24,7 @@ fn extended() -> Vec<u8> {
 }
 
 #[test]
-fn udp_has_rss_types_of_its_own() {
+fn udp_has_its_own_rss_types() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);
@@ -42,12 +42,12 @@ fn udp_has_rss_types_of_its_own() {
     ] {
         assert_eq!(told(bit, &frame), (kind, true));
         assert_eq!(told(0x1ff, &frame), (kind, true));
-        assert_eq!(told(0x03f, &frame), (by_address, true), "without, by addresses");
+        assert_eq!(told(0x03f, &frame), (by_address, true), "without the UDP types addresses are hashed");
         assert_eq!(told(0, &frame), (rss_type::NONE, false));
     }
 }
 
-/// An SCTP packet over IPv4 or IPv6 without its checksum, and the bytes of its IP header.
+/// Returns an SCTP packet over IPv4 or IPv6 without its checksum, and the length of its IP header.
 fn sctp(six: bool) -> (Vec<u8>, u16) {
     let packet = [&[0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0][..], &[7; 32]].concat();
     let builder = PacketBuilder::ethernet2(mac(0).0, mac(1).0);
@@ -64,7 +64,7 @@ fn sctp(six: bool) -> (Vec<u8>, u16) {
 }
 
 #[test]
-fn sctps_checksum_is_inserted_and_verified() {
+fn sctp_checksum_is_inserted_and_verified() {
     for six in [false, true] {
         let mut bench = Bench::new(2);
         bench.vf(0).start();
@@ -78,7 +78,7 @@ fn sctps_checksum_is_inserted_and_verified() {
         let sent = bench.vf(1).expect_frame();
         assert_ne!(sent.last().packet_type & packet_type::SCTP, 0);
         assert_eq!(sent.last().status & (status::L4CS | status::L4E), status::L4CS);
-        // The same over the wire, where the card has not seen it before.
+        // The same frame from the wire, where the card has no seal and sums it up itself.
         bench.wire_sends(&sent.bytes);
         assert_eq!(bench.vf(1).expect_frame().last().status & (status::L4CS | status::L4E), status::L4CS);
         let mut spoiled = sent.bytes;

@@ -1,5 +1,5 @@
-//! Case 16: with two tags in use the outer one was stripped, or filtered by. It is the inner that counts, in either
-//! direction; the outer stays in the frame.
+//! Case 16: with two tags the outer one was stripped and filtered. The card strips, inserts and filters the inner tag; the
+//! outer one stays in the frame.
 
 use crate::common::{Bench, POOL, mac, packet, plain, tagged, tcp};
 use i82576::Pool;
@@ -8,7 +8,7 @@ use i82576::descriptor::rx::{packet_type, status};
 use i82576::descriptor::tx::{Context, Data};
 use i82576::register as r;
 
-/// Outer tags in use, of type 0x88a8.
+/// Returns a card that uses outer tags of type 0x88a8.
 fn bench() -> Bench {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
@@ -17,7 +17,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// The frame with an outer tag of type 0x88a8.
+/// Returns the frame with an outer tag of type 0x88a8.
 fn outer(tag: u16, frame: &[u8]) -> Vec<u8> {
     let mut both = tagged(tag, frame);
     both[12..14].copy_from_slice(&[0x88, 0xa8]);
@@ -29,7 +29,7 @@ fn frame() -> Vec<u8> {
 }
 
 #[test]
-fn the_inner_tag_is_stripped_and_the_outer_is_told_of() {
+fn inner_tag_is_stripped_and_outer_sets_vext() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &tagged(0x6064, &frame())));
@@ -43,7 +43,7 @@ fn the_inner_tag_is_stripped_and_the_outer_is_told_of() {
 }
 
 #[test]
-fn a_single_tag_is_the_outer_and_stays() {
+fn single_tag_is_the_outer_one_and_stays() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &frame()));
@@ -53,7 +53,7 @@ fn a_single_tag_is_the_outer_and_stays() {
 }
 
 #[test]
-fn filters_look_at_the_inner_tag() {
+fn vlan_filters_compare_the_inner_tag() {
     let mut bench = bench();
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(0), 1 << 20);
@@ -67,7 +67,7 @@ fn filters_look_at_the_inner_tag() {
 }
 
 #[test]
-fn a_frame_without_an_outer_tag_is_passed_on_as_it_is() {
+fn frame_without_an_outer_tag_has_no_offloads() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     for bare in [frame(), tagged(5, &frame())] {
@@ -79,7 +79,7 @@ fn a_frame_without_an_outer_tag_is_passed_on_as_it_is() {
 }
 
 #[test]
-fn what_the_descriptor_or_the_pool_inserts_goes_behind_the_outer_tag() {
+fn inserted_tag_goes_behind_the_outer_tag() {
     let mut bench = bench();
     let whole = outer(5, &plain(mac(9), mac(0), 100));
     let both = |tag| outer(5, &tagged(tag, &plain(mac(9), mac(0), 100)));
@@ -94,7 +94,7 @@ fn what_the_descriptor_or_the_pool_inserts_goes_behind_the_outer_tag() {
 }
 
 #[test]
-fn without_an_outer_tag_there_is_nothing_to_put_one_behind() {
+fn frame_without_an_outer_tag_gets_no_inserted_tag() {
     let mut bench = bench();
     let bare = plain(mac(9), mac(0), 100);
     bench.vf(0).send(&bare);
@@ -106,7 +106,7 @@ fn without_an_outer_tag_there_is_nothing_to_put_one_behind() {
 }
 
 #[test]
-fn two_tags_make_the_longest_standard_frame_eight_bytes_longer() {
+fn standard_frame_may_have_two_tags_beyond_1518_bytes() {
     let mut bench = bench();
     bench.pf().clear(r::RCTL, rctl::LPE);
     let longest = outer(5, &tagged(6, &plain(mac(0), mac(9), 1500)));
@@ -118,7 +118,7 @@ fn two_tags_make_the_longest_standard_frame_eight_bytes_longer() {
 }
 
 #[test]
-fn the_type_of_tags_is_the_lower_half_of_vet() {
+fn lower_half_of_vet_is_the_inner_tags_type() {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
     bench.pf().write(r::VET, 0x9100);
@@ -130,11 +130,15 @@ fn the_type_of_tags_is_the_lower_half_of_vet() {
     assert_eq!((received.bytes, received.parts[0].vlan_tag), (frame(), 0x6064));
     bench.wire_sends(&tagged(5, &frame()));
     let received = bench.vf(0).expect_frame();
-    assert_eq!((received.bytes, received.parts[0].vlan_tag), (tagged(5, &frame()), 0), "payload now");
+    assert_eq!(
+        (received.bytes, received.parts[0].vlan_tag),
+        (tagged(5, &frame()), 0),
+        "type 0x8100 is payload now"
+    );
     bench.pf().write(r::vmolr(Pool::FIRST), POOL);
     bench.wire_sends(&other);
     assert_eq!(bench.vf(0).expect_frame().bytes, other);
     bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 7);
     bench.vf(0).send(&plain(mac(9), mac(0), 60));
-    assert_eq!(bench.wire_got()[0][12..16], [0x91, 0x00, 0, 7], "and what the card inserts");
+    assert_eq!(bench.wire_got()[0][12..16], [0x91, 0x00, 0, 7], "the card inserts tags of VET's type");
 }

@@ -1,5 +1,5 @@
-//! Case 18: EITR's interval was scaled wrongly, its counter did not read back, CNT_IGNR was not known, and
-//! throttled interrupts were sent without a cause or lost.
+//! Case 18: EITR's interval was scaled wrongly, its counter did not read back, CNT_IGNR had no effect, and throttled
+//! interrupts were sent without a cause or lost.
 
 use crate::common::Bench;
 use i82576::Time;
@@ -7,7 +7,7 @@ use i82576::bits::eitr;
 use i82576::register::vf;
 use pcie::Function::Vf;
 
-/// VF 0 of one, whose vector 1 has just fired at 1 ms, with this interval in microseconds.
+/// Returns a card with one VF whose vector 1 has just fired at 1 ms, with this interval in microseconds.
 fn fired(interval: u32) -> Bench {
     let mut bench = Bench::new(1);
     bench.wait_us(1000);
@@ -20,7 +20,7 @@ fn fired(interval: u32) -> Bench {
 }
 
 #[test]
-fn the_interval_is_bits_14_to_2_in_microseconds() {
+fn eitr_interval_is_bits_14_to_2_in_microseconds() {
     for interval in [1, 2, 3, 50, 162, 1000, 8191] {
         let mut bench = fired(interval);
         bench.vf(0).write(vf::VTEICS, 2);
@@ -30,21 +30,21 @@ fn the_interval_is_bits_14_to_2_in_microseconds() {
 }
 
 #[test]
-fn what_linux_writes_is_a_quarter_of_it_in_microseconds() {
+fn linux_itr_value_is_in_quarters_of_a_microsecond() {
     for (written, us) in [(56, 14), (196, 49), (648, 162), (980, 245)] {
         assert_eq!(eitr::interval_us(written), us);
     }
 }
 
 #[test]
-fn the_counter_reads_back_in_steps_of_4_us() {
+fn eitr_counter_reads_in_steps_of_4_us() {
     let mut bench = fired(100);
     bench.wait_us(40);
     assert_eq!(bench.vf(0).read(vf::VTEITR + 4), 15 << eitr::COUNTER_SHIFT | 100 << eitr::INTERVAL_SHIFT);
 }
 
 #[test]
-fn a_write_with_cnt_ignr_leaves_the_counter_and_one_without_sets_it() {
+fn eitr_write_keeps_the_counter_only_with_cnt_ignr() {
     let mut bench = fired(100);
     bench.vf(0).write(vf::VTEICS, 2);
     bench.vf(0).write(vf::VTEITR + 4, 7 << eitr::INTERVAL_SHIFT | eitr::CNT_IGNR);
@@ -55,7 +55,7 @@ fn a_write_with_cnt_ignr_leaves_the_counter_and_one_without_sets_it() {
 }
 
 #[test]
-fn nothing_fires_at_the_end_of_an_interval_in_which_nothing_came() {
+fn interval_without_a_cause_ends_without_a_message() {
     let mut bench = fired(100);
     bench.wait_us(100);
     bench.expect_nothing();
@@ -64,7 +64,7 @@ fn nothing_fires_at_the_end_of_an_interval_in_which_nothing_came() {
 }
 
 #[test]
-fn what_came_in_the_interval_fires_once_if_its_cause_is_still_set() {
+fn pending_cause_fires_once_at_the_end_of_the_interval() {
     for (read_away, messages) in [(false, 1), (true, 0)] {
         let mut bench = fired(100);
         for _ in 0..5 {

@@ -1,8 +1,7 @@
-//! Case 19: a card that was set aside and continued had lost its link, and a transmit context that a driver had set
-//! before. Here nothing is written down to be read back: a card is a value, and to set it aside is to copy it. So the
-//! case comes down to this: all that a card knows is in the value. What would be kept elsewhere, or shared with the
-//! copy, shows here: card and copy both go on, each with a world of its own, the copy after the card or in turn with
-//! it, and neither notices. Left out: a card's state as bytes, which it has not.
+//! Case 19: a card that was saved and restored had lost its link, and a transmit context that the driver had set before.
+//! Here a card is a value, and a clone must behave as the original. State that is kept elsewhere, or shared with the
+//! clone, would show: card and clone both continue, each with its own surroundings, the clone after the card or in turn
+//! with it. `set_aside` tests the state as bytes.
 
 use crate::common::{Access, Bench, data, mac, packet, plain, tagged};
 use i82576::Time;
@@ -12,7 +11,7 @@ use i82576::phy::{self, control};
 use i82576::register::{self as r, vf};
 use pcie::Function::{self, Vf};
 
-/// The card, and its copy, which goes on when the card has.
+/// Returns the card and its clone; the clone is checked after the card has continued.
 fn both(bench: Bench) -> [Bench; 2] {
     [bench.clone(), bench]
 }
@@ -26,7 +25,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn the_link_is_what_it_was_and_nobody_is_told_of_a_change() {
+fn clone_keeps_the_link_without_a_link_interrupt() {
     for up in [false, true] {
         let mut bench = bench();
         bench.nic.set_link(up);
@@ -36,13 +35,13 @@ fn the_link_is_what_it_was_and_nobody_is_told_of_a_change() {
             assert_eq!((seen != 0, bench.vf(0).read(vf::STATUS) & status::LU), (up, seen));
             assert_eq!(bench.pf().read(r::ICR), 0);
             bench.nic.set_link(!up);
-            assert_eq!(bench.pf().read(r::ICR) & icr::LSC, icr::LSC, "a change is one");
+            assert_eq!(bench.pf().read(r::ICR) & icr::LSC, icr::LSC, "a change raises LSC");
         }
     }
 }
 
 #[test]
-fn a_phy_that_sleeps_sleeps_on() {
+fn clone_keeps_the_phy_in_power_down() {
     let mut bench = bench();
     let control_register = 1 << 26 | phy::ADDRESS << 21;
     bench.pf().write(r::MDIC, control_register | u32::from(control::POWER_DOWN));
@@ -54,7 +53,7 @@ fn a_phy_that_sleeps_sleeps_on() {
 }
 
 #[test]
-fn a_context_set_before_serves_packets_sent_after() {
+fn clone_keeps_transmit_contexts() {
     let mut bench = bench();
     let context = Context { vlan_tag: 10, ..Context::default() };
     bench.vf(0).transmit(&[context.emit()]);
@@ -68,7 +67,7 @@ fn a_context_set_before_serves_packets_sent_after() {
 }
 
 #[test]
-fn a_packet_half_given_is_completed_by_the_other_half() {
+fn clone_completes_a_packet_begun_before() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(0), 60);
     let address = bench.vf(0).place(&frame);
@@ -83,7 +82,7 @@ fn a_packet_half_given_is_completed_by_the_other_half() {
 }
 
 #[test]
-fn a_throttled_interrupt_is_due_when_it_was() {
+fn clone_keeps_the_time_of_a_throttled_interrupt() {
     let mut bench = bench();
     bench.now = Time::from_micros(1000);
     bench.vf(0).write(vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
@@ -99,10 +98,10 @@ fn a_throttled_interrupt_is_due_when_it_was() {
     }
 }
 
-/// Everything that a card does to the world.
+/// Memory requests, messages and frames of a card.
 type Trace = (Vec<Access>, Vec<(Function, u16)>, Vec<Vec<u8>>);
 
-/// A step of a run. The card has been told of frames and has not moved them when most of them end.
+/// Makes a step of a run. Most steps end while the card has frames that it has not moved.
 fn step(bench: &mut Bench, step: usize) {
     match step % 6 {
         0 => {
@@ -131,7 +130,7 @@ fn trace(bench: Bench) -> Trace {
     (bench.world.bus.log, bench.world.bus.msix, bench.world.wire.outgoing)
 }
 
-/// What card and copy do in 24 steps; the copy is made before step `cut`.
+/// Returns the traces of a card and its clone over 24 steps. The card is cloned before step `cut`.
 fn run(cut: usize) -> [Trace; 2] {
     let mut card = bench();
     (0..cut).for_each(|n| step(&mut card, n));
@@ -144,10 +143,10 @@ fn run(cut: usize) -> [Trace; 2] {
 }
 
 #[test]
-fn card_and_copy_end_the_same_wherever_they_part() {
+fn card_and_clone_behave_the_same_after_any_step() {
     let [whole, _] = run(24);
     assert!(!whole.0.is_empty() && !whole.1.is_empty() && !whole.2.is_empty());
     for cut in 0..24 {
-        assert!(run(cut).iter().all(|trace| *trace == whole), "parted before step {cut}");
+        assert!(run(cut).iter().all(|trace| *trace == whole), "cloned before step {cut}");
     }
 }

@@ -1,10 +1,10 @@
-//! Case 20: a ring without descriptors, or with its tail beyond its end, was gone round for ever.
+//! Case 20: a ring without descriptors, or with its tail beyond its end, made the model loop for ever.
 
 use crate::common::{Bench, mac, packet, plain};
 use i82576::register::{tx, vf};
 
 #[test]
-fn no_length_and_no_tail_make_a_loop_without_end() {
+fn ring_of_any_length_and_tail_makes_bounded_requests() {
     for length in [0, 128, 1024] {
         for tail in [0, 7, 8, 63, 64, 0xffff] {
             let mut bench = Bench::new(1);
@@ -20,7 +20,7 @@ fn no_length_and_no_tail_make_a_loop_without_end() {
 }
 
 #[test]
-fn the_queue_works_once_its_registers_make_a_ring() {
+fn queue_works_once_its_ring_is_valid() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     let frame = plain(mac(9), mac(0), 60);

@@ -1,10 +1,10 @@
-//! A gap: EIAM kept the inverse of what was written, and bits once set stayed.
+//! Gap: EIAM stores the inverse of the written value, and bits once set stay.
 
 use crate::common::{Bench, index};
 use i82576::register::{self as r, vf};
 
 #[test]
-fn eiam_of_the_pf_is_what_was_written_last() {
+fn pf_eiam_reads_the_last_written_value() {
     let mut bench = Bench::bare();
     for value in [0x0f, 0x01, 0x00, 0xc1ff_ffff, 0x10] {
         bench.pf().write(r::EIAM, value);
@@ -13,7 +13,7 @@ fn eiam_of_the_pf_is_what_was_written_last() {
 }
 
 #[test]
-fn vteiam_is_what_was_written_last_through_either_place() {
+fn vteiam_reads_the_last_written_value_in_both_views() {
     let mut bench = Bench::new(8);
     let through_pf = r::vf_block(index(3)) + r::vf_stats::VTEIAM;
     for value in [7, 1, 0, 5] {
@@ -25,7 +25,7 @@ fn vteiam_is_what_was_written_last_through_either_place() {
 }
 
 #[test]
-fn a_vector_is_masked_by_its_own_bit_and_by_no_other() {
+fn eiam_masks_a_vector_by_its_own_bit_only() {
     let mut bench = Bench::new(1);
     bench.vf(0).write(vf::VTEIAM, 7);
     bench.vf(0).write(vf::VTEIAM, 0b010);

@@ -5,7 +5,7 @@ use i82576::bits::{rctl, vlvf, vt_ctl};
 use i82576::register as r;
 
 #[test]
-fn pools_are_chosen_by_vlan_alone() {
+fn ignore_mac_chooses_pools_by_vlan_alone() {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();
@@ -16,5 +16,5 @@ fn pools_are_chosen_by_vlan_alone() {
     bench.pf().set(r::VT_CTL, vt_ctl::IGNORE_MAC);
     bench.wire_sends(&tagged(5, &plain(mac(0), mac(9), 60)));
     let got = [0, 1, 2].map(|vf| bench.vf(vf).received().len());
-    assert_eq!(got, [0, 1, 1], "VF 0's address, VF 1's and 2's VLAN");
+    assert_eq!(got, [0, 1, 1], "the frame has VF 0's address, and VF 1's and 2's VLAN");
 }

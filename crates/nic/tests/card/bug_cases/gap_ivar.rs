@@ -1,4 +1,4 @@
-//! A gap: EIAC and VTIVAR could only gain bits, and VTIVAR did not serve the second queue pair.
+//! Gap: EIAC and VTIVAR only gain bits, and VTIVAR does not serve the second queue pair.
 
 use crate::common::{Bench, index, mac, plain};
 use i82576::Pool;
@@ -7,7 +7,7 @@ use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
 
 #[test]
-fn eiac_and_vtivar_are_what_was_written_last() {
+fn eiac_and_vtivar_read_the_last_written_value() {
     let mut bench = Bench::new(1);
     for (eiac, vtivar) in [(7, 0x8382_8180), (2, 0x0000_8000), (0, 0), (5, 0x8080_8080)] {
         bench.vf(0).write(vf::VTEIAC, eiac);
@@ -17,7 +17,7 @@ fn eiac_and_vtivar_are_what_was_written_last() {
 }
 
 #[test]
-fn an_entry_taken_back_interrupts_no_more() {
+fn cleared_vtivar_entry_does_not_interrupt() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.vf(0).write(vf::VTIVAR, 0x8082);
@@ -29,9 +29,9 @@ fn an_entry_taken_back_interrupts_no_more() {
 }
 
 #[test]
-fn the_second_queue_pair_has_entries_of_its_own() {
+fn vtivar_has_entries_for_the_second_queue_pair() {
     let mut bench = Bench::new(1);
-    // Two queues a pool, every entry of the redirection table to the second.
+    // Two queues for each pool, and every entry of the redirection table selects the second.
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 0x1ff << 16);
     bench.pf().write(r::vmolr(Pool::FIRST), crate::common::POOL | i82576::bits::vmolr::RSSE);
     for word in 0..32 {

@@ -1,11 +1,11 @@
-//! Gap: legacy descriptors are not known, which small drivers use alone.
+//! Gap: legacy descriptors are unsupported. Small drivers such as iPXE's use no others.
 
 use crate::common::{BASE, Bench, PORT, TX_RING, buffer, mac, plain};
 use i82576::bits::{rctl, tctl};
 use i82576::register::{self as r, rx};
 
 #[test]
-fn a_driver_that_knows_no_other_descriptors_receives_and_sends() {
+fn legacy_descriptors_alone_receive_and_send() {
     let mut bench = Bench::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::MPE | rctl::BAM | rctl::SECRC);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
@@ -13,7 +13,7 @@ fn a_driver_that_knows_no_other_descriptors_receives_and_sends() {
     let control = bench.pf().rx(rx::SRRCTL);
     bench.pf().write(control, 0x400);
     bench.wire_sends(&plain(PORT, mac(9), 46));
-    // Address, length 60, checksum (of which nothing is expected), status DD and EOP, no errors, no tag.
+    // Address, length 60, checksum (not checked), status DD and EOP, no errors, no tag.
     let back = u128::from_le_bytes(bench.pf().peek(BASE, 16).try_into().unwrap());
     assert_eq!(back & !(0xffff << 80), u128::from(buffer(0)) | 60 << 64 | 0b11 << 96);
     assert_eq!(bench.pf().peek(buffer(0), 60), plain(PORT, mac(9), 46));

@@ -1,4 +1,4 @@
-//! Gap: VLVF.LVLAN is ignored, so that a local VLAN leaks to the wire.
+//! Gap: VLVF.LVLAN is ignored, so a local VLAN leaks to the wire.
 
 use crate::common::{Bench, mac, plain, tagged};
 use i82576::MacAddress;

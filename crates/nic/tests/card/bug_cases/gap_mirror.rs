@@ -1,11 +1,11 @@
-//! Gap: VMRCTL, VMRVLAN and VMRVM store and do nothing.
+//! Gap: VMRCTL, VMRVLAN and VMRVM have no effect.
 
 use crate::common::{Bench, mac, plain};
 use i82576::bits::vmrctl;
 use i82576::register as r;
 
-/// VF 2 watches by one rule of `kinds` about VF 1; answers how many frames it gets of what the wire sends to
-/// VF 1, VF 0 sends to VF 1, and VF 0 sends outside.
+/// Mirrors VF 1 to VF 2 by one rule of `kinds`. Returns VF 2's copies of a frame from the wire to VF 1, from VF 0 to VF 1,
+/// and from VF 0 to the wire.
 fn seen(kinds: u32) -> [usize; 3] {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
@@ -22,7 +22,7 @@ fn seen(kinds: u32) -> [usize; 3] {
 }
 
 #[test]
-fn each_kind_of_rule_copies_its_traffic() {
+fn each_kind_of_mirror_rule_copies_its_traffic() {
     assert_eq!(seen(0), [0, 0, 0]);
     assert_eq!(seen(vmrctl::VPME), [1, 1, 0]);
     assert_eq!(seen(vmrctl::UPME), [1, 0, 0]);
@@ -31,7 +31,7 @@ fn each_kind_of_rule_copies_its_traffic() {
 }
 
 #[test]
-fn a_copy_is_the_frame_itself() {
+fn mirrored_copy_equals_the_frame() {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();

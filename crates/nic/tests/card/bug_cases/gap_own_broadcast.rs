@@ -7,7 +7,7 @@ use i82576::bits::vmolr;
 use i82576::register as r;
 
 #[test]
-fn a_sender_does_not_hear_its_own_groups() {
+fn sender_does_not_get_its_own_group_frames() {
     let mut bench = Bench::new(2);
     for vf in 0..2 {
         bench.vf(vf).start();

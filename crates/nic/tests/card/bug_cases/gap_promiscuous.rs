@@ -1,4 +1,4 @@
-//! Gap: VMOLR.MPME and VMOLR.ROPE are ignored; both hash tables go by ROMPE.
+//! Gap: VMOLR.MPME and VMOLR.ROPE are ignored; ROMPE applies to both hash tables.
 
 use crate::common::{Bench, POOL, mac, plain};
 use i82576::MacAddress;
@@ -7,11 +7,12 @@ use i82576::bits::{vmolr, vt_ctl};
 use i82576::register as r;
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
-/// Bits 47:36 of [`GROUP`], and of 02:00:00:00:00:09.
+/// Bits 47:36 of [`GROUP`].
 const GROUP_HASH: u32 = 0xfb0;
+/// Bits 47:36 of 02:00:00:00:00:09.
 const UNICAST_HASH: u32 = 0x090;
 
-/// Whether VF 0 with these options gets a frame from the wire to `dst`.
+/// Returns true if VF 0 with these VMOLR options gets a frame from the wire to `dst`.
 fn gets(options: u32, hashes: bool, dst: MacAddress) -> bool {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
@@ -26,14 +27,14 @@ fn gets(options: u32, hashes: bool, dst: MacAddress) -> bool {
 }
 
 #[test]
-fn mpme_takes_every_multicast() {
+fn mpme_accepts_every_multicast() {
     assert!(gets(vmolr::MPME, false, GROUP));
     assert!(!gets(vmolr::MPME, false, mac(9)));
     assert!(!gets(0, false, GROUP));
 }
 
 #[test]
-fn rompe_goes_by_the_multicast_table_and_rope_by_the_unicast_table() {
+fn rompe_uses_the_multicast_table_and_rope_the_unicast_table() {
     assert!(gets(vmolr::ROMPE, true, GROUP));
     assert!(!gets(vmolr::ROMPE, true, mac(9)));
     assert!(gets(vmolr::ROPE, true, mac(9)));

@@ -1,11 +1,11 @@
-//! A gap: RTTBCNRC was a register that nothing obeyed. How exactly rates are kept is tested beside this folder.
+//! Gap: RTTBCNRC has no effect. `pacing` tests the exactness of rates.
 
 use crate::common::{Bench, mac, packet, plain};
 use i82576::bits::rttbcnrc::{INTEGER_SHIFT, RS_ENA};
 use i82576::register as r;
 use std::time::Duration;
 
-/// A VF sends 20 frames of 1,000 bytes; how long that takes from deadline to deadline, and how many came out.
+/// Sends 20 frames of 1,000 bytes from a VF, deadline by deadline. Returns the time, and the number of frames sent.
 fn time_of_20(bench: &mut Bench, from: u8) -> (Duration, usize) {
     let start = bench.now;
     bench.vf(from).start();
@@ -21,7 +21,7 @@ fn time_of_20(bench: &mut Bench, from: u8) -> (Duration, usize) {
 }
 
 #[test]
-fn a_rate_holds_a_vf_back_and_its_neighbour_not() {
+fn rate_delays_its_vf_and_no_neighbour() {
     let mut bench = Bench::new(2);
     bench.pf().write(r::RTTDQSEL, 0);
     bench.pf().write(r::RTTBCNRC, RS_ENA | 100 << INTEGER_SHIFT);
@@ -32,5 +32,5 @@ fn a_rate_holds_a_vf_back_and_its_neighbour_not() {
     assert!(time >= wanted && time <= wanted + wanted / 50, "{time:?} for {wanted:?}");
     assert_eq!(time_of_20(&mut bench, 1), (Duration::ZERO, 20));
     bench.pf().write(r::RTTBCNRC, 0);
-    assert_eq!(time_of_20(&mut bench, 0), (Duration::ZERO, 20), "and no longer than it is asked to");
+    assert_eq!(time_of_20(&mut bench, 0), (Duration::ZERO, 20), "without the limit");
 }

@@ -1,10 +1,10 @@
-//! Gap: only queue 0 counts the packets it drops.
+//! Gap: RQDPC counts dropped packets on queue 0 only.
 
 use crate::common::{Bench, index, mac, plain};
 use i82576::register::{self as r, rx, rx_block, vf};
 
 #[test]
-fn every_queue_counts_its_drops_and_reading_clears() {
+fn rqdpc_counts_on_every_queue_and_clears_on_read() {
     let mut bench = Bench::new(7);
     for n in 0..7 {
         bench.vf(n).start();
@@ -12,7 +12,11 @@ fn every_queue_counts_its_drops_and_reading_clears() {
         bench.wire_sends(&plain(mac(n), mac(9), 60));
         bench.wire_sends(&plain(mac(n), mac(9), 60));
         assert_eq!(bench.vf(n).read(vf::RX_BLOCK + rx::RQDPC), 2);
-        assert_eq!(bench.pf().read(rx_block(index(n).queue(0)) + rx::RQDPC), 0, "the same counter");
+        assert_eq!(
+            bench.pf().read(rx_block(index(n).queue(0)) + rx::RQDPC),
+            0,
+            "PF and VF read the same counter"
+        );
     }
     assert_eq!(bench.pf().read(r::MPC), 0);
 }

@@ -6,7 +6,7 @@ use i82576::bits::{icr, sccrl};
 use i82576::register as r;
 
 #[test]
-fn a_storm_is_stopped_and_its_beginning_and_end_are_told() {
+fn storm_is_stopped_and_its_start_and_end_raise_sce() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().write(r::SCCRL, sccrl::BDICW);
@@ -16,11 +16,11 @@ fn a_storm_is_stopped_and_its_beginning_and_end_are_told() {
         (0..9).for_each(|_| bench.wire_sends(&plain(MacAddress::BROADCAST, mac(9), 46)));
         (bench.vf(0).received().len(), bench.pf().read(r::ICR) & icr::SCE != 0)
     };
-    assert_eq!(storm(&mut bench), (3, true), "it begins");
-    assert_eq!(storm(&mut bench), (0, false), "it goes on");
-    // Two quiet windows of the 100 ms that a window has after reset.
+    assert_eq!(storm(&mut bench), (3, true), "the storm begins");
+    assert_eq!(storm(&mut bench), (0, false), "the storm lasts");
+    // Two quiet windows: a window has 100 ms after reset.
     bench.wait_us(200_000);
     bench.poll();
-    assert_ne!(bench.pf().read(r::ICR) & icr::SCE, 0, "it is over");
+    assert_ne!(bench.pf().read(r::ICR) & icr::SCE, 0, "the storm has ended");
     assert_eq!(storm(&mut bench), (3, true));
 }

@@ -1,11 +1,11 @@
-//! Gap: the legacy place of queue 3's TXCTL showed another register.
+//! Gap: the legacy alias of queue 3's TXCTL leads to another register.
 
 use crate::common::Bench;
 use i82576::Queue;
 use i82576::register::{rx, rx_block, tx, tx_block};
 
 #[test]
-fn the_first_four_queues_are_at_both_of_their_places() {
+fn first_four_queues_have_legacy_aliases() {
     let mut bench = Bench::bare();
     for (n, queue) in (0..4).zip(Queue::all()) {
         for at in [tx::TDBAH, tx::TXCTL, tx::TDWBAH] {

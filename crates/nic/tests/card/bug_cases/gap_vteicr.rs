@@ -1,11 +1,11 @@
-//! A gap: VTEIMS read back what was written to it, and VTEICR was a register apart from the port's EICR.
+//! Gap: VTEIMS reads the last written value, and VTEICR is separate from the port's EICR.
 
 use crate::common::{Bench, index};
 use i82576::VfIndex;
 use i82576::register::{self as r, vf, vf_stats};
 
 #[test]
-fn vteims_reads_the_mask_and_not_the_last_write() {
+fn vteims_reads_the_mask() {
     let mut bench = Bench::new(8);
     for n in 0..8 {
         bench.vf(n).write(vf::VTEIMS, 0b011);
@@ -18,22 +18,22 @@ fn vteims_reads_the_mask_and_not_the_last_write() {
 }
 
 #[test]
-fn vteicr_is_three_bits_of_eicr_for_the_vf_and_for_the_pf() {
+fn vteicr_is_three_bits_of_eicr_in_both_views() {
     let mut bench = Bench::new(8);
     for vf in VfIndex::all() {
         let shift = u32::from(vf.first_vector());
         bench.pf().write(r::EICS, 0b101 << shift);
-        assert_eq!(bench.vf(vf.get()).read(vf::VTEICS), 0b101, "reading VTEICS clears nothing");
+        assert_eq!(bench.vf(vf.get()).read(vf::VTEICS), 0b101, "a read of VTEICS clears nothing");
         assert_eq!(bench.vf(vf.get()).read(vf::VTEICR), 0b101);
         bench.vf(vf.get()).write(vf::VTEICS, 0b111);
         bench.pf().write(r::vf_block(vf) + vf_stats::VTEICR, 0b001);
         assert_eq!(bench.pf().read(r::vf_block(vf) + vf_stats::VTEICR), 0b110);
-        assert_eq!(bench.vf(vf.get()).read(vf::VTEICR), 0, "which reading has cleared");
+        assert_eq!(bench.vf(vf.get()).read(vf::VTEICR), 0, "the read has cleared the causes");
     }
 }
 
 #[test]
-fn a_pf_that_reads_or_clears_its_own_causes_takes_none_from_a_vf() {
+fn pf_access_to_eicr_keeps_the_vfs_causes() {
     let mut bench = Bench::new(2);
     for vf in VfIndex::all().take(2) {
         bench.vf(vf.get()).write(vf::VTEICS, 0b111);
@@ -43,15 +43,15 @@ fn a_pf_that_reads_or_clears_its_own_causes_takes_none_from_a_vf() {
     }
     bench.pf().write(r::EICS, 1);
     assert_eq!(bench.pf().read(r::EICS), 1);
-    assert_eq!(bench.pf().read(r::EICR), 1, "the VFs' are not there");
+    assert_eq!(bench.pf().read(r::EICR), 1, "the VFs' causes are not shown");
     bench.pf().write(r::EICR, u32::MAX);
     bench.pf().write(r::EIAC, 0);
     bench.pf().write(r::EIAM, 0);
     assert_eq!(
         (bench.pf().read(r::EIAC), bench.pf().read(r::EIAM)),
         (0x1f8_0000, 0x1f8_0000),
-        "seen, and kept"
+        "the VFs' bits are shown and kept"
     );
     bench.poll();
-    assert_eq!(bench.msix().len(), 6, "every vector of both");
+    assert_eq!(bench.msix().len(), 6, "three vectors of each VF");
 }

@@ -1,8 +1,7 @@
-//! The bugs that a well-known software model of this card had or has, each as a named test here: 20 that were
-//! reported and mended there, and the gaps that are still open. A file a case; the table says which.
+//! Bugs of a well-known software model of this card, each as a named test: 20 that were reported and fixed there, and gaps
+//! that are still open. Each file is a case of the table.
 //!
-//! Left out: the rules as such, which have tests of their own beside this folder. A case here is the
-//! conversation in which that model went wrong.
+//! A case repeats the accesses under which that model went wrong. The rules themselves have tests beside this folder.
 
 mod c01_reset_notices;
 mod c02_gates;
@@ -43,12 +42,12 @@ mod gap_vteicr;
 
 use std::collections::BTreeSet;
 
-/// A case: its file, and the rule that was broken.
+/// Cases: file, and the rule that the model broke.
 const CASES: &[(&str, &str)] = &[
     ("c01_reset_notices", "RSTI holds until PFRSTD, RSTD clears on read; VFs outlive a reset of the PF"),
     ("c02_gates", "VFRE and VFTE gate traffic, a VF's reset closes them"),
     ("c03_legacy_rxdw", "RXDW and TXDW are raised when interrupts are MSI or INTx"),
-    ("c04_oversize", "each pool has its own longest frame; a jumbo frame takes several buffers"),
+    ("c04_oversize", "each pool limits its frames' length; a jumbo frame takes several buffers"),
     ("c05_pool_rss", "RSS within a pool uses queues n and n + 8"),
     ("c06_vf_statistics", "every VF statistic counts, multicast at both of its offsets"),
     ("c07_port_vlan", "VMVIR's default tag is inserted, VMOLR.STRVLAN strips it"),
@@ -59,31 +58,31 @@ const CASES: &[(&str, &str)] = &[
     ("c12_short_frames", "frames shorter than a header, and padding"),
     ("c13_auto_clear", "EICR of a delayed message; EIAC clears its own bits alone"),
     ("c13_group_counters", "broadcast and multicast are counted"),
-    ("c14_single_vector", "with GPIE zero everything goes to MSI-X vector 0"),
+    ("c14_single_vector", "with GPIE zero every cause goes to MSI-X vector 0"),
     ("c15_udp_sctp", "RSS types of UDP; SCTP's checksum both ways"),
     ("c16_double_vlan", "CTRL_EXT.EXT_VLAN: the inner tag is filtered and stripped"),
     ("c17_sriov_capability", "NumVFs is bounded and locked, resets take VFs away, VFE toggles"),
-    ("c18_throttle", "EITR in microseconds, its counter, CNT_IGNR, nothing spurious, nothing lost"),
-    ("c19_state", "link, contexts and throttles outlive setting the card aside"),
-    ("c20_empty_ring", "a ring without descriptors, or a tail beyond it, ends no loop late"),
+    ("c18_throttle", "EITR in microseconds, its counter and CNT_IGNR; no spurious or lost interrupt"),
+    ("c19_state", "link, contexts and throttles survive a copy of the card"),
+    ("c20_empty_ring", "a ring without descriptors, or a tail beyond it, makes no endless loop"),
     ("gap_anti_spoof", "spoofed addresses and VLANs are dropped and reported in WVBR"),
-    ("gap_auto_mask", "EIAM is what was written, for PF and VF"),
+    ("gap_auto_mask", "EIAM reads as written, for PF and VF"),
     ("gap_ignore_mac", "VT_CTL.IGNORE_MAC chooses pools by VLAN alone"),
-    ("gap_ivar", "EIAC and VTIVAR are what was written; VTIVAR serves queue 1"),
+    ("gap_ivar", "EIAC and VTIVAR read as written; VTIVAR serves queue 1"),
     ("gap_legacy_descriptors", "legacy receive and transmit descriptors"),
     ("gap_local_vlan", "VLVF.LVLAN keeps a VLAN off the wire"),
-    ("gap_loopback_to_sender", "DTXSWC.LLE lets a pool hear itself"),
+    ("gap_loopback_to_sender", "DTXSWC.LLE returns a pool's frames to it"),
     ("gap_mirror", "mirroring rules copy to a pool"),
     ("gap_own_broadcast", "a sender does not get its own broadcast"),
     ("gap_promiscuous", "VMOLR.MPME and VMOLR.ROPE"),
     ("gap_rate", "RTTBCNRC limits what a queue sends"),
     ("gap_rqdpc", "RQDPC counts on every queue"),
-    ("gap_storm", "storm control stops broadcast and multicast and says so"),
-    ("gap_txctl3", "the legacy place of queue 3's TXCTL"),
+    ("gap_storm", "storm control stops broadcast and multicast, and reports it"),
+    ("gap_txctl3", "the legacy alias of queue 3's TXCTL"),
     ("gap_vteicr", "VTEIMS and VTEICR are the same bits for PF and VF"),
 ];
 
-/// The files beside this one, without their ending.
+/// Returns the names of the files beside this one, without their extension.
 fn files() -> BTreeSet<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/card/bug_cases");
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
@@ -92,7 +91,7 @@ fn files() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_case_of_the_table_is_a_file_with_tests_and_every_file_a_case() {
+fn bug_case_table_matches_the_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/card/bug_cases");
     let cases: BTreeSet<String> = CASES.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(files(), cases);
@@ -103,7 +102,7 @@ fn every_case_of_the_table_is_a_file_with_tests_and_every_file_a_case() {
 }
 
 #[test]
-fn the_table_is_in_order_and_says_each_rule() {
+fn bug_case_table_is_sorted_and_names_each_rule() {
     assert!(CASES.is_sorted());
     assert!(CASES.iter().all(|(_, rule)| !rule.is_empty()));
 }

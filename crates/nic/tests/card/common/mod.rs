@@ -1,5 +1,5 @@
-//! The bench: the card, memory per function, a clock moved by hand, and a PF that has set the port up with
-//! plain register writes. Left out: drivers.
+//! The bench: the card, memory for each function, a clock that tests move, and a PF that sets the port up with plain
+//! register writes. No driver runs on it.
 
 mod frames;
 mod pages;
@@ -25,9 +25,9 @@ use pcie::pages::Pages;
 use pcie::{ConfigAccess, Function};
 use rings::Rings;
 
-/// The port's own address.
+/// Address of the port.
 pub(crate) const PORT: MacAddress = MacAddress([0x02, 0, 0, 0, 0, 0xff]);
-/// The options of a pool that tests start from: untagged, broadcast, multicast hits, any length.
+/// VMOLR options of a pool at the start of a test: untagged frames, broadcast, multicast hits, any length.
 pub(crate) const POOL: u32 =
     vmolr::STRCRC | vmolr::AUPE | vmolr::BAM | vmolr::ROMPE | vmolr::LPE | i82576::ids::MAX_FRAME as u32;
 
@@ -39,17 +39,17 @@ pub(crate) struct Bench {
     pub(crate) now: Time,
     pub(crate) budget: Budget,
     rings: [Rings; 9],
-    /// The VFs that have pages of their BAR0 as memory.
+    /// VFs whose BAR0 pages are mapped as memory.
     mapped: Vec<(u8, Mapped)>,
 }
 
-/// A function's registers and rings.
+/// Registers and rings of a function.
 pub(crate) struct Port<'a> {
     bench: &'a mut Bench,
     function: Function,
 }
 
-/// A VF's number as the card's own type.
+/// Returns a VF's number as the card's type.
 pub(crate) fn index(n: u8) -> VfIndex {
     VfIndex::new(n).unwrap()
 }
@@ -62,12 +62,12 @@ fn slot(function: Function) -> usize {
 }
 
 impl Bench {
-    /// A card as it comes out of power-on, but for the link, which is up, and the PF, which masters the bus.
+    /// Creates a card after power-on, with the link up and bus mastering of the PF on.
     pub(crate) fn bare() -> Self {
         Self::powered(nic::Config { mac: PORT, iov: true, loopback: None })
     }
 
-    /// As [`Bench::new`], with so many bits a second inside the card.
+    /// Creates a card like [`Bench::new`], with a limit of `loopback` bits per second between pools.
     pub(crate) fn with_loopback(vfs: u8, loopback: Option<NonZeroU64>) -> Self {
         let mut bench = Self::powered(nic::Config { mac: PORT, iov: true, loopback });
         bench.config(Function::Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
@@ -92,12 +92,12 @@ impl Bench {
         }
     }
 
-    /// A card with `vfs` VFs, switched between each other and the wire. Pool `vfs` is the PF's, which uses MSI-X.
+    /// Creates a card with `vfs` VFs that reach each other and the wire. Pool `vfs` is the PF's, which uses MSI-X.
     pub(crate) fn new(vfs: u8) -> Self {
         Self::with_loopback(vfs, None)
     }
 
-    /// SR-IOV on, every VF a bus master.
+    /// Enables SR-IOV with `vfs` VFs, and bus mastering of each.
     pub(crate) fn enable_vfs(&mut self, vfs: u8) {
         self.config(Function::Pf, SRIOV + sriov::NUM_VFS, u32::from(vfs));
         self.config(
@@ -110,7 +110,7 @@ impl Bench {
         }
     }
 
-    /// What a PF driver writes: pools, addresses, loopback, receiver and transmitter on, VFs let go.
+    /// Sets the port up as a PF driver does: pools, addresses, loopback, receiver and transmitter, and PFRSTD for the VFs.
     pub(crate) fn set_up_port(&mut self, vfs: u8) {
         let mut pf = self.pf();
         pf.write(r::GPIE, gpie::MULTIPLE_MSIX | gpie::EIAME | gpie::PBA | gpie::NSICR);
@@ -131,7 +131,7 @@ impl Bench {
         pf.write(r::CTRL_EXT, ctrl_ext::PFRSTD | ctrl_ext::DRV_LOAD);
     }
 
-    /// A two-byte configuration write.
+    /// Writes two bytes of a function's configuration space.
     pub(crate) fn config(&mut self, function: Function, offset: u16, value: u32) {
         self.nic.config_write(function, offset, 2, value);
     }
@@ -144,7 +144,7 @@ impl Bench {
         Port { bench: self, function: Function::Vf(n) }
     }
 
-    /// One poll.
+    /// Polls the card once.
     pub(crate) fn poll_once(&mut self) -> Poll {
         self.look();
         let World { bus, wire } = &mut self.world;
@@ -153,7 +153,7 @@ impl Bench {
         poll
     }
 
-    /// Polls until there is no more to do now.
+    /// Polls until the card has no more work at this time.
     pub(crate) fn poll(&mut self) -> Poll {
         for _ in 0..1000 {
             let poll = self.poll_once();
@@ -161,7 +161,7 @@ impl Bench {
                 return poll;
             }
         }
-        panic!("the card is never idle");
+        panic!("the card reports more work after every poll");
     }
 
     /// Moves the clock without polling.
@@ -169,23 +169,23 @@ impl Bench {
         self.now = self.now + Duration::from_micros(us);
     }
 
-    /// A frame comes in from the wire, and the card is polled.
+    /// Puts a frame on the wire to the card, and polls.
     pub(crate) fn wire_sends(&mut self, frame: &[u8]) {
         self.world.wire.incoming.push_back(frame.to_vec());
         self.poll();
     }
 
-    /// The frames that went to the wire since the last call.
+    /// Returns the frames that went to the wire since the last call.
     pub(crate) fn wire_got(&mut self) -> Vec<Vec<u8>> {
         core::mem::take(&mut self.world.wire.outgoing)
     }
 
-    /// The messages sent since the last call.
+    /// Returns the MSI-X messages since the last call.
     pub(crate) fn msix(&mut self) -> Vec<(Function, u16)> {
         core::mem::take(&mut self.world.bus.msix)
     }
 
-    /// Exactly this message was sent since the last call.
+    /// Asserts that exactly this MSI-X message was sent since the last call.
     #[track_caller]
     pub(crate) fn expect_msix(&mut self, function: Function, vector: u16) {
         assert_eq!(self.msix(), [(function, vector)]);
@@ -196,7 +196,7 @@ impl Bench {
         assert_eq!(self.msix(), []);
     }
 
-    /// Polls, and nothing comes out of the card: no memory request, no message, no frame.
+    /// Polls, and asserts that the card makes no memory request and sends no message and no frame.
     #[track_caller]
     pub(crate) fn expect_nothing(&mut self) {
         self.world.bus.log.clear();
@@ -236,7 +236,7 @@ impl Port<'_> {
         self.write(offset, value & !bits);
     }
 
-    /// The PF's receive address `i`.
+    /// Writes receive address `i` with its pools.
     pub(crate) fn set_address(&mut self, i: u32, mac: MacAddress, pools: u32) {
         let (low, high) = mac.to_words();
         self.write(r::ral(i), low);

@@ -1,5 +1,5 @@
-//! Pages of a VF's BAR0 as memory, and a guest that loads and stores there. The bench does what a port does with such pages: before
-//! it answers an access by message it takes what the guest has stored, and afterwards it puts the registers' new values there.
+//! Pages of a VF's BAR0 that are mapped as memory, and a guest that loads and stores there. Like a port, the bench applies
+//! the guest's stores before it answers a trapped access, and publishes the registers' new values afterwards.
 
 use super::{Bench, index};
 use i82576::Time;
@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 #[derive(Clone)]
 pub(crate) struct Memory(RefCell<Vec<u32>>);
 
-/// One VF's pages, and what the card knows of them.
+/// Mapped pages of a VF, and the values that the card has published there.
 #[derive(Clone)]
 pub(super) struct Mapped {
     pages: Memory,
@@ -46,10 +46,10 @@ impl Pages for Memory {
     }
 }
 
-/// Pages whose guest stores into registers between two loads of the card.
+/// Pages whose guest stores to registers between two loads by the card.
 struct Racing<'a> {
     pages: &'a Memory,
-    /// Loads that come before the stores.
+    /// Loads by the card before the guest's stores.
     loads: Cell<usize>,
     stores: &'a [(u32, u32)],
 }
@@ -76,46 +76,46 @@ impl Pages for Racing<'_> {
 }
 
 impl Bench {
-    /// From now on the VF has its pages as memory.
+    /// Maps the VF's pages as memory.
     pub(crate) fn map(&mut self, vf: u8) {
         let pages = Memory(RefCell::new(vec![0x5555_5555; (MAPPED.end - MAPPED.start) as usize / 4]));
         let doorbells = Doorbells::renew(&self.nic, index(vf), &pages, self.now);
         self.mapped.push((vf, Mapped { pages, doorbells }));
     }
 
-    /// Another card, or another process, goes on with the VFs' pages.
+    /// Has another card or process take over the VFs' pages with their published values.
     pub(crate) fn adopt_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::adopt(&self.nic, index(*vf), self.now);
         }
     }
 
-    /// A card that knows nothing of what was before goes on with the VFs' pages.
+    /// Has a new card take over the VFs' pages and publish its own values.
     pub(crate) fn renew_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::renew(&self.nic, index(*vf), &mapped.pages, self.now);
         }
     }
 
-    /// The memory that holds a register, if it is in any.
+    /// Returns the mapped memory of a register, or `None` for a trapped one.
     pub(super) fn page_of(&self, function: Function, offset: u32) -> Option<&Memory> {
         let mapped = self.mapped.iter().find(|(vf, _)| Function::Vf(*vf) == function);
         mapped.filter(|_| MAPPED.contains(&offset)).map(|(_, mapped)| &mapped.pages)
     }
 
-    /// Takes what was stored. Answers whether there was anything.
+    /// Applies the guest's stores. Returns true if there were any.
     pub(crate) fn look(&mut self) -> bool {
         let mut any = false;
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
             let stirred = doorbells.stirred(pages);
             let seen = self.nic.look(doorbells, pages, self.now);
-            assert_eq!(stirred, seen, "a look finds what there is");
+            assert_eq!(stirred, seen, "look finds stores exactly when stirred reports them");
             any |= seen;
         }
         any
     }
 
-    /// Takes what was stored, while the guest makes these stores after `loads` loads, and has the card act on it.
+    /// Applies the guest's stores while the guest makes `stores` after `loads` loads by the card, and polls.
     pub(crate) fn poll_while(&mut self, loads: usize, stores: &[(u32, u32)]) {
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
             let racing = Racing { pages, loads: Cell::new(loads), stores };
@@ -124,14 +124,14 @@ impl Bench {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, &mut self.world.wire);
     }
 
-    /// Puts into the pages what is to be read there.
+    /// Publishes the registers in the pages.
     pub(crate) fn show(&mut self) {
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
             self.nic.show(doorbells, pages, self.now);
         }
     }
 
-    /// An access that reaches the card.
+    /// Makes a trapped access.
     pub(super) fn hear<T>(&mut self, access: impl FnOnce(&mut Nic, Time) -> T) -> T {
         self.look();
         let answer = access(&mut self.nic, self.now);

@@ -1,4 +1,4 @@
-//! A function's rings on the bench: descriptors written into its memory, doorbells rung, results read back.
+//! A function's rings on the bench: its software writes descriptors to memory, rings doorbells, and reads results.
 //! Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
 
 use super::{BASE, Bench, Port, SIZE, index, slot};
@@ -18,10 +18,10 @@ const FRAMES: Iova = BASE + 0x6_0000;
 const BUFFER: u64 = 2048;
 const HEADER: u64 = 1024;
 
-/// Descriptors of a ring unless a test says otherwise.
+/// Descriptors of a ring, unless a test chooses another number.
 pub(crate) const RING: u32 = 64;
 
-/// Where software is in its rings.
+/// Positions of software in its rings.
 #[derive(Clone, Copy)]
 pub(crate) struct Rings {
     pub(crate) rx_count: u32,
@@ -38,7 +38,7 @@ impl Default for Rings {
     }
 }
 
-/// A frame as software finds it: all its bytes, and the descriptors it took.
+/// A received frame: its bytes and its descriptors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) bytes: Vec<u8>,
@@ -46,13 +46,13 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// The descriptor with the status.
+    /// Returns the last descriptor, which has the status.
     pub(crate) fn last(&self) -> &WriteBack {
         self.parts.last().unwrap()
     }
 }
 
-/// Packet buffer of receive descriptor `i`.
+/// Returns the address of packet buffer `i`.
 pub(crate) fn buffer(i: u32) -> Iova {
     BUFFERS + u64::from(i) * BUFFER
 }
@@ -61,7 +61,7 @@ fn header(i: u32) -> Iova {
     HEADERS + u64::from(i) * HEADER
 }
 
-/// A written-back descriptor in the format that SRRCTL says.
+/// Parses a written-back descriptor in the format of SRRCTL.
 fn parse(raw: &[u8; DESCRIPTOR], control: u32) -> Option<WriteBack> {
     if srrctl::descriptor_type(control) != srrctl::LEGACY {
         return WriteBack::parse(raw);
@@ -70,7 +70,7 @@ fn parse(raw: &[u8; DESCRIPTOR], control: u32) -> Option<WriteBack> {
     Some(WriteBack { length, hash: checksum.into(), status, vlan_tag, ..WriteBack::default() })
 }
 
-/// How many bytes the first descriptor of a frame says are in its header buffer.
+/// Returns the number of bytes in a frame's header buffer, by its first descriptor.
 fn in_header_buffer(first: &WriteBack, control: u32) -> usize {
     let told = usize::from(first.header_length);
     let overflow = first.status & status::HBO != 0;
@@ -81,23 +81,23 @@ fn in_header_buffer(first: &WriteBack, control: u32) -> usize {
     }
 }
 
-/// Where the head write-back of tests goes.
+/// Returns the address of the head write-back.
 pub(crate) fn head_address() -> Iova {
     HEAD
 }
 
-/// A data descriptor: middle of a packet, nothing asked.
+/// Returns a data descriptor in the middle of a packet, without requests.
 pub(crate) fn data(address: Iova, length: u16) -> Data {
     Data { address, length, ..Data::default() }
 }
 
-/// A whole packet in one descriptor that reports its status.
+/// Returns a data descriptor of a whole packet with RS.
 pub(crate) fn packet(address: Iova, length: u16) -> Data {
     Data { end_of_packet: true, report_status: true, payload_length: length.into(), ..data(address, length) }
 }
 
 impl Port<'_> {
-    /// Offset of a register of the function's first receive queue.
+    /// Returns the offset of a register of the function's first receive queue.
     pub(crate) fn rx(&mut self, at: u32) -> u32 {
         match self.function {
             Function::Pf => r::rx_block(index(self.pf_pool()).queue(0)) + at,
@@ -105,7 +105,7 @@ impl Port<'_> {
         }
     }
 
-    /// Offset of a register of the function's first transmit queue.
+    /// Returns the offset of a register of the function's first transmit queue.
     pub(crate) fn tx(&mut self, at: u32) -> u32 {
         match self.function {
             Function::Pf => r::tx_block(index(self.pf_pool()).queue(0)) + at,
@@ -121,13 +121,13 @@ impl Port<'_> {
         &mut self.bench.rings[slot(self.function)]
     }
 
-    /// Sets up both rings, all receive descriptors posted, and (a VF) its vectors: transmit 0, receive 1,
-    /// mailbox 2, all of them auto-cleared and unmasked.
+    /// Sets up both rings and posts all receive descriptors. A VF also gets its vectors: transmit 0, receive 1, mailbox 2,
+    /// auto-cleared and unmasked.
     pub(crate) fn start(&mut self) {
         self.start_sized(RING, RING);
     }
 
-    /// Lets the VF's second receive queue run, with seven descriptors at the end of its memory.
+    /// Starts the VF's second receive queue, with seven descriptors at the end of its memory.
     pub(crate) fn start_second_receive(&mut self) {
         let ring = BASE + SIZE as u64 - 0x1_0000;
         for i in 0..8u64 {
@@ -191,19 +191,19 @@ impl Port<'_> {
         self.write(offset, tail);
     }
 
-    /// Bytes of the function's memory.
+    /// Reads bytes of the function's memory.
     pub(crate) fn peek(&mut self, iova: Iova, length: usize) -> Vec<u8> {
         let at = (iova - BASE) as usize;
         self.bench.world.bus.memory(self.function)[at..at + length].to_vec()
     }
 
-    /// Puts bytes into the function's memory.
+    /// Writes bytes to the function's memory.
     pub(crate) fn poke(&mut self, iova: Iova, bytes: &[u8]) {
         let at = (iova - BASE) as usize;
         self.bench.world.bus.memory(self.function)[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Puts bytes into a place of their own, for transmit descriptors to name.
+    /// Copies bytes to a free address for transmit descriptors, and returns it.
     pub(crate) fn place(&mut self, bytes: &[u8]) -> Iova {
         let at = self.rings().frames;
         let next = at + bytes.len() as u64;
@@ -213,7 +213,7 @@ impl Port<'_> {
         at
     }
 
-    /// Writes a descriptor at the tail without ringing; answers its index.
+    /// Writes a descriptor at the tail without a doorbell, and returns its index.
     pub(crate) fn put(&mut self, raw: [u8; DESCRIPTOR]) -> u32 {
         let rings = *self.rings();
         self.poke(TX_RING + u64::from(rings.tx_tail) * DESCRIPTOR as u64, &raw);
@@ -227,7 +227,7 @@ impl Port<'_> {
         self.write(offset, tail);
     }
 
-    /// Puts descriptors into the ring, rings, and polls.
+    /// Writes descriptors to the ring, rings the doorbell, and polls.
     pub(crate) fn transmit(&mut self, descriptors: &[[u8; DESCRIPTOR]]) {
         for raw in descriptors {
             self.put(*raw);
@@ -242,13 +242,13 @@ impl Port<'_> {
         self.transmit(&[packet(address, frame.len() as u16).emit()]);
     }
 
-    /// Whether transmit descriptor `i` reads as done.
+    /// Returns true if transmit descriptor `i` has DD set.
     pub(crate) fn is_done(&mut self, i: u32) -> bool {
         let status = self.peek(TX_RING + u64::from(i) * DESCRIPTOR as u64 + 12, 4);
         status[0] & DD as u8 != 0
     }
 
-    /// Takes the frames received since the last call, without posting new descriptors.
+    /// Returns the frames received since the last call, without posting new descriptors.
     pub(crate) fn received(&mut self) -> Vec<Received> {
         let (mut frames, mut current) = (Vec::new(), Received { bytes: Vec::new(), parts: Vec::new() });
         let control = self.rx(rx::SRRCTL);
@@ -258,7 +258,7 @@ impl Port<'_> {
             let at = RX_RING + u64::from(i) * DESCRIPTOR as u64;
             let raw = self.peek(at, DESCRIPTOR).try_into().unwrap();
             let Some(back) = parse(&raw, control) else { break };
-            // As a driver would: what it has seen is not seen twice.
+            // A driver clears a descriptor that it has read, so that it does not read the frame again.
             self.poke(at, &[0; DESCRIPTOR]);
             self.rings().rx_next = (i + 1) % rx_count;
             if current.parts.is_empty() {
@@ -273,11 +273,11 @@ impl Port<'_> {
                 ));
             }
         }
-        assert!(current.parts.is_empty(), "half a frame: {current:?}");
+        assert!(current.parts.is_empty(), "a frame without EOP: {current:?}");
         frames
     }
 
-    /// Takes exactly one frame.
+    /// Returns the received frame, and asserts that there is exactly one.
     #[track_caller]
     pub(crate) fn expect_frame(&mut self) -> Received {
         let mut frames = self.received();
@@ -285,7 +285,7 @@ impl Port<'_> {
         frames.remove(0)
     }
 
-    /// Nothing was received.
+    /// Asserts that no frame was received.
     #[track_caller]
     pub(crate) fn expect_no_frame(&mut self) {
         assert_eq!(self.received(), []);
@@ -293,7 +293,7 @@ impl Port<'_> {
 }
 
 impl Bench {
-    /// VFs that exist.
+    /// Returns the number of VFs.
     pub(crate) fn vfs(&mut self) -> u8 {
         let status = self.nic.read(Function::Pf, r::STATUS, self.now);
         (status >> i82576::bits::status::NUM_VFS_SHIFT & 0xf) as u8

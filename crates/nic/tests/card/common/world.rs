@@ -1,5 +1,5 @@
-//! What surrounds the card: a block of memory for each function with nothing mapped around it, a log of every
-//! memory request, the messages sent, and a wire that is two lists of frames.
+//! The card's surroundings: a block of memory for each function with nothing mapped around it, a log of memory requests
+//! and messages, and a wire of two lists of frames.
 
 use i82576::ids::{FCS, MAX_FRAME};
 use nic::{Uncut, Wire};
@@ -7,12 +7,12 @@ use offload::uncut;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
 
-/// Where each function's memory begins.
+/// Start of each function's memory.
 pub(crate) const BASE: Iova = 0x1_0000;
-/// Bytes of each function's memory.
+/// Size of each function's memory, bytes.
 pub(crate) const SIZE: usize = 2 << 20;
 
-/// A memory request: who, write, where, how many bytes, and whether it was refused.
+/// A memory request, and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Access {
     pub(crate) function: Function,
@@ -30,7 +30,7 @@ pub(crate) struct TestBus {
     pub(crate) msix: Vec<(Function, u16)>,
     /// MSI messages sent.
     pub(crate) msi: Vec<Function>,
-    /// What the PF's pin was told, in order.
+    /// Changes of the PF's pin, in order.
     pub(crate) pin: Vec<bool>,
 }
 
@@ -39,12 +39,13 @@ pub(crate) struct TestBus {
 pub(crate) struct ListWire {
     pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outgoing: Vec<Vec<u8>>,
-    /// It takes packets that are not cut, and cuts them as Linux does; and how many it has taken.
+    /// The wire takes uncut packets, and cuts them as Linux does.
     pub(crate) cuts: bool,
+    /// Uncut packets that the wire has taken.
     pub(crate) uncut: usize,
 }
 
-/// Everything around the card.
+/// Surroundings of the card.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) bus: TestBus,
@@ -58,7 +59,7 @@ impl World {
 }
 
 impl TestBus {
-    /// A function's memory, which starts at [`BASE`].
+    /// Returns a function's memory, which starts at [`BASE`].
     pub(crate) fn memory(&mut self, function: Function) -> &mut [u8] {
         let at = self.memory.iter().position(|(owner, _)| *owner == function).unwrap_or_else(|| {
             self.memory.push((function, vec![0; SIZE]));
@@ -67,7 +68,7 @@ impl TestBus {
         &mut self.memory[at].1
     }
 
-    /// Bytes of a function's memory; `None` if they are not all there.
+    /// Returns bytes of a function's memory, or `None` if the range exceeds it.
     pub(crate) fn range(&mut self, function: Function, iova: Iova, length: usize) -> Option<&mut [u8]> {
         let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
         self.memory(function).get_mut(start..start.checked_add(length)?)
@@ -131,7 +132,7 @@ impl Wire for ListWire {
     fn transmit_uncut(&mut self, packet: &[u8], whole: &Uncut) -> bool {
         let mut packet = packet.to_vec();
         let arrived = uncut::arrived(&mut packet, whole.ipv4, whole.mss, MAX_FRAME - FCS);
-        assert_eq!(arrived, Some(*whole), "as its headers say");
+        assert_eq!(arrived, Some(*whole), "the description matches the packet's headers");
         let mut segments = uncut::segments(whole, &packet).unwrap();
         let mut place = vec![0; segments.longest()];
         while let Some(length) = segments.write_next(&mut place) {
