@@ -1,7 +1,6 @@
-//! Frames through the card of Adaptive Virtual Functions, for callgrind: the cases whose name contains the first argument
-//! are run FRAME_PATH_CALLS times. `cargo xtask instructions` counts what a frame costs.
-//!
-//! Left out: time, which `cargo xtask bench` measures on the served card; the mailbox, and the PF driver.
+//! Frames through the Adaptive Virtual Function card, for callgrind: runs the cases whose name contains the first argument
+//! FRAME_PATH_CALLS times. `cargo xtask instructions` counts the instructions per frame. `cargo xtask bench` measures time on the
+//! served card.
 
 use avf::control::{Control, Order, RxContext, Tags, TxContext};
 use avf::descriptor::rx::{Form, posted};
@@ -25,12 +24,12 @@ const FRAME: usize = 0x2000;
 const BUFFERS: usize = 0x2_0000;
 const BUFFER: usize = 2048;
 const PORT_VLAN: u16 = 100;
-/// Frames that a call moves.
+/// Frames per call.
 const BURST: usize = 32;
-/// As a port gives each queue.
+/// Frames per visit to a queue, as on a live port.
 const BUDGET: usize = 64;
 
-/// Nothing beyond the port.
+/// Uplink that drops every frame.
 struct Nowhere;
 
 impl Wire for Nowhere {
@@ -49,12 +48,12 @@ struct Bench {
     card: Card,
     plane: Plane<64>,
     memory: Memory,
-    /// What the rings' tails were last.
+    /// Tails of the receive ring and of the transmit ring.
     tails: [usize; 2],
 }
 
 impl Bench {
-    /// Two VFs as a host sets them up for tenants: on a port VLAN, with addresses that are checked.
+    /// Creates two VFs as a host sets them up for tenants: on a port VLAN, with spoof check.
     fn new(form: Form) -> Self {
         let mut card = Card::new(2);
         let mut plane =
@@ -90,7 +89,7 @@ impl Bench {
         Self { posted, card, plane, memory, tails: [0; 2] }
     }
 
-    /// A burst from VF 0 to VF 1.
+    /// Sends a burst from VF 0 to VF 1.
     fn send(&mut self, raw: &[u8; 16]) {
         let [rx, tx] = self.tails;
         self.memory.store(1, RX_RING as u64, &self.posted);

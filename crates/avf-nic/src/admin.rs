@@ -1,5 +1,5 @@
-//! The PF's admin queues: a message from a VF goes into the buffer that the PF driver has posted. Left out: the PF's registers, and
-//! messages to VFs (`pf`).
+//! The PF's admin queues. A message from a VF goes into a buffer that the PF driver has posted. `pf` has the PF's registers and
+//! messages to VFs.
 
 use crate::mailbox::{fetch, write_back};
 use crate::ring::Ring;
@@ -8,7 +8,7 @@ use avf::table::Side;
 use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 
-/// The PF's queues.
+/// Send and receive queue of the PF.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Admin {
     pub(crate) send: Ring,
@@ -16,12 +16,12 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Whether the registers hold what can be written into them.
+    /// Returns `true` if every register has a value that software can write.
     pub(crate) fn is_sound(&self) -> bool {
         self.send.is_sound() && self.receive.is_sound()
     }
 
-    /// The registers of a queue.
+    /// Returns the registers of a queue.
     pub(crate) fn ring(&mut self, side: Side) -> &mut Ring {
         match side {
             Side::Send => &mut self.send,
@@ -29,7 +29,7 @@ impl Admin {
         }
     }
 
-    /// Gives the PF a message of a VF; `false` if it has posted no buffer.
+    /// Puts a message of a VF into the PF's receive queue. Returns `false` if the PF has posted no buffer, or it cannot be reached.
     pub(crate) fn give<B: Bus>(&mut self, vf: u8, sent: &Descriptor, body: &[u8], bus: &mut B) -> bool {
         let Some(at) = self.receive.next() else { return false };
         let given = fetch(bus, Function::Pf, at).and_then(|posted| {
@@ -40,7 +40,8 @@ impl Admin {
                 flags: flag::DD | flag::CMP | flag::BUF | large | failed,
                 opcode: opcode::SEND_TO_PF,
                 length: body.len() as u16,
-                return_value: vf.into(),
+                // The PF driver reads the sender's number here (i40e: absolute VF number).
+                                return_value: vf.into(),
                 cookie_high: sent.cookie_high,
                 cookie_low: sent.cookie_low,
                 ..posted

@@ -1,11 +1,8 @@
-//! What a receive descriptor says of a frame's contents: the packet type, whether checksums are right, and which bytes the
-//! hash covers. It is the same for every VF that gets the frame, so it is found once. Frames that are plain enough for a short
-//! look at their headers have a table instead (`plain`).
+//! Packet type, checksum status and hashed bytes of a received frame. They are the same for all VFs that get the frame, so they are
+//! found once. Plain frames use a table instead (`plain`). The hash itself depends on the VF's key (`scaling`).
 //!
-//! The descriptor has one bit for "checksums were looked at", which drivers take for both the IPv4 header's and the
-//! transport's. So it is set only if both were checked, or if one of them is wrong.
-//!
-//! Left out: the hash itself, since each VF has its own key (`scaling`).
+//! The descriptor has one bit for checked checksums (L3L4P), and drivers apply it to both the IPv4 header and the transport. So it
+//! is set only if both were checked, or if one of them is wrong.
 
 use avf::descriptor::rx::Checksums;
 use avf::packet_type::{self, Ip, Payload};
@@ -14,25 +11,26 @@ use offload::verify;
 use plane::bytes::be16;
 use plane::frame::Sealed;
 
-/// Where an address pair starts in an IP header, and its bytes.
+/// Offset and length of the IPv4 address pair in its header, bytes (RFC 791, 3.1).
 const ENDS_V4: (usize, usize) = (12, 8);
+/// Offset and length of the IPv6 address pair in its header, bytes (RFC 8200, 3).
 const ENDS_V6: (usize, usize) = (8, 32);
 /// Bytes of the two ports at the start of a transport header.
 const PORTS: usize = 4;
 
-/// What was found out about a frame.
+/// Contents of a frame, as receive descriptors name them.
 #[derive(Debug, Clone, Copy)]
 pub struct Contents {
     packet_type: u8,
     checksums: Option<Checksums>,
     ip: Option<(Ip, Payload)>,
-    /// Where the IP header and the transport's start, which is within the longest headers.
+    /// Offsets of the IP header and of the transport header in the frame, bytes. `l4` is 0 without a transport header.
     l3: u16,
     l4: u16,
 }
 
 impl Contents {
-    /// Looks into a frame without its tag. What was `sealed` on the plane is not summed up again.
+    /// Parses a frame without its tag. A checksum that is `sealed` on the plane is not computed again.
     #[must_use]
     pub fn of(frame: &[u8], sealed: Option<Sealed>) -> Self {
         let headers = Headers::parse(frame);
@@ -49,28 +47,28 @@ impl Contents {
             None => packet_type::L2,
         };
         let network = verify::network(frame, &headers);
-        let checksums = told(network, verify::transport(frame, &headers, sealed));
+        let checksums = checksum_status(network, verify::transport(frame, &headers, sealed));
         Self { packet_type, checksums, ip, l3: headers.l3_offset as u16, l4: headers.l4_offset as u16 }
     }
 
-    /// The packet type, see [`avf::packet_type`].
+    /// Returns the packet type, see [`avf::packet_type`].
     #[must_use]
     pub fn packet_type(&self) -> u8 {
         self.packet_type
     }
 
-    /// What is told of checksums.
+    /// Returns the checksum status of the descriptor; `None` if it makes no statement.
     #[must_use]
     pub fn checksums(&self) -> Option<Checksums> {
         self.checksums
     }
 
-    /// The bit of the hash types that has frames like this hashed.
+    /// Returns the frame's bit in the hash types (HENA).
     pub(crate) fn hash_type(&self) -> u64 {
         self.ip.map_or(packet_type::HASH_L2, |(version, payload)| packet_type::hash_type(version, payload))
     }
 
-    /// The bytes that are hashed: both addresses, and both ports if the transport has ports.
+    /// Returns the hashed bytes: both addresses, and both ports if the transport has ports.
     pub(crate) fn ends<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let (start, length) = match self.ip {
             None => return (&[], &[]),
@@ -83,9 +81,9 @@ impl Contents {
     }
 }
 
-/// What the descriptor says of checksums: `network` and `transport` are whether the IPv4 header's and the transport's are
-/// right, or `None` if there is none or it cannot be checked.
-pub(crate) const fn told(network: Option<bool>, transport: Option<bool>) -> Option<Checksums> {
+/// Returns the checksum status of the descriptor. `network` and `transport` are `Some(true)` for a right checksum of the IPv4
+/// header and of the transport, and `None` if there is none or it cannot be checked.
+pub(crate) const fn checksum_status(network: Option<bool>, transport: Option<bool>) -> Option<Checksums> {
     let ip_wrong = matches!(network, Some(false));
     match transport {
         Some(right) => Some(Checksums { ip_wrong, l4_wrong: !right }),

@@ -1,5 +1,5 @@
-//! The PF driver's orders for a VF. An order for a queue or vector that the VF does not have is ignored: the PF driver has
-//! checked it. Left out: resets and messages, which have registers (`pf`).
+//! Carries out the PF driver's orders for a VF. An order for a queue or vector that the VF does not have is ignored: the PF
+//! driver has checked it. Resets and messages have registers (`pf`).
 
 use crate::card::Card;
 use crate::function::{Filters, Function};
@@ -10,13 +10,13 @@ use avf::control::{Cause, Control, Order, TxContext};
 use avf::virtchnl::Statistics;
 
 impl Card {
-    /// By what a VF receives and may send.
+    /// Returns the filters of a VF.
     #[must_use]
     pub fn filters(&self, vf: u8) -> Option<&Filters> {
         self.functions.get(usize::from(vf)).map(|function| &function.filters)
     }
 
-    /// Descriptors of the receive and of the transmit rings that are set up.
+    /// Returns the lengths of the receive and transmit rings that are set up, in descriptors.
     #[must_use]
     pub fn rings(&self, vf: u8) -> (Vec<u32>, Vec<u32>) {
         let Some(function) = self.functions.get(usize::from(vf)) else { return Default::default() };

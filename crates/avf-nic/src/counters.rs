@@ -1,29 +1,29 @@
-//! Counters of a VF for the card's owner. Left out: statistics that its driver asks for (`avf::virtchnl::Statistics`).
+//! Counters of a VF for the card's owner. The VF's driver reads others (`avf::virtchnl::Statistics`).
 
 use serde::{Deserialize, Serialize};
 
-/// What a card counts of one VF beyond its statistics: what went wrong, and why.
+/// Counters of a VF's messages, interrupts and errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "CardCounters")]
 pub struct Counters {
     /// Messages and commands taken from the VF.
     pub messages: u64,
-    /// Descriptors of its mailbox that were neither.
+    /// Mailbox descriptors that were no message and no known command.
     pub strange: u64,
-    /// Messages to the VF that found no room.
+    /// Messages to the VF that were dropped because too many were pending.
     pub overflowed: u64,
-    /// Memory that could not be reached.
+    /// Memory accesses that the bus refused.
     pub dma_faults: u64,
-    /// Malformed packets: descriptors that no card would take.
+    /// Malformed packets: descriptors that a real card would reject.
     pub malformed: u64,
-    /// Queues stopped for malformed ones.
+    /// Queues stopped because of malformed packets.
     pub stopped: u64,
     /// Interrupts sent.
     pub interrupts: u64,
 }
 
 impl Counters {
-    /// Every counter.
+    /// Returns all counters.
     pub(crate) fn all(&self) -> [u64; 7] {
         let Self { messages, strange, overflowed, dma_faults, malformed, stopped, interrupts } = *self;
         [messages, strange, overflowed, dma_faults, malformed, stopped, interrupts]

@@ -1,5 +1,5 @@
-//! Frames into the receive queues of VFs: each is counted, and descriptors go back together with the interrupt. Left out: the queues
-//! (`receive`), and the queue of a frame (`ports`).
+//! Delivers frames into the receive queues of VFs and counts them. Descriptors are written back together, with one interrupt.
+//! `receive` has the queues, `scaling` the choice of a queue.
 
 use crate::card::Card;
 use crate::function::Function;
@@ -8,15 +8,15 @@ use avf::descriptor::rx::{Cast, WriteBack};
 use avf::ids::FCS;
 use pcie::{Bus, Function as BusFunction};
 
-/// What is said of a frame that arrives.
+/// Description of a frame that arrives.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arrival {
-    /// Packet type, checksums, tag, hash, cast, loopback; length and end of packet are the ring's.
+    /// Packet type, checksums, tag, hash, cast, loopback. The ring sets length and end of packet.
     pub said: WriteBack,
 }
 
 impl Function {
-    /// Puts a frame into a receive queue, and counts it. The driver is told by [`Card::give_back`].
+    /// Puts a frame into a receive queue and counts it. [`Card::give_back`] notifies the driver.
     pub(crate) fn put<B: Bus>(
         &mut self,
         (own, queue): (BusFunction, u8),
@@ -39,7 +39,7 @@ impl Function {
         Ok(())
     }
 
-    /// A burst has filled buffers of a receive queue with frames to one station.
+    /// Counts a burst of unicast frames that was put into a receive queue.
     #[inline]
     pub(crate) fn received(&mut self, queue: u8, frames: usize, bytes: u64) {
         if let Some(ring) = self.rx.get_mut(usize::from(queue)) {
@@ -57,7 +57,7 @@ impl Function {
         missed
     }
 
-    /// Gives the driver what was put into its queues, and notes the interrupts.
+    /// Writes back the descriptors of the filled queues, and raises their interrupts.
     fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) {
         let mut filled = core::mem::take(&mut self.rx_filled);
         while filled != 0 {
@@ -73,10 +73,10 @@ impl Function {
 }
 
 impl Card {
-    /// Puts a frame into a receive queue of a VF, counts it, and notes the interrupt.
-    ///
-    /// # Errors
-    /// [`Missed`]: the frame is nowhere.
+    /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt.
+        ///
+        /// # Errors
+        /// [`Missed`]: the frame was dropped.
     pub fn receive<B: Bus>(
         &mut self,
         vf: u8,
@@ -94,7 +94,7 @@ impl Card {
         put
     }
 
-    /// Gives the drivers of VFs, a bit each, what was put into their queues.
+    /// Writes back the descriptors of all VFs with filled queues, and raises their interrupts.
     pub(crate) fn give_back<B: Bus>(&mut self, bus: &mut B) {
         let mut reached = core::mem::take(&mut self.reached);
         while reached != 0 {

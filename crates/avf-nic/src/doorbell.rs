@@ -1,21 +1,21 @@
-//! Pages of a VF's BAR 0 that its guest has as memory ([`avf::ids::MAPPED`]): tails, intervals, and the control of every
-//! vector but the first. The card finds later what the guest has stored ([`Card::look`]), which goes the way of a written
-//! register, and puts there what loads are to give ([`Card::show`]).
+//! Pages of a VF's BAR 0 that its guest maps ([`avf::ids::MAPPED`]): tails, intervals, and the control of every vector but the
+//! first. The card reads the guest's stores later ([`Card::look`]) and handles them as register writes, and publishes the values
+//! that the guest loads ([`Card::show`]).
 //!
-//! # What is lost when two stores meet
-//! Of several stores to a register between two looks the last counts. A tail needs no more, and an interval neither. A
-//! control register is switch, interval and trigger in one, and two processors of a guest may store there:
-//! - INTENA enables or disables the vector. The last store counts, as on a card that sees both. Causes that come while the vector
-//!   is disabled are kept, and interrupt when it is enabled, so enabling it one look late loses no interrupt. Only a store with
-//!   INTENA_MSK (leave INTENA as it is) that overwrites an enabling store leaves the vector disabled; no known driver does that.
-//! - A software interrupt (SWINT_TRIG) can be overwritten by a driver that switches the vector on at the end of its poll. It
-//!   asks for just such a poll: Linux triggers it for a queue that seems stuck, and does so again after 2 s if it still is.
-//! - An interval that is overwritten stays as it was until the driver changes it again.
+//! # Stores that overwrite each other
+//! Of several stores to a register between two reads, the last counts. That suffices for tails and intervals. A control register
+//! holds enable, interval and trigger at once, and two processors of a guest may store there:
+//! - INTENA enables or disables the vector. The last store counts, as on a card that sees both. Causes are kept while the vector is
+//!   disabled, and interrupt when it is enabled, so a late read loses no interrupt. Only a store with INTENA_MSK (leave INTENA as
+//!   it is) that overwrites an enabling store leaves the vector disabled; no known driver does that.
+//! - A software interrupt (SWINT_TRIG) can be overwritten by a driver that enables the vector at the end of its poll. The trigger
+//!   asks for exactly such a poll: Linux triggers it for a queue that seems stuck, and again after 2 s if it still is.
+//! - An overwritten interval keeps its former value until the driver changes it again.
 //!
-//! A store of the value that is there already must be seen, since a driver switches its vector on with the same value each
-//! time. So the card leaves [`SEEN`] there, which no driver stores.
+//! A store of the present value must be detected, since a driver enables its vector with the same value each time. So the card sets
+//! [`SEEN`] in the published value, a bit that no driver stores.
 //!
-//! What the guest has stored is worth as much as what it writes by message. Left out: the memory itself, and when to look.
+//! A store is checked like a write by message. The owner of the pages decides when to read them.
 
 use crate::card::Card;
 use crate::function::Function;
@@ -26,16 +26,17 @@ use pcie::pages::{Pages, Places};
 /// Registers of a kind: one for each queue pair, or each vector but the first.
 const EACH: usize = avf::ids::MAX_PAIRS;
 
-/// Where each kind begins, in the order in which stores are taken: intervals before the vector is switched on, tails last.
+/// First offset of each kind of register, in the order in which stores are handled: intervals before the vector is enabled, tails
+/// last.
 const KINDS: [u32; 6] = {
     let itr = r::VFINT_ITRN;
     [itr, itr + 0x40, itr + 0x80, r::VFINT_DYN_CTLN, r::QRX_TAIL, r::QTX_TAIL]
 };
 
-/// Registers in these pages.
+/// Number of registers in these pages.
 pub const COUNT: usize = KINDS.len() * EACH;
 
-/// Their offsets, in the order in which stores are taken.
+/// Offsets of the registers in these pages, in the order in which stores are handled.
 pub const REGISTERS: [u32; COUNT] = {
     let (mut offsets, mut place) = ([0; COUNT], 0);
     while place < COUNT {
@@ -45,7 +46,7 @@ pub const REGISTERS: [u32; COUNT] = {
     offsets
 };
 
-/// What the card knows of one VF's pages.
+/// The card's copy of one VF's pages: the published values.
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: u8,
@@ -53,13 +54,13 @@ pub struct Doorbells {
 }
 
 impl Doorbells {
-    /// Of pages that are as [`Card::show`] has left them for the card's state, but for what the guest has stored since.
+    /// Adopts pages that hold the values published for the card's state, except for later stores by the guest.
     #[must_use]
     pub fn adopt(card: &Card, vf: u8) -> Self {
         Self { vf, places: Places::adopt(&REGISTERS, COUNT, |place| card.shown(vf, place)) }
     }
 
-    /// Of pages with anything in them: they are made what the card's registers are, and stores so far do not count.
+    /// Adopts pages with any content: publishes the card's registers and discards the guest's stores so far.
     #[must_use]
     pub fn renew<P: Pages>(card: &Card, vf: u8, pages: &P) -> Self {
         let doorbells = Self::adopt(card, vf);
@@ -67,7 +68,7 @@ impl Doorbells {
         doorbells
     }
 
-    /// Whether the guest has stored anything since the last look.
+    /// Returns `true` if the guest has stored anything since the last read.
     #[must_use]
     pub fn stirred<P: Pages>(&self, pages: &P) -> bool {
         self.places.stirred(pages)
@@ -75,7 +76,7 @@ impl Doorbells {
 }
 
 impl Card {
-    /// Takes what the guest has stored since the last look. Answers whether there was anything.
+    /// Handles the guest's stores since the last read. Returns `true` if there were any.
     pub fn look<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) -> bool {
         let Doorbells { vf, places } = doorbells;
         let controls = r::VFINT_DYN_CTLN..r::VFINT_DYN_CTLN + 4 * EACH as u32;
@@ -86,20 +87,19 @@ impl Card {
         )
     }
 
-    /// Puts into the pages what loads of them are to give from now on. What the guest has stored since the last look stays
-    /// for the next.
+    /// Publishes the registers that have changed. Stores of the guest since the last read stay for the next read.
     pub fn show<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
         let Some(function) = self.functions.get_mut(usize::from(doorbells.vf)) else { return };
         let stale = core::mem::take(&mut function.stale);
         for index in (0..EACH).filter(|index| stale >> index & 1 == 1) {
             let places = (index..COUNT).step_by(EACH);
             let all = doorbells.places.show(pages, places, |place| function.shown(place));
-            // What the guest has stored meanwhile is looked at first.
+            // A register with a newer store is published after that store was read.
             function.stale |= u16::from(!all) << index;
         }
     }
 
-    /// What a load of a place is to give.
+    /// Returns the value to publish in a place.
     fn shown(&self, vf: u8, place: usize) -> u32 {
         self.functions.get(usize::from(vf)).map_or(0, |function| function.shown(place))
     }

@@ -1,5 +1,5 @@
-//! A visit to the card's transmit queues, and frames from the uplink. Port n of the plane is VF n. Left out: the way of a frame
-//! (`work`), and who gets it.
+//! Visits the card's transmit queues, and receives frames from the uplink. Port n of the plane is VF n. `work` connects the
+//! queues to the frame path.
 
 use crate::card::Card;
 use crate::work::Work;
@@ -8,8 +8,9 @@ use pcie::{Bus, VfIndex};
 use plane::{Plane, Port, Sender, Wire};
 
 impl Card {
-    /// Visits every transmit queue that may hold a packet. Each hands over up to `budget` frames. Answers whether a queue has
-    /// more that may leave now; what waits for its VF's rate may leave at [`Card::due`].
+    /// Visits every transmit queue that may hold a packet. Each hands over up to `budget` frames. Returns `true` if a queue has
+    /// more
+        /// frames that may leave now. Frames that wait for their VF's rate may leave at [`Card::due`].
     pub fn forward<B: Bus, W: Wire>(
         &mut self,
         plane: &mut Plane<MAX_VFS>,
@@ -26,7 +27,8 @@ impl Card {
                 let mut work = Work { card: self, bus };
                 let sender = Sender { port: Port::of_field(vf.into()), queue };
                 let visited = plane.visit(sender, budget, &mut work, wire).unwrap_or_default();
-                if !visited.left && visited.due.is_none() {
+                // A queue whose frames wait for a rate stays ready: nothing else would cause its next visit.
+                                if !visited.left && visited.due.is_none() {
                     self.functions[usize::from(vf)].tx_ready &= !(1 << queue);
                 }
                 more |= visited.left && visited.due.is_none();
@@ -38,7 +40,7 @@ impl Card {
         more
     }
 
-    /// Takes up to `budget` frames from the uplink and hands them to the plane; `false` if there are no more.
+    /// Receives up to `budget` frames from the uplink. Returns `false` if there are no more.
     pub fn arrive<B: Bus, W: Wire>(
         &mut self,
         plane: &mut Plane<MAX_VFS>,

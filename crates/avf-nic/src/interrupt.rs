@@ -1,8 +1,8 @@
-//! A VF's vectors. A vector interrupts when something has happened, it is enabled, and one of the intervals by which it
-//! happened is over; then it disables itself, and what happens meanwhile is kept until the driver enables it. All that has
-//! happened by then is one interrupt.
+//! Interrupt vectors of a VF. A vector interrupts when it has a pending cause, it is enabled, and the cause's interval (ITR) is
+//! over. It then disables itself (INTENA clears), and keeps further causes until the driver enables it: together they are one
+//! interrupt.
 //!
-//! Left out: the MSI-X table and its pending bits, which are kept where the message arrives, so CLEARPBA does nothing here.
+//! The VMM keeps the MSI-X table and its pending bits, so CLEARPBA does nothing here.
 
 use avf::bits::{dyn_ctl, icr0};
 use avf::ids::{ITRS, MAX_VECTORS};
@@ -11,24 +11,24 @@ use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
-/// No interval: what happened is told at once.
+/// ITR index of causes without an interval: they interrupt at once (ITR_INDX 3).
 pub(crate) const AT_ONCE: u8 = 3;
-/// What a control register keeps beside INTENA.
+/// Bits of VFINT_DYN_CTL that are stored, apart from INTENA.
 const CONTROL: u32 =
     dyn_ctl::WB_ON_ITR | dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT | 3 << dyn_ctl::ITR_SHIFT;
-/// The unit of intervals.
+/// Unit of intervals, nanoseconds.
 const UNIT_NS: u64 = 2_000;
 
-/// A vector.
+/// State of a vector.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Vector {
     /// The control register, without INTENA.
     control: u32,
     enabled: bool,
     intervals: [u16; ITRS],
-    /// What has happened and was not told: a bit for each interval, and one for none.
+    /// Pending causes: a bit for each interval, and one for causes without an interval.
     happened: u8,
-    /// When it interrupted last.
+    /// Time of the last interrupt.
     sent: Option<Time>,
 }
 
@@ -39,7 +39,7 @@ impl Vector {
             && self.happened >> (AT_ONCE + 1) == 0
     }
 
-    /// When what has happened may be told, at least `least` after the last interrupt.
+    /// Returns the time at which the pending causes may interrupt, at least `least` after the last interrupt.
     fn due(&self, least: Duration) -> Option<Time> {
         let until = |itr: u8| match (self.intervals.get(usize::from(itr)), self.sent) {
             (Some(interval), Some(sent)) => sent + Duration::from_nanos(u64::from(*interval) * UNIT_NS),
@@ -54,11 +54,11 @@ const fn all_vectors() -> u32 {
     (1 << MAX_VECTORS) - 1
 }
 
-/// The vectors of a VF, and the causes of the first.
+/// Vectors of a VF, and the causes of vector 0.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
     vectors: [Vector; MAX_VECTORS],
-    /// A bit for each vector that may be enabled and have something to tell: all, after a saved state is loaded.
+    /// Vectors, a bit each, that may be enabled and have a pending cause: all, after a state is restored.
     #[serde(skip, default = "all_vectors")]
     pending: u32,
     /// VFINT_ICR01 and VFINT_ICR0_ENA1.
@@ -67,12 +67,14 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Whether the registers hold what can be written into them.
+    /// Returns `true` if every register has a value that software can write.
     pub(crate) fn is_sound(&self) -> bool {
         self.vectors.iter().all(Vector::is_sound)
     }
 
-    /// As after power-on, but that each vector knows when it interrupted last: a reset is no way around an interval.
+    /// Returns the state after a reset: that of power-on, but with the times of the last interrupts, so that a reset does not
+    /// shorten
+        /// a restraint's interval.
     pub(crate) fn after_reset(&self) -> Self {
         Self {
             vectors: self.vectors.map(|Vector { sent, .. }| Vector { sent, ..Vector::default() }),
@@ -84,7 +86,7 @@ impl Interrupts {
         self.vectors.get_mut(usize::from(vector))
     }
 
-    /// Something has happened that a vector tells.
+    /// Raises a cause of a vector, by the interval `itr`.
     pub(crate) fn raise(&mut self, number: u8, itr: u8) {
         if let Some(vector) = self.vector(number) {
             vector.happened |= 1 << itr.min(AT_ONCE);
@@ -92,7 +94,7 @@ impl Interrupts {
         }
     }
 
-    /// The mailbox has a message: the cause is there whether it interrupts or not, since DPDK looks for it.
+    /// Raises the mailbox's cause. ICR01.ADMINQ is set even if it does not interrupt, since DPDK polls it.
     pub(crate) fn raise_mailbox(&mut self) {
         self.causes |= icr0::ADMINQ;
         if self.enabled & icr0::ADMINQ != 0 {
@@ -100,7 +102,7 @@ impl Interrupts {
         }
     }
 
-    /// VFINT_ICR01 is read: its causes go.
+    /// Returns and clears the causes of VFINT_ICR01.
     pub(crate) fn take_causes(&mut self) -> u32 {
         core::mem::take(&mut self.causes)
     }
@@ -109,7 +111,7 @@ impl Interrupts {
         self.enabled
     }
 
-    /// VFINT_ICR0_ENA1 is written: causes that are there and were not enabled interrupt now.
+    /// Writes VFINT_ICR0_ENA1. Causes that are set and become enabled interrupt now.
     pub(crate) fn enable_causes(&mut self, value: u32) {
         let fresh = value & !self.enabled;
         self.enabled = value;
@@ -140,6 +142,7 @@ impl Interrupts {
         self.set_interval(number, itr, value >> dyn_ctl::INTERVAL_SHIFT);
         let Some(vector) = self.vector(number) else { return };
         vector.control = value & CONTROL;
+                // A write with INTENA_MSK leaves INTENA as it is.
         if value & dyn_ctl::INTENA_MSK == 0 {
             vector.enabled = value & dyn_ctl::INTENA != 0;
         }
@@ -150,8 +153,8 @@ impl Interrupts {
         }
     }
 
-    /// Sends what may be told now, each vector at least `least` after its last interrupt. Returns which have interrupted, a bit
-    /// each, and when the first of the others is due.
+    /// Sends the due interrupts, each vector at least `least` after its last. Returns the vectors that interrupted, a bit each, and
+        /// the time at which the first of the others is due.
     pub(crate) fn send<B: Bus>(
         &mut self,
         vf: u8,

@@ -1,34 +1,34 @@
-//! Adaptive Virtual Functions as a card: a pure state machine beside the 82576 (`nic`). Registers, the mailbox between VF
-//! and PF, interrupts, every reset, and rings.
+//! The Adaptive Virtual Function card, the second family beside the 82576 (`nic`): a pure state machine of registers, the mailbox
+//! between VF and PF, interrupts, resets and rings.
 //!
-//! Time is an argument, memory and messages go through [`pcie::Bus`]. Register accesses change state only, and
-//! [`Card::poll`] does the work. A guest is hostile: rings are checked at every visit, a descriptor is read once, a
-//! visit takes one message of each VF at most, what a VF has waiting is bounded, and all that is dropped is counted.
+//! Time is an argument, memory and interrupts go through [`pcie::Bus`]. Register accesses only change state. [`Card::forward`] and
+//! [`Card::arrive`] move frames, [`Card::poll`] messages and interrupts. A guest is hostile: rings are checked at every visit, a
+//! descriptor is read once, a poll takes at most one message of each VF, pending messages are bounded, and every drop is counted.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`card`] | all functions |
 //! | [`poll`] | messages and interrupts |
 //! | `function` | one VF's registers |
-//! | `mailbox`, `admin` | queues of messages, of VFs and of the PF |
-//! | `messages` | messages between VF and PF |
-//! | `pf` | the PF's own registers: its admin queues, resets of VFs |
-//! | [`doorbell`] | registers that a guest has as memory |
+//! | `mailbox`, `admin` | message queues of VFs and of the PF |
+//! | `messages` | passes messages between VFs and the PF |
+//! | `pf` | the PF's registers: its admin queues, resets of VFs |
+//! | [`doorbell`] | registers that a guest maps |
 //! | `interrupt` | vectors, intervals, causes |
-//! | `brake` | a VF that the PF holds back |
-//! | `reset` | what a reset takes and what it leaves |
-//! | `control` | what the PF driver has the card do |
-//! | [`transmit`], `sending` | rings: packets out of buffers |
-//! | [`packet`], `held` | what descriptors ask for a packet, and one that waits |
-//! | `forward` | a visit to the queues, frames from the uplink |
+//! | `brake` | the PF's restraint of a VF |
+//! | `reset` | resets, and the state that each keeps |
+//! | `control` | orders of the PF driver |
+//! | [`transmit`], `sending` | transmit rings |
+//! | [`packet`], `held` | a packet's offload requests; the saved form of a pending packet |
+//! | `forward` | visits to the transmit queues, frames from the uplink |
 //! | `work` | VFs as sources and sinks of frames (crate `rings`) |
 //! | `ports` | VFs as ports of the plane: tables, rates |
-//! | [`contents`], `scaling` | what a receive descriptor says of a frame, and the queue it goes to |
-//! | `plain` | what descriptors say of plain frames, which travel in bursts (crate `rings`) |
-//! | [`receive`], `delivery` | rings: frames into buffers |
-//! | [`saved`] | the card and its plane set aside; each part knows what it can be |
+//! | [`contents`], `scaling` | packet type and checksums of a received frame; its hash and queue |
+//! | `plain` | descriptors of plain frames, which pass in bursts (crate `rings`) |
+//! | [`receive`], `delivery` | receive rings |
+//! | [`saved`] | saved state of the card and its plane, and its check |
 //!
-//! Left out: who gets a frame, which is the forwarding plane's; configuration space (`avf::config`).
+//! The crate `plane` forwards frames; `avf::config` has the configuration space.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,8 @@
-//! Messages between a VF and its PF. From the VF: a descriptor is read once, its body copied, given to the PF's receive
-//! queue, and written back; a descriptor that is no message is written back with an error. To the VF: the
-//! message is copied into the next buffer that its driver has posted, and waits if there is none. `WAITING` messages
-//! may wait; further ones are counted and dropped.
+//! Mailbox of a VF. From the VF: a descriptor is read once, its body is copied into the PF's receive queue, and the descriptor is
+//! written back; an unknown command is written back with an error. To the VF: the message is copied into the next posted buffer,
+//! or is pending if there is none. At most [`WAITING`] messages are pending; more are counted and dropped.
 //!
-//! Left out: what messages say.
+//! The PF driver interprets messages.
 
 use crate::ring::Ring;
 use alloc::collections::VecDeque;
@@ -12,10 +11,11 @@ use avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode, returned};
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
-/// Messages that may wait for a VF: more than a driver that reads them ever has.
+/// Pending messages to a VF, at most: more than a driver that reads its mailbox ever has. A guest that does not read must not
+/// make the card allocate without bound.
 pub(crate) const WAITING: usize = 8;
 
-/// Both queues of a VF, and what waits for it.
+/// Both queues of a VF, and its pending messages.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Mailbox {
     pub(crate) send: Ring,
@@ -24,7 +24,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Whether no more waits than may, and nothing longer than a message.
+    /// Returns `true` if the registers have possible values, and the pending messages are within their bounds.
     pub(crate) fn is_sound(&self) -> bool {
         self.send.is_sound()
             && self.receive.is_sound()
@@ -41,14 +41,14 @@ pub(crate) struct Letter {
     pub(crate) body: Vec<u8>,
 }
 
-/// Reads a descriptor.
+/// Reads a descriptor from a ring.
 pub(crate) fn fetch<B: Bus>(bus: &mut B, function: BusFunction, at: u64) -> Result<Descriptor, DmaFault> {
     let mut raw = [0; SIZE];
     bus.dma_read(function, at, &mut raw)?;
     Ok(Descriptor::parse(&raw))
 }
 
-/// Writes a descriptor back: the half with the done bit last.
+/// Writes a descriptor back, the half with the done bit (DD) last: iPXE polls DD and reads the rest then.
 pub(crate) fn write_back<B: Bus>(
     bus: &mut B,
     function: BusFunction,
@@ -60,7 +60,7 @@ pub(crate) fn write_back<B: Bus>(
     bus.dma_write(function, at, &raw[..8])
 }
 
-/// A body that a descriptor says it has; `None` if it is too long.
+/// Reads the body of a descriptor; empty without the flag BUF. Returns `None` if it is longer than 4096 bytes.
 pub(crate) fn fetch_body<'a, B: Bus>(
     bus: &mut B,
     function: BusFunction,
@@ -77,20 +77,20 @@ pub(crate) fn fetch_body<'a, B: Bus>(
     Ok(Some(body))
 }
 
-/// What became of a descriptor of a VF.
+/// Result of taking a descriptor from a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// The PF has it.
+    /// The message is in the PF's receive queue.
     Given,
-    /// It is answered here.
+    /// The card completed the command itself.
     Answered,
-    /// It was none.
+    /// The descriptor is invalid; the error code.
     Strange(u16),
-    /// The PF has no buffer: later.
+    /// The PF has posted no buffer; the descriptor stays in the ring.
     Later,
 }
 
-/// Puts a message into a posted buffer. One that is too small gets an error instead, which drivers drop.
+/// Puts a message into a posted buffer. A buffer that is too small gets an error instead, which drivers drop.
 pub(crate) fn deliver<B: Bus>(
     bus: &mut B,
     own: BusFunction,

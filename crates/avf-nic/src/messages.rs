@@ -1,4 +1,4 @@
-//! Messages between VFs and the PF on their way through the card. Left out: their queues and descriptors (`mailbox`, `admin`).
+//! Passes messages between the mailboxes of VFs and the PF's admin queues. `mailbox` and `admin` have queues and descriptors.
 
 use crate::card::Card;
 use crate::mailbox::{Letter, Taken, WAITING, deliver, fetch, fetch_body, write_back};
@@ -7,7 +7,7 @@ use avf::bits::aqlen;
 use pcie::{Bus, DmaFault, Function as BusFunction};
 
 impl Card {
-    /// Takes the next descriptor of a VF's mailbox, if there is one and it can be reached.
+    /// Takes the next descriptor of a VF's mailbox. Returns `None` if there is none, or the bus refuses access.
     pub(crate) fn take_message<B: Bus>(&mut self, vf: u8, bus: &mut B) -> Option<Taken> {
         let at = self.functions[usize::from(vf)].next_message()?;
         let taken = self.serve_descriptor(vf, at, bus);
@@ -45,15 +45,16 @@ impl Card {
             Taken::Given | Taken::Answered => descriptor.return_value = returned::OK,
         }
         descriptor.flags |= flag::DD | flag::CMP;
-        // The head moves whatever the write back does: the message is the PF's already.
+        // The head moves even if the write-back fails: the PF has the message already.
         function.mailbox.send.advance();
         function.counters.messages += u64::from(taken == Taken::Given || taken == Taken::Answered);
         write_back(bus, own, at, &descriptor)?;
         Ok(taken)
     }
 
-    /// Queues a message from the PF for a VF. It is dropped while the VF's receive queue is off: a VF must not get, after a
-    /// reset, an event from before it.
+    /// Queues a message from the PF for a VF. It is dropped while the VF's receive queue is off: after a reset a stale
+    /// RESET_IMPENDING
+        /// would make Linux wait for another reset.
     pub(crate) fn post<B: Bus>(&mut self, vf: u8, letter: Letter, bus: &mut B) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         if !function.mailbox.receive.is_on() {
@@ -68,7 +69,7 @@ impl Card {
         self.deliver_waiting(vf, bus);
     }
 
-    /// Puts what waits for a VF into the buffers that it has posted.
+    /// Puts pending messages into the buffers that the VF has posted.
     pub(crate) fn deliver_waiting<B: Bus>(&mut self, vf: u8, bus: &mut B) {
         let function = &mut self.functions[usize::from(vf)];
         if !function.master {

@@ -1,4 +1,4 @@
-//! Orders of a VF's packets. Left out: how their descriptors are read (`transmit`), and tunnels.
+//! Offload requests of a VF's packets. `transmit` reads their descriptors. Tunnels are not offered.
 
 use avf::descriptor::tx::{Context, Data, Ip, L4};
 use offload::Request;
@@ -6,19 +6,19 @@ use plane::frame::Transport;
 use rings::Orders;
 use serde::{Deserialize, Serialize};
 
-/// Orders of a packet.
+/// Offload requests of a packet, by its descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PacketOrders {
-    /// Its first data descriptor: headers, checksums, tag.
+    /// First data descriptor: headers, checksums, tag.
     pub first: Data,
-    /// Its context, if it has one: segmentation, a tag.
+    /// Context descriptor, if there is one: segmentation, tag.
     pub context: Option<Context>,
-    /// Number of descriptors that were read for it.
+    /// Number of descriptors of the packet.
     pub descriptors: u32,
 }
 
 impl Orders for PacketOrders {
-    /// The tag in either place.
+    /// Returns the tag of the data descriptor (L2TAG1), or else of the context (L2TAG2).
     #[inline]
     fn tag(&self) -> Option<u16> {
         self.first.tag.or(self.context.and_then(|context| context.tag2))
@@ -41,7 +41,7 @@ impl Orders for PacketOrders {
     }
 }
 
-/// Returns the headers that a packet's first descriptor describes, and the checksums that it asks for.
+/// Returns the header lengths and requested checksums of a packet's first descriptor.
 pub(crate) fn request(first: &Data) -> Request {
     Request {
         mac_length: first.mac_length.into(),

@@ -1,6 +1,5 @@
-//! The PF's registers: its admin queues, and the resets of VFs. A message to a VF is taken when the tail is written.
-//!
-//! Left out: commands that are no messages, and interrupts: this PF takes none.
+//! Registers of the PF: its admin queues, and resets of VFs. Messages to VFs are delivered when the tail is written. The PF uses no
+//! other admin commands and takes no interrupts.
 
 use crate::card::Card;
 use crate::mailbox::{Letter, fetch, fetch_body, write_back};
@@ -10,7 +9,7 @@ use avf::pf_register as r;
 use avf::table::{Field, Side};
 use pcie::{Bus, Function};
 
-/// The register of a queue at an offset.
+/// Returns the queue register at an offset.
 const fn queue_register(offset: u32) -> Option<(Side, Field)> {
     Some(match offset {
         r::PF_ATQBAL => (Side::Send, Field::BaseLow),
@@ -27,14 +26,14 @@ const fn queue_register(offset: u32) -> Option<(Side, Field)> {
     })
 }
 
-/// The VF whose register of an array of 64 is at an offset.
+/// Returns the VF of an offset in a register array of 64 VFs that starts at `first`.
 fn per_vf(offset: u32, first: u32) -> Option<u8> {
     let at = offset.checked_sub(first)?;
     (at < 4 * 64 && at.is_multiple_of(4)).then_some((at / 4) as u8)
 }
 
 impl Card {
-    /// The PF driver reads a register.
+    /// Reads a register for the PF driver.
     pub fn pf_read(&mut self, offset: u32) -> u32 {
         if let Some((side, field)) = queue_register(offset) {
             return self.admin.ring(side).get(field);
@@ -42,14 +41,15 @@ impl Card {
         if let Some(word) = per_vf(offset, r::GLGEN_VFLRSTAT).filter(|word| *word < 2) {
             return (self.flr >> (32 * word)) as u32;
         }
-        if per_vf(offset, r::VPGEN_VFRSTAT).is_some() {
+        // The reset is done at once, so a poll for its end succeeds.
+                if per_vf(offset, r::VPGEN_VFRSTAT).is_some() {
             return r::VFRD;
         }
         let vf = per_vf(offset, r::VFGEN_RSTAT1).map(usize::from);
         vf.and_then(|vf| self.functions.get(vf)).map_or(0, |function| function.rstat)
     }
 
-    /// The PF driver writes a register. The tail of the send queue has its messages delivered.
+    /// Writes a register for the PF driver. A write of the send queue's tail delivers its messages.
     pub fn pf_write<B: Bus>(&mut self, offset: u32, value: u32, bus: &mut B) {
         if let Some((side, field)) = queue_register(offset) {
             self.admin.ring(side).set(field, value);
@@ -67,7 +67,7 @@ impl Card {
         }
     }
 
-    /// Takes what the PF has in its send queue: at most a ring of it.
+    /// Delivers all messages in the PF's send queue, at most a ring of them.
     fn send_all<B: Bus>(&mut self, bus: &mut B) {
         while let Some(at) = self.admin.send.next() {
             if self.send_one(at, bus).is_err() {

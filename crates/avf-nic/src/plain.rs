@@ -1,6 +1,6 @@
-//! Descriptors of plain frames, both ways, for the bursts of `rings`. Left out: every other frame (`contents`).
+//! Transmit and receive descriptors of plain frames, for the bursts of `rings`. `contents` handles all other frames.
 
-use crate::contents::told;
+use crate::contents::checksum_status;
 use avf::descriptor::rx::{Form, PlainWords, contents};
 use avf::descriptor::tx::{self, SIZE};
 use avf::ids::{LONGEST, MIN_FRAME};
@@ -11,7 +11,7 @@ use pcie::burst::BURST;
 use pcie::{Bus, DmaFault, Space};
 use rings::{RxFormat, TxFormat};
 
-/// Data descriptors.
+/// Transmit format of data descriptors.
 #[derive(Debug)]
 pub(crate) struct Data;
 
@@ -29,16 +29,16 @@ impl TxFormat for Data {
     }
 }
 
-/// Transmit descriptors of a burst, as they were read from a ring's head on.
+/// Transmit descriptors of a burst, in order from the ring's head.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Descriptors {
     raw: [[u8; SIZE]; BURST],
-    /// Address of the first.
+    /// Bus address of the first descriptor.
     at: u64,
 }
 
 impl Descriptors {
-    /// Returns the place for `count` descriptors, a burst at most, that are read from an address.
+    /// Returns the buffer for `count` descriptors, at most a burst, that are read from bus address `at`.
     pub(crate) fn place(&mut self, count: usize, at: u64) -> &mut [[u8; SIZE]] {
         self.at = at;
         &mut self.raw[..count.min(BURST)]
@@ -49,8 +49,9 @@ impl Descriptors {
         self.raw.get(index).map(tx::Data::parse)
     }
 
-    /// Writes the first `count` descriptors back: those that ask for a report as done, those between them as they were read. The
-    /// driver may not use a descriptor again before a later one is done.
+    /// Writes back the first `count` descriptors from the first to the last that has RS: those with RS as done, the others as
+    /// they were
+        /// read. That is safe: a driver does not reuse a descriptor before a later one is done.
     pub(crate) fn report<B: Bus>(
         &mut self,
         count: usize,
@@ -70,7 +71,7 @@ impl Descriptors {
     }
 }
 
-/// The words by what was found, in either kind of form.
+/// Words of receive descriptors by kind of plain frame.
 type Table = [[u64; 2]; PlainKind::ALL];
 static LEGACY: Table = table(Form::Legacy);
 static FLEX: Table = table(Form::FlexLate);
@@ -80,7 +81,7 @@ const fn table(form: Form) -> Table {
     let mut index = 0;
     while index < PlainKind::ALL {
         let found = PlainKind::of(index);
-        let checksums = told(Some(found.is_network_right()), found.is_transport_right());
+        let checksums = checksum_status(Some(found.is_network_right()), found.is_transport_right());
         table[index] = contents(form, packet_type::ip(Ip::V4, payload(found.is_udp())), checksums);
         index += 1;
     }
@@ -91,12 +92,12 @@ const fn payload(udp: bool) -> Payload {
     if udp { Payload::Udp } else { Payload::Tcp }
 }
 
-/// The bit of the hash types that has plain frames hashed.
+/// Returns the bit of plain frames in the hash types (HENA).
 pub(crate) const fn hash_type(udp: bool) -> u64 {
     packet_type::hash_type(Ip::V4, payload(udp))
 }
 
-/// Words of the receive descriptors of a run.
+/// Receive format of a run: the words that its descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Described {
     words: PlainWords,
@@ -120,7 +121,7 @@ impl RxFormat for Described {
 #[cfg(test)]
 mod tests {
     use super::{Described, payload};
-    use crate::contents::told;
+    use crate::contents::checksum_status;
     use avf::descriptor::rx::{Form, PlainWords, WriteBack};
     use avf::packet_type::{self, Ip};
     use offload::plain::PlainKind;
@@ -129,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_words_are_those_of_the_whole_descriptor(
+        fn words_of_plain_frames_equal_the_full_write_back(
             form in 0..4_usize,
             found in 0..PlainKind::ALL,
             length in 0..0x4000_u16,
@@ -144,7 +145,7 @@ mod tests {
                 length,
                 hash,
                 packet_type: packet_type::ip(Ip::V4, payload(found.is_udp())),
-                checksums: told(Some(found.is_network_right()), found.is_transport_right()),
+                checksums: checksum_status(Some(found.is_network_right()), found.is_transport_right()),
                 ..common
             };
             let words = Described::new(PlainWords::new(form, tag, loopback)).words(found, hash, length.into());

@@ -1,24 +1,23 @@
-//! The poll that takes messages and sends interrupts. Frames pass in `Card::forward` and `Card::arrive`.
+//! Polls mailboxes and sends interrupts. Frames pass in [`Card::forward`] and [`Card::arrive`].
 
 use crate::card::Card;
 use crate::mailbox::Taken;
 use pcie::{Bus, VfIndex, VfSet};
 use units::Time;
 
-/// What a poll left behind.
+/// Result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Poll {
-    /// Messages wait that this poll has not taken: poll again, and visit the PF driver before.
+    /// Messages are left in mailboxes: visit the PF driver, then poll again.
     pub more: bool,
-    /// VFs, a bit each, of which a message was given to the PF: visit its driver.
+    /// VFs, a bit each, with a new message in the PF's queue: visit the PF driver.
     pub for_pf: u64,
-    /// When an interrupt that waits for its interval is due, or the mail of a VF that is held back.
+    /// Time at which a throttled interrupt or the message of a restrained VF is due.
     pub deadline: Option<Time>,
 }
 
 impl Card {
-    /// Takes one message of each VF at most, in turn while the PF's queue has room, gives VFs what waits for them, and sends
-    /// interrupts.
+    /// Takes at most one message of each VF while the PF's queue has room, delivers pending messages to VFs, and sends interrupts.
     pub fn poll<B: Bus>(&mut self, now: Time, bus: &mut B) -> Poll {
         let (mut poll, mut turned_away) = (Poll::default(), None);
         let count = self.functions.len() as u8;
@@ -40,12 +39,12 @@ impl Card {
             poll.more |= mail && held.is_none();
             poll.deadline = [poll.deadline, due, held].into_iter().flatten().min();
         }
-        // A VF that found the PF's queue full is the first when there is room, so that each VF has its turn.
+        // The first VF that found the PF's queue full begins the next poll, so that every VF has its turn.
         self.turn = turned_away.unwrap_or(if count == 0 { 0 } else { (self.turn + 1) % count });
         poll
     }
 
-    /// Takes a message of a VF, if there is one and its mail is not held back now.
+    /// Takes a message of a VF, if there is one and no restraint delays it.
     fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<Taken> {
         let function = &self.functions[usize::from(vf)];
         if function.next_message().is_none() || function.brake.mail_due(now).is_some() {

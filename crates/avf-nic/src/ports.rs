@@ -1,10 +1,8 @@
-//! The card's VFs as ports of the forwarding plane: port n is VF n. What the PF driver has said of addresses, VLANs, tags,
-//! checks and rates becomes tables and prices.
+//! The VFs as ports of the forwarding plane: port n is VF n. Addresses, VLANs, tags, checks and rates that the PF driver has
+//! ordered become switch tables and rate factors. `work` moves the frames.
 //!
-//! A VF in unicast promiscuous mode gets the frames from the uplink whose destination no other VF has a filter for. That is
-//! how i40e sets the switch up unless it is told otherwise.
-//!
-//! Left out: frames of these ports (`work`).
+//! A VF in unicast promiscuous mode gets the frames from the uplink that no other VF has a filter for, which is
+//! i40e's default.
 
 use crate::card::Card;
 use crate::function::Function;
@@ -15,18 +13,17 @@ use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables};
 use plane::{Plane, Port, Ports};
 use units::MacAddress;
 
-/// A port whose rate is limited keeps it while the card is polled this late. What is later is lost. As the 82576's PF driver
-/// sets its card.
+/// Lateness of a poll that a port with a rate may make up for: 10 ms, nanoseconds. Later polls lose bandwidth.
 const LATENESS: Lateness = Lateness::Time(10_000_000);
 
 impl Card {
-    /// What the plane asks about frames: to be made anew after a visit of the PF driver.
+    /// Makes the switch tables of the VFs' present filters.
     #[must_use]
     pub fn tables(&self) -> Tables<MAX_VFS> {
         let addresses = self.functions.iter().map(|function| function.filters.addresses.len()).sum();
         let mut tables = Tables::closed(addresses);
         (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
-        // Frames of every VLAN are switched: which VFs get one is up to the filters of each VF.
+        // The switch accepts every VLAN. The filters of each VF decide which VFs get a frame.
         tables.filter_vlans = true;
         tables.vlans.accept(Ids::from_words(|_| u32::MAX));
         let everybody =
@@ -46,8 +43,7 @@ impl Card {
         tables
     }
 
-    /// Gives the plane the switch tables and rates that the PF driver has set, and the mirror rules. To be called after each
-    /// visit of the PF driver.
+    /// Gives the plane the switch tables, the rates and the mirror rules. Call it when the PF driver has changed filters or rates.
     pub fn apply_policy(&self, plane: &mut Plane<MAX_VFS>, mirrors: &Mirrors) {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();
@@ -59,12 +55,12 @@ impl Card {
     }
 }
 
-/// What a rate in Mb/s is to the plane: 1 Gb/s over it, with 14 binary places. 0 is no limit.
+/// Returns the plane's rate factor of a rate in Mb/s: 1 Gb/s divided by it, with 14 binary places. 0 is no limit.
 pub(crate) fn factor(mbps: u32) -> Option<u32> {
     (mbps != 0).then(|| ((1000_u64 << 14) / u64::from(mbps)).max(1) as u32)
 }
 
-/// What one VF receives by and is held to.
+/// Adds the filters and checks of one VF.
 fn add_filters(tables: &mut Tables<MAX_VFS>, function: &Function, only: Ports) {
     let filters = &function.filters;
     filters.addresses.iter().for_each(|mac| tables.exact.add(MacAddress(*mac), only));
@@ -89,13 +85,13 @@ fn add_filters(tables: &mut Tables<MAX_VFS>, function: &Function, only: Ports) {
     }
 }
 
-/// Returns the tag that the descriptor has of a frame whose tag was taken out. The tag of the port's VLAN is not told.
+/// Returns the stripped tag that the receive descriptor names. A guest does not see the tag of its port VLAN.
 #[inline(always)]
 pub(crate) fn told_of_tag(tags: Tags, tag: Option<u16>) -> Option<u16> {
     tag.filter(|_| tags.strip && tags.port_vlan.is_none())
 }
 
-/// Whether the VF's frames are delivered without their tag: the VF asked for it, or the PF has put it on a port VLAN.
+/// Returns `true` if the VF's frames are delivered without their tag: the VF requested stripping, or it is on a port VLAN.
 #[inline(always)]
 pub(crate) fn strips_tags(tags: Tags) -> bool {
     tags.strip || tags.port_vlan.is_some()

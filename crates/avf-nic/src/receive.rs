@@ -1,6 +1,5 @@
-//! Receive rings: a frame goes into as many posted buffers as it needs, or into none. Its descriptors go back together with
-//! those of the frames that come with it (`rings`). Left out: who gets a frame and in which queue, checksums and hashes, which come
-//! with the frame; the check sequence, which is put behind it before.
+//! Receive rings. A frame goes into as many posted buffers as it needs, or is dropped as a whole. Descriptors of a burst are
+//! written back together (`rings`). The caller brings the frame's description, and the check sequence behind its bytes.
 
 use alloc::boxed::Box;
 use avf::control::RxContext;
@@ -15,39 +14,39 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RxQueue {
     context: Option<RxContext>,
-    /// What the card fills next.
+    /// Index of the next descriptor to fill.
     head: u32,
-    /// The register, as the driver wrote it: setting the queue up keeps it, since DPDK writes it before.
+    /// QRX_TAIL as the driver wrote it. CONFIG_VSI_QUEUES keeps it, since DPDK writes the tail before that message.
     pub(crate) tail: u32,
     pub(crate) running: bool,
-    /// Descriptors at hand, once a frame has come. Between two calls of the card none of them waits to be given back, so nothing of
-    /// it is saved.
+    /// Posted descriptors that were read; `None` before the first frame. All filled ones are written back before a call of the card
+        /// returns, so they are not saved.
     #[serde(skip)]
     posted: Option<Box<Posted>>,
 }
 
-/// Why a frame is not in the ring.
+/// Reason why a frame was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// There is no such VF, or it may not use the bus.
+    /// The VF does not exist, or may not use the bus.
     NoFunction,
-    /// The queue is not set up, or does not run.
+    /// The queue is not set up, or is stopped.
     NotRunning,
-    /// Longer than the queue takes.
+    /// The frame exceeds the queue's limit.
     TooLong,
-    /// Too few buffers.
+    /// Too few buffers are posted.
     NoBuffer,
-    /// Memory could not be reached: the queue is stopped.
+    /// The bus refused access to memory; the queue is stopped.
     Fault,
 }
 
 impl RxQueue {
-    /// Sets the queue up, stopped.
+    /// Sets up the queue, stopped.
     pub(crate) fn configure(&mut self, context: RxContext) {
         *self = Self { context: Some(context), tail: self.tail, ..Self::default() };
     }
 
-    /// Whether a PF driver could have set it up so.
+    /// Returns `true` if a PF driver can have set up the queue like this.
     pub(crate) fn is_sound(&self) -> bool {
         let fits = |context: RxContext| {
             RING.contains(&context.length.into())
@@ -58,17 +57,17 @@ impl RxQueue {
         self.context.map_or(self.head == 0, fits)
     }
 
-    /// Whether the frame check sequence stays.
+    /// Returns `true` if frames are delivered with their check sequence (crc_disable).
     pub(crate) fn keeps_check_sequence(&self) -> bool {
         self.context.is_some_and(|context| context.keep_fcs)
     }
 
-    /// Descriptors, if the queue is set up.
+    /// Returns the number of descriptors, if the queue is set up.
     pub(crate) fn length(&self) -> Option<u16> {
         self.context.map(|context| context.length)
     }
 
-    /// Starts or stops the queue. What was read ahead is read again after a stop: the driver may have posted other buffers.
+    /// Starts or stops the queue. After a stop, descriptors are read again: the driver may have posted other buffers.
     pub(crate) fn run(&mut self, on: bool) {
         if !(on && self.running) {
             self.posted = None;
@@ -76,7 +75,7 @@ impl RxQueue {
         self.running = on;
     }
 
-    /// The ring, if it is set up and its tail is in it.
+    /// Returns the ring, if it is set up and its tail is within it.
     #[inline]
     fn ring(&self) -> Option<Ring> {
         self.ring_up_to(self.tail)
@@ -88,8 +87,9 @@ impl RxQueue {
         Ring::new(context.base, context.length.into(), context.form.size(), tail)
     }
 
-    /// Returns the queue as bursts use it, with its descriptor format; `tag` is the tag that its descriptors name. `None` if it does
-    /// not run, or keeps check sequences.
+    /// Returns the queue as bursts use it, with its descriptor format; `tag` is the tag that its descriptors name. Returns `None`
+    /// if it
+        /// is stopped, or keeps check sequences.
     #[inline(always)]
     pub(crate) fn receiver<'a, B, S>(
         &'a mut self,
@@ -106,7 +106,7 @@ impl RxQueue {
         (!context.keep_fcs).then_some(Receiver { posted, ring, room, longest, function, bus, format })
     }
 
-    /// A burst has filled buffers.
+    /// Moves the head past filled buffers.
     #[inline]
     pub(crate) fn advance(&mut self, buffers: usize) {
         let slots = self.context.map_or(1, |context| context.length.into());
@@ -114,14 +114,14 @@ impl RxQueue {
         self.head = if head >= slots { head - slots } else { head };
     }
 
-    /// Memory could not be reached.
+    /// Stops the queue after a memory fault.
     #[cold]
     fn stop(&mut self) -> Missed {
         self.running = false;
         Missed::Fault
     }
 
-    /// Puts a frame into the ring. The driver is told by [`RxQueue::give_back`].
+    /// Puts a frame into the ring. [`RxQueue::give_back`] notifies the driver.
     pub(crate) fn fill<B: Bus>(
         &mut self,
         own: BusFunction,
@@ -148,7 +148,7 @@ impl RxQueue {
         Ok(())
     }
 
-    /// Puts a frame into as many buffers as it needs.
+    /// Splits a frame over as many buffers as it needs.
     fn scatter<B: Bus>(
         context: &RxContext,
         ring: &Ring,
@@ -170,10 +170,9 @@ impl RxQueue {
         Ok(())
     }
 
-    /// Gives the driver the descriptors of the frames that were put into the ring; answers whether there were any. If memory
-    /// cannot be reached, the queue is stopped.
+    /// Writes back the descriptors of the frames in the ring. Returns `true` if there were any. A memory fault stops the queue.
     pub(crate) fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) -> Result<bool, DmaFault> {
-        // Whatever the tail is by now.
+        // The tail of 0 is always within the ring: the guest may have written an invalid one meanwhile.
         let Some(ring) = self.ring_up_to(0) else { return Ok(false) };
         let Some(posted) = &mut self.posted else { return Ok(false) };
         let given = posted.give_back(&ring, own, bus);
@@ -185,8 +184,8 @@ impl RxQueue {
     }
 }
 
-/// Bytes of the tag that was taken out of a frame into its descriptor. A queue's limit counts them, but not those of a port VLAN's
-/// tag: i40e's PF driver gives a queue of such a VF 4 bytes more.
+/// Returns the bytes of the tag that was moved from a frame to its descriptor. A queue's limit counts them, but not the tag of a
+/// port VLAN: i40e's PF driver gives a queue of such a VF 4 bytes more.
 #[inline(always)]
 fn stripped(tag: Option<u16>) -> usize {
     if tag.is_some() { TAG } else { 0 }

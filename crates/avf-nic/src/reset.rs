@@ -1,7 +1,8 @@
-//! Resets of a VF. Each is the same for the VF: mailbox off (ARQLEN.ENABLE clear, by which drivers notice), queues and
-//! vectors as after power-on, VFGEN_RSTAT in progress until the PF has set it up again. They differ in who hears of it.
+//! Resets of a VF. Each turns the mailbox off (Linux detects a reset by ARQLEN.ENABLE clear), returns queues and vectors to their
+//! state after power-on, and leaves VFGEN_RSTAT in progress until the PF driver has set up the VF again. Only a function level
+//! reset (FLR) also notifies the PF, by GLGEN_VFLRSTAT.
 //!
-//! Left out: configuration space, which a function level reset resets too, and the MSI-X table.
+//! The card's owner resets configuration space and MSI-X table.
 
 use crate::card::Card;
 use crate::function::Function;
@@ -10,7 +11,7 @@ use avf::bits::rstat;
 use avf::virtchnl::Statistics;
 
 impl Card {
-    /// The guest resets the function (FLR): the PF finds it in GLGEN_VFLRSTAT.
+    /// Resets the function for its guest (FLR), and sets its bit of GLGEN_VFLRSTAT for the PF.
     pub fn function_level_reset(&mut self, vf: u8) {
         if usize::from(vf) < self.functions.len() {
             self.begin_reset(vf);
@@ -18,8 +19,8 @@ impl Card {
         }
     }
 
-    /// Resets the function for its next owner: also the mailbox positions and the statistics go, which the resets of a driver
-    /// keep for it.
+    /// Resets the function for its next owner. This also clears mailbox positions and statistics, which other resets keep for the
+        /// driver.
     pub fn reset_for_next_owner(&mut self, vf: u8) {
         self.function_level_reset(vf);
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {
@@ -28,12 +29,12 @@ impl Card {
         }
     }
 
-    /// The first half of every reset.
+    /// Performs the first half of every reset; the PF driver does the rest.
     pub(crate) fn begin_reset(&mut self, vf: u8) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         let old = core::mem::replace(function, Function::new());
         function.rstat = rstat::IN_PROGRESS;
-        // A driver that waits for its last message to be taken finds it taken: Linux spins for 250 ms otherwise.
+        // The last message counts as taken: Linux waits on unbind until ATQH is its tail, and spins for 250 ms otherwise.
         function.mailbox.send.tail = old.mailbox.send.tail;
         function.mailbox.send.head = old.mailbox.send.tail;
         (function.statistics, function.counters, function.master) =

@@ -1,13 +1,12 @@
-//! A ring of the admin queues as its five registers: base, length, head, tail. Only a write of the tail hands descriptors to
-//! the card: a driver that sets the ring up writes the other registers while the tail is still an old one. Left out: what is
-//! in it.
+//! A ring of an admin queue as its five registers: base (two), length, head, tail. Only a write of the tail hands descriptors to
+//! the card: Linux writes LEN with ENABLE before the base, while the tail is still an old one.
 
 use avf::admin::SIZE;
 use avf::bits::{AQ_INDEX, aqlen};
 use avf::table::Field;
 use serde::{Deserialize, Serialize};
 
-/// The registers of a ring.
+/// Registers of a ring.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Ring {
     low: u32,
@@ -28,8 +27,9 @@ impl Ring {
         }
     }
 
-    /// Writes a register as software does. Moving the head or enabling the ring empties it until the tail is written. A
-    /// write of the length of an enabled ring changes error bits only.
+    /// Writes a register for software. A write of the head, or one that enables the ring, empties it until the tail is written. A
+    /// write
+        /// of the length of an enabled ring only changes error bits: drivers clear them like this, and it is no new setup.
     pub(crate) fn set(&mut self, field: Field, value: u32) {
         match field {
             Field::BaseLow => self.low = value,
@@ -57,12 +57,14 @@ impl Ring {
         self.tail = self.head;
     }
 
-    /// Descriptors.
+    /// Returns the number of descriptors.
     fn slots(&self) -> u32 {
         self.length & aqlen::LENGTH
     }
 
-    /// Where the descriptor at the head is, if there is one between head and tail. Indices beyond the ring are none.
+    /// Returns the bus address of the descriptor at the head. Returns `None` if the ring is empty or failed, or an index is
+    /// beyond its
+        /// end.
     pub(crate) fn next(&self) -> Option<u64> {
         let slots = self.slots();
         let ready = self.is_on()
@@ -74,18 +76,18 @@ impl Ring {
         ready.then(|| base.wrapping_add(u64::from(self.head) * SIZE as u64))
     }
 
-    /// Whether the registers hold what can be written into them.
+    /// Returns `true` if every register has a value that software can write.
     pub(crate) fn is_sound(&self) -> bool {
         self.length & !(aqlen::ENABLE | aqlen::ERRORS | aqlen::LENGTH) == 0
             && (self.head | self.tail) & !AQ_INDEX == 0
     }
 
-    /// The descriptor at the head is served.
+    /// Moves the head past a completed descriptor.
     pub(crate) fn advance(&mut self) {
         self.head = (self.head + 1) % self.slots().max(1);
     }
 
-    /// Memory could not be reached: nothing more is served until the ring is set up anew.
+    /// Stops the ring after a memory fault (LEN.CRIT), until it is set up again.
     pub(crate) fn fail(&mut self) {
         self.length |= aqlen::CRIT;
     }

@@ -1,10 +1,9 @@
-//! A card and its plane set aside between two calls, and continued by a successor. Registers, rings, messages that wait, a
-//! packet between two of its segments, what VFs are held to, and counters are in it; of the plane, what its ports owe for
-//! their rates, the windows of storm control, and counters. What follows from these is worked out anew: the plane's tables,
-//! prices, the hash's tables.
+//! Saved state of a card and its plane, taken between two calls for a successor: registers, rings, pending messages, a partly sent
+//! packet, restraints and counters; of the plane, the debts of its ports, the windows of storm control, and counters. Tables, rate
+//! factors and hash tables are made again from these.
 //!
-//! Each part knows what it can be; what is beyond that is refused here, and what is accepted does no more than any card.
-//! Left out: the PF driver, mirror rules, and versions of the form, which are those of the whole port's state.
+//! Each part checks its own state, and a state that no card can be in is refused. An accepted state is bounded like any card. The
+//! PF driver is saved apart. The state's version is that of the whole port's state.
 
 use crate::brake::Brake;
 use crate::card::Card;
@@ -18,46 +17,46 @@ use plane::switch::{Storm, Tables};
 use plane::{Plane, Port, PortCounters};
 use serde::{Deserialize, Serialize};
 
-/// The state of a card and its plane. Moments in it are those of the clock that the calls were given.
+/// State of a card and its plane. Its times are those of the clock of the saved card's calls.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardState")]
 pub struct State {
     basis: Basis,
-    /// As many as the card has VFs.
+        /// Restraints, one for each VF.
     brakes: Vec<Brake>,
 }
 
-/// The state as it was before a VF could be held back.
+/// State in the version without restraints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardBasis")]
 pub struct Basis {
     card: Card,
-    /// As many as the card has VFs.
+        /// Ports of the plane, one for each VF.
     ports: Vec<PortState>,
-    /// What has crossed the plane.
+    /// Account of the frames between ports.
     crossing: Account,
     storm: Storm,
 }
 
-/// A port of the plane.
+/// Debt and counters of a port.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct PortState {
     debt: Debt,
     counters: PortCounters,
 }
 
-/// A state that no card can be in, and what is wrong with it.
+/// Error: a state that no card can be in; names the violated rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the state of the card is damaged: {0}; start the port anew")]
+#[error("the state of the card is damaged: {0}; start the port again without it")]
 pub struct RestoreError(&'static str);
 
 impl Card {
-    /// All that a successor needs to go on where the card and its plane stand. To be called between two calls.
+    /// Returns the state of the card and its plane for a successor.
     #[must_use]
     pub fn save(&self, plane: &Plane<MAX_VFS>) -> State {
         let port = |(function, n): (&Function, _)| {
             let (port, rate) = (Port::of_field(n), factor(function.filters.rate));
-            // The plane may not have the VF's new rate yet.
+            // The plane has the VF's rate as of the last `apply_policy`; the order may be newer.
             PortState { debt: plane.pacing.debt_at(port, rate), counters: plane.ledger.total(port) }
         };
         let ports = self.functions.iter().zip(0..).map(port).collect();
@@ -66,8 +65,7 @@ impl Card {
         State { basis, brakes: self.functions.iter().map(|function| function.brake).collect() }
     }
 
-    /// A card and a plane that go on from a state. Before the first poll the plane needs its tables:
-    /// [`Card::apply_policy`].
+    /// Creates a card and a plane from a state. Call [`Card::apply_policy`] before the first poll: the plane has no tables.
     ///
     /// # Errors
     /// [`RestoreError`] if no card can be in this state.
@@ -87,7 +85,7 @@ impl Card {
     }
 }
 
-/// No VF is held back.
+/// Adds no restraint.
 impl From<Basis> for State {
     fn from(basis: Basis) -> Self {
         let brakes = basis.card.functions.iter().map(|_| Brake::default()).collect();
@@ -96,26 +94,26 @@ impl From<Basis> for State {
 }
 
 impl State {
-    /// VFs of the card.
+    /// Returns the number of VFs.
     #[must_use]
     pub fn vfs(&self) -> usize {
         self.basis.card.functions.len()
     }
 
-    /// What of it cannot be.
+    /// Returns the first violated rule.
     fn flaw(&self) -> Option<&'static str> {
         let Basis { card, ports, crossing, storm } = &self.basis;
         let counted = ports.iter().flat_map(|port| port.counters.all());
         let accounts = ports.iter().map(|port| port.debt.rate).chain([*crossing]);
         let rules = [
-            (ports.len() == self.vfs(), "the plane has other ports than the card has VFs"),
-            (self.brakes.len() == self.vfs(), "other VFs are held back than the card has"),
+            (ports.len() == self.vfs(), "the number of ports is not the number of VFs"),
+            (self.brakes.len() == self.vfs(), "the number of restraints is not the number of VFs"),
             (
                 accounts.into_iter().all(|account| account.is_sound()),
-                "a port's debt is not in whole nanoseconds and a fraction",
+                "a port's debt has a fraction of a nanosecond or more",
             ),
             (counted.into_iter().all(|count| count < MOST_COUNTED), "a port's counter is about to overflow"),
-            (!storm.is_on() || storm.limits.window > 0, "a storm has windows without a length"),
+            (!storm.is_on() || storm.limits.window > 0, "a storm has windows of length 0"),
         ];
         let of_plane = rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what);
         card.flaw().or(of_plane)

@@ -1,7 +1,6 @@
-//! Which queue a received frame goes to: the hash of its ends, by the key, types and function that messages or registers have
-//! set, looked up in the VF's table. What is not hashed goes to queue 0.
-//!
-//! Left out: the hash itself (crate `offload`), and what of a frame is hashed (`contents`).
+//! Receive side scaling: hashes the addresses and ports of a received frame with the VF's key, and looks its queue up in the VF's
+//! table. Messages or registers set key, table, types and function. Frames of other types go to queue 0. The crate `offload`
+//! computes the hash, `contents` finds the hashed bytes.
 
 use crate::contents::Contents;
 use crate::plain;
@@ -12,37 +11,37 @@ use offload::plain::Plain;
 use offload::toeplitz::Toeplitz;
 use serde::{Deserialize, Serialize};
 
-/// Key, table, types and function of the hash. Registers and messages set the same.
+/// Key, table, types and function of the hash.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Scaling {
     key: [[u8; 4]; HASH_KEY / 4],
     table: [[u8; 4]; LOOKUP_TABLE / 4],
     pub(crate) types: [u32; 2],
     function: HashFunction,
-    /// What follows from these, once a frame has asked for it.
+    /// Prepared key and known hashes; `None` before the first hashed frame.
     #[serde(skip)]
     derived: Option<Box<Derived>>,
 }
 
-/// The key, ready for use, and hashes that were made with it.
+/// Key prepared for hashing, and known hashes.
 #[derive(Debug, Clone)]
 struct Derived {
     toeplitz: Toeplitz,
     recent: [Recent; RECENT],
 }
 
-/// A conversation and its hash. Of nothing but zeros both hashes are zero.
+/// Addresses and ports of a conversation, and its hash. The empty entry is correct: the hash of zeros is zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct Recent {
     ends: [u64; 2],
     hash: u32,
 }
 
-/// The number of conversations whose hash is kept. A hash is 24 table lookups.
+/// Number of conversations whose hash is kept. Computing a hash takes 24 table look-ups.
 const RECENT: usize = 64;
 
 impl Recent {
-    /// Where a conversation is kept.
+    /// Returns the index of a conversation, by Fibonacci hashing.
     #[inline(always)]
     fn place([first, second]: [u64; 2]) -> usize {
         ((first ^ second.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % RECENT
@@ -61,7 +60,7 @@ impl Scaling {
         }
     }
 
-    /// The key, as far as it goes.
+    /// Sets the key, or its first bytes.
     pub(crate) fn set_key(&mut self, key: &[u8]) {
         copy(self.key.as_flattened_mut(), key);
         self.derived = None;
@@ -77,7 +76,7 @@ impl Scaling {
         }
     }
 
-    /// The table, as far as it goes.
+    /// Sets the table, or its first entries.
     pub(crate) fn set_table(&mut self, table: &[u8]) {
         copy(self.table.as_flattened_mut(), table);
     }
@@ -92,12 +91,12 @@ impl Scaling {
         u64::from(self.types[1]) << 32 | u64::from(self.types[0])
     }
 
-    /// The queue of a hash.
+    /// Returns the queue of a hash.
     fn queue(&self, hash: u32) -> u8 {
         self.table.as_flattened()[(hash as usize) % LOOKUP_TABLE]
     }
 
-    /// The hash of a frame, if its packet type is one that is hashed; and its queue.
+    /// Returns the hash of a frame, if its type is hashed, and its queue.
     #[inline]
     pub(crate) fn spread(&mut self, frame: &[u8], contents: Contents) -> (Option<u32>, u8) {
         if self.types() & contents.hash_type() == 0 {
@@ -107,7 +106,7 @@ impl Scaling {
         (Some(hash), self.queue(hash))
     }
 
-    /// The same of a plain frame, whose hash may be known.
+    /// Returns hash and queue of a plain frame, whose hash may be known.
     #[inline(always)]
     pub(crate) fn spread_plain(&mut self, plain: &Plain<'_>) -> (Option<u32>, u8) {
         if self.types() & plain::hash_type(plain.is_udp()) == 0 {
@@ -136,7 +135,7 @@ impl Scaling {
         self.types() != 0
     }
 
-    /// The hash of addresses and ports.
+    /// Computes the hash of addresses and ports.
     fn hash(&mut self, (addresses, ports): (&[u8], &[u8])) -> u32 {
         let Self { key, derived, .. } = self;
         let derived = derived.get_or_insert_with(|| {
