@@ -1,6 +1,6 @@
-//! A network interface as the port's thread has it: frames, and the link that follows. Nothing here waits for the
-//! kernel's lock on interfaces: attaching, asking and letting go are the watcher's (`watch`), which holds the device as
-//! well. Left out: what a frame passes through (`tap`, `packet`).
+//! A network interface as used by the port's thread: frames, and the link. No call here takes the kernel's lock on
+//! interfaces. The watcher (`watch`) attaches, queries and closes, and holds a reference to the device as well.
+//! `tap`, `packet` and `xdp` move the frames.
 
 use super::UplinkError;
 use super::interface::{Device, Received, kept_as};
@@ -20,48 +20,49 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a frame beside its payload: the header of Ethernet, and a VLAN tag. Linux forwards as many, tagged or not.
+/// Bytes of a frame beside its payload: the Ethernet header, and a VLAN tag. Linux forwards frames of that length,
+/// tagged or not.
 const HEADERS: usize = ETHERNET_HEADER + TAG;
-/// Types of the outermost VLAN tag that Linux takes off a frame (IEEE 802.1Q and 802.1ad).
+/// Types of the outermost VLAN tag that Linux removes from a frame (IEEE 802.1Q and 802.1ad).
 const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
 
-/// How soon a device is flushed again that had no room for all frames.
+/// Delay of the next flush after a device had no room for all frames.
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// Bad frames that one call passes over: a sender of nothing else must not hold the port up.
+/// Invalid frames that one call skips. A sender of only such frames must not delay the port.
 const PASSED_OVER: usize = 32;
 
-/// A port's interface.
+/// Interface of a port.
 #[derive(Debug)]
 pub(super) struct DeviceUplink<D: Device> {
-    /// As configured.
+    /// Name of the interface, as configured.
     name: InterfaceName,
-    /// `None` while it is gone.
+    /// Attached device, or `None` while the interface is gone.
     device: Option<Arc<D>>,
     burst: D::Burst,
     /// The device may hold frames: it was reported readable and has not been found empty since.
     readable: bool,
-    /// It cannot be read any more.
+    /// Reading from the device has failed.
     broken: bool,
-    /// As it was last seen.
+    /// Last known state of the interface.
     seen: Seen,
-    /// The longest frame that it takes, bytes.
+    /// Longest frame that the interface accepts, in bytes.
     longest: usize,
-    /// When it is to be flushed again, since it had no room for all.
+    /// Time of the next flush, after the device had no room for all frames.
     again: Option<Time>,
     record: Record,
     watch: Watch<D>,
 }
 
 impl<D: Device> DeviceUplink<D> {
-    /// Attaches to the interface, and has it watched from now on and kept in the port's vault. One that a predecessor had
-    /// and that is gone is waited for: guests keep their VFs meanwhile.
+    /// Attaches to the interface, starts its watcher, and keeps it in the port's vault. If a predecessor's
+    /// interface is gone, the port starts and waits for it, so that guests keep their VFs.
     pub(super) fn open(
         name: &InterfaceName,
         terms: &D::Terms,
         with: &Maker<'_>,
     ) -> Result<Self, UplinkError> {
-        // A host of an earlier version has kept it under the shorter name.
+        // Earlier versions kept it under the shorter name.
         let kept = with.vault.copy_named(&kept_as::<D>(name)).or_else(|| with.vault.copy_named(D::KIND));
         let device = match kept.map(|fd| D::adopt(fd, name, terms)) {
             Some(device) => device,
@@ -117,21 +118,21 @@ impl<D: Device> DeviceUplink<D> {
         self.record.reattached();
     }
 
-    /// Stops using the device, if there is one. Its descriptor would be reported for ever.
+    /// Detaches from the device, if there is one. The poller would report its descriptor without end.
     fn let_go(&mut self, poller: &Poller) {
         if let Some(device) = self.device.take() {
             self.record.drops.missed += device.missed();
-            // The watcher closes the descriptor, which removes it from the poller too; a failure here has no
+            // The watcher closes the descriptor, which removes it from the poller too. So a failure here has no
             // consequence.
             let _ = poller.remove(&*device);
             self.seen.interface = self.name.to_string();
-            // So that the watcher's is the last part of it.
+            // Now the watcher has the last reference, and closes the device on its thread.
             D::clear(&mut self.burst);
             self.watch.give_back(device);
         }
     }
 
-    /// Checks a frame of `length` bytes against the longest that the interface takes.
+    /// Returns whether a frame of `length` bytes is longer than the interface accepts.
     fn is_too_long(&self, length: usize, tagged: bool) -> bool {
         let on_top = if D::TAG_ON_TOP && tagged { TAG } else { 0 };
         length > self.longest.saturating_add(on_top)
@@ -153,7 +154,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
 
     fn part(&mut self, poller: &Poller) {
         if let Some(device) = &self.device {
-            // A device that is not waited on is as good.
+            // A failure means that the poller does not watch the device, which is the goal.
             let _ = poller.remove(&**device);
         }
     }
@@ -162,7 +163,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
         self.readable = true;
     }
 
-    /// Takes note of what the watcher has seen, and lets go of a device that cannot be read any more.
+    /// Handles changes that the watcher has reported, and detaches from a device that cannot be read any more.
     fn follow(&mut self, At { poller, token, now }: At<'_>) -> bool {
         let mut happened = std::mem::take(&mut self.broken);
         if happened {
@@ -183,7 +184,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
         happened
     }
 
-    /// As the interface's: set up, and with a carrier.
+    /// Returns the interface's link: it is up and has a carrier.
     fn link(&self) -> bool {
         self.record.state() == UplinkState::Up && self.seen.carrier != Some(false)
     }
@@ -215,7 +216,8 @@ impl<D: Device> Kind for DeviceUplink<D> {
         self.device.as_ref().is_some_and(|device| device.takes_uncut())
     }
 
-    /// What is lost of it is lost as so many frames as it would have been cut into.
+    /// Queues a packet before segmentation. A drop counts as all the frames into which the packet would have been
+    /// cut.
     fn transmit_uncut(&mut self, packet: &[u8], uncut: &Uncut) -> bool {
         let frames = uncut.frames(packet.len());
         if self.is_too_long(uncut.longest(), uncut.l3 > ETHERNET_HEADER) {
@@ -264,7 +266,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
         None
     }
 
-    /// After bad frames alone there may be more.
+    /// Returns `false` while the device may hold frames, also after a call that has only skipped invalid frames.
     fn may_sleep(&mut self) -> bool {
         !self.readable || self.device.is_none()
     }
@@ -275,7 +277,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
     }
 }
 
-/// The longest frame, bytes. Where the MTU is not known, the interface may take any.
+/// Returns the longest frame in bytes. If the MTU is unknown, only the device limits it.
 fn longest<D: Device>(seen: &Seen, device: Option<&D>) -> usize {
     let device = device.map_or(usize::MAX, Device::longest);
     seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS).min(device)

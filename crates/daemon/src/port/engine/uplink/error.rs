@@ -1,4 +1,4 @@
-//! Why an uplink cannot be had, and what helps.
+//! Errors of opening an uplink, with remedies.
 
 use host::confine::ConfineError;
 use host::packet::PacketError;
@@ -8,10 +8,10 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why an uplink cannot be had.
+/// Reason why an uplink cannot be opened.
 #[derive(Debug, Error)]
 pub enum UplinkError {
-    /// The name is not an interface's.
+    /// The name is invalid for an interface.
     #[error("uplink: {0}")]
     Name(#[from] host::tap::InvalidName),
     /// The tap cannot be opened or configured.
@@ -20,8 +20,8 @@ pub enum UplinkError {
     /// The interface cannot be used.
     #[error("uplink: {0}")]
     Packet(#[from] PacketError),
-    /// The interface cannot be had by AF_XDP.
-    #[error("uplink: {0}; xdp = \"best-effort\" goes on with a packet socket")]
+    /// The interface cannot be used by AF_XDP.
+    #[error("uplink: {0}; xdp = \"best-effort\" falls back to a packet socket")]
     Xdp(String),
     /// The interface cannot be watched.
     #[error(
@@ -29,37 +29,37 @@ pub enum UplinkError {
          (in a systemd unit, AF_NETLINK in RestrictAddressFamilies=)"
     )]
     Watch(io::Error),
-    /// The socket that another process is to connect to.
+    /// The socket for another process's connection cannot be opened.
     #[error("uplink: {0}")]
     Listen(#[from] BindError),
-    /// The file that is to be played.
+    /// The file to replay cannot be opened.
     #[error("uplink: cannot play {}: {source}{}", path.display(), readable(source))]
     Replay {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// The file to be recorded to.
+    /// The file to record to cannot be opened.
     #[error(
         "record: cannot record to {}: {source}; a host with Landlock writes to folders only that its configuration named \
          when it started", path.display()
     )]
     Record {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// epoll or eventfd.
-    #[error("uplink: cannot wait for it: {0}")]
+    /// Creating an epoll instance or an eventfd fails.
+    #[error("uplink: cannot wait for events: {0}")]
     System(#[from] io::Error),
-    /// There is no thread to watch it.
+    /// Starting or confining the uplink's thread fails.
     #[error("uplink: {0}")]
     Thread(#[from] ConfineError),
 }
 
-/// Returns the cause and the remedy if a recording cannot be read.
+/// Returns the possible causes and remedies if a recording cannot be read.
 fn readable(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {

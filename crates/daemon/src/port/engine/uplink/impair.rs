@@ -1,6 +1,6 @@
-//! Frames on their way over an uplink, delayed, lost and put out of order, as a longer or worse line would do it. A seeded
-//! generator decides, so that the same frames meet the same fate. Everything that is needed for it is set aside when it
-//! is switched on. Left out: rates, which the card has.
+//! Impairment of an uplink: frames are delayed, dropped and reordered, as on a longer or worse line. A seeded
+//! generator decides, so that the same frames get the same result. All memory is allocated when impairment is
+//! enabled. The card limits rates.
 
 use crate::config::impair::Impair;
 use fastrand::Rng;
@@ -9,28 +9,28 @@ use i82576::ids::MAX_FRAME;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Frames that are on their way in a direction at once. More are lost, as on a line whose buffer is full.
+/// Frames in transit per direction. Further frames are dropped, as on a line with a full buffer.
 const FRAMES: usize = 512;
 
-/// What becomes of a frame.
+/// Decision about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It goes on at once.
+    /// Deliver the frame at once.
     Now,
-    /// It is on its way, and arrives later.
+    /// Deliver the frame later.
     Later,
-    /// It is lost.
+    /// Drop the frame.
     Lost,
 }
 
-/// Both directions.
+/// Impairment of both directions.
 #[derive(Debug)]
 pub(crate) struct Impairment {
     config: Impair,
     random: Rng,
     pub(super) out: Line,
     pub(super) back: Line,
-    /// Frames that were lost by chance, or for want of room.
+    /// Frames dropped by chance, or for lack of room.
     pub(super) lost: u64,
 }
 
@@ -40,17 +40,17 @@ impl Impairment {
         Self { config, random, out: Line::new(), back: Line::new(), lost: 0 }
     }
 
-    /// A frame leaves for the uplink.
+    /// Decides about a frame to the uplink.
     pub(super) fn send(&mut self, frame: &[u8], now: Time) -> Fate {
         self.meet(frame, now, |of| &mut of.out)
     }
 
-    /// A frame comes from the uplink.
+    /// Decides about a frame from the uplink.
     pub(super) fn receive(&mut self, frame: &[u8], now: Time) -> Fate {
         self.meet(frame, now, |of| &mut of.back)
     }
 
-    /// Decides about a frame, and puts one that arrives later on its line.
+    /// Decides about a frame, and queues a delayed one on its line.
     fn meet(&mut self, frame: &[u8], now: Time, line: impl FnOnce(&mut Self) -> &mut Line) -> Fate {
         let fate = self.fate();
         let has_room = self.due(fate, now).is_none_or(|due| line(self).push(frame, due));
@@ -59,14 +59,15 @@ impl Impairment {
         fate
     }
 
-    /// When the next frame arrives, in either direction.
+    /// Returns the time when the next frame is due, in either direction.
     pub(super) fn next(&self) -> Option<Time> {
         [self.out.next(), self.back.next()].into_iter().flatten().min()
     }
 
     fn fate(&mut self) -> Fate {
         let Impair { loss, reorder, delay, .. } = self.config;
-        // Two numbers for each frame, whatever they are for, so that one setting moves no other.
+        // Each frame takes two random numbers whatever they are used for, so that one setting does not change
+        // another's results.
         let [first, second] = [self.random.u32(..Impair::MILLION), self.random.u32(..Impair::MILLION)];
         match () {
             () if first < loss => Fate::Lost,
@@ -84,7 +85,7 @@ impl Impairment {
     }
 }
 
-/// One direction: frames in the order in which they arrive.
+/// Delayed frames of one direction, by time.
 #[derive(Debug)]
 pub(super) struct Line {
     places: Box<[u8]>,
@@ -105,18 +106,18 @@ impl Line {
         }
     }
 
-    /// A frame is on its way, to arrive at a moment; `false` if there is no room for it.
+    /// Queues a frame until it is due. Returns `false` if there is no room.
     fn push(&mut self, frame: &[u8], due: Time) -> bool {
         let Some(place) = self.free.pop_if(|_| frame.len() <= MAX_FRAME) else { return false };
         self.places[place * MAX_FRAME..][..frame.len()].copy_from_slice(frame);
         self.lengths[place] = frame.len();
-        // Of those that arrive at once, the first comes first.
+        // The sequence number orders frames that are due at the same time.
         self.sent += 1;
         self.due.push(Reverse((due, self.sent, place)));
         true
     }
 
-    /// Returns the next frame, if it has arrived.
+    /// Returns the next frame, if it is due.
     pub(super) fn pop(&mut self, now: Time) -> Option<&[u8]> {
         let Reverse((due, _, place)) = *self.due.peek()?;
         if due > now {
@@ -127,7 +128,7 @@ impl Line {
         Some(&self.places[place * MAX_FRAME..][..self.lengths[place]])
     }
 
-    /// When it arrives.
+    /// Returns the time when the next frame is due.
     fn next(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((due, ..))| *due)
     }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_frames_meet_the_same_fate_with_the_same_seed() {
+    fn same_seed_gives_the_same_fates() {
         let fates = |seed| {
             let mut of = impairment(200_000, 300_000, 1_000_000);
             of.random = Rng::with_seed(seed);
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_lost_as_is_asked_for() {
+    fn loss_follows_the_configured_rate() {
         for (loss, expected) in [(0, 0..=0), (100_000, 900..=1_100), (1_000_000, 10_000..=10_000)] {
             let mut of = impairment(loss, 0, 0);
             let lost = (0..10_000).filter(|_| of.send(&[1; 60], NOW) == Fate::Lost).count();
@@ -171,22 +172,22 @@ mod tests {
     }
 
     #[test]
-    fn frames_arrive_when_they_are_due_and_as_they_were() {
+    fn delayed_frames_arrive_unchanged_when_due() {
         let mut of = impairment(0, 0, 20_000);
         let frames: Vec<Vec<u8>> = (0..100).map(|n| vec![n; 60 + usize::from(n)]).collect();
         assert!(frames.iter().all(|frame| of.receive(frame, NOW) == Fate::Later));
-        assert_eq!(of.back.pop(NOW), None, "not before half of the delay");
+        assert_eq!(of.back.pop(NOW), None, "no frame is due before half of the delay");
         let mut arrived = Vec::new();
         while let Some(next) = of.next() {
             arrived.extend(of.back.pop(next).map(<[u8]>::to_vec));
         }
-        assert_ne!(arrived, frames, "jitter puts them out of order");
+        assert_ne!(arrived, frames, "jitter reorders frames");
         arrived.sort();
         assert_eq!(arrived, frames);
     }
 
     #[test]
-    fn what_finds_no_room_on_the_line_is_lost_and_no_more() {
+    fn frames_beyond_the_line_are_dropped() {
         let mut of = impairment(0, 0, 1_000_000);
         let fates = (0..FRAMES + 9).map(|_| of.send(&[1; 60], NOW)).collect::<Vec<_>>();
         assert!(fates[..FRAMES].iter().all(|fate| *fate == Fate::Later));

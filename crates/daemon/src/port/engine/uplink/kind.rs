@@ -1,4 +1,4 @@
-//! The trait of a kind of uplink, and what one is made with. Left out: the kinds.
+//! Trait of a kind of uplink, and the resources to open one.
 
 use super::wire::cable::Wires;
 use super::xdp::programs::Programs;
@@ -19,86 +19,86 @@ pub(in crate::port) struct At<'a> {
     pub(in crate::port) now: Time,
 }
 
-/// One kind of uplink, as the port's thread has it.
+/// Kind of uplink, as used by the port's thread.
 pub(super) trait Kind: fmt::Debug + Send {
-    /// The port waits on the uplink from now on: its descriptors, if it has any, are reported by the poller.
+    /// Adds the uplink's descriptors, if it has any, to the port's poller.
     fn join(&mut self, _at: At<'_>) -> io::Result<()> {
         Ok(())
     }
 
-    /// The port waits on it no more.
+    /// Removes the uplink's descriptors from the poller.
     fn part(&mut self, _poller: &Poller) {}
 
-    /// A descriptor was reported.
+    /// Notes that a descriptor of the uplink is readable.
     fn set_readable(&mut self) {}
 
-    /// Takes note of what has happened to the uplink; `false` if nothing has. The poller reports what takes the place of a
-    /// descriptor.
+    /// Handles changes of the uplink. Returns `false` if there are none. Adds new descriptors to the poller.
     fn follow(&mut self, _at: At<'_>) -> bool {
         false
     }
 
-    /// Frames can pass.
+    /// Returns whether frames can pass.
     fn link(&self) -> bool;
 
-    /// How it is; `None` if there is nothing.
+    /// Returns the uplink's status, or `None` without an uplink.
     fn status(&self, now: Time) -> Option<UplinkStatus>;
 
-    /// Takes a frame, to go out at the next flush at the latest; `false` if it is lost, which is counted.
+    /// Queues a frame, to be sent by the next flush at the latest. Returns `false` if the frame is dropped, which
+    /// is counted.
     fn transmit(&mut self, frame: &[u8]) -> bool;
 
-    /// Whether it takes packets that are not cut into segments yet.
+    /// Returns whether it accepts packets before segmentation.
     fn takes_uncut(&self) -> bool {
         false
     }
 
-    /// Takes such a packet, as [`Kind::transmit`] takes a frame.
+    /// Queues a packet before segmentation, as [`Kind::transmit`] queues a frame.
     fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &Uncut) -> bool {
         false
     }
 
-    /// Sends what it has taken.
+    /// Sends the queued frames.
     fn flush(&mut self, _now: Time) {}
 
-    /// When it is to be flushed again, though nothing is reported.
+    /// Returns the time of the next flush if no event comes before.
     fn deadline(&self) -> Option<Time> {
         None
     }
 
-    /// The next frame, if there is one.
+    /// Receives the next frame. Returns its length in bytes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
-    /// What is known of the checksum of the frame that was received last.
+    /// Returns what is known of the checksum of the last received frame.
     fn sealed(&self) -> Option<Sealed> {
         None
     }
 
-    /// The port is about to sleep; `false` if there is something to be received by now. What comes later wakes it.
+    /// Prepares for sleep. Returns `false` if there are frames to receive. Later frames wake the port.
     fn may_sleep(&mut self) -> bool {
         true
     }
 
-    /// What it has made in the file system goes with it from now on.
+    /// Deletes its socket file when it is dropped, unless [`Kind::leave`] is called before.
     fn own(&mut self) {}
 
-    /// A successor goes on with what it has made.
+    /// Leaves its socket file to a successor.
     fn leave(&mut self) {}
 
-    /// The port has another uplink: what is kept for a successor is given up. May take its time.
+    /// Ends the uplink after its replacement, and releases descriptors that are kept for a successor. May block.
     fn retire(self: Box<Self>) {}
 }
 
-/// What an uplink is made with.
+/// Resources to open an uplink.
 pub(crate) struct Maker<'a> {
     pub(crate) vault: &'a PortVault,
-    /// Wakes the port when something has happened to its uplink.
+    /// Wakes the port when its uplink has changed.
     pub(crate) port: &'a Waker,
-    /// What the thread gives up that watches it.
+    /// Rights that the uplink's thread gives up.
     pub(crate) watcher: &'a Prepared,
-    /// The wires between the host's ports.
+    /// Wires between the host's ports.
     pub(crate) wires: &'a Wires,
-    /// The programs for interfaces.
+    /// XDP programs for interfaces.
     pub(crate) programs: &'a Programs,
-    /// The time at which it is made.
+    /// Time of the opening.
     pub(crate) now: Time,
 }

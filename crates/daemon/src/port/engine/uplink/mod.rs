@@ -1,20 +1,20 @@
-//! What carries frames beyond a live card: nothing, or one of several kinds of uplink, each a file behind [`Kind`].
+//! Uplink of a port: none, or one of several kinds that carry frames beyond the card, each a file behind [`Kind`].
 //!
-//! | kind | what it is | a thread beside the port's |
+//! | kind | other end | a thread beside the port's |
 //! |---|---|---|
-//! | `tap` | a tap of the host | watches the interface |
-//! | `tap` | a macvtap, whose frames pass an interface | watches the interface |
-//! | `packet` | a network interface that is there, by a packet socket | watches the interface |
-//! | `xdp` | the same, by AF_XDP | watches the interface |
-//! | `wire` | a ring each way to another port of this host | none |
-//! | `stream` | a UNIX stream socket to another process | connects, or listens |
+//! | `tap` | a tap: the host's network stack | watches the interface |
+//! | `tap` | a macvtap: the interface below it | watches the interface |
+//! | `packet` | an existing network interface, by a packet socket | watches the interface |
+//! | `xdp` | an existing network interface, by AF_XDP | watches the interface |
+//! | `wire` | another port of this host, by a ring each way | none |
+//! | `stream` | another process, by a UNIX stream socket | connects, or listens |
 //! | `replay` | a recording | reads it |
 //!
-//! Between the port and any of them are stages (`stages`): if the configuration wants it, frames are delayed, lost and put
-//! out of order (`impair`), and what passes the uplink is recorded (`recorder`). It is counted in any case.
+//! Stages are between the port and its uplink (`stages`). If the configuration wants it, they delay, drop and
+//! reorder frames (`impair`), and record the frames of the uplink (`recorder`). They always count.
 //!
-//! Nothing of it that is called on the port's thread waits. Every kind gives whole frames; some take packets that are not
-//! cut into segments yet (`offload`).
+//! No call on the port's thread blocks. Every kind receives whole frames. Some kinds send packets before
+//! segmentation (`offload`).
 
 mod device;
 mod error;
@@ -60,23 +60,23 @@ pub(crate) use wire::cable::Wires;
 use xdp::XdpDevice;
 pub(crate) use xdp::programs::Programs;
 
-/// The uplink of a port.
+/// Uplink of a port.
 #[derive(Debug)]
 pub(crate) struct Uplink {
-    /// As configured.
+    /// Uplink, as configured.
     config: uplink::Uplink,
-    /// What the port's link is.
+    /// Policy for the port's link.
     policy: PortLink,
     kind: Box<dyn Kind>,
     stages: Stages,
     captures: Captures,
-    /// The time of the round.
+    /// Time of the round.
     now: Time,
 }
 
 impl Uplink {
-    /// Makes what is configured, or goes on with what a predecessor has left in the vault. Nothing passes before
-    /// [`Uplink::join`].
+    /// Opens the configured uplink, or resumes the one that a predecessor has left in the vault. No frame passes
+    /// before [`Uplink::join`].
     pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let kind: Box<dyn Kind> = match &config.uplink {
             uplink::Uplink::None => Box::new(Nothing),
@@ -97,32 +97,32 @@ impl Uplink {
             uplink::Uplink::Wire(name) => Box::new(WireEnd::new(name, with)?),
             uplink::Uplink::Replay(path) => Box::new(Replay::open(path, with)?),
         };
-        // A port without a recording is better than none: its guests would lose their VFs.
+        // Without its recording a port still runs. If it did not start, its guests would lose their VFs.
         let stages = Stages::open(config, with).unwrap_or_else(|error| {
-            tracing::error!(port = config.name, %error, "the port goes on without a recording");
+            tracing::error!(port = config.name, %error, "cannot record; the port runs without a recording");
             Stages::without_recording(config)
         });
         let captures = Captures::default();
         Ok(Self { config: config.uplink.clone(), policy: config.link, kind, stages, captures, now: with.now })
     }
 
-    /// Has somebody see what becomes of the port's frames. If too many do already, the capture ends at once.
+    /// Copies the port's frames to a capture. The capture ends at once if there are too many already.
     pub(super) fn capture(&mut self, capture: Capture) {
         self.captures.add(capture);
     }
 
-    /// Has frames pass other stages from now on; answers which they were.
+    /// Replaces the stages, and returns the former ones.
     pub(super) fn set_stages(&mut self, mut stages: Stages) -> Stages {
         stages.count_on(&self.stages);
         std::mem::replace(&mut self.stages, stages)
     }
 
-    /// When there is something to be done though nothing is reported.
+    /// Returns the time of the next flush if no event comes before.
     pub(super) fn deadline(&self) -> Option<Time> {
         [self.stages.deadline(), self.kind.deadline()].into_iter().flatten().min()
     }
 
-    /// Gives up what a predecessor with another configuration has kept of its uplink.
+    /// Releases descriptors of an uplink that a predecessor had by another configuration.
     pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortVault) {
         let ours = match &config.uplink {
             uplink::Uplink::Tap(name) => kept_as::<TapDevice<Stack>>(name),
@@ -144,18 +144,18 @@ impl Uplink {
         }
     }
 
-    /// Has the port wait on the uplink from now on.
+    /// Adds the uplink's descriptors to the port's poller.
     pub(super) fn join(&mut self, at: At<'_>) -> io::Result<()> {
         self.kind.join(at)
     }
 
-    /// Takes the place of another uplink; that one is handed back, with the policy. If the port cannot wait on this one,
-    /// everything stays as it was.
+    /// Replaces this uplink by `next`. Returns the former uplink with its link policy. If the port cannot wait on
+    /// `next`, keeps this uplink.
     pub(super) fn replace(&mut self, mut next: Self, at: At<'_>) -> Result<Self, Box<(Self, io::Error)>> {
         self.kind.part(at.poller);
         if let Err(error) = next.kind.join(at) {
             if let Err(error) = self.kind.join(at) {
-                tracing::error!(uplink = %self.config, %error, "the uplink is lost");
+                tracing::error!(uplink = %self.config, %error, "cannot wait for frames of the former uplink either; the port has no uplink");
             }
             return Err(Box::new((next, error)));
         }
@@ -164,37 +164,37 @@ impl Uplink {
         Ok(std::mem::replace(self, next))
     }
 
-    /// What it has made in the file system goes with it from now on, until it is left.
+    /// Deletes the uplink's socket file when the uplink is dropped, unless [`Self::leave`] is called before.
     pub(super) fn own(&mut self) {
         self.kind.own();
     }
 
-    /// A successor goes on with what it has made.
+    /// Leaves the uplink's socket file to a successor.
     pub(super) fn leave(&mut self) {
         self.kind.leave();
     }
 
-    /// Gives up what is kept for a successor. May take its time.
+    /// Ends the uplink, and releases descriptors that are kept for a successor. May block.
     pub(crate) fn retire(self) {
         self.kind.retire();
     }
 
-    /// Has the link that this says from now on; answers what it was.
+    /// Sets the policy for the port's link. Returns the former one.
     pub(super) fn set_policy(&mut self, policy: PortLink) -> PortLink {
         std::mem::replace(&mut self.policy, policy)
     }
 
-    /// A descriptor was reported.
+    /// Notes that a descriptor of the uplink is readable.
     pub(super) fn set_readable(&mut self) {
         self.kind.set_readable();
     }
 
-    /// Takes note of what has happened to the uplink; `false` if nothing has.
+    /// Handles changes of the uplink. Returns `false` if there are none.
     pub(super) fn follow(&mut self, at: At<'_>) -> bool {
         self.kind.follow(at)
     }
 
-    /// The port is about to sleep; `false` if there is something to be received by now.
+    /// Prepares for sleep. Returns `false` if there are frames to receive.
     pub(super) fn may_sleep(&mut self) -> bool {
         self.kind.may_sleep()
     }
@@ -204,7 +204,7 @@ impl Uplink {
         self.now = now;
     }
 
-    /// Sends the frames that the card has given to it.
+    /// Sends the frames that the card has transmitted.
     pub(super) fn flush(&mut self) {
         self.stages.arrive(&mut *self.kind, self.now);
         self.kind.flush(self.now);
@@ -214,17 +214,17 @@ impl Uplink {
         }
     }
 
-    /// The link that the port has by it. Without an uplink the port has one, so that its VFs reach each other.
+    /// Returns the port's link. Without an uplink it is up, so that VFs reach each other.
     pub(in crate::port) fn link(&self) -> bool {
         self.policy == PortLink::Up || self.kind.link()
     }
 
-    /// Returns its text in the configuration.
+    /// Returns the uplink's text in the configuration.
     pub(super) fn configured(&self) -> String {
         self.config.to_string()
     }
 
-    /// What is told of it, if there is one.
+    /// Returns the uplink's status, or `None` without an uplink.
     pub(super) fn status(&self, now: Time) -> Option<UplinkStatus> {
         let mut status = self.kind.status(now)?;
         self.stages.tell(&mut status);

@@ -1,8 +1,8 @@
-//! What the kernel leaves to the port, and the port to the kernel: checksums that are still missing, and TCP packets that
-//! are not cut into segments yet. The card is given whole frames: a packet is cut here, one segment for each frame that
-//! the port asks for. The kernel's header is believed only as far as the packet itself bears it out.
+//! Offloads between the kernel and the port: missing checksums, and TCP packets before segmentation. The card
+//! receives whole frames. So a packet is cut here, one segment for each frame that the port asks for. The kernel's
+//! header is checked against the packet itself.
 //!
-//! Left out: how header and packet come and go (`host::vnet`).
+//! `host::vnet` moves headers and packets.
 
 use host::vnet::{Segments, VnetHeader};
 use i82576::ids::{FCS, MAX_FRAME};
@@ -11,21 +11,21 @@ use offload::checksum::Sum;
 use offload::headers::TCP_CHECKSUM;
 use offload::uncut;
 
-/// Room for the longest packet: what IP can say, the header of Ethernet, and two tags.
+/// Bytes of the longest packet: the most that IP can express, the Ethernet header, and two tags.
 pub(super) const LONGEST: usize = 65_535 + 14 + 8;
 
-/// What the kernel said is not true of the packet.
+/// The kernel's header does not match the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// A frame, or a packet that makes several, on its way to the card.
+/// A frame, or a packet that becomes several frames, from the kernel to the card.
 #[derive(Debug)]
 pub(super) struct Arrival {
     memory: Box<[u8]>,
     length: usize,
-    /// While a TCP packet is being cut: its layout, and the segments taken so far.
+    /// Layout of the TCP packet that is being cut, and the number of segments taken so far.
     uncut: Option<(Uncut, u32)>,
-    /// What is known of the checksum of the segment that was taken last.
+    /// Knowledge of the checksum of the segment that was taken last.
     sealed: Option<Sealed>,
 }
 
@@ -36,12 +36,13 @@ impl Default for Arrival {
 }
 
 impl Arrival {
-    /// Where the next one is to be put.
+    /// Returns the memory for the next packet.
     pub(super) fn place(&mut self) -> &mut [u8] {
         &mut self.memory
     }
 
-    /// One is there, `length` bytes of which the kernel says this; it is taken next.
+    /// Accepts the packet of `length` bytes in [`Self::place`], with the kernel's header. [`Self::take`] returns
+    /// its frames.
     pub(super) fn put(&mut self, length: usize, header: &VnetHeader) -> Result<(), Malformed> {
         self.forget();
         let packet = self.memory.get_mut(..length).ok_or(Malformed)?;
@@ -60,12 +61,13 @@ impl Arrival {
         Ok(())
     }
 
-    /// The next frame of it, into a place that has room for the longest one; `None` if all of it was taken.
+    /// Writes the packet's next frame to `into`, which has room for the longest frame. Returns its length, or
+    /// `None` after the last frame.
     pub(super) fn take(&mut self, into: &mut [u8]) -> Option<usize> {
         self.sealed = None;
         let packet = self.memory.get(..self.length).filter(|packet| !packet.is_empty())?;
         let Some((whole, taken)) = self.uncut else {
-            // The card drops what is longer than its longest frame, and cannot tell how much longer.
+            // The card drops frames longer than its longest, and does not need their exact length.
             let length = packet.len().min(into.len());
             into[..length].copy_from_slice(&packet[..length]);
             self.forget();
@@ -88,23 +90,23 @@ impl Arrival {
         Some(length)
     }
 
-    /// What is known of the checksum of the frame that was taken last.
+    /// Returns what is known of the checksum of the frame that was taken last.
     pub(super) fn sealed(&self) -> Option<Sealed> {
         self.sealed
     }
 
-    /// Drops what is left.
+    /// Drops the rest of the packet.
     pub(super) fn forget(&mut self) {
         (self.length, self.uncut, self.sealed) = (0, None, None);
     }
 }
 
-/// Puts in the checksum (RFC 1071) of everything from a start on, whose place has the pseudo header's sum.
+/// Writes the checksum (RFC 1071) of the bytes from a start on. Its field holds the pseudo header's sum before.
 pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result<(), Malformed> {
     let Some((start, offset)) = checksum else { return Ok(()) };
     let covered = frame.get_mut(usize::from(start)..).ok_or(Malformed)?;
     let value = match Sum::of(covered).checksum() {
-        // Zero would say that there is none.
+        // Zero would mean that there is no checksum.
         0 => 0xffff,
         value => value,
     };
@@ -113,7 +115,7 @@ pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result
     Ok(())
 }
 
-/// What the kernel is told of a packet that it has to cut.
+/// Returns the header for a packet that the kernel has to cut.
 pub(super) fn header(whole: &Uncut) -> VnetHeader {
     VnetHeader {
         checksum: Some((whole.l4 as u16, TCP_CHECKSUM as u16)),

@@ -1,4 +1,4 @@
-//! A network interface that is there, by a packet socket, in bursts. Left out: the interface itself (`watch`).
+//! An existing network interface, by a packet socket, in bursts. `watch` watches the interface itself.
 
 use super::UplinkError;
 use super::interface::{Device, Received};
@@ -8,7 +8,7 @@ use host::tap::InterfaceName;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Frames on their way.
+/// Frames in transit.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     arrived: ReceiveBurst,
@@ -41,12 +41,12 @@ impl Device for PacketSocket {
         self.interface()
     }
 
-    /// It never is elsewhere: the socket does not go there.
+    /// Returns `false`: a packet socket does not follow its interface to another namespace.
     fn is_up_elsewhere(&self) -> bool {
         false
     }
 
-    /// It is the administrator's.
+    /// Does nothing: the administrator manages the interface.
     fn set_up(&self) {}
 
     fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Lost {

@@ -1,8 +1,9 @@
-//! What is noted of every kind of uplink: how it is, since when, and what was lost.
+//! Record of an uplink of any kind: its state, the time of the last change, and dropped frames.
 
 use crate::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
 use i82576::Time;
 
+/// Record of an uplink.
 #[derive(Debug)]
 pub(super) struct Record {
     kind: &'static str,
@@ -21,19 +22,19 @@ impl Record {
         self.state
     }
 
-    /// The uplink is so from now on.
+    /// Sets the state. A change sets the time too.
     pub(super) fn set_state(&mut self, state: UplinkState, now: Time) {
         if self.state != state {
             (self.state, self.since) = (state, now);
         }
     }
 
-    /// The uplink was gone and is there again.
+    /// Counts a return of the uplink.
     pub(super) fn reattached(&mut self) {
         self.reattached += 1;
     }
 
-    /// The status of an uplink of which no more is known.
+    /// Returns the status, without fields that only some kinds have.
     pub(super) fn status(&self, name: String, now: Time) -> UplinkStatus {
         let &Self { kind, state, since, reattached, drops } = self;
         let seconds = now.since(since).as_secs();

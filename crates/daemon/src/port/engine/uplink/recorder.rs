@@ -1,8 +1,9 @@
-//! What passes an uplink, written to a file as pcapng, by a thread of its own: the port's thread puts frames into a ring and
-//! goes on. A writer that is too slow, or whose disk is full, loses frames from the recording and none from the port.
+//! Records the frames of an uplink to a pcapng file, on a thread of its own. The port's thread puts frames into a
+//! ring and continues. If the writer is too slow or its disk is full, the recording loses frames, and the port
+//! loses none.
 //!
-//! A file that is there gets one more section, so that a host that starts anew goes on with it. Left out: filters, and
-//! limits of the file's length.
+//! An existing file gets one more section, so that a restarted host continues the recording. The file's length has
+//! no limit.
 
 use super::UplinkError;
 use super::kind::Maker;
@@ -19,32 +20,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Bytes that wait for the writer.
+/// Bytes of the ring to the writer.
 const RING: usize = 4 << 20;
-/// The longest packet: one that is not cut into segments yet.
+/// Longest packet, which is one before segmentation, in bytes.
 const LONGEST: usize = 1 << 17;
-/// Bytes that are written at once.
+/// Bytes per write.
 const BATCH: usize = 1 << 18;
-/// How long the writer sleeps when nobody wakes it.
+/// Longest sleep of the writer without a wake-up.
 const NAP: Duration = Duration::from_millis(500);
-/// What each pcapng file begins with.
+/// First bytes of each pcapng file (type of the Section Header Block).
 const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// Before each frame in the ring: when it passed, nanoseconds since 1970, and which way.
+/// Bytes before each frame in the ring: its time in nanoseconds since 1970, and its direction.
 const HEAD: usize = 9;
 
-/// What both threads know.
+/// State that both threads share.
 #[derive(Debug, Default)]
 struct Shared {
     stops: AtomicBool,
-    /// Frames that the writer could not write.
+    /// Frames that the writer has failed to write.
     failed: AtomicU64,
 }
 
-/// The port's end.
+/// The port's end of a recording.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     sender: Producer<u8>,
-    /// Something was put in since the writer was last woken.
+    /// Frames were added since the writer was last woken.
     put: bool,
     /// Frames for which the ring had no room.
     full: u64,
@@ -70,24 +71,24 @@ impl Recorder {
         Ok(Self { sender, put: false, full: 0, shared, writer: Some(writer) })
     }
 
-    /// A frame passes.
+    /// Records a frame.
     pub(super) fn note(&mut self, way: Way, frame: &[u8]) {
         let put = ring::put(&mut self.sender, [&pcapng::time().to_ne_bytes(), &[way as u8], frame]);
         self.put |= put;
         self.full += u64::from(!put);
     }
 
-    /// The writer has something to write.
+    /// Wakes the writer if frames were added.
     pub(super) fn flush(&mut self) {
         if std::mem::take(&mut self.put)
             && let Some(writer) = &self.writer
         {
-            // A system call only if it sleeps.
+            // Unparking makes a system call only if the writer sleeps.
             writer.thread().unpark();
         }
     }
 
-    /// Frames that are not in the file.
+    /// Returns the number of frames that are not in the file.
     pub(super) fn lost(&self) -> u64 {
         self.full + self.shared.failed.load(Ordering::Relaxed)
     }
@@ -99,13 +100,13 @@ impl Drop for Recorder {
         if let Some(writer) = self.writer.take() {
             writer.thread().unpark();
             if writer.join().is_err() {
-                tracing::error!("the writer of a recording had panicked");
+                tracing::error!("the writer of a recording has panicked");
             }
         }
     }
 }
 
-/// A recording that has each write whole or not at all: half a block would spoil what a later host writes behind it.
+/// File that has each write whole or not at all. Half a block would spoil the blocks that a later host appends.
 #[derive(Debug)]
 struct Whole(File);
 
@@ -120,31 +121,31 @@ impl Write for Whole {
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let length = self.0.metadata()?.len();
-        // What cannot be shortened either stays as it is: the disk has failed.
+        // If the file cannot be truncated either, the disk has failed, and the file stays as it is.
         self.0.write_all(bytes).inspect_err(|_| drop(self.0.set_len(length)))
     }
 }
 
-/// A file to go on with, or a new one, which has guests' frames and so is for nobody else.
+/// Opens a file to append to, or creates one. It will hold guests' frames, so only its owner may read it.
 fn open(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file that can be recorded to; name another"));
+        return Err(io::Error::other("not a regular file; name another"));
     }
     let mut begin = [0; MAGIC.len()];
     match file.read(&mut begin)? {
         0 => Ok(file),
         _ if begin == MAGIC => Ok(file),
-        _ => Err(io::Error::other("it is there and no pcapng file; name another, or move it away")),
+        _ => Err(io::Error::other("the file exists and is no pcapng file; name another, or move it away")),
     }
 }
 
-/// A section, and its one interface.
+/// Returns a section with its one interface.
 fn beginning() -> io::Result<Vec<u8>> {
     Ok([pcapng::section()?, pcapng::interface(None)?].concat())
 }
 
-/// The block of a packet, as it is in the ring.
+/// Returns the block of a packet from the ring.
 fn block(noted: &[u8]) -> io::Result<Vec<u8>> {
     let (head, frame) = noted.split_first_chunk::<HEAD>().ok_or(io::ErrorKind::InvalidData)?;
     let [time @ .., way] = head;
@@ -159,7 +160,7 @@ fn block(noted: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// The writer. Frames that cannot be written are counted; the first failure is logged.
+/// Runs the writer. Counts frames that cannot be written, and logs the first failure.
 fn write(mut file: impl Write, path: &Path, mut receiver: Consumer<u8>, shared: &Shared) {
     let (mut place, mut batch, mut failed) = (vec![0; LONGEST], Vec::with_capacity(BATCH + LONGEST), false);
     loop {
@@ -174,14 +175,14 @@ fn write(mut file: impl Write, path: &Path, mut receiver: Consumer<u8>, shared: 
                 batch.extend(block);
             }
         }
-        // After a failure nothing more is written: a recording with gaps would say what was not.
+        // After a failure nothing more is written. A recording with gaps would be misleading.
         let written = if failed { Err(io::ErrorKind::Other.into()) } else { file.write_all(&batch) };
         if let Err(error) = written
             && frames > 0
         {
             shared.failed.fetch_add(frames, Ordering::Relaxed);
             if !std::mem::replace(&mut failed, true) {
-                tracing::error!(path = %path.display(), %error, "the recording ends; the port goes on");
+                tracing::error!(path = %path.display(), %error, "cannot write the recording, which ends; the port continues");
             }
         }
         match (frames, stops) {

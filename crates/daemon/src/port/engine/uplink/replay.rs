@@ -1,8 +1,8 @@
-//! A recording, pcap or pcapng, that is played to the port as it was recorded: a thread of its own reads the file and hands
-//! frames over when their time has come, counted from the first. What the port sends is dropped. After the last frame the
-//! link stays.
+//! Replays a recording, pcap or pcapng, to the port. A thread of its own reads the file, and passes on each frame
+//! at its recorded time after the first. Frames that the port sends are dropped. After the last frame the link
+//! stays up. A recording is played once.
 //!
-//! A file is not trusted: a broken block ends the replay, and the log says so. Left out: playing it twice.
+//! The file is not trusted. A broken block ends the replay and is logged.
 
 mod recording;
 
@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes that wait for the port.
+/// Bytes of the ring to the port.
 const RING: usize = 1 << 20;
-/// Bytes of the file that are looked at; no block may be longer.
+/// Bytes of the file in memory. No block may be longer.
 const WINDOW: usize = 1 << 20;
 /// Pause of the reader before it tries again to hand a frame to a busy port.
 const NAP: Duration = Duration::from_millis(1);
@@ -36,11 +36,11 @@ const NAP: Duration = Duration::from_millis(1);
 #[derive(Debug, Default)]
 struct Shared {
     stops: AtomicBool,
-    /// Packets that are no whole Ethernet frames.
+    /// Packets that are not whole Ethernet frames.
     malformed: AtomicU64,
 }
 
-/// The port's end.
+/// The port's end of a replay.
 #[derive(Debug)]
 pub(super) struct Replay {
     path: PathBuf,
@@ -80,7 +80,7 @@ impl Drop for Replay {
         if let Some(reader) = self.reader.take() {
             reader.thread().unpark();
             if reader.join().is_err() {
-                tracing::error!("the reader of a replay had panicked");
+                tracing::error!("the reader of a replay has panicked");
             }
         }
     }
@@ -111,15 +111,15 @@ impl Kind for Replay {
     }
 }
 
-/// Opens a regular file. To open a pipe would wait for a writer.
+/// Opens a regular file. Opening a pipe would block until there is a writer.
 fn regular(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     File::open(path)
 }
 
-/// Why a file cannot be played.
+/// Returns the reason why a file cannot be played.
 fn problem<T>(error: &PcapError<T>) -> io::Error {
     io::Error::other(match error {
         PcapError::HeaderNotRecognized | PcapError::Eof => "it is neither a pcap nor a pcapng file",
@@ -130,13 +130,13 @@ fn problem<T>(error: &PcapError<T>) -> io::Error {
     })
 }
 
-/// The thread.
+/// Thread that reads the recording.
 struct Player {
     sender: Producer<u8>,
     shared: Arc<Shared>,
     port: Waker,
     path: PathBuf,
-    /// When the first frame with a time was played, and its time in the file, in nanoseconds.
+    /// Time when the first frame with a time was played, and its time in the file in nanoseconds.
     begin: Option<(Instant, i128)>,
     /// Packets of another link type than Ethernet were reported.
     is_foreign: bool,
@@ -154,13 +154,13 @@ impl Player {
                     Ok(Some(length))
                 }
                 Err(PcapError::Eof) => {
-                    tracing::info!(path, "the replay has come to its end");
+                    tracing::info!(path, "the replay is complete");
                     return;
                 }
                 Err(PcapError::Incomplete(_)) if !exhausted => Ok(None),
                 Err(error) => Err(problem(&error)),
             };
-            let gone_on = match read {
+            let advanced = match read {
                 Ok(Some(length)) => {
                     pcap.consume(length);
                     Ok(())
@@ -168,7 +168,7 @@ impl Player {
                 Ok(None) => pcap.refill().map_err(|error| problem(&error)),
                 Err(error) => Err(error),
             };
-            if let Err(why) = gone_on {
+            if let Err(why) = advanced {
                 return self.give_up(&why);
             }
         }
@@ -197,7 +197,8 @@ impl Player {
         }
     }
 
-    /// Hands a frame over when its time has come and the port has room for it. A frame without a time follows the one before it.
+    /// Passes a frame to the port at its time, when the port has room. A frame without a time follows the one
+    /// before it at once.
     fn frame(&mut self, frame: &[u8], time: Option<i128>) {
         let mut now = Instant::now();
         let due = time.and_then(|time| {

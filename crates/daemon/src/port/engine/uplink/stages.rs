@@ -1,6 +1,5 @@
-//! The steps between a port and its uplink, whatever kind that is: first impairment, then recording and counting, so that a
-//! recording has what was on the uplink, and counters count that. Impairment and recording are optional. Left out: what
-//! each of them does.
+//! Stages between a port and its uplink of any kind: first impairment, then recording and counting. So a recording
+//! has the frames of the uplink itself, and the counters count those. Impairment and recording are optional.
 
 use super::UplinkError;
 use super::impair::{Fate, Impairment};
@@ -12,10 +11,10 @@ use crate::pcapng::Way;
 use i82576::{MacAddress, Time};
 use nic::Uncut;
 
-/// Frames that one call passes over because they are lost or on their way: it must not hold the port up.
+/// Delayed or dropped frames that one call skips, so that it does not delay the port.
 const PASSED_OVER: usize = 32;
 
-/// The stages.
+/// Impairment, recording and counters of an uplink.
 #[derive(Debug)]
 pub(crate) struct Stages {
     impairment: Option<Box<Impairment>>,
@@ -25,41 +24,41 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// Makes what is configured. May take its time.
+    /// Opens the configured stages. May block.
     pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let recorder = config.record.as_ref().map(|path| Recorder::start(path, with)).transpose()?;
         Ok(Self { recorder, ..Self::without_recording(config) })
     }
 
-    /// The same, but for the recording.
+    /// Opens the configured stages without the recording.
     pub(super) fn without_recording(config: &PortConfig) -> Self {
         let impairment = config.impair.map(|impair| Box::new(Impairment::new(impair)));
         Self { impairment, recorder: None, rx: UplinkTraffic::default(), tx: UplinkTraffic::default() }
     }
 
-    /// Goes on with the counters of others, whose place these take.
+    /// Continues the counters of the stages that these replace.
     pub(super) fn count_on(&mut self, others: &Self) {
         (self.rx, self.tx) = (others.rx, others.tx);
     }
 
-    /// Packets may pass that are not cut into segments yet.
+    /// Returns whether packets may pass before segmentation. Impairment treats each frame by itself.
     pub(super) fn take_uncut(&self) -> bool {
         self.impairment.is_none()
     }
 
-    /// A frame leaves the port; `false` if the uplink has dropped it.
+    /// Sends a frame of the port. Returns `false` if the uplink has dropped it.
     pub(super) fn transmit(&mut self, kind: &mut dyn Kind, frame: &[u8], now: Time) -> bool {
         match self.impairment.as_mut().map_or(Fate::Now, |impairment| impairment.send(frame, now)) {
             Fate::Now => {
                 let sent = kind.transmit(frame);
                 self.note_sent(sent, frame)
             }
-            // For the card it has left.
+            // The card counts the frame as sent, as it would on a real line.
             Fate::Later | Fate::Lost => true,
         }
     }
 
-    /// A frame has been given to the uplink, which has `sent` it or not; answers that.
+    /// Counts and records a frame if the uplink has `sent` it. Returns `sent`.
     fn note_sent(&mut self, sent: bool, frame: &[u8]) -> bool {
         if sent {
             count(&mut self.tx, 1, frame.len());
@@ -70,7 +69,7 @@ impl Stages {
         sent
     }
 
-    /// The same of a packet that is not cut into segments yet.
+    /// Counts and records a packet before segmentation if the uplink has `sent` it. Returns `sent`.
     pub(super) fn note_sent_uncut(&mut self, sent: bool, packet: &[u8], uncut: &Uncut) -> bool {
         if self.note_sent(sent, packet) {
             // All segments but one, and a copy of the headers for each of these.
@@ -80,7 +79,7 @@ impl Stages {
         sent
     }
 
-    /// The next frame for the port, if there is one.
+    /// Receives the next frame for the port. Returns its length in bytes.
     pub(super) fn receive(&mut self, kind: &mut dyn Kind, into: &mut [u8], now: Time) -> Option<usize> {
         if let Some(frame) = self.impairment.as_mut().and_then(|impairment| impairment.back.pop(now)) {
             let length = frame.len().min(into.len());
@@ -103,9 +102,9 @@ impl Stages {
         None
     }
 
-    /// Frames of the port that were on their way arrive at the uplink.
+    /// Sends delayed frames of the port that are due.
     pub(super) fn arrive(&mut self, kind: &mut dyn Kind, now: Time) {
-        // Aside, so that a frame of its own can be noted.
+        // Taken out, because `note_sent` borrows all of `self`.
         let Some(mut impairment) = self.impairment.take() else { return };
         while let Some(frame) = impairment.out.pop(now) {
             let sent = kind.transmit(frame);
@@ -114,19 +113,19 @@ impl Stages {
         self.impairment = Some(impairment);
     }
 
-    /// The end of a round.
+    /// Ends a round: wakes the writer of the recording.
     pub(super) fn flush(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             recorder.flush();
         }
     }
 
-    /// When the next frame arrives that is on its way.
+    /// Returns the time when the next delayed frame is due.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.impairment.as_ref()?.next()
     }
 
-    /// Adds what has passed and what was lost here.
+    /// Adds the counters of these stages to a status.
     pub(super) fn tell(&self, status: &mut UplinkStatus) {
         (status.rx, status.tx) = (self.rx, self.tx);
         status.drops.impaired += self.impairment.as_ref().map_or(0, |impairment| impairment.lost);

@@ -1,5 +1,5 @@
-//! A tap of either kind, one frame or one packet that is not cut yet to a call: one whose other end is this machine's network
-//! stack, and one whose other end is an interface (macvtap). Left out: the interface behind it (`watch`).
+//! A tap of either kind. One call moves one frame, or one packet before segmentation. The other end is this
+//! machine's network stack, or an interface (macvtap). `watch` watches the interface behind it.
 
 use super::UplinkError;
 use super::interface::{Device, Received};
@@ -13,7 +13,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 
-/// In what the kinds of tap differ.
+/// Differences between the kinds of tap.
 pub(super) trait Source: Debug + Send + Sync + 'static {
     const KIND: &'static str;
     /// See [`Device::TAG_ON_TOP`].
@@ -22,14 +22,14 @@ pub(super) trait Source: Debug + Send + Sync + 'static {
     /// Attaches at the port's start.
     fn open(name: &InterfaceName) -> Result<Tap, TapError>;
 
-    /// Attaches to one that is there; `None` if there is none.
+    /// Attaches to an existing tap. Returns `None` if there is none.
     fn open_existing(name: &InterfaceName) -> Result<Option<Tap>, TapError>;
 
-    /// Sets it up if that is allowed, where that is the host's to do.
+    /// Sets the tap up if permitted, if the host manages it.
     fn set_up(_tap: &Tap) {}
 }
 
-/// A tap whose other end is this machine's network stack. What is not there is created.
+/// A tap whose other end is this machine's network stack. A missing one is created.
 #[derive(Debug)]
 pub(super) struct Stack;
 
@@ -46,20 +46,20 @@ impl Source for Stack {
     }
 
     fn set_up(tap: &Tap) {
-        // Somebody else may set the interface up, and may be the only one who is allowed to.
+        // Another program may set the interface up, and may be the only one that is permitted to.
         if let Err(error) = tap.set_up() {
-            tracing::info!(tap = tap.name().as_str(), %error, "the tap is left as it is");
+            tracing::info!(tap = tap.name().as_str(), %error, "cannot set the tap up; another program has to");
         }
     }
 }
 
-/// A macvtap, which is its administrator's.
+/// A macvtap, which its administrator manages.
 #[derive(Debug)]
 pub(super) struct Macvtap;
 
 impl Source for Macvtap {
     const KIND: &'static str = "macvtap";
-    /// The tag stays in the frame until the interface below has it.
+    /// The tag stays in the frame until the interface below receives it.
     const TAG_ON_TOP: bool = false;
 
     fn open(name: &InterfaceName) -> Result<Tap, TapError> {
@@ -71,11 +71,11 @@ impl Source for Macvtap {
     }
 }
 
-/// A tap that was attached to.
+/// An attached tap.
 #[derive(Debug)]
 pub(super) struct TapDevice<S> {
     tap: Tap,
-    /// It takes packets that are not cut, and gives such. What a kernel without offloads does not know, it does not.
+    /// The tap accepts and delivers packets before segmentation. A kernel without offloads does not.
     offloads: bool,
     source: PhantomData<S>,
 }
@@ -87,7 +87,7 @@ impl<S> TapDevice<S> {
             let name = tap.name().as_str();
             tracing::info!(
                 tap = name,
-                "the kernel takes and gives whole frames only: TCP is slower than it could be"
+                "the kernel offers no offloads for this tap: TCP is slower than it could be"
             );
         }
         Self { tap, offloads, source: PhantomData }

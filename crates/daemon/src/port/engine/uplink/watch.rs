@@ -1,13 +1,13 @@
-//! The watcher of a port's interface: a thread that may wait for the kernel's lock on interfaces, so that the port's need
-//! not. It sees the interface go down and up, lose its carrier, change its MTU, and go; and it attaches again when an
-//! interface of the configured name is there.
+//! Watcher of a port's interface. Its thread may block on the kernel's lock on interfaces, so that the port's
+//! thread need not. It detects that the interface goes down or up, loses its carrier, changes its MTU, or is
+//! deleted. It attaches again when an interface of the configured name exists.
 //!
-//! A tap that somebody has deleted is not created again, even if the host had created it: whoever deleted it wants it
-//! gone, and brings it back when it is to be back. An interface that is renamed stays the uplink. So does a tap that is
-//! moved to another network namespace, since its descriptor stays attached. There only up and down can be seen, by looking
-//! now and then.
+//! The watcher does not create a deleted tap again, even if the host had created it: the administrator has deleted
+//! it on purpose, and creates it again to bring it back. A renamed interface stays the uplink. So does a tap that
+//! is moved to another network namespace, since its descriptor stays attached. There only up and down can be
+//! detected, by polling.
 //!
-//! Left out: what is made of all this, which is the port's (`device`).
+//! The port handles the changes (`device`).
 
 use super::UplinkError;
 use super::interface::{Device, kept_as};
@@ -21,48 +21,48 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often an interface in another namespace is looked at.
+/// Interval at which an interface in another namespace is polled.
 const ELSEWHERE: Duration = Duration::from_millis(500);
-/// When attaching is tried again, if the interface is there and could not be had.
+/// Delay of the next attempt to attach to an interface that exists.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Tokens of the watcher's poller.
 const WAKER: u64 = 0;
 const LINKS: u64 = 1;
 
-/// An attached interface as it was seen.
+/// State of an attached interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Its name.
+    /// Present name.
     pub(super) interface: String,
-    /// It is set up.
+    /// The interface is set up.
     pub(super) up: bool,
-    /// It has a carrier; `None` in another namespace.
+    /// The interface has a carrier. `None` in another namespace.
     pub(super) carrier: Option<bool>,
-    /// Its MTU; `None` in another namespace.
+    /// MTU in bytes. `None` in another namespace.
     pub(super) mtu: Option<u32>,
 }
 
-/// What the watcher tells the port.
+/// Report of the watcher to the port.
 #[derive(Debug)]
 pub(super) enum News<D> {
     /// The attached interface has changed.
     Seen(Seen),
     /// The attached interface was deleted.
     Gone,
-    /// The interface is there again.
+    /// The interface exists again.
     Attached(Arc<D>, Seen),
 }
 
-/// What the port tells the watcher.
+/// Order of the port to the watcher.
 #[derive(Debug)]
 enum Order<D> {
-    /// The port does not use this device any more: close it. That may take its time.
+    /// Close this device, which the port does not use any more. Closing may block.
     Close(Arc<D>),
     Stop,
 }
 
-/// The port's end of its watcher. Dropping it ends the thread, which lets go of the device.
+/// The port's end of its watcher. Dropping it ends the thread, which closes the device.
 #[derive(Debug)]
 pub(super) struct Watch<D: Device> {
     orders: mpsc::Sender<Order<D>>,
@@ -70,13 +70,13 @@ pub(super) struct Watch<D: Device> {
     news: mpsc::Receiver<News<D>>,
     thread: Option<JoinHandle<()>>,
     vault: PortVault,
-    /// As configured.
+    /// Name of the interface, as configured.
     name: InterfaceName,
 }
 
 impl<D: Device> Watch<D> {
-    /// Watches the interface of this name from now on, and answers how it is now. The port is woken when there is news.
-    /// What was not attached to is attached to as soon as it is there.
+    /// Starts the watcher of an interface, and returns the interface's present state. The watcher wakes the port
+    /// with each report. Without a device it attaches as soon as the interface exists.
     pub(super) fn start(
         name: &InterfaceName,
         (device, terms): (Option<Arc<D>>, &D::Terms),
@@ -101,7 +101,7 @@ impl<D: Device> Watch<D> {
             told: None,
             complaint: None,
         };
-        // After the links are heard of, so that no change is missed.
+        // The socket for news of links is open already, so no change is missed.
         let seen = match device {
             Some(device) => watcher.hold(device),
             None => {
@@ -114,7 +114,7 @@ impl<D: Device> Watch<D> {
         Ok((seen, Self { orders, waker, news, thread: Some(thread), vault, name }))
     }
 
-    /// What the thread waits for.
+    /// Creates the descriptors that the thread waits for.
     fn descriptors() -> io::Result<(Links, Poller, Waker)> {
         let (links, poller, waker) = (Links::new()?, Poller::new()?, Waker::new()?);
         poller.add(&waker, WAKER, Interest::READ)?;
@@ -122,24 +122,24 @@ impl<D: Device> Watch<D> {
         Ok((links, poller, waker))
     }
 
-    /// What has happened, if something has. Never waits.
+    /// Returns the next report, or `None`. Never blocks.
     pub(super) fn news(&self) -> Option<News<D>> {
         self.news.try_recv().ok()
     }
 
-    /// The port is done with a device; the watcher closes it, and attaches again when it can.
+    /// Returns a device that the port does not use any more. The watcher closes it, and attaches again when it can.
     pub(super) fn give_back(&self, device: Arc<D>) {
         self.order(Order::Close(device));
     }
 
-    /// Ends the thread, and gives up what is kept for a successor.
+    /// Ends the thread, and releases the descriptor that is kept for a successor.
     pub(super) fn retire(mut self) {
         self.stop();
         self.vault.forget_named(&kept_as::<D>(&self.name));
     }
 
     fn order(&self, order: Order<D>) {
-        // A watcher that has ended has said why.
+        // A watcher that has ended has logged the reason.
         let _ = self.orders.send(order);
         self.waker.wake();
     }
@@ -147,7 +147,7 @@ impl<D: Device> Watch<D> {
     fn stop(&mut self) {
         self.order(Order::Stop);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the watcher of an uplink had panicked");
+            tracing::error!("the watcher of an uplink has panicked");
         }
     }
 }
@@ -158,11 +158,11 @@ impl<D: Device> Drop for Watch<D> {
     }
 }
 
-/// The thread.
+/// Thread of a watcher.
 struct Watcher<D: Device> {
     port: String,
     vault: PortVault,
-    /// As configured.
+    /// Name of the interface, as configured.
     name: InterfaceName,
     terms: D::Terms,
     links: Links,
@@ -172,17 +172,17 @@ struct Watcher<D: Device> {
     news: mpsc::Sender<News<D>>,
     port_waker: Waker,
     device: Option<Arc<D>>,
-    /// The attached interface's number in the host's namespace; 0, which no interface has, if it was never there.
+    /// Index of the attached interface in the host's namespace; 0, which no interface has, if it was never there.
     index: u32,
-    /// What the port was last told of the attached tap.
+    /// State that was last reported to the port.
     told: Option<Seen>,
-    /// Why attaching failed, as it was last said.
+    /// Last logged reason why attaching failed.
     complaint: Option<String>,
 }
 
 impl<D: Device> Watcher<D> {
     fn run(mut self) {
-        // At once: an interface in another namespace makes no news here.
+        // The first check is due at once, because an interface in another namespace sends no news here.
         let mut now = Instant::now();
         let mut due = Some(now);
         loop {
@@ -190,7 +190,7 @@ impl<D: Device> Watcher<D> {
                 Ok(woken) => woken,
                 Err(error) => {
                     let (port, name) = (&self.port, self.name.as_str());
-                    tracing::error!(port, name, %error, "the uplink is not watched any more");
+                    tracing::error!(port, name, %error, "cannot wait for changes of the uplink, which is not watched any more");
                     return;
                 }
             };
@@ -206,7 +206,7 @@ impl<D: Device> Watcher<D> {
         }
     }
 
-    /// Sleeps until something happens or the time is over; `true` if the interface is to be looked at or there are orders.
+    /// Sleeps until an event, or until the time is over. Returns `true` after an order, or news of the interface.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let (mut orders, mut news) = (false, false);
         for event in self.poller.wait(timeout)? {
@@ -225,14 +225,14 @@ impl<D: Device> Watcher<D> {
         Ok(orders || heard != Heard::Unrelated)
     }
 
-    /// Does what the port has ordered.
+    /// Carries out the port's orders. Returns the next step.
     fn obey(&mut self) -> Next {
         let mut next = Next::Look;
         while let Ok(order) = self.orders.try_recv() {
             let Order::Close(device) = order else { return Next::Stop };
             if self.device.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &device)) {
                 self.forget();
-                // The port could not use an interface that is there: at once it could not again.
+                // The port could not use an interface that exists. An immediate retry would fail again.
                 if device.interface().is_some() {
                     next = Next::Later;
                 }
@@ -241,7 +241,8 @@ impl<D: Device> Watcher<D> {
         next
     }
 
-    /// Sees how the interface is, and tells the port if that is new. Answers when to look again though nothing is heard.
+    /// Checks the interface, and reports a change to the port. Returns the delay until the next check, if it must
+    /// be polled.
     fn look(&mut self) -> Option<Duration> {
         if let Some(device) = self.device.clone() {
             if let Some(seen) = self.see(&device) {
@@ -259,7 +260,7 @@ impl<D: Device> Watcher<D> {
         self.attach()
     }
 
-    /// Attaches to the interface if it is there. Answers when to try again.
+    /// Attaches to the interface if it exists. Returns the delay until the next attempt.
     fn attach(&mut self) -> Option<Duration> {
         let taken = match self.links.look_up(self.name.as_str()) {
             Ok(Some(_)) => D::open_existing(&self.name, &self.terms),
@@ -273,12 +274,12 @@ impl<D: Device> Watcher<D> {
             }
         };
         match taken {
-            // Deleted just now, or about to be made.
+            // It was deleted just now, or is being created.
             Ok(None) => Some(RETRY),
             Ok(Some(device)) => {
                 device.set_up();
                 let device = Arc::new(device);
-                // Where systemd keeps it, a name may have two descriptors.
+                // systemd's store may hold two descriptors of one name, so the old one is removed first.
                 self.vault.forget_named(&kept_as::<D>(&self.name));
                 let seen = self.hold(device.clone());
                 let (port, name, up, mtu) = (&self.port, self.name.as_str(), seen.up, seen.mtu);
@@ -295,39 +296,40 @@ impl<D: Device> Watcher<D> {
         }
     }
 
-    /// Lets go of the device, which is gone. The vault keeps it: a successor knows by it that there was one.
+    /// Closes the device, whose interface is gone. The vault keeps its descriptor, by which a successor knows that
+    /// there was one.
     fn forget(&mut self) {
         (self.device, self.told, self.index) = (None, None, 0);
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
         tracing::warn!(port, name, "the {kind} is gone; the port attaches to it again when it is back");
     }
 
-    /// Watches this device from now on.
+    /// Watches this device from now on. Returns its state.
     fn hold(&mut self, device: Arc<D>) -> Seen {
         let found = device.interface().and_then(|name| self.links.look_up(&name).ok().flatten());
         self.index = found.map_or(0, |link| link.index);
-        // If it is gone already, the news of that are under way.
+        // If the interface was deleted meanwhile, news of that will follow.
         let seen = self.see(&device).unwrap_or_else(|| self.gone());
         if !seen.up {
             let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
             tracing::warn!(port, name, "the {kind} is down, and no frame passes: ip link set {name} up");
         }
         self.vault.keep_named(&kept_as::<D>(&self.name), device.kept());
-        // What a host of an earlier version called it.
+        // Earlier versions used this name.
         self.vault.forget_named(D::KIND);
         (self.device, self.told) = (Some(device), Some(seen.clone()));
         seen
     }
 
-    /// How an interface is that is gone.
+    /// Returns the state of an interface that does not exist.
     fn gone(&self) -> Seen {
         Seen { interface: self.name.to_string(), up: false, carrier: None, mtu: None }
     }
 
-    /// How the interface is now; `None` if it was deleted.
+    /// Returns the present state of the interface, or `None` if it was deleted.
     fn see(&mut self, device: &D) -> Option<Seen> {
         let interface = device.interface()?;
-        // Another number means another interface, of the name that ours has elsewhere.
+        // Another index means another interface. The attached one has this name in another namespace.
         let here = self.links.look_up(&interface).ok().flatten().filter(|link| link.index == self.index);
         Some(match here {
             Some(link) => Seen { interface, up: link.up, carrier: Some(link.carrier), mtu: Some(link.mtu) },
@@ -336,7 +338,7 @@ impl<D: Device> Watcher<D> {
     }
 
     fn tell(&self, news: News<D>) {
-        // A port that has ended will stop this thread.
+        // A port that has ended will stop this thread, so a failed send has no consequence.
         let _ = self.news.send(news);
         self.port_waker.wake();
     }
@@ -347,7 +349,7 @@ impl<D: Device> Watcher<D> {
         tracing::info!(port, name, interface, up, carrier, mtu, "the {kind} has changed");
     }
 
-    /// Says why the interface cannot be attached to, once for each reason.
+    /// Logs why the interface cannot be attached to, once for each reason.
     fn complain(&mut self, why: String) {
         if self.complaint.as_ref() != Some(&why) {
             let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
@@ -362,10 +364,10 @@ impl<D: Device> Watcher<D> {
     }
 }
 
-/// What to do after the port's orders.
+/// Next step after the port's orders.
 enum Next {
     Look,
-    /// Look when a while is over.
+    /// Check the interface after [`RETRY`].
     Later,
     Stop,
 }

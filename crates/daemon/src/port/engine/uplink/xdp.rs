@@ -1,9 +1,10 @@
-//! A network interface that is there, by AF_XDP; where that is not to be had and need not be, by a packet socket.
+//! An existing network interface, by AF_XDP. If AF_XDP is not available and optional, by a packet socket.
 //!
-//! The program that an interface gets is loaded while the host starts, before it gives up what that takes. To attach one to
-//! an interface takes less, so that an interface that comes back is had by AF_XDP again, if the kernel allows it.
+//! The XDP program of an interface is loaded while the host starts, before it gives up the rights for that.
+//! Attaching a program needs fewer rights. So an interface that returns can be attached by AF_XDP again, if the
+//! kernel permits it.
 //!
-//! Left out: rings and programs themselves (`host::xdp`); the interface (`watch`).
+//! `host::xdp` has rings and programs, and `watch` watches the interface.
 
 pub(super) mod programs;
 
@@ -21,30 +22,30 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// How long an interface is waited for that somebody else has: a process that ends leaves it a moment later, and one that
-/// hands over goes on until its successor is ready.
+/// Longest time to wait for an interface that another process uses: at the start, and at a return. A process that
+/// ends releases it a moment later. A predecessor keeps it until its successor is ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TAKE_OVER: Duration = Duration::from_secs(4);
 
-/// What has come of it.
+/// Attached interface, in either mode.
 #[derive(Debug)]
 pub(super) enum XdpDevice {
     Xdp(XdpInterface),
     Packet(PacketSocket),
 }
 
-/// Why there is none.
+/// Reason why no device is attached.
 enum NotAttached {
-    /// The interface itself cannot be had.
+    /// The interface itself cannot be used.
     Interface(PacketError),
-    /// It can be had, but not so.
+    /// The interface exists, but does not support the mode.
     Mode(String),
-    /// Somebody has it by AF_XDP now.
+    /// Another process uses the interface by AF_XDP.
     Busy(String),
 }
 
 impl Terms {
-    /// Attaches as asked, or falls back if that may be.
+    /// Attaches in the wanted mode, or falls back if permitted.
     fn attach(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, NotAttached> {
         let modes = self.asked.modes();
         let opened = match &self.program {
@@ -54,7 +55,7 @@ impl Terms {
         match opened {
             Ok(device) => {
                 let (name, mode, queues) = (name.as_str(), device.mode(), device.queues());
-                tracing::info!(interface = name, %mode, queues, "frames pass by AF_XDP");
+                tracing::info!(interface = name, %mode, queues, "the uplink uses AF_XDP");
                 Ok(XdpDevice::Xdp(device))
             }
             Err(XdpError::Interface(error)) => Err(NotAttached::Interface(error)),
@@ -63,7 +64,7 @@ impl Terms {
         }
     }
 
-    /// Attaches by a packet socket, if it need not be AF_XDP.
+    /// Attaches by a packet socket, if AF_XDP is optional.
     fn fall_back(&self, name: &InterfaceName, why: NotAttached) -> Result<XdpDevice, NotAttached> {
         if self.asked != Xdp::BestEffort {
             return Err(why);
@@ -74,7 +75,8 @@ impl Terms {
         Ok(XdpDevice::Packet(socket))
     }
 
-    /// The same, where somebody who has the interface has had the time to leave it.
+    /// Attaches in the wanted mode after waiting for another user of the interface. Falls back if that user keeps
+    /// it.
     fn attach_at_last(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, NotAttached> {
         match self.attach(name, patience) {
             Err(why @ NotAttached::Busy(_)) => self.fall_back(name, why),
@@ -92,7 +94,7 @@ impl std::fmt::Display for NotAttached {
     }
 }
 
-/// Frames on their way.
+/// Frames in transit.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     frames: Option<Frames>,
@@ -121,8 +123,8 @@ impl Device for XdpDevice {
         })
     }
 
-    /// Sockets and program are a process's own. One that still runs has the interface until it ends, and so has an uplink
-    /// whose place this one takes: then the watcher attaches.
+    /// Attaches again, since sockets and program belong to one process. A predecessor that still runs keeps the
+    /// interface until it ends, and so does an uplink that this one replaces. Then the watcher attaches later.
     fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &Terms) -> Option<Self> {
         if !Hold::is_held(&fd) {
             return None;
@@ -173,12 +175,12 @@ impl Device for XdpDevice {
         }
     }
 
-    /// It never is elsewhere: neither socket goes there.
+    /// Returns `false`: neither socket follows its interface to another namespace.
     fn is_up_elsewhere(&self) -> bool {
         false
     }
 
-    /// It is the administrator's.
+    /// Does nothing: the administrator manages the interface.
     fn set_up(&self) {}
 
     fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Lost {
@@ -211,7 +213,7 @@ impl Device for XdpDevice {
             None => Received::Empty,
             Some(Arrived::TooLong) => Received::Malformed,
             Some(Arrived::Frame(length)) => {
-                // What comes over a cable is whole.
+                // Frames from a cable have their checksums.
                 if device.mode() != Mode::NativeWithZerocopy {
                     finish(&mut into[..length]);
                 }
@@ -239,11 +241,12 @@ impl Device for XdpDevice {
     }
 }
 
-/// Puts in a checksum that a process of this machine has left to the interface: the kernel does not say so by this way.
+/// Completes a checksum that a process of this machine has left to the interface. AF_XDP does not report missing
+/// checksums.
 fn finish(frame: &mut [u8]) {
     if let Some((segment, place)) = unfinished(frame) {
         let (start, offset) = (segment.start as u16, (place - segment.start) as u16);
-        // It is inside the frame, so that it can be put there.
+        // The field is inside the frame, so this cannot fail.
         let _ = offload::complete(&mut frame[..segment.end], Some((start, offset)));
     }
 }

@@ -1,11 +1,11 @@
-//! Packets from the kernel, and what a header may say that is not true of them.
+//! Packets from the kernel, and headers that do not match them.
 
 use super::*;
 use proptest::prelude::{any, proptest};
 
 const PAYLOAD: usize = 4_000;
 
-/// TCP as the kernel hands it over before it is cut, behind `tags` tags; and where TCP's header is.
+/// Returns a TCP packet before segmentation, behind `tags` tags, and the offset of its TCP header.
 fn packet(six: bool, tags: usize) -> (Vec<u8>, usize) {
     let mut packet = vec![2; 12];
     for _ in 0..tags {
@@ -43,14 +43,14 @@ fn tcp_of(segments: Segments) -> VnetHeader {
     VnetHeader { checksum: Some((34, 16)), segments, headers: 54, size: 1448 }
 }
 
-/// The sum of TCP over its pseudo header.
+/// Returns the sum of TCP over its pseudo header.
 fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
     let addresses = if six { tcp - 32..tcp } else { tcp - 8..tcp };
     Sum::of(&frame[addresses]).number(6).number((frame.len() - tcp) as u32).bytes(&frame[tcp..]).value()
 }
 
 #[test]
-fn a_packet_comes_as_the_frames_that_it_would_have_been_cut_into() {
+fn uncut_packet_arrives_as_its_segments() {
     for (six, tags) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
         let (packet, tcp) = packet(six, tags);
         let header = tcp_of(if six { Segments::TcpV6 } else { Segments::TcpV4 });
@@ -60,7 +60,7 @@ fn a_packet_comes_as_the_frames_that_it_would_have_been_cut_into() {
         for (n, frame) in frames.iter().enumerate() {
             assert_eq!(sum(frame, tcp, six), 0xffff, "the checksum of segment {n}");
             assert_eq!(frame[tcp + 4..tcp + 8], (100 + 1448 * n as u32).to_be_bytes());
-            assert_eq!(frame[tcp + 13], if n == 2 { 0x18 } else { 0x10 }, "PSH is in the last one");
+            assert_eq!(frame[tcp + 13], if n == 2 { 0x18 } else { 0x10 }, "only the last segment has PSH");
         }
         let payload: Vec<u8> = frames.iter().flat_map(|frame| frame[tcp + 20..].to_vec()).collect();
         assert_eq!(payload, packet[tcp + 20..]);
@@ -68,20 +68,20 @@ fn a_packet_comes_as_the_frames_that_it_would_have_been_cut_into() {
 }
 
 #[test]
-fn a_checksum_that_is_missing_is_put_in_where_the_header_says() {
+fn missing_checksum_is_completed_at_the_given_offset() {
     let (mut bytes, tcp) = packet(false, 0);
     let pseudo = Sum::of(&bytes[26..34]).number(6).number((bytes.len() - tcp) as u32).value();
     bytes[tcp + 16..tcp + 18].copy_from_slice(&pseudo.to_be_bytes());
     let header = VnetHeader { checksum: Some((tcp as u16, 16)), ..VnetHeader::default() };
     let frames = frames(&mut arrive(&bytes, &header).unwrap());
     assert_eq!((frames.len(), sum(&frames[0], tcp, false)), (1, 0xffff));
-    // A sum of zero would say that there is none.
+    // A sum of zero would mean that there is no checksum.
     let zero = VnetHeader { checksum: Some((0, 0)), ..VnetHeader::default() };
     assert_eq!(self::frames(&mut arrive(&[0xff; 60], &zero).unwrap())[0][..2], [0xff; 2]);
 }
 
 #[test]
-fn a_header_that_points_beyond_the_frame_is_refused() {
+fn header_beyond_the_frame_is_refused() {
     for (start, offset) in [(60, 0), (61, 0), (50, 9), (50, 60_000), (60_000, 6), (u16::MAX, u16::MAX)] {
         let header = VnetHeader { checksum: Some((start, offset)), ..VnetHeader::default() };
         assert_eq!(arrive(&[1; 60], &header).unwrap_err(), Malformed, "{start} {offset}");
@@ -89,7 +89,7 @@ fn a_header_that_points_beyond_the_frame_is_refused() {
 }
 
 #[test]
-fn what_is_not_the_packet_that_the_header_says_is_refused() {
+fn header_that_contradicts_the_packet_is_refused() {
     let (bytes, tcp) = packet(false, 0);
     let absurd = [
         VnetHeader { size: 0, ..tcp_of(Segments::TcpV4) },
@@ -101,11 +101,11 @@ fn what_is_not_the_packet_that_the_header_says_is_refused() {
     ];
     for header in absurd {
         let refused = arrive(&bytes, &header);
-        // A segment that all of the packet fits into is one frame, and no longer than the card takes.
+        // A segment size above the packet's length makes one frame, no longer than the card accepts.
         assert!(refused.is_err() || header.size == 9_800, "{header:?}");
     }
     for length in 0..tcp + 20 {
-        assert!(arrive(&bytes[..length], &tcp_of(Segments::TcpV4)).is_err(), "{length} bytes of it");
+        assert!(arrive(&bytes[..length], &tcp_of(Segments::TcpV4)).is_err(), "cut to {length} bytes");
     }
     for (at, bits) in
         [(12, 1), (14, 0x30), (14, 0x0f), (16, 0x40), (17, 1), (20, 0x20), (23, 0x17), (tcp + 12, 0x40)]
@@ -117,20 +117,20 @@ fn what_is_not_the_packet_that_the_header_says_is_refused() {
 }
 
 #[test]
-fn what_a_device_has_left_is_forgotten_with_it() {
+fn forget_drops_the_rest_of_a_packet() {
     let (bytes, _) = packet(false, 0);
     let mut arrival = arrive(&bytes, &tcp_of(Segments::TcpV4)).unwrap();
     assert!(arrival.take(&mut [0; 9728]).is_some());
     arrival.forget();
     assert_eq!(arrival.take(&mut [0; 9728]), None);
     let mut arrival = arrive(&bytes, &tcp_of(Segments::TcpV4)).unwrap();
-    assert_eq!(arrival.take(&mut [0; 100]), None, "a place without room for a frame gets none");
+    assert_eq!(arrival.take(&mut [0; 100]), None, "a buffer without room for a frame gets none");
     assert_eq!(arrival.take(&mut [0; 9728]), None);
 }
 
 proptest! {
     #[test]
-    fn no_header_of_the_kernel_makes_more_frames_than_a_packet_may(
+    fn any_kernel_header_makes_a_bounded_number_of_frames(
         raw in any::<[u8; VnetHeader::SIZE]>(),
         six: bool,
         tags in 0usize..3,

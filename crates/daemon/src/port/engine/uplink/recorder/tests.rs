@@ -1,4 +1,4 @@
-//! What is in a recording, and what becomes of one that cannot be written.
+//! Content of recordings, and failures to write one.
 
 use super::*;
 use crate::pcapng::FLAGS;
@@ -26,7 +26,7 @@ fn frames() -> Vec<(Way, Vec<u8>)> {
 }
 
 #[test]
-fn a_recording_has_each_frame_with_its_time_and_its_way_also_when_it_goes_on() {
+fn recording_has_time_and_direction_of_each_frame() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("new.pcapng");
     for _ in 0..2 {
@@ -59,7 +59,7 @@ fn a_recording_has_each_frame_with_its_time_and_its_way_also_when_it_goes_on() {
 }
 
 #[test]
-fn what_is_there_and_no_recording_is_left_as_it_is() {
+fn file_of_another_format_is_not_overwritten() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("letter.txt");
     fs::write(&path, "dear reader").unwrap();
@@ -67,10 +67,10 @@ fn what_is_there_and_no_recording_is_left_as_it_is() {
     assert!(refused.contains("no pcapng file; name another"), "{refused}");
     assert_eq!(fs::read(&path).unwrap(), b"dear reader");
     assert!(open(folder.path()).is_err() && open(&folder.path().join("none/x")).is_err());
-    assert!(open(Path::new("/dev/null")).unwrap_err().to_string().contains("no file"));
+    assert!(open(Path::new("/dev/null")).unwrap_err().to_string().contains("not a regular file"));
 }
 
-/// A disk with so much room.
+/// A disk with room for this number of bytes.
 struct Disk(usize, Vec<u8>);
 
 impl Write for &mut Disk {
@@ -86,7 +86,7 @@ impl Write for &mut Disk {
 }
 
 #[test]
-fn a_full_disk_ends_the_recording_and_counts_what_is_not_in_it() {
+fn full_disk_ends_the_recording_and_counts_lost_frames() {
     let (mut disk, shared) = (Disk(500, Vec::new()), stopped());
     write(&mut disk, Path::new("full"), ring(&frames()), &shared);
     assert_eq!(shared.failed.load(Ordering::Relaxed), frames().len() as u64);
@@ -94,7 +94,7 @@ fn a_full_disk_ends_the_recording_and_counts_what_is_not_in_it() {
 }
 
 #[test]
-fn a_writer_that_is_not_there_costs_frames_of_the_recording_and_bounded_memory() {
+fn stalled_writer_loses_frames_in_bounded_memory() {
     let (sender, _receiver) = RingBuffer::new(10_000);
     let shared = Arc::new(Shared::default());
     let mut recorder = Recorder { sender, put: false, full: 0, shared, writer: None };

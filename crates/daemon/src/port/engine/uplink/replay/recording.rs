@@ -1,5 +1,6 @@
-//! Frames in the blocks of a recording: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), its older packet blocks
-//! included. A frame check sequence is no part of a frame. Left out: reading the file, and when a frame is played.
+//! Frames in the blocks of a recording: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng),
+//! including its obsolete packet blocks. The frame check sequence is removed from frames. `replay` reads the file
+//! and plays the frames.
 
 use i82576::ids::MAX_FRAME;
 use pcap_parser::traits::PcapNGPacketBlock;
@@ -8,7 +9,7 @@ use pcap_parser::{
     UnknownBlock,
 };
 
-/// The most interfaces that a section may have.
+/// Most interfaces of a section. Further ones are ignored, so that a file cannot fill the memory.
 const INTERFACES: usize = 1024;
 /// Type of the obsolete Packet Block.
 const PACKET_BLOCK: u32 = 2;
@@ -18,7 +19,7 @@ const FLAGS: u16 = 2;
 const FCS_LENGTH: OptionCode = OptionCode(13);
 /// Option `if_tsoffset`.
 const TIME_OFFSET: OptionCode = OptionCode(14);
-/// The bit of a pcap file's link-type word that says that the upper four are a length.
+/// Bit of a pcap file's link-type word: the upper four bits hold the length of the frame check sequence.
 const HAS_FCS_LENGTH: u32 = 1 << 26;
 
 /// Content of a block for the port.
@@ -26,7 +27,7 @@ const HAS_FCS_LENGTH: u32 = 1 << 26;
 pub(super) enum Found<'a> {
     /// A frame, and its time in nanoseconds. A Simple Packet Block has no time.
     Frame(&'a [u8], Option<i128>),
-    /// A packet that is no whole Ethernet frame.
+    /// A packet that is not a whole Ethernet frame.
     Malformed,
     Nothing,
 }
@@ -34,20 +35,20 @@ pub(super) enum Found<'a> {
 /// An interface of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Interface {
-    /// Link type of another kind than Ethernet.
+    /// Link type, if it is not Ethernet.
     foreign: Option<u32>,
     /// Bytes of the frame check sequence behind each frame.
     fcs: usize,
-    /// Units of its times in a second. `None` if they cannot be counted in 64 bits.
+    /// Units of time per second. `None` if they do not fit 64 bits.
     units: Option<u64>,
-    /// Seconds to add to its times.
+    /// Seconds to add to each time.
     offset: i64,
-    /// The most bytes of a packet; 0 is no limit.
+    /// Most bytes of a packet; 0 means no limit.
     snaplen: u32,
 }
 
 impl Interface {
-    /// The interface of a pcap file.
+    /// Creates the interface of a pcap file.
     fn of_pcap(header: &PcapHeader) -> Self {
         let word = header.network.0 as u32;
         let link_type = word & 0xffff;
@@ -64,7 +65,7 @@ impl Interface {
         let option =
             |code| block.options.iter().find(|option| option.code == code).map(|option| &*option.value);
         let fcs = option(FCS_LENGTH).and_then(<[u8]>::first).map_or(0, |length| usize::from(*length));
-        // pcap-parser reads the offset with its little end first in any section.
+        // pcap-parser reads the offset as little-endian in any section.
         let offset = option(TIME_OFFSET)
             .and_then(|value| value.first_chunk::<8>())
             .map_or(0, |value| order.signed(*value));
@@ -78,20 +79,20 @@ impl Interface {
         }
     }
 
-    /// Nanoseconds of a time in this interface's units.
+    /// Returns a time of this interface in nanoseconds.
     fn time(&self, high: u32, low: u32) -> Option<i128> {
         let count = i128::from(u64::from(high) << 32 | u64::from(low));
         Some(count * 1_000_000_000 / i128::from(self.units?.max(1)) + i128::from(self.offset) * 1_000_000_000)
     }
 }
 
-/// Units of time in a second, as `if_tsresol` has them: a negative power of ten, or with bit 7 set, of two.
+/// Returns the units per second of an `if_tsresol`: a negative power of ten, or with bit 7 set, of two.
 fn units(resolution: u8) -> Option<u64> {
     let power = u32::from(resolution & 0x7f);
     if resolution & 0x80 == 0 { 10_u64.checked_pow(power) } else { 1_u64.checked_shl(power) }
 }
 
-/// Order of the bytes in a number.
+/// Byte order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Order {
     #[default]
@@ -117,9 +118,9 @@ impl Order {
 struct Packet<'a> {
     interface: usize,
     data: &'a [u8],
-    /// Bytes that it had.
+    /// Original length in bytes.
     length: u32,
-    /// Bytes of its own frame check sequence, if its flags say so.
+    /// Bytes of its own frame check sequence, if its flags have them.
     fcs: Option<usize>,
     /// Upper and lower half of its time.
     time: Option<(u32, u32)>,
@@ -194,7 +195,7 @@ impl Recording {
     }
 
     fn is_packet(&self, block: &UnknownBlock<'_>) -> bool {
-        // The type is given as if its little end came first.
+        // pcap-parser reads the type as little-endian.
         self.order.word(block.block_type.to_le_bytes()) == PACKET_BLOCK
     }
 
@@ -234,7 +235,7 @@ impl Recording {
         self.fcs_of_flags(&flags.value)
     }
 
-    /// Bytes of a frame check sequence in a packet's flags; 0 there is unknown.
+    /// Returns the bytes of the frame check sequence by a packet's flags, where 0 means unknown.
     fn fcs_of_flags(&self, value: &[u8]) -> Option<usize> {
         let length = self.order.word(*value.first_chunk()?) >> 5 & 0xf;
         (length > 0).then_some(length as usize)

@@ -1,11 +1,11 @@
-//! Frames that are played, their times, and broken files.
+//! Replayed frames, their times, and broken files.
 
 use super::*;
 use i82576::ids::MAX_FRAME;
 use pcap_parser::{LegacyPcapBlock, Linktype, PcapHeader, ToVec};
 use proptest::prelude::{any, proptest};
 
-/// A pcap file with frames at these microseconds.
+/// Returns a pcap file with frames at these times in microseconds.
 fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut file = PcapHeader { network: Linktype::ETHERNET, ..PcapHeader::new() }.to_vec().unwrap();
     for (ts_usec, frame) in frames {
@@ -16,7 +16,7 @@ fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// Plays a file to its end; what came, and what was no frame.
+/// Plays a file to its end. Returns the frames, and the number of malformed packets.
 fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).map_err(|error| problem(&error))?;
     let (sender, mut receiver) = RingBuffer::new(RING);
@@ -31,7 +31,7 @@ fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
 }
 
 #[test]
-fn frames_come_as_they_were_recorded_and_no_earlier() {
+fn frames_are_played_at_their_recorded_times() {
     let frames = [(100, vec![1; 60]), (100, vec![2; 1514]), (40_100, vec![3; 100]), (90, vec![4; 64])];
     let begin = Instant::now();
     let (played, malformed) = play(pcap(&frames)).unwrap();
@@ -40,7 +40,7 @@ fn frames_come_as_they_were_recorded_and_no_earlier() {
 }
 
 #[test]
-fn packets_that_are_no_frames_are_skipped_and_counted() {
+fn malformed_packets_are_skipped_and_counted() {
     let frames = [(0, vec![1; 13]), (0, vec![2; MAX_FRAME + 1]), (0, vec![3; 60])];
     assert_eq!(play(pcap(&frames)).unwrap(), (vec![vec![3; 60]], 2));
     let mut wireless = pcap(&[(0, vec![1; 60])]);
@@ -50,7 +50,7 @@ fn packets_that_are_no_frames_are_skipped_and_counted() {
 
 #[test]
 fn only_a_regular_file_is_opened() {
-    assert!(regular(Path::new("/dev/null")).unwrap_err().to_string().contains("no regular file"));
+    assert!(regular(Path::new("/dev/null")).unwrap_err().to_string().contains("not a regular file"));
     let folder = tempfile::tempdir().unwrap();
     assert!(regular(folder.path()).is_err() && regular(&folder.path().join("absent")).is_err());
     let file = folder.path().join("some.pcap");
@@ -76,7 +76,7 @@ fn frames_without_a_time_follow_the_one_before() {
 }
 
 #[test]
-fn foreign_files_are_refused_and_broken_ones_end_early() {
+fn foreign_file_is_refused_and_broken_one_ends_early() {
     for (file, why) in [(&b""[..], "neither a pcap"), (b"dear reader, what is this about?", "neither a pcap")]
     {
         let refused = play(file.to_vec()).unwrap_err().to_string();
@@ -94,13 +94,13 @@ fn foreign_files_are_refused_and_broken_ones_end_early() {
 
 proptest! {
     #[test]
-    fn no_file_brings_the_player_to_harm(
+    fn any_file_does_no_harm(
         turned in proptest::collection::vec((24usize..400, any::<u8>()), 0..6),
         tail in proptest::collection::vec(any::<u8>(), 0..100),
     ) {
         let mut file = pcap(&[(0, vec![1; 60]), (0, vec![2; 200]), (0, vec![3; 60])]);
         for (at, bits) in turned {
-            // Times are left alone: no test waits for years.
+            // Times stay unchanged, so that no test waits for years.
             let header = [24, 100, 316].into_iter().any(|start| (start..start + 8).contains(&at));
             if let Some(byte) = file.get_mut(at).filter(|_| !header) {
                 *byte ^= bits;
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// Plays it, and gives up after a while.
+/// Plays a file, and stops after some time. Returns the bytes in the ring.
 fn bounded(file: Vec<u8>) -> Option<usize> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).ok()?;
     let (sender, receiver) = RingBuffer::new(RING);

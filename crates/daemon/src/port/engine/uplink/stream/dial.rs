@@ -1,7 +1,8 @@
-//! The thread that has a peer for the port: it connects, or listens and accepts, and closes what the port is done with.
-//! A peer that goes is waited for, or called again, less and less often while it does not stay.
+//! Thread that finds peers for the port: it connects, or listens and accepts, and closes peers that the port
+//! returns. After a peer has gone, it waits for the next one or connects again. The pauses grow while peers do not
+//! stay.
 //!
-//! Left out: bytes, which are the port's.
+//! The port moves the bytes.
 
 use crate::clock::now;
 use crate::config::uplink::Stream as Place;
@@ -19,34 +20,33 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long after a connection has ended, or could not be made, the next one is tried: at first, and at the most. It
-/// doubles each time, and begins anew once a connection has lasted for longer than the most.
+/// First and longest pause before the next connection, after one has ended or failed. The pause doubles each time,
+/// and starts again after a connection that has lasted longer than the longest pause.
 const FIRST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(5);
-/// Messages a minute that a peer can make the host log.
+/// Log lines per minute that a peer can cause.
 const LOG_BURST: u32 = 20;
 
-/// Under which name the vault has the listening socket.
+/// Vault's name for the listening socket.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
 /// Tokens of the thread's poller.
 const WAKER: u64 = 0;
 const CALLERS: u64 = 1;
 
-/// What the port tells the thread.
+/// Order of the port to the thread.
 #[derive(Debug)]
 enum Order {
-    /// The port is done with this peer, for this reason. Closing may take its time: descriptors may have come with the
-    /// bytes.
+    /// Close this peer, for this reason. Closing may block, because descriptors may have come with the bytes.
     Close(Stream, FdBatch, &'static str),
-    /// The socket's file goes with the host.
+    /// Delete the socket's file when the host ends.
     Own,
-    /// A successor listens on the socket.
+    /// Leave the socket's file to a successor, which listens on it.
     Leave,
     Stop,
 }
 
-/// The port's end. Dropping it ends the thread.
+/// The port's end of the thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct Dial {
     orders: mpsc::Sender<Order>,
@@ -57,7 +57,7 @@ pub(super) struct Dial {
 }
 
 impl Dial {
-    /// Has peers come from now on. The port is woken when there is one.
+    /// Starts the thread. It wakes the port with each new peer.
     pub(super) fn start(place: &Place, access: Access, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let (poller, waker) = (Poller::new()?, Waker::new()?);
         poller.add(&waker, WAKER, Interest::READ)?;
@@ -87,34 +87,34 @@ impl Dial {
         Ok(Self { orders, waker, peers, thread: Some(thread), with: with.vault.clone() })
     }
 
-    /// A peer, if there is a new one. Never waits.
+    /// Returns a new peer, if there is one. Never blocks.
     pub(super) fn peer(&self) -> Option<Stream> {
         self.peers.try_recv().ok()
     }
 
-    /// The port is done with a peer; another one may come.
+    /// Returns a peer that the port does not use any more. Another one may connect.
     pub(super) fn give_back(&self, stream: Stream, fds: FdBatch, why: &'static str) {
         self.order(Order::Close(stream, fds, why));
     }
 
-    /// The socket's file goes with this from now on.
+    /// Deletes the socket's file when this is dropped.
     pub(super) fn own(&self) {
         self.order(Order::Own);
     }
 
-    /// Somebody else listens on the socket from now on.
+    /// Leaves the socket's file to another process, which listens on it.
     pub(super) fn leave(&self) {
         self.order(Order::Leave);
     }
 
-    /// Ends the thread, and gives up what is kept for a successor.
+    /// Ends the thread, and releases the socket that is kept for a successor.
     pub(super) fn retire(mut self) {
         self.stop();
         self.with.forget_named(LISTENER);
     }
 
     fn order(&self, order: Order) {
-        // A thread that has ended has said why.
+        // A thread that has ended has logged the reason.
         let _ = self.orders.send(order);
         self.waker.wake();
     }
@@ -122,7 +122,7 @@ impl Dial {
     fn stop(&mut self) {
         self.order(Order::Stop);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that connects an uplink had panicked");
+            tracing::error!("the thread that connects an uplink has panicked");
         }
     }
 }
@@ -130,14 +130,14 @@ impl Dial {
 impl Drop for Dial {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The port is opened again, and goes on with the socket.
+            // The port is opened again and resumes with this socket, so its file must stay.
             self.leave();
         }
         self.stop();
     }
 }
 
-/// The predecessor's listening socket, if it is there, else a new one.
+/// Returns the predecessor's listening socket, or opens a new one.
 fn listen(path: &Path, access: Access, with: &Maker<'_>) -> Result<Listener, UplinkError> {
     if let Some(listener) = with.vault.copy_named(LISTENER).and_then(|fd| Listener::adopt(fd, path)) {
         return Ok(listener);
@@ -149,7 +149,7 @@ fn listen(path: &Path, access: Access, with: &Maker<'_>) -> Result<Listener, Upl
     Ok(listener)
 }
 
-/// The thread.
+/// Thread that finds peers.
 struct Dialer {
     port: String,
     place: Place,
@@ -159,13 +159,13 @@ struct Dialer {
     orders: mpsc::Receiver<Order>,
     peers: mpsc::Sender<Stream>,
     port_waker: Waker,
-    /// The port has a peer since then.
+    /// Time since which the port has a peer.
     since: Option<Time>,
-    /// When the next one is tried.
+    /// Time of the next connection.
     due: Time,
-    /// How long after that the one behind it is.
+    /// Pause before the connection after that.
     pause: Duration,
-    /// Why there is no peer, as it was last said.
+    /// Last logged reason why there is no peer.
     complaint: Option<String>,
     log: Limit,
 }
@@ -178,7 +178,7 @@ impl Dialer {
             let timeout = if self.since.is_some() {
                 None
             } else if self.listener.is_some() && left.is_zero() {
-                // Callers make it readable.
+                // A connecting peer makes the listening socket readable.
                 None
             } else {
                 Some(left)
@@ -187,7 +187,7 @@ impl Dialer {
                 Ok(called) => called,
                 Err(error) => {
                     let port = &self.port;
-                    return tracing::error!(port, %error, "the uplink gets no other peer any more");
+                    return tracing::error!(port, %error, "cannot wait for peers; the uplink gets no other peer any more");
                 }
             };
             time = now();
@@ -201,7 +201,8 @@ impl Dialer {
         }
     }
 
-    /// Sleeps until something happens or the time is over; whether somebody calls.
+    /// Sleeps until an event, or until the time is over. Returns `true` if a peer has connected to the listening
+    /// socket.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let (mut ordered, mut called) = (false, false);
         for event in self.poller.wait(timeout)? {
@@ -214,7 +215,7 @@ impl Dialer {
         Ok(called)
     }
 
-    /// Does what the port has ordered; `false` if the thread is to end.
+    /// Carries out the port's orders. Returns `false` if the thread has to end.
     fn obey(&mut self, now: Time) -> bool {
         while let Ok(order) = self.orders.try_recv() {
             match order {
@@ -230,7 +231,7 @@ impl Dialer {
         true
     }
 
-    /// The peer is gone.
+    /// Handles the loss of the peer.
     fn lose(&mut self, why: &str, now: Time) {
         let lasted = self.since.take().map_or(Duration::ZERO, |since| now.since(since));
         if lasted > MOST {
@@ -243,11 +244,11 @@ impl Dialer {
         self.later(now);
     }
 
-    /// The next peer comes after a pause.
+    /// Schedules the next connection after a pause.
     fn later(&mut self, now: Time) {
         self.due = now + self.pause;
         self.pause = (self.pause * 2).min(MOST);
-        // During the pause no connection is accepted.
+        // During the pause the thread accepts no connection.
         if let Some(listener) = &self.listener {
             let _ = self.poller.remove(listener);
         }
@@ -264,7 +265,7 @@ impl Dialer {
         }
     }
 
-    /// Connects to the peer, or accepts its connection; `None` if no peer has called yet.
+    /// Connects to the peer, or accepts its connection. Returns `None` if no peer has connected yet.
     fn meet(&mut self, called: bool) -> io::Result<Option<Stream>> {
         match (&self.place, &mut self.listener) {
             (Place::Connect(path), _) => Stream::connect(path).map(Some),
@@ -273,7 +274,7 @@ impl Dialer {
         }
     }
 
-    /// Gives the port its peer, or tries again later.
+    /// Passes the peer to the port, or schedules another attempt.
     fn settle(&mut self, met: io::Result<Option<Stream>>, now: Time) {
         let port = &self.port;
         match met {
@@ -285,17 +286,17 @@ impl Dialer {
                 }
                 (self.since, self.complaint) = (Some(now), None);
                 if let Some(listener) = &self.listener {
-                    // One at a time: others wait until it is gone.
+                    // The port has one peer at a time. Others wait in the socket's backlog.
                     let _ = self.poller.remove(listener);
                 }
-                // A port that has ended will stop this thread.
+                // A port that has ended will stop this thread, so a failed send has no consequence.
                 let _ = self.peers.send(stream);
                 self.port_waker.wake();
             }
             Err(error) => {
                 let why = error.to_string();
                 if self.complaint.as_ref() != Some(&why) {
-                    tracing::warn!(port, why, "the uplink has no peer; it is tried again and again");
+                    tracing::warn!(port, why, "the uplink has no peer; the host keeps trying");
                     self.complaint = Some(why);
                 }
                 self.later(now);

@@ -1,27 +1,27 @@
-//! Frames in a stream of bytes: each behind its length in four bytes, big end first, as QEMU's `-netdev stream` and passt
-//! have it. Left out: the socket.
+//! Frames in a stream of bytes. Each is preceded by its length in four bytes, big-endian, as for QEMU's `-netdev
+//! stream` and passt.
 //!
-//! The peer may send what it likes. What it says a length is decides only how much is waited for, up to a bound.
+//! The peer is not trusted. A length that it sends decides only how many bytes the inbox waits for, up to a bound.
 
-/// The length in front of a frame.
+/// Bytes of the length before a frame.
 const LENGTH: usize = 4;
-/// The longest frame that a peer may send: what QEMU itself takes (`NET_BUFSIZE`).
+/// Longest frame that a peer may send, in bytes (QEMU's `NET_BUFSIZE`).
 pub(super) const LONGEST: usize = 4096 + 65536;
-/// The shortest: the header of Ethernet.
+/// Shortest frame in bytes: the Ethernet header.
 const SHORTEST: usize = 14;
-/// Bytes that were received and not taken yet, and bytes to be sent that the peer has not taken.
+/// Bytes of each buffer: received and not taken yet, or queued and not sent yet.
 const ROOM: usize = 256 * 1024;
 
-/// What is next in the stream.
+/// Next content of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A frame, and its length in bytes.
+    /// Frame of this length in bytes.
     Frame(usize),
-    /// Something that is no frame for this port, and was passed over.
+    /// Skipped bytes that are no valid frame for this port.
     Malformed,
-    /// More bytes have to come first.
+    /// The next frame is incomplete.
     Wait,
-    /// A length that no frame has: the stream is out of step, or hostile.
+    /// Invalid length: the stream is out of step, or hostile.
     OutOfStep,
 }
 
@@ -40,29 +40,29 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// Room for what comes next, at least a byte if [`Inbox::next`] waits.
+    /// Returns the room for received bytes, at least one if [`Inbox::next`] returns [`Next::Wait`].
     pub(super) fn room(&mut self) -> &mut [u8] {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         &mut self.bytes[self.end..]
     }
 
-    /// So many bytes have come.
+    /// Adds `count` bytes that were received into [`Self::room`].
     pub(super) fn received(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
-    /// Whether a frame has come in part.
+    /// Returns whether part of a frame is pending.
     pub(super) fn has_part(&self) -> bool {
         self.begin < self.end
     }
 
-    /// Forgets everything: another peer begins.
+    /// Drops all bytes, before another peer begins.
     pub(super) fn clear(&mut self) {
         (self.begin, self.end) = (0, 0);
     }
 
-    /// Takes the next frame out.
+    /// Takes the next frame.
     pub(super) fn next(&mut self, into: &mut [u8]) -> Next {
         let bytes = &self.bytes[self.begin..self.end];
         let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Next::Wait };
@@ -95,7 +95,7 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Adds a frame; `false` if there is no room, and nothing of it is sent.
+    /// Adds a frame. Returns `false` if there is no room for all of it.
     pub(super) fn push(&mut self, frame: &[u8]) -> bool {
         let needed = LENGTH + frame.len();
         if self.bytes.capacity() - self.bytes.len() < needed && self.begin > 0 {
@@ -110,12 +110,12 @@ impl Outbox {
         true
     }
 
-    /// What is to be sent.
+    /// Returns the bytes to send.
     pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.begin..]
     }
 
-    /// So many of these bytes are sent.
+    /// Removes `count` bytes that were sent.
     pub(super) fn sent(&mut self, count: usize) {
         self.begin += count;
         if self.begin >= self.bytes.len() {
@@ -123,7 +123,7 @@ impl Outbox {
         }
     }
 
-    /// Forgets everything.
+    /// Drops all bytes.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.begin = 0;
@@ -135,7 +135,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Gives bytes to an inbox as they come, and takes out what there is, up to where it is out of step.
+    /// Feeds bytes to an inbox in pieces. Returns the frames, the number of malformed ones, and whether the stream
+    /// got out of step.
     fn read(bytes: &[u8], pieces: &[usize], room: usize) -> (Vec<Vec<u8>>, u64, bool) {
         let (mut inbox, mut frames, mut malformed) = (Inbox::default(), Vec::new(), 0);
         let mut pieces = pieces.iter().copied().cycle();
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_four_bytes_big_end_first() {
+    fn length_is_four_bytes_big_endian() {
         let mut outbox = Outbox::default();
         assert!(outbox.push(&[7; 300]));
         assert_eq!(outbox.pending()[..5], [0, 0, 1, 44, 7]);
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_at_the_bounds() {
+    fn frame_lengths_are_checked_at_the_bounds() {
         let frame = |length: usize| [&(length as u32).to_be_bytes()[..], &vec![1; length]].concat();
         let bytes = [frame(0), frame(13), frame(14), frame(2000), frame(LONGEST), frame(60)].concat();
         let (frames, malformed, broken) = read(&bytes, &[4096], 1600);
@@ -180,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn a_full_outbox_takes_no_part_of_a_frame_and_has_room_for_what_was_sent() {
+    fn full_outbox_takes_no_part_of_a_frame() {
         let mut outbox = Outbox::default();
         let fits = ROOM / 1504;
         assert_eq!((0..fits + 3).filter(|_| outbox.push(&[1; 1500])).count(), fits);
         outbox.sent(1000);
-        assert!(!outbox.push(&[2; 1500]), "a part of a frame is no room for another");
+        assert!(!outbox.push(&[2; 1500]), "a part of a frame makes no room for another");
         outbox.sent(504);
         assert!(outbox.push(&[2; 1500]));
         assert_eq!(outbox.pending().len(), fits * 1504);
@@ -212,7 +213,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_bytes_come_nothing_breaks(
+        fn any_bytes_do_no_harm(
             bytes in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..5000),
             pieces in proptest::collection::vec(1..500_usize, 1..5),
         ) {

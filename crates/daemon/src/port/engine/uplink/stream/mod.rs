@@ -1,11 +1,11 @@
-//! A UNIX stream socket to another process that carries frames: QEMU's `-netdev stream`, passt, a script.
+//! UNIX stream socket to another process that carries frames: QEMU's `-netdev stream`, passt, a script.
 //!
-//! The port's thread never waits for the peer. What a peer does not read is kept up to a bound, and then frames are
-//! dropped. A peer that sends a length that no frame has is let go, since nothing behind it can be read. A peer that is gone
-//! takes the port's link along, and the next one brings it back (`dial`).
+//! The port's thread never waits for the peer. Frames that the peer does not read are buffered up to a bound, and
+//! then dropped. A peer that sends an invalid length is disconnected, since the stream cannot be parsed behind it.
+//! Without a peer the port's link is down, and the next peer brings it up (`dial`).
 //!
-//! A successor of this process listens on the same socket, or connects anew: a peer sees the stream end. Half a frame that
-//! one process has read is of no use to another.
+//! A successor of this process listens on the same socket, or connects again, so that a peer sees the stream end. A
+//! frame that one process has read in part cannot be continued by another.
 
 mod dial;
 mod framing;
@@ -23,15 +23,15 @@ use host::socket::{Access, FdBatch, Received, Sent, Stream};
 use i82576::Time;
 use std::io;
 
-/// Bad frames that are passed over in one round: a peer that sends nothing else must not hold the port up.
+/// Invalid frames that are skipped per round. A peer that sends only such frames must not delay the port.
 const PASSED_OVER: u32 = 64;
 
-/// A port's stream.
+/// Stream uplink of a port.
 #[derive(Debug)]
 pub(super) struct StreamUplink {
     place: Place,
     peer: Option<Stream>,
-    /// Why the peer is to be let go.
+    /// Reason to disconnect the peer.
     broken: Option<&'static str>,
     /// The socket may hold bytes.
     readable: bool,
@@ -39,7 +39,7 @@ pub(super) struct StreamUplink {
     waits_for_room: bool,
     inbox: Inbox,
     outbox: Outbox,
-    /// Descriptors that came with the bytes, which none should.
+    /// Descriptors that came with the bytes, which a valid peer never sends.
     fds: FdBatch,
     passed_over: u32,
     met: bool,
@@ -48,7 +48,7 @@ pub(super) struct StreamUplink {
 }
 
 impl StreamUplink {
-    /// Has peers come from now on. Who may connect to a listening socket is `access`.
+    /// Starts to connect or to accept peers. `access` restricts who may connect to a listening socket.
     pub(super) fn open(place: &Place, access: Access, with: &Maker<'_>) -> Result<Self, UplinkError> {
         Ok(Self {
             place: place.clone(),
@@ -74,7 +74,7 @@ impl StreamUplink {
     fn begin(&mut self, peer: Stream, poller: &Poller, token: u64) {
         if let Err(error) = poller.add(&peer, token, Interest::READ) {
             tracing::error!(uplink = self.path(), %error, "cannot wait for frames of the peer");
-            return self.dial.give_back(peer, FdBatch::new(), "it cannot be waited for");
+            return self.dial.give_back(peer, FdBatch::new(), "its socket cannot be waited for");
         }
         self.inbox.clear();
         self.outbox.clear();
@@ -86,26 +86,27 @@ impl StreamUplink {
 
     fn end(&mut self, poller: &Poller, why: &'static str) {
         if let Some(peer) = self.peer.take() {
-            // The other thread closes it, which removes it from the poller too; a failure here has no consequence.
+            // The other thread closes the socket, which removes it from the poller too. So a failure here has no
+            // consequence.
             let _ = poller.remove(&peer);
             self.record.drops.malformed += u64::from(self.inbox.has_part());
             self.dial.give_back(peer, std::mem::take(&mut self.fds), why);
         }
     }
 
-    /// Has the poller report room exactly while something waits for it.
+    /// Has the poller report room in the socket while bytes are pending.
     fn wait_for_room(&mut self, poller: &Poller, token: u64) {
         let wanted = !self.outbox.pending().is_empty();
         if let Some(peer) = self.peer.as_ref().filter(|_| wanted != self.waits_for_room) {
             let interest = if wanted { Interest::BOTH } else { Interest::READ };
             match poller.modify(peer, token, interest) {
                 Ok(()) => self.waits_for_room = wanted,
-                Err(_) => self.broken = Some("it cannot be waited for"),
+                Err(_) => self.broken = Some("its socket cannot be waited for"),
             }
         }
     }
 
-    /// Reads what the socket has; `false` if that is nothing.
+    /// Reads bytes from the socket. Returns `false` if there are none.
     fn read(&mut self) -> bool {
         let Some(peer) = self.peer.as_ref().filter(|_| self.readable && self.broken.is_none()) else {
             return false;
@@ -136,7 +137,7 @@ impl Kind for StreamUplink {
 
     fn part(&mut self, poller: &Poller) {
         if let Some(peer) = &self.peer {
-            // A stream that is not waited on is as good.
+            // A failure means that the poller does not watch the stream, which is the goal.
             let _ = poller.remove(peer);
         }
     }
@@ -204,7 +205,7 @@ impl Kind for StreamUplink {
                 Next::OutOfStep => {
                     self.inbox.clear();
                     self.record.drops.malformed += 1;
-                    self.broken = Some("it has sent a length that no frame has");
+                    self.broken = Some("it has sent an invalid frame length");
                 }
                 Next::Wait => {
                     if !self.read() {
@@ -215,7 +216,7 @@ impl Kind for StreamUplink {
         }
     }
 
-    /// Bad frames may be all that was looked at, and the end of the stream is dealt with in a round.
+    /// Returns `false` while the socket may hold bytes, or while a round has to handle the end of the stream.
     fn may_sleep(&mut self) -> bool {
         self.broken.is_none() && !(self.peer.is_some() && self.readable)
     }

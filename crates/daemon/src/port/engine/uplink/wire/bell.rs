@@ -1,31 +1,32 @@
-//! Waking the port at the other end of a wire, only while it sleeps.
+//! Wakes the port at the other end of a wire, only while it sleeps.
 //!
-//! Who is about to sleep says so, and looks once more whether something has come. Who has put something in looks whether
-//! somebody sleeps. Between its two steps each has a fence, so at least one of the two sees what the other has done: no
-//! frame lies in a wire whose receiver sleeps. The test takes both sides through every order of their steps.
+//! The receiver, before it sleeps, sets a flag and checks the ring once more. The sender, after it has put frames
+//! in, checks the flag. Each side has a fence between its two steps, so at least one of them sees the other's first
+//! step. No frame stays in a wire whose receiver sleeps. The test runs both sides through every order of their
+//! steps.
 
 use host::poll::Waker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// The steps of the port that receives, each of which the other side may come between.
+/// Steps of the receiving port. The other side may act between any two of them.
 pub(super) trait Sleeper {
-    /// Says whether it wants to be woken. The steps behind come after it for the other side, too.
+    /// Sets whether the port wants to be woken. Later steps come after it for the other side too.
     fn want(&self, wanted: bool);
 
-    /// Whether there is nothing to be received.
+    /// Returns whether no frame is pending.
     fn is_empty(&self) -> bool;
 }
 
-/// The steps of the port that sends.
+/// Steps of the sending port.
 pub(super) trait Caller {
-    /// Whether the other side wants to be woken, and does so no more. It comes behind all that was put in.
+    /// Clears the other side's wish to be woken, and returns it. Comes after all sent frames for the other side.
     fn take_wanted(&self) -> bool;
 
-    /// Wakes it.
+    /// Wakes the other side.
     fn ring(&self);
 }
 
-/// Before sleeping: `false` if there is something to be received. What comes later rings.
+/// Prepares for sleep. Returns `false` if frames are pending. Later frames ring the bell.
 pub(super) fn may_sleep(side: &impl Sleeper) -> bool {
     side.want(true);
     if side.is_empty() {
@@ -35,14 +36,14 @@ pub(super) fn may_sleep(side: &impl Sleeper) -> bool {
     false
 }
 
-/// After something was put in.
+/// Wakes the other side if it sleeps, after frames were sent.
 pub(super) fn announce(side: &impl Caller) {
     if side.take_wanted() {
         side.ring();
     }
 }
 
-/// What wakes one port.
+/// Bell that wakes one port.
 #[derive(Debug)]
 pub(super) struct Bell {
     wanted: AtomicBool,
@@ -54,7 +55,7 @@ impl Bell {
         Ok(Self { wanted: AtomicBool::new(false), waker: Waker::new()? })
     }
 
-    /// What the port waits on.
+    /// Returns the waker that the port waits on.
     pub(super) fn waker(&self) -> &Waker {
         &self.waker
     }
@@ -68,7 +69,7 @@ impl Bell {
 impl Caller for Bell {
     fn take_wanted(&self) -> bool {
         fence(Ordering::SeqCst);
-        // Looked at first: while nobody sleeps, both sides only read the line that it is in.
+        // Loaded first: while no port sleeps, both sides only read the cache line, which stays shared.
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed)
     }
 
@@ -82,9 +83,9 @@ mod tests {
     use super::*;
     use std::sync::{Condvar, Mutex, MutexGuard};
 
-    /// Frames that the sender puts in, one by one or in a burst.
+    /// Frames that the sender sends, one by one or in a burst.
     const FRAMES: usize = 2;
-    /// So many steps are taken in every order; the few that may be left take turns.
+    /// Steps that are taken in every order. Later steps alternate.
     const STEPS: u32 = 13;
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,10 +96,10 @@ mod tests {
 
     #[derive(Default)]
     struct State {
-        /// In the wire.
+        /// Frames in the wire.
         frames: usize,
         wanted: bool,
-        /// The eventfd.
+        /// State of the eventfd.
         rung: bool,
         taken: usize,
         step: u32,
@@ -107,7 +108,7 @@ mod tests {
         asleep: bool,
     }
 
-    /// The two sides, one step at a time, in the order that the bits of `order` say.
+    /// Two sides that take one step at a time, in the order given by the bits of `order`.
     struct Play {
         order: u32,
         state: Mutex<State>,
@@ -115,7 +116,7 @@ mod tests {
     }
 
     impl State {
-        /// Whose step is next. One that cannot go on leaves its turn to the other.
+        /// Returns the side of the next step. A blocked side leaves its turn to the other.
         fn next(&self, order: u32) -> Side {
             let sender =
                 if self.step < STEPS { order >> self.step & 1 == 1 } else { self.step.is_multiple_of(2) };
@@ -125,7 +126,7 @@ mod tests {
     }
 
     impl Play {
-        /// Waits for the turn of a side, and has it do one step.
+        /// Waits for the turn of a side, and runs one step of it.
         fn step<T>(&self, side: Side, act: impl FnOnce(&mut State) -> T) -> T {
             let turn = |state: &mut State| state.next(self.order) != side;
             let mut state: MutexGuard<'_, State> =
@@ -147,7 +148,7 @@ mod tests {
             self.changed.notify_all();
         }
 
-        /// Rounds of the port, as `Port::run` has them.
+        /// Runs rounds of the port, as `Port::run` does.
         fn receive(&self) {
             loop {
                 let taken = self.step(Side::Receiver, |state| {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn no_frame_is_left_to_a_sleeper_in_any_order_of_steps() {
+    fn sleeping_receiver_is_woken_in_any_order_of_steps() {
         for burst in [false, true] {
             for order in 0..1 << STEPS {
                 let play = Play { order, state: Mutex::default(), changed: Condvar::new() };
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bell_rings_once_for_each_sleep_and_never_for_who_is_awake() {
+    fn bell_rings_once_per_sleep() {
         let bell = Bell::new().unwrap();
         let rung = |bell: &Bell| {
             let mut poller = host::poll::Poller::new().unwrap();
@@ -220,11 +221,11 @@ mod tests {
             rung
         };
         announce(&bell);
-        assert!(!rung(&bell), "nobody sleeps");
+        assert!(!rung(&bell), "no port sleeps");
         bell.want(true);
         announce(&bell);
         assert!(rung(&bell));
         announce(&bell);
-        assert!(!rung(&bell), "it was woken");
+        assert!(!rung(&bell), "the port was woken already");
     }
 }

@@ -1,4 +1,4 @@
-//! Both rings of a wire, what the two ports know of each other, and all wires of a host by name. Left out: an end as an uplink.
+//! Both rings of a wire with the state that its two ports share, and all wires of a host by name.
 
 use super::bell::Bell;
 use host::poll::Waker;
@@ -8,10 +8,10 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes on their way in one direction: some 340 long frames, or 7,700 of the shortest.
+/// Bytes of a ring: some 340 long frames, or 7,700 of the shortest.
 pub(super) const CAPACITY: usize = 512 * 1024;
 
-/// The wires between a host's ports, by name. One that no port has any more is gone.
+/// Wires between a host's ports, by name. A wire without a port is dropped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wires(Arc<Mutex<BTreeMap<String, Weak<Cable>>>>);
 
@@ -34,24 +34,24 @@ impl Wires {
     }
 }
 
-/// Both rings, and what the two ports know of each other.
+/// Both rings, and the state that the two ports share.
 #[derive(Debug)]
 pub(super) struct Cable {
     spare: Mutex<Spare>,
-    /// How often an end was given back: a port that waits for one looks when this has changed.
+    /// Number of ends given back so far. A port that waits for an end tries again after a change.
     pub(super) given_back: AtomicUsize,
     pub(super) sides: [Side; 2],
 }
 
-/// What no port has.
+/// Ends that no port has.
 #[derive(Debug)]
 struct Spare {
     plugs: [Option<Plug>; 2],
-    /// Who waits for one.
+    /// Ports that wait for an end.
     waiting: Vec<Waker>,
 }
 
-/// One end's halves of the rings.
+/// Halves of the rings for one end.
 #[derive(Debug)]
 pub(super) struct Plug {
     pub(super) side: usize,
@@ -81,8 +81,8 @@ impl Cable {
         })
     }
 
-    /// An end that no port has. What was in the ring was for another, and is dropped. If both are taken, `port` is woken
-    /// when one is given back.
+    /// Takes a free end. Frames in its ring were meant for another port, and are dropped. If both ends are taken,
+    /// wakes `port` when one is given back.
     pub(super) fn take(&self, port: &Waker) -> Option<Plug> {
         let mut spare = lock(&self.spare);
         let Some(mut plug) = spare.plugs.iter_mut().find_map(Option::take) else {
@@ -105,14 +105,14 @@ impl Cable {
         spare.waiting.drain(..).for_each(|port| port.wake());
     }
 
-    /// The other port hears of it.
+    /// Sets whether a port has this end, and wakes the other port.
     fn set_taken(&self, side: usize, taken: bool) {
         self.sides[side].taken.store(taken, Ordering::Release);
         self.sides[1 - side].bell.waker().wake();
     }
 }
 
-/// Nothing is ever left half done under these locks.
+/// Locks a mutex. No code panics with data half updated under these locks, so poison is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
-//! A wire between two ports of one host: a ring for each direction, with one port that puts frames in and one that takes
-//! them out. No lock and no system call is on a frame's way; a port that sleeps is woken (`bell`).
+//! Wire between two ports of one host: a ring for each direction, with one port that sends and one that receives.
+//! The frame path takes no lock and makes no system call, except to wake a sleeping port (`bell`).
 //!
-//! The rings are this process's own memory. When a port's thread fails, its end lies there until the port is opened
-//! again; after a hand-over or a crash the successor makes new rings. What was in a ring then is lost, as on a cable that
-//! is unplugged.
+//! The rings are this process's own memory. When a port's thread fails, its end stays in the cable until the port
+//! is opened again. After a hand-over or a crash the successor creates new rings. Frames in a ring are lost then,
+//! as on a cable that is unplugged.
 
 mod bell;
 pub(super) mod cable;
@@ -25,20 +25,20 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A port's end of a wire.
+/// End of a wire at one port.
 #[derive(Debug)]
 pub(super) struct WireEnd {
     name: String,
     cable: Arc<Cable>,
-    /// There, once the port waits on it, unless two other ports have the ends as yet.
+    /// The port's halves of the rings, while it waits on them. `None` if two other ports have both ends.
     plug: Option<Plug>,
-    /// Wakes this port.
+    /// Waker of this port.
     port: Waker,
-    /// [`Cable::given_back`] when an end was last asked for.
+    /// [`Cable::given_back`] at the last attempt to take an end.
     asked: usize,
-    /// Something was put in since the last flush.
+    /// Frames were sent since the last flush.
     put: bool,
-    /// The other port was there once.
+    /// The other port was connected at least once.
     met: bool,
     record: Record,
 }
@@ -57,7 +57,7 @@ impl WireEnd {
         })
     }
 
-    /// Has an end from now on, if there is one.
+    /// Takes an end, if one is free.
     fn plug_in(&mut self, At { poller, token, .. }: At<'_>) -> io::Result<()> {
         self.asked = self.cable.given_back.load(Ordering::Acquire);
         let Some(plug) = self.cable.take(&self.port) else { return Ok(()) };
@@ -72,7 +72,7 @@ impl WireEnd {
         }
     }
 
-    /// Whether the other port is there.
+    /// Returns the state by whether another port has the other end.
     fn state(&self) -> UplinkState {
         let other = |plug: &Plug| self.cable.sides[1 - plug.side].taken.load(Ordering::Acquire);
         if self.plug.as_ref().is_some_and(other) { UplinkState::Up } else { UplinkState::Gone }
@@ -85,7 +85,7 @@ impl Drop for WireEnd {
     }
 }
 
-/// The receiving side of a port's end.
+/// Receiving side of a port's end.
 struct Asleep<'a> {
     bell: &'a Bell,
     receiver: &'a Consumer<u8>,
@@ -110,7 +110,7 @@ impl Kind for WireEnd {
 
     fn part(&mut self, poller: &Poller) {
         if let Some(plug) = &self.plug {
-            // A bell that is not waited on is as good.
+            // A failure means that the poller does not watch the bell, which is the goal.
             let _ = poller.remove(self.cable.sides[plug.side].bell.waker());
         }
         self.unplug();

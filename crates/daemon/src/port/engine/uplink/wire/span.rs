@@ -1,9 +1,10 @@
-//! A measurement: two ports on a wire, their cards and guests' drivers with them, on one thread and on two. Short slices of
-//! both take turns, and a pair of slices counts only if every thread had its processor nearly all the time: who waits for
-//! the other because that one is not running measures the scheduler. Left out: sockets and memory of other processes.
+//! Measurement: two ports on a wire, with their cards and guests' drivers, on one thread and on two. Short slices
+//! of both alternate. A pair of slices counts only if every thread had its processor nearly all the time. Else a
+//! thread waits for one that is not running, and the slice measures the scheduler. Sockets and other processes are
+//! not measured.
 //!
-//! `SOFTIOV_MEASURE=1 cargo test --release -p daemon --lib -- --nocapture two_ports_span`; without the variable it makes
-//! sure with a few slices that it can be measured.
+//! `SOFTIOV_MEASURE=1 cargo test --release -p daemon --lib -- --nocapture two_ports_span` measures. Without the
+//! variable the test runs a few slices to check that the measurement works.
 
 use super::tests::{End, pair};
 use super::*;
@@ -15,12 +16,12 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 const SLICE: Duration = Duration::from_millis(2);
-/// Pairs of slices.
+/// Pairs of slices, in a measurement and in a check.
 const PAIRS: usize = 1500;
 const FEW: usize = 20;
-/// How much of a slice a thread must have run.
+/// Share of a slice that a thread must have run.
 const SHARE: f64 = 0.9;
-/// Frames that a guest sends before it looks what has come, and their length.
+/// Frames that a guest sends before it receives, and their length in bytes.
 const BURST: usize = 32;
 const LENGTH_OF_FRAME: usize = 512;
 
@@ -45,7 +46,7 @@ impl Half {
         Self { card, vf, frame, end }
     }
 
-    /// The guest sends a burst, the port goes round, and the guest takes what has come; how many frames.
+    /// Sends a burst, runs a round of the port, and receives. Returns the number of received frames.
     fn round(&mut self) -> u64 {
         for _ in 0..BURST {
             if self.vf.transmit(&mut self.card.vf(0), &self.frame, &TxOffload::default()).is_err() {
@@ -77,7 +78,8 @@ impl nic::Wire for OnWire<'_> {
     }
 }
 
-/// Runs halves on one processor for a slice; frames that arrived, and whether the thread had its processor.
+/// Runs halves on one processor for a slice. Returns the number of received frames, and whether the thread had its
+/// processor.
 fn run(halves: &mut [Half], cpu: u32, start: &Barrier) -> (u64, bool) {
     let _ = Cpus::from_iter([cpu]).pin();
     start.wait();
@@ -91,13 +93,13 @@ fn run(halves: &mut [Half], cpu: u32, start: &Barrier) -> (u64, bool) {
     (count, ran.as_secs_f64() > SHARE * begin.elapsed().as_secs_f64())
 }
 
-/// Time that this thread has had a processor.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The middle of the values, which are in order afterwards.
+/// Returns the median, and sorts the values.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
@@ -107,7 +109,7 @@ fn median(values: &mut [f64]) -> Option<f64> {
 fn two_ports_span_two_processors() {
     let cpus: Vec<u32> = Cpus::allowed().unwrap().iter().collect();
     let &[first, second, ..] = &cpus[..] else {
-        return host::test_support::skipped("two_ports_span_two_processors", "there is one processor only");
+        return host::test_support::skipped("two_ports_span_two_processors", "there is only one processor");
     };
     let pairs = if std::env::var_os("SOFTIOV_MEASURE").is_some() { PAIRS } else { FEW };
     let (a, b) = pair();

@@ -1,4 +1,4 @@
-//! The two ends of a wire, without ports: what goes in comes out, whole and in order, or is counted.
+//! The two ends of a wire, without ports. A sent frame arrives whole and in order, or is counted as dropped.
 
 use super::cable::{CAPACITY, Wires};
 use super::*;
@@ -8,7 +8,7 @@ use std::time::Duration;
 const TOKEN: u64 = 7;
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
-/// An end as a port has it.
+/// An end with its port's poller.
 pub(super) struct End {
     pub(super) end: WireEnd,
     poller: Poller,
@@ -46,13 +46,13 @@ impl End {
         Some(frame)
     }
 
-    /// Whether the port would be woken.
+    /// Returns whether the port would be woken.
     fn is_woken(&mut self) -> bool {
         self.poller.wait(Some(Duration::ZERO)).unwrap().count() > 0
     }
 }
 
-/// Two ends that know of each other.
+/// Returns two connected ends.
 pub(super) fn pair() -> (End, End) {
     let wires = Wires::default();
     let (mut a, mut b) = (end(&wires), end(&wires));
@@ -65,25 +65,25 @@ pub(super) fn pair() -> (End, End) {
 }
 
 #[test]
-fn a_full_wire_drops_and_counts_and_goes_on_when_there_is_room() {
+fn full_wire_drops_and_counts_until_there_is_room() {
     let (mut a, mut b) = pair();
     let frame = [7; 1500];
     let fits = CAPACITY / (ring::LENGTH + frame.len());
     let sent = (0..fits + 10).filter(|_| a.end.transmit(&frame)).count();
     assert_eq!((sent, a.end.status(NOW).unwrap().drops.no_room), (fits, 10));
     assert_eq!(b.receive().as_deref(), Some(&frame[..]));
-    assert!(a.end.transmit(&frame), "there is room for one");
+    assert!(a.end.transmit(&frame), "there is room for one frame");
     assert_eq!((0..fits).filter(|_| b.receive().is_some()).count(), fits);
     assert_eq!(b.receive(), None);
 }
 
 #[test]
-fn a_sleeping_port_is_woken_and_one_that_has_frames_does_not_sleep() {
+fn only_a_sleeping_port_is_woken() {
     let (mut a, mut b) = pair();
     a.end.transmit(&[1; 60]);
     a.end.flush(NOW);
-    assert!(!b.is_woken(), "it is awake, and looks by itself");
-    assert!(!b.end.may_sleep(), "a frame is there");
+    assert!(!b.is_woken(), "the port is awake and polls");
+    assert!(!b.end.may_sleep(), "a frame is pending");
     assert_eq!(b.receive().map(|frame| frame.len()), Some(60));
     assert!(b.end.may_sleep());
     a.end.transmit(&[2; 60]);
@@ -95,7 +95,7 @@ fn a_sleeping_port_is_woken_and_one_that_has_frames_does_not_sleep() {
 }
 
 #[test]
-fn an_end_that_goes_takes_the_link_and_another_brings_it_back() {
+fn link_follows_the_other_end() {
     let wires = Wires::default();
     let mut a = end(&wires);
     assert_eq!(a.state(), UplinkState::Gone);
@@ -112,11 +112,11 @@ fn an_end_that_goes_takes_the_link_and_another_brings_it_back() {
     }
     let mut b = end(&wires);
     b.follow();
-    assert_eq!(b.receive(), None, "what was for another is dropped");
+    assert_eq!(b.receive(), None, "frames for the former end are dropped");
 }
 
 #[test]
-fn a_third_port_has_an_end_when_one_is_given_up() {
+fn third_port_gets_an_end_that_is_given_back() {
     let wires = Wires::default();
     let (mut a, b, mut c) = (end(&wires), end(&wires), end(&wires));
     a.follow();
@@ -124,13 +124,13 @@ fn a_third_port_has_an_end_when_one_is_given_up() {
     drop(b);
     assert!(c.follow() && c.end.link());
     a.follow();
-    assert!(a.end.link(), "it has another neighbour");
+    assert!(a.end.link(), "it is connected to the third port");
     assert!(a.end.transmit(&[3; 60]));
     assert_eq!(c.receive(), Some(vec![3; 60]));
 }
 
 #[test]
-fn a_wire_that_nobody_has_is_made_anew() {
+fn unused_wire_is_created_again() {
     let wires = Wires::default();
     drop(end(&wires));
     assert_eq!(wires.count(), 0);
@@ -139,7 +139,7 @@ fn a_wire_that_nobody_has_is_made_anew() {
 }
 
 #[test]
-fn two_threads_at_once_lose_nothing_that_was_taken() {
+fn two_threads_lose_no_accepted_frame() {
     const FRAMES: u32 = 20_000;
     let (mut a, mut b) = pair();
     std::thread::scope(|scope| {
@@ -155,7 +155,7 @@ fn two_threads_at_once_lose_nothing_that_was_taken() {
                 }
             }
             a.end.flush(NOW);
-            // The other side reads on: the end must not go meanwhile.
+            // The end must not be dropped while the other side still reads.
             a
         });
         let mut number = 0;
@@ -166,7 +166,7 @@ fn two_threads_at_once_lose_nothing_that_was_taken() {
                 number += 1;
             }
             if number < FRAMES && b.end.may_sleep() {
-                // A wake-up that is lost would end here.
+                // A lost wake-up would end here.
                 let woken = b.poller.wait(Some(Duration::from_secs(60))).unwrap().count() > 0;
                 assert!(woken, "asleep at frame {number}");
                 b.end.set_readable();
@@ -177,20 +177,20 @@ fn two_threads_at_once_lose_nothing_that_was_taken() {
 
 proptest! {
     #[test]
-    fn whatever_goes_in_comes_out_in_order(
+    fn accepted_frames_come_out_in_order(
         steps in proptest::collection::vec((any::<bool>(), 0..9_800_usize, any::<u8>()), 1..400)
     ) {
         let (mut a, mut b) = pair();
-        let mut under_way = std::collections::VecDeque::new();
+        let mut pending = std::collections::VecDeque::new();
         for (send, length, byte) in steps {
             let frame = vec![byte; length];
             if send && a.end.transmit(&frame) {
-                under_way.push_back(frame);
+                pending.push_back(frame);
             } else if !send {
-                prop_assert_eq!(b.receive(), under_way.pop_front());
+                prop_assert_eq!(b.receive(), pending.pop_front());
             }
         }
-        while let Some(frame) = under_way.pop_front() {
+        while let Some(frame) = pending.pop_front() {
             prop_assert_eq!(b.receive(), Some(frame));
         }
         prop_assert_eq!(b.receive(), None);

@@ -1,11 +1,11 @@
-//! Frames of recordings of every form, in both orders of bytes.
+//! Frames of recordings in every format, in both byte orders.
 
 use super::*;
 use pcap_parser::create_reader;
 use proptest::prelude::{any, proptest};
 use std::io::Cursor;
 
-/// Writes blocks of a pcapng file.
+/// Writer of blocks of a pcapng file.
 #[derive(Clone, Copy)]
 struct Writer(Order);
 
@@ -73,7 +73,7 @@ const BOTH: [Writer; 2] = [Writer(Order::Little), Writer(Order::Big)];
 
 type Frames = Vec<(Vec<u8>, Option<i128>)>;
 
-/// Frames of a file with their times, and the number of malformed packets.
+/// Returns the frames of a file with their times, and the number of malformed packets.
 fn read(file: &[u8]) -> (Frames, usize) {
     let mut reader = create_reader(1 << 16, Cursor::new(file.to_vec())).unwrap();
     let (mut recording, mut frames, mut malformed) = (Recording::default(), Vec::new(), 0);
@@ -88,7 +88,7 @@ fn read(file: &[u8]) -> (Frames, usize) {
     (frames, malformed)
 }
 
-/// A pcap file with one frame, at two seconds and five units.
+/// Returns a pcap file with one frame, at two seconds and five units.
 fn pcap(writer: Writer, magic: u32, link_type: u32, data: &[u8], length: u32) -> Vec<u8> {
     let version = [writer.short(2), writer.short(4)].concat();
     let header = [writer.word(magic), version, writer.words([0, 0, 65535, link_type])].concat();
@@ -128,14 +128,14 @@ fn obsolete_packet_blocks_are_frames() {
 }
 
 #[test]
-fn a_link_type_word_may_have_a_length_of_the_fcs() {
+fn link_type_word_may_have_the_fcs_length() {
     for writer in BOTH {
         let pcap = |word, data: &[u8]| read(&pcap(writer, 0xa1b2_c3d4, word, data, data.len() as u32));
         let frame = |length| (vec![(vec![7; length], Some(2_000_005_000))], 0);
         assert_eq!(pcap(1, &[7; 64]), frame(64));
         assert_eq!(pcap(0x2400_0001, &[7; 64]), frame(60));
         assert_eq!(pcap(0x1400_0001, &[7; 64]), frame(62));
-        assert_eq!(pcap(0x2000_0001, &[7; 64]), frame(64), "without the bit that says so");
+        assert_eq!(pcap(0x2000_0001, &[7; 64]), frame(64), "without the bit for the length");
         assert_eq!(pcap(0x03ff_0001, &[7; 64]), frame(64), "reserved bits");
         assert_eq!(pcap(0x2400_0069, &[7; 64]), (vec![], 1));
         assert_eq!(pcap(0x2400_0001, &[7; 3]), (vec![], 1));
@@ -143,7 +143,7 @@ fn a_link_type_word_may_have_a_length_of_the_fcs() {
 }
 
 #[test]
-fn an_interface_may_have_an_fcs_and_a_packet_another() {
+fn packet_may_override_the_interfaces_fcs() {
     for writer in BOTH {
         for (length, bytes) in [(0, 0), (4, 4), (2, 2), (32, 4), (16, 2)] {
             let interface = writer.interface(1, 0, &[writer.option(13, &[length])]);
@@ -216,7 +216,7 @@ fn cut_packets_are_malformed_and_padding_is_ignored() {
     let [little, _] = BOTH;
     let pcap = |captured: usize, length| read(&pcap(little, 0xa1b2_c3d4, 1, &vec![1; captured], length));
     assert_eq!(pcap(60, 100), (vec![], 1));
-    // As Wireshark reads a packet with more bytes than it had.
+    // Wireshark too cuts a packet with more bytes than its original length.
     assert_eq!(pcap(76, 60).0[0].0.len(), 60);
     // A capture that cut no more than the frame check sequence.
     let cut = self::pcap(little, 0xa1b2_c3d4, 0x2400_0001, &[1; 60], 64);
@@ -226,7 +226,7 @@ fn cut_packets_are_malformed_and_padding_is_ignored() {
 
 proptest! {
     #[test]
-    fn no_block_does_harm(
+    fn any_block_does_no_harm(
         is_big in any::<bool>(),
         turned in proptest::collection::vec((28usize..400, any::<u8>()), 0..8),
     ) {
