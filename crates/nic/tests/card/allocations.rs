@@ -1,5 +1,4 @@
-//! The frame path allocates nothing: once a way has been gone, going it again takes no memory, whatever the frame
-//! needs on the way. Left out: time.
+//! The frame path does not allocate: a case that has run once takes no memory when it runs again, whatever the frame needs.
 
 use crate::common::{Bench, RING, TestBus, data, mac, packet, plain, tagged, tcp};
 use i82576::bits::{srrctl, vmrctl};
@@ -9,7 +8,7 @@ use i82576::{MacAddress, Pool};
 use nic::Wire;
 use pcie::{Bus, DmaFault, Function, Iova};
 
-/// The bench's memory without its log.
+/// The bench's memory without its log, which would allocate.
 struct Quiet<'a>(&'a mut TestBus);
 
 impl Bus for Quiet<'_> {
@@ -26,7 +25,7 @@ impl Bus for Quiet<'_> {
     fn msix(&mut self, _function: Function, _vector: u16) {}
 }
 
-/// A wire that brings a frame so many times, and counts what it is given.
+/// A wire that delivers a frame `left` times, and counts the frames that it gets.
 struct Tap {
     frame: Vec<u8>,
     left: usize,
@@ -49,14 +48,14 @@ impl Wire for Tap {
 const WIRE: MacAddress = mac(9);
 const BROADCAST: MacAddress = MacAddress::BROADCAST;
 
-/// VFs 0 and 1 with running rings.
+/// Returns a card whose VFs 0 and 1 have running rings.
 fn bench() -> Bench {
     let mut bench = Bench::new(2);
     (0..2).for_each(|vf| bench.vf(vf).start());
     bench
 }
 
-/// Posts what either VF has used up, so that a round is like the one before.
+/// Posts the used descriptors of both VFs, so that every round begins alike.
 fn post(bench: &mut Bench) {
     for n in 0..2 {
         let (head, tail) = (bench.vf(n).read(vf::RX_BLOCK + rx::RDH), bench.vf(n).rings().rx_tail);
@@ -65,8 +64,8 @@ fn post(bench: &mut Bench) {
     }
 }
 
-/// Goes a way ten times, the first times without counting: VF 0 sends `descriptors`, and `frame` comes from the wire.
-/// Answers the frames that VF 1 and the wire got in the counted rounds.
+/// Runs a case ten times: VF 0 sends `descriptors`, and `frame` comes from the wire. Asserts that no round after the second
+/// allocates, and returns the frames that VF 1 and the wire got in those rounds.
 #[track_caller]
 fn allocates_nothing(bench: &mut Bench, descriptors: &[[u8; 16]], frame: &[u8]) -> (u64, u64) {
     let mut wire = Tap { frame: frame.to_vec(), left: 0, sent: 0 };
@@ -87,12 +86,12 @@ fn allocates_nothing(bench: &mut Bench, descriptors: &[[u8; 16]], frame: &[u8]) 
     assert_eq!(
         bench.vf(0).read(vf::TX_BLOCK + tx::TDH),
         bench.vf(0).rings().tx_tail,
-        "something was not sent"
+        "a descriptor was not sent"
     );
     (bench.nic.counters()[1].rx_packets - start.0, wire.sent - start.1)
 }
 
-/// Polls until nothing is left, from one deadline to the next.
+/// Polls until no work is left, from one deadline to the next.
 fn poll(bench: &mut Bench, wire: &mut Tap) {
     for _ in 0..1_000 {
         let poll = bench.nic.poll(bench.now, bench.budget, &mut Quiet(&mut bench.world.bus), wire);
@@ -104,19 +103,19 @@ fn poll(bench: &mut Bench, wire: &mut Tap) {
     }
 }
 
-/// One buffer with a frame.
+/// Returns the descriptor of a frame in one buffer.
 fn whole(bench: &mut Bench, frame: &[u8]) -> [u8; 16] {
     let address = bench.vf(0).place(frame);
     packet(address, frame.len() as u16).emit()
 }
 
-/// A context of TCP over IPv4.
+/// Returns a context of TCP over IPv4.
 fn context(mss: u16) -> [u8; 16] {
     let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
     Context { ipv4: true, l4: L4::Tcp, mss, vlan_tag: 5, ..lengths }.emit()
 }
 
-/// Twenty segments.
+/// Returns the descriptors of a packet of twenty segments.
 fn large(bench: &mut Bench, to: MacAddress) -> Vec<[u8; 16]> {
     let address = bench.vf(0).place(&tcp(to, mac(0), &[7; 20_000]));
     let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..data(address, 54) };
@@ -125,21 +124,21 @@ fn large(bench: &mut Bench, to: MacAddress) -> Vec<[u8; 16]> {
 }
 
 #[test]
-fn from_the_wire_to_a_vf() {
+fn frame_from_the_wire_to_a_vf_allocates_nothing() {
     for frame in [plain(mac(1), WIRE, 46), tcp(mac(1), WIRE, &[1; 1_400]), plain(mac(1), WIRE, 9_000)] {
         assert_eq!(allocates_nothing(&mut bench(), &[], &frame), (24, 0));
     }
 }
 
 #[test]
-fn from_the_wire_to_everybody() {
+fn broadcast_from_the_wire_allocates_nothing() {
     let mut bench = bench();
     assert_eq!(allocates_nothing(&mut bench, &[], &tagged(5, &plain(BROADCAST, WIRE, 100))), (24, 0));
     assert!(bench.nic.counters()[0].rx_packets > 0);
 }
 
 #[test]
-fn from_a_vf_to_a_vf_and_to_the_wire() {
+fn frame_from_a_vf_allocates_nothing() {
     for (to, expected) in [(mac(1), (24, 0)), (WIRE, (0, 24)), (BROADCAST, (24, 24))] {
         let mut bench = bench();
         let one = whole(&mut bench, &tcp(to, mac(0), &[1; 600]));
@@ -148,7 +147,7 @@ fn from_a_vf_to_a_vf_and_to_the_wire() {
 }
 
 #[test]
-fn with_checksums_and_tags_inserted() {
+fn inserted_checksums_and_tags_allocate_nothing() {
     let mut bench = bench();
     let frame = tcp(mac(1), mac(0), &[1; 600]);
     let address = bench.vf(0).place(&frame);
@@ -159,7 +158,7 @@ fn with_checksums_and_tags_inserted() {
 }
 
 #[test]
-fn cut_into_segments() {
+fn segmentation_allocates_nothing() {
     for (to, expected) in [(mac(1), (160, 0)), (WIRE, (0, 160))] {
         let mut bench = bench();
         let descriptors = large(&mut bench, to);
@@ -168,7 +167,7 @@ fn cut_into_segments() {
 }
 
 #[test]
-fn cut_into_segments_that_wait_for_their_rate() {
+fn segments_delayed_by_a_rate_allocate_nothing() {
     let mut bench = bench();
     bench
         .pf()
@@ -178,7 +177,7 @@ fn cut_into_segments_that_wait_for_their_rate() {
 }
 
 #[test]
-fn mirrored_and_into_header_buffers() {
+fn mirrors_and_header_split_allocate_nothing() {
     let mut bench = bench();
     bench.pf().write(r::vmrctl(0), vmrctl::DPME | vmrctl::UPME | 1 << vmrctl::POOL_SHIFT);
     bench.vf(1).write(vf::RX_BLOCK + rx::SRRCTL, 0x8a00_0402);
@@ -188,7 +187,7 @@ fn mirrored_and_into_header_buffers() {
 }
 
 #[test]
-fn waiting_for_descriptors_and_given_some() {
+fn waiting_for_descriptors_allocates_nothing() {
     let mut bench = bench();
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     let mut wire = Tap { frame: plain(mac(1), WIRE, 300), left: 0, sent: 0 };
@@ -196,7 +195,7 @@ fn waiting_for_descriptors_and_given_some() {
         post(&mut bench);
         wire.left = 80;
         let arrival = allocation_counter::measure(|| poll(&mut bench, &mut wire));
-        assert_eq!(bench.nic.waiting(Pool::EVERY[1]).0, 17, "more than the ring has");
+        assert_eq!(bench.nic.waiting(Pool::EVERY[1]).0, 17, "more frames wait than the ring holds");
         post(&mut bench);
         let delivery = allocation_counter::measure(|| poll(&mut bench, &mut wire));
         assert!(round < 2 || arrival.count_total + delivery.count_total == 0);
@@ -205,13 +204,17 @@ fn waiting_for_descriptors_and_given_some() {
 }
 
 #[test]
-fn reset_allocates_its_tables_alone() {
+fn reset_allocates_only_its_tables() {
     let mut bench = bench();
     let mut wire = Tap { frame: Vec::new(), left: 0, sent: 0 };
     poll(&mut bench, &mut wire);
     for _ in 0..3 {
         let reset = allocation_counter::measure(|| bench.nic.reset_function(Function::Vf(1)));
         let round = allocation_counter::measure(|| poll(&mut bench, &mut wire));
-        assert_eq!((reset.count_total, round.count_total), (0, 2), "addresses, and members of VLANs");
+        assert_eq!(
+            (reset.count_total, round.count_total),
+            (0, 2),
+            "the tables of addresses and of VLAN members"
+        );
     }
 }

@@ -1,5 +1,4 @@
-//! What a PF driver does before it has a single descriptor: NVM, PHY, semaphores, clock, and the register test
-//! by which igb makes sure of the card.
+//! The board as PF drivers use it before they have descriptors: NVM, PHY, semaphores, clock, and igb's register test.
 
 use crate::common::{Bench, PORT, mac, plain};
 use i82576::bits::{ctrl, icr, mdic, rctl, status, tctl};
@@ -8,11 +7,11 @@ use i82576::register as r;
 use i82576::{Time, nvm};
 use pcie::Function;
 
-/// A word, as drivers read it.
+/// Reads a word of the NVM as drivers do.
 fn word(bench: &mut Bench, at: usize) -> u16 {
     bench.pf().write(r::EERD, (at as u32) << 2 | 1);
     let value = bench.pf().read(r::EERD);
-    assert_eq!(value & 3, 2, "DONE, and in the wide layout");
+    assert_eq!(value & 3, 2, "DONE in the layout of large NVMs");
     (value >> 16) as u16
 }
 
@@ -21,7 +20,7 @@ fn write_word(bench: &mut Bench, at: usize, word: u16) {
     assert_eq!(bench.pf().read(r::EEWR) & 3, 2);
 }
 
-/// A register of the PHY at `address`, as drivers read it; `None` if nobody answers.
+/// Reads a register of the PHY at `address` as drivers do. Returns `None` if MDIC reports an error.
 fn phy_at(bench: &mut Bench, address: u32, register: usize) -> Option<u16> {
     let value = mdic::READ | address << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT;
     bench.pf().write(r::MDIC, value);
@@ -37,26 +36,26 @@ fn write_phy(bench: &mut Bench, register: usize, value: u16) {
 }
 
 #[test]
-fn the_nvm_sums_up_and_holds_the_address() {
+fn nvm_checksum_and_address_are_valid() {
     let mut bench = Bench::bare();
     let words: Vec<u16> = (0..nvm::SUMMED).map(|at| word(&mut bench, at)).collect();
     assert_eq!(words.iter().fold(0u16, |sum, word| sum.wrapping_add(*word)), 0xbaba);
     assert_eq!(words[..3], [0x0002, 0x0000, 0xff00], "02:00:00:00:00:ff");
     assert_eq!((words[0x0d], words[0x16] >> 11, words[0x37]), (0x10c9, 9, 0xffff));
-    // Fewer than 2^15 words: more are read bit by bit.
+    // Fewer than 2^15 words: drivers read larger NVMs bit by bit.
     let size = (bench.pf().read(r::EECD) >> 11 & 0xf) + 6;
     assert_eq!(1 << size, nvm::WORDS);
 }
 
 #[test]
-fn the_nvm_is_read_when_start_is_written_and_not_before() {
+fn eerd_reads_a_word_only_with_start() {
     let mut bench = Bench::bare();
     bench.pf().write(r::EERD, 2 << 2);
     assert_eq!(bench.pf().read(r::EERD), 2 << 2);
 }
 
 #[test]
-fn an_address_written_to_the_nvm_is_loaded_at_the_next_reset() {
+fn nvm_address_is_loaded_at_the_next_reset() {
     let mut bench = Bench::bare();
     for (at, value) in [(0, 0x0a02), (1, 0x0c0b), (2, 0x0e0d)] {
         write_word(&mut bench, at, value);
@@ -65,13 +64,13 @@ fn an_address_written_to_the_nvm_is_loaded_at_the_next_reset() {
     bench.pf().write(r::CTRL, ctrl::RST);
     assert_eq!(bench.pf().read(r::ral(0)), 0x0c0b_0a02);
     assert_eq!(bench.pf().read(r::rah(0)), 0x8004_0e0d);
-    assert_eq!(word(&mut bench, 0), 0x0a02, "and the NVM is no register: resets leave it alone");
+    assert_eq!(word(&mut bench, 0), 0x0a02, "resets keep the NVM");
 }
 
 #[test]
-fn the_nvm_is_granted_to_software_and_was_read_by_the_card() {
+fn eecd_grants_the_nvm_and_reports_auto_read() {
     let mut bench = Bench::bare();
-    assert_eq!(bench.pf().read(r::EECD) & 0x3c0, 0x300, "present, auto-read done");
+    assert_eq!(bench.pf().read(r::EECD) & 0x3c0, 0x300, "NVM present, auto-read done");
     bench.pf().set(r::EECD, 1 << 6);
     assert_eq!(bench.pf().read(r::EECD) & 0xc0, 0xc0);
     bench.pf().clear(r::EECD, 1 << 6);
@@ -82,18 +81,18 @@ fn the_nvm_is_granted_to_software_and_was_read_by_the_card() {
 }
 
 #[test]
-fn an_igp3_answers_at_address_1_and_nobody_elsewhere() {
+fn phy_answers_at_address_1_only() {
     let mut bench = Bench::bare();
     for address in 0..32 {
         let id = phy_at(&mut bench, address, phy::ID_1).zip(phy_at(&mut bench, address, phy::ID_2));
         assert_eq!(id, (address == 1).then_some((0x02a8, 0x0391)), "address {address}");
     }
     bench.pf().write(r::MDIC, 1 << mdic::PHY_SHIFT);
-    assert_ne!(bench.pf().read(r::MDIC) & mdic::ERROR, 0, "neither read nor write");
+    assert_ne!(bench.pf().read(r::MDIC) & mdic::ERROR, 0, "an operation other than read and write");
 }
 
 #[test]
-fn mdic_interrupts_when_asked_to() {
+fn mdic_interrupts_if_its_bit_is_set() {
     let mut bench = Bench::bare();
     bench.pf().read(r::ICR);
     phy_at(&mut bench, 1, phy::STATUS);
@@ -103,7 +102,7 @@ fn mdic_interrupts_when_asked_to() {
 }
 
 #[test]
-fn a_phy_put_to_sleep_takes_the_link_away() {
+fn phy_power_down_takes_the_link_down() {
     let mut bench = Bench::new(1);
     bench.pf().read(r::ICR);
     write_phy(&mut bench, phy::CONTROL, 0x1140 | control::POWER_DOWN);
@@ -116,7 +115,7 @@ fn a_phy_put_to_sleep_takes_the_link_away() {
 }
 
 #[test]
-fn in_loopback_what_is_sent_comes_back_and_the_wire_hears_nothing() {
+fn phy_loopback_returns_frames_and_keeps_them_off_the_wire() {
     let mut bench = Bench::bare();
     bench.nic.set_link(false);
     write_phy(&mut bench, phy::CONTROL, 0x4140);
@@ -130,13 +129,13 @@ fn in_loopback_what_is_sent_comes_back_and_the_wire_hears_nothing() {
     bench.wire_sends(&plain(PORT, mac(9), 60));
     bench.pf().expect_no_frame();
     write_phy(&mut bench, phy::CONTROL, 0x1140);
-    assert_eq!(bench.pf().read(r::STATUS) & status::LU, 0, "there is no partner");
+    assert_eq!(bench.pf().read(r::STATUS) & status::LU, 0, "no carrier");
 }
 
 #[test]
-fn a_phy_reset_is_seen_in_status_until_it_is_cleared() {
+fn phy_reset_sets_phyra_until_it_is_cleared() {
     let mut bench = Bench::bare();
-    assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, status::PHYRA, "power-on is one");
+    assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, status::PHYRA, "power-on resets the PHY");
     bench.pf().write(r::STATUS, 0);
     assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, 0);
     write_phy(&mut bench, phy::ADVERTISE, 1);
@@ -147,7 +146,7 @@ fn a_phy_reset_is_seen_in_status_until_it_is_cleared() {
 }
 
 #[test]
-fn a_software_reset_leaves_the_phy_alone_and_a_function_level_reset_does_not() {
+fn only_a_function_level_reset_resets_the_phy() {
     let mut bench = Bench::bare();
     write_phy(&mut bench, phy::ADVERTISE, 1);
     bench.pf().write(r::CTRL, ctrl::RST);
@@ -155,11 +154,11 @@ fn a_software_reset_leaves_the_phy_alone_and_a_function_level_reset_does_not() {
     write_phy(&mut bench, phy::CONTROL, control::POWER_DOWN);
     bench.nic.reset_function(Function::Pf);
     assert_eq!(phy_at(&mut bench, 1, phy::ADVERTISE), Some(0x0de1));
-    assert_eq!(bench.pf().read(r::STATUS) & status::LU, status::LU, "and it wakes");
+    assert_eq!(bench.pf().read(r::STATUS) & status::LU, status::LU, "the PHY leaves power-down");
 }
 
 #[test]
-fn semaphores_between_software_and_firmware() {
+fn semaphores_belong_to_software_without_firmware() {
     let mut bench = Bench::bare();
     bench.pf().read(r::SWSM);
     bench.pf().write(r::SWSM, 2);
@@ -168,11 +167,11 @@ fn semaphores_between_software_and_firmware() {
     assert_eq!(bench.pf().read(r::SWSM), 0);
     bench.pf().write(0x5b5c, 0xffff_ffff);
     assert_eq!(bench.pf().read(0x5b5c), 0x0000_ffff, "firmware holds nothing");
-    assert_eq!((bench.pf().read(0x5b54), bench.pf().read(0x5820)), (0, 0), "there is none");
+    assert_eq!((bench.pf().read(0x5b54), bench.pf().read(0x5820)), (0, 0), "no firmware");
 }
 
 #[test]
-fn the_clock_runs_as_timinca_says() {
+fn systim_runs_at_the_rate_of_timinca() {
     let mut bench = Bench::bare();
     bench.pf().write(r::TIMINCA, 1 << 24 | 16 << 19);
     bench.wait_us(1000);
@@ -181,11 +180,11 @@ fn the_clock_runs_as_timinca_says() {
     assert_eq!(count >> 19, 1_000_000, "nanoseconds");
     bench.pf().write(r::CTRL, ctrl::RST);
     bench.wait_us(1000);
-    assert_eq!(bench.pf().read(r::SYSTIML), 0, "and stands still after a reset");
+    assert_eq!(bench.pf().read(r::SYSTIML), 0, "a reset clears and stops the clock");
 }
 
 #[test]
-fn the_free_running_timer_is_the_time_for_pf_and_vf() {
+fn frtimer_is_the_time_for_pf_and_vf() {
     let mut bench = Bench::new(1);
     bench.now = Time::from_micros(2_003_004);
     for value in [bench.pf().read(r::FRTIMER), bench.vf(0).read(r::vf::FRTIMER)] {
@@ -194,11 +193,11 @@ fn the_free_running_timer_is_the_time_for_pf_and_vf() {
 }
 
 #[test]
-fn vf_configuration_is_not_reached_through_ciad() {
+fn ciad_does_not_reach_vf_configuration() {
     let mut bench = Bench::new(2);
     bench.pf().write(r::VFLRE, 0xff);
     for vf in 0..2u32 {
-        // Device control of a VF, as a driver would name it, with the bit that resets.
+        // OOT igb resets a VF through Device Control at 0xa8 with this bit.
         bench.pf().write(0x5b88, vf << 16 | 0xa8);
         bench.pf().write(0x5b8c, 0x8000);
         assert_eq!(bench.pf().read(0x5b8c), 0);
@@ -206,7 +205,7 @@ fn vf_configuration_is_not_reached_through_ciad() {
     assert_eq!(bench.pf().read(r::VFLRE), 0);
 }
 
-/// What igb's `ethtool -t` writes and expects to read: offset, distance, how many, and the bits.
+/// Registers of igb's `ethtool -t`: offset, stride, count, and the bits that read as written.
 const PATTERNS: &[(u32, u32, u32, u32)] = &[
     (0x0028, 0x100, 1, 0xffff_ffff),
     (0x002c, 0x100, 1, 0x0000_ffff),
@@ -237,7 +236,7 @@ const PATTERNS: &[(u32, u32, u32, u32)] = &[
 ];
 
 #[test]
-fn the_card_passes_the_register_test_of_igb() {
+fn card_passes_igbs_register_test() {
     let mut bench = Bench::bare();
     for &(first, stride, count, bits) in PATTERNS {
         for at in (0..count).map(|i| first + i * stride) {
@@ -258,8 +257,8 @@ fn the_card_passes_the_register_test_of_igb() {
 }
 
 #[test]
-fn status_shows_the_speed_and_duplex_that_ctrl_forces() {
-    // Datasheet, CTRL: FRCSPD lets SPEED decide, FRCDPX lets FD decide; else they are what was negotiated.
+fn status_shows_speed_and_duplex_forced_by_ctrl() {
+    // 82576 datasheet, CTRL: FRCSPD forces SPEED and FRCDPX forces FD; otherwise the negotiated values hold.
     let mut bench = Bench::bare();
     let shown = |bench: &mut Bench, control| {
         bench.pf().write(r::CTRL, control);
@@ -275,7 +274,7 @@ fn status_shows_the_speed_and_duplex_that_ctrl_forces() {
 }
 
 #[test]
-fn in_loopback_of_the_mac_the_phy_and_the_wire_hear_nothing() {
+fn mac_loopback_keeps_frames_from_phy_and_wire() {
     let mut bench = Bench::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::LBM_MAC);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);

@@ -1,12 +1,12 @@
-//! Causes, masks and messages of vectors: what sends an MSI-X message, in whose name, and what sending does to
-//! the registers. Left out: throttling.
+//! Causes, masks and messages of vectors: the causes of an MSI-X message, the function in whose name it is sent, and its
+//! effect on registers. `throttling` tests EITR.
 
 use crate::common::{Bench, index, mac, plain};
 use i82576::bits::{gpie, icr};
 use i82576::register::{self as r, vf};
 use pcie::Function::{Pf, Vf};
 
-/// VF 0 of 3 with running rings; nothing auto-cleared, nothing unmasked.
+/// Returns a card with three VFs. VF 0 has running rings, without auto-clear, and all vectors masked.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
@@ -16,7 +16,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn a_cause_set_by_software_sends_the_message_of_its_vector() {
+fn eics_sends_the_message_of_its_vector() {
     for vector in 0..3 {
         let mut bench = bench();
         bench.vf(0).write(vf::VTEIMS, 7);
@@ -27,7 +27,7 @@ fn a_cause_set_by_software_sends_the_message_of_its_vector() {
 }
 
 #[test]
-fn every_vf_speaks_in_its_own_name() {
+fn messages_carry_the_id_of_their_vf() {
     let mut bench = Bench::new(8);
     for vf in 0..8 {
         bench.vf(vf).write(vf::VTEIMS, 7);
@@ -38,7 +38,7 @@ fn every_vf_speaks_in_its_own_name() {
 }
 
 #[test]
-fn a_masked_cause_waits_and_fires_when_unmasked() {
+fn masked_cause_fires_when_unmasked() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEICS, 2);
     bench.expect_nothing();
@@ -50,7 +50,7 @@ fn a_masked_cause_waits_and_fires_when_unmasked() {
 }
 
 #[test]
-fn a_cause_that_was_read_away_while_masked_does_not_fire() {
+fn cause_cleared_while_masked_does_not_fire() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEICS, 3);
     assert_eq!(bench.vf(0).read(vf::VTEICR), 3);
@@ -60,7 +60,7 @@ fn a_cause_that_was_read_away_while_masked_does_not_fire() {
 }
 
 #[test]
-fn a_one_written_to_the_cause_register_clears_that_cause() {
+fn one_written_to_eicr_clears_that_cause() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEICS, 7);
     bench.vf(0).write(vf::VTEICR, 0b101);
@@ -71,7 +71,7 @@ fn a_one_written_to_the_cause_register_clears_that_cause() {
 }
 
 #[test]
-fn sending_clears_the_causes_named_in_eiac_and_no_others() {
+fn message_clears_only_causes_in_eiac() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAC, 0b001);
     bench.vf(0).write(vf::VTEIMS, 7);
@@ -82,7 +82,7 @@ fn sending_clears_the_causes_named_in_eiac_and_no_others() {
 }
 
 #[test]
-fn sending_masks_the_vectors_named_in_eiam() {
+fn message_masks_vectors_in_eiam() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 0b010);
     bench.vf(0).write(vf::VTEIAC, 7);
@@ -99,7 +99,7 @@ fn sending_masks_the_vectors_named_in_eiam() {
 }
 
 #[test]
-fn reading_or_clearing_a_cause_masks_its_vector_if_eiam_says_so() {
+fn access_to_eicr_masks_vectors_in_eiam() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 0b011);
     bench.vf(0).write(vf::VTEIMS, 7);
@@ -112,7 +112,7 @@ fn reading_or_clearing_a_cause_masks_its_vector_if_eiam_says_so() {
 }
 
 #[test]
-fn a_one_written_for_a_cause_that_is_not_set_masks_nothing() {
+fn clearing_an_unset_cause_masks_nothing() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 7);
     bench.vf(0).write(vf::VTEIMS, 7);
@@ -122,7 +122,7 @@ fn a_one_written_for_a_cause_that_is_not_set_masks_nothing() {
 }
 
 #[test]
-fn eiam_is_what_was_written_last() {
+fn eiam_reads_the_last_written_value() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 7);
     bench.vf(0).write(vf::VTEIAM, 1);
@@ -130,7 +130,7 @@ fn eiam_is_what_was_written_last() {
 }
 
 #[test]
-fn unmasking_what_is_unmasked_sends_nothing_again() {
+fn unmasking_an_unmasked_vector_sends_nothing() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIMS, 7);
     bench.vf(0).write(vf::VTEICS, 1);
@@ -142,7 +142,7 @@ fn unmasking_what_is_unmasked_sends_nothing_again() {
 }
 
 #[test]
-fn one_poll_sends_one_message_a_vector() {
+fn poll_sends_one_message_for_each_vector() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAC, 7);
     bench.vf(0).write(vf::VTEIMS, 7);
@@ -156,7 +156,7 @@ fn one_poll_sends_one_message_a_vector() {
 }
 
 #[test]
-fn queues_interrupt_on_the_vectors_that_vtivar_names() {
+fn queues_interrupt_on_their_vtivar_vectors() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.vf(1).start();
@@ -168,7 +168,7 @@ fn queues_interrupt_on_the_vectors_that_vtivar_names() {
 }
 
 #[test]
-fn an_entry_that_is_not_valid_or_names_vector_3_interrupts_nobody() {
+fn vtivar_entry_invalid_or_of_vector_3_is_ignored() {
     for entries in [0x0000, 0x0100, 0x8300, 0x0083] {
         let mut bench = Bench::new(3);
         bench.vf(1).start();
@@ -181,7 +181,7 @@ fn an_entry_that_is_not_valid_or_names_vector_3_interrupts_nobody() {
 }
 
 #[test]
-fn a_frame_missed_for_want_of_descriptors_is_no_interrupt() {
+fn missed_frame_raises_no_queue_interrupt() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     for _ in 0..7 {
@@ -194,7 +194,7 @@ fn a_frame_missed_for_want_of_descriptors_is_no_interrupt() {
 }
 
 #[test]
-fn other_causes_of_the_pf_go_where_ivar_misc_says() {
+fn other_causes_use_the_ivar_misc_vector() {
     let mut bench = Bench::new(3);
     bench.pf().write(r::IVAR_MISC, 0x8500);
     bench.pf().write(r::EIMS, 1 << 5);
@@ -214,7 +214,7 @@ fn other_causes_of_the_pf_go_where_ivar_misc_says() {
 }
 
 #[test]
-fn without_nsicr_a_read_clears_icr_only_if_it_was_an_interrupt() {
+fn without_nsicr_a_read_clears_icr_only_with_inta() {
     let mut bench = Bench::new(3);
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | gpie::EIAME);
     bench.pf().read(r::ICR);
@@ -224,15 +224,15 @@ fn without_nsicr_a_read_clears_icr_only_if_it_was_an_interrupt() {
     assert_eq!(bench.pf().read(r::ICR), icr::RXO);
     assert_eq!(bench.pf().read(r::ICR), icr::RXO, "masked: not asserted, not cleared");
     bench.pf().write(r::ICR, icr::RXO);
-    assert_eq!(bench.pf().read(r::ICR), 0, "a one clears it");
+    assert_eq!(bench.pf().read(r::ICR), 0, "a written one clears it");
     bench.pf().write(r::ICS, icr::LSC);
     assert_eq!(bench.pf().read(r::ICR), icr::LSC | icr::INTA);
     assert_eq!(bench.pf().read(r::ICR), 0);
-    assert_eq!(bench.pf().read(r::IMS), 0, "and IAM has masked it");
+    assert_eq!(bench.pf().read(r::IMS), 0, "IAM has masked LSC");
 }
 
 #[test]
-fn the_pfs_vectors_are_masked_on_sending_only_with_eiame() {
+fn pf_message_masks_by_eiam_only_with_eiame() {
     for (eiame, expected) in [(0, 1), (gpie::EIAME, 0)] {
         let mut bench = Bench::new(3);
         bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | eiame);
@@ -246,7 +246,7 @@ fn the_pfs_vectors_are_masked_on_sending_only_with_eiame() {
 }
 
 #[test]
-fn the_pfs_queues_interrupt_on_the_vectors_that_ivar_names() {
+fn pf_queues_interrupt_on_their_ivar_vectors() {
     let mut bench = Bench::new(3);
     bench.pf().start();
     bench.pf().write(r::ivar(3), 0x8281);
@@ -259,7 +259,7 @@ fn the_pfs_queues_interrupt_on_the_vectors_that_ivar_names() {
 }
 
 #[test]
-fn an_ivar_entry_beyond_the_last_vector_interrupts_nobody() {
+fn ivar_entry_beyond_the_last_vector_is_ignored() {
     for vector in 25..32 {
         let mut bench = Bench::new(3);
         bench.pf().start();
@@ -272,7 +272,7 @@ fn an_ivar_entry_beyond_the_last_vector_interrupts_nobody() {
 }
 
 #[test]
-fn a_vfs_vector_of_the_port_speaks_for_that_vf_even_if_the_pf_raises_it() {
+fn vf_vector_raised_by_the_pf_carries_the_vfs_id() {
     let mut bench = Bench::new(3);
     let vector = u32::from(index(2).first_vector()) + 1;
     bench.pf().write(r::EIMS, 1 << vector);
@@ -282,7 +282,7 @@ fn a_vfs_vector_of_the_port_speaks_for_that_vf_even_if_the_pf_raises_it() {
 }
 
 #[test]
-fn an_entry_of_ivar_misc_that_is_not_valid_or_no_vectors_interrupts_nobody() {
+fn ivar_misc_entry_invalid_or_beyond_vectors_is_ignored() {
     for entries in [0x0500, 0x9900, 0x9f00, 0x0085] {
         let mut bench = Bench::new(3);
         bench.pf().write(r::IVAR_MISC, entries);
@@ -294,9 +294,9 @@ fn an_entry_of_ivar_misc_that_is_not_valid_or_no_vectors_interrupts_nobody() {
     }
 }
 
-/// As Linux does it: the vector is cleared and masked by its message, ICR is read, EIMS unmasks the vector.
+/// Linux igb's handler: the message clears and masks the vector, the handler reads ICR, and EIMS unmasks the vector.
 #[test]
-fn a_handler_that_reads_icr_and_then_unmasks_its_vector_loses_no_cause() {
+fn handler_that_reads_icr_then_unmasks_loses_no_cause() {
     let mut bench = Bench::new(3);
     bench.pf().write(r::IVAR_MISC, 0x8000);
     for (at, value) in [(r::EIAC, 1), (r::EIAM, 1), (r::EIMS, 1), (r::IMS, icr::LSC | icr::VMMB)] {
@@ -314,9 +314,9 @@ fn a_handler_that_reads_icr_and_then_unmasks_its_vector_loses_no_cause() {
     bench.expect_msix(Pf, 0);
 }
 
-/// What a driver left behind in another mode, or firmware, is told once MSI-X is on.
+/// A cause may be left by firmware, or by a driver that used another kind of interrupt.
 #[test]
-fn a_cause_that_is_set_when_msix_is_enabled_sends_its_message_then() {
+fn cause_set_before_msix_sends_once_enabled() {
     let mut bench = Bench::bare();
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
     bench.pf().write(r::EIMS, 2);

@@ -1,5 +1,5 @@
-//! Transmit rates of a card that is polled late, as one is whose thread has to wait for a processor: what it was kept
-//! from sending it makes up for, as far as RTTBCNRM says, and no guest gets more than its rate by that.
+//! Transmit rates of a card that is polled late, because its thread waits for a processor. The card makes up for its own
+//! lateness within the window of RTTBCNRM, and no guest exceeds its rate by that.
 
 use crate::common::{Bench, RING};
 use crate::pacing::{SECOND, WIRE, assert_near, bench, fill, large, limit, octets, rate, whole};
@@ -7,7 +7,7 @@ use i82576::register::{self as r, tx, vf};
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Numbers from `least` to `most`, one after the other, the same every time.
+/// Returns a generator of fixed pseudo-random numbers from `least` to `most`.
 fn irregular(least: u64, most: u64) -> impl FnMut() -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     move || {
@@ -18,8 +18,8 @@ fn irregular(least: u64, most: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// A second in which a VF always has something to send, and the card is polled after `gap` nanoseconds each time,
-/// whatever it asks for.
+/// Runs a card for a second in which VF 0 always has packets to send. The card is polled every `gap` nanoseconds, not at its
+/// deadlines.
 fn run_late(bench: &mut Bench, descriptors: &[[u8; 16]], mut gap: impl FnMut() -> u64) {
     while bench.now.as_nanos() < SECOND {
         fill(bench, 0, descriptors);
@@ -28,20 +28,20 @@ fn run_late(bench: &mut Bench, descriptors: &[[u8; 16]], mut gap: impl FnMut() -
     }
 }
 
-/// Polls until the card has done what it may now; the frames that left.
+/// Polls until the card has no more work now, and returns the number of frames that left.
 fn poll(bench: &mut Bench) -> usize {
     while bench.poll_once().more {}
     bench.world.bus.log.clear();
     bench.wire_got().len()
 }
 
-/// KB that `mbps` carry in ten milliseconds.
+/// Returns the KB that `mbps` carry in ten milliseconds.
 fn ten_milliseconds(mbps: u32) -> u32 {
     (mbps * 10_000 / 8).div_ceil(1_024)
 }
 
 #[test]
-fn a_rate_is_kept_within_two_percent_while_polls_are_late_within_the_window() {
+fn rate_is_exact_to_two_percent_with_polls_late_in_window() {
     for mbps in [10, 50, 200, 800] {
         for (least, most) in [(200_000, 5 * MILLISECOND), (10 * MILLISECOND, 10 * MILLISECOND)] {
             let mut bench = bench();
@@ -55,17 +55,17 @@ fn a_rate_is_kept_within_two_percent_while_polls_are_late_within_the_window() {
 }
 
 #[test]
-fn what_is_later_than_the_window_is_lost() {
+fn lateness_beyond_the_window_is_not_made_up_for() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(200));
     let packet = large(&mut bench, 0, WIRE, 60_000);
     run_late(&mut bench, &packet, || 10 * MILLISECOND);
     let most = 100 * (20 * 1_024 + 1_518);
-    assert!(octets(&mut bench, 0) <= most, "igb's 20 KB a poll, and the frame that was due");
+    assert!(octets(&mut bench, 0) <= most, "each poll sends igb's 20 KB and the frame that was due");
 }
 
 #[test]
-fn a_late_card_makes_up_for_as_much_as_rttbcnrm_says() {
+fn late_card_makes_up_for_the_window_of_rttbcnrm() {
     for (kilobytes, frames) in [(0, 1), (1, 2), (2, 3), (20, 21)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(100));
@@ -79,7 +79,7 @@ fn a_late_card_makes_up_for_as_much_as_rttbcnrm_says() {
 }
 
 #[test]
-fn idleness_saves_nothing_up() {
+fn idle_time_adds_no_credit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     for _ in 0..2 {
@@ -87,33 +87,33 @@ fn idleness_saves_nothing_up() {
         let frame = whole(&mut bench, 0, WIRE, 1_020);
         bench.vf(0).transmit(&[frame[0]; 8]);
         assert_eq!(poll(&mut bench), 1);
-        // Each of the others at its time, so that the card is never late.
+        // Every other poll comes at its deadline, so the card is never late.
         for _ in 1..8 {
-            bench.now = bench.poll().deadline.expect("a frame waits");
+            bench.now = bench.poll().deadline.expect("a frame is delayed");
             assert_eq!(poll(&mut bench), 1);
         }
     }
 }
 
 #[test]
-fn what_a_card_owes_to_a_ring_that_ran_empty_it_owes_when_the_guest_has_filled_it_again() {
-    // 1,024 octets at 100 Mb/s take 81.92 us. The card comes when ten more are due, and finds five.
+fn lateness_owed_to_an_empty_ring_is_paid_after_a_refill() {
+    // 1,024 octets at 100 Mb/s take 81.92 us. The poll comes when ten more frames are due, and finds five.
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);
     bench.vf(0).transmit(&[frame[0]; 6]);
     assert_eq!(poll(&mut bench), 1);
     bench.wait_us(820);
-    assert_eq!(poll(&mut bench), 5, "and the time of the others is owed");
-    // However long the guest is idle now, it is not more.
+    assert_eq!(poll(&mut bench), 5, "the time of the other five is owed");
+    // Idle time of the guest adds nothing.
     bench.wait_us(50_000);
     fill(&mut bench, 0, &frame);
-    assert_eq!(poll(&mut bench), 5, "ten in all, as if the card had come in time");
+    assert_eq!(poll(&mut bench), 5, "ten in all, as with a poll in time");
     assert_eq!(poll(&mut bench), 0);
 }
 
 #[test]
-fn a_pool_that_was_not_let_send_is_owed_nothing() {
+fn blocked_pool_is_owed_no_lateness() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);
@@ -127,7 +127,7 @@ fn a_pool_that_was_not_let_send_is_owed_nothing() {
 }
 
 #[test]
-fn a_rate_that_is_set_anew_owes_nothing_of_the_time_without() {
+fn new_rate_owes_no_earlier_time() {
     let mut bench = bench();
     bench.wait_us(50_000);
     let frame = whole(&mut bench, 0, WIRE, 1_020);
@@ -140,7 +140,7 @@ fn a_rate_that_is_set_anew_owes_nothing_of_the_time_without() {
 }
 
 #[test]
-fn an_empty_second_queue_does_not_make_a_pool_lose_what_it_is_owed() {
+fn empty_second_queue_keeps_the_pools_owed_lateness() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);
@@ -158,7 +158,7 @@ fn an_empty_second_queue_does_not_make_a_pool_lose_what_it_is_owed() {
 }
 
 #[test]
-fn no_pattern_of_lateness_and_idleness_gives_more_than_the_rate_and_one_window() {
+fn lateness_and_idleness_never_exceed_rate_and_one_window() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);

@@ -1,5 +1,5 @@
-//! The lengths of frames with and without VLAN tags: 9,728 bytes, tags and check sequence included, are the most that leaves or
-//! arrives, and so are a pool's own limits counted. Left out: what is no frame at all (`transmit::rules`).
+//! Lengths of frames with and without VLAN tags. At most 9,728 bytes leave or arrive, with tags and check sequence, and a
+//! pool's own limits count in the same way. `transmit::rules` tests packets that are too long for any frame.
 
 use crate::common::{Bench, POOL, data, mac, packet, plain, tagged, tcp};
 use i82576::Pool;
@@ -8,21 +8,21 @@ use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register::{self as r, vf};
 
-/// The longest frame, check sequence excluded.
+/// Length of the longest frame without check sequence, bytes.
 const LONGEST: usize = MAX_FRAME - FCS;
-/// Lengths around a limit, by what they are above it.
+/// Differences of lengths around a limit, bytes.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
-/// The tags of a frame, and where they come from.
+/// Tags of a frame, by their origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tags {
-    /// The outer tag is in the bytes; outer tags are in use.
+    /// The frame's bytes have the outer tag, and CTRL_EXT.EXT_VLAN is set.
     outer: bool,
-    /// The inner or only tag is in the bytes.
+    /// The frame's bytes have the inner or only tag.
     bytes: bool,
     /// The descriptor asks for a tag.
     descriptor: bool,
-    /// VMVIR adds a tag, which replaces the others.
+    /// VMVIR adds a tag, which replaces other inner tags.
     port: bool,
 }
 
@@ -41,7 +41,7 @@ const TAGS: [Tags; 10] = [
 ];
 
 impl Tags {
-    /// Bytes that the card adds to what is handed over.
+    /// Returns the bytes of tags that the card adds.
     fn added(self) -> usize {
         match self {
             Self { port: true, bytes, .. } => 4 * usize::from(!bytes),
@@ -49,7 +49,7 @@ impl Tags {
         }
     }
 
-    /// A frame of `length` bytes with the tags that stand in the bytes.
+    /// Returns a frame of `length` bytes with the tags that the guest writes itself.
     fn frame(self, to: u8, length: usize) -> Vec<u8> {
         let in_bytes = 4 * (usize::from(self.outer) + usize::from(self.bytes));
         let frame = plain(mac(to), mac(0), length - in_bytes - 14);
@@ -57,7 +57,7 @@ impl Tags {
         if self.outer { outer(&frame) } else { frame }
     }
 
-    /// A card whose VF 0 sends with such tags, and whose VF 1 takes any length.
+    /// Returns a card whose VF 0 sends with these tags, and whose VF 1 accepts any length.
     fn bench(self) -> Bench {
         let mut bench = Bench::new(3);
         (0..2).for_each(|vf| bench.vf(vf).start());
@@ -77,7 +77,7 @@ fn use_outer_tags(bench: &mut Bench) {
     bench.pf().set(r::CTRL_EXT, ctrl_ext::EXT_VLAN);
 }
 
-/// The frame with an outer tag.
+/// Returns the frame with an outer tag.
 fn outer(frame: &[u8]) -> Vec<u8> {
     let mut both = tagged(5, frame);
     both[12..14].copy_from_slice(&[0x88, 0xa8]);
@@ -134,11 +134,7 @@ fn port_vlan_that_makes_a_frame_too_long_is_no_offence() {
         let counters = &bench.nic.counters()[0];
         assert_eq!((counters.tx_invalid, counters.tx_unclaimed), (invalid, 1 - invalid), "{tags:?}");
         send(&mut bench, NONE, &NONE.frame(9, 100), false);
-        assert_eq!(
-            bench.wire_got().len() as u64,
-            1 - invalid,
-            "the queue of an offender is blocked: {tags:?}"
-        );
+        assert_eq!(bench.wire_got().len() as u64, 1 - invalid, "the queue is not blocked: {tags:?}");
     }
 }
 
@@ -170,7 +166,7 @@ fn tags_count_in_the_longest_segment_that_leaves() {
             let last = 54 + 100 + tags.added();
             let expected = match (fits, tags.port) {
                 (true, _) => vec![length, last],
-                // The guest has asked for nothing wrong, and what the wire takes of it leaves.
+                // The guest's request is valid, so the segments that are not too long leave.
                 (false, true) => vec![last],
                 (false, false) => vec![],
             };
@@ -179,7 +175,7 @@ fn tags_count_in_the_longest_segment_that_leaves() {
     }
 }
 
-/// Tags of a frame that arrives: none, one, and two where outer tags are in use.
+/// Tags of a frame that arrives: none, one, and two with CTRL_EXT.EXT_VLAN.
 const ARRIVING: [Tags; 4] = [
     NONE,
     Tags { bytes: true, ..NONE },
@@ -187,7 +183,7 @@ const ARRIVING: [Tags; 4] = [
     Tags { outer: true, bytes: true, ..NONE },
 ];
 
-/// A card whose VF 0 receives frames with such tags, and has the inner one stripped or not.
+/// Returns a card whose VF 0 receives frames with these tags, with the inner one stripped or not.
 fn receiver(tags: Tags, strips: bool, options: u32) -> Bench {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
@@ -216,7 +212,7 @@ fn tags_count_in_the_longest_frame_that_arrives() {
 #[test]
 fn tags_count_in_rlpml_and_not_in_the_standard_length() {
     for (tags, strips) in ARRIVING.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
-        // Without LPE: 1,518 bytes, and 4 more for each tag (datasheet, RCTL.LPE).
+        // Without LPE: 1,518 bytes, and 4 more for each tag (82576 datasheet, RCTL.LPE).
         let added = 4 * (usize::from(tags.outer) + usize::from(tags.bytes));
         let short = POOL & !(vmolr::LPE | vmolr::RLPML_MASK);
         for (options, most) in [(short, 1518 + added), (short | vmolr::LPE | 1600, 1600)] {
@@ -233,7 +229,7 @@ fn tags_count_in_rlpml_and_not_in_the_standard_length() {
 
 #[test]
 fn stripping_a_tag_changes_no_counter_of_the_port() {
-    // Octets and sizes are those of the wire: a stripped frame of 64 bytes is one of 64.
+    // Octets and sizes are those on the wire: a frame of 64 bytes counts as 64 after its tag is stripped.
     for length in [60, 61, 123, 124, 251, 252, 1019, 1020] {
         let counted = [false, true].map(|strips| {
             let tags = Tags { bytes: true, ..NONE };

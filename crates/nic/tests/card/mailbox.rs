@@ -1,5 +1,4 @@
-//! The mailbox: who holds the shared memory, the doorbells of both sides, and the reset notices.
-//! Left out: what messages mean.
+//! The mailbox: the lock of the shared memory, the doorbells of both sides, and the reset notices.
 
 use crate::common::{Bench, index};
 use i82576::bits::{ctrl, ctrl_ext, icr, mbvficr, p2v, v2p};
@@ -11,7 +10,7 @@ const P2V0: u32 = r::p2v_mailbox(match i82576::VfIndex::new(0) {
     None => panic!(),
 });
 
-/// A card with 3 VFs whose reset notices have been read.
+/// Returns a card with three VFs whose reset notices have been read.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
@@ -22,21 +21,21 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn the_buffer_belongs_to_the_side_that_asked_first() {
+fn mailbox_lock_goes_to_the_first_side_that_asks() {
     let mut bench = bench();
     bench.vf(0).write(V2PMAILBOX, v2p::VFU);
     assert_eq!(bench.vf(0).read(V2PMAILBOX), v2p::VFU);
     bench.pf().write(P2V0, p2v::PFU);
-    assert_eq!(bench.pf().read(P2V0), p2v::VFU, "the PF sees who has it");
+    assert_eq!(bench.pf().read(P2V0), p2v::VFU, "the PF reads VFU");
     bench.vf(0).write(V2PMAILBOX, 0);
     bench.pf().write(P2V0, p2v::PFU);
     assert_eq!(bench.pf().read(P2V0), p2v::PFU);
     bench.vf(0).write(V2PMAILBOX, v2p::VFU);
-    assert_eq!(bench.vf(0).read(V2PMAILBOX), v2p::PFU, "and so does the VF");
+    assert_eq!(bench.vf(0).read(V2PMAILBOX), v2p::PFU, "the VF reads PFU");
 }
 
 #[test]
-fn ringing_without_holding_on_drops_the_buffer() {
+fn doorbell_without_the_lock_bit_releases_the_lock() {
     let mut bench = bench();
     bench.vf(0).write(V2PMAILBOX, v2p::VFU);
     bench.vf(0).write(V2PMAILBOX, v2p::REQ);
@@ -46,7 +45,7 @@ fn ringing_without_holding_on_drops_the_buffer() {
 }
 
 #[test]
-fn the_pf_can_take_the_buffer_from_a_vf_that_keeps_it() {
+fn rvfu_revokes_a_vfs_lock() {
     let mut bench = bench();
     for vf in [0, 1] {
         bench.vf(vf).write(V2PMAILBOX, v2p::VFU | v2p::REQ | v2p::ACK);
@@ -54,11 +53,15 @@ fn the_pf_can_take_the_buffer_from_a_vf_that_keeps_it() {
     bench.pf().write(P2V0, p2v::RVFU | p2v::PFU);
     assert_eq!(bench.pf().read(P2V0), p2v::PFU);
     let neighbours = 2 << mbvficr::VFREQ_SHIFT | 2 << mbvficr::VFACK_SHIFT;
-    assert_eq!(bench.pf().read(r::MBVFICR), neighbours, "its doorbells are silent, its neighbour's are not");
+    assert_eq!(
+        bench.pf().read(r::MBVFICR),
+        neighbours,
+        "RVFU clears the VF's notices and not its neighbour's"
+    );
 }
 
 #[test]
-fn the_memory_is_one_for_both_sides_and_keeps_what_was_written() {
+fn mailbox_memory_is_shared_and_survives_resets() {
     let mut bench = bench();
     for word in 0..16 {
         bench.vf(1).write(VMBMEM + 4 * word, 0x1000 + word);
@@ -69,13 +72,13 @@ fn the_memory_is_one_for_both_sides_and_keeps_what_was_written() {
     }
     bench.pf().write(r::vmbmem(index(1), 0), 0xa000_0002);
     bench.vf(1).write(CTRL, ctrl::RST);
-    assert_eq!(bench.vf(1).read(VMBMEM), 0xa000_0002, "a VF's reset does not clear it");
+    assert_eq!(bench.vf(1).read(VMBMEM), 0xa000_0002, "a VF's reset keeps the memory");
     bench.pf().write(r::CTRL, ctrl::RST);
-    assert_eq!(bench.vf(1).read(VMBMEM), 0xa000_0002, "nor does the PF's");
+    assert_eq!(bench.vf(1).read(VMBMEM), 0xa000_0002, "a PF reset keeps the memory");
 }
 
 #[test]
-fn a_request_or_acknowledgement_is_an_event_at_the_pf() {
+fn vf_request_and_acknowledgement_set_mbvficr() {
     let mut bench = bench();
     bench.vf(2).write(V2PMAILBOX, v2p::REQ);
     assert_eq!(bench.pf().read(r::MBVFICR), 4 << mbvficr::VFREQ_SHIFT);
@@ -85,7 +88,7 @@ fn a_request_or_acknowledgement_is_an_event_at_the_pf() {
 }
 
 #[test]
-fn an_event_interrupts_the_pf_unless_that_vf_is_masked() {
+fn vf_event_interrupts_the_pf_unless_mbvfimr_masks_it() {
     let mut bench = bench();
     bench.pf().write(r::IVAR_MISC, 0x8000);
     bench.pf().write(r::EIAC, 1);
@@ -95,23 +98,27 @@ fn an_event_interrupts_the_pf_unless_that_vf_is_masked() {
     bench.pf().write(r::MBVFIMR, 1);
     bench.vf(1).write(V2PMAILBOX, v2p::REQ);
     bench.expect_nothing();
-    assert_eq!(bench.pf().read(r::MBVFICR), 2, "the event is noted all the same");
+    assert_eq!(bench.pf().read(r::MBVFICR), 2, "MBVFICR records the event");
     bench.vf(0).write(V2PMAILBOX, v2p::REQ);
     bench.poll();
     bench.expect_msix(pcie::Function::Pf, 0);
 }
 
 #[test]
-fn the_vf_sees_status_once() {
+fn vf_reads_mailbox_status_once() {
     let mut bench = bench();
     bench.pf().write(P2V0, p2v::STS | p2v::ACK);
-    assert_eq!(bench.pf().read(r::v2p_mailbox(index(0))), v2p::PFSTS | v2p::PFACK, "the PF may look");
+    assert_eq!(
+        bench.pf().read(r::v2p_mailbox(index(0))),
+        v2p::PFSTS | v2p::PFACK,
+        "the PF's read clears nothing"
+    );
     assert_eq!(bench.vf(0).read(V2PMAILBOX), v2p::PFSTS | v2p::PFACK);
     assert_eq!(bench.vf(0).read(V2PMAILBOX), 0);
 }
 
 #[test]
-fn a_message_interrupts_the_vf_on_its_mailbox_vector() {
+fn pf_message_interrupts_the_vfs_mailbox_vector() {
     let mut bench = bench();
     bench.vf(0).start();
     bench.pf().write(P2V0, p2v::STS);
@@ -129,7 +136,7 @@ fn a_message_interrupts_the_vf_on_its_mailbox_vector() {
 }
 
 #[test]
-fn vfs_see_reset_from_power_on_until_the_pf_says_that_it_is_done() {
+fn vfs_read_rsti_from_power_on_until_pfrstd() {
     let mut bench = Bench::bare();
     bench.enable_vfs(3);
     for vf in 0..3 {
@@ -145,7 +152,7 @@ fn vfs_see_reset_from_power_on_until_the_pf_says_that_it_is_done() {
 }
 
 #[test]
-fn a_pf_that_writes_ctrl_ext_again_does_not_reset_its_vfs_again() {
+fn repeated_pfrstd_sets_no_new_rstd() {
     let mut bench = bench();
     bench.pf().set(r::CTRL_EXT, ctrl_ext::DRV_LOAD);
     assert_ne!(bench.pf().read(r::CTRL_EXT) & ctrl_ext::PFRSTD, 0);
@@ -153,19 +160,19 @@ fn a_pf_that_writes_ctrl_ext_again_does_not_reset_its_vfs_again() {
 }
 
 #[test]
-fn a_vf_that_resets_itself_is_told_when_that_is_done_and_so_is_the_pf() {
+fn vf_reset_sets_rstd_and_vflre() {
     let mut bench = bench();
     bench.vf(1).write(V2PMAILBOX, v2p::VFU | v2p::REQ | v2p::ACK);
     bench.vf(1).write(CTRL, ctrl::RST);
     assert_eq!(bench.pf().read(r::VFLRE), 2);
-    assert_eq!(bench.pf().read(r::MBVFICR), 0, "what it had asked for is forgotten");
+    assert_eq!(bench.pf().read(r::MBVFICR), 0, "the reset clears the VF's pending notices");
     assert_eq!(bench.vf(1).read(V2PMAILBOX), v2p::RSTD);
     assert_eq!(bench.vf(1).read(V2PMAILBOX), 0);
     assert_eq!(bench.vf(0).read(V2PMAILBOX), 0);
 }
 
 #[test]
-fn a_flood_of_requests_is_one_event() {
+fn flood_of_requests_is_one_event() {
     let mut bench = bench();
     for _ in 0..100_000 {
         bench.vf(0).write(V2PMAILBOX, u32::MAX);
@@ -173,5 +180,5 @@ fn a_flood_of_requests_is_one_event() {
     }
     assert_eq!(bench.pf().read(r::MBVFICR), 0x0001_0001);
     bench.vf(1).write(V2PMAILBOX, v2p::VFU);
-    assert_eq!(bench.vf(1).read(V2PMAILBOX), v2p::VFU, "its neighbour's mailbox is its own");
+    assert_eq!(bench.vf(1).read(V2PMAILBOX), v2p::VFU, "the neighbour's mailbox works");
 }

@@ -1,6 +1,5 @@
-//! A thousand resets under traffic leave nothing behind. After each the registers are what they were after the first,
-//! the function reset does nothing more with memory and sends no message, and (a VF's) takes no frame of its
-//! neighbours with it. Left out: descriptors and memory of the host, which a live host's resets are about.
+//! A thousand resets under traffic leave no trace. After each reset the registers equal those after the first one. The
+//! function makes no memory request and sends no message, and a VF's reset drops no frame of its neighbours.
 
 use crate::common::{Bench, index, mac, packet, plain};
 use i82576::bits::ctrl;
@@ -19,8 +18,8 @@ fn level_reset(bench: &mut Bench, function: Function) {
     bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
 }
 
-/// Where every register of the port and of a VF is, but for what counts, for the semaphore, which reading takes, and
-/// for the indices of queues, which say how far a neighbour is by now.
+/// Returns the offsets of the port's and a VF's registers, without counters, without the semaphore, which a read takes, and
+/// without the heads and tails of queues, which depend on the neighbours' traffic.
 fn offsets() -> (Vec<u32>, Vec<u32>) {
     let statistics = table::CHAPTERS.iter().find(|(chapter, _)| *chapter == "statistics").unwrap().1;
     let counts: HashSet<u32> = statistics.iter().flat_map(|row| row.offsets()).collect();
@@ -37,21 +36,21 @@ fn offsets() -> (Vec<u32>, Vec<u32>) {
     )
 }
 
-/// What the registers at these [`offsets`] hold, the port's and then VF 1's.
+/// Reads the registers at these [`offsets`], the port's and then VF 1's.
 fn registers(bench: &mut Bench, (port, vf): &(Vec<u32>, Vec<u32>)) -> Vec<(u32, u32)> {
     let mut seen: Vec<(u32, u32)> = port.iter().map(|at| (*at, bench.pf().read(*at))).collect();
     seen.extend(vf.iter().map(|at| (*at, bench.vf(1).read(*at))));
     seen
 }
 
-/// The registers that differ are none.
+/// Asserts that no register differs from its value after the first reset.
 #[track_caller]
 fn expect_same(round: usize, first: &[(u32, u32)], seen: &[(u32, u32)]) {
     let differ: Vec<_> = first.iter().zip(seen).filter(|(first, seen)| first != seen).collect();
-    assert_eq!(differ, [], "round {round}: as after the first reset, and now");
+    assert_eq!(differ, [], "round {round}: offset, after the first reset, now");
 }
 
-/// VF 1 as its next driver and the PF set it up.
+/// Sets VF 1 up as its driver and the PF do.
 fn set_up(bench: &mut Bench) {
     bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
     bench.pf().write(r::VFRE, 0xff);
@@ -60,12 +59,12 @@ fn set_up(bench: &mut Bench) {
     bench.vf(1).start();
 }
 
-/// What VF 0 has on its way to VF 2 when the reset comes; no two rounds in a row send the same.
+/// Returns VF 0's frame to VF 2 at the time of the reset. It differs between consecutive rounds.
 fn between_neighbours(round: usize) -> Vec<u8> {
     plain(mac(2), mac(0), 60 + round % 1000)
 }
 
-/// Frames to and from VF 1, and one between its neighbours. All but the first are under way when this ends.
+/// Sends frames to and from VF 1, and one between its neighbours. All but the first are pending at the end.
 fn traffic(bench: &mut Bench, round: usize) {
     bench.vf(0).send(&plain(mac(1), mac(0), 60));
     assert_eq!(bench.vf(1).received().len(), 1, "round {round}");
@@ -83,7 +82,7 @@ fn traffic(bench: &mut Bench, round: usize) {
 }
 
 #[test]
-fn a_thousand_resets_of_a_vf_in_each_way() {
+fn thousand_vf_resets_leave_no_trace() {
     let ways: [fn(&mut Bench); 3] = [
         |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
@@ -104,7 +103,7 @@ fn a_thousand_resets_of_a_vf_in_each_way() {
             bench.poll();
             assert!(bench.world.bus.log.iter().all(|access| access.function != Vf(1)), "round {round}");
             assert!(bench.msix().iter().all(|(function, _)| *function != Vf(1)), "round {round}");
-            // VF 1's are gone, and VF 0's has come.
+            // VF 1's frames were dropped, and VF 0's frame has arrived.
             let arrived = bench.vf(2).expect_frame();
             assert_eq!(arrived.bytes, between_neighbours(round), "round {round}");
             bench.vf(2).post(1);
@@ -116,7 +115,7 @@ fn a_thousand_resets_of_a_vf_in_each_way() {
 }
 
 #[test]
-fn a_thousand_function_level_resets_of_the_pf() {
+fn thousand_pf_function_level_resets_leave_no_trace() {
     let mut bench = Bench::new(3);
     let (offsets, mut first) = (offsets(), None);
     for round in 0..ROUNDS {

@@ -1,5 +1,5 @@
-//! A VF whose pages with rings and interrupts are its guest's memory: every rule of the card holds that a driver relies
-//! on, though no access there reaches the card. Left out: when somebody looks, which is the live host's.
+//! A VF whose pages with rings and interrupts are mapped as the guest's memory. Every rule that a driver relies on holds,
+//! though no access to these pages traps. The host decides when the card looks at the pages.
 
 use crate::common::{Bench, mac, plain};
 use i82576::bits::dctl;
@@ -9,7 +9,7 @@ use nic::doorbell::{COUNT, REGISTERS, SEEN};
 use pcie::Function::Vf;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 
-/// Two VFs with running rings, of which VF 0 has its pages as memory.
+/// Returns a card with two VFs with running rings, of which VF 0 has mapped pages.
 fn bench() -> Bench {
     let mut bench = Bench::new(2);
     bench.map(0);
@@ -21,7 +21,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// VF 0 with vectors that mask themselves when they fire, as igbvf sets them up.
+/// Returns a card whose VF 0 has auto-masked vectors, as igbvf sets them up.
 fn masking() -> Bench {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAC, 7);
@@ -32,7 +32,7 @@ fn masking() -> Bench {
 }
 
 #[test]
-fn every_register_of_the_pages_has_one_place() {
+fn every_mapped_register_has_one_offset() {
     let mut sorted = REGISTERS;
     sorted.sort_unstable();
     assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
@@ -41,7 +41,7 @@ fn every_register_of_the_pages_has_one_place() {
 }
 
 #[test]
-fn frames_go_both_ways_and_interrupts_come() {
+fn mapped_vf_exchanges_frames_and_gets_interrupts() {
     let mut bench = bench();
     let there = plain(mac(1), mac(0), 100);
     bench.vf(0).send(&there);
@@ -54,7 +54,7 @@ fn frames_go_both_ways_and_interrupts_come() {
 }
 
 #[test]
-fn heads_are_read_where_the_card_has_put_them() {
+fn heads_are_published_in_the_mapped_pages() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     bench.vf(1).send(&plain(mac(0), mac(1), 100));
@@ -63,7 +63,7 @@ fn heads_are_read_where_the_card_has_put_them() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_not_read_back_after_a_look() {
+fn read_only_bits_are_restored_in_mapped_pages() {
     let mut bench = bench();
     let length = vf::TX_BLOCK + vf::QUEUE_STRIDE + tx::TDLEN;
     bench.vf(0).write(length, u32::MAX);
@@ -73,15 +73,15 @@ fn what_cannot_be_stored_is_not_read_back_after_a_look() {
     bench.vf(0).write(frozen, 7);
     bench.wait_us(5);
     bench.poll();
-    assert_eq!(bench.vf(0).read(frozen), 5, "the timer runs on");
+    assert_eq!(bench.vf(0).read(frozen), 5, "the timer keeps running");
 }
 
 #[test]
-fn a_queue_that_is_enabled_reads_as_enabled_and_runs() {
+fn enabled_mapped_queue_reads_enabled_and_runs() {
     let mut bench = bench();
     let control = vf::TX_BLOCK + tx::TXDCTL;
     bench.vf(0).write(control, 0);
-    // As drivers flush: this access reaches the card, which takes the stores before it answers.
+    // Drivers flush with a read. It traps, and the card applies the stores before it answers.
     bench.vf(0).read(vf::STATUS);
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     bench.vf(1).expect_no_frame();
@@ -91,7 +91,7 @@ fn a_queue_that_is_enabled_reads_as_enabled_and_runs() {
     bench.vf(1).expect_frame();
 }
 
-/// The card must not see the enabled queue with its new head and its old tail.
+/// The card must not combine the enabled queue and its new head with its old tail.
 #[test]
 fn queue_set_up_while_the_card_looks_sends_no_stale_descriptor() {
     let at = |offset| vf::TX_BLOCK + offset;
@@ -117,7 +117,7 @@ fn queue_set_up_while_the_card_looks_sends_no_stale_descriptor() {
 }
 
 #[test]
-fn a_reset_puts_reset_values_into_the_pages_before_the_driver_goes_on() {
+fn reset_publishes_reset_values_before_it_returns() {
     let mut bench = masking();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     bench.vf(0).write(vf::CTRL, i82576::bits::ctrl::RST);
@@ -137,17 +137,17 @@ fn a_reset_puts_reset_values_into_the_pages_before_the_driver_goes_on() {
     bench.vf(0).start();
     bench.poll();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
-    assert_eq!(bench.vf(1).received().len(), 2, "it works again");
+    assert_eq!(bench.vf(1).received().len(), 2, "the VF works after its reset");
 }
 
 #[test]
-fn a_mask_that_is_set_again_to_what_it_was_counts() {
+fn repeated_store_to_vteims_unmasks_again() {
     let mut bench = masking();
     for _ in 0..3 {
         bench.vf(1).send(&plain(mac(0), mac(1), 60));
         bench.msix();
         bench.vf(1).send(&plain(mac(0), mac(1), 60));
-        assert!(!bench.msix().contains(&(Vf(0), 1)), "the vector has masked itself");
+        assert!(!bench.msix().contains(&(Vf(0), 1)), "the vector is auto-masked");
         bench.vf(0).write(vf::VTEIMS, 2);
         bench.poll();
         bench.expect_msix(Vf(0), 1);
@@ -158,12 +158,12 @@ fn a_mask_that_is_set_again_to_what_it_was_counts() {
 }
 
 #[test]
-fn a_vector_does_not_stay_masked_because_its_store_was_overwritten() {
+fn overwritten_store_to_vteims_leaves_no_vector_masked() {
     let mut bench = masking();
     bench.vf(0).write(vf::VTEICS, 0b011);
     bench.poll();
     assert_eq!(bench.msix(), [(Vf(0), 0), (Vf(0), 1)]);
-    // Two processors of the guest store before the card looks.
+    // Two CPUs of the guest store before the card looks.
     bench.vf(0).write(vf::VTEIMS, 0b001);
     bench.vf(0).write(vf::VTEIMS, 0b010);
     bench.poll();
@@ -171,7 +171,7 @@ fn a_vector_does_not_stay_masked_because_its_store_was_overwritten() {
 }
 
 #[test]
-fn a_vector_that_the_guest_has_masked_stays_masked() {
+fn vector_masked_by_the_guest_stays_masked() {
     let mut bench = masking();
     bench.vf(0).write(vf::VTEIMC, 0b100);
     bench.poll();
@@ -179,11 +179,11 @@ fn a_vector_that_the_guest_has_masked_stays_masked() {
     bench.vf(0).write(vf::VTEICS, 0b100);
     bench.poll();
     bench.expect_no_msix();
-    assert_eq!(bench.vf(0).read(vf::VTEICR), 0b100, "the cause register shows causes and nothing else");
+    assert_eq!(bench.vf(0).read(vf::VTEICR), 0b100, "VTEICR shows causes only");
 }
 
 #[test]
-fn a_store_between_look_and_show_is_found_by_the_next_look() {
+fn store_between_look_and_show_is_found_later() {
     let mut bench = masking();
     for (offset, value) in [(vf::VTEIMS, 2), (vf::VTEICS, 1), (vf::TX_BLOCK + tx::TDH, 9)] {
         bench.vf(0).write(offset, value);
@@ -192,12 +192,12 @@ fn a_store_between_look_and_show_is_found_by_the_next_look() {
         bench.show();
         assert_eq!(bench.look(), offset != vf::TX_BLOCK + tx::TDH, "{offset:#x}");
         bench.show();
-        assert!(!bench.look(), "{offset:#x}: nothing is found twice");
+        assert!(!bench.look(), "{offset:#x}: the store is found once");
     }
 }
 
 #[test]
-fn a_successor_finds_what_was_stored_and_a_new_card_what_was_reset() {
+fn successor_applies_stores_and_new_card_discards_them() {
     let mut bench = bench();
     bench.poll();
     bench.vf(0).put([0; 16]);
@@ -214,7 +214,7 @@ fn a_successor_finds_what_was_stored_and_a_new_card_what_was_reset() {
 }
 
 #[test]
-fn a_vf_that_does_not_answer_reads_as_ones_and_takes_nothing() {
+fn mapped_pages_of_a_disabled_vf_read_ones() {
     let mut bench = bench();
     bench.config(pcie::Function::Pf, i82576::config::pf::SRIOV + pcie::capability::sriov::CONTROL, 0);
     bench.show();
@@ -224,7 +224,7 @@ fn a_vf_that_does_not_answer_reads_as_ones_and_takes_nothing() {
     assert_eq!(bench.vf(0).read(vf::VTEIMS), u32::MAX);
 }
 
-/// What a hostile guest may do to its pages at any moment.
+/// An action of a hostile guest on its pages, or of the card.
 #[derive(Debug, Clone)]
 enum Act {
     Store(usize, u32),
@@ -251,9 +251,9 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// The card does no more than it would for written registers, and the other VF is as it was.
+    /// The card does no more than for trapped writes, and the other VF works as before.
     #[test]
-    fn whatever_is_stored_harms_nobody_else(acts in proptest::collection::vec(act(), 1..80)) {
+    fn hostile_stores_leave_the_other_vf_working(acts in proptest::collection::vec(act(), 1..80)) {
         let mut bench = bench();
         for act in &acts {
             match *act {
@@ -278,7 +278,7 @@ proptest! {
         }
         let received = bench.vf(1).received();
         assert!(received.iter().any(|got| got.bytes == frame));
-        // What is in the pages is what the registers are, once the guest is silent.
+        // Without further stores the pages equal the registers.
         bench.look();
         bench.show();
         for offset in REGISTERS.into_iter().filter(|offset| !matches!(*offset, vf::VTEICR | vf::FRTIMER)) {

@@ -1,5 +1,5 @@
-//! Who may use the bus, function by function, and what a sleeping port makes of its configuration space. Left out:
-//! what resets do to that (`resets`).
+//! Bus mastering of each function, and writes to the configuration space of a port in D3hot. `resets` tests the effects of
+//! resets.
 
 use crate::common::{Bench, PORT, mac, plain};
 use i82576::config::pf;
@@ -8,7 +8,7 @@ use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Vf};
 
 #[test]
-fn a_pf_that_masters_no_bus_does_not_stop_its_vfs() {
+fn pf_without_bus_mastering_does_not_stop_its_vfs() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.vf(1).start();
@@ -23,7 +23,7 @@ fn a_pf_that_masters_no_bus_does_not_stop_its_vfs() {
 }
 
 #[test]
-fn vfs_enabled_while_the_port_sleeps_are_gone_when_it_wakes() {
+fn vfs_enabled_in_d3hot_disappear_on_wake() {
     let mut bench = Bench::bare();
     let control = u16::from(pf::POWER) + power::CONTROL;
     bench.config(Function::Pf, control, 3);

@@ -1,6 +1,6 @@
-//! Transmit rates (RTTDQSEL, RTTBCNRC, RTTBCNRM) and the bandwidth between pools: exact in virtual time, for frames
-//! of any size; whoever waits holds nobody up, and nothing is lost. Times are the card's own: each test goes from one
-//! deadline that a poll names to the next. Cards that are polled late have tests of their own (`lateness`).
+//! Transmit rates (RTTDQSEL, RTTBCNRC, RTTBCNRM) and the bandwidth between pools. They are exact in virtual time for frames
+//! of any size, a delayed pool delays no other, and no frame is lost. Each test moves the clock from one deadline of the
+//! card to the next. `lateness` tests cards that are polled late.
 
 use crate::common::{Bench, RING, data, mac, packet, plain, tcp};
 use core::num::NonZeroU64;
@@ -13,14 +13,14 @@ use i82576::{MacAddress, Time};
 pub(crate) const WIRE: MacAddress = mac(9);
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// VFs 0 to 2 with running rings.
+/// Returns a card whose VFs 0 to 2 have running rings.
 pub(crate) fn bench() -> Bench {
     let mut bench = Bench::new(3);
     (0..3).for_each(|vf| bench.vf(vf).start());
     bench
 }
 
-/// What Linux igb writes for so many Mb/s of a gigabit link.
+/// Returns RTTBCNRC as Linux igb writes it for `mbps` Mb/s on a gigabit link.
 pub(crate) fn rate(mbps: u32) -> u32 {
     let (whole, rest) = (1_000 / mbps, 1_000 % mbps);
     RS_ENA | whole << INTEGER_SHIFT | ((rest << 14) / mbps)
@@ -32,13 +32,13 @@ pub(crate) fn limit(bench: &mut Bench, pool: u32, control: u32) {
     bench.pf().write(r::RTTBCNRC, control);
 }
 
-/// Descriptors of one frame of `length` bytes from a VF.
+/// Returns the descriptors of a frame of `length` bytes from a VF.
 pub(crate) fn whole(bench: &mut Bench, from: u8, to: MacAddress, length: usize) -> Vec<[u8; 16]> {
     let address = bench.vf(from).place(&plain(to, mac(from), length - 14));
     vec![packet(address, length as u16).emit()]
 }
 
-/// Descriptors of one packet to be cut into segments of 1,448 bytes.
+/// Returns the descriptors of a packet for segments of 1,448 bytes.
 pub(crate) fn large(bench: &mut Bench, from: u8, to: MacAddress, payload: usize) -> Vec<[u8; 16]> {
     let address = bench.vf(from).place(&tcp(to, mac(from), &vec![7; payload]));
     let context = Context {
@@ -54,7 +54,7 @@ pub(crate) fn large(bench: &mut Bench, from: u8, to: MacAddress, payload: usize)
     vec![context.emit(), first.emit(), packet(address + 54, payload as u16).emit()]
 }
 
-/// Puts a packet into a VF's ring as often as there is room for it.
+/// Fills a VF's ring with copies of a packet.
 pub(crate) fn fill(bench: &mut Bench, from: u8, descriptors: &[[u8; 16]]) {
     loop {
         let head = bench.vf(from).read(vf::TX_BLOCK + tx::TDH);
@@ -68,12 +68,12 @@ pub(crate) fn fill(bench: &mut Bench, from: u8, descriptors: &[[u8; 16]]) {
     }
 }
 
-/// Octets by the VF's own counter, frame check sequences included.
+/// Returns the octets that the VF has sent by its own counter, with check sequences.
 pub(crate) fn octets(bench: &mut Bench, from: u8) -> u64 {
     bench.vf(from).read(vf::VFGOTC).into()
 }
 
-/// Lets VFs send without end up to a moment, poll by poll at the deadlines that the card names.
+/// Lets VFs send without pause until `end`, with a poll at each of the card's deadlines.
 fn run(bench: &mut Bench, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
     loop {
         senders.iter().for_each(|(from, descriptors)| fill(bench, *from, descriptors));
@@ -81,7 +81,7 @@ fn run(bench: &mut Bench, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
         bench.world.bus.log.clear();
         bench.world.wire.outgoing.clear();
         if !poll.more {
-            let deadline = poll.deadline.expect("frames wait");
+            let deadline = poll.deadline.expect("frames are delayed");
             assert!(deadline > bench.now, "a deadline is in the future");
             if deadline.as_nanos() >= end {
                 return;
@@ -92,7 +92,7 @@ fn run(bench: &mut Bench, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
 }
 
 #[test]
-fn every_frame_leaves_on_the_nanosecond_that_the_rate_allows() {
+fn frame_leaves_at_the_nanosecond_of_its_rate() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(300));
     let frame = whole(&mut bench, 0, WIRE, 1_000);
@@ -100,7 +100,7 @@ fn every_frame_leaves_on_the_nanosecond_that_the_rate_allows() {
     for frames in 1..=200 {
         fill(&mut bench, 0, &frame);
         let due = bench.poll_once().deadline;
-        // 8 ns a byte on the link itself; the factor has 14 binary places, of which none is lost.
+        // A byte takes 8 ns on the link. The rate factor has 14 binary places, and none of them is rounded away.
         assert_eq!(due, Some(Time::from_nanos((frames * 1_004 * 8 * factor) >> 14)), "frame {frames}");
         bench.now = due.unwrap();
     }
@@ -113,7 +113,7 @@ pub(crate) fn assert_near(octets: u64, mbps: u64) {
 }
 
 #[test]
-fn a_rate_is_kept_within_two_percent_over_a_second_whatever_the_frames_are() {
+fn rate_is_exact_to_two_percent_for_any_frame_length() {
     for (mbps, length) in [(1, 60), (1, 1_514), (3, 333), (10, 100), (100, 60), (100, 1_514), (700, 1_514)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(mbps));
@@ -124,7 +124,7 @@ fn a_rate_is_kept_within_two_percent_over_a_second_whatever_the_frames_are() {
 }
 
 #[test]
-fn a_rate_is_kept_within_large_packets_too() {
+fn rate_applies_within_large_packets() {
     for mbps in [1, 10, 300] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(mbps));
@@ -135,7 +135,7 @@ fn a_rate_is_kept_within_large_packets_too() {
 }
 
 #[test]
-fn segments_that_wait_come_out_as_they_would_have() {
+fn delayed_segments_equal_undelayed_ones() {
     let (mut free, mut limited) = (bench(), bench());
     limit(&mut limited, 0, rate(10));
     for bench in [&mut free, &mut limited] {
@@ -143,7 +143,7 @@ fn segments_that_wait_come_out_as_they_would_have() {
         bench.vf(0).transmit(&packet);
     }
     let (expected, mut got) = (free.wire_got(), limited.wire_got());
-    assert_eq!((expected.len(), got.len()), (14, 1), "one at a time");
+    assert_eq!((expected.len(), got.len()), (14, 1), "the rate sends one segment at a time");
     while let Some(deadline) = limited.poll().deadline {
         limited.now = deadline;
         limited.poll();
@@ -154,7 +154,7 @@ fn segments_that_wait_come_out_as_they_would_have() {
 }
 
 #[test]
-fn a_frame_that_waits_stays_in_its_ring_until_its_time() {
+fn delayed_frame_stays_in_its_ring() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_246);
@@ -168,12 +168,12 @@ fn a_frame_that_waits_stays_in_its_ring_until_its_time() {
     bench.poll();
     assert!(bench.wire_got().is_empty());
     bench.now = due;
-    assert_eq!(bench.poll().deadline, None, "nothing waits any more");
+    assert_eq!(bench.poll().deadline, None, "no frame is delayed any more");
     assert_eq!((bench.wire_got().len(), bench.vf(0).is_done(1)), (1, true));
 }
 
 #[test]
-fn neighbours_are_not_held_up() {
+fn delayed_pool_does_not_delay_its_neighbours() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(10));
     let [slow, fast] = [0, 1].map(|vf| whole(&mut bench, vf, WIRE, 1_514));
@@ -189,7 +189,7 @@ fn neighbours_are_not_held_up() {
 }
 
 #[test]
-fn pools_have_a_rate_each() {
+fn each_pool_has_its_own_rate() {
     let mut bench = bench();
     for (pool, mbps) in [(0, 20), (1, 50), (2, 130)] {
         limit(&mut bench, pool, rate(mbps));
@@ -202,7 +202,7 @@ fn pools_have_a_rate_each() {
 }
 
 #[test]
-fn rttdqsel_selects_whose_rate_is_read_and_written() {
+fn rttdqsel_selects_the_pool_of_rttbcnrc() {
     let mut bench = bench();
     limit(&mut bench, 2, rate(40));
     bench.pf().write(r::RTTDQSEL, 1);
@@ -210,11 +210,11 @@ fn rttdqsel_selects_whose_rate_is_read_and_written() {
     bench.pf().write(r::RTTDQSEL, 2);
     assert_eq!(bench.pf().read(r::RTTBCNRC), rate(40));
     bench.pf().write(r::RTTDQSEL, 10);
-    assert_eq!(bench.pf().read(r::RTTBCNRC), rate(40), "its second queue shares it");
+    assert_eq!(bench.pf().read(r::RTTBCNRC), rate(40), "the pool's second queue shares the rate");
 }
 
 #[test]
-fn a_pool_does_not_double_its_rate_with_its_second_queue() {
+fn second_queue_does_not_double_the_rate() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = plain(WIRE, mac(0), 1_232);
@@ -234,7 +234,7 @@ fn a_pool_does_not_double_its_rate_with_its_second_queue() {
 }
 
 #[test]
-fn without_its_enable_bit_a_rate_is_none() {
+fn rate_without_rs_ena_has_no_effect() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1) & !RS_ENA);
     let frame = whole(&mut bench, 0, WIRE, 1_514);
@@ -244,7 +244,7 @@ fn without_its_enable_bit_a_rate_is_none() {
 }
 
 #[test]
-fn a_rate_that_is_lifted_lets_everything_go() {
+fn cleared_rate_sends_all_delayed_frames() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let packet = large(&mut bench, 0, WIRE, 60_000);
@@ -255,7 +255,7 @@ fn a_rate_that_is_lifted_lets_everything_go() {
     assert_eq!(bench.wire_got().len(), 41);
 }
 
-/// Its descriptors and bytes were read when it began, so a visit pays for the segments that it sends and for no more.
+/// The card reads a packet's descriptors and bytes when it begins, so a later visit pays only for the segments that it sends.
 #[test]
 fn resumed_packet_costs_its_segments_alone() {
     let mut bench = bench();
@@ -275,7 +275,7 @@ fn resumed_packet_costs_its_segments_alone() {
 }
 
 #[test]
-fn a_function_that_is_reset_loses_the_segments_that_wait() {
+fn function_reset_drops_delayed_segments() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let packet = large(&mut bench, 0, WIRE, 60_000);
@@ -285,11 +285,11 @@ fn a_function_that_is_reset_loses_the_segments_that_wait() {
     bench.wait_us(1_000_000);
     bench.expect_nothing();
     bench.pf().write(r::RTTDQSEL, 0);
-    assert_eq!(bench.pf().read(r::RTTBCNRC), rate(1), "the rate is the PF's, and stays");
+    assert_eq!(bench.pf().read(r::RTTBCNRC), rate(1), "a VF's reset keeps the PF's rate");
 }
 
 #[test]
-fn a_reset_of_the_port_lifts_every_rate() {
+fn port_reset_clears_every_rate() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     bench.pf().write(r::CTRL, i82576::bits::ctrl::RST);
@@ -302,7 +302,7 @@ fn a_reset_of_the_port_lifts_every_rate() {
 }
 
 #[test]
-fn who_may_not_send_is_not_waited_for() {
+fn blocked_pool_has_no_deadline() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let frame = whole(&mut bench, 0, WIRE, 1_514);
@@ -313,14 +313,14 @@ fn who_may_not_send_is_not_waited_for() {
 }
 
 #[test]
-fn pools_share_the_bandwidth_inside_the_card_and_the_wire_is_not_concerned() {
+fn pools_share_loopback_bandwidth_and_the_wire_is_free() {
     let mut bench = Bench::with_loopback(3, NonZeroU64::new(280_000_000));
     (0..3).for_each(|vf| bench.vf(vf).start());
     let senders = [(0, large(&mut bench, 0, mac(2), 60_000)), (1, whole(&mut bench, 1, mac(2), 1_514))];
     run(&mut bench, &senders, SECOND);
     let [large, small] = [0, 1].map(|vf| octets(&mut bench, vf));
     assert_near(large + small, 280);
-    assert!(large.abs_diff(small) * 10 < large, "{large} and {small}: a frame each in turn");
+    assert!(large.abs_diff(small) * 10 < large, "{large} and {small}: both VFs send in turn");
     let frame = whole(&mut bench, 2, WIRE, 1_514);
     fill(&mut bench, 2, &frame);
     bench.poll();
@@ -328,7 +328,7 @@ fn pools_share_the_bandwidth_inside_the_card_and_the_wire_is_not_concerned() {
 }
 
 #[test]
-fn every_copy_of_a_frame_takes_its_part_of_the_bandwidth_inside_the_card() {
+fn each_copy_of_a_frame_takes_loopback_bandwidth() {
     let mut bench = Bench::with_loopback(3, NonZeroU64::new(100_000_000));
     bench.vf(0).start();
     let frame = whole(&mut bench, 0, MacAddress::BROADCAST, 1_246);
@@ -336,9 +336,9 @@ fn every_copy_of_a_frame_takes_its_part_of_the_bandwidth_inside_the_card() {
     assert_eq!(bench.poll().deadline, Some(Time::from_micros(700)), "to seven pools");
 }
 
-/// SWFLSH, or a threshold, is no reason to lose what is on its way; disabling the queue is.
+/// A write of SWFLSH or a threshold keeps the pending packet; only a disabled queue drops it.
 #[test]
-fn a_queue_whose_txdctl_is_written_again_goes_on_with_its_packet() {
+fn txdctl_write_of_an_enabled_queue_keeps_its_packet() {
     for (control, frames) in [(dctl::ENABLE | dctl::SWFLSH | 1 << dctl::WTHRESH_SHIFT, 14), (0, 1)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(10));

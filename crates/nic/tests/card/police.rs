@@ -1,5 +1,5 @@
-//! What the card does about those who do what they must not, seen from the registers: WVBR, LVMMC and MDFB, storm
-//! control with its interrupt, control frames, and frames that found no room.
+//! Violations and overload in registers: WVBR, LVMMC and MDFB, storm control with its interrupt, control frames, and frames
+//! without a descriptor.
 
 use crate::common::{Bench, PORT, index, mac, packet, plain};
 use i82576::MacAddress;
@@ -10,7 +10,7 @@ use pcie::Function::Pf;
 
 const ALL: MacAddress = MacAddress::BROADCAST;
 
-/// VFs 0 to 2 and the PF (pool 3) with running rings; other causes have vector 0.
+/// Returns a card whose VFs 0 to 2 and PF (pool 3) have running rings; other causes use vector 0.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
@@ -24,7 +24,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// Reads one register.
+/// Reads a register of the PF.
 fn pf(bench: &mut Bench, offset: u32) -> u32 {
     bench.pf().read(offset)
 }
@@ -33,7 +33,7 @@ fn spoof(bench: &mut Bench, vf: u8) {
     bench.vf(vf).send(&plain(mac(1), mac(9), 100));
 }
 
-/// A packet of a descriptor type that does not exist.
+/// Sends a packet with a reserved descriptor type.
 fn nonsense(bench: &mut Bench, vf: u8) {
     let mut raw = packet(0x2_0000, 60).emit();
     raw[10] |= 0xf0;
@@ -47,7 +47,7 @@ fn wvbr_has_a_bit_for_each_queue_that_spoofed() {
     spoof(&mut bench, 0);
     spoof(&mut bench, 2);
     assert_eq!(pf(&mut bench, r::WVBR), 0b101);
-    assert_eq!(pf(&mut bench, r::WVBR), 0, "reading clears");
+    assert_eq!(pf(&mut bench, r::WVBR), 0, "the read clears WVBR");
     assert_eq!(pf(&mut bench, r::LVMMC), lvmmc::SPOOFED | 2 << lvmmc::QUEUE_SHIFT);
     assert_eq!(pf(&mut bench, r::LVMMC), 0);
     assert_eq!(pf(&mut bench, r::SSVPC), 2);
@@ -56,7 +56,7 @@ fn wvbr_has_a_bit_for_each_queue_that_spoofed() {
 }
 
 #[test]
-fn lvmmc_keeps_every_cause_and_the_last_queue_until_it_is_read() {
+fn lvmmc_keeps_all_causes_and_the_last_queue_until_read() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
@@ -68,7 +68,7 @@ fn lvmmc_keeps_every_cause_and_the_last_queue_until_it_is_read() {
 }
 
 #[test]
-fn dtxctl_spoof_int_decides_whether_spoofing_interrupts() {
+fn spoofing_interrupts_only_with_spoof_int() {
     let mut bench = bench();
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
     bench.pf().write(r::IMS, icr::DOUTSYNC);
@@ -79,11 +79,11 @@ fn dtxctl_spoof_int_decides_whether_spoofing_interrupts() {
     bench.pf().clear(r::DTXCTL, dtxctl::SPOOF_INT);
     spoof(&mut bench, 0);
     assert_eq!(bench.msix().iter().filter(|message| **message == (Pf, 0)).count(), 0);
-    assert_eq!(pf(&mut bench, r::WVBR), 1, "it is seen all the same");
+    assert_eq!(pf(&mut bench, r::WVBR), 1, "WVBR reports it without an interrupt");
 }
 
 #[test]
-fn a_queue_that_hands_over_nonsense_goes_on_unless_drivers_are_policed() {
+fn without_mdp_en_a_malformed_packet_blocks_no_queue() {
     let mut bench = bench();
     nonsense(&mut bench, 0);
     assert_eq!([r::MDFB, r::WVBR, r::LVMMC].map(|at| pf(&mut bench, at)), [0; 3]);
@@ -93,7 +93,7 @@ fn a_queue_that_hands_over_nonsense_goes_on_unless_drivers_are_policed() {
 }
 
 #[test]
-fn malicious_driver_protection_blocks_the_queue_until_mdfb_frees_it() {
+fn mdp_en_blocks_a_queue_until_mdfb_frees_it() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     bench.pf().write(r::IMS, icr::DOUTSYNC);
@@ -101,18 +101,18 @@ fn malicious_driver_protection_blocks_the_queue_until_mdfb_frees_it() {
     bench.vf(1).send(&plain(mac(9), mac(1), 100));
     assert!(bench.wire_got().is_empty(), "blocked");
     bench.vf(0).send(&plain(mac(9), mac(0), 100));
-    assert_eq!(bench.wire_got().len(), 1, "the neighbour is not");
+    assert_eq!(bench.wire_got().len(), 1, "the neighbour is not blocked");
     assert_eq!(pf(&mut bench, r::MDFB), 2);
     assert_eq!(pf(&mut bench, r::WVBR), 2 << 16);
     assert_eq!(pf(&mut bench, r::LVMMC), lvmmc::DESCRIPTOR | 1 << lvmmc::QUEUE_SHIFT);
     assert_ne!(pf(&mut bench, r::ICR) & icr::DOUTSYNC, 0);
     bench.pf().write(r::MDFB, 2);
     bench.poll();
-    assert_eq!((bench.wire_got().len(), pf(&mut bench, r::MDFB)), (1, 0), "what waited goes out");
+    assert_eq!((bench.wire_got().len(), pf(&mut bench, r::MDFB)), (1, 0), "the pending frame leaves");
 }
 
 #[test]
-fn nothing_behind_the_nonsense_is_sent() {
+fn blocked_queue_sends_no_later_descriptor() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     let frame = plain(mac(9), mac(0), 100);
@@ -123,11 +123,11 @@ fn nothing_behind_the_nonsense_is_sent() {
     assert_eq!(pf(&mut bench, r::LVMMC) & 0x1f, lvmmc::SIZE);
     bench.pf().write(r::MDFB, 1);
     bench.poll();
-    assert_eq!(bench.wire_got().len(), 2, "until the queue is freed: no doorbell is needed");
+    assert_eq!(bench.wire_got().len(), 2, "freeing the queue needs no doorbell");
 }
 
 #[test]
-fn a_dma_fault_is_counted_under_protection_too_and_blocks_nothing() {
+fn dma_fault_under_mdp_en_is_counted_and_blocks_no_queue() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     bench.vf(0).transmit(&[packet(1 << 40, 60).emit()]);
@@ -136,12 +136,12 @@ fn a_dma_fault_is_counted_under_protection_too_and_blocks_nothing() {
     assert_eq!(
         (bench.nic.counters()[0].tx_invalid, pf(&mut bench, r::MDFB)),
         (0, 0),
-        "a fault halts the ring anyway"
+        "a fault stops the ring without MDFB"
     );
 }
 
 #[test]
-fn a_reset_of_the_function_frees_its_queues() {
+fn function_reset_frees_blocked_queues() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     for vf in [0, 1] {
@@ -153,7 +153,7 @@ fn a_reset_of_the_function_frees_its_queues() {
     assert_eq!(pf(&mut bench, r::MDFB), 0);
 }
 
-/// Windows of a millisecond, ten blocks of 64 bytes, this window and the one after it closed.
+/// Configures storm control: windows of a millisecond, ten blocks of 64 bytes, drops in the storm's window and in the next.
 fn storm_control(bench: &mut Bench) {
     let control = sccrl::BDICW | sccrl::BDIPW | sccrl::MDICW | sccrl::MDIPW;
     for (at, value) in [
@@ -168,13 +168,13 @@ fn storm_control(bench: &mut Bench) {
     bench.msix();
 }
 
-/// Frames that VF 1 got since the last time.
+/// Returns the number of frames that VF 1 got since the last call.
 fn received(bench: &mut Bench) -> usize {
     bench.vf(1).received().len()
 }
 
 #[test]
-fn a_storm_from_the_wire_is_kept_from_the_pools_and_told() {
+fn storm_from_the_wire_is_dropped_and_raises_sce() {
     let mut bench = bench();
     storm_control(&mut bench);
     for _ in 0..25 {
@@ -186,11 +186,11 @@ fn a_storm_from_the_wire_is_kept_from_the_pools_and_told() {
     assert!(bench.msix().contains(&(Pf, 0)), "a storm began");
     assert_ne!(pf(&mut bench, r::ICR) & icr::SCE, 0);
     bench.wire_sends(&plain(mac(1), mac(9), 46));
-    assert_eq!(received(&mut bench), 1, "unicast is no part of it");
+    assert_eq!(received(&mut bench), 1, "storm control does not drop unicast");
 }
 
 #[test]
-fn a_storm_ends_on_time_without_anybody_sending() {
+fn storm_ends_on_time_without_frames() {
     let mut bench = bench();
     bench.wait_us(300);
     storm_control(&mut bench);
@@ -198,7 +198,7 @@ fn a_storm_ends_on_time_without_anybody_sending() {
         bench.wire_sends(&plain(ALL, mac(9), 46));
     }
     let ends = bench.poll().deadline.unwrap();
-    assert_eq!(ends.as_micros(), 1300, "windows are counted from their configuration on");
+    assert_eq!(ends.as_micros(), 1300, "the first window begins with its configuration");
     bench.now = ends;
     bench.pf().read(r::ICR);
     bench.wire_sends(&plain(ALL, mac(9), 46));
@@ -215,26 +215,26 @@ fn a_storm_ends_on_time_without_anybody_sending() {
 }
 
 #[test]
-fn a_storm_of_a_pool_reaches_the_wire_and_no_neighbour() {
+fn storm_of_a_pool_reaches_the_wire_but_no_neighbour() {
     let mut bench = bench();
     storm_control(&mut bench);
     for _ in 0..25 {
         bench.vf(0).send(&plain(ALL, mac(0), 46));
     }
     assert_eq!((received(&mut bench), bench.wire_got().len()), (10, 25));
-    assert_eq!(bench.nic.counters()[0].tx_broadcast, 25, "who it was can be told");
+    assert_eq!(bench.nic.counters()[0].tx_broadcast, 25, "the counters name the sender");
 }
 
 #[test]
-fn link_control_frames_of_a_pool_are_counted_by_themselves() {
+fn link_control_frames_have_their_own_counter() {
     let mut bench = bench();
     bench.vf(0).send(&plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]), mac(0), 50));
     let counters = bench.nic.counters()[0];
     assert_eq!((counters.tx_blocked, counters.tx_link_control, counters.tx_spoofed), (1, 1, 0));
-    assert_eq!(pf(&mut bench, r::SSVPC), 0, "no spoofing");
+    assert_eq!(pf(&mut bench, r::SSVPC), 0, "link control is not counted as spoofing");
 }
 
-/// A MAC control frame: operation and quanta.
+/// Returns a MAC control frame with an operation and quanta.
 fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
     let mut frame = plain(dst, mac(9), 46);
     frame[12..18].copy_from_slice(&[0x88, 0x08, 0, operation, 0, quanta]);
@@ -243,7 +243,7 @@ fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
 
 const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]);
 
-/// A port that takes part in flow control, with a filter for its address.
+/// Returns a port with CTRL.RFCE and a filter for the flow control address.
 fn flow_control() -> Bench {
     let mut bench = bench();
     bench.pf().set_address(20, FLOW_CONTROL, 0b010);
@@ -251,8 +251,8 @@ fn flow_control() -> Bench {
     bench
 }
 
-/// Sends a pause's end, two pauses, another MAC control frame to the group, and a pause's end to the port; how many
-/// reached the pool, and XONRXC, XOFFRXC and FCRUC.
+/// Sends an XON, two XOFFs and another MAC control frame to the group address, and an XON to the port. Returns the number of
+/// frames that reached the pool, and XONRXC, XOFFRXC and FCRUC.
 fn controlled(bench: &mut Bench) -> (usize, [u32; 3]) {
     for (operation, quanta) in [(1, 0), (1, 9), (1, 9), (7, 0)] {
         bench.wire_sends(&control(FLOW_CONTROL, operation, quanta));
@@ -262,7 +262,7 @@ fn controlled(bench: &mut Bench) -> (usize, [u32; 3]) {
 }
 
 #[test]
-fn dpf_discards_pause_frames_and_pmcf_passes_the_other_mac_control_frames() {
+fn dpf_discards_pauses_and_pmcf_passes_other_control_frames() {
     for (bits, reached) in [(rctl::DPF, 0), (rctl::DPF | rctl::PMCF, 1), (0, 3), (rctl::PMCF, 4)] {
         let mut bench = flow_control();
         bench.pf().set(r::RCTL, bits);
@@ -271,7 +271,7 @@ fn dpf_discards_pause_frames_and_pmcf_passes_the_other_mac_control_frames() {
 }
 
 #[test]
-fn a_control_frame_that_ends_in_the_mac_is_no_good_packet_and_one_for_another_is_like_any_other() {
+fn consumed_control_frame_is_not_counted_as_good() {
     let mut bench = flow_control();
     bench.pf().set(r::RCTL, rctl::DPF);
     controlled(&mut bench);
@@ -281,14 +281,14 @@ fn a_control_frame_that_ends_in_the_mac_is_no_good_packet_and_one_for_another_is
 }
 
 #[test]
-fn without_rfce_flow_control_is_not_recognized() {
+fn without_rfce_control_frames_are_delivered() {
     let mut bench = flow_control();
     bench.pf().clear(r::CTRL, ctrl::RFCE);
     bench.pf().set(r::RCTL, rctl::DPF);
     assert_eq!(controlled(&mut bench), (4, [0; 3]));
 }
 
-/// A full ring's missed frame in RQDPC of the queue, MPC and RNBC.
+/// Sends a frame to a full ring, and returns RQDPC of its queue, MPC and RNBC.
 fn missed(bench: &mut Bench) -> [u32; 3] {
     let rqdpc = rx_block(index(1).queue(0)) + rx::RQDPC;
     bench.vf(1).write(vf::RX_BLOCK + rx::RDT, 0);
@@ -297,7 +297,7 @@ fn missed(bench: &mut Bench) -> [u32; 3] {
 }
 
 #[test]
-fn a_queue_that_drops_counts_in_rqdpc_by_its_own_bit_or_by_qde() {
+fn drop_en_and_qde_count_drops_in_rqdpc() {
     let mut bench = bench();
     assert_eq!(missed(&mut bench), [1, 0, 1], "SRRCTL.DROP_EN");
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
@@ -306,7 +306,7 @@ fn a_queue_that_drops_counts_in_rqdpc_by_its_own_bit_or_by_qde() {
 }
 
 #[test]
-fn a_queue_that_would_wait_counts_as_missed_by_the_port_if_there_is_no_room() {
+fn frame_without_buffer_room_counts_in_mpc() {
     let mut bench = bench();
     bench.pf().write(r::RXPBS, 0);
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
@@ -315,7 +315,7 @@ fn a_queue_that_would_wait_counts_as_missed_by_the_port_if_there_is_no_room() {
 }
 
 #[test]
-fn link_control_frames_are_the_pfs_to_send() {
+fn pf_may_send_link_control_frames() {
     let mut bench = bench();
     let lacp = plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x02]), PORT, 100);
     bench.pf().send(&lacp);

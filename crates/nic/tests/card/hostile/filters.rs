@@ -1,5 +1,5 @@
-//! A PF that writes anything into the registers which look into frames, and a wire that sends anything: nothing breaks,
-//! and no frame leaves the pool that the switch has found for it.
+//! A PF that writes any value to the filter registers, and a wire that sends any bytes: the card does not panic, and no frame
+//! leaves the pool that the switch has selected.
 
 use crate::common::{Bench, mac, tcp};
 use i82576::register::{self as r, rx, rx_block};
@@ -7,7 +7,7 @@ use i82576::{Queue, VfIndex};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// The registers, those of arrays by their elements.
+/// Returns the filter registers, with all elements of arrays.
 fn registers() -> Vec<u32> {
     let arrays: [fn(u32) -> u32; 7] = [r::etqf, r::ftqf, r::saqf, r::daqf, r::spqf, r::imir, r::imirext];
     let elements = arrays.into_iter().flat_map(|register| (0..8).map(register));
@@ -16,7 +16,7 @@ fn registers() -> Vec<u32> {
     elements.chain(single).chain(timed).chain(i82576::Pool::EVERY.map(r::psrtype)).collect()
 }
 
-/// Zero, all, or anything: the bits that narrow a filter are often all set or all clear.
+/// Draws zero, all ones, or any value: filters match more often with all or none of their bits.
 fn value() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), Just(u32::MAX), any::<u32>(), (0u32..32).prop_map(|bit| !0 << bit)]
 }
@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(Config { cases: 200, ..Config::default() })]
 
     #[test]
-    fn a_frame_stays_in_its_pool_whatever_the_filters_say(
+    fn frame_stays_in_its_pool_under_any_filters(
         writes in proptest::collection::vec((any::<proptest::sample::Index>(), value()), 0..120),
         frames in proptest::collection::vec(proptest::collection::vec(0u8.., 0..200), 1..6),
         control in 0u32..16,
@@ -41,7 +41,7 @@ proptest! {
             bench.pf().write(*register.get(&registers), value);
         }
         for bytes in frames {
-            // To VF 1, as bytes and as a segment that they spoil.
+            // Both go to VF 1: plain bytes, and a segment that these bytes overwrite in part.
             let mut frame = tcp(mac(1), mac(9), &bytes);
             bench.wire_sends(&[&frame[..12], &bytes].concat());
             let length = frame.len();

@@ -1,5 +1,5 @@
-//! A guest that writes what it likes: rings that are none, descriptors that lie, memory that is not there.
-//! Whatever it does, the card neither panics nor works for it without bound, and its neighbours' frames go on.
+//! A hostile guest: invalid rings, false descriptors, unmapped memory. The card does not panic, its work for the guest is
+//! bounded, and its neighbours' frames still pass.
 
 mod filters;
 mod packets;
@@ -10,11 +10,11 @@ use i82576::register::vf;
 use pcie::Function::Vf;
 
 const END: u64 = BASE + SIZE as u64;
-/// Memory requests that one poll may make for one queue: the budget's frames, at most 16 descriptors each, and
-/// rings on top.
+/// Memory requests that a poll may make for one queue: the budget's frames with at most 16 descriptors each, and the
+/// requests for rings.
 const REQUESTS_A_POLL: usize = 256 * (16 + 4) + 256;
 
-/// VF 0 is hostile, VFs 1 and 2 are not.
+/// Returns a card whose VF 0 is hostile, and whose VFs 1 and 2 have running rings.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
@@ -49,7 +49,7 @@ fn expect_neighbours_well(bench: &mut Bench) {
     bench.world.bus.log.clear();
 }
 
-/// Polls until the card is idle; no poll makes more requests than it may.
+/// Polls until the card is idle, and asserts that no poll exceeds [`REQUESTS_A_POLL`].
 #[track_caller]
 fn poll_bounded(bench: &mut Bench) {
     for _ in 0..10_000 {
@@ -60,5 +60,5 @@ fn poll_bounded(bench: &mut Bench) {
             return;
         }
     }
-    panic!("the card is never idle");
+    panic!("the card reports more work after every poll");
 }

@@ -1,4 +1,4 @@
-//! Packets without end or beginning, with lengths and offload requests that are lies, and too many of them.
+//! Hostile packets: without end or beginning, with false lengths and offload requests, and in floods.
 
 use super::{END, bench, expect_neighbours_well, poll_bounded, tx_at};
 use crate::common::{BASE, Bench, buffer, data, mac, packet, plain};
@@ -10,7 +10,7 @@ use i82576::register::{self as r, tx, vf};
 use pcie::Function::Vf;
 
 #[test]
-fn a_packet_without_an_end() {
+fn packet_without_eop_is_dropped_up_to_its_end() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 2048);
     bench.vf(1).start();
@@ -22,18 +22,22 @@ fn a_packet_without_an_end() {
         }
         bench.vf(0).ring();
         poll_bounded(&mut bench);
-        assert_eq!(bench.vf(0).read(tx_at(tx::TDH)), bench.vf(0).read(tx_at(tx::TDT)), "nothing hangs");
+        assert_eq!(
+            bench.vf(0).read(tx_at(tx::TDH)),
+            bench.vf(0).read(tx_at(tx::TDT)),
+            "the head reaches the tail"
+        );
         expect_neighbours_well(&mut bench);
     }
     assert_ne!(bench.nic.counters()[0].tx_invalid, 0);
     bench.vf(0).transmit(&[packet(piece, 64).emit()]);
     bench.vf(1).expect_no_frame();
     bench.vf(0).transmit(&[packet(piece, 64).emit()]);
-    assert_eq!(bench.vf(1).received().len(), 1, "what follows the end is a packet again");
+    assert_eq!(bench.vf(1).received().len(), 1, "the descriptor behind EOP begins a packet");
 }
 
 #[test]
-fn a_packet_that_fills_its_ring_does_not_hang_it() {
+fn packet_that_fills_its_ring_does_not_hang_it() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     let frame = bench.vf(0).place(&plain(mac(9), mac(0), 50));
@@ -44,7 +48,7 @@ fn a_packet_that_fills_its_ring_does_not_hang_it() {
 }
 
 #[test]
-fn empty_buffers_for_ever() {
+fn endless_empty_buffers_are_bounded() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 4096);
     bench.vf(1).start();
@@ -61,7 +65,7 @@ fn empty_buffers_for_ever() {
 }
 
 #[test]
-fn contexts_and_nonsense_for_ever() {
+fn endless_contexts_and_invalid_descriptors_are_bounded() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 4096);
     bench.vf(1).start();
@@ -92,7 +96,7 @@ fn frames_shorter_than_an_ethernet_header_are_not_sent() {
 }
 
 #[test]
-fn packets_of_256_kilobytes() {
+fn packets_of_256_kilobytes_are_bounded() {
     let mut bench = bench();
     for (length, count) in [(65_535u16, 4), (65_535, 5), (65_535, 60), (9725, 1)] {
         let mut descriptors = vec![data(buffer(0), length).emit(); count];
@@ -109,7 +113,7 @@ fn packets_of_256_kilobytes() {
 }
 
 #[test]
-fn a_poll_gathers_no_more_bytes_than_its_frames_are_worth() {
+fn poll_bounds_the_bytes_that_it_gathers() {
     let mut bench = bench();
     for _ in 0..63 {
         bench.vf(0).put(packet(BASE, 65_535).emit());
@@ -123,7 +127,7 @@ fn a_poll_gathers_no_more_bytes_than_its_frames_are_worth() {
 }
 
 #[test]
-fn a_poll_reads_no_more_descriptors_than_its_frames_are_worth() {
+fn poll_bounds_the_descriptors_that_it_reads() {
     let mut bench = bench();
     bench.vf(0).start_sized(8, 256);
     let frame = plain(mac(9), mac(0), 98);
@@ -136,13 +140,13 @@ fn a_poll_reads_no_more_descriptors_than_its_frames_are_worth() {
     bench.vf(0).ring();
     bench.budget.frames = 4;
     assert!(bench.poll_once().more);
-    assert_eq!(bench.wire_got(), [&frame[..]], "112 descriptors are more than four frames may take");
+    assert_eq!(bench.wire_got(), [&frame[..]], "112 descriptors exceed the bound of four frames");
     bench.poll();
     assert_eq!(bench.wire_got(), [&frame[..]]);
 }
 
 #[test]
-fn buffers_across_the_end_of_memory_and_of_addresses() {
+fn buffers_beyond_memory_or_addresses_fault() {
     let mut bench = bench();
     for address in [END - 1, END, BASE - 1, u64::MAX, u64::MAX - 50, 1 << 63, 0] {
         bench.vf(0).transmit(&[packet(address, 100).emit()]);
@@ -152,11 +156,11 @@ fn buffers_across_the_end_of_memory_and_of_addresses() {
     }
     assert_eq!(bench.nic.counters()[0].dma_faults, 14);
     bench.vf(0).send(&plain(mac(9), mac(0), 60));
-    assert_eq!(bench.wire_got().len(), 1, "the ring itself is fine");
+    assert_eq!(bench.wire_got().len(), 1, "the ring itself is valid");
 }
 
 #[test]
-fn segmentation_that_makes_no_sense() {
+fn invalid_segmentation_sends_nothing() {
     let mut bench = bench();
     let frame = crate::common::tcp(mac(9), mac(0), &[1; 1000]);
     let address = bench.vf(0).place(&frame);
@@ -195,7 +199,7 @@ fn segmentation_that_makes_no_sense() {
         let segment = Data { segment: true, ..packet(address, frame.len() as u16) };
         bench.wire_got();
         bench.vf(0).transmit(&[context.emit(), segment.emit()]);
-        // Headers of 893 bytes are odd, but the card believes the context.
+        // Headers of 893 bytes are unusual, but the card follows the context.
         assert!(bench.wire_got().is_empty() || context.mac_length == 127);
         expect_neighbours_well(&mut bench);
     }
@@ -221,7 +225,7 @@ fn one_byte_segments_are_bounded() {
     let address = bench.vf(0).place(&frame);
     let segment = |length| Data { segment: true, ..packet(address, length) }.emit();
     bench.vf(0).transmit(&[context.emit(), segment(9054)]);
-    assert!(bench.wire_got().is_empty(), "nobody needs 9000 segments of one byte");
+    assert!(bench.wire_got().is_empty(), "9000 segments of one byte are refused");
     for _ in 0..20 {
         bench.vf(0).put(segment(1054));
     }
@@ -234,7 +238,7 @@ fn one_byte_segments_are_bounded() {
 }
 
 #[test]
-fn a_broadcast_storm_is_no_more_than_its_frames() {
+fn broadcast_storm_is_bounded_by_its_frames() {
     let mut bench = bench();
     bench.budget.frames = 16;
     let frame = plain(i82576::MacAddress::BROADCAST, mac(0), 60);
@@ -252,7 +256,7 @@ fn a_broadcast_storm_is_no_more_than_its_frames() {
 }
 
 #[test]
-fn frames_to_oneself_however_short_do_not_come_back() {
+fn frames_to_the_own_address_do_not_return() {
     let mut bench = bench();
     for length in 14..64 {
         bench.vf(0).send(&plain(mac(0), mac(0), length - 14));
@@ -263,7 +267,7 @@ fn frames_to_oneself_however_short_do_not_come_back() {
 }
 
 #[test]
-fn a_frame_longer_than_the_neighbour_takes_is_not_delivered() {
+fn frame_beyond_the_neighbours_rlpml_is_dropped() {
     let mut bench = bench();
     bench
         .pf()
@@ -280,7 +284,7 @@ fn a_frame_longer_than_the_neighbour_takes_is_not_delivered() {
 }
 
 #[test]
-fn without_a_throttle_a_poll_still_sends_one_message_a_vector() {
+fn unthrottled_poll_sends_one_message_for_each_vector() {
     let mut bench = bench();
     for _ in 0..60 {
         let address = bench.vf(0).place(&plain(mac(9), mac(0), 60));

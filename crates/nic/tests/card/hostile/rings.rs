@@ -1,4 +1,4 @@
-//! Rings that are none, rings where no memory is, and rings moved under the card's feet.
+//! Hostile rings: invalid ones, rings in unmapped memory, and rings that change between polls.
 
 use super::{END, bench, expect_neighbours_well, poll_bounded, rx_at, tx_at};
 use crate::common::{BASE, Bench, TX_RING, buffer, data, mac, packet, plain};
@@ -7,7 +7,7 @@ use i82576::register::{rx, tx, vf};
 use pcie::Function::Vf;
 
 #[test]
-fn head_or_tail_beyond_the_ring() {
+fn head_or_tail_beyond_the_ring_moves_no_frame() {
     let mut bench = bench();
     for value in [64, 65, 0x7fff, 0xffff, u32::MAX] {
         for register in [tx::TDH, tx::TDT] {
@@ -28,7 +28,7 @@ fn head_or_tail_beyond_the_ring() {
 }
 
 #[test]
-fn heads_and_tails_moved_at_will_between_polls() {
+fn heads_and_tails_moved_between_polls_stay_in_the_ring() {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
         bench.vf(vf).start_sized(8, 8);
@@ -59,7 +59,7 @@ fn heads_and_tails_moved_at_will_between_polls() {
 }
 
 #[test]
-fn a_tail_moved_back_behind_what_was_fetched_makes_no_more_than_a_ring() {
+fn tail_moved_back_fills_no_more_than_a_ring() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -69,13 +69,13 @@ fn a_tail_moved_back_behind_what_was_fetched_makes_no_more_than_a_ring() {
     }
     bench.poll();
     let counters = bench.nic.counters()[0];
-    // The eighth descriptor was never written, and names no memory.
+    // The eighth descriptor was never written, and its address is not mapped.
     assert_eq!(counters.rx_packets + counters.dma_faults, 1 + 7);
     assert_eq!(bench.vf(0).read(rx_at(rx::RDH)), 0);
 }
 
 #[test]
-fn rings_of_no_length_and_of_the_greatest() {
+fn rings_of_least_and_greatest_length_are_safe() {
     let mut bench = bench();
     for length in [0, 1, 127, 128, 0x000f_ff80, u32::MAX] {
         for tail in [0, 1, 7, 0xffff] {
@@ -93,7 +93,7 @@ fn rings_of_no_length_and_of_the_greatest() {
 }
 
 #[test]
-fn a_ring_shrunk_under_the_cards_feet() {
+fn ring_shrunk_between_polls_is_safe() {
     let mut bench = bench();
     bench.vf(0).transmit(&[data(buffer(0), 10).emit(); 40]);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -107,7 +107,7 @@ fn a_ring_shrunk_under_the_cards_feet() {
 }
 
 #[test]
-fn rings_where_no_memory_is() {
+fn rings_in_unmapped_memory_stop_their_queue() {
     let mut bench = bench();
     let places = [0, BASE - 128, END, END - 128, 0xffff_ffff_ffff_ff80, 0x8000_0000_0000_0000];
     for base in places {
@@ -133,7 +133,7 @@ fn rings_where_no_memory_is() {
 }
 
 #[test]
-fn a_ring_that_faulted_works_again_once_it_is_set_up() {
+fn faulted_ring_works_again_after_set_up() {
     let mut bench = bench();
     bench.vf(0).write(tx_at(tx::TDBAL), 0);
     bench.vf(0).write(rx_at(rx::RDBAL), 0);
@@ -147,19 +147,19 @@ fn a_ring_that_faulted_works_again_once_it_is_set_up() {
 }
 
 #[test]
-fn a_write_back_that_has_nowhere_to_go_is_counted_and_stops_the_queue() {
+fn faulting_write_back_is_counted_and_stops_the_queue() {
     let mut bench = bench();
     bench.vf(0).write(tx_at(tx::TDWBAL), i82576::bits::tdwbal::HEAD_WB_EN);
     for _ in 0..2 {
         bench.vf(0).send(&plain(mac(1), mac(0), 60));
     }
     assert_eq!(bench.nic.counters()[0].dma_faults, 1);
-    assert_eq!(bench.vf(1).received().len(), 1, "the second was not sent any more");
+    assert_eq!(bench.vf(1).received().len(), 1, "the second frame is not sent");
     expect_neighbours_well(&mut bench);
 }
 
 #[test]
-fn receive_buffers_that_are_not_there() {
+fn unmapped_receive_buffer_reports_rxe() {
     let mut bench = bench();
     let ring = |i: usize| BASE + 16 * i as u64;
     for (i, address) in [0, END - 10, u64::MAX, 1 << 63].into_iter().enumerate() {
@@ -169,17 +169,17 @@ fn receive_buffers_that_are_not_there() {
     for i in 0..4 {
         bench.wire_sends(&plain(mac(0), mac(9), 60));
         let status = bench.vf(0).peek(ring(i) + 8, 4);
-        assert_eq!(status[3] & 0x80, 0x80, "the descriptor says that data is missing");
+        assert_eq!(status[3] & 0x80, 0x80, "RXE reports missing data");
         bench.vf(0).rings().rx_next += 1;
         expect_neighbours_well(&mut bench);
     }
     assert_eq!(bench.nic.counters()[0].dma_faults, 4);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
-    assert_eq!(bench.vf(0).received().len(), 1, "the next one is");
+    assert_eq!(bench.vf(0).received().len(), 1, "the next buffer is valid");
 }
 
 #[test]
-fn write_back_over_the_ring_the_frame_and_itself() {
+fn head_write_back_may_overwrite_ring_and_frame() {
     let mut bench = bench();
     for address in [TX_RING, TX_RING + 0x10, BASE, END - 4, END - 3, u64::MAX - 3] {
         bench.vf(0).start();
@@ -192,7 +192,7 @@ fn write_back_over_the_ring_the_frame_and_itself() {
 }
 
 #[test]
-fn frames_received_into_the_ring_that_describes_them() {
+fn frames_may_overwrite_their_own_ring() {
     let mut bench = bench();
     for i in 0..63u64 {
         let posted = i82576::descriptor::rx::Posted { packet: BASE + i * 8, header: BASE + i * 16 };
@@ -208,7 +208,7 @@ fn frames_received_into_the_ring_that_describes_them() {
 }
 
 #[test]
-fn a_million_doorbells() {
+fn million_doorbells_make_bounded_work() {
     let mut bench = bench();
     for i in 0..1_000_000u32 {
         bench.vf(0).write(tx_at(tx::TDT), i);
@@ -224,7 +224,7 @@ fn a_million_doorbells() {
 }
 
 #[test]
-fn resets_and_mailbox_storms() {
+fn resets_and_mailbox_storms_make_bounded_work() {
     let mut bench = bench();
     for round in 0..2000 {
         bench.vf(0).write(vf::CTRL, ctrl::RST);

@@ -1,7 +1,7 @@
-//! The card's interrupts against a model of their rules (`rules`), step by step: chance reads and writes registers of
-//! PF and VFs, lets frames come and go, rings mailboxes, changes how the PF interrupts and who masters the bus, and lets
-//! time pass. After every step each register that can be read without an effect, and after every poll all that the bus
-//! heard, are the model's; what becomes of messages at the MSI-X tables is what `tables` says.
+//! The card's interrupts against a model of their rules (`rules`). Random steps read and write registers of PF and VFs, move
+//! frames, ring mailboxes, change the PF's kind of interrupt and bus mastering, and let time pass. After every step each
+//! register that reads without an effect equals the model's. After every poll the messages and pin changes on the bus
+//! equal the model's, and so does their result at the MSI-X tables (`tables`).
 
 mod registers;
 mod rules;
@@ -19,18 +19,18 @@ use proptest::test_runner::Config;
 use rules::{Heard, Model};
 use tables::Tables;
 
-/// Something that software, a peer or time does. VFs and pools are taken modulo what there is.
+/// An action of software, of a peer or of time. Numbers of VFs and pools are reduced to those that exist.
 #[derive(Debug, Clone)]
 enum Act {
     Read(Register),
     Write(Register, u32),
-    /// The PF unmasks vectors, sets their causes, and the card is polled.
+    /// The PF unmasks vectors and sets their causes, and the card is polled.
     Tell(u32),
     /// A frame for a pool comes from the wire.
     Arrive(u8),
     /// A pool sends a frame to the wire.
     Send(u8),
-    /// The wire is plugged or unplugged.
+    /// The wire gets or loses its carrier.
     Link(bool),
     RingPf(u8),
     RingVf(u8),
@@ -39,31 +39,31 @@ enum Act {
     Poll,
     Msix(bool),
     Msi(bool),
-    /// INTx disable and bus mastering of the PF.
+    /// Bus mastering and INTx disable of the PF.
     Command(bool, bool),
     VfMaster(u8, bool),
-    /// A mask in the MSI-X table of a VF, or of the PF; of one vector, or of all.
+    /// The MSI-X mask of a vector, or of the function, changes.
     Mask(Option<u8>, u16, bool),
     MaskAll(Option<u8>, bool),
 }
 
-/// A register as the PF or a VF finds it.
+/// A register in a view of the PF or of a VF.
 #[derive(Debug, Clone, Copy)]
 enum Register {
     Pf(u32),
-    /// In the PF's window onto a VF, there or not.
+    /// An offset in the PF's window onto a VF that exists or not.
     Window(u8, u32),
     Vf(u8, u32),
 }
 
-/// The card and the model side by side.
+/// The card and the model.
 struct Pair {
     bench: Bench,
     model: Model,
     tables: Tables,
     now: u64,
     link: bool,
-    /// VFs whose rings run.
+    /// VFs with running rings.
     running: [bool; 8],
 }
 
@@ -108,7 +108,7 @@ fn throttle() -> impl Strategy<Value = u32> {
     })
 }
 
-/// A PF's register with what is written to it.
+/// Draws a register of the PF, and a value for it.
 fn pf_register() -> impl Strategy<Value = (Register, u32)> {
     let modes = [gpie::NSICR, gpie::MULTIPLE_MSIX, gpie::MULTIPLE_MSIX, gpie::EIAME, gpie::PBA];
     let mode = proptest::sample::subsequence(modes.to_vec(), 0..=5)
@@ -161,7 +161,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What does nothing when it is read, for a card with so many VFs.
+/// Returns the registers that read without an effect, for a card with `vfs` VFs.
 fn harmless(vfs: u8) -> impl Iterator<Item = (Function, u32)> {
     let pf = [r::ICS, r::IMS, r::IMC, r::IAM, r::GPIE, r::IVAR_MISC, r::IAC].into_iter();
     let extended = EXTENDED.into_iter().filter(|at| *at != r::EICR);
@@ -178,7 +178,7 @@ fn harmless(vfs: u8) -> impl Iterator<Item = (Function, u32)> {
 }
 
 impl Pair {
-    /// All functions run their rings; VFs' vectors are as a driver sets them.
+    /// Creates a card and a model whose functions have running rings, with vectors as a driver sets them.
     fn new(vfs: u8) -> Self {
         let mut bench = Bench::new(vfs);
         bench.wait_us(10_000);
@@ -194,7 +194,7 @@ impl Pair {
         pair
     }
 
-    /// A VF's driver starts, as the bench has it.
+    /// Starts a VF's driver in card and model.
     fn start(&mut self, vf: u8) {
         self.bench.vf(vf).start();
         self.running[usize::from(vf)] = true;
@@ -203,7 +203,7 @@ impl Pair {
         }
     }
 
-    /// The function and offset that a register is at, if the function is there.
+    /// Returns a register's function and offset, if the function exists.
     fn place(&self, register: Register) -> Option<(Function, u32)> {
         match register {
             Register::Pf(at) => Some((Pf, at)),
@@ -220,7 +220,7 @@ impl Pair {
         n.and_then(|n| self.vf(n)).map_or(Pf, Vf)
     }
 
-    /// A pool whose function may reach its rings, while there is a wire.
+    /// Returns a pool and its function, if the function masters the bus and the port has a link.
     fn pool(&self, n: u8) -> Option<(u8, Function)> {
         let pool = n % (self.model.vfs + 1);
         let function = if pool == self.model.vfs { Pf } else { Vf(pool) };
@@ -270,7 +270,7 @@ impl Pair {
         }
     }
 
-    /// A frame for a pool comes, or one of its own goes, and the card is polled.
+    /// Delivers a frame to a pool or sends one from it, and polls.
     fn frame(&mut self, n: u8, sent: bool) {
         let Some((pool, function)) = self.pool(n) else { return };
         let address = if function == Pf { PORT } else { mac(pool) };
@@ -291,10 +291,10 @@ impl Pair {
         }
     }
 
-    /// What PF and VF do to each other.
+    /// Performs an action between PF and VF: mailbox, reset.
     fn between(&mut self, act: &Act, n: u8) {
         if let Act::RingVf(_) = act {
-            // Whether the VF is there or not.
+            // The PF may ring a VF that does not exist.
             self.bench.pf().write(r::p2v_mailbox(index(n % 8)), p2v::STS);
             return self.model.mailbox_event(n % 8);
         }
@@ -356,7 +356,7 @@ impl Pair {
         heard.msix.into_iter().for_each(|message| self.tables.arrives(message));
     }
 
-    /// Card and model read the same.
+    /// Asserts that card and model read the same.
     fn agree(&mut self) {
         for (function, at) in harmless(self.model.vfs) {
             let card = self.bench.nic.read(function, at, self.bench.now);
@@ -369,7 +369,7 @@ proptest! {
     #![proptest_config(Config { cases: 400, ..Config::default() })]
 
     #[test]
-    fn every_step_of_a_conversation_is_the_models(
+    fn interrupts_match_the_model_after_every_step(
         vfs in proptest::sample::select(vec![0u8, 1, 3, 7, 8]),
         (msix, msi) in any::<(bool, bool)>(),
         acts in proptest::collection::vec(act(), 1..200),

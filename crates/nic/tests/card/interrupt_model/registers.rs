@@ -1,25 +1,25 @@
-//! What the functions read and write of the model: the interrupt registers by their offsets. Left out: other registers.
+//! Register accesses of the model: the interrupt registers by their offsets.
 
 use super::rules::{Model, VECTORS, Vector};
 use i82576::bits::{eicr, eitr, gpie, icr};
 use i82576::register::{self as r, vf, vf_stats};
 use pcie::Function::{self, Pf, Vf};
 
-/// Bits of EIMS and EIAM that stand for no vector.
+/// Bits of EIMS and EIAM that belong to no vector.
 const HIGH: u32 = eicr::OTHER | eicr::TIMER;
 
-/// An offset in words from the start of an array, if it lies in it.
+/// Returns the index of an offset in an array of registers, or `None` outside it.
 fn element(offset: u32, first: u32, stride: u32, count: u32) -> Option<usize> {
     let at = offset.checked_sub(first)?;
     (at % stride == 0 && at / stride < count).then_some((at / stride) as usize)
 }
 
-/// Where a PF's offset leads: the causes of old have a second place.
+/// Returns the canonical offset of a PF register: ICR and its masks have an alias.
 fn canonical(offset: u32) -> u32 {
     element(offset, 0xc0, 8, 5).map_or(offset, |i| r::ICR + 4 * i as u32)
 }
 
-/// What the PF's window onto a VF shows: the VF, and the VF's own offset.
+/// Returns the VF and its own offset for an offset in the PF's window onto VFs.
 fn window(offset: u32) -> Option<(u8, u32)> {
     let at = offset.checked_sub(0x1_0000).filter(|at| *at < 0x800)?;
     let own = match at & 0xff {
@@ -34,7 +34,7 @@ fn window(offset: u32) -> Option<(u8, u32)> {
     Some(((at >> 8) as u8, own))
 }
 
-/// Bits of a register that a loop over some vectors gathers.
+/// Returns a register's bits, one for each vector for which `of` is true.
 fn gather(vectors: &[Vector], of: impl Fn(&Vector) -> bool) -> u32 {
     vectors.iter().enumerate().map(|(i, vector)| u32::from(of(vector)) << i).sum()
 }
@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// IVAR and its like, wherever only the PF finds them.
+    /// Returns IVAR, IVAR_MISC, VTIVAR or VTIVAR_MISC at an offset of the PF.
     fn entries(&mut self, offset: u32) -> Option<&mut u32> {
         let arrays = [
             (&mut self.ivar, 0x1700, 4),
@@ -89,7 +89,7 @@ impl Model {
         arrays.into_iter().find_map(found).map(|(array, i): (&mut [u32; 8], usize)| &mut array[i])
     }
 
-    /// The PF's own bits of EICR.
+    /// Returns the PF's own bits of EICR.
     fn own_causes(&self) -> u32 {
         (0..VECTORS).filter(|i| self.is_pfs(*i)).map(|i| u32::from(self.vectors[i].cause) << i).sum()
     }
@@ -102,8 +102,7 @@ impl Model {
         value | self.others_in_eicr()
     }
 
-    /// A read of ICR counts if it was an interrupt, or always under NSICR; one that counts clears and masks. Without
-    /// any mask it clears too.
+    /// Reads ICR. With INTA or NSICR the read clears ICR and masks by IAM; with IMS zero it clears ICR too.
     fn others_read(&mut self) -> u32 {
         let (value, counts) = (self.others(), self.others_count());
         if counts || self.ims == 0 {
@@ -145,7 +144,7 @@ impl Model {
         }
     }
 
-    /// Under MSI-X with one vector the PF's entries are not to be had.
+    /// Writes IVAR entries. Under MSI-X with a single vector the PF's entries ignore writes.
     fn entries_write(&mut self, offset: u32, value: u32) {
         let (frozen, vfs_own) = (self.msix && self.gpie & gpie::MULTIPLE_MSIX == 0, offset > 0x1_0000);
         match self.entries(offset) {
@@ -158,7 +157,7 @@ impl Model {
         }
     }
 
-    /// The PF causes and masks every vector, and acknowledges and configures its own.
+    /// Writes a vector register of the PF: EICS, EIMS and EIMC reach every vector, the others the PF's own.
     fn extended_write(&mut self, offset: u32, value: u32) {
         let own = matches!(offset, r::EICR | r::EIAC | r::EIAM);
         for i in (0..VECTORS).filter(|i| !own || self.is_pfs(*i)).collect::<Vec<_>>() {
@@ -175,7 +174,7 @@ impl Model {
         }
     }
 
-    /// What one bit of a write does, by the PF's name of the register.
+    /// Applies one bit of a write, by the PF's name of the register.
     fn vector_write(&mut self, register: u32, vector: usize, bit: bool) {
         match register {
             r::EIAC => self.vectors[vector].auto_clear = bit,
@@ -194,7 +193,7 @@ impl Model {
         vector.throttle | (steps.min(0x3ff) as u32) << 21
     }
 
-    /// EITR: the interval and LLI_EN always; the counter and the credits unless CNT_IGNR is written.
+    /// Writes EITR: interval and LLI_EN always, counter and credits unless CNT_IGNR is set.
     fn throttle_write(&mut self, vector: usize, value: u32, now: u64) {
         let (vector, credits) = (&mut self.vectors[vector], eitr::MOST_CREDITS << eitr::CREDITS_SHIFT);
         if value & eitr::CNT_IGNR == 0 {
@@ -236,7 +235,7 @@ impl Model {
         match offset {
             vf::VTIVAR => self.vtivar[usize::from(vf)] = value & 0x8383_8383,
             vf::VTIVAR_MISC => self.vtivar_misc[usize::from(vf)] = value & 0x83,
-            // The rest have the offsets of the PF's.
+            // The other registers have the same offsets in both views.
             _ => (0..3).for_each(|i| self.vector_write(offset, first + i, value & 1 << i != 0)),
         }
     }

@@ -1,29 +1,29 @@
-//! The rules of interrupts, a state a vector, written from the datasheet and decision 10 and not from the card: slow,
-//! without masks of bits where a loop over vectors will do. What the functions find at an offset is in `registers`.
-//! Left out: frames that interrupt at once, and the credits they take (`urgent`).
+//! The rules of interrupts with a state for each vector, written from the datasheet and not from the card's code. The model
+//! is slow: it loops over vectors and has no bit masks. `registers` has its registers. Urgent frames and their credits are
+//! tested in `urgent`.
 
 use i82576::bits::{eicr, gpie, icr};
 use pcie::Function::{self, Pf, Vf};
 
-/// The port's vectors.
+/// Number of the port's vectors.
 pub(super) const VECTORS: usize = 25;
 
-/// What is known of one vector.
+/// State of a vector.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Vector {
-    /// Its bit in EICR, EIMS, EIAC and EIAM.
+    /// The vector's bit in EICR, EIMS, EIAC and EIAM.
     pub(super) cause: bool,
     pub(super) unmasked: bool,
     pub(super) auto_clear: bool,
     pub(super) auto_mask: bool,
-    /// An event, or the end of its mask, that no message has told yet.
+    /// A message is pending, for an event or the end of the mask.
     pub(super) owes: bool,
-    /// EITR without its counter, and when it may speak again, in microseconds.
+    /// EITR without its counter, and the time of the next permitted message, in microseconds.
     pub(super) throttle: u32,
     pub(super) silent_until: u64,
 }
 
-/// How the PF interrupts.
+/// Kind of interrupt that the PF uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Vectors,
@@ -33,7 +33,7 @@ pub(super) enum Form {
     Silent,
 }
 
-/// What the bus hears in a poll, and when the card wants the next one, in microseconds.
+/// Messages and pin changes of a poll, and the time of the next poll in microseconds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) msix: Vec<(Function, u16)>,
@@ -42,12 +42,12 @@ pub(super) struct Heard {
     pub(super) deadline: Option<u64>,
 }
 
-/// All that interrupts hang on.
+/// State of the model.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) vfs: u8,
     pub(super) vectors: [Vector; VECTORS],
-    /// Bits 31:30 of EIMS and EIAM, which stand for no vector.
+    /// Bits 31:30 of EIMS and EIAM, which belong to no vector.
     pub(super) high_mask: u32,
     pub(super) high_auto_mask: u32,
     pub(super) icr: u32,
@@ -62,17 +62,17 @@ pub(super) struct Model {
     pub(super) msix: bool,
     pub(super) msi: bool,
     pub(super) pin_disabled: bool,
-    /// May the function master the bus: VFs, then the PF.
+    /// Bus mastering of the VFs, then of the PF.
     pub(super) masters: [bool; 9],
-    /// Vectors had messages of their own in the last poll.
+    /// The PF's vectors had messages of their own in the last poll.
     had_vectors: bool,
-    /// The one interrupt for all: an event that was not told, and the pin as it is.
+    /// The single interrupt: a pending message, and the state of the pin.
     one_owes: bool,
     raised: bool,
 }
 
 impl Model {
-    /// A card with so many VFs whose every function masters the bus, and a PF that uses several vectors of MSI-X.
+    /// Creates the model of a card with `vfs` VFs. Every function masters the bus, and the PF uses several MSI-X vectors.
     pub(super) fn new(vfs: u8, gpie: u32, icr: u32) -> Self {
         Self {
             vfs,
@@ -98,7 +98,7 @@ impl Model {
         }
     }
 
-    /// Which function a vector speaks for, and as which of its own: VF n has the port's 22-3n to 24-3n.
+    /// Returns a vector's function, and its number there: VF n has the port's vectors 22-3n to 24-3n.
     pub(super) fn owner(&self, vector: usize) -> (Function, u16) {
         for vf in 0..self.vfs {
             let first = 22 - 3 * usize::from(vf);
@@ -134,7 +134,7 @@ impl Model {
         }
     }
 
-    /// An event of a vector. It is told even if the cause is still set from the one before.
+    /// Raises a vector's cause. A message becomes pending even if the cause is still set from an earlier event.
     pub(super) fn event(&mut self, vector: usize) {
         if let Some(vector) = self.vectors.get_mut(vector) {
             vector.cause = true;
@@ -142,21 +142,21 @@ impl Model {
         }
     }
 
-    /// An event that an entry of the PF's IVAR leads to its vector.
+    /// Raises the vector that an entry of the PF's IVAR names.
     fn event_of_entry(&mut self, entry: u8) {
         if entry & 0x80 != 0 {
             self.event(usize::from(entry & 0x1f));
         }
     }
 
-    /// An event that an entry of a VF's VTIVAR leads to its vector. There is no vector 3.
+    /// Raises the vector that an entry of a VF's VTIVAR names. Vector 3 does not exist.
     fn event_of_vf_entry(&mut self, vf: u8, entry: u8) {
         if entry & 0x80 != 0 && entry & 3 != 3 {
             self.event(22 - 3 * usize::from(vf) + usize::from(entry & 3));
         }
     }
 
-    /// A descriptor of a pool's first queue was written back. The PF's pool is the one behind the VFs'.
+    /// Raises the write-back of a descriptor of a pool's first queue. The PF's pool follows those of the VFs.
     pub(super) fn queue_event(&mut self, pool: u8, sent: bool) {
         let byte = usize::from(sent);
         if pool < self.vfs {
@@ -167,19 +167,19 @@ impl Model {
         }
     }
 
-    /// The PF rings a VF. One that does not exist has no vector to be rung on.
+    /// Raises a VF's mailbox vector. A VF that does not exist has none.
     pub(super) fn mailbox_event(&mut self, vf: u8) {
         if vf < self.vfs {
             self.event_of_vf_entry(vf, self.vtivar_misc[usize::from(vf)].to_le_bytes()[0]);
         }
     }
 
-    /// Causes of ICR come.
+    /// Raises causes of ICR.
     pub(super) fn other_events(&mut self, causes: u32) {
         self.change_others(|model| model.icr |= causes);
     }
 
-    /// What becomes set and unmasked, and was not both before, interrupts.
+    /// Applies a change of ICR or IMS. Causes that become both set and unmasked interrupt.
     pub(super) fn change_others(&mut self, change: impl FnOnce(&mut Self)) {
         let before = self.icr & self.ims;
         change(self);
@@ -194,12 +194,12 @@ impl Model {
         }
     }
 
-    /// ICR as it is seen.
+    /// Returns ICR with INTA.
     pub(super) fn others(&self) -> u32 {
         self.icr | if self.icr & self.ims != 0 { icr::INTA } else { 0 }
     }
 
-    /// ICR in EICR.
+    /// Returns the bits of EICR that stand for ICR.
     pub(super) fn others_in_eicr(&self) -> u32 {
         match self.icr & self.ims {
             0 => 0,
@@ -209,21 +209,21 @@ impl Model {
         }
     }
 
-    /// A cause is read or cleared.
+    /// Applies a read or a clearing write of a vector's cause.
     pub(super) fn acknowledge(&mut self, vector: usize) {
         let vector = &mut self.vectors[vector];
         vector.unmasked &= !(vector.cause && vector.auto_mask);
         (vector.cause, vector.owes) = (false, false);
     }
 
-    /// A mask is lifted: a cause that is set is told, even if it was before.
+    /// Unmasks a vector. A cause that is set makes a message pending, even if one was sent for it before.
     pub(super) fn unmask(&mut self, vector: usize) {
         let vector = &mut self.vectors[vector];
         vector.owes |= vector.cause && !vector.unmasked;
         vector.unmasked = true;
     }
 
-    /// The VF itself, or the PF, writes CTRL.RST; the PF hears of it.
+    /// Resets a VF by CTRL.RST or VTCTRL.RST, and notifies the PF.
     pub(super) fn reset_vf(&mut self, vf: u8) {
         let first = 22 - 3 * usize::from(vf);
         self.vectors[first..first + 3].fill(Vector::default());
@@ -232,7 +232,7 @@ impl Model {
         self.other_events(icr::VMMB);
     }
 
-    /// A poll: what is owed and may be told is told.
+    /// Polls: sends the pending messages that are permitted.
     pub(super) fn poll(&mut self, now: u64) -> Heard {
         let (mut heard, form) = (Heard::default(), self.form());
         self.follow_form(form);
@@ -243,7 +243,7 @@ impl Model {
         heard
     }
 
-    /// The PF's vectors begin to speak for themselves, or the one interrupt speaks for them.
+    /// Follows a change between messages of the PF's vectors and its single interrupt.
     fn follow_form(&mut self, form: Form) {
         for vector in (0..VECTORS).filter(|vector| self.owner(*vector).0 == Pf).collect::<Vec<_>>() {
             let vector = &mut self.vectors[vector];
@@ -257,7 +257,7 @@ impl Model {
         self.had_vectors = form == Form::Vectors;
     }
 
-    /// The one interrupt for all: a message for an event, or a level on the pin, throttled by EITR 0.
+    /// Sends the single interrupt: a message for each event, or a level on the pin, throttled by EITR 0.
     fn tell_one(&mut self, form: Form, now: u64, heard: &mut Heard) {
         let extended = (0..VECTORS)
             .any(|vector| self.is_pfs(vector) && self.vectors[vector].cause && self.vectors[vector].unmasked);
@@ -286,7 +286,7 @@ impl Model {
         }
     }
 
-    /// A vector's own message, and what it does to the registers.
+    /// Sends a vector's message, and applies EIAC and EIAM.
     fn tell(&mut self, index: usize, now: u64, heard: &mut Heard) {
         let (function, local) = self.owner(index);
         let Vector { cause, unmasked, owes, .. } = self.vectors[index];
@@ -303,8 +303,8 @@ impl Model {
         vector.unmasked &= !(auto_mask && vector.auto_mask);
     }
 
-    /// Whether a throttle is open. If so it closes for its interval, which is bits 14:2; if not, the card wants to be
-    /// polled when it opens.
+    /// Returns true if a vector's interval is over, and starts the next one (EITR bits 14:2). Otherwise the card has to be
+    /// polled at its end.
     fn may_speak(&mut self, vector: usize, now: u64, heard: &mut Heard) -> bool {
         let vector = &mut self.vectors[vector];
         if vector.silent_until > now {

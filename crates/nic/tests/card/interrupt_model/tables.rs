@@ -1,12 +1,12 @@
-//! The MSI-X tables at which the card's messages arrive, beside the rules of their masks (PCIe base specification,
-//! 6.1.4): a message to a masked vector pends, once however often it comes, and leaves when neither the vector nor the
-//! function is masked; one to a function without MSI-X is none. Left out: what a table says of address and data.
+//! The MSI-X tables at which the card's messages arrive, and a model of their masks (PCIe Base Specification, 6.1.4). A
+//! message to a masked vector sets its pending bit once, and is sent when vector and function are unmasked. A function
+//! without MSI-X discards messages. Addresses and data of the tables are not modelled.
 
 use pcie::Function::{self, Pf, Vf};
 use pcie::msix::{Control, ENTRY, Table};
 use std::collections::BTreeSet;
 
-/// A function's place in the arrays.
+/// Returns a function's index in the arrays.
 fn slot(function: Function) -> usize {
     match function {
         Vf(n) => usize::from(n),
@@ -14,7 +14,7 @@ fn slot(function: Function) -> usize {
     }
 }
 
-/// The table of one function, and what the rules say of it.
+/// Table of a function, and the model of it.
 struct Side {
     table: Table,
     masked: BTreeSet<u16>,
@@ -22,11 +22,11 @@ struct Side {
     control: Control,
 }
 
-/// Those of all functions.
+/// Tables of all functions.
 pub(super) struct Tables([Side; 9]);
 
 impl Side {
-    /// MSI-X is on, no vector is masked.
+    /// Creates a table with MSI-X enabled and no vector masked.
     fn new() -> Self {
         let mut table = Table::new(super::rules::VECTORS as u16);
         let control = Control { enabled: true, masked: false };
@@ -37,7 +37,8 @@ impl Side {
         Self { table, masked: BTreeSet::new(), pending: BTreeSet::new(), control }
     }
 
-    /// After a mask or the control word has changed, what may leave leaves, the lowest first.
+    /// Sends the pending messages that a change of a mask or of the control word permits, the lowest vector first, and
+    /// asserts that table and model agree.
     fn agree(&mut self) {
         if !self.control.enabled {
             self.pending.clear();
@@ -59,7 +60,7 @@ impl Tables {
         Self(core::array::from_fn(|_| Side::new()))
     }
 
-    /// The card's message to a vector: it leaves, or pends.
+    /// Receives the card's message to a vector: it is sent or becomes pending.
     pub(super) fn arrives(&mut self, (function, vector): (Function, u16)) {
         let side = &mut self.0[slot(function)];
         let held = side.control.masked || side.masked.contains(&vector);
@@ -70,7 +71,7 @@ impl Tables {
         side.agree();
     }
 
-    /// The mask of one vector.
+    /// Sets the mask of a vector.
     pub(super) fn mask(&mut self, function: Function, vector: u16, masked: bool) {
         let side = &mut self.0[slot(function)];
         side.table.write(u64::from(vector) * ENTRY as u64 + 12, &[u8::from(masked)]);
@@ -82,7 +83,7 @@ impl Tables {
         side.agree();
     }
 
-    /// The control word.
+    /// Changes the control word.
     pub(super) fn control(&mut self, function: Function, change: impl FnOnce(&mut Control)) {
         let side = &mut self.0[slot(function)];
         change(&mut side.control);
