@@ -1,4 +1,4 @@
-//! Asking a running host, in HTTP over its control socket. Left out: which path is what (`route`).
+//! Client of a running host: HTTP over its control socket. `route` knows the paths.
 
 use super::problem::{Kind, Problem};
 pub use super::protocol::CaptureQuery;
@@ -24,48 +24,48 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
-/// Why there is no answer.
+/// Reason why a request has no answer.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nobody serves the socket.
+    /// No host serves the socket.
     #[error("no softiov host at {path} ({source}); start one with `softiov serve`")]
     Unreachable {
-        /// The control socket.
+        /// Path of the control socket.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The connection broke, or took too long.
+    /// The connection broke, or the answer took too long.
     #[error("the softiov host does not answer: {0}")]
     Io(#[from] io::Error),
-    /// The answer is not understood.
+    /// The answer is not valid JSON of the expected type.
     #[error("the softiov host's answer is not understood; are both of the same version? ({0})")]
     Garbled(#[from] serde_json::Error),
-    /// The answer is to something else.
+    /// The answer is of another type than the request asks for.
     #[error("the softiov host answered another question; are both of the same version?")]
     OtherAnswer,
-    /// The host refused.
+    /// The host refused the request.
     #[error("{0}")]
     Refused(String),
 }
 
-/// How long an answer may take: longer than the host waits for a port.
+/// Longest wait for an answer. It exceeds the host's wait for a port.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long one may take whose request has a new process started: longer than the host waits for that.
+/// Longest wait for a hand-over. It exceeds the host's wait for the new process.
 const HAND_OVER: Duration = Duration::from_secs(30);
-/// How long to wait until there may be a place among those who wait to be accepted.
+/// Pause before the next try while the socket's queue of connections is full.
 const TURN: Duration = Duration::from_millis(2);
-/// How often a request is sent that a host has not begun, because another process had taken over.
+/// Tries for a request that another process has to serve, because the host handed over before it began.
 const ATTEMPTS: usize = 3;
 
-/// The process that serves a control socket, as far as the kernel knows: the one that has made it. After a hand-over that may
-/// be a process that is gone.
+/// Returns the process that has created a control socket, as the kernel reports it. After a hand-over that process may
+/// have ended.
 #[must_use]
 pub fn server(socket: &Path) -> Option<i32> {
     Some(Stream::connect(socket).ok()?.peer().ok()?.pid)
 }
 
-/// The host's ports with their VFs.
+/// Returns the host's ports with their VFs.
 ///
 /// # Errors
 /// [`ClientError`].
@@ -76,7 +76,7 @@ pub fn ports(socket: &Path) -> Result<Vec<PortStatus>, ClientError> {
     }
 }
 
-/// The host's counters in the text format of Prometheus.
+/// Returns the host's counters in the text format of Prometheus.
 ///
 /// # Errors
 /// [`ClientError`].
@@ -88,7 +88,7 @@ pub fn metrics(socket: &Path) -> Result<String, ClientError> {
     }
 }
 
-/// Captures frames: pieces of pcapng go to `take` until it breaks off, or the host ends.
+/// Captures frames. Passes pieces of pcapng to `take` until it breaks, or the host ends.
 ///
 /// # Errors
 /// [`ClientError`].
@@ -100,22 +100,22 @@ pub fn capture(
     pieces(socket, Sent::get(route::capture_path(query)), take)
 }
 
-/// What a stream of events tells.
+/// Item of a stream of events.
 #[derive(Debug)]
 pub enum Told {
-    /// Something has happened, and the id by which a later stream goes on behind it.
+    /// Event, with the id after which a later stream can resume.
     Event {
-        /// The id.
+        /// Id of the event.
         id: String,
-        /// What has happened.
+        /// Event.
         event: Event,
     },
-    /// So many events were gone before they were told.
+    /// Number of events that were dropped before the client read them.
     Lost(u64),
 }
 
-/// Follows what happens: events behind the one with the id `last` (all that are kept if that is none, or of another process) go
-/// to `take` as they happen, until it breaks off, or the host ends.
+/// Follows events. Passes those after the event with the id `last` to `take` as they happen, until it breaks, or the host
+/// ends. Without `last`, or with an id of another process, it begins with all kept events.
 ///
 /// # Errors
 /// [`ClientError`].
@@ -145,7 +145,7 @@ pub fn follow(
     outcome
 }
 
-/// What one server-sent event says: nothing, if it only says that the host lives.
+/// Parses a server-sent event. Returns `None` for a comment, which only keeps the connection alive.
 fn told(block: &str) -> serde_json::Result<Option<Told>> {
     #[derive(Deserialize)]
     struct Lost {
@@ -164,7 +164,7 @@ fn told(block: &str) -> serde_json::Result<Option<Told>> {
     }))
 }
 
-/// A long answer: its pieces go to `take` until it breaks off, or the host ends.
+/// Receives a long response. Passes its pieces to `take` until it breaks, or the host ends.
 fn pieces(
     socket: &Path,
     sent: Sent,
@@ -180,7 +180,7 @@ fn pieces(
     }
     runtime.block_on(async {
         while let Some(frame) = body.frame().await {
-            // A connection that breaks is how a host ends that is killed.
+            // A killed host breaks the connection, and that ends the stream like any other end.
             let Ok(frame) = frame else { return Ok(()) };
             if frame.data_ref().is_some_and(|piece| take(piece).is_break()) {
                 return Ok(());
@@ -190,11 +190,11 @@ fn pieces(
     })
 }
 
-/// Asks the host behind a control socket.
+/// Sends a request to the host behind a control socket, and returns its answer.
 ///
 /// # Errors
 /// [`ClientError`].
-#[expect(clippy::needless_pass_by_value, reason = "whoever asks has no further use for the question")]
+#[expect(clippy::needless_pass_by_value, reason = "callers have no further use for the request")]
 pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
     let patience = if request == Request::Upgrade { HAND_OVER } else { PATIENCE };
     let mut attempt = 1;
@@ -211,34 +211,36 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
     }
 }
 
-/// One request and its response, on a connection of their own.
+/// Sends a request on a connection of its own, and returns status and body of the response.
 fn exchange(socket: &Path, sent: Sent, patience: Duration) -> Result<(StatusCode, Bytes), ClientError> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     within(&runtime, patience, async {
         let response = send(socket, sent).await?;
         let status = response.status();
-        // The states of many VFs are longer than any request.
+        // The status of many VFs is longer than any request.
         let body = Limited::new(response.into_body(), 16 * MAX_BODY).collect().await;
         Ok((status, body.map_err(io::Error::other)?.to_bytes()))
     })
 }
 
+/// Runs `work` with a time limit.
 fn within<T>(
     runtime: &Runtime,
     patience: Duration,
     work: impl Future<Output = Result<T, ClientError>>,
 ) -> Result<T, ClientError> {
     runtime.block_on(async {
-        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("nothing came within {patience:?}"));
+        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}"));
         timeout(patience, work).await.unwrap_or_else(|_| Err(late().into()))
     })
 }
 
+/// Connects, and sends a request.
 async fn send(socket: &Path, sent: Sent) -> Result<Response<Incoming>, ClientError> {
     let stream = connect(socket).await;
     let stream = stream.map_err(|source| ClientError::Unreachable { path: socket.into(), source })?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // It ends with the response, or with the runtime.
+    // The task ends with the response, or with the runtime.
     tokio::spawn(connection);
     let Sent { method, path, body, last_event } = sent;
     let request = hyper::Request::builder().method(method).uri(path).header(HOST, "localhost");
@@ -256,7 +258,7 @@ async fn send(socket: &Path, sent: Sent) -> Result<Response<Incoming>, ClientErr
     Ok(sender.send_request(request).await.map_err(io::Error::other)?)
 }
 
-/// Connects. Where many wait already, it waits for its turn.
+/// Connects. While the socket's queue is full, it tries again.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(socket).await {
@@ -271,7 +273,7 @@ mod tests {
     use super::{Told, told};
 
     #[test]
-    fn server_sent_events_are_told_and_signs_of_life_are_not() {
+    fn server_sent_events_are_parsed_and_keep_alives_ignored() {
         let event = "id: 5-7\nevent: event\ndata: {\"number\":7,\"time\":\"t\",\"level\":\"info\",\"event\":\"x\"}\n\n";
         let Ok(Some(Told::Event { id, event })) = told(event) else { panic!("{event}") };
         assert_eq!((id.as_str(), event.number, event.event.as_str()), ("5-7", 7, "x"));

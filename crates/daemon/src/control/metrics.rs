@@ -1,5 +1,5 @@
-//! A host's counters in the text format of Prometheus, and in that of OpenMetrics. Names that dashboards of SR-IOV know
-//! (`sriov_vf_*`, those of the SR-IOV network metrics exporter) stand beside ours. Left out: who is given them.
+//! Counters of a host in the text formats of Prometheus and OpenMetrics. Beside our own names it has those that SR-IOV
+//! dashboards know (`sriov_vf_*`, from the SR-IOV network metrics exporter).
 
 mod answers;
 
@@ -7,10 +7,10 @@ use super::status::{PortStatus, VfStatus};
 use prometheus::core::Collector;
 use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
-/// How a metric reads a number from a VF.
+/// Function that reads a metric's value from a VF's status.
 type Read = fn(&VfStatus) -> u64;
 
-/// What dashboards of SR-IOV know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port is a PCI domain, in their order.
+/// Metrics that SR-IOV dashboards know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port is a PCI domain, in order.
 const KNOWN: [(&str, &str, Read); 9] = [
     ("sriov_vf_rx_bytes", "Bytes received by the guest", |vf| vf.rx.bytes),
     ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),
@@ -23,7 +23,7 @@ const KNOWN: [(&str, &str, Read); 9] = [
     ("sriov_vf_tx_errors", "Transmit requests of the guest that were invalid", |vf| vf.drops.tx_invalid),
 ];
 
-/// What goes up and down. Labels: `pf`, `vf`.
+/// Gauges. Labels: `pf`, `vf`.
 const STATES: [(&str, &str, Read); 6] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
     ("softiov_vf_driver_active", "1 if a driver runs the VF", |vf| u64::from(vf.active)),
@@ -35,7 +35,7 @@ const STATES: [(&str, &str, Read); 6] = [
     }),
 ];
 
-/// What only grows. Labels: `pf`, `vf`.
+/// Counters. Labels: `pf`, `vf`.
 const COUNTS: [(&str, &str, Read); 4] = [
     ("softiov_vf_mailbox_granted_total", "Requests to the PF that were granted", |vf| vf.mailbox.granted),
     ("softiov_vf_mailbox_unanswered_total", "Requests to the PF without an answer", |vf| {
@@ -45,10 +45,10 @@ const COUNTS: [(&str, &str, Read); 4] = [
     ("softiov_vf_notices_total", "Notices of a changed link or of a reset", |vf| vf.mailbox.notices),
 ];
 
-/// Names and numbers of which there are several for a VF.
+/// Function that reads several values, each with a label, from a VF's status.
 type Several = fn(&VfStatus) -> Vec<(String, u64)>;
 
-/// What only grows, by a further label.
+/// Counters with a further label.
 const BY_KIND: [(&str, &str, &str, Several); 5] = [
     ("softiov_vf_drops_total", "Frames lost, by reason", "reason", drops),
     ("softiov_vf_interventions_total", "What the VMM was asked to do, by kind", "kind", interventions),
@@ -66,6 +66,7 @@ const BY_KIND: [(&str, &str, &str, Several); 5] = [
     ),
 ];
 
+/// Returns a VF's drops by reason. Each frame is counted under one reason, so `blocked` excludes the more exact ones.
 fn drops(vf: &VfStatus) -> Vec<(String, u64)> {
     let drops = vf.drops;
     let all = [
@@ -82,6 +83,7 @@ fn drops(vf: &VfStatus) -> Vec<(String, u64)> {
     all.map(|(reason, count)| (reason.to_owned(), count)).to_vec()
 }
 
+/// Returns a VF's messages and interrupts by kind.
 fn interventions(vf: &VfStatus) -> Vec<(String, u64)> {
     let vmm = vf.interventions;
     let all = [
@@ -93,7 +95,7 @@ fn interventions(vf: &VfStatus) -> Vec<(String, u64)> {
     all.map(|(kind, count)| (kind.to_owned(), count)).to_vec()
 }
 
-/// The metrics of all ports.
+/// Formats the metrics of all ports.
 pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
     let registry = Registry::new();
     port_metrics(&registry, ports)?;
@@ -131,6 +133,7 @@ pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
     TextEncoder::new().encode_to_string(&families)
 }
 
+/// Registers the metrics of ports and uplinks.
 fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> {
     let link = gauge(registry, "softiov_port_link_up", "1 if the port's link is up", &["pf"])?;
     let waiting = "Frames in the port's receive buffer, which wait for descriptors";
@@ -198,13 +201,13 @@ fn register<M: Collector + Clone + 'static>(registry: &Registry, metric: M) -> R
     Ok(metric)
 }
 
-/// The media type of the text format of Prometheus.
+/// Media type of the text format of Prometheus.
 pub(crate) const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// The media type of OpenMetrics.
+/// Media type of OpenMetrics.
 pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The same in OpenMetrics: a counter's family has its name without `_total`, a counter of another name is of no known type,
-/// and there is an end.
+/// Converts to OpenMetrics: the family of a counter drops the suffix `_total`, a counter without that suffix becomes
+/// "unknown", and the text has an end mark.
 pub(crate) fn openmetrics(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -230,9 +233,9 @@ mod tests {
     use crate::control::uplink::UplinkDrops;
     use serde_json::json;
 
-    /// A guest drives the PF, and its receive buffer has three frames; the recording of the uplink lacks seven.
+    /// The port's PF is driven by a guest; three frames wait in its receive buffer, and the recording lacks seven.
     #[test]
-    fn what_waits_and_what_recordings_lack_is_told_of_the_port() {
+    fn waiting_and_unrecorded_frames_are_port_metrics() {
         let drops = UplinkDrops { unrecorded: 7, ..UplinkDrops::default() };
         let port = json!({
             "name": "pf0", "mac": "02:00:00:00:00:ff", "uplink": "tap:t", "link": true, "vfs": [],
@@ -252,11 +255,11 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
-        assert!(!text.contains("unrecorded\"}"), "they are not lost");
+        assert!(!text.contains("unrecorded\"}"), "unrecorded frames are counted as drops");
     }
 
     #[test]
-    fn openmetrics_knows_families_of_counters_by_their_names_without_total() {
+    fn openmetrics_families_have_names_without_total() {
         let text = "# HELP a_total A b c\n# TYPE a_total counter\na_total{pf=\"x y\"} 1\n# HELP b B\n# TYPE b counter\nb 2\n\
                     # TYPE c gauge\nc 3\n";
         let expected = "# HELP a A b c\n# TYPE a counter\na_total{pf=\"x y\"} 1\n# HELP b B\n# TYPE b unknown\nb 2\n\

@@ -1,5 +1,5 @@
-//! The control socket: how commands reach a running host. It speaks HTTP: `route` has what can be asked and under which
-//! path, [`openapi`] tells it to programs, and [`problem`] is the form of every error.
+//! Control interface: commands to a running host, as HTTP. `route` has the requests and their paths, [`openapi`]
+//! describes them to programs, and [`problem`] is the form of every error.
 
 pub mod client;
 pub mod functions;

@@ -1,5 +1,5 @@
-//! The description of the interface for programs, as OpenAPI 3.1 has it: made of the routes and of the types that they
-//! take and answer, so that it says what the code does. `docs/openapi.json` is a copy.
+//! OpenAPI 3.1 description of the control interface, generated from the routes and from the types of their requests and
+//! answers, so that it cannot differ from the code. `docs/openapi.json` is a copy.
 
 use super::problem::{Kind, Problem};
 use super::route::{CAPTURE, Form, ROUTES, Route};
@@ -8,29 +8,29 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// What answers otherwise than in JSON: path, name, what it is, and its media type.
+/// Paths that do not answer in JSON, or have no route: path, operation id, summary and media type.
 const OTHERS: [(&str, &str, &str, &str); 4] = [
     ("/metrics", "metrics", "Counters for Prometheus, or by the header Accept in OpenMetrics.", "text/plain"),
     (
         "/v1/events/stream",
         "streamEvents",
-        "Server-sent events: what has happened after the event with the number `after` (or the header Last-Event-ID), and \
-         then what happens. An event `event` has an Event as its data; `lost` has the number of events that were gone before \
-         the client read them.",
+        "Server-sent events: those after the event with the number `after` (or the header Last-Event-ID), then new ones as \
+                 they happen. An `event` has an Event as its data; `lost` has the number of events that were dropped before the \
+                 client read them.",
         "text/event-stream",
     ),
     (
         CAPTURE,
         "captureFrames",
-        "Frames on a port as they happen, as pcapng: an interface for each function and for the uplink, which way each frame \
-         went there, and, for those that were dropped, why (in a comment). A client that reads too slowly misses frames, of \
-         which the next packet has the number. At most 4 captures run at a time.",
+        "Frames on a port as they happen, as pcapng: an interface for each function and for the uplink, the direction of each \
+                 frame, and the reason of each drop (in a comment). A client that reads too slowly misses frames; the next packet \
+                 has their number. At most 4 captures run at a time.",
         "application/x-pcapng",
     ),
     ("/v1/openapi.json", "describe", "This description.", "application/json"),
 ];
 
-/// The description.
+/// Creates the description.
 #[must_use]
 pub fn description() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| s.definitions_path = "/components/schemas".into());
@@ -76,12 +76,13 @@ pub fn description() -> Value {
     })
 }
 
-/// The description as the text that is served and that `docs/openapi.json` has.
+/// Returns the text that is served, and that `docs/openapi.json` has.
 #[must_use]
 pub fn text() -> String {
     format!("{:#}\n", description())
 }
 
+/// Adds an operation to a path.
 fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Value) {
     let methods = paths.entry(path).or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(methods) = methods {
@@ -89,6 +90,7 @@ fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Valu
     }
 }
 
+/// Describes a route.
 fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let mut operation = json!({
         "operationId": route.id,
@@ -112,6 +114,7 @@ fn content(form: Form, schemas: &mut SchemaGenerator) -> Value {
     json!({"application/json": {"schema": form(schemas)}})
 }
 
+/// Describes the parameters of a route's path and query.
 fn parameters(route: &Route) -> Vec<Value> {
     let name = route.path.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(name, _)| name);
     let name =
@@ -119,26 +122,24 @@ fn parameters(route: &Route) -> Vec<Value> {
     name.into_iter().chain((route.id == "listEvents").then(after)).collect()
 }
 
+/// Describes the parameters of a capture.
 fn capture() -> Vec<Value> {
     let text = json!({"type": "string"});
     let query = |name: &str, schema: Value, what: &str| json!({"name": name, "in": "query", "description": what, "schema": schema});
     vec![
         json!({"name": "port", "in": "path", "required": true, "schema": text}),
-        query(
-            "at",
-            text.clone(),
-            "Names of functions, and `uplink`, with commas between them; all without it.",
-        ),
+        query("at", text.clone(), "Names of functions, and `uplink`, separated by commas; all if missing."),
         query(
             "filter",
             text,
-            "A filter in the language of pcap-filter(7), such as `tcp port 80`, of at most 4,096 bytes.",
+            "Filter in the language of pcap-filter(7), such as `tcp port 80`, of at most 4,096 bytes.",
         ),
-        query("drops", json!({"type": "boolean", "default": false}), "Only frames that are dropped."),
-        query("snaplen", json!({"type": "integer", "minimum": 14}), "So many bytes of each frame."),
+        query("drops", json!({"type": "boolean", "default": false}), "Only dropped frames."),
+        query("snaplen", json!({"type": "integer", "minimum": 14}), "Captured bytes of each frame."),
     ]
 }
 
+/// Describes the query parameter `after`.
 fn after() -> Value {
     json!({"name": "after", "in": "query", "schema": {"type": "integer", "minimum": 0, "default": 0}})
 }
@@ -150,17 +151,17 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_copy_in_the_documents_is_what_the_code_says() {
+    fn documented_copy_equals_the_generated_description() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
         if std::env::var_os("WRITE").is_some() {
             std::fs::write(&file, text()).unwrap();
         }
         let copy = std::fs::read_to_string(file).unwrap_or_default();
-        assert!(copy == text(), "make it anew: WRITE=1 cargo test -p daemon --lib openapi");
+        assert!(copy == text(), "generate it: WRITE=1 cargo test -p daemon --lib openapi");
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn every_reference_has_a_target() {
         fn references(value: &Value, found: &mut Vec<String>) {
             match value {
                 Value::Object(fields) => {

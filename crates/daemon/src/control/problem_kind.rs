@@ -1,41 +1,40 @@
-//! The kinds of problems, with their names, words and HTTP status, which are part of the interface. Left out: one problem
-//! (`problem`).
+//! Kinds of problems with their names, titles, remedies and HTTP status, which are part of the interface.
 
 use axum::http::StatusCode;
 
-/// The kinds of problems.
+/// Kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The request is not understood.
+    /// The request is not valid.
     Malformed,
-    /// A token is missing, or is not the right one.
+    /// The token is missing or wrong.
     Unauthorized,
-    /// This may not be asked over TCP.
+    /// The request is not allowed over TCP.
     LocalOnly,
     /// The named VF or port does not exist.
     NoSuchName,
-    /// There is nothing under this path.
+    /// The path does not exist.
     NoSuchPath,
-    /// The path does not take this method.
+    /// The path does not support this method.
     WrongMethod,
-    /// The request did not come in time.
+    /// The request did not arrive in time.
     TooSlow,
-    /// The change makes no sense, or not now.
+    /// The change is invalid, or impossible in the present state.
     Refused,
     /// The body is too long.
     TooLong,
-    /// The body is said to be something else than JSON.
+    /// The body's Content-Type is not JSON.
     NotJson,
     /// The host is ending, or a port does not answer.
     Unavailable,
-    /// Too many requests wait already.
+    /// Too many requests are pending.
     Busy,
-    /// Another process serves the host now. Nothing was done.
+    /// Another process serves the host now. The request was not begun.
     HandedOver,
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::Malformed,
         Self::Unauthorized,
@@ -52,7 +51,7 @@ impl Kind {
         Self::HandedOver,
     ];
 
-    /// The status of the response.
+    /// Returns the status of the response.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
@@ -69,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// The kind's name, which is the end of the problem's type.
+    /// Returns the kind's name, the last part of the problem's type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.words().0
@@ -127,7 +126,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_kind_has_a_name_of_its_own_and_a_status_of_an_error() {
+    fn kinds_have_unique_names_and_error_statuses() {
         let names: BTreeSet<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
         assert_eq!(names.len(), Kind::ALL.len());
         assert!(Kind::ALL.into_iter().all(|kind| kind.status().as_u16() >= 400));

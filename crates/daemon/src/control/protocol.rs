@@ -1,5 +1,4 @@
-//! What can be asked of a running host, and what it answers. Left out: how that is said in HTTP (`route`), and what is
-//! told of ports and VFs (`status`).
+//! Requests to a running host, and its answers. `route` maps them to HTTP, and `status` has the reports on ports and VFs.
 
 use super::functions::Functions;
 use super::problem::Kind;
@@ -13,214 +12,214 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What to capture.
+/// Parameters of a capture.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureQuery {
-    /// The port.
+    /// Name of the port.
     pub port: String,
-    /// Its functions, and `uplink`; none for all of them.
+    /// Names of its functions, and `uplink`; all if empty.
     pub at: Vec<String>,
-    /// A filter in the language of pcap-filter(7).
+    /// Filter in the language of pcap-filter(7).
     pub filter: String,
-    /// Only frames that are dropped.
+    /// Only dropped frames.
     pub drops: bool,
-    /// Bytes of a frame.
+    /// Captured bytes of each frame.
     pub snaplen: Option<usize>,
 }
 
-/// What can be asked.
+/// Request to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Every port with its VFs, but for ports that were given up.
+    /// List every port with its VFs, except ports that were given up.
     PortList,
-    /// One port by name.
+    /// Show a port.
     PortShow {
-        /// The port, such as pf0.
+        /// Name of the port, such as pf0.
         port: String,
     },
-    /// A port's functions as PCI devices.
+    /// List a port's functions as PCI devices.
     PortFunctions {
-        /// The port, such as pf0.
+        /// Name of the port, such as pf0.
         port: String,
     },
-    /// Changes a port.
+    /// Change settings of a port.
     PortSet {
-        /// The port, such as pf0.
+        /// Name of the port, such as pf0.
         port: String,
-        /// What to change.
+        /// Change.
         change: Change<PortSettings>,
     },
-    /// Resets a port under its VFs; its policy stays.
+    /// Reset a port and its VFs. The policy stays.
     PortReset {
-        /// The port, such as pf0.
+        /// Name of the port, such as pf0.
         port: String,
     },
-    /// One VF by name, or a port, as by `PortShow`.
+    /// Show a VF, or a port as `PortShow` does.
     VfShow {
-        /// The VF, such as pf0vf3.
+        /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// Changes a VF.
+    /// Change settings of a VF.
     VfSet {
-        /// The VF, such as pf0vf3.
+        /// Name of the VF, such as pf0vf3.
         vf: String,
-        /// What to change.
+        /// Change.
         change: Change<VfSettings>,
     },
-    /// Lets a VF's client go; its machine lives on without the VF.
+    /// Disconnect a VF's client. Its machine survives without the VF.
     VfDisconnect {
-        /// The VF, such as pf0vf3.
+        /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// What a VF and its client did last.
+    /// Show the flight recording of a VF: its and its client's last actions.
     VfFlight {
-        /// The VF, such as pf0vf3.
+        /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// What has happened lately.
+    /// List recent events.
     Events {
-        /// After the event of this number; 0: everything that is kept.
+        /// Number of the event after which to begin; 0 for all kept events.
         after: u64,
     },
-    /// Has a new process take over, with all clients.
+    /// Hand over to a new process, with all clients.
     Upgrade,
-    /// Makes the host what a configuration file says, or tells what that would change.
+    /// Apply a configuration file, or return the difference.
     Apply(Apply),
 }
 
-/// A change of settings by command. What is not named stays; if one part is refused, nothing is changed.
+/// Change of settings by command. Settings without a name here stay; if one part is refused, nothing changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Change_{S}")]
 pub struct Change<S> {
-    /// What to set.
+    /// New values.
     pub set: S,
-    /// Settings to give back to the file or the default, by name.
+    /// Names of settings to reset to the file's value or the default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub default: Vec<String>,
-    /// The change ends with the host.
+    /// End the change with the host.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
 }
 
 impl<S> Change<S> {
-    /// A change that is kept.
+    /// Creates a change that is kept.
     #[must_use]
     pub fn kept(set: S) -> Self {
         Self { set, default: Vec::new(), volatile: false }
     }
 
-    /// A change that ends with the host.
+    /// Creates a change that ends with the host.
     #[must_use]
     pub fn volatile(set: S) -> Self {
         Self { volatile: true, ..Self::kept(set) }
     }
 }
 
-/// A configuration file to apply.
+/// Configuration file to apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Apply {
-    /// The file's name, for messages.
+    /// Name of the file, for messages.
     pub name: PathBuf,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
-    /// The runtime directory that was named beside the file, and comes before what it says.
+    /// Runtime directory given beside the file. It overrides the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_dir: Option<PathBuf>,
-    /// The state directory, likewise.
+    /// State directory given beside the file. It overrides the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_dir: Option<PathBuf>,
-    /// Tell what would change, and change nothing.
+    /// Return the difference, and change nothing.
     #[serde(default)]
     pub dry_run: bool,
-    /// It is the file that the host was started with: nothing is done if its text is what was loaded last.
+    /// The file is the one that the host was started with, so nothing is done if its text is the one loaded last.
     #[serde(default)]
     pub reload: bool,
 }
 
-/// A process that has taken over.
+/// Successor that has taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Upgraded {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
 }
 
-/// What an applied file changes.
+/// Changes by an applied file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// Nothing was changed yet.
+    /// The changes have not been made, because the request was a dry run.
     pub dry_run: bool,
-    /// What differs, in the order of the file; what is removed comes last.
+    /// Changes in the order of the file; removed parts come last.
     pub changes: Vec<Changed>,
 }
 
-/// A port or a VF that differs.
+/// Change of a port or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {
-    /// Its name.
+    /// Name of the port or VF.
     pub name: String,
-    /// What happens to it.
+    /// Kind of change.
     pub what: What,
-    /// The settings that change, by name.
+    /// Settings that change, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Step>,
 }
 
-/// What happens to a port or a VF.
+/// Kind of change of a port or a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// It comes to be.
+    /// New.
     Added,
-    /// Its settings change.
+    /// Changed settings.
     Changed,
-    /// It ends, and so does its client's connection.
+    /// Removed; a connected client loses it.
     Removed,
 }
 
-/// A setting before and after.
+/// Old and new value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Before; null if it was not there.
+    /// Value before; null if there was none.
     pub old: Value,
-    /// After; null if it is not there any more.
+    /// Value after; null if there is none.
     pub new: Value,
 }
 
-/// What is answered to a request that was served.
+/// Answer to a served request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Answer {
-    /// To `PortList`.
+    /// Answer to `PortList`.
     Ports(Vec<PortStatus>),
-    /// To `VfShow`, `VfSet` and `VfDisconnect`.
+    /// Answer to `VfShow`, `VfSet` and `VfDisconnect`.
     Vf(Box<VfStatus>),
-    /// To `PortShow`, `PortSet` and `PortReset`.
+    /// Answer to `PortShow`, `PortSet` and `PortReset`.
     Port(Box<PortStatus>),
-    /// To `PortFunctions`.
+    /// Answer to `PortFunctions`.
     Functions(Functions),
-    /// To `Apply`.
+    /// Answer to `Apply`.
     Difference(Difference),
-    /// To `Upgrade`.
+    /// Answer to `Upgrade`.
     Upgraded(Upgraded),
-    /// To `VfFlight`.
+    /// Answer to `VfFlight`.
     Flight(Recording),
-    /// To `Events`.
+    /// Answer to `Events`.
     Recent(Recent),
 }
 
-/// Why a request was not served.
+/// Reason why a request was not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of problem it is.
+    /// Kind of problem.
     pub kind: Kind,
-    /// What is wrong, and the remedy.
+    /// Problem and remedy.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure of this kind.
+    /// Creates a failure.
     #[must_use]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }

@@ -1,5 +1,5 @@
-//! Which request is which method and path: one table, from which the server serves, the client asks, and the
-//! description of the interface ([`super::openapi`]) is made. Left out: sockets, and what a request does.
+//! Table of routes: method, path and schemas of every request. The server, the client and the description of the
+//! interface ([`super::openapi`]) all use it.
 
 use super::functions::Functions;
 use super::problem::Kind;
@@ -13,39 +13,39 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the longest body either side accepts.
+/// Bytes of the longest body that either side accepts.
 pub(crate) const MAX_BODY: usize = 1 << 20;
 
-/// One method of one path.
+/// Method of a path.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
-    /// Its name in programs that are made of the description.
+    /// Operation id: the name of the request in programs generated from the description.
     pub(crate) id: &'static str,
     pub(crate) summary: &'static str,
-    /// The form of the body, if there is one.
+    /// Schema of the body, if there is one.
     pub(crate) body: Option<Form>,
     pub(crate) answer: Form,
-    /// It changes more than a setting, and is for those who may open the control socket.
+    /// The request changes more than a setting, and only the control socket allows it.
     pub(crate) local_only: bool,
     pub(crate) request: fn(&Input) -> Result<Request, Failure>,
 }
 
-/// The schema of a type.
+/// Function that returns the schema of a type.
 pub(crate) type Form = fn(&mut SchemaGenerator) -> Schema;
 
 /// Name, query and body of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// What stands for `{port}` or `{vf}` in the path.
+    /// Value of `{port}` or `{vf}` in the path.
     pub(crate) name: String,
-    /// Of the query.
+    /// Query parameter `after`.
     pub(crate) after: u64,
     pub(crate) body: Vec<u8>,
 }
 
-/// What is told of a name under `/v1/vfs`: a VF, or the port whose PF a guest drives in the place of VFs.
+/// Answer for a name under `/v1/vfs`: a VF, or a port without VFs because a guest drives its PF.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Function {
@@ -55,6 +55,7 @@ pub(crate) enum Function {
     Port(Box<PortStatus>),
 }
 
+/// Routes, in the order of the description.
 pub(crate) static ROUTES: [Route; 12] = [
     Route {
         method: Method::GET,
@@ -80,7 +81,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::GET,
         path: "/v1/ports/{port}/functions",
         id: "listFunctions",
-        summary: "A port's functions as PCI devices: their configuration spaces, drivers and rings.",
+        summary: "A port's functions as PCI devices: configuration spaces and rings.",
         body: None,
         answer: form::<Functions>,
         local_only: false,
@@ -90,7 +91,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::PATCH,
         path: "/v1/ports/{port}",
         id: "changePort",
-        summary: "Changes settings of a port: all that are named, or none. What is not named stays.",
+        summary: "Changes settings of a port: all that have a value here, or none. Other settings stay.",
         body: Some(form::<Change<PortSettings>>),
         answer: form::<PortStatus>,
         local_only: false,
@@ -100,7 +101,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::POST,
         path: "/v1/ports/{port}/reset",
         id: "resetPort",
-        summary: "Resets a port: its guests are told, their drivers start anew, and its policy stays.",
+        summary: "Resets a port: its guests are notified, their drivers restart, and its policy stays.",
         body: None,
         answer: form::<PortStatus>,
         local_only: true,
@@ -120,7 +121,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::PATCH,
         path: "/v1/vfs/{vf}",
         id: "changeVf",
-        summary: "Changes settings of a VF: all that are named, or none. What is not named stays.",
+        summary: "Changes settings of a VF: all that have a value here, or none. Other settings stay.",
         body: Some(form::<Change<VfSettings>>),
         answer: form::<VfStatus>,
         local_only: false,
@@ -140,7 +141,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::GET,
         path: "/v1/vfs/{vf}/flight",
         id: "showFlight",
-        summary: "What a VF and its client did last: registers read and written, requests refused, frames dropped, resets.",
+        summary: "Last actions of a VF and its client: registers read and written, requests refused, frames dropped, resets.",
         body: None,
         answer: form::<Recording>,
         local_only: false,
@@ -150,7 +151,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::GET,
         path: "/v1/events",
         id: "listEvents",
-        summary: "What has happened after the event with the number `after`; 256 events at most.",
+        summary: "Events after the one with the number `after`; 256 events at most.",
         body: None,
         answer: form::<Recent>,
         local_only: false,
@@ -160,7 +161,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::POST,
         path: "/v1/apply",
         id: "apply",
-        summary: "Makes the host what a configuration file says, all of it or nothing; or tells what would change.",
+        summary: "Applies a configuration file to the host, whole or not at all; or returns the difference.",
         body: Some(form::<Apply>),
         answer: form::<Difference>,
         local_only: true,
@@ -170,7 +171,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::POST,
         path: "/v1/upgrade",
         id: "upgrade",
-        summary: "Has a new process of the program take over, with all clients.",
+        summary: "Hands over to a new process of the program, with all clients.",
         body: None,
         answer: form::<Upgraded>,
         local_only: true,
@@ -178,6 +179,7 @@ pub(crate) static ROUTES: [Route; 12] = [
     },
 ];
 
+/// Returns the schema of a type.
 fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }
@@ -189,30 +191,30 @@ impl Input {
     }
 }
 
-/// A request as it is sent.
+/// Request as the client sends it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Vec<u8>>,
-    /// The last event that is known already, as its id.
+    /// Id of the last event that the client has received.
     pub(crate) last_event: Option<String>,
 }
 
 impl Sent {
-    /// Asks for what is under a path.
+    /// Creates a GET request for a path.
     pub(crate) fn get(path: String) -> Self {
         Self { method: Method::GET, path, body: None, last_event: None }
     }
 }
 
-/// Events as they happen.
+/// Path of the stream of events.
 pub(crate) const EVENTS: &str = "/v1/events/stream";
-/// The header in which a client says which event it knows already.
+/// Header with the id of the last event that the client has received (server-sent events).
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 
 impl Request {
-    /// How to send it.
+    /// Returns the HTTP form of the request.
     pub(crate) fn sent(&self) -> serde_json::Result<Sent> {
         let (id, name, body) = match self {
             Self::PortList => ("listPorts", "", None),
@@ -239,16 +241,16 @@ impl Request {
     }
 }
 
-/// Method and path of the route with this name.
+/// Returns method and path of the route with this operation id.
 fn place(id: &str) -> (Method, &'static str) {
     let route = ROUTES.iter().find(|route| route.id == id);
     route.map_or((Method::GET, "/"), |route| (route.method.clone(), route.path))
 }
 
-/// What may stand in a path as it is.
+/// Characters that need no escape in a path, besides letters and digits.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// The path with a name in the place of its braces.
+/// Replaces the braces in a path by a name.
 fn with_name(path: &str, name: &str) -> String {
     match (path.split_once('{'), path.split_once('}')) {
         (Some((before, _)), Some((_, behind))) => {
@@ -258,10 +260,10 @@ fn with_name(path: &str, name: &str) -> String {
     }
 }
 
-/// The path under which frames are captured. It is no route, since its answer is no JSON.
+/// Path of captures. It is not in [`ROUTES`], because its answer is not JSON.
 pub(crate) const CAPTURE: &str = "/v1/ports/{port}/capture";
 
-/// Path and query of a capture.
+/// Returns path and query of a capture.
 pub(crate) fn capture_path(query: &CaptureQuery) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
     let CaptureQuery { port, at, filter, drops, snaplen } = query;
@@ -276,7 +278,7 @@ mod tests {
     use crate::control::protocol::{Apply, Change};
     use crate::settings::{PortSettings, VfSettings};
 
-    /// One of each.
+    /// Returns a request of each kind, in the order of [`ROUTES`].
     fn requests() -> [Request; 12] {
         let (port, vf) = (|| "pf0".to_owned(), || "pf0vf1".to_owned());
         let change = Change::kept(PortSettings { vfs: Some(3), ..PortSettings::default() });
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_is_sent_to_a_route_that_reads_it_back() {
+    fn each_request_reaches_a_route_that_reads_it_back() {
         for (request, route) in requests().into_iter().zip(&ROUTES) {
             let sent = request.sent().unwrap();
             assert_eq!(sent.method, route.method);
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_leave_its_place_in_the_path() {
+    fn name_with_special_characters_stays_in_its_path_segment() {
         let path = |vf: &str| Request::VfDisconnect { vf: vf.into() }.sent().unwrap().path;
         assert_eq!(path("pf0vf1"), "/v1/vfs/pf0vf1/disconnect");
         assert_eq!(path("../../x?y#z %"), "/v1/vfs/%2E%2E%2F%2E%2E%2Fx%3Fy%23z%20%25/disconnect");

@@ -1,5 +1,4 @@
-//! What the host tells about itself: the shapes that `softiov vf list` and `vf show` print, and that `--json`
-//! gives as they are.
+//! Status of ports and VFs: the data that `softiov vf list` and `vf show` print, and that `--json` prints unchanged.
 
 use super::uplink::UplinkStatus;
 use crate::config::file::Family;
@@ -11,144 +10,144 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 
-/// A port.
+/// Status of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortStatus {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What its card is.
+    /// Card family.
     #[serde(default)]
     pub family: Family,
-    /// Its own address.
+    /// Ethernet address of the port.
     pub mac: String,
-    /// "none", or kind and name as in "tap:NAME", with "(down)" or "(gone)" behind it if it is so.
+    /// "none", or kind and name as in "tap:NAME", followed by "(down)" or "(gone)" if the uplink is in that state.
     pub uplink: String,
-    /// How the uplink is, if there is one.
+    /// Status of the uplink, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink_status: Option<UplinkStatus>,
-    /// The processors that its thread is held to, if it is.
+    /// Processors that the port's thread is restricted to; empty if it is not restricted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
-    /// Its link is up.
+    /// Link is up.
     pub link: bool,
-    /// Its PF, if a guest may have it; there are no VFs then.
+    /// PF, if a guest drives it; there are no VFs then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pf: Option<FunctionStatus>,
-    /// What is set for the port, unless a guest drives its PF.
+    /// Settings, unless a guest drives the PF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<PortSettings>,
-    /// Where settings come from that do not have their default.
+    /// Sources of the settings that do not have their default.
     #[serde(default)]
     pub origins: BTreeMap<String, Origin>,
-    /// How many storms there have been.
+    /// Storms since the host started.
     #[serde(default)]
     pub storms: u64,
-    /// How long its VFs waited for the PF driver, unless a guest drives its PF.
+    /// Delays of the PF driver's answers, unless a guest drives the PF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
-    /// Its VFs.
+    /// VFs.
     pub vfs: Vec<VfStatus>,
 }
 
-/// Requests of a port's VFs and the PF driver's answers, since the host started. Nanoseconds, from
-/// the VF's mailbox write to the end of the visit that answered.
+/// Requests of a port's VFs to the PF driver, and the delays of its answers, since the host started. A delay is in
+/// nanoseconds, from the VF's mailbox write to the end of the visit that answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Answers {
-    /// Requests that were answered.
+    /// Answered requests.
     pub requests: u64,
-    /// Visits of the PF driver that answered any.
+    /// Visits of the PF driver that answered at least one request.
     pub visits: u64,
-    /// The most that a visit has answered.
+    /// Largest number of requests that one visit answered.
     pub most_a_visit: u8,
-    /// Half of the requests waited no longer than this, by two digits.
+    /// Median of the delays, to two digits.
     pub p50_ns: u64,
-    /// Of a hundred requests 99 waited no longer than this, by two digits.
+    /// 99th percentile of the delays, to two digits.
     pub p99_ns: u64,
-    /// The longest wait.
+    /// Longest delay.
     pub max_ns: u64,
-    /// All waits together.
+    /// Sum of all delays.
     pub sum_ns: u64,
-    /// How many waited so long at most, for bounds from 1 us to 10 s.
+    /// Cumulative numbers of requests for bounds from 1 us to 10 s.
     pub at_most: Vec<AtMost>,
 }
 
-/// A number of requests that waited no longer than a bound.
+/// Number of requests that waited no longer than a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AtMost {
-    /// The bound.
+    /// Bound, nanoseconds.
     pub ns: u64,
-    /// How many.
+    /// Requests.
     pub requests: u64,
 }
 
-/// What is told of every function that a guest may have: a VF, or a PF that a guest drives.
+/// Status of a function that a guest may have: a VF, or a PF that a guest drives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionStatus {
-    /// The vfio-user socket.
+    /// Path of the vfio-user socket.
     pub socket: PathBuf,
-    /// The VMM at the other end of it.
+    /// Connected VMM.
     pub peer: Option<Peer>,
-    /// What keeps the function from working, and the remedy.
+    /// Obstacle that keeps the function from working, and the remedy.
     pub hint: Option<String>,
     /// Frames received by the guest.
     pub rx: Traffic,
     /// Frames sent by the guest.
     pub tx: Traffic,
-    /// Frames lost, by reason.
+    /// Dropped frames, by reason.
     pub drops: Drops,
-    /// Frames that wait for the guest to post receive descriptors.
+    /// Frames that wait for receive descriptors of the guest.
     #[serde(default)]
     pub waiting: Waiting,
-    /// What the VMM was asked to do.
+    /// Messages and interrupts between the card and the VMM.
     pub interventions: Interventions,
 }
 
-/// A VF.
+/// Status of a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VfStatus {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Which VF of its port.
+    /// Index within its port.
     pub index: u8,
-    /// Its routing id, as a PCI address.
+    /// Routing id, as a PCI address.
     pub rid: String,
-    /// The address it uses now.
+    /// Present Ethernet address.
     pub mac: String,
-    /// VLANs it is a member of; 0 stands for untagged.
+    /// VLANs of which the VF is a member; 0 means untagged.
     pub vlans: Vec<u16>,
-    /// What the guest sees: the link is up.
+    /// The guest sees the link up.
     pub link: bool,
-    /// A driver runs it.
+    /// A driver has enabled the VF.
     pub active: bool,
-    /// By what its guest receives.
+    /// Filters by which its guest receives.
     #[serde(default)]
     pub filters: Filters,
-    /// What is set for it.
+    /// Settings.
     pub settings: VfSettings,
-    /// Where settings come from that do not have their default.
+    /// Sources of the settings that do not have their default.
     #[serde(default)]
     pub origins: BTreeMap<String, Origin>,
-    /// Its conduct.
+    /// Conduct.
     pub conduct: Conduct,
-    /// What is told of every function.
+    /// Status that every function has.
     #[serde(flatten)]
     pub function: FunctionStatus,
-    /// What the guest's driver has asked the PF.
+    /// Requests of the guest's driver to the PF.
     pub mailbox: Mailbox,
 }
 
-/// Filters of a VF: multicast hashes of an 82576's, addresses of every kind of an AVF's.
+/// Filters of a VF: multicast hashes of an 82576 VF, addresses of every kind of an AVF VF.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Filters {
     /// Filters in use.
     pub used: u16,
-    /// The most that the VF may have.
+    /// Most filters that the VF may have.
     pub most: u16,
-    /// The guest wants more than fit: frames of the groups beyond them do not arrive.
+    /// The guest has requested more filters than fit: frames of the groups beyond them do not arrive.
     pub cut: bool,
 }
 
-/// A VF is a function: `vf.rx` is `vf.function.rx`, as in the JSON.
+/// Gives access to the function's fields: `vf.rx` is `vf.function.rx`, as in the JSON.
 impl Deref for VfStatus {
     type Target = FunctionStatus;
 
@@ -157,16 +156,16 @@ impl Deref for VfStatus {
     }
 }
 
-/// A VF's requests to the PF since the host started.
+/// Requests of a VF to the PF, since the host started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mailbox {
-    /// Requests by what they are about; those that never came are left out.
+    /// Requests by subject; subjects without requests are left out.
     pub requests: BTreeMap<String, u64>,
     /// Requests that were granted.
     pub granted: u64,
-    /// Requests that were refused, by reason; reasons that never applied are left out.
+    /// Refused requests by reason; reasons without requests are left out.
     pub refused: BTreeMap<String, u64>,
-    /// Requests without an answer: the guest asks too often, or does not let go of the mailbox.
+    /// Requests without an answer: the guest asks too often, or does not release the mailbox.
     pub unanswered: u64,
     /// Resets of the function.
     pub resets: u64,
@@ -174,7 +173,8 @@ pub struct Mailbox {
     pub notices: u64,
 }
 
-/// Returns the setting by which the administrator can allow what is refused for a reason of [`Mailbox::refused`].
+/// Returns the setting by which the administrator can allow requests that are refused for a reason of
+/// [`Mailbox::refused`].
 #[must_use]
 pub fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
@@ -188,80 +188,81 @@ pub fn remedy(reason: &str) -> Option<&'static str> {
     })
 }
 
-/// What a VF was caught at, and what is done about it.
+/// Offences of a VF, and their consequences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conduct {
-    /// Why it is quarantined: an offence, or the administrator's wish.
+    /// Reason of the quarantine: an offence, or the administrator.
     pub quarantine: Option<String>,
-    /// It is throttled.
+    /// The VF is throttled.
     pub throttled: bool,
-    /// Seconds in which it did too much, by offence; offences that never were are left out.
+    /// Seconds above the threshold, by offence; offences without such seconds are left out.
     pub offences: BTreeMap<String, u64>,
 }
 
-/// A connected VMM.
+/// Connected VMM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Peer {
     /// Process id.
     pub pid: i32,
     /// User id.
     pub uid: u32,
-    /// Windows of guest memory it has announced.
+    /// Windows of guest memory that the VMM has announced.
     pub windows: usize,
-    /// Of these, the ones the card can reach.
+    /// Windows among these that the card can reach.
     pub shareable: usize,
-    /// Bytes of these.
+    /// Bytes of the reachable windows.
     pub shareable_bytes: u64,
 }
 
-/// One direction's frames.
+/// Frames of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Frames.
     pub packets: u64,
     /// Bytes, frame check sequence excluded.
     pub bytes: u64,
-    /// Of the frames, multicast ones; received frames only.
+    /// Multicast frames among them; only received frames are counted.
     pub multicast: u64,
-    /// Of the frames, broadcast ones; received frames only.
+    /// Broadcast frames among them; only received frames are counted.
     pub broadcast: u64,
-    /// Frames lost.
+    /// Dropped frames.
     pub dropped: u64,
 }
 
-/// What is in a receive packet buffer now.
+/// Present contents of a receive packet buffer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Waiting {
-    /// Frames.
+    /// Frames in the buffer.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes: u64,
 }
 
-/// Frames lost, by reason.
+/// Dropped frames, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drops {
     /// The guest had posted too few receive descriptors.
     pub rx_no_descriptors: u64,
     /// The guest's receive queue was not set up.
     pub rx_disabled: u64,
-    /// Transmit requests that made no sense.
+    /// Invalid transmit requests.
     pub tx_invalid: u64,
-    /// Spoofed, foreign VLAN, or link control.
+    /// Sent frames that policy refused: spoofed, of a foreign VLAN, or link control.
     pub tx_blocked: u64,
-    /// Of these, frames with a source address or VLAN that is not the VF's.
+    /// Refused frames with a source address or VLAN that is not the VF's.
     pub tx_spoofed: u64,
-    /// Of these, link-control frames: pause, spanning tree and the like.
+    /// Refused link-control frames: pause, spanning tree and the like.
     pub tx_link_control: u64,
-    /// Broadcasts and multicasts that storm control kept from the guest.
+    /// Broadcasts and multicasts that storm control dropped before the guest.
     pub rx_storm: u64,
-    /// Nobody was there to take the frame.
+    /// Sent frames that no function and no uplink accepted.
     pub tx_unclaimed: u64,
-    /// Memory the VMM has not shared.
+    /// Frames in memory that the VMM has not shared.
     pub dma_faults: u64,
 }
 
-/// What passed between card and VMM for this VF since the host started: the cost that SR-IOV is about.
+/// Messages and interrupts between card and VMM for this VF, since the host started. Each may cost the guest an exit,
+/// and SR-IOV exists to avoid them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interventions {
     /// Register reads: the guest waits for each.

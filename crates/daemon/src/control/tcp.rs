@@ -1,5 +1,5 @@
-//! The control interface over TCP: its socket, which outlives the process as the control socket does, and the token that
-//! clients have to send. Left out: serving (`server`).
+//! Control interface over TCP: its socket, which outlives the process like the control socket, and the token that clients
+//! must send (`server` serves it).
 
 use crate::config::http::Http;
 use crate::vault::Vault;
@@ -13,41 +13,41 @@ use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-/// Why there is no control interface over TCP.
+/// Reason why there is no control interface over TCP.
 #[derive(Debug, Error)]
 pub(crate) enum HttpError {
-    /// The address cannot be had.
+    /// The address is not available.
     #[error(
-        "http.listen: {address}: {source}; choose another port, or find who has this one with `ss -ltnp`"
+        "http.listen: {address}: {source}; choose another port, or find the process that has this one with `ss -ltnp`"
     )]
     Listen {
-        /// The address.
+        /// Address to listen at.
         address: SocketAddr,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The token cannot be read.
+    /// The token cannot be read, or is not safe.
     #[error("http.token_file: {}: {problem}", path.display())]
     Token {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and what helps.
+        /// Problem and remedy.
         problem: String,
     },
 }
 
-/// Under which name the vault has the socket.
+/// Name of the socket in the vault.
 const NAME: &str = "http";
-/// Characters of the shortest token.
+/// Characters of the shortest accepted token.
 const SHORTEST: usize = 16;
-/// Bytes of the longest file.
+/// Bytes that are read from the file at most.
 const LONGEST: u64 = 4096;
 
-/// What clients have to send.
+/// Token that clients must send.
 #[derive(Clone)]
 pub(crate) struct Token(String);
 
-/// It is not for the log.
+/// Hides the token, so that no log shows it.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
@@ -70,26 +70,26 @@ impl Token {
         };
         let file = File::open(path).map_err(failed)?;
         if file.metadata().map_err(failed)?.mode() & 0o007 != 0 {
-            return Err(wrong(format!("everybody can open it; chmod o= {}", path.display())));
+            return Err(wrong(format!("every user can open it; chmod o= {}", path.display())));
         }
         let mut text = String::new();
         file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
         let token = text.trim();
         if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let problem = format!("it has to have one word of {SHORTEST} printable characters or more");
+            let problem = format!("it must contain one word of {SHORTEST} printable characters or more");
             return Err(wrong(problem));
         }
         Ok(Self(token.to_owned()))
     }
 
-    /// Whether a client has sent it. How long that takes says nothing about how much of it was right.
+    /// Returns true if a client has sent this token. The comparison takes constant time, so that it reveals no part of it.
     pub(crate) fn is(&self, sent: &str) -> bool {
         self.0.as_bytes().ct_eq(sent.as_bytes()).into()
     }
 }
 
-/// The socket, a predecessor's or a new one, and the token; none if the configuration has none. The vault stays as it is,
-/// since the predecessor may go on: see [`settle`].
+/// Opens the socket, a predecessor's or a new one, and reads the token; `None` if the configuration has none. The vault is
+/// unchanged, because the predecessor may still resume; [`settle`] changes it.
 pub(crate) fn open(http: Option<&Http>, vault: &Vault) -> Result<Option<(TcpListener, Token)>, HttpError> {
     let Some(Http { listen, token_file }) = http else { return Ok(None) };
     let token = Token::read(token_file)?;
@@ -102,13 +102,13 @@ pub(crate) fn open(http: Option<&Http>, vault: &Vault) -> Result<Option<(TcpList
     Ok(Some((listener, token)))
 }
 
-/// What the vault has, if it listens at this address.
+/// Returns the socket in the vault, if it listens at this address.
 fn kept(vault: &Vault, address: SocketAddr) -> Option<TcpListener> {
     let listener = vault.copy(NAME).map(TcpListener::from)?;
     listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)
 }
 
-/// Makes the vault have the socket that is served, and no other: nobody waits at one that nobody serves.
+/// Makes the vault keep exactly the served socket. Clients of an abandoned one would wait without an answer.
 ///
 /// # Errors
 /// The process is out of descriptors.
@@ -123,7 +123,7 @@ pub(crate) fn settle(served: Option<&TcpListener>, vault: &Vault) -> io::Result<
     vault.keep(NAME, listener.as_fd())
 }
 
-/// Removes the socket from the vault: the next process opens its own.
+/// Removes the socket from the vault, so that the next process opens its own.
 pub(crate) fn forget(vault: &Vault) {
     vault.forget(NAME);
 }
@@ -137,7 +137,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_token_is_long_and_not_for_everybody_to_read() {
+    fn token_must_be_long_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let read = |text: &str, mode| {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_goes_on_with_the_socket() {
+    fn successor_inherits_the_socket() {
         let folder = tempfile::tempdir().unwrap();
         let token_file = folder.path().join("token");
         write(&token_file, "0123456789abcdef").unwrap();
@@ -169,12 +169,12 @@ mod tests {
         let listen = host::test_support::free_address();
         let (http, vault) = (Http { listen, token_file }, Vault::default());
         let (first, _) = open(Some(&http), &vault).unwrap().unwrap();
-        assert!(vault.copy("http").is_none(), "before it is known who serves, nothing is changed");
+        assert!(vault.copy("http").is_none(), "open leaves the vault unchanged");
         settle(Some(&first), &vault).unwrap();
         let waiting = std::net::TcpStream::connect(listen).unwrap();
         drop(first);
         let (second, _) = open(Some(&http), &vault).unwrap().unwrap();
-        assert_eq!(second.accept().unwrap().1, waiting.local_addr().unwrap(), "who waited is served");
+        assert_eq!(second.accept().unwrap().1, waiting.local_addr().unwrap(), "the pending client is lost");
         drop(second);
         assert!(open(None, &vault).unwrap().is_none() && vault.copy("http").is_some());
         settle(None, &vault).unwrap();

@@ -1,51 +1,51 @@
-//! What the host tells about a port's uplink. Left out: the port itself (`status`).
+//! Status of a port's uplink, part of the port's (`status`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A port's uplink, if it has one.
+/// Status of a port's uplink.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkStatus {
-    /// What it is: "none", "tap", "macvtap", "wire", "stream", "interface" or "replay".
+    /// Kind: "none", "tap", "macvtap", "wire", "stream", "interface" or "replay".
     pub kind: String,
-    /// What it is called now. A tap or an interface that somebody has renamed has another name than the configured one.
+    /// Present name. It differs from the configured one after a tap or an interface was renamed.
     pub name: String,
-    /// How it is.
+    /// State.
     pub state: UplinkState,
-    /// For how many seconds it has been so.
+    /// Seconds since the last change of the state.
     pub seconds: u64,
-    /// It has a carrier. Not known of wires and streams, nor of an interface that is gone or in another network namespace
-    /// than the host's.
+    /// Carrier of the interface. Unknown for wires and streams, and for an interface that is gone or in another network
+    /// namespace than the host's.
     pub carrier: Option<bool>,
-    /// The largest payload of a frame, in bytes; known when `carrier` is.
+    /// Largest payload of a frame, bytes; known together with `carrier`.
     pub mtu: Option<u32>,
-    /// How an interface's frames pass, while it is there; not known of uplinks of other kinds.
+    /// Mode of an existing interface; null for uplinks of other kinds.
     #[serde(default)]
     pub mode: Option<InterfaceMode>,
-    /// How often it was gone and came back.
+    /// Times that the uplink was gone and came back.
     pub reattached: u64,
-    /// Frames that came by it.
+    /// Frames received from the uplink.
     #[serde(default)]
     pub rx: UplinkTraffic,
-    /// Frames that it has taken.
+    /// Frames sent to the uplink.
     #[serde(default)]
     pub tx: UplinkTraffic,
-    /// Frames that were lost on it, by reason.
+    /// Frames dropped at the uplink, by reason.
     pub drops: UplinkDrops,
 }
 
-/// How the frames of an interface pass.
+/// Mode in which an interface carries frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InterfaceMode {
-    /// By a packet socket.
+    /// Packet socket.
     PacketSocket,
-    /// By AF_XDP: the driver moves them to and from the host's memory.
+    /// AF_XDP; the driver moves frames to and from the host's memory without a copy.
     NativeWithZerocopy,
-    /// By AF_XDP: the driver runs the program, and the kernel copies.
+    /// AF_XDP; the driver runs the program, and the kernel copies frames.
     Native,
-    /// By AF_XDP: the kernel runs the program and copies.
+    /// AF_XDP; the kernel runs the program and copies frames.
     Generic,
 }
 
@@ -60,28 +60,29 @@ impl fmt::Display for InterfaceMode {
     }
 }
 
-/// Frames of one direction, since the port has the uplink; a hand-over does not restart them. A packet that passes uncut counts as the frames that it makes.
+/// Frames of one direction, since the port has the uplink. A hand-over keeps the counts. A packet that passes before
+/// segmentation counts as the frames that it makes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkTraffic {
     /// Frames.
     pub packets: u64,
     /// Bytes, frame check sequence excluded.
     pub bytes: u64,
-    /// Multicast frames among them, broadcasts excluded; counted for received frames only.
+    /// Multicast frames among them, without broadcasts; only received frames are counted.
     #[serde(default)]
     pub multicast: u64,
 }
 
-/// How an uplink is.
+/// State of an uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UplinkState {
-    /// Frames pass: the interface is set up; the other port has its end of the wire; the other process is connected.
+    /// Frames pass: the interface is set up, both ends of the wire exist, or the other process is connected.
     Up,
-    /// It is there, and its administrator has set it down.
+    /// The interface exists, but the administrator has set it down.
     Down,
-    /// It is not there: the interface was deleted, the other port has no end of the wire, no process is connected. When
-    /// it is there again, it is attached to.
+    /// The uplink is missing: the interface was deleted, no port has the wire's other end, or no process is connected. The
+    /// port attaches to it as soon as it exists again.
     Gone,
 }
 
@@ -95,26 +96,25 @@ impl fmt::Display for UplinkState {
     }
 }
 
-/// Frames that were lost on an uplink, by reason, since the port has it.
+/// Frames dropped at an uplink, by reason, since the port has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkDrops {
-    /// To be sent, and longer than the interface's MTU and the headers of Ethernet and a VLAN.
+    /// Sent frames longer than the interface's MTU with the headers of Ethernet and a VLAN.
     pub too_long: u64,
-    /// To be sent, and there was no room: in the kernel, in the wire, or because the other process does not read.
+    /// Sent frames without room in the kernel or the wire, or for a process that does not read.
     pub no_room: u64,
-    /// To be sent while the uplink was down or gone, though the port's link was up.
+    /// Sent frames while the uplink was down or gone, though the port's link was up.
     pub no_link: u64,
-    /// Received, but not a valid frame: longer than any that the card takes, shorter than a header, or cut short by the end of the
-    /// stream.
+    /// Invalid received frames: longer than the card accepts, shorter than a header, or cut by the end of the stream.
     #[serde(default)]
     pub malformed: u64,
-    /// Received by the kernel for this port, which did not take it in time.
+    /// Frames that the kernel dropped because the port was late to read them.
     #[serde(default)]
     pub missed: u64,
-    /// Lost because the configuration wants frames to be lost, or more of them delayed than the line holds.
+    /// Frames that the configured impairment lost, or that exceeded the room for delayed frames.
     #[serde(default)]
     pub impaired: u64,
-    /// Not lost, but not in the recording either: the writer was too slow, or could not write.
+    /// Delivered frames that are missing in the recording, because the writer was too slow or failed.
     #[serde(default)]
     pub unrecorded: u64,
 }

@@ -1,5 +1,5 @@
-//! Recordings of VFs that were quarantined, as files, by a thread that no port waits for: `flight/VF-TIME.json` in the state folder.
-//! There are [`MOST`] at most; the oldest make room. Left out: recordings by command, which are the client's to write.
+//! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A thread of its own writes
+//! them, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
 
 use super::recording::{Recording, Taken};
 use host::confine::{ConfineError, Prepared};
@@ -9,17 +9,17 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Files that are kept.
+/// Kept files.
 const MOST: usize = 32;
-/// Recordings that wait for the thread. More would only take the place of others.
+/// Pending recordings. More would only replace others.
 const WAITING: usize = MOST;
 
-/// The way to the thread; without a state folder there is none.
+/// Sender of recordings to the thread; `None` without a state folder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Files(Option<SyncSender<Taken>>);
 
 impl Files {
-    /// Starts the thread, which ends with the last of these.
+    /// Starts the thread. It ends when the last sender is dropped.
     pub(crate) fn start(state_dir: Option<&Path>, confined: &Prepared) -> Result<Self, ConfineError> {
         let Some(folder) = state_dir.map(|folder| folder.join("flight")) else { return Ok(Self(None)) };
         let (sender, receiver) = sync_channel(WAITING);
@@ -27,13 +27,14 @@ impl Files {
         Ok(Self(Some(sender)))
     }
 
-    /// Has a recording written, and waits for nothing: `false` if too many wait already.
+    /// Sends a recording to the thread without waiting. Returns false if too many are pending.
     pub(crate) fn write(&self, taken: Taken) -> bool {
         let Some(sender) = &self.0 else { return true };
         !matches!(sender.try_send(taken), Err(TrySendError::Full(_)))
     }
 }
 
+/// Writes recordings until the last sender is dropped.
 fn write_all(folder: &Path, receiver: &Receiver<Taken>) {
     while let Ok(taken) = receiver.recv() {
         let recording = taken.named();
@@ -55,10 +56,10 @@ fn write_all(folder: &Path, receiver: &Receiver<Taken>) {
 fn write(folder: &Path, recording: &Recording) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     make_room(folder)?;
-    // Names of VFs are the configuration's, and could hold anything.
+    // The configuration may put any character into a VF's name.
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = recording.vf.chars().map(safe).collect();
-    // Digits of equal length, so that names sort by time.
+    // All times have the same number of digits, so that names sort by time.
     let path = folder.join(format!("{name}-{:020}.json", recording.time_ns));
     let mut file = tempfile::Builder::new().prefix(".flight-").tempfile_in(folder)?;
     let mut text = serde_json::to_vec(recording)?;
@@ -68,7 +69,7 @@ fn write(folder: &Path, recording: &Recording) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Removes the oldest files, so that there is room for one more.
+/// Removes the oldest files to make room for one more.
 fn make_room(folder: &Path) -> io::Result<()> {
     let time = |path: &Path| path.file_stem()?.to_str()?.rsplit_once('-')?.1.parse::<u64>().ok();
     let entries = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_bounded_in_number_and_the_oldest_make_room() {
+    fn oldest_files_are_removed_beyond_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         for time in 1..=MOST as u64 + 5 {
             let path = write(folder.path(), &recording(time)).unwrap();
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_an_error_and_nothing_else() {
+    fn unusable_folder_is_only_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("flight");
         fs::write(&file, "in its place").unwrap();

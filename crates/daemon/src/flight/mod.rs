@@ -1,8 +1,8 @@
-//! A flight recorder for each VF: the last things that passed between it and its client. It is read by command, and written to
-//! a file when the VF is quarantined, so that somebody who comes later sees what the guest did before.
+//! Flight recorder of each VF: the last accesses and events between it and its client. Commands read it, and a quarantine
+//! writes it to a file, so that an administrator can see later what the guest did before.
 //!
-//! The port's thread notes ([`Flight`]): into places that are there, without allocating and without a lock. Frames are not noted
-//! one by one; drops are, once a second, by what was counted. Other threads give the notes names ([`recording`]) and write files
+//! The port's thread notes ([`Flight`]) into preallocated places, without an allocation and without a lock. It notes drops
+//! once a second by the counters, instead of single frames. Other threads name the notes ([`recording`]) and write files
 //! ([`files`]).
 
 pub(crate) mod files;
@@ -12,64 +12,64 @@ use i82576::Time;
 use nic::PoolCounters;
 use std::collections::VecDeque;
 
-/// Accesses of registers that are kept.
+/// Kept notes of register accesses.
 const ACCESSES: usize = 256;
-/// Other things that are kept. They have places of their own, since a guest makes far more accesses.
+/// Kept notes of other events. They have a ring of their own, because a guest makes far more accesses.
 const EVENTS: usize = 128;
-/// An access to the same register as one of the last four notes counts in that note and makes no new one, so that doorbells that
-/// alternate fill no ring.
+/// Number of last notes to which an access to the same register is added instead of making a new note. So alternating
+/// doorbells do not fill the ring.
 const NEAR: usize = 4;
 
-/// What may be noted.
+/// Kind of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// The client read a register.
+    /// Register read by the client.
     Read(Place),
-    /// The client wrote one.
+    /// Register write by the client.
     Write(Place),
-    /// Something that has words of its own.
+    /// Event with a text of its own.
     Said(&'static str),
-    /// The PF driver refused requests, for this reason.
+    /// Requests that the PF driver refused, with the reason.
     Refused(&'static str),
-    /// Frames were dropped, for this reason.
+    /// Dropped frames, with the reason.
     Dropped(&'static str),
-    /// The VF did too much of this.
+    /// Offence of the VF, by kind.
     Offence(&'static str),
 }
 
-/// Where a register is.
+/// Location of a register: region and offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) region: u32,
     pub(crate) offset: u64,
 }
 
-/// What happened, once or several times in a row.
+/// One access or event, or several equal ones in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The last time.
+    /// Time of the last one.
     pub(crate) time: Time,
     pub(crate) what: What,
-    /// What was read or written the last time, or what else belongs to it.
+    /// Value read or written last; for other notes a number that belongs to them.
     pub(crate) value: u64,
     pub(crate) times: u64,
 }
 
-/// The notes about one VF.
+/// Notes of one VF.
 #[derive(Debug)]
 pub(crate) struct Flight {
     accesses: Kept<ACCESSES>,
     events: Kept<EVENTS>,
-    /// Drops that were noted.
+    /// Counters at the last call of [`Flight::count`].
     counted: Option<PoolCounters>,
 }
 
-/// The notes as they are at a moment, for other threads.
+/// Copy of the notes, for other threads.
 #[derive(Debug)]
 pub(crate) struct Copied {
     pub(crate) accesses: Vec<Note>,
     pub(crate) events: Vec<Note>,
-    /// Notes that had to make room, of both.
+    /// Notes of both kinds that were overwritten.
     pub(crate) lost: u64,
 }
 
@@ -80,7 +80,7 @@ impl Default for Flight {
 }
 
 impl Flight {
-    /// The client has read or written these bytes.
+    /// Notes an access of the client with these bytes.
     pub(crate) fn access(&mut self, now: Time, what: What, bytes: &[u8]) {
         let mut value = [0; 8];
         let length = bytes.len().min(value.len());
@@ -89,12 +89,12 @@ impl Flight {
         self.accesses.note(note, NEAR);
     }
 
-    /// Something else has happened.
+    /// Notes an event.
     pub(crate) fn event(&mut self, now: Time, what: What, value: u64) {
         self.events.note(Note { time: now, what, value, times: 1 }, 1);
     }
 
-    /// Notes what was dropped since this was last called.
+    /// Notes the drops since the last call. The first call notes nothing, because it has no earlier counters.
     pub(crate) fn count(&mut self, now: Time, counters: PoolCounters) {
         let before = self.counted.replace(counters).unwrap_or(counters);
         for ((reason, old), (_, new)) in drops(&before).into_iter().zip(drops(&counters)) {
@@ -105,6 +105,7 @@ impl Flight {
         }
     }
 
+    /// Copies the notes, for other threads.
     pub(crate) fn copy(&self) -> Copied {
         let [accesses, events] =
             [&self.accesses.notes, &self.events.notes].map(|notes| notes.iter().copied().collect());
@@ -112,7 +113,7 @@ impl Flight {
     }
 }
 
-/// Frames that were dropped, by reason, in the words of `softiov vf show`.
+/// Returns the dropped frames by reason, in the words of `softiov vf show`.
 fn drops(counters: &PoolCounters) -> [(&'static str, u64); 8] {
     [
         ("spoofed", counters.tx_spoofed),
@@ -126,7 +127,7 @@ fn drops(counters: &PoolCounters) -> [(&'static str, u64); 8] {
     ]
 }
 
-/// The last `N` notes.
+/// Ring of the last `N` notes.
 #[derive(Debug)]
 struct Kept<const N: usize> {
     notes: VecDeque<Note>,
@@ -138,7 +139,7 @@ impl<const N: usize> Kept<N> {
         Self { notes: VecDeque::with_capacity(N), lost: 0 }
     }
 
-    /// Counts a note with one of the last `near`, if that is of the same.
+    /// Adds a note, or counts it with an equal one among the last `near`.
     fn note(&mut self, note: Note, near: usize) {
         let same = self.notes.iter().rev().take(near).position(|last| last.what == note.what);
         if let Some(last) = same.and_then(|back| self.notes.len().checked_sub(back + 1))
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn doorbells_that_alternate_are_counted_and_push_nothing_out() {
+    fn alternating_doorbells_are_counted_in_place() {
         let mut flight = Flight::default();
         flight.access(at(1), write(0x800), &[6, 0, 0, 0]);
         for n in 0..10_000_u32 {
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_writes_everywhere_pushes_out_its_own_accesses_and_no_event() {
+    fn accesses_do_not_overwrite_events() {
         let mut flight = Flight::default();
         flight.event(at(1), What::Said("the function was reset"), 0);
         for n in 0..1_000 {
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_allocated_for_a_note() {
+    fn notes_allocate_no_memory() {
         let mut flight = Flight::default();
         let (accesses, events) = (flight.accesses.notes.capacity(), flight.events.notes.capacity());
         for n in 0..10_000 {
@@ -212,11 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_noted_by_reason_as_they_are_counted() {
+    fn drops_are_noted_by_reason() {
         let mut flight = Flight::default();
         let counters = PoolCounters { tx_spoofed: 5, ..PoolCounters::default() };
         flight.count(at(1), counters);
-        assert!(flight.copy().events.is_empty(), "what was counted before is not known");
+        assert!(flight.copy().events.is_empty(), "earlier counts were noted");
         flight.count(at(2), PoolCounters { tx_spoofed: 7, dma_faults: 1, ..counters });
         let told: Vec<_> = flight.copy().events.iter().map(|note| (note.what, note.times)).collect();
         assert_eq!(told, [(What::Dropped("spoofed"), 2), (What::Dropped("dma fault"), 1)]);

@@ -1,5 +1,4 @@
-//! A flight recorder's notes as they are told: with the names of registers and requests, in the order of time. Left out: how
-//! they are printed (`softiov vf flight`).
+//! Flight recordings: notes with the names of registers and requests, in order of time (`softiov vf flight` prints them).
 
 use super::{Copied, Note, Place, What};
 use crate::config::file::Family;
@@ -10,59 +9,59 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vfio_user::wire::pci_region;
 
-/// What a VF and its client did last.
+/// Last accesses and events of a VF and its client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recording {
-    /// The VF.
+    /// Name of the VF.
     pub vf: String,
-    /// When it was taken: nanoseconds since 1970.
+    /// Time of the recording, nanoseconds since 1970.
     pub time_ns: u64,
-    /// The offence for which the VF was quarantined; none if a command asked for the recording.
+    /// Offence for which the VF was quarantined; none if a command requested the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// Notes before these that had to make room.
+    /// Earlier notes that were overwritten.
     pub lost: u64,
-    /// In the order of time.
+    /// Entries in order of time.
     pub entries: Vec<Entry>,
 }
 
-/// Something that happened, once or several times in a row.
+/// Access or event, or several equal ones in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// How long before the recording was taken: nanoseconds. Of what happened several times, the last.
+    /// Nanoseconds from the last of these to the recording.
     pub before_ns: u64,
-    /// `read` and `write` of a register, `refused` by the PF driver, `dropped` frames, `offence`, or else the words for it.
+    /// Kind: `read` and `write` of a register, `refused` by the PF driver, `dropped` frames, `offence`, or the text of an event.
     pub what: String,
-    /// The register's name, or the reason.
+    /// Name of the register, or the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where the register is: the region's number, and bytes from its beginning.
+    /// Number of the register's region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<u32>,
-    /// See `region`.
+    /// Offset of the register in its region, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// What was read or written the last time; of an offence, how many a second.
+    /// Value read or written last; for an offence, events a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
-    /// How often.
+    /// Number of accesses or events.
     pub times: u64,
 }
 
-/// A VF's notes on their way to another thread.
+/// Copied notes of a VF on their way to another thread.
 #[derive(Debug)]
 pub struct Taken {
     pub(crate) vf: String,
     pub(crate) family: Family,
     pub(crate) because: Option<&'static str>,
-    /// When, by both clocks.
+    /// Time of the copy on the monotonic clock; `time_ns` is the same by wall clock.
     pub(crate) now: Time,
     pub(crate) time_ns: u64,
     pub(crate) notes: Copied,
 }
 
 impl Taken {
-    /// With names. Takes longer than a port has.
+    /// Names the notes. A port's thread must not do this, because it takes too long.
     #[must_use]
     pub fn named(self) -> Recording {
         let Self { vf, family, because, now, time_ns, notes } = self;
@@ -97,7 +96,7 @@ fn entry(note: &Note, family: Family, now: Time) -> Entry {
     }
 }
 
-/// What is there, and of a mailbox's first word, which message it names.
+/// Returns the name of a register, and for a mailbox's first word also the name of its message.
 fn name(family: Family, region: u32, offset: u64, value: u64) -> Option<String> {
     match region {
         pci_region::BAR0 => {}

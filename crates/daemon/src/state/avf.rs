@@ -1,7 +1,7 @@
-//! The state of a port of family AVF: what guests have configured and the administrator has decided, which outlives the
-//! card, and at rest the card itself with its PF driver and plane.
+//! State of a port of family AVF: the configuration by guests and the policy, which outlive the card, and between two rounds
+//! also the card itself with its PF driver and plane.
 //!
-//! Left out: clients themselves, with their sockets and memory, which are noted elsewhere as they come and go.
+//! Clients with their sockets and memory are journaled separately, as they come and go.
 
 use super::port::{ClientState, Configured};
 use avf_nic::State;
@@ -13,40 +13,40 @@ use pcie::VfSet;
 use policy::{PortPolicy, VfPolicy};
 use serde::{Deserialize, Serialize};
 
-/// A port.
+/// State of a port.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AvfState {
     /// Configuration space and MSI-X table of each VF.
     pub functions: Vec<FunctionState>,
-    /// The policies in force.
+    /// Effective policies of the VFs.
     pub policies: Vec<VfPolicy>,
-    /// The conduct of each VF, and who has quarantined it.
+    /// Conduct of each VF, and the cause of its quarantine.
     pub conduct: Vec<Monitor>,
-    /// The policy by the configuration.
+    /// Policy by the configuration.
     pub configured: Configured<PortPolicy>,
-    /// The policy of the port in force.
+    /// Effective policy of the port.
     pub policy: PortPolicy,
-    /// The port at rest; without it a successor starts the card anew.
+    /// State of the resting port. Without it a successor resets the card.
     pub rest: Option<AvfRest>,
 }
 
-/// What of a port counts only while nothing happens to it.
+/// State that is valid only between two rounds of the port.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AvfRest {
-    /// The card and its plane.
+    /// Card with its plane.
     pub card: State,
-    /// The PF driver.
+    /// PF driver.
     pub pf: PfState,
-    /// VFs whose client is let go and that see no link.
+    /// VFs whose client was disconnected and that see no link.
     pub hidden: VfSet,
-    /// VFs whose message the PF driver has and has not looked at.
+    /// VFs with a message that the PF driver has not read yet.
     pub asking: VfSet,
     /// The port has a link.
     pub link: bool,
-    /// Storms that have begun, and whether one goes on.
+    /// Number of storms, and true if one is active.
     pub storms: (u64, bool),
-    /// When the VFs were last judged.
+    /// Time of the last check of the VFs' conduct.
     pub watched: Time,
-    /// What the host knows of each function's client.
+    /// State of each function's client.
     pub clients: Vec<ClientState>,
 }

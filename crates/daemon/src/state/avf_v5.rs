@@ -1,6 +1,6 @@
-//! Versions 1 to 5 of the state of a port of family AVF: VFs could not share addresses, and no VLANs were withheld. Up to version
-//! 4 a port had eight VFs, sets of them were bytes, and its policy was in the terms of the 82576. Up to version 3 there were no
-//! limits of conduct, and only the administrator could quarantine a VF. Left out: everything that is as today.
+//! Versions 1 to 5 of the state of a port of family AVF. In these, VFs could not share addresses, and no VLANs were withheld. Up
+//! to version 4 a port had eight VFs, sets of them were bytes, and its policy had the 82576's form. Up to version 3 there were
+//! no limits of conduct, and only the administrator could quarantine a VF. The rest is as today.
 
 use super::port::ClientState;
 use super::v2::OldConfigured;
@@ -16,7 +16,7 @@ use pcie::VfSet;
 use policy::PortPolicy;
 use serde::Deserialize;
 
-/// The state of version 1: ports had no policy of their own yet.
+/// Version 1: ports had no policy of their own.
 #[derive(Deserialize)]
 pub(super) struct V1 {
     functions: Vec<FunctionState>,
@@ -25,7 +25,7 @@ pub(super) struct V1 {
     configured: OldConfigured,
 }
 
-/// The state of version 2: the card was not saved.
+/// Version 2: the card was not saved.
 #[derive(Deserialize)]
 pub(super) struct V2 {
     functions: Vec<FunctionState>,
@@ -35,14 +35,14 @@ pub(super) struct V2 {
     policy: SavedPortPolicy,
 }
 
-/// The state of version 3: a bit for each VF that is quarantined, and a card without restraints.
+/// Version 3: a bit for each quarantined VF, and a card without restraints.
 pub(super) type V3 = Body<u8, SavedPortPolicy, Rest<Basis, u8, u64>>;
-/// The state of version 4.
+/// Version 4: eight VFs, and the 82576's form of the port policy.
 pub(super) type V4 = Body<Vec<Monitor>, SavedPortPolicy, Rest<State, u8, u64>>;
-/// The state of version 5.
+/// Version 5: VFs without shared addresses.
 pub(super) type V5 = Body<Vec<Monitor>, PortPolicy, Rest<State, VfSet, VfSet>>;
 
-/// A port, with its VFs' conduct, its policy and its card in the terms of the version.
+/// State of a port. The parameters are the version's types of conduct, policy and resting card.
 #[derive(Deserialize)]
 pub(super) struct Body<M, P, R> {
     functions: Vec<FunctionState>,
@@ -53,7 +53,7 @@ pub(super) struct Body<M, P, R> {
     rest: Option<R>,
 }
 
-/// What of a port counts only while nothing happens to it, with the sets of VFs in the terms of the version.
+/// State between two rounds. The parameters are the version's types of the card and of sets of VFs.
 #[derive(Deserialize)]
 pub(super) struct Rest<C, H, A> {
     card: C,

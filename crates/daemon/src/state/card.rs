@@ -1,5 +1,4 @@
-//! The state of a port's card together with the software of its PF. Left out: the port around it: clients, their
-//! memory, sockets, the uplink.
+//! State of a port's card with the software of its PF. `port` adds the functions' clients.
 
 use crate::pf_config::{ConfigSpace, PF_RID};
 use driver::Pf;
@@ -8,55 +7,54 @@ use iovm::{Manager, ManagerState};
 use nic::Nic;
 use serde::{Deserialize, Serialize};
 
-/// A card, and the PF driver and the SR-IOV manager where they are this program's, set aside between two rounds of the
-/// port. Moments in it are those of CLOCK_MONOTONIC, which is the same for every process until the machine starts anew.
+/// Card, and PF driver and SR-IOV manager if the host has the PF, between two rounds of the port. Times are those of
+/// CLOCK_MONOTONIC, which is the same for every process until the machine reboots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CardState {
-    /// The card.
+    /// Card.
     pub nic: nic::State,
-    /// The PF driver; there is none where a guest has the PF.
+    /// PF driver; `None` if a guest has the PF.
     pub pf: Option<PfState>,
-    /// The SR-IOV manager; there is none where a guest has the PF.
+    /// SR-IOV manager; `None` if a guest has the PF.
     pub manager: Option<ManagerState>,
 }
 
-/// A state that fits its type, and in which no card can be.
+/// The state has the right type, but values that no card can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// The card.
+    /// Invalid state of the card.
     #[error(transparent)]
     Card(#[from] nic::RestoreError),
-    /// The PF driver.
+    /// Invalid state of the PF driver.
     #[error(transparent)]
     Pf(#[from] driver::pf::RestoreError),
-    /// The SR-IOV manager.
+    /// Invalid state of the SR-IOV manager.
     #[error(transparent)]
     Manager(#[from] iovm::RestoreError),
 }
 
-/// What goes on where the state was taken.
+/// Card and software that continue from a saved state.
 #[derive(Debug)]
 pub struct Restored {
-    /// The card.
+    /// Card.
     pub nic: Nic,
-    /// The PF driver.
+    /// PF driver.
     pub pf: Option<Pf>,
-    /// The SR-IOV manager.
+    /// SR-IOV manager.
     pub manager: Option<Manager>,
 }
 
 impl CardState {
-    /// The state of a card between two rounds of its port.
+    /// Saves the state of a card between two rounds of its port.
     #[must_use]
     pub fn of(nic: &Nic, pf: Option<&Pf>, manager: Option<&Manager>) -> Self {
         Self { nic: nic.save(), pf: pf.map(Pf::save), manager: manager.map(Manager::save) }
     }
 
-    /// The card and its software in this state. They take up where the others stopped: nothing is reset, and nobody is
-    /// told.
+    /// Restores the card and its software. They continue from the saved state, without a reset and without a notice to guests.
     ///
     /// # Errors
-    /// [`RestoreError`]; whatever the state says, nothing else happens.
+    /// [`RestoreError`], the only effect of an invalid state.
     pub fn restore(self) -> Result<Restored, RestoreError> {
         let mut nic = Nic::restore(self.nic)?;
         let pf = self.pf.map(Pf::restore).transpose()?;

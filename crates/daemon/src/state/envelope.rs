@@ -1,24 +1,25 @@
-//! The envelope around a state: what is in it, in which version and how much of it, with a checksum over all.
+//! Envelope of a saved state: its kind, version and length, with a checksum.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// First bytes of an envelope.
 const MAGIC: [u8; 8] = *b"SoftIOV\n";
 /// Bytes of the envelope before the body.
 const HEADER: usize = 28;
-/// Bytes of it that the checksum covers.
+/// Bytes of the header that the checksum covers.
 const CHECKED: usize = 24;
-/// No state is this long, bytes; what claims to be is not looked at.
+/// Bytes of the longest state. A longer one is refused.
 const MOST: usize = 64 << 20;
 
-/// What can be written into an envelope.
+/// Value that can be saved in an envelope.
 pub trait Saved: Serialize + DeserializeOwned {
-    /// What it is, in four letters.
+    /// Kind of the state, four letters.
     const KIND: [u8; 4];
-    /// The version of its encoding: one more whenever the encoding changes.
+    /// Version of the encoding. It increases whenever the encoding changes.
     const VERSION: u32;
 
-    /// A body that an earlier version wrote, as today's. There is none by default.
+    /// Converts the body of an earlier version. The default supports no earlier version.
     ///
     /// # Errors
     /// [`StateError::Version`], or [`StateError::Body`] if the body is not that version's.
@@ -28,58 +29,58 @@ pub trait Saved: Serialize + DeserializeOwned {
     }
 }
 
-/// Bytes that are no state to go on from.
+/// Reason to refuse a saved state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// Something else.
+    /// The bytes are no saved state.
     #[error("this is not a state of softiov: it does not begin as one")]
     NotAState,
-    /// The state of something else.
+    /// The state is of another kind.
     #[error("this is the state of a {}, not of a {}", letters(.found), letters(.expected))]
     Kind {
-        /// The kind in the envelope.
+        /// Kind in the envelope.
         found: [u8; 4],
-        /// The kind that was asked for.
+        /// Expected kind.
         expected: [u8; 4],
     },
-    /// Written by a version that this one knows nothing of.
+    /// The state's version is newer than this program supports, or 0.
     #[error(
         "this state has version {found} and this program reads versions 1 to {newest}: use the program that wrote it, or a newer one"
     )]
     Version {
-        /// The version in the envelope.
+        /// Version in the envelope.
         found: u32,
-        /// The newest version known here.
+        /// Newest supported version.
         newest: u32,
     },
-    /// Cut off, or with something behind it.
+    /// The state is truncated, or has bytes after its end.
     #[error("this state is damaged: it should have {said} bytes and has {there}; start the port anew")]
     Length {
-        /// Bytes by the envelope's own account.
+        /// Length in the envelope, bytes.
         said: u64,
-        /// Bytes that there are.
+        /// Bytes present.
         there: u64,
     },
-    /// Bits have changed since it was written.
+    /// The checksum is wrong.
     #[error("this state is damaged: its checksum is wrong; start the port anew")]
     Checksum,
-    /// The checksum is right and the contents make no sense.
+    /// The checksum is correct, but the body is invalid for its version.
     #[error("this state is damaged: its contents are not those of its version; start the port anew")]
     Body,
-    /// A state that has no encoding.
-    #[error("this state cannot be written; the port goes on as it is")]
+    /// The state cannot be encoded.
+    #[error("this state cannot be written; the port continues as it is")]
     Unwritable,
 }
 
-/// The letters of a kind; what is no letter is shown as a question mark.
+/// Returns the letters of a kind, with question marks for other characters.
 fn letters(kind: &[u8; 4]) -> String {
     kind.iter().map(|byte| if byte.is_ascii_alphanumeric() { char::from(*byte) } else { '?' }).collect()
 }
 
-/// A state in its envelope.
+/// Encodes a state in its envelope.
 ///
 /// # Errors
-/// [`StateError::Unwritable`] if the value cannot be encoded, or has no end.
+/// [`StateError::Unwritable`] if the value cannot be encoded, or is too long.
 pub fn write<T: Saved>(state: &T) -> Result<Vec<u8>, StateError> {
     let body = postcard::to_allocvec(state).map_err(|_| StateError::Unwritable)?;
     if body.len() > MOST {
@@ -96,11 +97,11 @@ pub fn write<T: Saved>(state: &T) -> Result<Vec<u8>, StateError> {
     Ok(bytes)
 }
 
-/// The state in an envelope, of whatever version. It fits its own type; whether anything can be in that state is for
-/// whoever restores it to say.
+/// Decodes a state of any supported version. The result has the right type, but its values are not checked: restoring
+/// does that.
 ///
 /// # Errors
-/// [`StateError`]: bytes that are damaged, or not this kind of state.
+/// [`StateError`]: the bytes are damaged, or not a state of this kind.
 pub fn read<T: Saved>(bytes: &[u8]) -> Result<T, StateError> {
     let (header, body) = bytes.split_first_chunk::<HEADER>().ok_or(StateError::NotAState)?;
     let [magic @ .., _] = header.as_chunks::<4>().0 else { return Err(StateError::NotAState) };
@@ -127,7 +128,7 @@ pub fn read<T: Saved>(bytes: &[u8]) -> Result<T, StateError> {
     }
 }
 
-/// A body, to the last byte: for [`Saved::from_earlier`].
+/// Decodes a body, which must have no further bytes. For [`Saved::from_earlier`].
 ///
 /// # Errors
 /// [`StateError::Body`].
@@ -138,12 +139,13 @@ pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, StateError> {
     }
 }
 
-/// Whether bytes begin as an envelope of this kind of state.
+/// Returns true if the bytes begin with an envelope of this kind of state.
 #[must_use]
 pub fn is_kind<T: Saved>(bytes: &[u8]) -> bool {
     bytes.get(..MAGIC.len()) == Some(&MAGIC) && bytes.get(MAGIC.len()..MAGIC.len() + 4) == Some(&T::KIND)
 }
 
+/// Returns the CRC-32 (IEEE 802.3) of header and body.
 fn checksum(header: &[u8], body: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(header);
@@ -156,7 +158,7 @@ mod tests {
     use super::{HEADER, Saved, StateError, decode, read, write};
     use serde::{Deserialize, Serialize};
 
-    /// A state of today: once there was no name.
+    /// State whose version 1 had no name.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Today {
         count: u32,
@@ -169,13 +171,13 @@ mod tests {
 
         fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
             match version {
-                1 => Ok(Self { count: decode(body)?, name: "nobody".into() }),
+                1 => Ok(Self { count: decode(body)?, name: "default".into() }),
                 found => Err(StateError::Version { found, newest: Self::VERSION }),
             }
         }
     }
 
-    /// The same as it was, or will be, or is elsewhere.
+    /// State of any kind and version, with a number as its body.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Number<const KIND: u8, const VERSION: u32>(u32);
 
@@ -185,18 +187,18 @@ mod tests {
     }
 
     fn today() -> Today {
-        Today { count: 7, name: "somebody".into() }
+        Today { count: 7, name: "test".into() }
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_state_is_read_back() {
         assert_eq!(read(&write(&today()).unwrap()), Ok(today()));
     }
 
     #[test]
     fn earlier_versions_are_read_and_later_ones_refused() {
         let earlier = write(&Number::<b't', 1>(5)).unwrap();
-        assert_eq!(read(&earlier), Ok(Today { count: 5, name: "nobody".into() }));
+        assert_eq!(read(&earlier), Ok(Today { count: 5, name: "default".into() }));
         for (bytes, found) in [(write(&Number::<b't', 3>(5)), 3), (write(&Number::<b't', 0>(5)), 0)] {
             let refused = read::<Today>(&bytes.unwrap()).unwrap_err();
             assert_eq!(refused, StateError::Version { found, newest: 2 });
@@ -206,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn another_kind_is_refused_by_name() {
+    fn other_kind_is_refused_by_name() {
         let refused = read::<Today>(&write(&Number::<b'b', 2>(5)).unwrap()).unwrap_err();
         assert_eq!(refused.to_string(), "this is the state of a best, not of a test");
     }
 
     #[test]
-    fn any_bit_that_changes_is_noticed() {
+    fn any_changed_bit_is_detected() {
         let bytes = write(&today()).unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_length_is_noticed() {
+    fn any_other_length_is_detected() {
         let bytes = write(&today()).unwrap();
         for length in 0..bytes.len() {
             let expected = if length < HEADER {
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_too_long_for_its_type_is_refused() {
+    fn body_with_further_bytes_is_refused() {
         assert_eq!(decode::<u8>(&[1]), Ok(1));
         assert_eq!(decode::<u8>(&[1, 2]), Err(StateError::Body));
     }

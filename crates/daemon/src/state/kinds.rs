@@ -1,4 +1,4 @@
-//! The kinds of states, their versions, and how bodies of earlier versions are read. Left out: the bodies.
+//! Kinds of states with their versions, and the types that decode the bodies of earlier versions.
 
 use super::avf::AvfState;
 use super::card::CardState;
@@ -39,7 +39,7 @@ impl Saved for PortState {
     }
 }
 
-/// The configuration of one VF, of either family, that its guest has changed since the software was noted.
+/// Configuration of one VF, of either family, that its guest has changed since the software was saved.
 impl Saved for FunctionState {
     const KIND: [u8; 4] = *b"func";
     const VERSION: u32 = 1;

@@ -1,5 +1,5 @@
-//! The form in which a state is handed from one process to the next: an envelope that says what is in it, in which
-//! version and how much of it, with a checksum over all, around a body in postcard's encoding.
+//! Format of a state that one process leaves for the next: an envelope with kind, version, length and checksum, around a body
+//! in postcard's encoding.
 //!
 //! ```text
 //! offset  bytes
@@ -11,7 +11,7 @@
 //!     28         the body
 //! ```
 //!
-//! Left out: where the bytes go, and what a port does with them. `docs/decisions/14` has the rule for versions.
+//! `docs/decisions/14` has the rule for versions.
 
 pub mod avf;
 mod avf_v5;

@@ -1,5 +1,5 @@
-//! The state of a port: its card with the PF's software, and what is known of each function's client. Left out: clients
-//! themselves, with their sockets and memory, which are noted elsewhere as they come and go.
+//! State of a port: its card with the PF's software, and the state of each function's client. The clients' sockets and
+//! memory are journaled separately, as they come and go.
 
 use super::card::CardState;
 use crate::control::status::Interventions;
@@ -10,70 +10,71 @@ use pcie::msix::TableState;
 use policy::VfPolicy;
 use serde::{Deserialize, Serialize};
 
-/// A port set aside between two rounds.
+/// State of a port between two rounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PortState {
-    /// The card, with the software of its PF.
+    /// Card, with the software of its PF.
     pub card: CardState,
-    /// The MSI-X table of a PF that a guest has.
+    /// MSI-X table of a PF that a guest has.
     pub table: Option<TableState>,
-    /// What the PF driver was configured with.
+    /// Configured policies of the PF driver.
     pub configured: Option<Configured>,
-    /// When the VFs were last judged.
+    /// Time of the last check of the VFs' conduct.
     pub watched: Time,
-    /// The functions that clients can have: the PF, or the VFs by index.
+    /// State of each function that a client can have: the PF, or the VFs by index.
     pub functions: Vec<ClientState>,
 }
 
-/// What the host counts and knows of a function and its clients.
+/// Counters and state of a function's client.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct ClientState {
-    /// What passed between card and VMM.
+    /// Messages and interrupts between card and VMM.
     pub interventions: Interventions,
-    /// The interrupt pin is raised, and held back.
+    /// Interrupt pin: raised, and masked.
     pub pin: (bool, bool),
-    /// The guest's memory was looked at, and it is private.
+    /// Guest memory: checked, and found to be private.
     pub judged: (bool, bool),
-    /// The client was told that it shares no memory.
+    /// The log has a warning that the client shares no memory.
     pub warned: bool,
 }
 
-/// The software of a port: what the administrator has decided and what guests have configured. It outlives the card: when
-/// the card's state is lost, the card is set up anew by it.
+/// Software of a port: the policy, and the configuration by guests. It outlives the card: if the card's state is lost, the
+/// card is set up again from it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SoftwareState {
-    /// The PF driver and the SR-IOV manager; there are none where a guest has the PF.
+    /// PF driver and SR-IOV manager; `None` if a guest has the PF.
     pub hosted: Option<HostedState>,
-    /// What a guest that has the PF has configured.
+    /// Configuration by a guest that has the PF.
     pub guest: Option<GuestState>,
 }
 
-/// The PF driver, the SR-IOV manager, and what they were configured with.
+/// PF driver, SR-IOV manager, and their configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HostedState {
-    /// The PF driver.
+    /// PF driver.
     pub pf: PfState,
-    /// The SR-IOV manager.
+    /// SR-IOV manager.
     pub manager: ManagerState,
-    /// The policy that the configuration had.
+    /// Policies by the configuration.
     pub configured: Configured,
 }
 
-/// A port's policy by its configuration: what of it was changed since is the administrator's latest word. The port's own is
-/// in the terms of its family's software.
+/// Policies of a port by its configuration. If a successor's configuration has the same, the effective policies stay; if
+/// not, the administrator has changed the file since, and the successor's configuration applies. The port's own policy has
+/// the form of its family's software.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Configured<P = SavedPortPolicy> {
-    /// The port's.
+    /// Policy of the port.
     pub port: P,
-    /// The VFs', by index.
+    /// Policies of the VFs, by index.
     pub vfs: Vec<VfPolicy>,
 }
 
-/// A PF as its guest has configured it.
+/// PF as its guest has configured it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GuestState {
-    /// The first 256 bytes of configuration space.
+    /// First 256 bytes of configuration space.
     pub config: Vec<u8>,
-    /// The MSI-X table.
+    /// MSI-X table.
     pub table: TableState,
 }

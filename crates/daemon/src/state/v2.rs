@@ -1,5 +1,5 @@
-//! Versions 1 and 2 of a card's state and of a port's, and version 1 of its software's: VFs could not share addresses, and no
-//! VLANs were withheld. In version 1 no frames waited for descriptors. Left out: everything that is as today.
+//! Versions 1 and 2 of a card's and a port's state, and version 1 of its software's. In these, VFs could not share addresses,
+//! and no VLANs were withheld. In version 1 no frames waited for descriptors. The rest is as today.
 
 use super::port::{ClientState, Configured, GuestState, HostedState};
 use super::{CardState, PortState, SoftwareState};
@@ -10,7 +10,7 @@ use iovm::ManagerState;
 use pcie::msix::TableState;
 use serde::Deserialize;
 
-/// A card, with the state of the chip in the version's terms.
+/// Card, with the version's type of the chip's state.
 #[derive(Deserialize)]
 pub(super) struct Card<N> {
     nic: N,
@@ -25,7 +25,7 @@ impl<N: Into<nic::State>> From<Card<N>> for CardState {
     }
 }
 
-/// A port's policy by its configuration.
+/// Policies of a port by its configuration.
 #[derive(Deserialize)]
 pub(super) struct OldConfigured<P = SavedPortPolicy> {
     pub(super) port: P,
@@ -39,7 +39,7 @@ impl<P, Q: From<P>> From<OldConfigured<P>> for Configured<Q> {
     }
 }
 
-/// A port, with the state of the chip in the version's terms.
+/// Port, with the version's type of the chip's state.
 #[derive(Deserialize)]
 pub(super) struct Port<N> {
     card: Card<N>,
@@ -56,13 +56,14 @@ impl<N: Into<nic::State>> From<Port<N>> for PortState {
     }
 }
 
-/// A port's software.
+/// Software of a port.
 #[derive(Deserialize)]
 pub(super) struct Software {
     hosted: Option<Hosted>,
     guest: Option<GuestState>,
 }
 
+/// PF driver and SR-IOV manager.
 #[derive(Deserialize)]
 struct Hosted {
     pf: PfState,

@@ -1,5 +1,5 @@
-//! A port of the second family at rest with something of everything in it: the card, its plane and the PF driver as their
-//! own tests have them, and what a live port knows beside.
+//! State of a port of family AVF that uses every part of the encoding: the card, its plane and the PF driver from their own
+//! tests' world, and the parts that a live port adds.
 
 #[path = "../../../avf-nic/tests/driver_against_card/pages.rs"]
 mod pages;
@@ -27,7 +27,7 @@ use world::{Side, World, mac};
 /// VFs of a card.
 const VFS: u8 = 8;
 
-/// A port whose card is in the middle of much.
+/// Returns the state of a port in the middle of its work.
 pub(crate) fn rich_avf() -> AvfState {
     let mut world = World::new(VFS).across_a_plane();
     world.map(1);
@@ -37,14 +37,14 @@ pub(crate) fn rich_avf() -> AvfState {
     plane.storm.limits = Limits { kinds: [kind; 2], window: 10_000_000, counts_unknown: false };
     plane.storm.restart(world.now);
     world.cable.1.extend([mac(0).0, [0xff; 6]].map(|to| [&to[..], &[2; 94]].concat()));
-    // What leaves slowly is still there.
+    // The rate limit delays these packets, so part of them is still in the card when the state is saved.
     let cut = TxOffload { ip_checksum: true, l4_checksum: true, tso: Some(400), vlan: None };
     let large = tcp(mac(6), mac(0), 6_000);
     (0..2).for_each(|queue| assert!(vfs[0].transmit_with(&mut world.vf(0), queue, &large, &cut)));
     world.now = world.now + Duration::from_micros(10);
     world.round();
     hold_back(&mut world);
-    // The PF driver has not looked at this.
+    // The PF driver has not read this message yet.
     vfs[2].reset(&mut world.vf(2));
     let poll = world.card.poll(world.now, &mut world.memories);
     assert_eq!(poll.for_pf, 4, "a message waits in the PF's queue");
@@ -63,7 +63,7 @@ pub(crate) fn rich_avf() -> AvfState {
     around(conduct, Some(rest))
 }
 
-/// VF `n` with a driver: the first sends slowly, the second is on a VLAN of the administrator's.
+/// Starts VF `n` with a driver. The first has a rate limit, the second a port VLAN, and the third a list of VLANs.
 fn start(world: &mut World, n: u8) -> Vf {
     let policy = VfPolicy {
         mac: Some(mac(n)),
@@ -77,14 +77,14 @@ fn start(world: &mut World, n: u8) -> Vf {
     let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
     vf.start(&mut world.vf(n)).unwrap();
     if n == 2 {
-        // Of these VLANs one is withheld.
+        // VLAN 20 is not in the list, so it is withheld.
         let list = Packed::new(&[3, 20]);
         vf.ask(&mut world.vf(n), Request::Vlans(true, u16::from(n) + 1, list.list())).unwrap();
     }
     vf
 }
 
-/// VF 0 is throttled, and VF 3 quarantined.
+/// Throttles VF 0, and quarantines VF 3.
 fn hold_back(world: &mut World) {
     let limits = [Thresholds { warn: 1, throttle: 5, quarantine: 0 }; 6];
     let watch = |pf: &mut Pf, side: &mut Side<'_>, events| pf.watch(side, 0, [events; 6], &limits);
@@ -126,7 +126,7 @@ fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
 }
 
 #[test]
-fn a_port_goes_on_from_its_state_and_is_saved_as_the_same() {
+fn avf_port_continues_from_its_state() {
     let AvfState { conduct, rest, .. } = rich_avf();
     let rest = rest.unwrap();
     let written = postcard::to_allocvec(&rest).unwrap();

@@ -1,5 +1,5 @@
-//! Guests, their drivers, the host and the wire do what chance says; a successor takes over before some of it, and in
-//! between while drivers wait. All that can be seen is as if there had been none.
+//! Random actions of guests, drivers, the host and the wire, with successors taking over before some of them, and between
+//! rounds while drivers wait. The visible results must be the same as without a successor.
 
 use crate::world::{Device, VFS, World, index};
 use backplane::vf_mac;
@@ -18,35 +18,35 @@ use policy::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, 
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Something that happens.
+/// Action in a conversation.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// A guest sends a frame of so many bytes to a VF, or to the wire.
+    /// Send a frame of this length from a VF to a VF, or to the wire.
     Send(u8, u8, usize),
-    /// The same, TCP to be cut into segments of 400 bytes.
+    /// Send a TCP packet of this length, to be cut into segments of 400 bytes.
     SendLarge(u8, u8, usize),
     Receive(u8),
-    /// A request by mailbox, by number, with an argument.
+    /// Send a mailbox request, by number, with an argument.
     Ask(u8, u8, u16),
     Watchdog(u8),
     FunctionLevelReset(u8),
-    /// The VMM's reset.
+    /// Reset a VF as the VMM does.
     Reset(u8),
-    /// A guest writes to its MSI-X table, and a vector is signalled.
+    /// Write to a VF's MSI-X table and signal a vector.
     Message(u8, u64, Vec<u8>),
     Policy(u8, Box<VfPolicy>),
     PortPolicy(Box<PortPolicy>),
     Quarantine(u8, bool),
-    /// The host tells the PF driver what it has counted.
+    /// Pass the PF driver a count of events.
     Watch(u8, u64),
     PortReset,
     PortLink(bool),
     Carrier(bool),
     Arrive(u8, usize),
-    /// A guest takes back the descriptors that it has posted, and its queue is to wait for others.
+    /// Take back a queue's posted descriptors, so that frames wait for others.
     Starve(u8),
     Budget(usize),
-    /// So many microseconds.
+    /// Advance the time by microseconds.
     Wait(u64),
 }
 
@@ -126,7 +126,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Address `n`: of a VF, of a station beyond the wire, or everybody's.
+/// Returns address `n`: of a VF, of a station beyond the wire, or the broadcast address.
 fn address(n: u8) -> MacAddress {
     if n == 4 { MacAddress::BROADCAST } else { vf_mac(n) }
 }
@@ -137,7 +137,7 @@ fn frame(to: MacAddress, from: MacAddress, length: usize) -> Vec<u8> {
     frame
 }
 
-/// TCP over IPv4 with so many bytes of payload.
+/// Returns a TCP packet over IPv4 with this many bytes of payload.
 pub(crate) fn tcp(to: MacAddress, from: MacAddress, payload: usize) -> Vec<u8> {
     let total = (40 + payload) as u16;
     let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
@@ -146,7 +146,7 @@ pub(crate) fn tcp(to: MacAddress, from: MacAddress, payload: usize) -> Vec<u8> {
     [&to.0[..], &from.0, &[8, 0], &ip, &transport, &vec![5; payload]].concat()
 }
 
-/// Does it; what came of it, as text.
+/// Performs an action, and returns its results as text.
 pub(crate) fn perform(world: &mut World, act: &Act) -> String {
     match act {
         Act::Send(vf, to, length) => {
@@ -198,7 +198,7 @@ pub(crate) fn perform(world: &mut World, act: &Act) -> String {
     }
 }
 
-/// What the administrator and the host do.
+/// Performs an action of the administrator or the host.
 fn govern(world: &mut World, act: &Act) -> String {
     if let Act::Carrier(up) = act {
         world.card.nic().set_link(*up);
@@ -260,7 +260,7 @@ fn watchdog(world: &mut World, vf: u8) -> String {
     format!("{check:?} {again:?}")
 }
 
-/// The guest unmasks its vectors, writes to the MSI-X BAR, and two of its vectors are signalled.
+/// Unmasks the guest's vectors, writes to the MSI-X BAR, and signals two vectors.
 fn message(world: &mut World, vf: u8, at: u64, bytes: &[u8]) -> String {
     let control = u64::from(MSIX) + u64::from(msix::CONTROL);
     let on = msix::CONTROL_ENABLE.to_le_bytes();
@@ -271,7 +271,7 @@ fn message(world: &mut World, vf: u8, at: u64, bytes: &[u8]) -> String {
     format!("{signalled:?} {:?}", function.release())
 }
 
-/// All that can be seen, beside the answers.
+/// Returns all visible state besides the results of actions.
 fn look(world: &mut World) -> Vec<String> {
     let mut seen = Vec::new();
     let vfs: Vec<Function> = (0..VFS).map(Vf).collect();
@@ -299,7 +299,7 @@ fn look(world: &mut World) -> Vec<String> {
     seen
 }
 
-/// Holds the conversation; before the acts that `when` names a successor takes over.
+/// Performs actions, with a successor taking over before those that `when` selects. Returns all results.
 fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut world = World::new();
     let mut seen = Vec::new();
@@ -321,7 +321,7 @@ proptest! {
     #![proptest_config(Config { cases: 100, ..Config::default() })]
 
     #[test]
-    fn a_successor_has_the_same_future(acts in proptest::collection::vec(act(), 1..30), when in any::<u32>()) {
+        fn successor_has_the_same_future(acts in proptest::collection::vec(act(), 1..30), when in any::<u32>()) {
         let kept = trace(&acts, |_| false);
         let continued = trace(&acts, |i| when >> (i % 32) & 1 != 0);
         assert_eq!(kept.len(), continued.len());

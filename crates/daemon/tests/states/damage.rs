@@ -1,5 +1,5 @@
-//! States that are damaged, and say so or not: bytes of a state are changed under a checksum that is right. What is
-//! accepted all the same must be a card like any other: it answers, and stays within its bounds.
+//! Damaged states: bytes of a state are changed under a correct checksum. A state that is accepted nevertheless must give a
+//! card that answers and stays within its bounds.
 
 use crate::conversation::{Act, perform};
 use crate::poke::poke;
@@ -10,7 +10,7 @@ use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use std::sync::LazyLock;
 
-/// The body of a state in which much is under way.
+/// Body of a state with a lot of pending work.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut world = World::new();
     let under_way = [
@@ -27,8 +27,8 @@ static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     postcard::to_allocvec(&world.state()).unwrap()
 });
 
-/// Bytes that change: where, and in which bits. The highest says whether a number goes on: where it stays, what follows
-/// is read as what it was.
+/// Returns the bytes to change, each with the bits to flip. The highest bit of a byte says that a number continues in the
+/// next one; while it stays, the following values keep their positions.
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let bits = prop_oneof![9 => 1..0x80u8, 1 => any::<u8>()];
     proptest::collection::vec((any::<usize>(), bits), 1..6)
@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(Config { cases: 400, ..Config::default() })]
 
     #[test]
-    fn a_damaged_state_is_refused_or_harmless(changes in changes()) {
+        fn damaged_state_is_refused_or_harmless(changes in changes()) {
         let mut body = BODY.clone();
         for (at, value) in changes {
             let at = at % body.len();
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+        fn random_bytes_are_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
         if let Ok(Ok(mut restored)) = decode::<CardState>(&body).map(CardState::restore) {
             poke(&mut restored.nic);
         }

@@ -1,8 +1,8 @@
-//! States that earlier versions wrote, kept as files of hexadecimal digits beside this one, and the encoding of today's
-//! version as text, a line a type. Every version reads them all; an encoding that changes without a new version fails.
+//! States of earlier versions, as files of hexadecimal digits beside this one, and the encoding of today's version as text,
+//! a type a line. Today's program must read them all. A change of the encoding without a new version fails.
 //!
-//! A new version needs its number in the type (`Saved::VERSION`), a way from the versions before (`Saved::from_earlier`),
-//! and files of its own: `BLESS=1 cargo test -p daemon --test states -- kept` writes those that are not there yet. A
+//! A new version needs its number in the type (`Saved::VERSION`), a conversion from earlier versions
+//! (`Saved::from_earlier`), and its own files: `BLESS=1 cargo test -p daemon --test states -- kept` writes missing ones. A
 //! port's state and its software's contain a card's, and change with it.
 
 use crate::avf::rich_avf;
@@ -23,16 +23,16 @@ use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Enumerations that only the card knows. One that is missing is named when the schema is made.
+/// Enumerations that are private to the card. The tracer names a missing one when it makes the schema.
 const PRIVATE: [&str; 6] = ["Form", "HashFunction", "Ip", "L4", "Stage", "TcpTimer"];
-/// Digits a line.
+/// Hexadecimal digits a line.
 const LINE: usize = 120;
 
 fn file(kind: &str, version: u32, extension: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/states/{kind}-v{version}.{extension}"))
 }
 
-/// What is kept of a version of a kind. Where nothing is yet, and it is asked for, it is written.
+/// Returns the kept file of a version. With `BLESS`, a missing file of today's version is written first.
 fn kept<T: Saved>(version: u32, extension: &str, now: impl FnOnce() -> String) -> String {
     let path = file(std::str::from_utf8(&T::KIND).unwrap(), version, extension);
     if version == T::VERSION && !path.exists() && std::env::var_os("BLESS").is_some() {
@@ -41,7 +41,7 @@ fn kept<T: Saved>(version: u32, extension: &str, now: impl FnOnce() -> String) -
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A state with something of everything in it.
+/// Returns a card's state that uses every part of the encoding.
 fn rich() -> CardState {
     let mut world = World::new();
     let limited = VfPolicy {
@@ -69,7 +69,7 @@ fn rich() -> CardState {
         Act::Ask(0, 1, 3),
         Act::Ask(0, 3, 5),
         Act::Ask(0, 5, 10),
-        // Withheld: the administrator has put the VF on a VLAN.
+        // Withheld, because the administrator has put the VF on a VLAN.
         Act::Ask(1, 5, 9),
         Act::Arrive(0, 200),
         Act::Arrive(4, 300),
@@ -82,7 +82,7 @@ fn rich() -> CardState {
         Act::Arrive(2, 250),
         Act::Wait(100),
         Act::Quarantine(2, true),
-        // What leaves slowly is still there.
+        // The rate limit delays this packet, so part of it is still in the card when the state is saved.
         Act::SendLarge(0, 5, 6_000),
         Act::Wait(200),
     ];
@@ -92,7 +92,7 @@ fn rich() -> CardState {
     world.state()
 }
 
-/// A port around it.
+/// Returns the state of a port with this card.
 fn rich_port() -> PortState {
     let function = ClientState {
         interventions: Interventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 },
@@ -114,7 +114,7 @@ pub(crate) fn configured() -> Configured {
     Configured { port: SavedPortPolicy::default(), vfs: vec![VfPolicy::default(); 3] }
 }
 
-/// Its software, and a guest's PF.
+/// Returns the state of a port's software, with a PF of a guest too.
 fn rich_software() -> SoftwareState {
     let card = rich();
     let (Some(pf), Some(manager)) = (card.pf, card.manager) else { panic!("the host has the PF") };
@@ -125,13 +125,13 @@ fn rich_software() -> SoftwareState {
     }
 }
 
-/// A VF that a guest has set up.
+/// Returns the state of a VF that a guest has set up.
 fn rich_function() -> FunctionState {
     let table = TableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
     FunctionState { config: (4..9).zip(1..).collect(), table }
 }
 
-/// Counters, of each kind one.
+/// Returns totals with a value in every counter.
 fn rich_totals() -> Totals {
     let traffic = json!({"packets": 1, "bytes": 2, "multicast": 3, "broadcast": 4, "dropped": 5});
     let drops = json!({
@@ -173,7 +173,7 @@ fn bytes(digits: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(byte).collect()
 }
 
-/// The encoding of today's version, a line a type.
+/// Returns the encoding of today's version, a type a line.
 fn schema<T: Saved>() -> String {
     let mut tracer = Tracer::new(TracerConfig::default());
     let samples = Samples::new();
@@ -181,7 +181,7 @@ fn schema<T: Saved>() -> String {
     tracer.trace_type::<Offence>(&samples).unwrap();
     tracer.trace_type::<Cause>(&samples).unwrap();
     tracer.trace_type::<iovm::State>(&samples).unwrap();
-    // Each time another variant of the others is looked at.
+    // Each pass traces another variant of the private enumerations.
     while {
         tracer.trace_type_once::<T>(&samples).unwrap();
         PRIVATE.iter().filter(|name| tracer.check_incomplete_enum(name).is_some()).count() > 0
@@ -190,7 +190,7 @@ fn schema<T: Saved>() -> String {
     registry.iter().map(|(name, format)| format!("{name}: {format:?}\n")).collect()
 }
 
-/// Today's encoding is the one that is kept of today's version.
+/// Checks that today's encoding equals the kept schema of its version.
 fn does_not_change<T: Saved>() {
     let (kept, now) = (kept::<T>(T::VERSION, "schema", schema::<T>), schema::<T>());
     let changed: Vec<_> = now.lines().filter(|line| !kept.lines().any(|kept| kept == *line)).collect();
@@ -202,7 +202,7 @@ fn does_not_change<T: Saved>() {
     assert_eq!(now, kept, "a type is gone: that needs a new version (see this file)");
 }
 
-/// Every version is read, and written again as the same.
+/// Checks that every version is read, and that today's encodes to the same bytes again.
 fn is_read<T: Saved>(now: impl Fn() -> T) {
     for version in 1..=T::VERSION {
         let written = bytes(&kept::<T>(version, "hex", || digits(&state::write(&now()).unwrap())));
@@ -224,7 +224,7 @@ fn states_of_every_version_are_read_and_continued() {
         if version == CardState::VERSION {
             through(&written);
             let waiting = Pool::EVERY.map(|pool| restored.nic.waiting(pool).0);
-            assert_eq!(waiting.iter().sum::<usize>(), 1, "a frame waits for descriptors");
+            assert_eq!(waiting.iter().sum::<usize>(), 1, "no frame waits for descriptors");
         }
     }
     is_read::<PortState>(rich_port);
@@ -236,7 +236,7 @@ fn states_of_every_version_are_read_and_continued() {
 
 /// Up to version 3 a bit said that the administrator had quarantined a VF.
 #[test]
-fn who_has_quarantined_a_vf_is_known_from_a_state_of_every_version() {
+fn quarantine_is_known_from_a_state_of_every_version() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (5, 3), (6, 3)] {
         let written = bytes(&std::fs::read_to_string(file("avfs", version, "hex")).unwrap());
         let AvfState { conduct, policies, rest, .. } = state::read(&written).unwrap();
@@ -250,7 +250,7 @@ fn who_has_quarantined_a_vf_is_known_from_a_state_of_every_version() {
 }
 
 #[test]
-fn the_encoding_of_a_version_does_not_change() {
+fn encoding_of_a_version_does_not_change() {
     does_not_change::<CardState>();
     does_not_change::<PortState>();
     does_not_change::<SoftwareState>();

@@ -1,5 +1,5 @@
-//! The state of a card with its PF driver and its SR-IOV manager: set aside, written, read back and continued; kept from
-//! version to version; and damaged. Left out: a live port around it.
+//! Tests of saved states: a card with its PF driver and SR-IOV manager is saved, encoded, decoded and continued; states of
+//! earlier versions are read; and damaged states are refused. `live` tests hand-over with a port around the card.
 
 mod avf;
 mod conversation;

@@ -1,5 +1,5 @@
-//! A card of which nothing is known but that its state was accepted is used in every way. Tests of damaged states and the
-//! fuzzer of the reader share this file.
+//! Use of a restored card in every way, without knowing its state. Tests of damaged states and the fuzzer of the reader
+//! share this file.
 
 use i82576::Time;
 use i82576::ids::MAX_VFS;
@@ -7,7 +7,7 @@ use i82576::register::{rx, tx, vf};
 use nic::{Budget, Nic, Unplugged};
 use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
 
-/// Memory that reads as something everywhere, half of which cannot be written, and that counts requests.
+/// Memory that can be read everywhere, and written in half of its addresses. It counts requests.
 struct Everywhere {
     requests: usize,
 }
@@ -27,8 +27,8 @@ impl Bus for Everywhere {
     fn msix(&mut self, _: Function, _: u16) {}
 }
 
-/// Has a card do all kinds of things, and sees to it that it asks for memory within bounds, and to be polled at a time that
-/// lies ahead: one that has passed would keep the port awake for ever.
+/// Uses a card in every way, and checks that its memory requests are bounded and that its deadlines lie ahead. A past
+/// deadline would keep the port's thread awake forever.
 pub(crate) fn poke(nic: &mut Nic) {
     let now = Time::from_micros(3_000_000);
     let mut bus = Everywhere { requests: 0 };
@@ -36,7 +36,7 @@ pub(crate) fn poke(nic: &mut Nic) {
         for _ in 0..3 {
             let poll = nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
             let passed = poll.deadline.filter(|deadline| !poll.more && *deadline <= now);
-            assert!(passed.is_none(), "to be polled at {passed:?}, and it is {now:?}");
+            assert!(passed.is_none(), "the deadline {passed:?} is not after {now:?}");
         }
         for n in 0..MAX_VFS as u8 {
             for (at, value) in [(vf::TX_BLOCK + tx::TDT, 9), (vf::RX_BLOCK + rx::RDT, 9), (vf::VTEICS, 7)] {

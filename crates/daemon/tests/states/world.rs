@@ -1,5 +1,5 @@
-//! A card with both drivers and the SR-IOV manager, in one process and with a clock moved by hand, which can be set aside
-//! at any moment. Left out: what happens to it (`conversation`).
+//! A card with both drivers and the SR-IOV manager, in one process and with a clock moved by hand, which can be saved and
+//! restored between any two actions.
 
 use backplane::{Backplane, PORT_MAC};
 use daemon::state::{self, CardState};
@@ -14,13 +14,13 @@ use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Rid};
 use std::cell::Cell;
 
-/// VFs there are.
+/// Number of VFs.
 pub(crate) const VFS: u8 = 3;
 const PF: Rid = Rid(0x0008);
-/// Card and driver change in one of so many rounds.
+/// Rounds between two replacements of card and driver.
 const EVERY: u32 = 7;
 
-/// The card as the manager sees it.
+/// The card's configuration space, as the manager uses it.
 pub(crate) struct Device<'a>(pub(crate) &'a mut Nic);
 
 impl ConfigAccess for Device<'_> {
@@ -42,13 +42,13 @@ pub(crate) struct World {
     pub(crate) vfs: Vec<Vf>,
 }
 
-/// A VF's number as the card's own type.
+/// Returns a VF's number as the card's own type.
 pub(crate) fn index(vf: u8) -> VfIndex {
     VfIndex::new(vf).unwrap()
 }
 
 impl World {
-    /// VFs assigned, started, with the link up.
+    /// Creates a card with assigned VFs whose drivers have started and see the link up.
     pub(crate) fn new() -> Self {
         let mut card = Backplane::new(PORT_MAC, 0);
         let mut device = Device(card.nic());
@@ -70,14 +70,14 @@ impl World {
         world
     }
 
-    /// What a kernel's PCI core does: memory space and bus master on.
+    /// Enables memory space and bus mastering, as a kernel's PCI core does.
     pub(crate) fn enable(&mut self, vf: u8) {
         let command = (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER).to_le_bytes();
         let at = offset::COMMAND.into();
         self.manager.config_write(&mut Device(self.card.nic()), index(vf), at, &command);
     }
 
-    /// A guest's first queue has no descriptors until its driver posts some, and frames for it wait.
+    /// Empties a guest's first queue until its driver posts descriptors again, and makes frames for it wait.
     pub(crate) fn starve(&mut self, vf: u8) {
         self.card.pf().write(r::QDE, 0);
         let mut guest = self.card.vf(vf);
@@ -85,17 +85,17 @@ impl World {
         guest.write(at::RX_BLOCK + rx::SRRCTL, control & !srrctl::DROP_EN);
         let head = guest.read(at::RX_BLOCK + rx::RDH);
         guest.write(at::RX_BLOCK + rx::RDT, head);
-        // The card forgets the descriptors that it has fetched.
+        // Writing RXDCTL makes the card drop the descriptors that it has fetched.
         let enabled = guest.read(at::RX_BLOCK + rx::RXDCTL);
         guest.write(at::RX_BLOCK + rx::RXDCTL, enabled);
     }
 
-    /// Lets a guest's driver do something.
+    /// Runs an action of a guest's driver.
     pub(crate) fn on<R>(&mut self, vf: u8, act: impl FnOnce(&mut Vf, &mut backplane::VfHal<'_>) -> R) -> R {
         act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
     }
 
-    /// The state now.
+    /// Returns the present state.
     pub(crate) fn state(&mut self) -> CardState {
         let pf = self.card.detach_pf().unwrap();
         let state = CardState::of(self.card.nic(), Some(&pf), Some(&self.manager));
@@ -103,7 +103,8 @@ impl World {
         state
     }
 
-    /// A successor goes on, from bytes; card and PF driver change again wherever they are looked at until the next act.
+    /// Replaces the card and its software by a successor, restored from bytes. Until the next action, [`between`] replaces card
+    /// and PF driver again and again.
     pub(crate) fn set_aside(&mut self) {
         let written = state::write(&self.state()).unwrap();
         let restored = through(&written).restore().unwrap();
@@ -114,14 +115,14 @@ impl World {
     }
 }
 
-/// The state that bytes tell of, of which the same bytes can be made again.
+/// Decodes a state, and checks that it encodes to the same bytes again.
 pub(crate) fn through(bytes: &[u8]) -> CardState {
     let state: CardState = state::read(bytes).unwrap();
-    assert!(state::write(&state).unwrap() == bytes, "what is read is what was written");
+    assert!(state::write(&state).unwrap() == bytes, "the state encodes differently");
     state
 }
 
-/// Card and driver change between two rounds, of which there are many.
+/// Replaces card and driver between two rounds, in one of [`EVERY`] rounds.
 fn between(nic: &mut Nic, pf: Option<&mut Pf>) {
     thread_local!(static ROUND: Cell<u32> = const { Cell::new(0) });
     ROUND.set(ROUND.get() + 1);

@@ -1,10 +1,10 @@
-//! How long VFs wait for the PF driver, as a histogram of Prometheus. The port has counted already, so the library's own
-//! histogram, which counts one time after the other, has no use here; its form on the wire has.
+//! Delays of the PF driver's answers, as a Prometheus histogram. The port has counted them in buckets already, so this
+//! builds the wire format instead of using the library's histogram, which counts single values.
 
 use crate::control::status::{Answers, PortStatus};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-/// The histogram of each port that has a PF driver; nothing if none has.
+/// Returns the histograms of the ports with a PF driver, or `None` if there is no such port.
 pub(super) fn family(ports: &[PortStatus]) -> Option<MetricFamily> {
     let metrics: Vec<Metric> =
         ports.iter().filter_map(|port| Some(metric(&port.name, port.answers.as_ref()?))).collect();

@@ -1,4 +1,4 @@
-//! `Accept` of RFC 9110, section 12.5.1: which of two forms of the metrics a client prefers. Left out: the forms (`metrics`).
+//! Choice between the two forms of the metrics by the client's `Accept` (RFC 9110, section 12.5.1).
 
 use crate::control::metrics;
 use axum::http::HeaderMap;
@@ -7,7 +7,7 @@ use axum::http::header::ACCEPT;
 /// Weight of a media range without `q`: thousandths, as a weight has three decimals at most (RFC 9110, section 12.4.2).
 const FULL_WEIGHT: u16 = 1000;
 
-/// A form in which metrics can be sent.
+/// Form of the metrics.
 struct Form {
     kind: &'static str,
     subtype: &'static str,
@@ -15,8 +15,10 @@ struct Form {
     content_type: &'static str,
 }
 
+/// Text format of Prometheus.
 const TEXT: Form =
     Form { kind: "text", subtype: "plain", version: "0.0.4", content_type: metrics::PROMETHEUS };
+/// Text format of OpenMetrics.
 const OPEN: Form = Form {
     kind: "application",
     subtype: "openmetrics-text",
@@ -33,15 +35,15 @@ enum Specificity {
     Version,
 }
 
-/// A client's wish for one form: the weight of the closest range that fits.
+/// Client's preference for a form: the weight of the closest matching range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Wish {
     weight: u16,
     specificity: Option<Specificity>,
 }
 
-/// Returns true if the client prefers OpenMetrics. A client that accepts neither form gets the text format, as Prometheus'
-/// own library answers. On equal weights a form that is named wins over one that only a wildcard admits.
+/// Returns true if the client prefers OpenMetrics. A client that accepts neither form gets the text format, as from
+/// Prometheus' own library. With equal weights, a form with a range of its own wins over one that a wildcard admits.
 pub(super) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let ranges: Vec<Vec<&str>> =
@@ -57,7 +59,7 @@ pub(super) fn content_type(open: bool) -> &'static str {
 }
 
 impl Form {
-    /// Returns the wish of the closest range; of two equally close ones, of the first.
+    /// Returns the preference of the closest range. Among equally close ranges the first counts.
     fn wish(&self, ranges: &[Vec<&str>]) -> Wish {
         let mut closest = Wish::default();
         for range in ranges {
@@ -70,8 +72,8 @@ impl Form {
         closest
     }
 
-    /// Returns how closely a range names the form, or `None` if it names another. Parameters beside `version` and `charset`
-    /// say nothing about a form (`escaping`): names of our metrics need no escaping.
+    /// Returns how closely a range names the form, or `None` if it names another. Parameters besides `version` and `charset`
+    /// are ignored; `escaping` has no effect, because our metric names need no escaping.
     fn specificity(&self, range: &[&str]) -> Option<Specificity> {
         let (kind, subtype) = range.first()?.split_once('/')?;
         let specificity = match (kind.trim(), subtype.trim()) {
@@ -167,14 +169,14 @@ mod tests {
             ("application/openmetrics-text;q=0.2, text/plain;q=0.3", false),
             ("application/openmetrics-text;q=0.301, text/plain;q=0.3", true),
             ("application/*, text/plain;q=0.9", true),
-            // The closest range counts, wherever it stands.
+            // The closest range counts, at any position.
             ("application/openmetrics-text;q=0.1, application/*;q=1, text/plain;q=0.5", false),
             (
                 "application/openmetrics-text;version=1.0.0;q=0.1, application/openmetrics-text, text/plain;q=0.5",
                 false,
             ),
             ("*/*;q=1, text/plain;q=0.1", true),
-            // Versions and character sets that the host does not write.
+            // The host does not write these versions and character sets.
             ("application/openmetrics-text;version=0.0.1, text/plain", false),
             ("application/openmetrics-text;charset=utf-16, text/plain", false),
             ("application/openmetrics-text;version=\"1.0.0\";charset=UTF-8", true),

@@ -1,17 +1,17 @@
-//! Who asks: a process, as the kernel says (SO_PEERCRED), or whoever has the token. Left out: who may ask, which is the control
-//! socket's owner, group and mode, and the token.
+//! Identity of a client for the log: a process by SO_PEERCRED, or a TCP client with the token. The control socket's owner,
+//! group and mode, and the token, decide on access.
 
 use std::fmt;
 use tokio::net::{TcpStream, UnixStream};
 
-/// The other end of a connection.
+/// Client at the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// A process that has connected to the control socket, when it did.
+    /// Process that has connected to the control socket, with the ids at that time.
     Process { pid: i32, uid: u32 },
-    /// A process of which the kernel says no more.
+    /// Process that the kernel does not identify.
     Unknown,
-    /// Somebody who came over TCP with the token.
+    /// TCP client that has sent the token.
     Token,
 }
 
@@ -25,9 +25,9 @@ impl fmt::Display for Caller {
     }
 }
 
-/// A connection that knows its other end.
+/// Connection whose client is known.
 pub(super) trait Known {
-    /// Who is there.
+    /// Returns the client.
     fn caller(&self) -> Caller;
 }
 

@@ -1,5 +1,5 @@
-//! A capture of a port's frames as pcapng, for as long as the client reads. The port copies frames into a ring and does not
-//! wait; filters work here. Left out: the ring, and what is in it (`crate::capture`); the language (`capture_filter`).
+//! Capture of a port's frames as pcapng, for as long as the client reads. The port copies frames into a ring and never
+//! waits; filters run here. `crate::capture` has the ring, and `capture_filter` the filter language.
 
 use super::requests::RequestSender;
 use crate::capture::{self, Capture, Frames, LONGEST, UPLINK, Wanted};
@@ -29,18 +29,19 @@ const LOOK: Duration = Duration::from_millis(100);
 const SILENCE: Duration = Duration::from_secs(3);
 /// Bytes of the ring that make one piece of the response.
 const PIECE: usize = 1 << 18;
-/// Names of ports and protocols in filters.
+/// File with names of TCP and UDP ports for filters.
 const SERVICES: &str = "/etc/services";
+/// File with names of IP protocols for filters.
 const PROTOCOLS: &str = "/etc/protocols";
-/// Bytes of a frame that are captured if nothing is said.
+/// Captured bytes of a frame by default.
 const SNAPLEN: usize = LONGEST;
-/// The fewest bytes of a frame that make sense: its addresses and type.
+/// Fewest captured bytes of a frame: the Ethernet header.
 const SHORTEST: usize = 14;
 
-/// Hands a capture to a port.
+/// Function that sends a capture to a port.
 pub(crate) type Starter = Arc<dyn Fn(&str, Capture) -> Result<(), Failure> + Send + Sync>;
 
-/// Begins captures, and bounds how many run.
+/// Starts captures, and limits their number.
 #[derive(Clone)]
 pub(super) struct CaptureService {
     starter: Starter,
@@ -55,32 +56,32 @@ impl fmt::Debug for CaptureService {
     }
 }
 
-/// Query of a capture.
+/// Query parameters of a capture.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Query {
-    /// Names of functions, and `uplink`, with commas between them; all if there are none.
+    /// Names of functions, and `uplink`, separated by commas; all if empty.
     #[serde(default)]
     at: String,
-    /// Only frames that are dropped.
+    /// Only dropped frames.
     #[serde(default)]
     drops: bool,
-    /// Bytes of a frame.
+    /// Captured bytes of a frame.
     snaplen: Option<usize>,
-    /// A filter in libpcap's language.
+    /// Filter in libpcap's language.
     #[serde(default)]
     filter: String,
 }
 
 impl CaptureService {
-    /// Reads the tables of names: the thread that serves clients cannot open files.
+    /// Creates the service and reads the tables of names now, because the confined server thread cannot open files later.
     pub(super) fn new(starter: Starter) -> Self {
         let table = |path| fs::read_to_string(path).unwrap_or_default();
         let names = Arc::new(Names::new(table(SERVICES), table(PROTOCOLS)));
         Self { starter, names, permits: Arc::new(Semaphore::new(capture::MOST)) }
     }
 
-    /// Captures on a port from now on.
+    /// Starts a capture on a port, and returns the response that streams it.
     pub(super) async fn capture(
         self,
         port: String,
@@ -91,7 +92,7 @@ impl CaptureService {
         let filter = compile(&query.filter, &self.names)?;
         let answer = sender.ask(Request::PortShow { port: port.clone() }).await?;
         let Answer::Port(status) = answer else {
-            return Err(Failure::new(Kind::Unavailable, "the port tells nothing"));
+            return Err(Failure::new(Kind::Unavailable, "the port did not return its status"));
         };
         let (wanted, places) = wanted(&status, &query)?;
         let Ok(permit) = self.permits.try_acquire_owned() else {
@@ -120,11 +121,11 @@ fn compile(text: &str, names: &Names) -> Result<Option<Filter>, Failure> {
     Filter::compile(text, names).map(Some).map_err(refused)
 }
 
-/// Which frames a query asks for, and the places that it names, by number and name.
+/// Returns the frames that a query selects, and the interfaces by number and name.
 fn wanted(status: &PortStatus, query: &Query) -> Result<(Wanted, Vec<(u8, String)>), Failure> {
     let mut all: Vec<_> = status.vfs.iter().map(|vf| (vf.index, vf.name.clone())).collect();
     if status.pf.is_some() {
-        // Every port of the plane is its guest's.
+        // All ports of the plane belong to the guest that drives the PF.
         all.extend((0..64).map(|port| (port, status.name.clone())));
     }
     all.push((UPLINK, "uplink".to_owned()));
@@ -148,7 +149,7 @@ fn wanted(status: &PortStatus, query: &Query) -> Result<(Wanted, Vec<(u8, String
     Ok((wanted, places))
 }
 
-/// The frames of one capture, as pieces of a response.
+/// Reader of a capture, which produces the pieces of the response.
 struct Reader {
     head: Option<Bytes>,
     frames: Frames,
@@ -158,7 +159,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The next piece; none when the port or the host ends.
+    /// Returns the next piece, or `None` when the port or the host ends.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if let Some(head) = self.head.take() {
             return Some(Ok(head));
@@ -171,7 +172,7 @@ impl Reader {
             match self.frames.take(PIECE, selects) {
                 Ok(Some(blocks)) if !blocks.is_empty() => return Some(Ok(blocks.into())),
                 Ok(_) if ends => return None,
-                // The filter selects none of these frames, but more wait: the ring fills up while this sleeps.
+                // The filter selected none of these frames. More are pending, and the ring would fill during a sleep.
                 Ok(Some(_)) => yield_now().await,
                 Ok(None) => drop(timeout(LOOK, self.stop.changed()).await),
                 Err(error) => return Some(Err(error)),

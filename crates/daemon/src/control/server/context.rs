@@ -1,4 +1,4 @@
-//! What handlers of requests share. Left out: the handlers (`service`).
+//! State that all request handlers share (`service` has the handlers).
 
 use super::capture::CaptureService;
 use super::requests::RequestSender;
@@ -9,18 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
-/// How long a client may take for the head of a request, for its body, and again until it reads more of a response. A
-/// connection may be idle for as long.
+/// Longest time for the head of a request, for its body, for an unread response, and for an idle connection.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What every handler needs.
+/// State of a request handler.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
     pub(super) sender: RequestSender,
     pub(super) stop: watch::Receiver<bool>,
-    /// One for each open stream of events.
+    /// Permits for open streams of events.
     pub(super) stream_permits: Arc<Semaphore>,
-    /// What those have to send who come over TCP.
+    /// Token that TCP clients must send; `None` for the control socket.
     pub(super) token: Option<Token>,
     pub(super) captures: CaptureService,
 }
@@ -36,7 +35,7 @@ impl Context {
     }
 }
 
-/// Whether a client has sent a request that it may send: over TCP, one with the token.
+/// Flag of a client: it has sent a permitted request. Over TCP that is one with the token.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HasAsked(Arc<AtomicBool>);
 

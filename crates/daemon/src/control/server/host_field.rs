@@ -1,4 +1,5 @@
-//! `Host` of RFC 9112, section 3.2: a request of HTTP/1.1 has one. Left out: which hosts a server is, since it is one only.
+//! Check of the `Host` field, which a request of HTTP/1.1 must have (RFC 9112, section 3.2). Its value does not matter,
+//! because the server is one host only.
 
 use super::refusal::refuse;
 use crate::control::problem::Kind;
@@ -10,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, Version};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// Refuses a request whose `Host` is missing, doubled or malformed, before anything else is looked at.
+/// Refuses a request whose `Host` is missing, repeated or malformed, before any other check.
 pub(super) async fn check_host(request: Request, next: Next) -> Response {
     match fault(request.version(), request.headers()) {
         None => next.run(request).await,
@@ -21,7 +22,7 @@ pub(super) async fn check_host(request: Request, next: Next) -> Response {
     }
 }
 
-/// Returns what is wrong with the field.
+/// Returns the fault of the field, if there is one.
 fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     let mut lines = headers.get_all(HOST).iter();
     match (lines.next(), lines.next()) {
@@ -34,7 +35,7 @@ fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-/// Returns true for a host with or without a port, and for an empty field: a client sends that where its URI has no host.
+/// Returns true for a host with or without a port, and for an empty field, which clients send if their URI has no host.
 fn is_valid(host: &HeaderValue) -> bool {
     let Ok(text) = host.to_str() else { return false };
     text.is_empty() || (!text.contains('@') && text.parse::<Authority>().is_ok())

@@ -1,9 +1,9 @@
-//! Serving the control interface. One thread serves all clients, waits for none of them, and does nothing that takes
-//! time: requests are carried out by another one ([`requests`]). Left out: what is asked under which path ([`service`]).
+//! Server of the control interface. One thread serves all clients and never blocks; another thread carries out their
+//! requests ([`requests`]). [`service`] has the paths.
 //!
 //! Everything that a client can make the host spend is bounded: the number of connections, the length of heads and
-//! bodies, the time in which they have to come, the time for which a response may wait to be read, and the requests that
-//! wait to be carried out.
+//! bodies, the time in which they have to arrive, the time for which a response may stay unread, and the pending
+//! requests.
 
 mod accept;
 mod caller;
@@ -41,23 +41,24 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
-/// How long clients may take for what they have asked when the host ends.
+/// Longest time for pending answers when the host ends.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long no client is accepted after an error: others may give up descriptors meanwhile.
+/// Pause after a failed accept. The process may be out of descriptors, and others may close some meanwhile.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
-/// Clients served at a time. One more takes the place of the one that has been there for longest without a request, or
-/// for longest.
+/// Clients at a time. One more replaces the oldest client that has not sent a permitted request, or else the oldest
+/// client.
 const MAX_CLIENTS: usize = 64;
-/// Bytes of the longest head of a request, and of a response that waits to be read.
+/// Bytes of the longest head of a request, and of a response's unread part.
 const BUFFER: usize = 16 * 1024;
+/// Header fields of a request.
 const MAX_HEADERS: usize = 64;
 
-/// The control socket, and what is needed to serve it.
+/// Control socket, and the parts that serve it.
 #[derive(Debug)]
 pub(crate) struct Server {
     runtime: Runtime,
     listener: Listener,
-    /// The same socket, as the runtime waits for it.
+    /// Copy of the listener's descriptor that the runtime polls.
     waiting: UnixListener,
     tcp: Option<(TcpListener, Token)>,
     sender: RequestSender,
@@ -66,7 +67,7 @@ pub(crate) struct Server {
     stop: watch::Receiver<bool>,
 }
 
-/// What the host tells its server.
+/// Handle by which the host controls its server.
 #[derive(Debug)]
 pub(crate) struct ServerHandle {
     hold: watch::Sender<bool>,
@@ -74,20 +75,20 @@ pub(crate) struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// While it holds, clients that connect wait in the socket's queue: for this process, or for a successor that has the
-    /// same socket.
+    /// Stops or resumes accepting clients. Meanwhile they wait in the socket's queue, for this process or for a successor
+    /// with the same socket.
     pub(crate) fn hold(&self, hold: bool) {
         self.hold.send_replace(hold);
     }
 
-    /// No further client is accepted, and those that have asked get their answers.
+    /// Stops accepting clients, and ends after the pending answers.
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 }
 
 impl Server {
-    /// Serves clients of `listener`, and those over TCP that have the token. Their requests go to `sender`, and
+    /// Creates a server for clients of `listener`, and for TCP clients that have the token. Requests go to `sender`, and
     /// captures to ports by `starter`.
     ///
     /// # Errors
@@ -98,7 +99,7 @@ impl Server {
         sender: RequestSender,
         starter: Starter,
     ) -> io::Result<(Self, ServerHandle)> {
-        // No thread but the one that runs it.
+        // The runtime must not create threads of its own: the confinement covers the thread that runs it.
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let entered = runtime.enter();
         let waiting = UnixListener::from_std(listener.as_fd().try_clone_to_owned()?.into())?;
@@ -114,7 +115,7 @@ impl Server {
         Ok((Self { runtime, listener, waiting, tcp, sender, captures, hold, stop }, handle))
     }
 
-    /// Serves until it is stopped, and then gives the socket back.
+    /// Serves clients until the host stops the server, and returns the socket.
     pub(crate) fn run(self) -> Listener {
         let Self { runtime, mut listener, waiting, tcp, sender, captures, hold, stop } = self;
         let context = |sender, token| Context::new(sender, stop.clone(), token, captures.clone());
@@ -126,6 +127,7 @@ impl Server {
     }
 }
 
+/// Accepts and serves clients until `stop` changes.
 async fn serve(
     (waiting, listener): (&UnixListener, &mut Listener),
     tcp: Option<&TcpListener>,
@@ -144,7 +146,7 @@ async fn serve(
             Some(_) = remote.tasks.join_next() => {}
         }
     }
-    // Each ends by itself, but for those that take too long.
+    // Every client's task ends by itself after its answer; slow ones are aborted.
     let ended = async {
         while local.tasks.join_next().await.is_some() {}
         while remote.tasks.join_next().await.is_some() {}
@@ -152,8 +154,8 @@ async fn serve(
     let _ = timeout(FAREWELL, ended).await;
 }
 
-/// The next client. Where there are no descriptors for it, it is turned away, and the next has to wait a little: the error
-/// would come again at once.
+/// Accepts a client. Without a free descriptor the listener turns it away by its reserve, or the next accept waits: the
+/// error would return at once and keep the thread busy.
 async fn accept(waiting: &UnixListener, listener: &mut Listener) -> io::Result<UnixStream> {
     let error = match waiting.accept().await {
         Ok((stream, _)) => return Ok(stream),
@@ -166,7 +168,7 @@ async fn accept(waiting: &UnixListener, listener: &mut Listener) -> io::Result<U
     Err(error)
 }
 
-/// As [`accept`], if there is such a socket.
+/// Accepts a TCP client, like [`accept`]. Without a TCP socket it waits forever.
 async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
     let Some(listener) = listener else { return pending().await };
     match listener.accept().await {
@@ -178,15 +180,16 @@ async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
     }
 }
 
-/// One listener's clients. UNIX and TCP have limits of their own, so that neither keeps the other out.
+/// Clients of one listener. UNIX and TCP have separate limits, so that neither keeps the other out.
 #[derive(Debug)]
 struct Listening {
     router: Router,
     tasks: JoinSet<()>,
-    /// In the order in which they came.
+    /// Clients in the order of their arrival.
     open: VecDeque<Client>,
 }
 
+/// Task that serves a client.
 #[derive(Debug)]
 struct Client {
     task: AbortHandle,
@@ -198,6 +201,7 @@ impl Listening {
         Self { router: service::router(context), tasks: JoinSet::new(), open: VecDeque::new() }
     }
 
+    /// Serves a new client. If there are too many clients, another one is disconnected.
     fn admit(&mut self, accepted: io::Result<impl Connection>, stop: &watch::Receiver<bool>) {
         let stream = match accepted {
             Ok(stream) => stream,
@@ -208,7 +212,7 @@ impl Listening {
             let silent = self.open.iter().position(|client| !client.has_asked.get());
             if let Some(client) = self.open.remove(silent.unwrap_or(0)) {
                 client.task.abort();
-                tracing::debug!("a control client goes: there are too many");
+                tracing::debug!("too many control clients: the oldest is disconnected");
             }
         }
         let has_asked = HasAsked::default();
@@ -217,12 +221,12 @@ impl Listening {
     }
 }
 
-/// What is served: a stream of either kind.
+/// Stream of a client, UNIX or TCP.
 trait Connection: AsyncRead + AsyncWrite + Known + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Known + Send + 'static> Connection for S {}
 
-/// Serves one client for as long as it asks.
+/// Serves a client until it disconnects, is too slow, or the host stops.
 async fn attend(
     stream: impl Connection,
     router: Router,
@@ -248,7 +252,7 @@ async fn attend(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a control client goes");
+        tracing::debug!(%error, "a control client is disconnected");
     }
 }
 
@@ -272,23 +276,23 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_fails_again_and_again_does_not_keep_the_thread_busy() {
+    fn failing_listener_does_not_busy_the_thread() {
         let folder = tempfile::tempdir().unwrap();
         let mut listener = Listener::bind(&folder.path().join("control.sock"), Access::PRIVATE).unwrap();
         runtime().block_on(async {
-            // A socket on which nobody listens: accept fails at once, as it does where there are no descriptors.
+            // A connected socket does not listen, so accept fails at once, as it does without free descriptors.
             let (end, other) = net::UnixStream::pair().unwrap();
             drop(other);
             end.set_nonblocking(true).unwrap();
             let failing = UnixListener::from_std(OwnedFd::from(end).into()).unwrap();
             let began = Instant::now();
             assert!(accept(&failing, &mut listener).await.is_err());
-            assert!(began.elapsed() >= AFTER_ERROR, "it waits before it tries again");
+            assert!(began.elapsed() >= AFTER_ERROR, "accept returned without a pause");
         });
     }
 
     #[test]
-    fn who_connects_while_the_server_holds_waits_and_is_not_turned_away() {
+    fn clients_wait_while_the_server_holds() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
         let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -298,7 +302,7 @@ mod tests {
         let mut client = net::UnixStream::connect(&path).unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
         client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        assert!(client.read(&mut [0]).is_err(), "no answer, and no end");
+        assert!(client.read(&mut [0]).is_err(), "the client got an answer or an end");
         client.set_read_timeout(None).unwrap();
         handle.hold(false);
         let mut reply = String::new();
@@ -312,7 +316,7 @@ mod tests {
         Arc::new(|_, _| Ok(()))
     }
 
-    /// Whether a client over TCP counts as one that has asked, after this request.
+    /// Returns true if a TCP client counts as one that has asked, after this request.
     async fn counts(path: &str, token: &str) -> bool {
         let (_stop, stopped) = watch::channel(false);
         let context = Context::new(
@@ -337,10 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_request_with_the_token_keeps_a_client_from_being_the_first_to_go() {
+    fn only_a_request_with_the_token_protects_a_client() {
         runtime().block_on(async {
             assert!(!counts("/v1/openapi.json", "wrong").await);
-            assert!(!counts("/", "wrong").await, "everybody may have the page");
+            assert!(!counts("/", "wrong").await, "the page needs no token, so it protects no client");
             assert!(counts("/v1/openapi.json", "0123456789abcdef").await);
         });
     }

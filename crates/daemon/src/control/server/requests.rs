@@ -1,5 +1,5 @@
-//! Requests on their way from the thread that serves clients to the one that carries them out, one after the other, in the
-//! order in which they are complete. Left out: both threads.
+//! Queue of requests from the thread that serves clients to the control thread, which carries them out one at a time, in
+//! the order of their arrival.
 
 use crate::control::problem::Kind;
 use crate::control::protocol::{Answer, Failure, Request};
@@ -7,33 +7,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-/// Requests of one listener's clients that may wait. Whoever comes then is told so at once.
+/// Pending requests of one listener's clients. Further ones are refused at once.
 const MOST: usize = 16;
-/// Requests that may wait in all: those of two listeners, and the watchdog's.
+/// Pending requests in all: those of two listeners, and the watchdog's.
 const ROOM: usize = 2 * MOST + 1;
 
-/// A request, and where its answer goes.
+/// Request, with the channel for its answer.
 #[derive(Debug)]
 struct Asked {
     request: Request,
     answer: oneshot::Sender<Result<Answer, Failure>>,
-    /// Given back when the request is carried out or skipped, not when its client goes.
+    /// Permit of the queue. It is released when the request is carried out or skipped, not when its client disconnects.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Sends requests to the control thread.
+/// Sender of requests to the control thread.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestSender {
     queue: mpsc::Sender<Asked>,
-    /// Shared by the clients of one listener.
+    /// Permits of the clients of one listener.
     permits: Arc<Semaphore>,
 }
 
-/// Asks for the list of ports whatever clients do. It does not keep the control thread from its end.
+/// Probe of the watchdog, with a place of its own in the queue. The weak sender does not keep the control thread running.
 #[derive(Debug, Clone)]
 pub(crate) struct Probe(mpsc::WeakSender<Asked>);
 
-/// Where requests are taken from.
+/// Receiver of requests.
 #[derive(Debug)]
 pub(crate) struct Queue(mpsc::Receiver<Asked>);
 
@@ -43,17 +43,17 @@ impl RequestSender {
         (Self { queue, permits: Arc::new(Semaphore::new(MOST)) }, Queue(receiver))
     }
 
-    /// The same for the clients of another listener, with a limit of their own.
+    /// Creates a sender for the clients of another listener, with a limit of their own.
     pub(crate) fn for_another_listener(&self) -> Self {
         Self { queue: self.queue.clone(), permits: Arc::new(Semaphore::new(MOST)) }
     }
 
-    /// The watchdog's way past all clients.
+    /// Creates the watchdog's probe.
     pub(crate) fn probe(&self) -> Probe {
         Probe(self.queue.downgrade())
     }
 
-    /// The answer, when it is there.
+    /// Sends a request and waits for the answer.
     pub(crate) async fn ask(&self, request: Request) -> Result<Answer, Failure> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| busy())?;
         let answer = send(&self.queue, request, Some(permit))?;
@@ -62,7 +62,7 @@ impl RequestSender {
 }
 
 impl Probe {
-    /// Waits until the control thread and every port have answered. One call at a time has room.
+    /// Waits until the control thread and every port have answered. The queue has room for one probe at a time.
     pub(crate) fn ask(&self) -> Result<(), Failure> {
         let answer = {
             let queue = self.0.upgrade().ok_or_else(handed_over)?;
@@ -72,7 +72,7 @@ impl Probe {
     }
 }
 
-/// Sends a request; what comes back gets the answer.
+/// Sends a request and returns the receiver of its answer.
 fn send(
     queue: &mpsc::Sender<Asked>,
     request: Request,
@@ -92,8 +92,8 @@ fn busy() -> Failure {
 }
 
 impl Queue {
-    /// Has `handle` carry out requests until nobody can hand one in any more, or another process serves the host: because it
-    /// was asked for, or as `leaving` says. What nobody waits for any more is not begun.
+    /// Carries out requests by `handle`. It ends when no sender is left, after a hand-over, or when `leaving` is set. Requests
+    /// whose clients have disconnected are skipped.
     pub(crate) fn serve(
         mut self,
         leaving: &AtomicBool,
@@ -108,7 +108,7 @@ impl Queue {
             }
             let answer = handle(request);
             let over = matches!(answer, Ok(Answer::Upgraded(_)));
-            // Whoever has asked may be gone.
+            // The client may have disconnected.
             let _ = sender.send(answer);
             if over {
                 return;
@@ -129,13 +129,13 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
 
-    /// The kind of failure that there is at once, if there is.
+    /// Returns the kind of the immediate failure, if there is one.
     fn refusal(sender: &RequestSender) -> Option<Kind> {
         let mut asking = Box::pin(sender.ask(Request::PortList));
         match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => answer.err().map(|failure| failure.kind),
             Poll::Pending => {
-                // It waits until the end of the test, as a client does that stays.
+                // The request stays pending until the end of the test, as for a client that stays.
                 std::mem::forget(asking);
                 None
             }
@@ -143,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_when_too_many_wait_is_told_at_once() {
+    fn request_beyond_the_limit_is_refused_at_once() {
         let (local, queue) = RequestSender::new();
         let remote = local.for_another_listener();
         for listener in [&local, &remote] {
-            // A request whose sender is gone still has its place, until it is its turn.
-            assert!((0..MOST).all(|_| refusal(listener).is_none()), "no listener takes another's places");
+            // A request keeps its permit until its turn, though its sender is dropped here.
+            assert!((0..MOST).all(|_| refusal(listener).is_none()), "a listener uses another's permits");
             assert_eq!(refusal(listener), Some(Kind::Busy));
         }
         let probe = local.probe();
@@ -156,15 +156,15 @@ mod tests {
         let serving = std::thread::spawn(move || {
             queue.serve(&AtomicBool::new(false), |_| Ok(Answer::Ports(Vec::new())));
         });
-        assert_eq!(watchdog.join().unwrap(), Ok(()), "clients do not silence the watchdog");
+        assert_eq!(watchdog.join().unwrap(), Ok(()), "clients block the watchdog");
         let probe = local.probe();
         drop((local, remote));
         serving.join().unwrap();
-        assert!(probe.ask().is_err(), "the watchdog does not keep the control thread from its end");
+        assert!(probe.ask().is_err(), "the watchdog keeps the control thread running");
     }
 
     #[test]
-    fn what_comes_after_a_hand_over_is_not_begun() {
+    fn request_after_a_hand_over_is_not_begun() {
         let (sender, queue) = RequestSender::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let clients = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! From a path to its answer. Left out: connections, and what a request does.
+//! Request handlers by path.
 
 use super::caller::Caller;
 use super::capture;
@@ -23,7 +23,7 @@ use axum::{Extension, RequestPartsExt, Router};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-/// The query of a path.
+/// Query parameters of a path in [`ROUTES`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct After {
@@ -31,7 +31,7 @@ struct After {
     after: u64,
 }
 
-/// Every path.
+/// Creates the router of all paths.
 pub(super) fn router(context: Context) -> Router {
     let mut router = Router::new();
     for route in &ROUTES {
@@ -56,7 +56,7 @@ pub(super) fn router(context: Context) -> Router {
         .with_state(context)
 }
 
-/// Who comes over TCP has to have the token. A client counts as one that has asked when its request passes here.
+/// Refuses TCP clients without the token. A client whose request passes is marked as one that has asked.
 async fn authorize(
     State(context): State<Context>,
     Extension(has_asked): Extension<HasAsked>,
@@ -75,6 +75,7 @@ async fn authorize(
     response
 }
 
+/// Handles a request of a route.
 async fn answer(route: &Route, context: &Context, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let caller = request.extensions().get::<Caller>().copied().unwrap_or(Caller::Unknown);
@@ -124,6 +125,7 @@ async fn query(parts: &mut Parts) -> Result<After, Failure> {
     query.map(|Query(query)| query).map_err(|error| malformed(&error.body_text()))
 }
 
+/// Reads a body with the limits of size and time.
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     if kind.split(';').next().map(str::trim) != Some("application/json") {
@@ -144,6 +146,8 @@ fn malformed(why: &str) -> Failure {
     Failure::new(Kind::Malformed, why)
 }
 
+/// Handles the stream of events. The id in the header Last-Event-ID wins over the query: a browser that reconnects sends
+/// both, and only the header is up to date.
 async fn events(State(context): State<Context>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
@@ -158,6 +162,7 @@ async fn events(State(context): State<Context>, request: Request) -> Response {
     }
 }
 
+/// Handles a capture.
 async fn capture_frames(State(context): State<Context>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
@@ -170,12 +175,12 @@ async fn capture_frames(State(context): State<Context>, request: Request) -> Res
     begun.await.unwrap_or_else(|failure| refuse(failure, &path))
 }
 
-/// Returns the counters in the form that the client prefers.
+/// Returns the metrics in the form that the client prefers.
 async fn metrics_text(State(context): State<Context>, request: Request) -> Response {
     let open = accept::prefers_openmetrics(request.headers());
     let outcome = context.sender.ask(AskFor::PortList).await.and_then(|answer| match answer {
         Answer::Ports(ports) => metrics::text(&ports).map_err(|error| unavailable(&error.to_string())),
-        _ => Err(unavailable("no ports are told")),
+        _ => Err(unavailable("the ports did not return their status")),
     });
     // Caches must not give one client's form to another.
     let head = [
@@ -199,7 +204,7 @@ async fn no_such_path(request: Request) -> Response {
     refuse(Failure::new(Kind::NoSuchPath, message), path)
 }
 
-/// The header `Allow` is the router's.
+/// Refuses a method. The router adds the header `Allow`.
 async fn wrong_method(request: Request) -> Response {
     let (method, path) = (request.method(), request.uri().path());
     refuse(Failure::new(Kind::WrongMethod, format!("{path:?} does not take {method}")), path)

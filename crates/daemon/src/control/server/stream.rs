@@ -1,7 +1,7 @@
-//! Events as they happen, as server-sent events. Nothing is kept for a client: the stream reads the host's list of events
-//! ([`crate::events`]) as fast as the client reads the stream. A client that falls behind is told how many it has missed,
-//! and one that does not read at all is cut off. When the host ends, or another process takes over, streams end behind the
-//! last event. Left out: which events there are.
+//! Stream of events as they happen, as server-sent events. The server buffers nothing for a client: the stream reads the
+//! host's list of events ([`crate::events`]) as fast as the client reads the stream. A client that falls behind receives
+//! the number of missed events, and one that stops reading is disconnected. When the host ends or hands over, streams end
+//! after the last event.
 
 use crate::control::problem::Kind;
 use crate::control::protocol::Failure;
@@ -16,24 +16,24 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-/// How often the list is looked at.
+/// Interval at which the list is read.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often a silent stream says that it lives.
+/// Interval of the comments that keep a silent stream alive.
 const ALIVE: Duration = Duration::from_secs(10);
-/// Streams at a time.
+/// Open streams at a time.
 pub(super) const MOST: usize = 16;
 
-/// How far a client has read.
+/// Position of a client in the list of events.
 #[derive(Debug)]
 struct Reader {
     after: u64,
-    /// Read from the list, and not by the client.
+    /// Events that were read from the list, but not yet sent.
     ready: VecDeque<Event>,
     stop: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
 }
 
-/// Events after this number, and then those that happen, until the host ends.
+/// Opens a stream of the events after this number, and of later ones until the host ends.
 pub(super) fn open(
     after: u64,
     stop: watch::Receiver<bool>,
@@ -52,7 +52,7 @@ pub(super) fn open(
 }
 
 impl Reader {
-    /// The next event; none when the host ends.
+    /// Returns the next event, or `None` when the host ends.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -68,6 +68,7 @@ impl Reader {
         }
     }
 
+    /// Reads new events from the list.
     fn look(&mut self) {
         let recent = events::after(self.after);
         if recent.lost > 0 {

@@ -1,14 +1,15 @@
-//! The dashboard: a page that asks the host as any other client does. Its files are part of the program, and name nothing
-//! that is elsewhere. Left out: what it shows, which is the page's own (`main.js`).
+//! Dashboard: a web page that uses the control interface like any other client. Its files are part of the program and load
+//! nothing from other hosts (`main.js` is the page itself).
 
 use super::context::Context;
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::routing::get;
 
+/// Media type of the scripts.
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Path, media type and text.
+/// Path, media type and text of each file.
 const FILES: [(&str, &str, &str); 13] = [
     ("/", "text/html; charset=utf-8", include_str!("index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("style.css")),
@@ -24,11 +25,11 @@ const FILES: [(&str, &str, &str); 13] = [
     ("/page/capture.js", SCRIPT, include_str!("capture.js")),
     ("/page/events.js", SCRIPT, include_str!("events.js")),
 ];
-/// A browser loads nothing from elsewhere, runs no script but ours, and shows the page in no other.
+/// Content-Security-Policy: a browser loads nothing from other hosts, runs no inline script, and shows the page in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The files. They say nothing about the host, so whoever can connect may have them.
+/// Returns the routes of the files. They need no token, because they contain nothing about the host.
 pub(super) fn routes() -> Router<Context> {
     FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
         let headers = [
@@ -46,11 +47,11 @@ mod tests {
     use super::FILES;
 
     #[test]
-    fn the_page_names_nothing_that_is_elsewhere() {
+    fn page_refers_to_no_other_host() {
         for (path, _, text) in FILES {
             let elsewhere = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!elsewhere.contains("//www") && !elsewhere.contains("https://"), "{path}");
-            assert!(!elsewhere.contains("innerHTML"), "{path}: what the host tells is only ever text");
+            assert!(!elsewhere.contains("innerHTML"), "{path}: data of the host could become markup");
         }
         let named = |path: &str| FILES.iter().any(|(known, ..)| *known == path);
         let (_, _, index) = FILES[0];
