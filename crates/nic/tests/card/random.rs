@@ -1,5 +1,4 @@
-//! One VF does whatever chance says, while its neighbours talk to each other; and whatever happens, happens
-//! the same way twice.
+//! A VF makes random actions while its neighbours exchange frames. The same actions always have the same effects.
 
 use crate::common::{Access, BASE, Bench, SIZE, mac, plain};
 use i82576::bits::{dctl, rttbcnrc};
@@ -11,7 +10,7 @@ use pcie::config::offset;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Something a guest, its VMM or the world does.
+/// An action of a guest, of its VMM, of the wire or of time.
 #[derive(Debug, Clone)]
 enum Act {
     Write(u32, u32),
@@ -39,7 +38,7 @@ pub(crate) fn value() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// A register of the VF, or any other offset.
+/// Draws a register of the VF, or any other offset.
 pub(crate) fn register() -> impl Strategy<Value = u32> {
     let known = (0..window::TABLE.len(), any::<u32>()).prop_map(|(row, element)| {
         let row = &window::TABLE[row];
@@ -143,14 +142,14 @@ fn perform(bench: &mut Bench, act: &Act) {
     }
 }
 
-/// The PF and the VMM do not hold a grudge.
+/// Restores the settings of PF and VMM that an action has cleared.
 fn forgive(bench: &mut Bench) {
     bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
     bench.pf().write(r::VFRE, 0xff);
     bench.pf().write(r::VFTE, 0xff);
 }
 
-/// VFs 0 to 2 with running rings, the first with a transmit rate unless that is 0.
+/// Returns a card whose VFs 0 to 2 have running rings. VF 0 has a transmit rate unless `rate` is 0.
 fn bench(rate: u32) -> Bench {
     let mut bench = Bench::new(3);
     (0..3).for_each(|vf| bench.vf(vf).start());
@@ -158,13 +157,13 @@ fn bench(rate: u32) -> Bench {
     bench
 }
 
-/// No rate, a thousandth of the link's, and half of it.
+/// Draws no rate, a thousandth of the link's, or half of it.
 pub(crate) fn rate() -> impl Strategy<Value = u32> {
     let limit = |factor: u32| rttbcnrc::RS_ENA | factor << rttbcnrc::INTEGER_SHIFT;
     prop_oneof![Just(0), Just(limit(1_000)), Just(limit(2))]
 }
 
-/// Takes what the neighbours got and gives them room again.
+/// Returns the frames that a VF got, and posts its descriptors again.
 fn drain(bench: &mut Bench, vf: u8) -> Vec<Vec<u8>> {
     let received = bench.vf(vf).received();
     let taken = received.iter().map(|frame| frame.parts.len() as u32).sum();
@@ -172,7 +171,7 @@ fn drain(bench: &mut Bench, vf: u8) -> Vec<Vec<u8>> {
     received.into_iter().map(|frame| frame.bytes).collect()
 }
 
-/// A memory request in a function's own name to its own memory, or one that was refused, and never the PF's.
+/// Returns true if a memory request is a VF's, and stays in its memory or faulted.
 fn in_bounds(access: &Access) -> bool {
     match access.function {
         Vf(0) => true,
@@ -182,7 +181,7 @@ fn in_bounds(access: &Access) -> bool {
 }
 
 fn finish(bench: &mut Bench) {
-    // Frames of the mad one that wait for their rate would come in between later.
+    // Delayed frames of the random VF would arrive later, between the neighbours' frames.
     let limited = bench.pf().read(r::RTTBCNRC) != 0;
     for _ in 0..50 {
         let poll = bench.poll_once();
@@ -195,7 +194,7 @@ fn finish(bench: &mut Bench) {
     bench.poll();
 }
 
-/// What a script leaves behind: memory requests, messages and frames in order, and the VF's registers.
+/// Result of a script: memory requests, messages and frames in order, and the VF's registers.
 #[derive(Debug, PartialEq, Eq)]
 struct Trace {
     requests: Vec<Access>,
@@ -220,7 +219,7 @@ proptest! {
     #![proptest_config(Config { cases: 200, ..Config::default() })]
 
     #[test]
-    fn a_vf_gone_mad_does_not_disturb_its_neighbours(
+    fn random_vf_does_not_disturb_its_neighbours(
         rounds in proptest::collection::vec(proptest::collection::vec(act(), 1..20), 1..8),
         rate in rate(),
     ) {
@@ -228,7 +227,7 @@ proptest! {
         for (round, acts) in rounds.iter().enumerate() {
             for act in acts {
                 perform(&mut bench, act);
-                assert!(bench.world.bus.log.len() < 100_000, "{act:?} is too much work");
+                assert!(bench.world.bus.log.len() < 100_000, "{act:?} makes too many requests");
                 let stray = bench.world.bus.log.iter().find(|access| !in_bounds(access));
                 assert_eq!(stray, None);
                 bench.world.bus.log.clear();
@@ -246,7 +245,7 @@ proptest! {
                 bench.vf(from).send(&frame);
                 assert_eq!(drain(&mut bench, to), [frame]);
                 let mut messages = bench.msix();
-                // The mad one may have a throttled message left to send.
+                // The random VF may still have a throttled message.
                 messages.retain(|(function, _)| *function != Vf(0));
                 assert_eq!(messages.len(), 2);
                 assert!(messages.contains(&(Vf(to), 1)) && messages.contains(&(Vf(from), 0)));
@@ -258,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_script_leaves_the_same_trace(
+    fn equal_scripts_leave_equal_traces(
         acts in proptest::collection::vec(act(), 1..60),
         rate in rate(),
     ) {

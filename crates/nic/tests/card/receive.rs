@@ -1,5 +1,5 @@
-//! Receive descriptors: how a frame is laid into buffers, and the gates in front of a queue. Left out: what the
-//! descriptors say of its contents (`offload`), and who gets the frame.
+//! Receive descriptors: the division of a frame between buffers, and the gates of a queue. `receive::offload` tests the
+//! descriptors' contents.
 
 mod legacy;
 mod offload;
@@ -22,34 +22,34 @@ fn bench() -> Bench {
     bench
 }
 
-/// Offset of a register of VF 0's first receive queue.
+/// Returns the offset of a register of VF 0's first receive queue.
 fn at(register: u32) -> u32 {
     vf::RX_BLOCK + register
 }
 
-/// A frame of `length` bytes for VF 0.
+/// Returns a frame of `length` bytes for VF 0.
 fn frame(length: usize) -> Vec<u8> {
     plain(mac(0), mac(9), length - 14)
 }
 
-/// SRRCTL: packet buffers of `kb` KiB (0: RCTL decides), header buffers of `header` bytes, a descriptor type.
+/// Returns SRRCTL for packet buffers of `kb` KiB (0: RCTL decides), header buffers of `header` bytes, and a descriptor type.
 fn srrctl(kb: u32, header: u32, kind: u32) -> u32 {
     kb | (header / 64) << 8 | kind << 25 | 1 << 31
 }
 
 #[test]
-fn a_frame_that_fits_one_buffer() {
+fn short_frame_uses_one_buffer() {
     let mut bench = bench();
     bench.wire_sends(&frame(200));
     bench.expect_msix(Vf(0), 1);
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, frame(200));
-    assert_eq!((received.parts.len(), received.last().length), (1, 200), "no frame check sequence");
+    assert_eq!((received.parts.len(), received.last().length), (1, 200), "without the check sequence");
     assert_eq!(bench.vf(0).read(at(rx::RDH)), 1);
 }
 
 #[test]
-fn a_frame_that_needs_several_buffers_says_so_in_the_last() {
+fn long_frame_has_eop_in_its_last_buffer() {
     let mut bench = bench();
     bench.wire_sends(&frame(5000));
     let received = bench.vf(0).expect_frame();
@@ -62,7 +62,7 @@ fn a_frame_that_needs_several_buffers_says_so_in_the_last() {
 }
 
 #[test]
-fn the_longest_frame_fills_its_last_buffer_exactly() {
+fn frame_may_fill_its_last_buffer_exactly() {
     let mut bench = bench();
     for length in [2048, 4096, 8192, i82576::ids::MAX_FRAME - 4] {
         bench.wire_sends(&frame(length));
@@ -72,7 +72,7 @@ fn the_longest_frame_fills_its_last_buffer_exactly() {
 }
 
 #[test]
-fn no_frame_is_split_for_want_of_descriptors() {
+fn frame_without_enough_descriptors_is_dropped_whole() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 0, 1));
@@ -82,9 +82,9 @@ fn no_frame_is_split_for_want_of_descriptors() {
         bench.wire_sends(&frame(length));
     }
     let lengths: Vec<_> = bench.vf(0).received().iter().map(|frame| frame.bytes.len()).collect();
-    assert_eq!(lengths, [4 * 1024, 3 * 1024], "what fits is taken in the order it came");
+    assert_eq!(lengths, [4 * 1024, 3 * 1024], "frames that fit arrive in order");
     assert_eq!(bench.vf(0).read(at(rx::RQDPC)), 3);
-    assert_eq!(bench.vf(0).read(at(rx::RQDPC)), 0, "cleared by reading");
+    assert_eq!(bench.vf(0).read(at(rx::RQDPC)), 0, "the read clears RQDPC");
     assert_eq!(bench.pf().read(r::RNBC), 3);
     bench.vf(0).post(7);
     bench.wire_sends(&frame(60));
@@ -92,7 +92,7 @@ fn no_frame_is_split_for_want_of_descriptors() {
 }
 
 #[test]
-fn a_ring_is_used_round_and_round() {
+fn ring_wraps_without_loss() {
     for count in [8, 16, 64] {
         let mut bench = Bench::new(3);
         bench.vf(0).start_sized(count, 8);
@@ -107,7 +107,7 @@ fn a_ring_is_used_round_and_round() {
 }
 
 #[test]
-fn a_ring_starts_at_its_head_register() {
+fn ring_starts_at_its_head_register() {
     let mut bench = bench();
     for (register, value) in [(rx::RXDCTL, 0), (rx::RDH, 5), (rx::RXDCTL, dctl::ENABLE)] {
         bench.vf(0).write(at(register), value);
@@ -133,7 +133,7 @@ fn descriptors_are_fetched_and_written_back_in_bursts() {
 }
 
 #[test]
-fn the_counter_of_missed_frames_has_twelve_bits_and_stops_at_its_end() {
+fn rqdpc_has_12_bits_and_saturates() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.vf(0).write(at(rx::RDT), 0);
@@ -146,7 +146,7 @@ fn the_counter_of_missed_frames_has_twelve_bits_and_stops_at_its_end() {
 }
 
 #[test]
-fn the_buffer_size_is_the_queues_or_the_ports() {
+fn buffer_size_comes_from_srrctl_or_rctl() {
     const BSEX: u32 = rctl::BSEX >> 16;
     for (kb, bsize, expected) in [
         (1, 0, 1024),
@@ -169,7 +169,7 @@ fn the_buffer_size_is_the_queues_or_the_ports() {
 }
 
 #[test]
-fn frames_are_padded_to_the_shortest_that_ethernet_knows() {
+fn received_frames_are_padded_to_60_bytes() {
     let mut bench = bench();
     bench.wire_sends(&frame(1000));
     bench.vf(0).received();
@@ -183,7 +183,7 @@ fn frames_are_padded_to_the_shortest_that_ethernet_knows() {
 }
 
 #[test]
-fn what_is_no_frame_is_counted_and_dropped() {
+fn received_frame_of_invalid_length_is_dropped_and_counted() {
     let mut bench = bench();
     let pool = &mut bench.pf();
     pool.write(r::VT_CTL, 1 << 30);
@@ -199,7 +199,7 @@ fn what_is_no_frame_is_counted_and_dropped() {
 }
 
 #[test]
-fn a_frame_longer_than_the_pool_takes_is_dropped_and_counted() {
+fn frame_beyond_the_pools_rlpml_is_dropped_and_counted() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL & !vmolr::LPE);
     bench.wire_sends(&frame(1515));
@@ -211,11 +211,11 @@ fn a_frame_longer_than_the_pool_takes_is_dropped_and_counted() {
     bench.wire_sends(&plain(i82576::MacAddress::BROADCAST, mac(9), 2000));
     bench.vf(0).expect_no_frame();
     assert_eq!(bench.vf(1).received().len(), 1);
-    assert_eq!(bench.pf().read(r::ROC), 0, "somebody took it");
+    assert_eq!(bench.pf().read(r::ROC), 0, "a pool accepted the frame");
 }
 
 #[test]
-fn nothing_is_received_through_a_closed_gate() {
+fn closed_gate_receives_no_frame() {
     let gates: [fn(&mut Bench); 6] = [
         |b| b.pf().clear(r::RCTL, rctl::EN),
         |b| b.pf().write(r::VFRE, 0xfe),
@@ -233,7 +233,7 @@ fn nothing_is_received_through_a_closed_gate() {
 }
 
 #[test]
-fn rxdctl_reads_zero_at_once_after_it_was_disabled() {
+fn rxdctl_reads_disabled_at_once() {
     let mut bench = bench();
     bench.wire_sends(&frame(60));
     bench.vf(0).write(at(rx::RXDCTL), 1 << 16);
@@ -241,7 +241,7 @@ fn rxdctl_reads_zero_at_once_after_it_was_disabled() {
 }
 
 #[test]
-fn head_and_tail_may_be_written_after_the_queue_was_enabled() {
+fn head_and_tail_may_be_written_after_enable() {
     let mut bench = bench();
     bench.wire_sends(&frame(60));
     bench.vf(0).received();
@@ -255,9 +255,9 @@ fn head_and_tail_may_be_written_after_the_queue_was_enabled() {
     assert_eq!(bench.vf(0).expect_frame().bytes.len(), 61);
 }
 
-/// Software that finds DD finds the frame: buffers are written before the descriptors that tell of them.
+/// Software that reads DD must find the frame: the card writes buffers before their descriptors.
 #[test]
-fn a_descriptor_says_done_after_its_data_is_there() {
+fn data_is_written_before_dd() {
     let mut bench = bench();
     bench.world.bus.log.clear();
     bench.wire_sends(&frame(5000));

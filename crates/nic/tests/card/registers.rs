@@ -1,5 +1,4 @@
-//! The register table holds on the card: what may be written, what reading clears, where aliases are. Left out:
-//! accesses that are no dwords (`widths`).
+//! The register table on the card: writable bits, clearing reads, aliases. `widths` tests accesses that are no dwords.
 
 use crate::common::{Bench, index, mac, plain, tagged, tcp};
 use i82576::bits::{ctrl, dctl, p2v, v2p};
@@ -9,7 +8,7 @@ use i82576::{MacAddress, VfIndex, ids, window};
 
 const ALL: u32 = u32::MAX;
 
-/// Registers whose reads and writes do more than their row says, or show something computed.
+/// Registers whose reads or writes have further effects, or whose value is computed.
 const MORE_THAN_THEIR_ROW: &[&str] = &[
     "CTRL",
     "STATUS",
@@ -39,18 +38,18 @@ const MORE_THAN_THEIR_ROW: &[&str] = &[
     "VTEICR",
 ];
 
-/// Every plain register of the table with one of its offsets.
+/// Returns every plain register of the table by its offsets.
 pub(super) fn elements() -> impl Iterator<Item = (&'static Register, u32)> {
     resets().map(|(row, offset, _)| (row, offset))
 }
 
-/// The same with reset values.
+/// Returns every plain register by its offsets, with reset values.
 fn resets() -> impl Iterator<Item = (&'static Register, u32, u32)> {
     let plain = table::rows().filter(|row| !MORE_THAN_THEIR_ROW.contains(&row.name));
     plain.flat_map(|row| row.resets().map(move |(offset, value)| (row, offset, value)))
 }
 
-/// Offset of every alias and of what it stands for.
+/// Returns the offset of every alias, and of its register.
 fn aliases() -> impl Iterator<Item = (&'static Register, u32, u32)> {
     table::rows()
         .flat_map(|row| row.offsets().zip(row.aliases()).map(move |(home, alias)| (row, home, alias)))
@@ -61,7 +60,7 @@ fn every_register_reads_its_reset_value_after_power_on() {
     let mut bench = Bench::bare();
     for (row, offset, value) in resets() {
         let expected = match row.name {
-            // The port's own address is loaded from the NVM.
+            // Reset loads the port's address from the NVM.
             "RAL" if offset == r::ral(0) => 0x0000_0002,
             "RAH" if offset == r::rah(0) => 0x8004_ff00,
             _ => value,
@@ -75,7 +74,7 @@ fn read_write_registers_keep_their_bits_and_no_others() {
     let mut bench = Bench::bare();
     for (row, offset) in elements() {
         if let Access::Rw(bits) = row.access {
-            // EITR's counter and credits run from what is written there; they are tested with the throttle.
+            // EITR's counter and credits run from the written value; `throttling` tests them.
             let shown = if row.name == "EITR" { 0xffff } else { ALL };
             bench.pf().write(offset, ALL);
             let expected = (row.reset & !bits | bits) & shown;
@@ -86,7 +85,7 @@ fn read_write_registers_keep_their_bits_and_no_others() {
     }
 }
 
-/// What comes of some traffic: frames at VF 0, VF 1 and the wire, messages, and statistics.
+/// Returns the result of sample traffic: frames at VF 0, VF 1 and the wire, messages, and statistics.
 fn conversation(prepare: fn(&mut Bench)) -> String {
     let mut bench = Bench::new(3);
     prepare(&mut bench);
@@ -103,7 +102,7 @@ fn conversation(prepare: fn(&mut Bench)) -> String {
 }
 
 #[test]
-fn what_is_stored_only_changes_nothing() {
+fn plain_registers_change_no_behaviour() {
     let plain = conversation(|_| {});
     let all = conversation(|bench| {
         for (_, offset) in elements().filter(|(row, _)| row.effect == Effect::Never) {
@@ -114,7 +113,7 @@ fn what_is_stored_only_changes_nothing() {
 }
 
 #[test]
-fn read_only_registers_stay_as_they_are() {
+fn read_only_registers_ignore_writes() {
     let mut bench = Bench::new(3);
     for (row, offset) in table::rows().flat_map(|row| row.offsets().map(move |offset| (row, offset))) {
         if row.access == Access::Ro && !["STATUS", "V2PMAILBOX"].contains(&row.name) {
@@ -143,7 +142,7 @@ fn write_only_registers_read_zero() {
 }
 
 #[test]
-fn a_one_written_to_a_mask_sets_and_to_its_clear_register_clears() {
+fn mask_registers_set_and_clear_by_ones() {
     for (set, clear) in [(r::IMS, r::IMC), (r::EIMS, r::EIMC)] {
         let mut bench = Bench::bare();
         bench.pf().write(set, 0x0d);
@@ -151,12 +150,12 @@ fn a_one_written_to_a_mask_sets_and_to_its_clear_register_clears() {
         assert_eq!(bench.pf().read(set), 0xfd);
         bench.pf().write(clear, 0x18);
         assert_eq!(bench.pf().read(set), 0xe5);
-        assert_eq!(bench.pf().read(clear), 0xe5, "the clear register reads the mask");
+        assert_eq!(bench.pf().read(clear), 0xe5, "the clear register reads as the mask");
     }
 }
 
 #[test]
-fn bits_that_clear_themselves_are_never_read_as_ones() {
+fn self_clearing_bits_read_zero() {
     let mut bench = Bench::new(1);
     let (rxdctl, txdctl) = (r::rx::RXDCTL, r::tx::TXDCTL);
     for (at, bits) in [
@@ -175,7 +174,7 @@ fn bits_that_clear_themselves_are_never_read_as_ones() {
 }
 
 #[test]
-fn a_one_written_to_an_event_register_clears_that_event_alone() {
+fn event_register_clears_only_written_ones() {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
         bench.vf(vf).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);
@@ -183,11 +182,11 @@ fn a_one_written_to_an_event_register_clears_that_event_alone() {
     assert_eq!(bench.pf().read(r::MBVFICR), 0x0007_0007);
     bench.pf().write(r::MBVFICR, 0x0002_0001);
     assert_eq!(bench.pf().read(r::MBVFICR), 0x0005_0006);
-    assert_eq!(bench.pf().read(r::MBVFICR), 0x0005_0006, "reading clears nothing");
+    assert_eq!(bench.pf().read(r::MBVFICR), 0x0005_0006, "a read clears nothing");
 }
 
 #[test]
-fn an_alias_is_the_register_itself() {
+fn alias_accesses_the_same_register() {
     let mut bench = Bench::bare();
     for (row, home, alias) in aliases() {
         if let Access::Rw(bits) = row.access {
@@ -201,7 +200,7 @@ fn an_alias_is_the_register_itself() {
 }
 
 #[test]
-fn where_nothing_is_reads_zero_and_ignores_writes() {
+fn reserved_offsets_read_zero_and_ignore_writes() {
     let mut bench = Bench::bare();
     let mut known = vec![false; ids::PF_BAR0_SIZE / 4];
     for offset in table::rows().flat_map(Register::offsets).chain(aliases().map(|(_, _, alias)| alias)) {
@@ -215,20 +214,20 @@ fn where_nothing_is_reads_zero_and_ignores_writes() {
 }
 
 #[test]
-fn the_port_can_be_told_from_its_status() {
+fn status_describes_port_and_vf() {
     let mut bench = Bench::new(3);
-    // FD, LU, 1000 Mb/s, initialised, PHY reset seen, 3 VFs, SR-IOV on, bus master.
+    // FD, LU, 1000 Mb/s, LAN_INIT_DONE, PHYRA, three VFs, IOV, GIO_MASTER.
     assert_eq!(bench.pf().read(r::STATUS), 0x000c_c683);
     assert_eq!(bench.vf(0).read(r::vf::STATUS), 0x000c_c683);
     bench.nic.set_vf_link(index(0), Some(false));
-    assert_eq!(bench.vf(0).read(r::vf::STATUS), 0x000c_c681, "this VF is shown no link");
+    assert_eq!(bench.vf(0).read(r::vf::STATUS), 0x000c_c681, "the administrator set this VF's link down");
     assert_eq!(bench.vf(1).read(r::vf::STATUS), 0x000c_c683);
     bench.nic.set_link(false);
     assert_eq!(bench.pf().read(r::STATUS), 0x000c_c681);
 }
 
 #[test]
-fn gio_master_falls_when_the_pf_asks_and_comes_back() {
+fn gio_master_follows_gio_master_disable() {
     let mut bench = Bench::bare();
     let (master, disable) = (1 << 19, 1 << 2);
     assert_ne!(bench.pf().read(r::STATUS) & master, 0);
@@ -239,16 +238,15 @@ fn gio_master_falls_when_the_pf_asks_and_comes_back() {
 }
 
 #[test]
-fn the_software_semaphore_is_taken_by_reading_it() {
+fn read_of_swsm_takes_the_semaphore() {
     let mut bench = Bench::bare();
     assert_eq!(bench.pf().read(r::SWSM) & 1, 0);
-    assert_eq!(bench.pf().read(r::SWSM) & 1, 1, "somebody has it");
+    assert_eq!(bench.pf().read(r::SWSM) & 1, 1, "the semaphore is taken");
     bench.pf().write(r::SWSM, 0);
     assert_eq!(bench.pf().read(r::SWSM) & 1, 0);
 }
 
-/// Where the PF writes what it keeps at `offset` for a VF: the bits of EIAC and EIAM that are the VF's have a place of
-/// their own.
+/// Returns the PF's offset of a VF's register. The VF's bits of EIAC and EIAM are in the PF's window onto it.
 fn through_pf(vf: VfIndex, offset: u32) -> u32 {
     match offset {
         r::EIAC => r::vf_block(vf) + r::vf_stats::VTEIAC,
@@ -257,9 +255,9 @@ fn through_pf(vf: VfIndex, offset: u32) -> u32 {
     }
 }
 
-/// Plain VF registers: the window shows the same bits as the PF's file, in both directions.
+/// A plain VF register is the same bits of the PF's file, for reads and writes.
 #[test]
-fn a_vf_register_is_a_window_onto_the_ports_file() {
+fn vf_register_shares_its_bits_with_the_pfs_file() {
     let mut bench = Bench::new(8);
     for vf in VfIndex::all() {
         for row in window::TABLE {
@@ -283,26 +281,26 @@ fn a_vf_register_is_a_window_onto_the_ports_file() {
 }
 
 #[test]
-fn a_vf_sees_three_bits_of_the_ports_vectors_and_no_more() {
+fn vf_reaches_only_its_three_vector_bits() {
     let mut bench = Bench::new(8);
     for vf in VfIndex::all() {
         let shift = u32::from(vf.first_vector());
         bench.vf(vf.get()).write(r::vf::VTEIMS, ALL);
         assert_eq!(bench.pf().read(r::EIMS), 7 << shift);
         bench.vf(vf.get()).write(r::vf::VTEICS, ALL);
-        assert_eq!(bench.pf().read(r::vf_block(vf) + 0x24), 7, "VTEIMS of the PF's view");
+        assert_eq!(bench.pf().read(r::vf_block(vf) + 0x24), 7, "VTEIMS in the PF's view");
         assert_eq!(bench.vf(vf.get()).read(r::vf::VTEIMS), 7);
         bench.vf(vf.get()).write(r::vf::VTEIMC, 2);
         assert_eq!(bench.pf().read(r::EIMS), 5 << shift);
         bench.pf().write(r::EIMC, ALL);
         assert_eq!(bench.vf(vf.get()).read(r::vf::VTEIMS), 0);
-        assert_eq!(bench.vf(vf.get()).read(r::vf::VTEICR), 7, "the causes that VTEICS set");
-        assert_eq!(bench.pf().read(r::EICR), 0, "and that reading has cleared");
+        assert_eq!(bench.vf(vf.get()).read(r::vf::VTEICR), 7, "VTEICS has set the causes");
+        assert_eq!(bench.pf().read(r::EICR), 0, "the VF's read has cleared them");
     }
 }
 
 #[test]
-fn the_pf_drives_a_vfs_interrupts_through_its_own_view() {
+fn pf_view_drives_a_vfs_interrupts() {
     let mut bench = Bench::new(3);
     let block = r::vf_block(index(1));
     bench.pf().write(block + 0x24, 3);
@@ -318,7 +316,7 @@ fn the_pf_drives_a_vfs_interrupts_through_its_own_view() {
 }
 
 #[test]
-fn vector_3_does_not_fit_into_a_vfs_masks_but_into_its_ivar() {
+fn vtivar_stores_vector_3_and_masks_do_not() {
     let mut bench = Bench::new(3);
     bench.vf(0).write(r::vf::VTIVAR, ALL);
     assert_eq!(bench.vf(0).read(r::vf::VTIVAR), 0x8383_8383);
@@ -329,7 +327,7 @@ fn vector_3_does_not_fit_into_a_vfs_masks_but_into_its_ivar() {
 }
 
 #[test]
-fn vf_registers_that_do_not_exist_read_zero() {
+fn reserved_vf_offsets_read_zero() {
     let mut bench = Bench::new(3);
     for offset in (0..ids::VF_BAR0_SIZE as u32).step_by(4).chain([0x4000, 0x1_0000, 0xffff_fffc]) {
         if window::resolve(index(0), offset).is_none() {
@@ -341,17 +339,17 @@ fn vf_registers_that_do_not_exist_read_zero() {
 }
 
 #[test]
-fn a_vf_that_does_not_exist_has_no_registers() {
+fn missing_vf_reads_ones_and_ignores_writes() {
     let mut bench = Bench::new(3);
-    assert_eq!(bench.vf(3).read(r::vf::STATUS), ALL, "nobody answers");
+    assert_eq!(bench.vf(3).read(r::vf::STATUS), ALL, "the VF does not exist");
     bench.vf(3).write(r::vf::RX_BLOCK + r::rx::RDLEN, 0x1000);
     let queue = index(3).queue(0);
     assert_eq!(bench.pf().read(r::rx_block(queue) + r::rx::RDLEN), 0, "the queue is the PF's");
 }
 
-/// VF 5 of 3 would have the PF's vectors 7 to 9.
+/// With three VFs the vectors of VF 5, 7 to 9, are the PF's.
 #[test]
-fn the_window_onto_a_vf_that_does_not_exist_shows_nothing_and_takes_nothing() {
+fn window_onto_a_missing_vf_reads_zero_and_ignores_writes() {
     let mut bench = Bench::new(3);
     let (own, window) = (7 << 7, r::vf_block(index(5)));
     for at in [r::EIMS, r::EICS, r::EIAC, r::EIAM] {
@@ -365,5 +363,5 @@ fn the_window_onto_a_vf_that_does_not_exist_shows_nothing_and_takes_nothing() {
     bench.pf().write(r::vtivar_misc(index(5)), 0x80);
     bench.pf().write(r::p2v_mailbox(index(5)), p2v::STS | p2v::PFU);
     assert_eq!(bench.pf().read(r::p2v_mailbox(index(5))), 0);
-    assert_eq!(bench.pf().read(r::EICR), 0, "nobody was rung");
+    assert_eq!(bench.pf().read(r::EICR), 0, "no vector was raised");
 }

@@ -1,5 +1,5 @@
-//! The resets over every register there is: what each puts back, and that it touches nothing else; and what a VF
-//! reads of RSTI and RSTD through each. Left out: rings and traffic (`resets`).
+//! The scope of each reset over every register: the registers that it restores and those that it keeps, and RSTI and RSTD
+//! as a VF reads them. `resets` tests rings and traffic.
 
 use crate::common::{Bench, index};
 use i82576::bits::{ctrl, ctrl_ext, eitr, v2p};
@@ -11,16 +11,16 @@ use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Pf, Function::Vf};
 use std::collections::BTreeMap;
 
-/// Writing them does more than store, in ways that are no part of what is asked here.
+/// Registers whose writes have effects beyond a stored value, and are not tested here.
 const NOT_FILLED: &[&str] = &["CTRL", "P2VMAILBOX", "MDIC", "EERD", "EEWR", "TIMADJH"];
-/// Reading them changes them.
+/// Registers that change when they are read.
 const NOT_LOOKED_AT: &[&str] = &["SWSM", "ICR", "EICR", "VTEICR"];
 
 fn elements() -> impl Iterator<Item = (&'static Register, u32)> {
     table::rows().flat_map(|row| row.offsets().map(move |offset| (row, offset)))
 }
 
-/// Writes ones to every bit that can be written, and sets every cause.
+/// Writes ones to every writable bit, and sets every cause.
 fn fill(bench: &mut Bench) {
     for (row, offset) in elements().filter(|(row, _)| !NOT_FILLED.contains(&row.name)) {
         match row.access {
@@ -32,7 +32,7 @@ fn fill(bench: &mut Bench) {
     bench.pf().write(r::ICS, u32::MAX);
 }
 
-/// What every register reads now.
+/// Reads every register.
 fn look(bench: &mut Bench) -> BTreeMap<u32, u32> {
     let rows = elements().filter(|(row, _)| !NOT_LOOKED_AT.contains(&row.name));
     rows.map(|(_, offset)| (offset, bench.pf().read(offset))).collect()
@@ -51,11 +51,11 @@ fn sleep_and_wake(bench: &mut Bench) {
 
 type Reset = fn(&mut Bench);
 
-/// The resets of the whole port that are like a power-on.
+/// Resets of the whole port that act like a power-on.
 const OF_EVERYTHING: [Reset; 3] =
     [|bench| level_reset(bench, Pf), sleep_and_wake, |bench| bench.nic.conventional_reset()];
 
-/// Resets VF 1.
+/// Resets of VF 1.
 const OF_VF_1: [Reset; 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
@@ -63,7 +63,7 @@ const OF_VF_1: [Reset; 3] = [
 ];
 
 #[test]
-fn a_reset_of_everything_leaves_no_register_as_it_was_written() {
+fn power_on_resets_restore_every_register() {
     let mut fresh = Bench::bare();
     fresh.pf().read(r::ICR);
     let expected = look(&mut fresh);
@@ -77,7 +77,7 @@ fn a_reset_of_everything_leaves_no_register_as_it_was_written() {
 }
 
 #[test]
-fn a_software_reset_leaves_what_its_row_says_and_nothing_else() {
+fn software_reset_keeps_only_sticky_registers() {
     let mut fresh = Bench::bare();
     fresh.pf().read(r::ICR);
     let expected = look(&mut fresh);
@@ -93,7 +93,7 @@ fn a_software_reset_leaves_what_its_row_says_and_nothing_else() {
     assert_eq!((bench.pf().read(r::ICR), bench.pf().read(r::EICR)), (0, 0));
 }
 
-/// The registers that a reset of VF 1 may change, and the bits of each.
+/// Returns the bits of a register that a reset of VF 1 may change.
 fn of_vf_1(offset: u32) -> u32 {
     let one = index(1);
     let queues = [one.queue(0), one.queue(1)];
@@ -114,7 +114,7 @@ fn of_vf_1(offset: u32) -> u32 {
 }
 
 #[test]
-fn a_reset_of_a_vf_changes_its_own_bits_and_no_others() {
+fn vf_reset_changes_only_its_own_bits() {
     for reset in OF_VF_1 {
         let mut bench = Bench::new(3);
         fill(&mut bench);
@@ -124,17 +124,17 @@ fn a_reset_of_a_vf_changes_its_own_bits_and_no_others() {
         for (offset, value) in look(&mut bench) {
             assert_eq!((value ^ before[&offset]) & !of_vf_1(offset), 0, "{offset:#x}");
         }
-        assert_eq!(bench.vf(0).read(vf::VTEICR), 7, "its neighbour's causes are still there");
+        assert_eq!(bench.vf(0).read(vf::VTEICR), 7, "the neighbour's causes remain");
         assert_eq!(bench.vf(1).read(vf::VTEICR), 0);
     }
 }
 
-/// What the VF reads at the next two reads.
+/// Returns V2PMAILBOX at the VF's next two reads.
 fn twice(bench: &mut Bench) -> (u32, u32) {
     (bench.vf(1).read(vf::V2PMAILBOX), bench.vf(1).read(vf::V2PMAILBOX))
 }
 
-/// VFs 0 to 2 let go, nothing unread.
+/// Returns a card whose VFs 0 to 2 may run after PFRSTD, with all notices read.
 fn let_go() -> Bench {
     let mut bench = Bench::new(3);
     twice(&mut bench);
@@ -142,20 +142,20 @@ fn let_go() -> Bench {
 }
 
 #[test]
-fn a_reset_of_a_vf_is_done_at_once_and_read_once() {
+fn vf_reset_sets_rstd_at_once_and_once() {
     for reset in OF_VF_1 {
         let mut bench = let_go();
         reset(&mut bench);
         assert_eq!(twice(&mut bench), (v2p::RSTD, 0));
         reset(&mut bench);
         reset(&mut bench);
-        assert_eq!(twice(&mut bench), (v2p::RSTD, 0), "two that nobody has read of are one");
+        assert_eq!(twice(&mut bench), (v2p::RSTD, 0), "two resets before a read set one RSTD");
         assert_eq!(bench.vf(0).read(vf::V2PMAILBOX) & v2p::RSTI, 0);
     }
 }
 
 #[test]
-fn a_reset_of_the_port_is_seen_until_the_pf_says_that_it_is_done() {
+fn port_reset_sets_rsti_until_pfrstd() {
     let again: Reset = |bench| bench.enable_vfs(3);
     let reset: Reset = |bench| bench.pf().write(r::CTRL, ctrl::RST);
     for (reset, of_port) in OF_EVERYTHING.map(|reset| (reset, true)).into_iter().chain([(reset, false)]) {
@@ -164,12 +164,20 @@ fn a_reset_of_the_port_is_seen_until_the_pf_says_that_it_is_done() {
         reset(&mut bench);
         if of_port {
             again(&mut bench);
-            assert_eq!(twice(&mut bench), (v2p::RSTI | v2p::RSTD, v2p::RSTI), "it came into being");
+            assert_eq!(
+                twice(&mut bench),
+                (v2p::RSTI | v2p::RSTD, v2p::RSTI),
+                "an enabled VF reads RSTD once"
+            );
         }
-        assert_eq!(twice(&mut bench), (v2p::RSTI, v2p::RSTI), "what the PF had said is forgotten");
+        assert_eq!(twice(&mut bench), (v2p::RSTI, v2p::RSTI), "the reset clears the PF's notices");
         for own in OF_VF_1 {
             own(&mut bench);
-            assert_eq!(twice(&mut bench), (v2p::RSTI | v2p::RSTD, v2p::RSTI), "its own reset is done");
+            assert_eq!(
+                twice(&mut bench),
+                (v2p::RSTI | v2p::RSTD, v2p::RSTI),
+                "a VF's own reset sets RSTD under RSTI"
+            );
         }
         bench.pf().set(r::CTRL_EXT, ctrl_ext::PFRSTD);
         assert_eq!(twice(&mut bench), (v2p::RSTD, 0));
@@ -177,15 +185,15 @@ fn a_reset_of_the_port_is_seen_until_the_pf_says_that_it_is_done() {
 }
 
 #[test]
-fn vfs_that_are_enabled_anew_have_been_reset() {
+fn enabled_vfs_start_reset() {
     let mut bench = let_go();
     bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
     bench.enable_vfs(3);
-    assert_eq!(twice(&mut bench), (v2p::RSTD, 0), "by the port that lets them start");
+    assert_eq!(twice(&mut bench), (v2p::RSTD, 0), "PFRSTD sets RSTD");
 }
 
 #[test]
-fn a_message_that_waited_for_its_throttle_dies_with_any_reset() {
+fn every_reset_drops_a_throttled_message() {
     let of_port: Reset = |bench| bench.pf().write(r::CTRL, ctrl::RST);
     let disabled: Reset = |bench| bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
     for reset in OF_VF_1.into_iter().chain(OF_EVERYTHING).chain([of_port, disabled]) {
@@ -213,9 +221,9 @@ fn space(bench: &mut Bench, function: Function) -> Vec<u8> {
     bytes
 }
 
-/// Bus mastering, MSI-X, MSI and SR-IOV are set up in configuration space, which only a reset of the function resets.
+/// Only a function-level reset changes configuration space: bus mastering, MSI-X, MSI and SR-IOV.
 #[test]
-fn a_software_reset_leaves_configuration_space_alone() {
+fn software_reset_keeps_configuration_space() {
     let set_up = || {
         let mut bench = Bench::new(3);
         for function in [Pf, Vf(1)] {
@@ -235,7 +243,11 @@ fn a_software_reset_leaves_configuration_space_alone() {
     let (before, neighbour) = (space(&mut bench, Pf), space(&mut bench, Vf(0)));
     level_reset(&mut bench, Vf(1));
     assert!(space(&mut bench, Pf) == before && space(&mut bench, Vf(0)) == neighbour && before == fresh);
-    assert_eq!(bench.nic.config_read(Vf(1), u16::from(MSIX) + msix::CONTROL, 2), 2, "three vectors, off");
+    assert_eq!(
+        bench.nic.config_read(Vf(1), u16::from(MSIX) + msix::CONTROL, 2),
+        2,
+        "three vectors, disabled"
+    );
     assert_eq!(bench.nic.config_read(Vf(1), offset::COMMAND, 2), 0);
     let power_on = nic::Nic::new(nic::Config { mac: crate::common::PORT, iov: true, loopback: None });
     for reset in OF_EVERYTHING {
@@ -244,6 +256,6 @@ fn a_software_reset_leaves_configuration_space_alone() {
         let mut expected = vec![0; 4096];
         power_on.clone().config_read_bytes(Pf, 0, &mut expected);
         assert!(space(&mut bench, Pf) == expected);
-        assert!(space(&mut bench, Vf(1)).iter().all(|byte| *byte == 0xff), "nobody answers");
+        assert!(space(&mut bench, Vf(1)).iter().all(|byte| *byte == 0xff), "the VF does not exist");
     }
 }

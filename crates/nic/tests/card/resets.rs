@@ -1,5 +1,5 @@
-//! The resets: what each clears and keeps, who is told, and that nothing comes out of the card afterwards.
-//! And SR-IOV itself: VFs come and go with VF Enable.
+//! The resets: the state that each clears and keeps, the functions that are notified, and silence of the function
+//! afterwards. Also SR-IOV: VFs appear and disappear with VF Enable.
 
 use crate::common::{BASE, Bench, index, mac, plain};
 use i82576::bits::{ctrl, ctrl_ext, dctl, icr, v2p};
@@ -9,20 +9,20 @@ use pcie::capability::{express, power, sriov};
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Vf};
 
-/// A way to reset VF 1.
+/// Resets of VF 1.
 const WAYS: [fn(&mut Bench); 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
     |bench| level_reset(bench, Vf(1)),
 ];
 
-/// Function level reset through configuration space.
+/// Makes a function-level reset through configuration space.
 fn level_reset(bench: &mut Bench, function: Function) {
     let at = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
 }
 
-/// VFs 0 to 2 with running rings, and frames under way from VF 1 to both of its neighbours.
+/// Returns a card whose VFs 0 to 2 have running rings, with pending frames from VF 1 to both of its neighbours.
 fn busy() -> Bench {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
@@ -35,7 +35,7 @@ fn busy() -> Bench {
 }
 
 #[test]
-fn a_vf_reset_takes_its_rings_vectors_and_gates_away() {
+fn vf_reset_clears_rings_vectors_and_gates() {
     for reset in WAYS {
         let mut bench = busy();
         bench.vf(1).write(vf::VTEITR, 100 << 2);
@@ -55,7 +55,11 @@ fn a_vf_reset_takes_its_rings_vectors_and_gates_away() {
             for at in [rx_block + rx::RDLEN, rx_block + rx::RDT, tx_block + tx::TDLEN, tx_block + tx::TDT] {
                 assert_eq!(bench.vf(1).read(at), 0, "{at:#x}");
             }
-            assert_eq!(bench.vf(1).read(tx_block + tx::TDWBAL), 0, "the next owner's memory is another's");
+            assert_eq!(
+                bench.vf(1).read(tx_block + tx::TDWBAL),
+                0,
+                "the next owner must not inherit the address"
+            );
             assert_eq!(bench.vf(1).read(rx_block + rx::SRRCTL), 0x400);
         }
         assert_eq!(bench.vf(1).read(vf::PSRTYPE), 0);
@@ -64,7 +68,7 @@ fn a_vf_reset_takes_its_rings_vectors_and_gates_away() {
 }
 
 #[test]
-fn after_a_vf_reset_nothing_is_read_written_or_sent_in_its_name() {
+fn vf_is_silent_after_its_reset() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(1).place(&plain(mac(0), mac(1), 100));
@@ -79,7 +83,7 @@ fn after_a_vf_reset_nothing_is_read_written_or_sent_in_its_name() {
 }
 
 #[test]
-fn a_vf_reset_disturbs_no_other_vf() {
+fn vf_reset_disturbs_no_other_vf() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(0).place(&plain(mac(2), mac(0), 100));
@@ -97,7 +101,7 @@ fn a_vf_reset_disturbs_no_other_vf() {
 }
 
 #[test]
-fn a_vf_reset_is_an_event_at_the_pf() {
+fn vf_reset_raises_an_event_at_the_pf() {
     for reset in WAYS {
         let mut bench = busy();
         bench.pf().write(r::VFLRE, 0xff);
@@ -110,7 +114,7 @@ fn a_vf_reset_is_an_event_at_the_pf() {
 }
 
 #[test]
-fn only_a_function_level_reset_takes_bus_mastering() {
+fn only_a_function_level_reset_clears_bus_mastering() {
     let mut bench = busy();
     WAYS[0](&mut bench);
     assert!(bench.nic.is_bus_master(Vf(1)));
@@ -120,7 +124,7 @@ fn only_a_function_level_reset_takes_bus_mastering() {
 }
 
 #[test]
-fn a_vf_that_starts_again_waits_for_the_pf_to_open_its_gates() {
+fn restarted_vf_waits_for_vfre_and_vfte() {
     for reset in WAYS {
         let mut bench = busy();
         reset(&mut bench);
@@ -132,18 +136,18 @@ fn a_vf_that_starts_again_waits_for_the_pf_to_open_its_gates() {
         assert!(bench.wire_got().is_empty());
         bench.pf().write(r::VFTE, 0xff);
         bench.poll();
-        assert_eq!(bench.wire_got().len(), 1, "what was sent meanwhile goes on");
+        assert_eq!(bench.wire_got().len(), 1, "the pending frame leaves");
     }
 }
 
 #[test]
-fn nothing_of_a_packet_or_context_outlives_a_reset() {
+fn reset_discards_packets_and_contexts() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
         let context = i82576::descriptor::tx::Context { vlan_tag: 10, ..Default::default() };
         bench.vf(1).transmit(&[context.emit()]);
-        // The ring is full, and the packet in it has no end.
+        // The ring is full with a packet without EOP.
         bench.vf(1).transmit(&[crate::common::data(frame, 64).emit(); 63]);
         reset(&mut bench);
         bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
@@ -157,7 +161,7 @@ fn nothing_of_a_packet_or_context_outlives_a_reset() {
 }
 
 #[test]
-fn a_vf_works_again_after_a_reset() {
+fn vf_works_again_after_a_reset() {
     for reset in WAYS {
         let mut bench = busy();
         reset(&mut bench);
@@ -173,7 +177,7 @@ fn a_vf_works_again_after_a_reset() {
 }
 
 #[test]
-fn a_pf_reset_puts_every_register_back_but_throttles_buffers_and_mailbox_memory() {
+fn pf_reset_keeps_eitr_rxpbs_and_mailbox_memory() {
     let mut bench = busy();
     bench.pf().write(r::eitr(i82576::Vector::new(0).unwrap()), 50 << 2);
     bench.vf(0).write(vf::VTEITR, 100 << 2);
@@ -192,7 +196,7 @@ fn a_pf_reset_puts_every_register_back_but_throttles_buffers_and_mailbox_memory(
     assert_eq!(bench.pf().read(r::eitr(i82576::Vector::new(0).unwrap())), 50 << 2);
     assert_eq!(bench.vf(0).read(vf::VTEITR), 100 << 2);
     assert_eq!(bench.pf().read(0x2404), 0x30);
-    assert_eq!(bench.vfs(), 3, "configuration space is not touched");
+    assert_eq!(bench.vfs(), 3, "configuration space keeps NumVFs");
     for vf in 0..3 {
         assert_eq!(bench.vf(vf).read(vf::V2PMAILBOX), v2p::RSTI);
         assert_eq!(bench.vf(vf).read(vf::RX_BLOCK + rx::RXDCTL) & dctl::ENABLE, 0);
@@ -202,7 +206,7 @@ fn a_pf_reset_puts_every_register_back_but_throttles_buffers_and_mailbox_memory(
 }
 
 #[test]
-fn vfs_come_back_after_a_pf_reset() {
+fn vfs_recover_after_a_pf_reset() {
     let mut bench = busy();
     bench.pf().write(r::CTRL, ctrl::RST);
     bench.set_up_port(3);
@@ -215,7 +219,7 @@ fn vfs_come_back_after_a_pf_reset() {
 }
 
 #[test]
-fn a_function_level_reset_of_the_pf_is_a_power_on_without_vfs() {
+fn pf_function_level_reset_is_a_power_on_without_vfs() {
     let mut bench = busy();
     bench.pf().write(0x2404, 0x30);
     bench.vf(0).write(vf::VTEITR, 100 << 2);
@@ -225,13 +229,13 @@ fn a_function_level_reset_of_the_pf_is_a_power_on_without_vfs() {
     assert_eq!(bench.nic.config_read(Vf(0), 0, 4), u32::MAX);
     assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::CONTROL, 2), 0);
     assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::NUM_VFS, 2), 0);
-    assert_eq!(bench.pf().read(0x2404), 0x40, "what a software reset keeps is reset too");
+    assert_eq!(bench.pf().read(0x2404), 0x40, "RXPBS is reset too");
     assert_eq!(bench.pf().read(r::eitr(i82576::Vector::new(22).unwrap())), 0);
     bench.expect_nothing();
 }
 
 #[test]
-fn without_bus_mastering_nothing_leaves_a_vf() {
+fn vf_without_bus_mastering_is_silent() {
     let mut bench = busy();
     let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
     bench.config(Vf(1), offset::COMMAND, 0);
@@ -242,11 +246,11 @@ fn without_bus_mastering_nothing_leaves_a_vf() {
     bench.expect_nothing();
     bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
     bench.poll();
-    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 74, "what waited goes on");
+    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 74, "the pending frame arrives");
 }
 
 #[test]
-fn a_pf_that_sleeps_moves_nothing_and_wakes_as_after_a_reset() {
+fn pf_in_d3hot_is_silent_and_wakes_reset() {
     let mut bench = busy();
     let control = u16::from(pf::POWER) + power::CONTROL;
     bench.config(Function::Pf, control, 3);
@@ -259,7 +263,7 @@ fn a_pf_that_sleeps_moves_nothing_and_wakes_as_after_a_reset() {
     bench.config(Function::Pf, offset::COMMAND, 0);
     bench.config(Function::Pf, offset::COMMAND, command);
     bench.expect_nothing();
-    assert!(!bench.nic.is_bus_master(Function::Pf), "asleep, whatever the command register says");
+    assert!(!bench.nic.is_bus_master(Function::Pf), "D3hot ignores the command register");
     bench.config(Function::Pf, control, 0);
     assert_eq!(bench.vfs(), 0);
     assert_eq!(bench.pf().read(r::RCTL), 0);
@@ -279,7 +283,7 @@ fn vfs_appear_and_disappear_with_vf_enable() {
         }
         bench.config(Function::Pf, control, 0);
         assert_eq!(bench.vfs(), 0);
-        assert_eq!(bench.nic.config_read(Function::Pf, num_vfs, 2), u32::from(vfs), "NumVFs stays");
+        assert_eq!(bench.nic.config_read(Function::Pf, num_vfs, 2), u32::from(vfs), "NumVFs keeps its value");
         assert!(!bench.nic.is_bus_master(Vf(0)));
     }
 }
@@ -300,7 +304,7 @@ fn num_vfs_is_bounded_and_locked_while_vfs_exist() {
 }
 
 #[test]
-fn enabling_vfs_leaves_the_pfs_own_queues_alone() {
+fn enabling_vfs_keeps_the_pfs_queues() {
     let mut bench = Bench::bare();
     let queue = r::rx_block(index(7).queue(0));
     bench.pf().write(queue + rx::RDLEN, 0x1000);
@@ -313,20 +317,24 @@ fn enabling_vfs_leaves_the_pfs_own_queues_alone() {
 }
 
 #[test]
-fn vfs_answer_while_their_memory_is_enabled_and_at_no_other_time() {
+fn vfs_answer_memory_requests_only_with_vf_mse() {
     let mut bench = Bench::new(2);
     let control = pf::SRIOV + sriov::CONTROL;
     bench.vf(0).write(vf::VTEIAM, 5);
     bench.config(Function::Pf, control, u32::from(sriov::CONTROL_ENABLE));
     assert_eq!(bench.vf(0).read(vf::VTEIAM), u32::MAX);
     bench.vf(0).write(vf::VTEIAM, 2);
-    assert_ne!(bench.nic.config_read(Vf(0), offset::REVISION, 4), u32::MAX, "configuration is no memory");
+    assert_ne!(
+        bench.nic.config_read(Vf(0), offset::REVISION, 4),
+        u32::MAX,
+        "VF MSE does not gate configuration space"
+    );
     bench.config(Function::Pf, control, u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY));
-    assert_eq!(bench.vf(0).read(vf::VTEIAM), 5, "nothing was lost, and nothing written");
+    assert_eq!(bench.vf(0).read(vf::VTEIAM), 5, "the register keeps its value and ignores the write");
 }
 
 #[test]
-fn a_port_that_sleeps_answers_configuration_alone() {
+fn port_in_d3hot_answers_configuration_only() {
     let mut bench = busy();
     let control = u16::from(pf::POWER) + power::CONTROL;
     bench.pf().write(r::VET, 0x88a8_8100);
@@ -336,11 +344,11 @@ fn a_port_that_sleeps_answers_configuration_alone() {
     bench.vf(0).write(vf::CTRL, ctrl::RST);
     assert_eq!(bench.nic.config_read(Function::Pf, offset::VENDOR, 4), 0x10c9_8086);
     bench.config(Function::Pf, control, 0);
-    assert_eq!(bench.pf().read(r::VET), 0x8100_8100, "awake, and reset");
+    assert_eq!(bench.pf().read(r::VET), 0x8100_8100, "reset by the wake-up");
 }
 
 #[test]
-fn a_conventional_reset_also_takes_what_a_function_level_reset_leaves_alone() {
+fn conventional_reset_also_resets_the_payload_size() {
     let payload = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     for conventional in [false, true] {
         let mut bench = busy();
@@ -354,13 +362,13 @@ fn a_conventional_reset_also_takes_what_a_function_level_reset_leaves_alone() {
         assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::CONTROL, 4), 0);
         assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::NUM_VFS, 2), 0);
         let kept = bench.nic.config_read(Function::Pf, payload, 2) & 0xe0;
-        assert_eq!(kept, if conventional { 0 } else { 0x20 }, "the payload size");
+        assert_eq!(kept, if conventional { 0 } else { 0x20 }, "the maximum payload size");
         bench.expect_nothing();
     }
 }
 
 #[test]
-fn while_gio_master_is_disabled_nothing_leaves_the_port() {
+fn port_is_silent_under_gio_master_disable() {
     let mut bench = busy();
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     assert_eq!(bench.pf().read(r::STATUS) & i82576::bits::status::GIO_MASTER, 0, "acknowledged");
@@ -372,11 +380,11 @@ fn while_gio_master_is_disabled_nothing_leaves_the_port() {
     bench.expect_nothing();
     bench.pf().write(r::CTRL, 0);
     bench.poll();
-    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 74, "what waited goes on");
+    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 74, "the pending frame arrives");
 }
 
 #[test]
-fn a_reset_of_the_port_gives_gio_master_back() {
+fn port_reset_restores_gio_master() {
     let mut bench = Bench::bare();
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     bench.pf().write(r::CTRL, ctrl::RST | ctrl::GIO_MASTER_DISABLE);
@@ -384,7 +392,7 @@ fn a_reset_of_the_port_gives_gio_master_back() {
 }
 
 #[test]
-fn a_vf_that_does_not_exist_cannot_be_reset() {
+fn missing_vf_cannot_be_reset() {
     let resets: [fn(&mut Bench); 2] =
         [|bench| bench.pf().write(r::vf_block(index(5)), ctrl::RST), |bench| bench.nic.reset_function(Vf(5))];
     for reset in resets {
@@ -393,7 +401,7 @@ fn a_vf_that_does_not_exist_cannot_be_reset() {
         let queue = r::tx_block(index(5).queue(1)) + tx::TDLEN;
         bench.pf().write(queue, 0x1000);
         reset(&mut bench);
-        assert_eq!(bench.pf().read(queue), 0x1000, "the queue is the PF's");
+        assert_eq!(bench.pf().read(queue), 0x1000, "the PF's queue keeps its length");
         assert_eq!((bench.pf().read(r::VFLRE), bench.pf().read(r::VFTE)), (0, 0xff));
     }
 }

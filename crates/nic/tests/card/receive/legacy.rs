@@ -1,5 +1,5 @@
-//! Receive queues of descriptor type 0, as small drivers use them: status, errors, length and tag are folded
-//! into the second half of the descriptor.
+//! Receive queues of descriptor type 0 (legacy), which small drivers such as iPXE's use: status, errors, length and tag are
+//! in the second half of the descriptor.
 
 use super::{at, bench, frame};
 use crate::common::{BASE, Bench, POOL, buffer, mac, tagged, tcp};
@@ -15,14 +15,14 @@ fn legacy() -> Bench {
     bench
 }
 
-/// Descriptor `i` as it reads in memory.
+/// Reads descriptor `i` from memory.
 fn descriptor(bench: &mut Bench, i: u32) -> WriteBack {
     let raw = bench.vf(0).peek(BASE + 16 * u64::from(i), 16);
-    WriteBack::parse(&raw.try_into().unwrap()).expect("given back")
+    WriteBack::parse(&raw.try_into().unwrap()).expect("the descriptor is written back")
 }
 
 #[test]
-fn a_frame_in_one_descriptor_whose_address_stays() {
+fn legacy_write_back_keeps_the_address() {
     let mut bench = legacy();
     bench.wire_sends(&frame(60));
     let back = descriptor(&mut bench, 0);
@@ -31,7 +31,7 @@ fn a_frame_in_one_descriptor_whose_address_stays() {
 }
 
 #[test]
-fn a_frame_in_several_descriptors_ends_in_the_last() {
+fn legacy_frame_has_eop_in_its_last_descriptor() {
     let mut bench = legacy();
     bench.wire_sends(&frame(5000));
     let backs = [0, 1, 2].map(|i| descriptor(&mut bench, i));
@@ -41,7 +41,7 @@ fn a_frame_in_several_descriptors_ends_in_the_last() {
 }
 
 #[test]
-fn the_tag_is_in_the_special_field() {
+fn legacy_tag_is_in_the_special_field() {
     let mut bench = legacy();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&tagged(0x6064, &frame(60)));
@@ -50,7 +50,7 @@ fn the_tag_is_in_the_special_field() {
 }
 
 #[test]
-fn checksum_status_and_errors_are_in_their_bytes() {
+fn legacy_checksum_status_and_errors_have_their_bytes() {
     let mut bench = legacy();
     let good = tcp(mac(0), mac(9), &[7; 100]);
     let mut bad = good.clone();
@@ -64,7 +64,7 @@ fn checksum_status_and_errors_are_in_their_bytes() {
 }
 
 #[test]
-fn the_packet_checksum_sums_from_pcss_on() {
+fn packet_checksum_sums_from_pcss_on() {
     let mut bench = legacy();
     let mut bytes = frame(64);
     bytes[14..].fill(0);
@@ -81,7 +81,7 @@ fn the_packet_checksum_sums_from_pcss_on() {
 }
 
 #[test]
-fn buffers_are_as_long_as_rctl_says() {
+fn legacy_buffer_size_comes_from_rctl() {
     let mut bench = legacy();
     bench.pf().set(r::RCTL, 2 << 16);
     bench.wire_sends(&frame(600));
@@ -92,7 +92,7 @@ fn buffers_are_as_long_as_rctl_says() {
 }
 
 #[test]
-fn data_that_is_missing_is_an_error() {
+fn unmapped_legacy_buffer_sets_rxe() {
     let mut bench = legacy();
     bench.vf(0).poke(BASE, &[0; 16]);
     bench.wire_sends(&frame(60));

@@ -1,5 +1,5 @@
-//! What receive descriptors say of a frame: VLAN tags, checksums and hashes. Left out: what the header parser
-//! and the hash find, which is tested beside them (`offload`).
+//! Contents of receive descriptors: VLAN tags, checksums and hashes. The header parser and the hash have tests beside their
+//! code (`offload`).
 
 use super::{at, bench, frame, srrctl};
 use crate::common::{Bench, POOL, SIZE, mac, plain, tagged, tcp, udp};
@@ -10,7 +10,7 @@ use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
 
 #[test]
-fn a_tag_is_left_in_the_frame_or_moved_to_the_descriptor() {
+fn strvlan_moves_the_tag_to_the_descriptor() {
     let mut bench = bench();
     let untagged = frame(100);
     bench.wire_sends(&tagged(0x6064, &untagged));
@@ -29,7 +29,7 @@ fn a_tag_is_left_in_the_frame_or_moved_to_the_descriptor() {
 }
 
 #[test]
-fn ctrl_vme_does_not_strip_while_pools_are_in_use() {
+fn ctrl_vme_strips_no_tags_with_pools() {
     let mut bench = bench();
     bench.pf().set(r::CTRL, ctrl::VME);
     bench.wire_sends(&tagged(100, &frame(100)));
@@ -37,7 +37,7 @@ fn ctrl_vme_does_not_strip_while_pools_are_in_use() {
 }
 
 #[test]
-fn tag_and_split_in_several_buffers_all_at_once() {
+fn stripped_and_split_frame_uses_several_buffers() {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
     bench.vf(0).write(vf::PSRTYPE, psrtype::IPV4_TCP);
@@ -56,7 +56,7 @@ fn tag_and_split_in_several_buffers_all_at_once() {
 }
 
 #[test]
-fn checksums_are_looked_at_as_rxcsum_asks() {
+fn rxcsum_selects_the_verified_checksums() {
     let mut bench = bench();
     let good = tcp(mac(0), mac(9), &[7; 100]);
     let mut bad = good.clone();
@@ -80,7 +80,7 @@ fn checksums_are_looked_at_as_rxcsum_asks() {
 }
 
 #[test]
-fn the_hash_is_in_the_descriptor_and_chooses_between_a_pools_queues() {
+fn rss_hash_is_reported_and_selects_the_pools_queue() {
     let mut bench = bench();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << 16);
     bench.pf().set(r::RXCSUM, i82576::bits::rxcsum::PCSD);
@@ -101,7 +101,7 @@ fn the_hash_is_in_the_descriptor_and_chooses_between_a_pools_queues() {
 }
 
 #[test]
-fn without_pcsd_a_checksum_and_the_ip_identification_are_in_the_place_of_the_hash() {
+fn without_pcsd_checksum_and_ip_id_replace_the_hash() {
     let mut bench = bench();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << 16);
     bench.pf().write(r::rssrk(0), 0x0102_0304);
@@ -118,7 +118,7 @@ fn without_pcsd_a_checksum_and_the_ip_identification_are_in_the_place_of_the_has
 }
 
 #[test]
-fn the_second_queue_of_a_vf_receives_by_hash() {
+fn second_queue_of_a_vf_receives_by_hash() {
     let mut bench = bench();
     let second = at(vf::QUEUE_STRIDE);
     let ring = crate::common::BASE + 0x800;
@@ -143,9 +143,9 @@ fn the_second_queue_of_a_vf_receives_by_hash() {
     bench.expect_msix(Vf(0), 0);
 }
 
-/// PIF asks software to look at the address itself.
+/// PIF tells software to compare the address itself.
 #[test]
-fn a_frame_that_no_exact_filter_knows_is_marked() {
+fn frame_without_an_exact_match_sets_pif() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);

@@ -1,5 +1,5 @@
-//! A PF that has the port to itself: all 16 queues by RSS, tags by CTRL.VME, lengths by RCTL and RLPML, and the
-//! frame check sequence by RCTL.SECRC. As small drivers do it: legacy descriptors on queue 0, polled.
+//! A PF without VFs: RSS over all 16 queues, tags by CTRL.VME, lengths by RCTL and RLPML, and the check sequence by
+//! RCTL.SECRC. Also a small driver that polls legacy descriptors on queue 0.
 
 use super::srrctl;
 use crate::common::{Bench, PORT, SIZE, mac, plain, tagged, tcp, tcp6, udp};
@@ -10,7 +10,7 @@ use i82576::descriptor::rx::{Posted, WriteBack, rss_type, status};
 use i82576::register::{self as r, rx, rx_block};
 use pcie::Function::Pf;
 
-/// The port's PF with a running queue 0, in the way `control` says.
+/// Returns a card whose PF has a running queue 0 and RCTL bits `control`.
 pub(super) fn bench(control: u32) -> Bench {
     let mut bench = Bench::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | control);
@@ -23,7 +23,7 @@ fn frame(length: usize) -> Vec<u8> {
     plain(PORT, mac(9), length - 14)
 }
 
-/// Ethernet's check sequence, a bit at a time.
+/// Returns Ethernet's check sequence, computed bit by bit.
 fn check_sequence(frame: &[u8]) -> [u8; 4] {
     let crc = frame.iter().fold(!0u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
@@ -32,22 +32,26 @@ fn check_sequence(frame: &[u8]) -> [u8; 4] {
 }
 
 #[test]
-fn the_check_sequence_is_delivered_unless_secrc_strips_it() {
+fn check_sequence_is_delivered_without_secrc() {
     let mut bench = bench(0);
     bench.wire_sends(&frame(100));
     assert_eq!(bench.pf().expect_frame().bytes, [&frame(100)[..], &check_sequence(&frame(100))].concat());
     bench.pf().set(r::CTRL, ctrl::VME);
     bench.wire_sends(&tagged(5, &frame(100)));
     let sum = check_sequence(&tagged(5, &frame(100)));
-    assert_eq!(bench.pf().expect_frame().bytes, [&frame(100)[..], &sum].concat(), "that of the wire");
+    assert_eq!(
+        bench.pf().expect_frame().bytes,
+        [&frame(100)[..], &sum].concat(),
+        "the check sequence of the wire"
+    );
     bench.pf().set(r::RCTL, rctl::SECRC);
     bench.wire_sends(&frame(100));
     assert_eq!(bench.pf().expect_frame().bytes, frame(100));
-    assert_eq!(bench.pf().read(r::GORCL), 104 + 108 + 104, "counted all the same");
+    assert_eq!(bench.pf().read(r::GORCL), 104 + 108 + 104, "octets count the check sequence");
 }
 
 #[test]
-fn pools_never_see_a_check_sequence() {
+fn pools_never_get_a_check_sequence() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().clear(r::RCTL, rctl::SECRC);
@@ -56,7 +60,7 @@ fn pools_never_see_a_check_sequence() {
 }
 
 #[test]
-fn tags_are_stripped_by_ctrl_vme() {
+fn ctrl_vme_strips_tags_without_pools() {
     let mut bench = bench(rctl::SECRC);
     bench.wire_sends(&tagged(0x6064, &frame(100)));
     assert_eq!(bench.pf().expect_frame().bytes, tagged(0x6064, &frame(100)));
@@ -67,7 +71,7 @@ fn tags_are_stripped_by_ctrl_vme() {
 }
 
 #[test]
-fn long_frames_are_received_by_rctl_lpe_up_to_rlpml() {
+fn lpe_accepts_frames_up_to_rlpml() {
     let mut bench = bench(rctl::SECRC);
     let longest = |bench: &mut Bench| {
         let lengths = [1514, 1515, 1518, 2000, 2001, 9722, 9724];
@@ -80,7 +84,7 @@ fn long_frames_are_received_by_rctl_lpe_up_to_rlpml() {
     };
     assert_eq!(longest(&mut bench), Some(1514));
     bench.wire_sends(&tagged(5, &frame(1514)));
-    assert_eq!(bench.pf().expect_frame().bytes.len(), 1518, "a tag comes on top");
+    assert_eq!(bench.pf().expect_frame().bytes.len(), 1518, "a tag adds four bytes");
     bench.pf().set(r::RCTL, rctl::LPE);
     bench.pf().write(r::RLPML, 2004);
     assert_eq!(longest(&mut bench), Some(2000));
@@ -89,7 +93,7 @@ fn long_frames_are_received_by_rctl_lpe_up_to_rlpml() {
 }
 
 #[test]
-fn a_small_driver_polls_its_legacy_rings() {
+fn small_driver_polls_legacy_rings() {
     let mut bench = bench(rctl::SECRC | rctl::UPE | rctl::MPE);
     bench.pf().start_sized(16, 16);
     let receive = bench.pf().rx(rx::SRRCTL);
@@ -118,7 +122,7 @@ fn a_small_driver_polls_its_legacy_rings() {
     }
 }
 
-/// A ring of eight descriptors for each of the queues, with 1 KiB buffers, at the end of the PF's memory.
+/// Starts all queues with rings of eight descriptors and 1 KiB buffers, at the end of the PF's memory.
 pub(super) fn start_all(bench: &mut Bench) {
     for queue in Queue::all() {
         let ring = crate::common::BASE + SIZE as u64 - 0x4_0000 + u64::from(queue.get()) * 0x4000;
@@ -138,12 +142,12 @@ pub(super) fn start_all(bench: &mut Bench) {
     }
 }
 
-/// The queue that a frame went to, and its first descriptor.
+/// Returns the queue that gets a frame, and the frame's first descriptor.
 pub(super) fn queue_of(bench: &mut Bench, frame: &[u8]) -> (u8, WriteBack) {
     start_all(bench);
     bench.wire_sends(frame);
     let mut hit = Queue::all().filter(|queue| bench.pf().read(rx_block(*queue) + rx::RDH) == 1);
-    let queue = hit.next().expect("some queue");
+    let queue = hit.next().expect("a queue got the frame");
     assert_eq!(hit.next(), None);
     let ring = bench.pf().read(rx_block(queue) + rx::RDBAL);
     let raw = bench.pf().peek(ring.into(), 16).try_into().unwrap();
@@ -151,7 +155,7 @@ pub(super) fn queue_of(bench: &mut Bench, frame: &[u8]) -> (u8, WriteBack) {
 }
 
 #[test]
-fn rss_spreads_over_all_sixteen_queues_by_the_low_four_bits_of_an_entry() {
+fn rss_uses_16_queues_by_the_low_bits_of_reta_entries() {
     let mut bench = bench(rctl::SECRC);
     bench.pf().write(r::MRQC, mrqc::RSS | 0x1ff << mrqc::HASH_TYPES_SHIFT);
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);
@@ -169,7 +173,7 @@ fn rss_spreads_over_all_sixteen_queues_by_the_low_four_bits_of_an_entry() {
 }
 
 #[test]
-fn the_hash_in_the_descriptor_is_what_chose_the_queue() {
+fn reported_hash_selects_the_queue_in_reta() {
     let mut bench = bench(rctl::SECRC);
     bench.pf().write(r::MRQC, mrqc::RSS | 0x1ff << mrqc::HASH_TYPES_SHIFT);
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);
@@ -188,11 +192,15 @@ fn the_hash_in_the_descriptor_is_what_chose_the_queue() {
         assert_eq!((queue, back.rss_type), (entry(back.hash & 0x7f), kind));
     }
     let (queue, back) = queue_of(&mut bench, &frame(60));
-    assert_eq!((queue, back.rss_type, back.hash), (0, rss_type::NONE, 0), "MRQC.DEF_Q, not an entry");
+    assert_eq!(
+        (queue, back.rss_type, back.hash),
+        (0, rss_type::NONE, 0),
+        "an unhashed frame goes to MRQC.DEF_Q"
+    );
 }
 
 #[test]
-fn without_rss_everything_goes_to_queue_0() {
+fn without_rss_frames_go_to_queue_0() {
     let mut bench = bench(rctl::SECRC);
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0505_0505));
     assert_eq!(queue_of(&mut bench, &tcp(PORT, mac(9), &[1; 50])).0, 0);

@@ -1,5 +1,5 @@
-//! Filters on a port with pools: the switch has chosen the pool, and a filter chooses between its two queues. Left
-//! out: what a filter compares (`queue_filters`).
+//! Filters on a port with pools: the switch chooses the pool, and a filter chooses between its two queues. `queue_filters`
+//! tests the fields that a filter compares.
 
 use crate::common::{Bench, mac, tcp};
 use i82576::bits::{etqf, ftqf, imir, imirext, synqf};
@@ -7,7 +7,7 @@ use i82576::register::{self as r, rx, vf};
 
 const ANY: u32 = 0xf000_0000 | ftqf::QUEUE_ENABLE;
 
-/// VFs 1 and 2 with both of their queues running.
+/// Returns a card whose VFs 1 and 2 run both of their queues.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     for n in [1, 2] {
@@ -19,7 +19,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// Sends a segment to VF `n`; how many more descriptors its first and second queue have filled.
+/// Sends a segment to VF `n`, and returns the number of descriptors that its first and second queue have filled.
 fn filled(bench: &mut Bench, n: u8) -> [u32; 2] {
     let heads = |bench: &mut Bench| {
         [0, vf::QUEUE_STRIDE].map(|queue| bench.vf(n).read(vf::RX_BLOCK + queue + rx::RDH))
@@ -31,7 +31,7 @@ fn filled(bench: &mut Bench, n: u8) -> [u32; 2] {
 }
 
 #[test]
-fn a_filter_chooses_the_second_queue_of_the_pool_that_gets_the_frame() {
+fn filter_selects_the_second_queue_of_its_pool() {
     let mut bench = bench();
     assert_eq!(filled(&mut bench, 2), [1, 0]);
     bench.pf().write(r::ftqf(0), ANY | ftqf::ANY_POOL | 10 << ftqf::QUEUE_SHIFT);
@@ -42,7 +42,7 @@ fn a_filter_chooses_the_second_queue_of_the_pool_that_gets_the_frame() {
 }
 
 #[test]
-fn no_filter_leads_a_frame_out_of_its_pool() {
+fn filter_keeps_a_frame_in_its_pool() {
     let mut bench = bench();
     bench.pf().write(r::ftqf(0), ANY | ftqf::ANY_POOL | 10 << ftqf::QUEUE_SHIFT);
     bench.pf().write(r::etqf(0), 0x0800 | 10 << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE);
@@ -51,7 +51,7 @@ fn no_filter_leads_a_frame_out_of_its_pool() {
 }
 
 #[test]
-fn a_five_tuple_filter_may_be_for_one_pool_only() {
+fn five_tuple_filter_may_apply_to_one_pool() {
     let mut bench = bench();
     for (pool, expected) in [(2, [0, 1]), (1, [1, 0])] {
         bench.pf().write(r::ftqf(0), ANY | pool << ftqf::POOL_SHIFT | 10 << ftqf::QUEUE_SHIFT);

@@ -1,6 +1,5 @@
-//! Which queue a frame goes to on a port that is not shared: ether type filters, the SYN filter, five-tuple filters,
-//! RSS, the default queue, in this order (datasheet of the I210, 7.1.2 and figure 7-5). Registers are written as DPDK
-//! and Linux write them. Left out: pools (`pool_filters`).
+//! The choice of a queue on a port without pools: ether type filters, SYN filter, five-tuple filters, RSS, default queue, in
+//! this order (I210 datasheet 7.1.2 and figure 7-5). Registers are written as DPDK and Linux write them.
 
 use super::pf::{bench, queue_of};
 use crate::common::{Bench, PORT, mac, plain, tagged, tcp, tcp6, udp};
@@ -20,21 +19,21 @@ fn port() -> Bench {
     bench(rctl::SECRC)
 }
 
-/// A frame of an ether type.
+/// Returns a frame of an ether type.
 fn of_type(kind: u32) -> Vec<u8> {
     let mut frame = plain(PORT, mac(9), 60);
     frame[12..14].copy_from_slice(&(kind as u16).to_be_bytes());
     frame
 }
 
-/// TCP with the flags of byte 13 of its header.
+/// Returns a TCP segment with these flags in byte 13 of its header.
 fn flagged(flags: u8) -> Vec<u8> {
     let mut frame = tcp(PORT, mac(9), &[1; 50]);
     frame[47] = flags;
     frame
 }
 
-/// Writes five-tuple filter `i`: what it compares beside the queue, and no more.
+/// Writes five-tuple filter `i` with its queue and the fields that it compares.
 fn tuple(bench: &mut Bench, i: u32, queue: u32, compared: u32) {
     bench.pf().write(r::ftqf(i), (NOT_COMPARED & !compared) | queue << ftqf::QUEUE_SHIFT);
     bench.pf().write(r::imir(i), imir::ANY_PORT);
@@ -42,7 +41,7 @@ fn tuple(bench: &mut Bench, i: u32, queue: u32, compared: u32) {
 }
 
 #[test]
-fn an_ether_type_has_its_queue_and_the_descriptor_names_the_filter() {
+fn ether_type_filter_selects_a_queue_and_is_reported() {
     let mut bench = port();
     let filter = EAPOL | 11 << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE;
     bench.pf().write(r::etqf(5), filter);
@@ -50,13 +49,13 @@ fn an_ether_type_has_its_queue_and_the_descriptor_names_the_filter() {
     let (queue, back) = queue_of(&mut bench, &of_type(EAPOL));
     assert_eq!((queue, back.packet_type), (11, kind::ETHER_TYPE | 5));
     let (queue, back) = queue_of(&mut bench, &tagged(7, &of_type(EAPOL)));
-    assert_eq!((queue, back.packet_type), (11, kind::ETHER_TYPE | 5), "behind a tag as well");
+    assert_eq!((queue, back.packet_type), (11, kind::ETHER_TYPE | 5), "the type behind a tag matches too");
     let (queue, back) = queue_of(&mut bench, &of_type(0x88cc));
     assert_eq!((queue, back.packet_type), (0, 0));
 }
 
 #[test]
-fn an_ether_type_filter_without_a_queue_only_names_itself_and_one_that_is_off_does_nothing() {
+fn ether_type_filter_without_a_queue_is_only_reported() {
     let mut bench = port();
     bench.pf().write(r::etqf(1), EAPOL | 11 << etqf::QUEUE_SHIFT | etqf::ENABLE);
     let (queue, back) = queue_of(&mut bench, &of_type(EAPOL));
@@ -67,7 +66,7 @@ fn an_ether_type_filter_without_a_queue_only_names_itself_and_one_that_is_off_do
 }
 
 #[test]
-fn of_several_ether_type_filters_the_last_decides() {
+fn last_matching_ether_type_filter_decides() {
     let mut bench = port();
     for (i, queue) in [(2, 9), (6, 4)] {
         let filter = EAPOL | queue << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE;
@@ -78,24 +77,24 @@ fn of_several_ether_type_filters_the_last_decides() {
 }
 
 #[test]
-fn a_five_tuple_filter_compares_what_it_is_told_to() {
+fn five_tuple_filter_compares_only_selected_fields() {
     let mut bench = port();
     // The frames of the bench go from 10.0.0.1:1000 to 10.0.0.2:2000.
     let (from, to) = (u32::from_le_bytes([10, 0, 0, 1]), u32::from_le_bytes([10, 0, 0, 2]));
     let (source, destination) = (u32::from(1000u16.to_be()), u32::from(2000u16.to_be()));
-    let matters = [
+    let fields = [
         (ftqf::ANY_SOURCE, r::saqf(3), from),
         (ftqf::ANY_DESTINATION, r::daqf(3), to),
         (ftqf::ANY_SOURCE_PORT, r::spqf(3), source),
         (0, r::imir(3), destination),
     ];
-    for (compared, register, right) in matters {
+    for (compared, register, right) in fields {
         for (value, expected) in [(right, 13), (right ^ 0x100, 0)] {
             tuple(&mut bench, 3, 13, compared);
             bench.pf().write(register, value);
             let (queue, back) = queue_of(&mut bench, &tcp(PORT, mac(9), &[1; 50]));
             assert_eq!(queue, expected, "{register:#x}");
-            assert_eq!(back.packet_type, kind::IPV4 | kind::TCP, "the headers stay known");
+            assert_eq!(back.packet_type, kind::IPV4 | kind::TCP, "the packet type names the headers");
         }
     }
     for (protocol, expected) in [(6, 0), (17, 13)] {
@@ -106,7 +105,7 @@ fn a_five_tuple_filter_compares_what_it_is_told_to() {
 }
 
 #[test]
-fn five_tuple_filters_know_nothing_but_ip_and_compare_addresses_of_ipv4_only() {
+fn five_tuple_filters_match_ip_and_compare_ipv4_addresses() {
     let mut bench = port();
     tuple(&mut bench, 0, 5, 0);
     assert_eq!(queue_of(&mut bench, &of_type(EAPOL)).0, 0);
@@ -117,7 +116,7 @@ fn five_tuple_filters_know_nothing_but_ip_and_compare_addresses_of_ipv4_only() {
 }
 
 #[test]
-fn size_and_flags_narrow_a_five_tuple_filter() {
+fn five_tuple_filter_compares_size_and_flags() {
     let mut bench = port();
     let length = tcp(PORT, mac(9), &[1; 50]).len() as u32;
     for (size, expected) in [(length + 1, 5), (length, 0)] {
@@ -134,7 +133,7 @@ fn size_and_flags_narrow_a_five_tuple_filter() {
 }
 
 #[test]
-fn of_several_five_tuple_filters_the_highest_priority_decides_and_then_the_first() {
+fn five_tuple_filters_rank_by_priority_then_number() {
     let mut bench = port();
     for (priorities, expected) in [([1, 2, 1], 6), ([2, 2, 2], 5), ([0, 1, 7], 7)] {
         for (i, priority) in (0..).zip(priorities) {
@@ -146,7 +145,7 @@ fn of_several_five_tuple_filters_the_highest_priority_decides_and_then_the_first
 }
 
 #[test]
-fn syn_segments_have_their_queue_before_or_behind_the_five_tuple_filters() {
+fn synqfp_orders_the_syn_filter_and_five_tuple_filters() {
     let mut bench = port();
     bench.pf().write(r::SYNQF, synqf::QUEUE_ENABLE | 9 << synqf::QUEUE_SHIFT);
     assert_eq!(queue_of(&mut bench, &flagged(0x02)).0, 9);
@@ -160,25 +159,25 @@ fn syn_segments_have_their_queue_before_or_behind_the_five_tuple_filters() {
 }
 
 #[test]
-fn ether_types_come_first_then_tuples_then_rss_then_the_default_queue() {
+fn queue_order_is_ether_type_tuple_rss_default() {
     let mut bench = port();
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);
     bench.pf().write(r::MRQC, mrqc::RSS | 0x1ff << mrqc::HASH_TYPES_SHIFT | 6 << mrqc::DEFAULT_QUEUE_SHIFT);
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0303_0303));
     let segment = tcp(PORT, mac(9), &[1; 50]);
-    assert_eq!(queue_of(&mut bench, &of_type(EAPOL)).0, 6, "not hashed");
+    assert_eq!(queue_of(&mut bench, &of_type(EAPOL)).0, 6, "without a hash DEF_Q decides");
     assert_eq!(queue_of(&mut bench, &segment).0, 3);
     tuple(&mut bench, 7, 12, 0);
     let (queue, back) = queue_of(&mut bench, &segment);
-    assert_eq!((queue, back.rss_type), (12, 1), "the hash is told all the same");
+    assert_eq!((queue, back.rss_type), (12, 1), "the descriptor still has the hash");
     bench.pf().write(r::etqf(0), 0x0800 | 14 << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE);
     assert_eq!(queue_of(&mut bench, &segment).0, 14);
     bench.pf().write(r::MRQC, 6 << mrqc::DEFAULT_QUEUE_SHIFT);
-    assert_eq!(queue_of(&mut bench, &of_type(EAPOL)).0, 6, "and without RSS");
+    assert_eq!(queue_of(&mut bench, &of_type(EAPOL)).0, 6, "without RSS DEF_Q decides");
 }
 
 #[test]
-fn a_reset_turns_every_filter_off() {
+fn reset_disables_every_filter() {
     let mut bench = port();
     tuple(&mut bench, 0, 5, 0);
     bench.pf().write(r::SYNQF, synqf::QUEUE_ENABLE | 9 << synqf::QUEUE_SHIFT);

@@ -1,5 +1,5 @@
-//! Which bytes go to the header buffer, and what the first descriptor says of it: the datasheet's table of
-//! header splitting (7.1.5) row by row, and the formats that are not offered.
+//! Header split: the bytes in the header buffer and the fields of the first descriptor, by each row of the 82576
+//! datasheet's table (7.1.5), and the unsupported formats.
 
 use super::{at, bench, frame, srrctl};
 use crate::common::{POOL, RX_RING, buffer, mac, tagged, tcp, tcp6, udp};
@@ -16,16 +16,16 @@ const IP: u32 = psrtype::IPV4
     | psrtype::IPV6_TCP
     | psrtype::IPV6_UDP;
 
-/// SPH, HBO, HDRLEN and the packet buffers' lengths of a frame, which arrives whole, where every kind of IP packet is
-/// split.
+/// Sends a frame while every kind of IP packet is split, and asserts that it arrives whole. Returns SPH, HBO, HDRLEN and the
+/// lengths in the packet buffers.
 #[track_caller]
-fn told(kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
-    told_under(IP, kind, header, frame)
+fn split_result(kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
+    split_result_under(IP, kind, header, frame)
 }
 
-/// The same under a PSRTYPE.
+/// Sends a frame under the PSRTYPE `split`, with the result of [`split_result`].
 #[track_caller]
-fn told_under(split: u32, kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
+fn split_result_under(split: u32, kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
     let mut bench = bench();
     bench.vf(0).write(vf::PSRTYPE, split);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, header, kind));
@@ -39,104 +39,104 @@ fn told_under(split: u32, kind: u32, header: u32, frame: &[u8]) -> (bool, bool, 
 }
 
 #[test]
-fn split_headers_that_are_not_understood_stay_with_the_payload() {
-    assert_eq!(told(2, 128, &frame(60)), (false, false, 0, vec![60]));
-    assert_eq!(told(2, 128, &frame(3000)), (false, false, 0, vec![2048, 952]));
+fn split_leaves_unknown_headers_with_the_payload() {
+    assert_eq!(split_result(2, 128, &frame(60)), (false, false, 0, vec![60]));
+    assert_eq!(split_result(2, 128, &frame(3000)), (false, false, 0, vec![2048, 952]));
 }
 
 #[test]
-fn split_headers_that_fit_have_a_buffer_of_their_own() {
+fn split_puts_fitting_headers_into_the_header_buffer() {
     let segment = tcp(mac(0), mac(9), &[7; 3000]);
-    assert_eq!(told(2, 128, &segment), (true, false, 54, vec![2048, 952]));
+    assert_eq!(split_result(2, 128, &segment), (true, false, 54, vec![2048, 952]));
     let only_headers = tcp(mac(0), mac(9), &[]);
     let mut padded = only_headers.clone();
     padded.resize(60, 0);
-    assert_eq!(told(2, 128, &padded), (true, false, 54, vec![6]));
+    assert_eq!(split_result(2, 128, &padded), (true, false, 54, vec![6]));
 }
 
 #[test]
-fn split_headers_that_do_not_fit_are_told_but_not_split() {
+fn split_reports_headers_that_do_not_fit() {
     let segment = tagged(5, &tagged(6, &tagged(7, &tcp(mac(0), mac(9), &[7; 100]))));
-    assert_eq!(told(2, 64, &segment), (true, true, 66, vec![166]));
+    assert_eq!(split_result(2, 64, &segment), (true, true, 66, vec![166]));
     let segment = tagged(5, &tagged(6, &tcp(mac(0), mac(9), &[7; 100])));
-    assert_eq!(told(2, 64, &segment), (true, false, 62, vec![100]));
+    assert_eq!(split_result(2, 64, &segment), (true, false, 62, vec![100]));
     // 24 bytes of IPv4 options.
     let mut options = tcp(mac(0), mac(9), &[7; 100]);
     options.splice(34..34, [1; 24]);
     options[14] = 0x4b;
-    assert_eq!(told(2, 64, &options), (true, true, 78, vec![178]));
-    assert_eq!(told(2, 128, &options), (true, false, 78, vec![100]));
+    assert_eq!(split_result(2, 64, &options), (true, true, 78, vec![178]));
+    assert_eq!(split_result(2, 128, &options), (true, false, 78, vec![100]));
 }
 
 #[test]
-fn split_always_a_frame_that_fits_the_header_buffer_is_there_whole() {
-    assert_eq!(told(5, 64, &frame(60)), (false, false, 60, vec![0]));
-    assert_eq!(told(5, 512, &tcp(mac(0), mac(9), &[7; 200])), (false, false, 254, vec![0]));
+fn split_always_puts_a_fitting_frame_into_the_header_buffer() {
+    assert_eq!(split_result(5, 64, &frame(60)), (false, false, 60, vec![0]));
+    assert_eq!(split_result(5, 512, &tcp(mac(0), mac(9), &[7; 200])), (false, false, 254, vec![0]));
 }
 
 #[test]
-fn split_always_a_frame_that_is_not_understood_fills_the_header_buffer() {
-    assert_eq!(told(5, 64, &frame(300)), (false, false, 64, vec![236]));
-    assert_eq!(told(5, 64, &frame(3000)), (false, false, 64, vec![2048, 888]));
+fn split_always_fills_the_header_buffer_with_unknown_headers() {
+    assert_eq!(split_result(5, 64, &frame(300)), (false, false, 64, vec![236]));
+    assert_eq!(split_result(5, 64, &frame(3000)), (false, false, 64, vec![2048, 888]));
 }
 
 #[test]
-fn split_always_headers_that_fit_have_a_buffer_of_their_own() {
-    assert_eq!(told(5, 64, &tcp(mac(0), mac(9), &[7; 300])), (true, false, 54, vec![300]));
+fn split_always_separates_fitting_headers() {
+    assert_eq!(split_result(5, 64, &tcp(mac(0), mac(9), &[7; 300])), (true, false, 54, vec![300]));
 }
 
 #[test]
-fn split_always_headers_that_do_not_fit_spill_over() {
+fn split_always_continues_long_headers_in_the_packet_buffer() {
     let mut options = tcp(mac(0), mac(9), &[7; 100]);
     options.splice(34..34, [1; 24]);
     options[14] = 0x4b;
-    assert_eq!(told(5, 64, &options), (true, true, 78, vec![114]));
+    assert_eq!(split_result(5, 64, &options), (true, true, 78, vec![114]));
 }
 
 #[test]
-fn the_headers_of_a_fragment_end_with_its_ip_header() {
+fn fragment_splits_behind_its_ip_header() {
     let mut fragment = tcp(mac(0), mac(9), &[7; 300]);
     fragment[20] = 0x20;
-    assert_eq!(told(2, 128, &fragment), (true, false, 34, vec![320]));
+    assert_eq!(split_result(2, 128, &fragment), (true, false, 34, vec![320]));
 }
 
 #[test]
-fn without_a_header_buffer_nothing_is_split() {
+fn without_a_header_buffer_no_frame_is_split() {
     for kind in [2, 5] {
-        assert_eq!(told(kind, 0, &tcp(mac(0), mac(9), &[7; 100])), (false, false, 0, vec![154]));
+        assert_eq!(split_result(kind, 0, &tcp(mac(0), mac(9), &[7; 100])), (false, false, 0, vec![154]));
     }
 }
 
 #[test]
-fn replication_is_not_offered_and_a_descriptor_says_so() {
+fn replication_formats_leave_sph_clear() {
     for kind in [3, 4, 6, 7] {
-        assert_eq!(told(kind, 128, &tcp(mac(0), mac(9), &[7; 100])), (false, false, 0, vec![154]));
+        assert_eq!(split_result(kind, 128, &tcp(mac(0), mac(9), &[7; 100])), (false, false, 0, vec![154]));
     }
 }
 
 #[test]
-fn a_header_length_never_outgrows_its_field() {
+fn headers_longer_than_hdrlen_are_not_split() {
     // TCP behind a hop-by-hop header of 131 * 8 bytes: 1122 bytes of headers, where HDRLEN ends at 1023.
     let mut bytes = frame(3000);
     bytes[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0x0b, 0x82, 0, 64]);
     bytes[54..56].copy_from_slice(&[6, 130]);
     bytes[1102 + 12] = 0x50;
-    assert_eq!(told(2, 63 * 64, &bytes), (false, false, 0, vec![2048, 952]));
-    assert_eq!(told(5, 63 * 64, &bytes), (false, false, 1023, vec![1977]));
+    assert_eq!(split_result(2, 63 * 64, &bytes), (false, false, 0, vec![2048, 952]));
+    assert_eq!(split_result(5, 63 * 64, &bytes), (false, false, 1023, vec![1977]));
 }
 
 #[test]
-fn what_is_in_the_header_buffer_needs_no_other() {
+fn bytes_in_the_header_buffer_need_no_packet_buffer() {
     let mut bench = bench();
     bench.vf(0).write(vf::PSRTYPE, IP);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 128, 2));
     bench.vf(0).write(at(rx::RDT), 1);
     bench.wire_sends(&tcp(mac(0), mac(9), &[7; 2048]));
-    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 54 + 2048, "one descriptor was left");
+    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 54 + 2048, "one descriptor suffices");
 }
 
 #[test]
-fn headers_that_have_nowhere_to_go_are_an_error() {
+fn unmapped_header_buffer_sets_rxe() {
     let mut bench = bench();
     bench.vf(0).write(vf::PSRTYPE, IP);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 128, 2));
@@ -147,7 +147,7 @@ fn headers_that_have_nowhere_to_go_are_an_error() {
 }
 
 #[test]
-fn tag_and_split_in_several_buffers_all_at_once() {
+fn stripped_and_split_frame_uses_several_buffers() {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
     bench.vf(0).write(vf::PSRTYPE, IP);
@@ -166,7 +166,7 @@ fn tag_and_split_in_several_buffers_all_at_once() {
 }
 
 #[test]
-fn only_the_kinds_that_psrtype_names_are_split() {
+fn psrtype_selects_the_kinds_to_split() {
     let mut fragment = udp(mac(0), mac(9), &[7; 100]);
     fragment[20] = 0x20;
     let frames = [
@@ -177,26 +177,29 @@ fn only_the_kinds_that_psrtype_names_are_split() {
     ];
     for (kind, header, frame) in frames {
         let rest = frame.len() as u16 - header;
-        assert_eq!(told_under(kind, 2, 128, &frame), (true, false, header, vec![rest]));
+        assert_eq!(split_result_under(kind, 2, 128, &frame), (true, false, header, vec![rest]));
         let others = IP & !kind;
-        assert_eq!(told_under(others, 2, 128, &frame), (false, false, 0, vec![frame.len() as u16]));
+        assert_eq!(split_result_under(others, 2, 128, &frame), (false, false, 0, vec![frame.len() as u16]));
         let filled = (false, false, 128, vec![frame.len() as u16 - 128]);
-        assert_eq!(told_under(others, 5, 128, &frame), filled, "always: as if it were not understood");
+        assert_eq!(split_result_under(others, 5, 128, &frame), filled, "always split: like unknown headers");
     }
 }
 
 #[test]
-fn the_bit_for_ethernet_splits_what_no_other_bit_is_for() {
+fn psrtype_ethernet_splits_frames_without_another_bit() {
     let segment = tcp(mac(0), mac(9), &[7; 100]);
-    assert_eq!(told_under(psrtype::ETHERNET, 2, 128, &segment), (true, false, 14, vec![140]));
-    assert_eq!(told_under(psrtype::ETHERNET | IP, 2, 128, &segment), (true, false, 54, vec![100]));
-    assert_eq!(told_under(psrtype::ETHERNET, 2, 128, &frame(100)), (true, false, 14, vec![86]));
-    assert_eq!(told_under(psrtype::ETHERNET, 2, 128, &tagged(5, &frame(100))), (true, false, 18, vec![86]));
+    assert_eq!(split_result_under(psrtype::ETHERNET, 2, 128, &segment), (true, false, 14, vec![140]));
+    assert_eq!(split_result_under(psrtype::ETHERNET | IP, 2, 128, &segment), (true, false, 54, vec![100]));
+    assert_eq!(split_result_under(psrtype::ETHERNET, 2, 128, &frame(100)), (true, false, 14, vec![86]));
+    assert_eq!(
+        split_result_under(psrtype::ETHERNET, 2, 128, &tagged(5, &frame(100))),
+        (true, false, 18, vec![86])
+    );
 }
 
 #[test]
-fn ip_without_a_transport_that_is_known_is_not_split() {
+fn ip_with_an_unknown_transport_is_not_split() {
     let mut icmp = tcp(mac(0), mac(9), &[7; 100]);
     icmp[23] = 1;
-    assert_eq!(told(2, 128, &icmp), (false, false, 0, vec![154]));
+    assert_eq!(split_result(2, 128, &icmp), (false, false, 0, vec![154]));
 }
