@@ -41,7 +41,7 @@ impl Admin {
                 opcode: opcode::SEND_TO_PF,
                 length: body.len() as u16,
                 // The PF driver reads the sender's number here (i40e: absolute VF number).
-                                return_value: vf.into(),
+                return_value: vf.into(),
                 cookie_high: sent.cookie_high,
                 cookie_low: sent.cookie_low,
                 ..posted

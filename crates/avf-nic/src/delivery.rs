@@ -74,9 +74,9 @@ impl Function {
 
 impl Card {
     /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt.
-        ///
-        /// # Errors
-        /// [`Missed`]: the frame was dropped.
+    ///
+    /// # Errors
+    /// [`Missed`]: the frame was dropped.
     pub fn receive<B: Bus>(
         &mut self,
         vf: u8,

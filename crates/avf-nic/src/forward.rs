@@ -10,7 +10,7 @@ use plane::{Plane, Port, Sender, Wire};
 impl Card {
     /// Visits every transmit queue that may hold a packet. Each hands over up to `budget` frames. Returns `true` if a queue has
     /// more
-        /// frames that may leave now. Frames that wait for their VF's rate may leave at [`Card::due`].
+    /// frames that may leave now. Frames that wait for their VF's rate may leave at [`Card::due`].
     pub fn forward<B: Bus, W: Wire>(
         &mut self,
         plane: &mut Plane<MAX_VFS>,
@@ -28,7 +28,7 @@ impl Card {
                 let sender = Sender { port: Port::of_field(vf.into()), queue };
                 let visited = plane.visit(sender, budget, &mut work, wire).unwrap_or_default();
                 // A queue whose frames wait for a rate stays ready: nothing else would cause its next visit.
-                                if !visited.left && visited.due.is_none() {
+                if !visited.left && visited.due.is_none() {
                     self.functions[usize::from(vf)].tx_ready &= !(1 << queue);
                 }
                 more |= visited.left && visited.due.is_none();

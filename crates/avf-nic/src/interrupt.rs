@@ -74,7 +74,7 @@ impl Interrupts {
 
     /// Returns the state after a reset: that of power-on, but with the times of the last interrupts, so that a reset does not
     /// shorten
-        /// a restraint's interval.
+    /// a restraint's interval.
     pub(crate) fn after_reset(&self) -> Self {
         Self {
             vectors: self.vectors.map(|Vector { sent, .. }| Vector { sent, ..Vector::default() }),
@@ -142,7 +142,7 @@ impl Interrupts {
         self.set_interval(number, itr, value >> dyn_ctl::INTERVAL_SHIFT);
         let Some(vector) = self.vector(number) else { return };
         vector.control = value & CONTROL;
-                // A write with INTENA_MSK leaves INTENA as it is.
+        // A write with INTENA_MSK leaves INTENA as it is.
         if value & dyn_ctl::INTENA_MSK == 0 {
             vector.enabled = value & dyn_ctl::INTENA != 0;
         }
@@ -154,7 +154,7 @@ impl Interrupts {
     }
 
     /// Sends the due interrupts, each vector at least `least` after its last. Returns the vectors that interrupted, a bit each, and
-        /// the time at which the first of the others is due.
+    /// the time at which the first of the others is due.
     pub(crate) fn send<B: Bus>(
         &mut self,
         vf: u8,

@@ -42,7 +42,7 @@ impl Card {
             return (self.flr >> (32 * word)) as u32;
         }
         // The reset is done at once, so a poll for its end succeeds.
-                if per_vf(offset, r::VPGEN_VFRSTAT).is_some() {
+        if per_vf(offset, r::VPGEN_VFRSTAT).is_some() {
             return r::VFRD;
         }
         let vf = per_vf(offset, r::VFGEN_RSTAT1).map(usize::from);

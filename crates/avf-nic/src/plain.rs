@@ -51,7 +51,7 @@ impl Descriptors {
 
     /// Writes back the first `count` descriptors from the first to the last that has RS: those with RS as done, the others as
     /// they were
-        /// read. That is safe: a driver does not reuse a descriptor before a later one is done.
+    /// read. That is safe: a driver does not reuse a descriptor before a later one is done.
     pub(crate) fn report<B: Bus>(
         &mut self,
         count: usize,

@@ -20,7 +20,7 @@ pub(crate) struct RxQueue {
     pub(crate) tail: u32,
     pub(crate) running: bool,
     /// Posted descriptors that were read; `None` before the first frame. All filled ones are written back before a call of the card
-        /// returns, so they are not saved.
+    /// returns, so they are not saved.
     #[serde(skip)]
     posted: Option<Box<Posted>>,
 }
@@ -89,7 +89,7 @@ impl RxQueue {
 
     /// Returns the queue as bursts use it, with its descriptor format; `tag` is the tag that its descriptors name. Returns `None`
     /// if it
-        /// is stopped, or keeps check sequences.
+    /// is stopped, or keeps check sequences.
     #[inline(always)]
     pub(crate) fn receiver<'a, B, S>(
         &'a mut self,

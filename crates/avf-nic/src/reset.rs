@@ -20,7 +20,7 @@ impl Card {
     }
 
     /// Resets the function for its next owner. This also clears mailbox positions and statistics, which other resets keep for the
-        /// driver.
+    /// driver.
     pub fn reset_for_next_owner(&mut self, vf: u8) {
         self.function_level_reset(vf);
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {

@@ -29,7 +29,7 @@ impl Ring {
 
     /// Writes a register for software. A write of the head, or one that enables the ring, empties it until the tail is written. A
     /// write
-        /// of the length of an enabled ring only changes error bits: drivers clear them like this, and it is no new setup.
+    /// of the length of an enabled ring only changes error bits: drivers clear them like this, and it is no new setup.
     pub(crate) fn set(&mut self, field: Field, value: u32) {
         match field {
             Field::BaseLow => self.low = value,
@@ -64,7 +64,7 @@ impl Ring {
 
     /// Returns the bus address of the descriptor at the head. Returns `None` if the ring is empty or failed, or an index is
     /// beyond its
-        /// end.
+    /// end.
     pub(crate) fn next(&self) -> Option<u64> {
         let slots = self.slots();
         let ready = self.is_on()

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename = "CardState")]
 pub struct State {
     basis: Basis,
-        /// Restraints, one for each VF.
+    /// Restraints, one for each VF.
     brakes: Vec<Brake>,
 }
 
@@ -31,7 +31,7 @@ pub struct State {
 #[serde(rename = "CardBasis")]
 pub struct Basis {
     card: Card,
-        /// Ports of the plane, one for each VF.
+    /// Ports of the plane, one for each VF.
     ports: Vec<PortState>,
     /// Account of the frames between ports.
     crossing: Account,

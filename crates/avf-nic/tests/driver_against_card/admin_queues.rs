@@ -10,10 +10,10 @@ use driver::{DmaHal, Hal};
 
 const SLOTS: u32 = 8;
 const ON: u32 = SLOTS | aqlen::ENABLE;
-/// Bus address of the rings that the tests set up, beyond the driver's memory.
+/// Bus address of the rings that the tests set up, beyond the memory that the driver uses.
 const RING: u64 = (MEMORY - 4096) as u64;
 
-/// A VF whose driver has sent `messages` more than it needs to start.
+/// Starts a VF whose driver has sent `messages` more than it needs to start.
 fn running(messages: u32) -> (World, Vf) {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
@@ -21,7 +21,7 @@ fn running(messages: u32) -> (World, Vf) {
     (world, vf)
 }
 
-/// Messages that the card took of the VF, and descriptors that were none.
+/// Returns the numbers of messages and of invalid descriptors that the card took from the VF.
 fn taken(world: &World) -> (u64, u64) {
     let counters = world.card.counters(0).unwrap();
     (counters.messages, counters.strange)

@@ -1,5 +1,5 @@
-//! How long a request waits for its answer while every other VF fills its mailbox, in visits of the PF driver. Linux's probe
-//! looks for an answer once, so the number of visits is what a host must keep below 3 ms. Prints the distribution:
+//! Measures the delay of an answer, in visits of the PF driver, while every other VF fills its mailbox. Linux's probe looks for an
+//! answer once, so a host must make these visits within 3 ms. Prints the distribution:
 //!
 //! ```sh
 //! cargo test -p avf-nic --test driver_against_card answers -- --nocapture
@@ -14,13 +14,14 @@ use driver::avf::vf::Vf;
 use pcie::Function;
 use std::time::{Duration, Instant};
 
-/// Descriptors of a ring that is as long as a ring can be.
+/// Descriptors of the longest ring.
 const RING: u32 = 1023;
-/// Messages that a visit serves, and that can wait for one in the PF's queue.
+/// Messages that a visit serves.
 const A_VISIT: u64 = 16;
+/// Messages that fit into the PF's queue.
 const QUEUE: u64 = 31;
 
-/// A guest fills its mailbox with requests that there are not, and takes no answer.
+/// Fills a VF's mailbox with unknown requests. The guest reads no answer.
 fn flood(world: &mut World, vf: u8) {
     let message =
         Descriptor { flags: flag::SI, opcode: opcode::SEND_TO_PF, cookie_high: 999, ..Descriptor::default() };
@@ -32,15 +33,14 @@ fn flood(world: &mut World, vf: u8) {
     refill(world, vf);
 }
 
-/// All but one of its descriptors are messages, however many the card has taken.
+/// Moves the tail so that all descriptors but one are pending messages again.
 fn refill(world: &mut World, vf: u8) {
     let mut side = world.vf(vf);
     let head = side.read(r::VF_ATQH);
     side.write(r::VF_ATQT, (head + RING - 1) % RING);
 }
 
-/// Measures requests of VF 0 while the other VFs flood the PF's mailbox: for each, the visits of the PF driver and the time until
-/// the answer.
+/// Sends requests of VF 0 while the other VFs flood the PF's queue. Returns the PF driver's visits and the time until each answer.
 fn waits(vfs: u8) -> Vec<(u64, Duration)> {
     let mut world = World::new(vfs);
     let mut victim = Vf::probe(&mut world.vf(0), mac(0)).unwrap();
@@ -55,7 +55,7 @@ fn waits(vfs: u8) -> Vec<(u64, Duration)> {
 }
 
 #[test]
-fn a_request_is_answered_within_a_bound_of_visits_however_many_vfs_flood() {
+fn request_is_answered_within_bounded_visits_under_floods() {
     for vfs in [1, 8, 16, 64] {
         let mut waits = waits(vfs);
         let vfs = u64::from(vfs);
@@ -63,8 +63,8 @@ fn a_request_is_answered_within_a_bound_of_visits_however_many_vfs_flood() {
         let at = |percent: usize| waits[(waits.len() - 1) * percent / 100];
         let slowest = waits.iter().map(|(_, time)| time).max();
         println!("{vfs} VFs: p50 {:?}, p99 {:?}, max {:?} visits, {slowest:?}", at(50), at(99), at(100).0);
-        // A visit serves what two polls bring, or the PF's queue is full and every other VF has its turn before.
+        // A visit serves the messages of two polls. With more VFs the PF's queue is full, and every other VF has its turn before.
         let bound = if 2 * vfs <= A_VISIT { 1 } else { (vfs + QUEUE).div_ceil(A_VISIT) };
-        assert!(at(100).0 <= bound, "{vfs} VFs: {} visits, where {bound} are enough", at(100).0);
+        assert!(at(100).0 <= bound, "{vfs} VFs: {} visits, more than {bound}", at(100).0);
     }
 }

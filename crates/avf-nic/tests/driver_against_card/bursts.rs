@@ -1,5 +1,5 @@
-//! VFs post and send random descriptors under random policies: a card that sends in bursts leaves the memory, frames, interrupts and
-//! counters that a card without shortcuts leaves. Left out: drivers, and a head that cannot be written back.
+//! Random descriptors under random policies, without drivers: a card that sends in bursts leaves the same memory, frames,
+//! interrupts and counters as a card without shortcuts.
 
 use crate::built::tcp4;
 use crate::world::{World, mac};
@@ -31,7 +31,7 @@ const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 /// An action on the card.
 #[derive(Debug, Clone)]
 enum Act {
-    /// Sets the queues of a VF up anew: form, bytes of a buffer, longest frame, and whether the check sequence stays.
+    /// VF, kinds (descriptor form, bytes of a buffer, longest frame), keep check sequence: sets up the queues again.
     SetUp(u8, [u8; 3], bool),
     /// Sends frames of a kind to an address from a VF's queue.
     Send {
@@ -44,16 +44,16 @@ enum Act {
     },
     /// Sends a random descriptor.
     Raw(u8, u8, [u8; 16]),
-    /// Posts a number of buffers, one of which may be outside of memory.
+    /// VF, queue, number of buffers, one outside memory: posts buffers.
     Post(u8, u8, u32, bool),
-    /// Writes a tail: of the receive queue, or of the transmit queue.
+    /// VF, queue, receive queue or transmit queue, value: writes a tail.
     Tail(u8, u8, bool, u32),
-    /// Sets tags, spoof checks, promiscuity and hashes by bits.
+    /// VF, bits: sets tags, spoof check, promiscuous mode and hashes.
     Police(u8, u16),
     Rate(u8, u32),
     Mirror(bool),
     Arrive(u8, u8),
-    /// Waits, and polls with a budget.
+    /// Nanoseconds, budget: waits and polls.
     Poll(u64, usize),
 }
 
@@ -82,7 +82,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A frame of a kind.
+/// Returns a frame of a kind.
 fn frame(from: u8, to: u8, kind: u8) -> Vec<u8> {
     let payload = vec![kind; [0, 6, 10, 100, 1_400, 1_990, 2_500, 7_000][usize::from(kind & 7)]];
     let mut bytes = tcp4(&payload);
@@ -107,12 +107,12 @@ fn frame(from: u8, to: u8, kind: u8) -> Vec<u8> {
     bytes
 }
 
-/// A world whose VFs have no drivers.
+/// A world whose VFs have no drivers, and the test's own ring indices.
 struct Guests {
     world: World,
-    /// The next descriptors of each queue's receive ring and transmit ring.
+    /// Next index of the receive ring and of the transmit ring of each queue.
     tails: [[[u32; 2]; 2]; VFS as usize],
-    /// The first receive descriptor of each queue that was not found used.
+    /// First receive descriptor of each queue that is not known to be used.
     heads: [[u32; 2]; VFS as usize],
     forms: [Form; VFS as usize],
 }
@@ -228,7 +228,7 @@ impl Guests {
         self.ring(vf, queue);
     }
 
-    /// Posts up to `count` buffers, as many as there is room for.
+    /// Posts up to `count` buffers while the ring has room.
     fn post(&mut self, vf: u8, queue: u8, count: u32, lost: bool) {
         let (n, q, size) = (usize::from(vf), usize::from(queue), self.forms[usize::from(vf)].size() as u64);
         let at = |slot: u32| RX + RING * u64::from(queue) + size * u64::from(slot);
@@ -309,7 +309,7 @@ impl Guests {
     }
 }
 
-/// Asserts that both cards leave the same behind.
+/// Asserts that a card with bursts and a card without leave the same.
 fn assert_ways_agree(acts: &[Act]) {
     let [mut usual, mut careful] = [false, true].map(Guests::new);
     for (n, act) in acts.iter().chain(&[Act::Poll(1 << 40, 100), Act::Poll(1 << 40, 100)]).enumerate() {

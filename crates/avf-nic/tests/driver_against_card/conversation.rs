@@ -1,4 +1,4 @@
-//! A driver finds its VF, its PF and its link.
+//! Conversations of a well-behaved driver with the PF, from probe to link.
 
 use crate::world::{World, mac};
 use avf::bits::aqlen;
@@ -10,7 +10,7 @@ use driver::avf::vf::{Vf, VfError};
 use pcie::Function;
 
 #[test]
-fn a_vf_introduces_itself_starts_its_queues_and_is_told_of_the_link() {
+fn vf_starts_its_queues_and_receives_the_link_event() {
     let mut world = World::new(2);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     assert_eq!((vf.pairs(), vf.mac()), (4, mac(1)));
@@ -26,7 +26,7 @@ fn a_vf_introduces_itself_starts_its_queues_and_is_told_of_the_link() {
 }
 
 #[test]
-fn a_request_is_answered_within_one_round_of_the_port() {
+fn request_is_answered_within_one_round_of_the_port() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     let before = world.now;
@@ -35,14 +35,14 @@ fn a_request_is_answered_within_one_round_of_the_port() {
 }
 
 #[test]
-fn without_a_pf_driver_nobody_answers_and_the_driver_says_so() {
+fn probe_without_a_pf_driver_returns_no_answer() {
     let mut world = World::new(1);
     world.pf = None;
     assert_eq!(Vf::probe(&mut world.vf(0), mac(1)).unwrap_err(), VfError::NoAnswer(1));
 }
 
 #[test]
-fn the_head_reaches_the_tail_before_the_answer_is_read() {
+fn atqh_reaches_atqt_before_the_answer_is_read() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     vf.ask(&mut world.vf(0), Request::GetHashTypes).unwrap();
@@ -51,7 +51,7 @@ fn the_head_reaches_the_tail_before_the_answer_is_read() {
 }
 
 #[test]
-fn a_write_to_the_length_of_a_ring_that_is_on_only_clears_errors() {
+fn write_to_length_of_enabled_ring_only_clears_errors() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     let mut side = world.vf(0);
@@ -62,7 +62,7 @@ fn a_write_to_the_length_of_a_ring_that_is_on_only_clears_errors() {
 }
 
 #[test]
-fn a_refused_request_says_so_and_the_next_is_served() {
+fn request_after_a_refused_one_is_served() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     let mut side = world.vf(0);
@@ -71,7 +71,7 @@ fn a_refused_request_says_so_and_the_next_is_served() {
 }
 
 #[test]
-fn eight_vfs_ask_at_once_and_all_are_answered() {
+fn all_requests_of_eight_vfs_are_answered() {
     let mut world = World::new(8);
     let mut vfs: Vec<_> = (0..8).map(|n| Vf::probe(&mut world.vf(n), mac(n)).unwrap()).collect();
     for (vf, n) in vfs.iter_mut().zip(0..) {
@@ -80,12 +80,12 @@ fn eight_vfs_ask_at_once_and_all_are_answered() {
     assert!((0..8).all(|n| world.card.counters(n).unwrap().messages == 7), "2 to introduce it, 5 to start");
     assert!(
         !world.memories.interrupts.iter().any(|(function, _)| *function == Function::Pf),
-        "the PF takes none"
+        "the PF takes no interrupts"
     );
 }
 
 #[test]
-fn a_card_with_a_conversation_under_way_can_be_copied_and_goes_on() {
+fn copied_card_continues_a_conversation() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     world.card = world.card.clone();

@@ -1,5 +1,4 @@
-//! States that are damaged, and say so or not. What is accepted all the same must be a card like any other: it answers, and
-//! stays within its bounds.
+//! Damaged states are refused, or accepted and harmless: the restored card answers, and stays within its bounds.
 
 use crate::poke::poke;
 use crate::set_aside::{Act, Scene, VFS};
@@ -13,7 +12,7 @@ use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use std::sync::LazyLock;
 
-/// Card with plane, and PF driver, in the middle of much.
+/// Saved states of card with plane, and of PF driver, with pending work of every kind.
 static BODIES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
     let mut scene = Scene::new();
     let slow = VfPolicy { max_tx_rate: 1, ..VfPolicy::default() };
@@ -41,7 +40,7 @@ fn card_of(bytes: &[u8]) -> Option<(Card, Box<plane::Plane<64>>)> {
     Card::restore(state).ok()
 }
 
-/// A PF driver that goes on from a state, on a card like that, is visited and made to do things.
+/// Restores a PF driver on a card, visits it and has it change policies.
 fn employ(bytes: &[u8], card: Option<Card>) {
     let Ok((state, monitors)) = postcard::from_bytes::<(PfState, Vec<Monitor>)>(bytes) else { return };
     let mut world = World::new(VFS);
@@ -64,8 +63,8 @@ fn employ(bytes: &[u8], card: Option<Card>) {
     });
 }
 
-/// Bytes that change: where, and in which bits. The highest says whether a number goes on: where it stays, what follows
-/// is read as what it was.
+/// Draws changes of bytes: index and flipped bits. Mostly the highest bit stays: it says that a number has more bytes (postcard's
+/// varint), and its change would shift all later fields.
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let bits = prop_oneof![9 => 1..0x80_u8, 1 => any::<u8>()];
     proptest::collection::vec((any::<usize>(), bits), 1..6)
@@ -79,7 +78,7 @@ fn changed(body: &[u8], changes: &[(usize, u8)]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_damaged_here_goes_on_where_it_is_whole() {
+fn undamaged_state_is_restored_and_works() {
     let [card, pf] = &*BODIES;
     let (mut card, mut plane) = card_of(card).unwrap();
     employ(pf, Some(card.clone()));
@@ -90,7 +89,7 @@ proptest! {
     #![proptest_config(Config { cases: 300, ..Config::default() })]
 
     #[test]
-    fn a_damaged_state_is_refused_or_harmless(of_card in changes(), of_pf in changes()) {
+    fn damaged_state_is_refused_or_harmless(of_card in changes(), of_pf in changes()) {
         let [card, pf] = &*BODIES;
         let card = card_of(&changed(card, &of_card));
         employ(&changed(pf, &of_pf), card.clone().map(|(card, _)| card));

@@ -1,4 +1,4 @@
-//! Frames from ring to ring.
+//! Frames from one VF's transmit ring to another's receive ring.
 
 use crate::world::{World, mac};
 use avf::control::{Control, Order, TxContext};
@@ -8,7 +8,7 @@ use driver::Hal;
 use driver::avf::vf::Vf;
 use pcie::Function;
 
-/// Two VFs whose queues run.
+/// Starts two VFs.
 fn two() -> (World, Vf, Vf) {
     let mut world = World::new(2);
     let mut start = |n| {
@@ -25,7 +25,7 @@ fn frame(n: u16, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn every_frame_of_every_queue_arrives_once_in_order_for_many_turns_of_the_rings() {
+fn frames_of_every_queue_arrive_once_over_many_ring_turns() {
     let (mut world, mut a, mut b) = two();
     let mut into = [0; 4096];
     for n in 0..1_000_u16 {
@@ -41,7 +41,7 @@ fn every_frame_of_every_queue_arrives_once_in_order_for_many_turns_of_the_rings(
 }
 
 #[test]
-fn a_full_ring_takes_no_more_until_the_card_gives_descriptors_back() {
+fn full_tx_ring_accepts_frames_after_write_back() {
     let (mut world, mut a, _) = two();
     let sent = (0..100).filter(|n| a.transmit(&mut world.vf(0), 0, &frame(*n, 60))).count();
     assert_eq!((sent, a.tx_pending(0), a.tx_pending(1)), (63, 63, 0), "one slot stays free");
@@ -51,7 +51,7 @@ fn a_full_ring_takes_no_more_until_the_card_gives_descriptors_back() {
 }
 
 #[test]
-fn a_frame_that_finds_too_few_buffers_is_dropped_whole_and_counted() {
+fn frame_without_enough_buffers_is_dropped_and_counted() {
     let (mut world, mut a, mut b) = two();
     for n in 0..70 {
         a.transmit(&mut world.vf(0), 0, &frame(n, 60));
@@ -63,7 +63,7 @@ fn a_frame_that_finds_too_few_buffers_is_dropped_whole_and_counted() {
 }
 
 #[test]
-fn a_frame_that_is_too_short_is_malformed_and_the_queue_stops_after_many() {
+fn queue_stops_after_64_frames_below_17_bytes() {
     let (mut world, mut a, _) = two();
     for n in 0..64 {
         assert!(a.transmit(&mut world.vf(0), 0, &frame(n, 16)));
@@ -74,13 +74,13 @@ fn a_frame_that_is_too_short_is_malformed_and_the_queue_stops_after_many() {
     a.transmit(&mut world.vf(0), 0, &frame(1, 60));
     a.transmit(&mut world.vf(0), 1, &frame(1, 60));
     world.round();
-    assert_eq!(world.packets.len(), 1, "the other queues go on");
+    assert_eq!(world.packets.len(), 1, "the other queues still send");
 }
 
 /// Linux sends as soon as it has vectors after a reset, while it still waits for the PF to set up its queues. Until that packet
 /// is reported, its stack holds back all others of the queue.
 #[test]
-fn a_tail_stored_after_a_reset_counts_when_the_queue_is_set_up() {
+fn tail_written_after_a_reset_counts_once_the_queue_is_set_up() {
     let mut world = World::new(1);
     let whole = Data { address: 0x1000, length: 60, end_of_packet: true, ..Data::default() };
     world.memories.of(Function::Vf(0))[..tx::SIZE].copy_from_slice(&whole.emit());
@@ -94,7 +94,7 @@ fn a_tail_stored_after_a_reset_counts_when_the_queue_is_set_up() {
 }
 
 #[test]
-fn a_queue_that_was_switched_off_begins_empty_when_it_is_set_up_anew() {
+fn stopped_queue_is_empty_when_set_up_again() {
     let (mut world, mut a, mut b) = two();
     a.stop(&mut world.vf(0)).unwrap();
     a.transmit(&mut world.vf(0), 0, &frame(1, 60));
@@ -102,7 +102,7 @@ fn a_queue_that_was_switched_off_begins_empty_when_it_is_set_up_anew() {
     assert!(world.packets.is_empty());
     a.start(&mut world.vf(0)).unwrap();
     world.round();
-    assert!(world.packets.is_empty(), "what the tail of old times says is not sent");
+    assert!(world.packets.is_empty(), "the old tail sends nothing");
     a.transmit(&mut world.vf(0), 0, &frame(2, 60));
     world.round();
     let mut into = [0; 4096];

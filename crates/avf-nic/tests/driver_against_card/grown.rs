@@ -1,5 +1,4 @@
-//! A card with fewer VFs than it could have, as an earlier version has set it aside, gets the rest. Those that were there
-//! notice nothing; the others are as after power-on.
+//! A saved card of an earlier version with fewer VFs gets the rest. Its VFs notice nothing, and the new ones are as after power-on.
 
 use crate::world::{World, mac};
 use avf_nic::Card;
@@ -16,7 +15,7 @@ fn start(world: &mut World, n: u8) -> Vf {
     vf
 }
 
-/// Whether a frame from one VF reaches the other.
+/// Sends a frame from one VF to another. Returns `true` if it arrives.
 fn reaches(world: &mut World, (from, sender): (u8, &mut Vf), (to, receiver): (u8, &mut Vf)) -> bool {
     let mut frame = [&mac(to).0[..], &mac(from).0, &[0x88, 0xb5]].concat();
     frame.resize(60, 7);
@@ -28,12 +27,12 @@ fn reaches(world: &mut World, (from, sender): (u8, &mut Vf), (to, receiver): (u8
 }
 
 #[test]
-fn a_card_that_was_set_aside_with_eight_vfs_goes_on_with_64() {
+fn saved_card_with_eight_vfs_grows_to_64() {
     let mut world = World::new(8).across_a_plane();
     let (mut first, mut eighth) = (start(&mut world, 0), start(&mut world, 7));
     let resets = |world: &mut World| world.with_pf(|pf, _| [0, 7].map(|vf| pf.counters(vf).unwrap().resets));
     let [before, unchanged] = resets(&mut world);
-    // A request waits in the PF's queue meanwhile.
+    // A request is pending in the PF's queue meanwhile.
     first.reset(&mut world.vf(0));
     world.card.poll(world.now, &mut world.memories);
     let (card, pf) = (world.card.save(world.plane.as_ref().unwrap()), world.pf.take().unwrap());
@@ -62,7 +61,7 @@ fn a_card_that_was_set_aside_with_eight_vfs_goes_on_with_64() {
 }
 
 #[test]
-fn a_card_has_64_vfs_at_most_and_never_fewer_than_before() {
+fn card_grows_to_at_most_64_vfs_and_never_shrinks() {
     let mut world = World::new(64);
     world.card.grow(200);
     world.card.grow(3);

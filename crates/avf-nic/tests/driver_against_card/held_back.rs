@@ -1,4 +1,4 @@
-//! VFs that the PF holds back: their mail, their interrupts, their queues. Rates are the plane's.
+//! Restraints of a VF by the PF: its messages, its interrupts, and quarantine.
 
 use crate::offloads::two;
 use crate::world::{World, mac};
@@ -15,15 +15,15 @@ use pcie::Function;
 
 const MAIL: Restraint = Restraint { mail_us: 100_000, interrupt_us: 0 };
 const INTERRUPTS: Restraint = Restraint { mail_us: 0, interrupt_us: 1_000 };
-/// Descriptors of a ring of the guest's own making.
+/// Descriptors of the ring that the tests set up.
 const SLOTS: usize = 1_000;
 
-/// The PF quarantines VF 0.
+/// Has the PF quarantine VF 0.
 fn quarantine(world: &mut World) {
     world.with_pf(|pf, side| pf.quarantine(side, 0, Cause::Administrator));
 }
 
-/// VF 0 fills its mailbox ring with copies of one descriptor and rings the doorbell. The card has not polled yet.
+/// Fills VF 0's mailbox ring with copies of a descriptor and writes the tail, without a poll.
 fn flood(world: &mut World, descriptor: Descriptor) {
     let ring = [descriptor.emit(); SLOTS];
     world.memories.of(Function::Vf(0))[..SLOTS * SIZE].copy_from_slice(ring.as_flattened());
@@ -35,7 +35,7 @@ fn flood(world: &mut World, descriptor: Descriptor) {
     }
 }
 
-/// Descriptors taken in a second of polls, which are at the moments that the card asks for.
+/// Polls for a second at the deadlines that the card returns. Returns the number of descriptors taken.
 fn taken_in_a_second(world: &mut World) -> u64 {
     let (began, mut polls) = (world.now, 0);
     while world.now.since(began) < Duration::from_secs(1) {
@@ -51,9 +51,9 @@ fn taken_in_a_second(world: &mut World) -> u64 {
     counters.messages + counters.strange
 }
 
-/// Messages, commands that the card answers itself, and what is neither: each is work.
+/// Covers messages, commands that the card completes itself, and unknown commands.
 #[test]
-fn mail_that_is_held_back_is_taken_ten_times_a_second_whatever_it_is() {
+fn restrained_mailbox_is_served_ten_times_a_second() {
     let message = Descriptor { flags: flag::SI, opcode: opcode::SEND_TO_PF, ..Descriptor::default() };
     let command = Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() };
     let strange = Descriptor { opcode: 0x0102, ..Descriptor::default() };
@@ -67,12 +67,12 @@ fn mail_that_is_held_back_is_taken_ten_times_a_second_whatever_it_is() {
             world.round();
         }
         let counters = world.card.counters(0).unwrap();
-        assert_eq!(counters.messages + counters.strange, 999, "and then all of it");
+        assert_eq!(counters.messages + counters.strange, 999, "all are taken without the restraint");
     }
 }
 
 #[test]
-fn another_vfs_mail_is_not_held_back() {
+fn restraint_does_not_delay_another_vfs_messages() {
     let mut world = World::new(2);
     flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
     world.card.order(0, Order::Restrain(MAIL));
@@ -83,7 +83,7 @@ fn another_vfs_mail_is_not_held_back() {
 }
 
 #[test]
-fn a_reset_is_no_way_around_it() {
+fn reset_does_not_lift_the_mailbox_restraint() {
     let mut world = World::new(2);
     quarantine(&mut world);
     flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
@@ -96,12 +96,12 @@ fn a_reset_is_no_way_around_it() {
     let poll = world.card.poll(world.now, &mut world.memories);
     assert_eq!(world.card.counters(0).unwrap().messages, 1);
     assert_eq!(poll.deadline, Some(world.now + Duration::from_millis(100)));
-    assert!(!poll.more, "to poll again at once would change nothing");
+    assert!(!poll.more, "polling again at once would change nothing");
 }
 
-/// The card takes no messages from a VF in reset, so messages that wait there must not ask for another poll.
+/// The card takes no messages from a VF in reset, so pending messages there must not request another poll.
 #[test]
-fn a_vf_in_reset_does_not_keep_the_port_awake() {
+fn vf_in_reset_does_not_keep_the_port_awake() {
     let mut world = World::new(2);
     flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
     world.card.function_level_reset(0);
@@ -111,8 +111,8 @@ fn a_vf_in_reset_does_not_keep_the_port_awake() {
     assert!(!world.card.poll(world.now, &mut world.memories).more);
 }
 
-/// The guest has its vector interrupt without an interval and enables it anew at once, for a second; `disturb` comes before
-/// each time.
+/// Triggers and enables a vector without an interval every 50 us for a second, each time after `disturb`. Returns the number of
+/// interrupts.
 fn interrupts_in_a_second(world: &mut World, mut disturb: impl FnMut(&mut World)) -> usize {
     world.memories.interrupts.clear();
     for _ in 0..20_000 {
@@ -126,20 +126,20 @@ fn interrupts_in_a_second(world: &mut World, mut disturb: impl FnMut(&mut World)
 }
 
 #[test]
-fn interrupts_that_are_held_back_come_a_thousand_times_a_second() {
+fn restrained_vector_interrupts_a_thousand_times_a_second() {
     let mut world = World::new(1);
-    assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 20_000, "as often as the guest likes");
+    assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 20_000, "no limit without a restraint");
     quarantine(&mut world);
     assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 1_000);
     let reset = |world: &mut World| {
         world.card.function_level_reset(0);
         world.with_pf(|pf, side| pf.visit(side));
     };
-    assert_eq!(interrupts_in_a_second(&mut world, reset), 1_000, "a reset is no way around it");
+    assert_eq!(interrupts_in_a_second(&mut world, reset), 1_000, "a reset does not lift the restraint");
 }
 
 #[test]
-fn an_interrupt_that_is_held_back_comes_when_its_time_is_over() {
+fn delayed_interrupt_is_sent_at_its_deadline() {
     let mut world = World::new(1);
     world.card.order(0, Order::Restrain(INTERRUPTS));
     let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
@@ -155,7 +155,7 @@ fn an_interrupt_that_is_held_back_comes_when_its_time_is_over() {
 }
 
 #[test]
-fn a_vf_that_is_quarantined_moves_no_frame_until_it_is_released_and_started_again() {
+fn quarantined_vf_moves_no_frame_until_released_and_restarted() {
     let (mut world, mut a, mut b) = two(|_| {});
     let frame = [&b.mac().0[..], &a.mac().0, &[0x88, 0xb5], &[0; 60]].concat();
     let mut into = [0; 2_000];
@@ -167,7 +167,7 @@ fn a_vf_that_is_quarantined_moves_no_frame_until_it_is_released_and_started_agai
     assert!(arrives(&mut world, &mut a, &mut b));
     world.with_pf(|pf, side| pf.quarantine(side, 0, Cause::Administrator));
     assert!(!arrives(&mut world, &mut a, &mut b));
-    assert!(a.restart(&mut world.vf(0)).is_err(), "its queues are not let run");
+    assert!(a.restart(&mut world.vf(0)).is_err(), "ENABLE_QUEUES is refused");
     assert!(!arrives(&mut world, &mut a, &mut b));
     world.with_pf(|pf, side| pf.release(side, 0));
     a.restart(&mut world.vf(0)).unwrap();

@@ -1,4 +1,5 @@
-//! Guests that write anything anywhere: the card answers, others go on, and what is kept of it is bounded.
+//! Hostile guests that write any value to any register and memory: the card answers, other VFs are not disturbed, and memory stays
+//! bounded.
 
 use crate::world::{MEMORY, World, mac};
 use avf::admin::{Descriptor, SIZE, flag, opcode, returned};
@@ -12,7 +13,7 @@ use driver::avf::vf::Vf;
 use pcie::Function;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
-/// Puts a descriptor first into VF 0's send ring and rings; what is written back.
+/// Puts a descriptor into VF 0's send ring and writes the tail. Returns the descriptor as it is written back.
 fn send(world: &mut World, descriptor: Descriptor) -> Descriptor {
     let memory = world.memories.of(Function::Vf(0));
     memory[..SIZE].copy_from_slice(&descriptor.emit());
@@ -27,14 +28,14 @@ fn send(world: &mut World, descriptor: Descriptor) -> Descriptor {
 }
 
 #[test]
-fn an_operation_that_there_is_not_is_answered_with_esrch() {
+fn unknown_admin_command_returns_esrch() {
     let mut world = World::new(1);
     let back = send(&mut world, Descriptor { opcode: 0x0102, ..Descriptor::default() });
     assert_eq!((back.flags, back.return_value), (flag::DD | flag::CMP | flag::ERR, returned::ESRCH));
 }
 
 #[test]
-fn a_queue_shutdown_is_answered_in_its_descriptor_and_the_queue_stays() {
+fn queue_shutdown_is_completed_and_leaves_the_queue_enabled() {
     let mut world = World::new(1);
     let shutdown =
         Descriptor { opcode: opcode::QUEUE_SHUTDOWN, param0: 1, return_value: 7, ..Descriptor::default() };
@@ -44,7 +45,7 @@ fn a_queue_shutdown_is_answered_in_its_descriptor_and_the_queue_stays() {
 }
 
 #[test]
-fn a_body_beyond_4096_bytes_is_no_body() {
+fn message_body_beyond_4096_bytes_is_refused() {
     let mut world = World::new(1);
     let long = Descriptor {
         flags: flag::BUF | flag::RD,
@@ -56,7 +57,7 @@ fn a_body_beyond_4096_bytes_is_no_body() {
 }
 
 #[test]
-fn a_ring_out_of_memory_falls_silent_until_it_is_set_up_anew() {
+fn ring_outside_memory_stops_until_it_is_set_up_again() {
     let mut world = World::new(1);
     let mut side = world.vf(0);
     side.write(r::VF_ATQBAL, MEMORY as u32);
@@ -64,12 +65,12 @@ fn a_ring_out_of_memory_falls_silent_until_it_is_set_up_anew() {
     side.write(r::VF_ATQT, 5);
     (0..4).for_each(|_| world.round());
     assert_ne!(world.vf(0).read(r::VF_ATQLEN) & aqlen::CRIT, 0);
-    assert_eq!(world.card.counters(0).unwrap().dma_faults, 1, "one fault, not one a poll");
+    assert_eq!(world.card.counters(0).unwrap().dma_faults, 1, "one fault, not one per poll");
     assert!(Vf::probe(&mut world.vf(0), mac(1)).is_ok());
 }
 
 #[test]
-fn what_a_driver_does_not_read_waits_so_many_at_most() {
+fn pending_messages_to_a_vf_are_bounded() {
     let mut world = World::new(1);
     let vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     for up in 0..100 {
@@ -81,7 +82,7 @@ fn what_a_driver_does_not_read_waits_so_many_at_most() {
 }
 
 #[test]
-fn a_vf_that_floods_the_mailbox_leaves_the_others_their_turn() {
+fn vf_that_floods_its_mailbox_does_not_delay_others() {
     let mut world = World::new(3);
     let mut quiet = Vf::probe(&mut world.vf(2), mac(2)).unwrap();
     let mut loud = [0, 1].map(|n| Vf::probe(&mut world.vf(n), mac(n)).unwrap());
@@ -95,7 +96,7 @@ fn a_vf_that_floods_the_mailbox_leaves_the_others_their_turn() {
     }
 }
 
-/// Transmit queue 0 of VF 0 with these descriptors at the start of its memory, and a tail behind them.
+/// Sets up transmit queue 0 of VF 0 with these descriptors at the start of its memory, and runs a round.
 fn ring_of(world: &mut World, descriptors: &[[u8; tx::SIZE]]) {
     let context = TxContext { base: 0, length: 256, head_address: None };
     world.card.order(0, Order::ConfigureTx(0, context));
@@ -107,12 +108,12 @@ fn ring_of(world: &mut World, descriptors: &[[u8; tx::SIZE]]) {
 }
 
 #[test]
-fn a_packet_whose_end_is_not_there_yet_costs_no_more_than_a_look_at_its_descriptors() {
+fn packet_without_an_end_yet_reads_no_buffer() {
     let mut world = World::new(1);
     let beyond = Data { address: MEMORY as u64, length: 1_000, ..Data::default() };
     ring_of(&mut world, &[beyond.emit(); 79]);
     let counters = *world.card.counters(0).unwrap();
-    assert_eq!((counters.dma_faults, counters.malformed), (0, 0), "no buffer was looked at");
+    assert_eq!((counters.dma_faults, counters.malformed), (0, 0), "no buffer was read");
     world.vf(0).write(r::qtx_tail(0), 80);
     world.round();
     assert_eq!(
@@ -123,7 +124,7 @@ fn a_packet_whose_end_is_not_there_yet_costs_no_more_than_a_look_at_its_descript
 }
 
 #[test]
-fn a_packet_without_sense_is_dropped_and_the_next_is_sent() {
+fn malformed_packet_is_dropped_and_the_next_is_sent() {
     let good =
         Data { address: 0x1000, length: 60, end_of_packet: true, report_status: true, ..Data::default() };
     let piece = Data { end_of_packet: false, report_status: false, ..good };
@@ -153,7 +154,7 @@ fn a_packet_without_sense_is_dropped_and_the_next_is_sent() {
     }
 }
 
-/// What a guest may do.
+/// Action of a hostile guest.
 #[derive(Debug, Clone)]
 enum Move {
     Write(u32, u32),
@@ -220,7 +221,7 @@ proptest! {
 }
 
 #[test]
-fn a_vf_that_there_is_not_reads_zero_and_takes_nothing() {
+fn missing_vf_reads_zero_and_ignores_writes() {
     let mut card = Card::new(1);
     card.write(7, r::VF_ATQT, 1);
     card.function_level_reset(7);

@@ -1,4 +1,4 @@
-//! Vectors: automask, intervals, causes, and the software's own interrupt.
+//! Interrupt vectors: automask, intervals, causes, and software interrupts.
 
 use crate::world::{World, mac};
 use avf::bits::{dyn_ctl, icr0};
@@ -27,7 +27,7 @@ fn of(world: &mut World, vf: u8) -> Vec<u16> {
 }
 
 #[test]
-fn a_vector_interrupts_once_and_keeps_the_rest_until_it_is_enabled() {
+fn vector_interrupts_once_and_keeps_causes_until_enabled() {
     let (mut world, mut a, b) = running();
     for _ in 0..3 {
         a.transmit(&mut world.vf(0), 2, &[0; 60]);
@@ -36,14 +36,14 @@ fn a_vector_interrupts_once_and_keeps_the_rest_until_it_is_enabled() {
     assert_eq!(of(&mut world, 1), [3], "pair 2 raises vector 3; INTENA clears itself");
     b.enable_interrupt(&mut world.vf(1), 3);
     world.round();
-    assert_eq!(of(&mut world, 1), [3], "what happened meanwhile is one interrupt");
+    assert_eq!(of(&mut world, 1), [3], "all causes kept meanwhile are one interrupt");
     b.enable_interrupt(&mut world.vf(1), 3);
     world.round();
-    assert_eq!(of(&mut world, 1), [], "and then there is nothing to tell");
+    assert_eq!(of(&mut world, 1), [], "no cause is pending");
 }
 
 #[test]
-fn an_interval_holds_the_next_interrupt_back() {
+fn interval_delays_the_next_interrupt() {
     let (mut world, mut a, _) = running();
     let vector = 1;
     let interval = 50 << dyn_ctl::INTERVAL_SHIFT | dyn_ctl::INTENA;
@@ -65,7 +65,7 @@ fn an_interval_holds_the_next_interrupt_back() {
 }
 
 #[test]
-fn the_mailboxs_cause_is_there_whether_it_interrupts_or_not() {
+fn adminq_cause_is_latched_while_disabled() {
     let (mut world, _, _) = running();
     let mut side = world.vf(0);
     side.write(r::VFINT_ICR0_ENA, 0);
@@ -74,12 +74,12 @@ fn the_mailboxs_cause_is_there_whether_it_interrupts_or_not() {
     world.round();
     assert_eq!(of(&mut world, 0), []);
     let mut side = world.vf(0);
-    assert_eq!(side.read(r::VFINT_ICR01), icr0::ADMINQ, "DPDK looks for it every 50 ms");
+    assert_eq!(side.read(r::VFINT_ICR01), icr0::ADMINQ, "DPDK polls it every 50 ms");
     assert_eq!(side.read(r::VFINT_ICR01), 0, "reading clears");
 }
 
 #[test]
-fn a_cause_that_waits_interrupts_when_it_is_enabled() {
+fn pending_cause_interrupts_when_it_is_enabled() {
     let (mut world, _, _) = running();
     world.vf(0).write(r::VFINT_ICR0_ENA, 0);
     world.with_pf(|pf, side| pf.set_link(side, None));
@@ -92,9 +92,9 @@ fn a_cause_that_waits_interrupts_when_it_is_enabled() {
 }
 
 #[test]
-fn the_watchdogs_interrupt_comes_at_once() {
+fn software_interrupt_is_sent_at_once() {
     let (mut world, _, _) = running();
-    // What Linux writes for a stuck queue every 2 s.
+    // Linux writes this for a stuck queue every 2 s.
     world.vf(0).write(r::dyn_ctl(2), 0x0100_001d);
     let software = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
     world.vf(0).write(r::dyn_ctl(3), software);
@@ -103,12 +103,12 @@ fn the_watchdogs_interrupt_comes_at_once() {
 }
 
 #[test]
-fn intena_is_left_alone_where_its_mask_says_so() {
+fn write_with_intena_msk_leaves_intena_unchanged() {
     let (mut world, mut a, _) = running();
     world.vf(1).write(r::dyn_ctl(1), 0);
     world.vf(1).write(r::dyn_ctl(1), dyn_ctl::INTENA_MSK | dyn_ctl::INTENA | dyn_ctl::WB_ON_ITR);
     a.transmit(&mut world.vf(0), 0, &[0; 60]);
     world.round();
-    assert_eq!(of(&mut world, 1), [], "still off");
+    assert_eq!(of(&mut world, 1), [], "still disabled");
     assert_eq!(world.vf(1).read(r::dyn_ctl(1)), dyn_ctl::WB_ON_ITR);
 }

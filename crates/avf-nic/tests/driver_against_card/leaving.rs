@@ -1,4 +1,4 @@
-//! How packets leave a VF: what they cost of a visit, whole or cut, and how fast.
+//! Packets that leave a VF: their cost in a visit's budget, segmented or not, and their rate.
 
 use crate::built::{pseudo, tcp4, tcp6, udp6};
 use crate::offloads::{SUMS, all_of, away, cut, ring_of, two};
@@ -12,7 +12,7 @@ use plane::switch::Mirrors;
 use plane::uplink::Uncut;
 
 #[test]
-fn a_packet_costs_as_many_frames_of_a_visit_as_it_has_segments() {
+fn packet_costs_its_segments_of_the_visits_budget() {
     let (packet, _) = away(tcp4(&[7; 15_000]));
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     for _ in 0..3 {
@@ -24,12 +24,12 @@ fn a_packet_costs_as_many_frames_of_a_visit_as_it_has_segments() {
         let more = world.card.forward(&mut plane, 16, &mut world.memories, &mut world.cable);
         (more, world.cable.0.len())
     };
-    assert_eq!(visit(&mut world), (true, 30), "15 fit into 16, and the next begins");
+    assert_eq!(visit(&mut world), (true, 30), "a packet of 15 leaves 1 of 16, so the next begins");
     assert_eq!(visit(&mut world), (false, 45));
 }
 
 #[test]
-fn frames_and_segments_cost_no_allocation_once_buffers_are_there() {
+fn warm_frame_path_does_not_allocate() {
     let (mut world, mut a, mut b) = two(|_| {});
     let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &Mirrors::NONE);
@@ -44,12 +44,12 @@ fn frames_and_segments_cost_no_allocation_once_buffers_are_there() {
     }
 }
 
-/// An uplink that takes packets uncut, and cuts them as Linux does.
+/// Uplink that takes unsegmented packets, and segments them as Linux does: bytes of each packet, and the frames.
 #[derive(Default)]
 pub(crate) struct Cutting(Vec<usize>, Vec<Vec<u8>>);
 
 impl Cutting {
-    /// Returns the frames that left.
+    /// Returns the sent frames.
     pub(crate) fn frames(&self) -> &[Vec<u8>] {
         &self.1
     }
@@ -83,7 +83,7 @@ impl Wire for Cutting {
 }
 
 #[test]
-fn an_uplink_that_cuts_gets_the_packet_whole_and_the_frames_are_the_same() {
+fn segmenting_uplink_gets_whole_packet_and_sends_same_frames() {
     for packet in [tcp4(&[7; 9_000]), tcp6(&[8; 9_000])] {
         let (packet, _) = away(packet);
         let mut frames = Vec::new();
@@ -109,18 +109,18 @@ fn an_uplink_that_cuts_gets_the_packet_whole_and_the_frames_are_the_same() {
 }
 
 #[test]
-fn the_sum_of_the_pseudo_header_must_be_there_for_an_uncut_packet() {
+fn packet_without_pseudo_header_sum_is_segmented_by_the_card() {
     let (mut packet, data) = away(tcp4(&[7; 3_000]));
     let seed = pseudo(&packet, false, 6, 1).to_be_bytes();
     packet[50..52].copy_from_slice(&seed);
     let data = Data { ip: Ip::V4Checksum, l4: L4::Tcp, mac_length: 14, ip_length: 20, l4_length: 20, ..data };
     let context = Context { segment: true, payload: 3_000, mss: 1_000, ..Context::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
-    assert_eq!(left.len(), 3, "the card cuts it, as it is told");
+    assert_eq!(left.len(), 3, "the card segments it");
 }
 
 #[test]
-fn a_vf_sends_no_faster_than_its_rate_also_within_a_packet() {
+fn rate_limits_segments_of_one_packet() {
     let (mut world, mut a, _) = two(|policy| (policy.max_tx_rate, policy.spoofchk) = (100, false));
     let (packet, _) = away(tcp4(&[7; 20_000]));
     assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
@@ -130,7 +130,7 @@ fn a_vf_sends_no_faster_than_its_rate_also_within_a_packet() {
     assert!(world.cable.0.len() < 3, "{} frames at once", world.cable.0.len());
     while let Some(due) = world.card.due() {
         assert!(due > world.now);
-        // A card that is set aside while a packet waits goes on where it was.
+        // A copied card resumes a pending packet.
         world.card = world.card.clone();
         world.now = due;
         world.round();
@@ -162,7 +162,7 @@ fn rate_is_kept_while_the_card_is_polled_late() {
 }
 
 #[test]
-fn a_packet_that_waits_is_gone_when_its_queue_is_set_up_anew() {
+fn pending_packet_is_dropped_when_its_queue_is_set_up_again() {
     let (mut world, mut a, _) = two(|policy| (policy.max_tx_rate, policy.spoofchk) = (10, false));
     let (packet, _) = away(tcp4(&[7; 20_000]));
     assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));

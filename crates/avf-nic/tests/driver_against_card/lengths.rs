@@ -1,5 +1,5 @@
-//! The lengths of frames with and without VLAN tags: 9,728 bytes, tags and check sequence included, are the most that leaves or
-//! arrives, and a queue's own limit counts the tags that its VF knows of. Left out: what is no packet at all (`offloads`).
+//! Longest frames with and without VLAN tags: at most 9,728 bytes, tags and check sequence included, are sent or received, and a
+//! queue's own limit counts the tags that its VF sees.
 
 use crate::leaving::Cutting;
 use crate::offloads::{SUMS, all_of, away, cut, two};
@@ -9,9 +9,9 @@ use driver::avf::vf::{TxOffload, Vf};
 use plane::switch::Mirrors;
 use policy::PortVlan;
 
-/// The longest frame, check sequence excluded.
+/// Bytes of the longest frame, check sequence excluded.
 const LONGEST: usize = 9_724;
-/// Lengths around a limit, by what they are above it.
+/// Tested lengths, relative to a limit.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// The tags of a frame: in the bytes, by descriptor, the port's VLAN.
@@ -33,7 +33,7 @@ const TAGS: [Added; 7] = [
 ];
 
 impl Added {
-    /// Bytes that the card adds to what is handed over.
+    /// Returns the bytes that the card adds to the driver's frame.
     fn bytes(self) -> usize {
         match self {
             Self { port: true, bytes, .. } => 4 * usize::from(!bytes),
@@ -55,7 +55,7 @@ impl Added {
     }
 }
 
-/// A frame of `length` bytes that is no IP packet, with a tag or without.
+/// Returns a frame of `length` bytes without IP, with a tag or without.
 fn frame(to: [u8; 6], length: usize, tagged: bool) -> Vec<u8> {
     let kind: &[u8] = if tagged { &[0x81, 0, 0, 7, 0x88, 0xb5] } else { &[0x88, 0xb5] };
     let mut frame = [&to, &mac(0).0[..], kind].concat();
@@ -63,7 +63,7 @@ fn frame(to: [u8; 6], length: usize, tagged: bool) -> Vec<u8> {
     frame
 }
 
-/// VF 1 is on the VLAN of the tests.
+/// Order that adds VLAN 7 to a VF.
 const ON_VLAN: Order<'_> = Order::Vlan { vlan: 7, on: true };
 
 const AWAY: [u8; 6] = [2, 9, 9, 9, 9, 9];
@@ -72,7 +72,7 @@ fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
     AROUND.into_iter().map(move |more| (limit.saturating_add_signed(more), more <= 0))
 }
 
-/// Moves frames once, by an uplink that cuts packets or by one that does not; returns the lengths of what left.
+/// Moves frames once, with an uplink that segments packets or one that does not. Returns the lengths of the sent frames.
 fn left(world: &mut World, cuts: bool) -> Vec<usize> {
     let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &Mirrors::NONE);
@@ -124,7 +124,7 @@ fn tags_count_in_the_longest_segment_that_leaves() {
             let last = 54 + 100 + tags.bytes();
             let expected = match (fits, tags.port) {
                 (true, _) => vec![length, last],
-                // The guest has asked for nothing wrong, and what the wire takes of it leaves.
+                // The guest's request is valid, so the segments that fit are sent.
                 (false, true) => vec![last],
                 (false, false) => vec![],
             };
@@ -134,7 +134,7 @@ fn tags_count_in_the_longest_segment_that_leaves() {
 }
 
 #[test]
-fn a_tag_that_the_vf_may_not_have_inserted_does_not_count() {
+fn tag_that_is_not_inserted_does_not_count() {
     let tags = TAGS[2];
     let (mut world, mut a, _) = tags.world();
     world.card.order(0, Order::Tags(Tags::default()));
@@ -161,7 +161,7 @@ fn tags_count_in_the_longest_frame_that_arrives() {
 
 /// A queue's limit counts the VF's own tag, stripped or not. It leaves out the port VLAN's, which the driver never sees.
 #[test]
-fn a_queues_limit_counts_the_vfs_own_tag() {
+fn queue_limit_counts_the_vfs_own_tag() {
     for (tagged, strip, port) in
         [(false, false, false), (true, false, false), (true, true, false), (true, false, true)]
     {

@@ -1,5 +1,5 @@
-//! Both drivers against the card in one process: the PF driver answers through its admin queues, the VF driver goes through
-//! its mailbox, frames move from ring to ring. And the card alone, against guests that do not behave.
+//! Runs both drivers against the card in one process: the PF driver answers through its admin queues, the VF driver asks through
+//! its mailbox, and frames move from ring to ring. Other tests run the card against hostile guests without a driver.
 
 extern crate alloc;
 

@@ -1,5 +1,5 @@
-//! A VF whose doorbells are its guest's memory: every rule that a driver relies on holds, though no access there reaches the
-//! card. Left out: when somebody looks, which is the live host's.
+//! A VF with mapped doorbells keeps every rule that a driver relies on, although its accesses there do not reach the card. The live
+//! host's tests cover when a port reads the pages.
 
 use crate::world::{World, mac};
 use avf::bits::dyn_ctl::{self, SEEN};
@@ -14,12 +14,12 @@ use driver::avf::vf::Vf;
 use pcie::Function;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
-/// What a driver stores to switch a vector on.
+/// Value that enables a vector.
 const ON: u32 = dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
-/// What Linux stores for a queue that seems stuck.
+/// Value that Linux stores for a queue that seems stuck.
 const WATCHDOG: u32 = 0x0100_001d;
 
-/// Two VFs with queues that run; VF 0 has its doorbells as memory.
+/// Starts two VFs. VF 0 maps its doorbells.
 fn two() -> (World, Vf, Vf) {
     let mut world = World::new(2);
     world.map(0);
@@ -35,14 +35,14 @@ fn two() -> (World, Vf, Vf) {
 }
 
 impl World {
-    /// Another process goes on with the card and the VFs' pages.
+    /// Adopts the VFs' pages with the same card, as a successor does.
     fn adopt_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::adopt(&self.card, *vf);
         }
     }
 
-    /// A card that knows nothing of what was before goes on with the VFs' pages.
+    /// Adopts the VFs' pages with a new card.
     fn renew_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::renew(&self.card, *vf, &mapped.pages);
@@ -51,44 +51,44 @@ impl World {
 }
 
 #[test]
-fn a_queue_that_is_set_up_anew_shows_an_empty_ring() {
+fn queue_set_up_again_shows_an_empty_ring() {
     let (mut world, _a, _b) = two();
     world.vf(0).write(r::qtx_tail(1), 5);
-    world.look();
-    world.show();
+    world.read_doorbells();
+    world.publish_registers();
     let context = TxContext { base: 0, length: 64, head_address: None };
     world.card.order(0, Order::ConfigureTx(1, context));
-    world.show();
+    world.publish_registers();
     assert_eq!(world.vf(0).read(r::qtx_tail(1)), 0);
 }
 
 #[test]
-fn what_could_not_be_shown_because_of_a_store_is_shown_after_it() {
+fn register_hidden_by_a_store_is_published_after_it() {
     let (mut world, _a, _b) = two();
     world.vf(0).write(r::VFINT_ITRN, 10);
-    world.look();
-    world.show();
+    world.read_doorbells();
+    world.publish_registers();
     world.card.write(0, r::VFINT_DYN_CTLN, 20 << dyn_ctl::INTERVAL_SHIFT);
     world.vf(0).write(r::VFINT_ITRN, 7);
-    world.show();
+    world.publish_registers();
     world.vf(0).write(r::VFINT_ITRN, 10);
-    world.look();
-    world.show();
+    world.read_doorbells();
+    world.publish_registers();
     assert_eq!(
         world.vf(0).read(r::VFINT_ITRN),
         20,
-        "the guest's second store is what was shown before, so no look sees it"
+        "the guest's second store equals the published value, so it is not detected"
     );
 }
 
-/// Interrupts of VF 0 since they were last asked for.
+/// Returns VF 0's interrupts since the last call.
 fn interrupts(world: &mut World) -> Vec<u16> {
     let sent = std::mem::take(&mut world.memories.interrupts);
     sent.into_iter().filter(|(function, _)| *function == Function::Vf(0)).map(|(_, vector)| vector).collect()
 }
 
 #[test]
-fn every_register_of_the_pages_has_one_place() {
+fn every_mapped_register_has_one_place() {
     let within = |offset: &u32| MAPPED.iter().any(|pages| pages.contains(offset));
     let mut table: Vec<u32> = rows().flat_map(|row| row.offsets()).filter(within).collect();
     let mut places = REGISTERS.to_vec();
@@ -98,7 +98,7 @@ fn every_register_of_the_pages_has_one_place() {
 }
 
 #[test]
-fn frames_go_both_ways_and_interrupts_come() {
+fn frames_and_interrupts_pass_with_mapped_doorbells() {
     let (mut world, mut a, mut b) = two();
     let mut into = [0; 2048];
     for n in 0..300_u16 {
@@ -113,7 +113,7 @@ fn frames_go_both_ways_and_interrupts_come() {
             a.receive(&mut world.vf(0), 1, &mut into).map(|got| into[..got.length].to_vec()),
             Some(back.to_vec())
         );
-        assert_eq!(interrupts(&mut world), [2], "one for both, and none before it is switched on again");
+        assert_eq!(interrupts(&mut world), [2], "one for both frames, until the vector is enabled again");
         a.enable_interrupt(&mut world.vf(0), 2);
         world.round();
         assert_eq!(interrupts(&mut world), []);
@@ -121,7 +121,7 @@ fn frames_go_both_ways_and_interrupts_come() {
 }
 
 #[test]
-fn a_vector_is_switched_on_by_the_same_store_each_time() {
+fn same_store_enables_a_vector_each_time() {
     let (mut world, _, mut b) = two();
     for _ in 0..3 {
         world.vf(0).write(r::dyn_ctl(1), ON);
@@ -129,16 +129,16 @@ fn a_vector_is_switched_on_by_the_same_store_each_time() {
         for expected in [&[1][..], &[]] {
             b.transmit(&mut world.vf(1), 0, &[0; 60]);
             world.round();
-            assert_eq!(interrupts(&mut world), expected, "it switches itself off");
+            assert_eq!(interrupts(&mut world), expected, "it disables itself");
         }
         world.vf(0).write(r::dyn_ctl(1), ON);
         world.round();
-        assert_eq!(interrupts(&mut world), [1], "what happened meanwhile");
+        assert_eq!(interrupts(&mut world), [1], "the cause kept meanwhile");
     }
 }
 
 #[test]
-fn a_vector_that_interrupts_reads_as_off_at_the_end_of_the_round() {
+fn interrupted_vector_reads_disabled_after_the_round() {
     let (mut world, _, mut b) = two();
     world.vf(0).write(r::dyn_ctl(1), ON);
     world.round();
@@ -149,23 +149,23 @@ fn a_vector_that_interrupts_reads_as_off_at_the_end_of_the_round() {
 }
 
 #[test]
-fn the_watchdogs_store_that_overwrites_the_drivers_own_still_switches_the_vector_on() {
+fn watchdog_store_over_an_enabling_store_enables_the_vector() {
     for stores in [[ON, WATCHDOG], [WATCHDOG, ON]] {
         let (mut world, _, mut b) = two();
         world.vf(0).write(r::dyn_ctl(1), 0);
         world.round();
         b.transmit(&mut world.vf(1), 0, &[0; 60]);
         world.round();
-        assert_eq!(interrupts(&mut world), [], "it is off");
-        // Two processors of the guest store before the card looks.
+        assert_eq!(interrupts(&mut world), [], "the vector is disabled");
+        // Two processors of the guest store before the card reads.
         stores.into_iter().for_each(|store| world.vf(0).write(r::dyn_ctl(1), store));
         world.round();
-        assert_eq!(interrupts(&mut world), [1], "the frame is told of, whichever store was lost");
+        assert_eq!(interrupts(&mut world), [1], "the frame interrupts, whichever store was overwritten");
     }
 }
 
 #[test]
-fn a_vector_that_was_switched_off_last_stays_off() {
+fn vector_disabled_last_stays_disabled() {
     let (mut world, _, mut b) = two();
     [ON, 0].into_iter().for_each(|store| world.vf(0).write(r::dyn_ctl(1), store));
     b.transmit(&mut world.vf(1), 0, &[0; 60]);
@@ -174,23 +174,27 @@ fn a_vector_that_was_switched_off_last_stays_off() {
 }
 
 #[test]
-fn a_store_between_look_and_show_is_found_by_the_next_look() {
+fn store_between_read_and_publish_is_read_next() {
     let (mut world, ..) = two();
     for (offset, value, again) in
         [(r::dyn_ctl(3), ON, true), (r::qtx_tail(2), 9, false), (r::itr(1, 2), 9, false)]
     {
         world.vf(0).write(offset, value);
-        assert!(world.look());
+        assert!(world.read_doorbells());
         world.vf(0).write(offset, value);
-        world.show();
-        assert_eq!(world.look(), again, "{offset:#x}: the same value means something to a control only");
-        world.show();
-        assert!(!world.look(), "{offset:#x}: nothing is found twice");
+        world.publish_registers();
+        assert_eq!(
+            world.read_doorbells(),
+            again,
+            "{offset:#x}: the same value acts on a control register only"
+        );
+        world.publish_registers();
+        assert!(!world.read_doorbells(), "{offset:#x}: no store is read twice");
     }
 }
 
 #[test]
-fn what_cannot_be_stored_is_not_read_back() {
+fn reserved_bits_of_a_store_read_zero() {
     let (mut world, ..) = two();
     world.vf(0).write(r::itr(0, 1), u32::MAX);
     world.vf(0).write(r::dyn_ctl(1), u32::MAX);
@@ -200,13 +204,13 @@ fn what_cannot_be_stored_is_not_read_back() {
 }
 
 #[test]
-fn a_reset_puts_reset_values_into_the_pages_before_the_driver_goes_on() {
+fn reset_publishes_reset_values_before_the_driver_continues() {
     let (mut world, mut a, _) = two();
     a.transmit(&mut world.vf(0), 0, &[0; 60]);
     world.round();
     assert_ne!(world.vf(0).read(r::qtx_tail(0)), 0);
     world.vf(0).write(r::qrx_tail(3), 7);
-    world.hear(|card| card.function_level_reset(0));
+    world.access(|card| card.function_level_reset(0));
     for offset in REGISTERS {
         let value = world.vf(0).read(offset);
         let expected = if (0x3800..0x3840).contains(&offset) { SEEN } else { 0 };
@@ -221,7 +225,7 @@ fn a_reset_puts_reset_values_into_the_pages_before_the_driver_goes_on() {
 }
 
 #[test]
-fn queues_that_are_set_up_again_show_their_tail_before_the_driver_hears_of_it() {
+fn queue_setup_publishes_tails_before_its_reply() {
     let (mut world, mut a, _) = two();
     a.transmit(&mut world.vf(0), 0, &[0; 60]);
     world.round();
@@ -229,33 +233,33 @@ fn queues_that_are_set_up_again_show_their_tail_before_the_driver_hears_of_it() 
     a.stop(&mut world.vf(0)).unwrap();
     a.start(&mut world.vf(0)).unwrap();
     assert_eq!((before, world.vf(0).read(r::qtx_tail(0))), (1, 0));
-    // So a first tail of 1 is a store that can be seen.
+    // So a first tail of 1 differs from the published value, and is detected.
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
     world.round();
     assert_eq!(world.packets.len(), 2);
 }
 
 #[test]
-fn a_successor_finds_what_was_stored_and_a_new_card_what_was_reset() {
+fn successor_reads_stores_and_a_new_card_discards_them() {
     let (mut world, mut a, _) = two();
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
     world.adopt_pages();
-    assert!(world.look(), "the tail");
+    assert!(world.read_doorbells(), "the tail");
     world.card = Card::new(2);
     world.renew_pages();
-    assert!(!world.look());
+    assert!(!world.read_doorbells());
     assert_eq!(world.vf(0).read(r::qtx_tail(0)), 0);
 }
 
-/// What a hostile guest may do to its pages at any moment.
+/// Action of a hostile guest on its pages, or of the port.
 #[derive(Debug, Clone)]
 enum Act {
     Store(usize, u32),
     /// A part of a dword, as a torn store leaves it.
     Torn(usize, u16),
-    Hear,
-    Look,
-    Show,
+    Access,
+    ReadDoorbells,
+    Publish,
     Round,
 }
 
@@ -264,14 +268,14 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         8 => (0..COUNT, value).prop_map(|(place, value)| Act::Store(place, value)),
         4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| Act::Torn(place, half)),
-        1 => Just(Act::Hear),
-        1 => Just(Act::Look),
-        1 => Just(Act::Show),
+        1 => Just(Act::Access),
+        1 => Just(Act::ReadDoorbells),
+        1 => Just(Act::Publish),
         2 => Just(Act::Round),
     ]
 }
 
-/// Asserts that the card does no more for stores than it would for written registers, and that the other VF is as it was.
+/// Asserts that the pages show the registers' values after any stores, and that the other VF still works.
 fn assert_others_unharmed(acts: &[Act]) {
     let (mut world, _, mut b) = two();
     for act in acts {
@@ -281,9 +285,9 @@ fn assert_others_unharmed(acts: &[Act]) {
                 let before = world.vf(0).read(REGISTERS[place]);
                 world.vf(0).write(REGISTERS[place], before & 0xffff_0000 | u32::from(half));
             }
-            Act::Hear => drop(world.vf(0).read(r::VFGEN_RSTAT)),
-            Act::Look => drop(world.look()),
-            Act::Show => world.show(),
+            Act::Access => drop(world.vf(0).read(r::VFGEN_RSTAT)),
+            Act::ReadDoorbells => drop(world.read_doorbells()),
+            Act::Publish => world.publish_registers(),
             Act::Round => world.round(),
         }
     }
@@ -295,9 +299,9 @@ fn assert_others_unharmed(acts: &[Act]) {
     world.card.receive(1, 2, &[7; 60], &said, &mut world.memories).unwrap();
     let got = b.receive(&mut world.vf(1), 2, &mut into).map(|got| got.length);
     assert_eq!((got, into[0]), (Some(60), 7));
-    // What is in the pages is what the registers are, once the guest is silent.
-    world.look();
-    world.show();
+    // Once the guest is silent, the pages hold the registers' values.
+    world.read_doorbells();
+    world.publish_registers();
     for offset in REGISTERS {
         let shown = world.vf(0).read(offset) & !SEEN;
         let register = world.card.read(0, offset) & !SEEN;
@@ -306,8 +310,8 @@ fn assert_others_unharmed(acts: &[Act]) {
 }
 
 #[test]
-fn reserved_bits_of_a_store_are_gone_after_a_message() {
-    assert_others_unharmed(&[Act::Store(48, 0x41df_5bdd), Act::Hear]);
+fn reserved_bits_of_a_store_are_cleared_after_a_message() {
+    assert_others_unharmed(&[Act::Store(48, 0x41df_5bdd), Act::Access]);
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! What a VF's driver has the card do to its packets: checksums, segments, tags.
+//! Transmit offloads: checksums, segmentation, tags.
 
 use crate::built::{pseudo, tcp4, tcp6, udp4, udp6};
 use crate::world::{World, mac};
@@ -24,7 +24,7 @@ pub(crate) fn cut(mss: u16) -> TxOffload {
     TxOffload { tso: Some(mss), ..SUMS }
 }
 
-/// VF 0 sends to VF 1, on one plane.
+/// Starts two VFs on a plane with changed policies. VF 0 sends to VF 1.
 pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (World, Vf, Vf) {
     let mut world = World::new(2).across_a_plane();
     let start = |world: &mut World, n| {
@@ -41,7 +41,7 @@ pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (World, Vf, Vf) {
     (world, a, b)
 }
 
-/// All that VF 1 has received.
+/// Returns the frames that VF 1 has received.
 pub(crate) fn all_of(world: &mut World, b: &mut Vf) -> Vec<(Received, Vec<u8>)> {
     let mut into = [0; 12_000];
     let mut frames = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn all_of(world: &mut World, b: &mut Vf) -> Vec<(Received, Vec<u8>)> 
     frames
 }
 
-/// What VF 1 receives of a packet of VF 0.
+/// Sends a packet from VF 0. Returns the frames that VF 1 receives.
 fn sent(packet: &[u8], offload: &TxOffload) -> Vec<(Received, Vec<u8>)> {
     let (mut world, mut a, mut b) = two(|_| {});
     assert!(a.transmit_with(&mut world.vf(0), 0, packet, offload));
@@ -62,7 +62,7 @@ fn sent(packet: &[u8], offload: &TxOffload) -> Vec<(Received, Vec<u8>)> {
 }
 
 #[test]
-fn checksums_are_what_an_independent_stack_computes() {
+fn inserted_checksums_equal_those_of_an_independent_stack() {
     let payload = b"twenty bytes or more of payload";
     for (right, l4, field) in
         [(tcp4(payload), 34, 16), (udp4(payload), 34, 6), (tcp6(payload), 54, 16), (udp6(payload), 54, 6)]
@@ -79,7 +79,7 @@ fn checksums_are_what_an_independent_stack_computes() {
 }
 
 #[test]
-fn a_segment_has_its_own_identification_sequence_number_and_flags() {
+fn segment_has_its_own_identification_sequence_and_flags() {
     let mut packet = tcp4(&[7; 2_500]);
     packet[18..20].copy_from_slice(&[0xff, 0xff]);
     packet[47] |= FIN_PSH_CWR;
@@ -98,7 +98,7 @@ fn a_segment_has_its_own_identification_sequence_number_and_flags() {
 proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
     #[test]
-    fn every_segment_has_right_checksums_and_together_they_are_what_was_sent(
+    fn segments_have_right_checksums_and_the_whole_payload(
         payload in prop::collection::vec(any::<u8>(), 1..20_000),
         six: bool,
         mss in 512_u16..9_600,
@@ -110,7 +110,7 @@ proptest! {
         let mut arrived = Vec::new();
         for (said, frame) in &received {
             assert_eq!(said.said.checksums, RIGHT);
-            // What the pad of a short frame is not.
+            // The IP length excludes the padding of a short frame.
             let length = usize::from(u16::from_be_bytes([frame[if six { 18 } else { 16 }], frame[if six { 19 } else { 17 }]]));
             arrived.extend_from_slice(&frame[headers..14 + length + if six { 40 } else { 0 }]);
         }
@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn a_tag_of_the_descriptor_is_put_in_and_a_port_vlan_takes_its_place() {
+fn descriptors_tag_is_inserted_and_a_port_vlan_replaces_it() {
     let tagged = TxOffload { vlan: Some(0x2007), ..TxOffload::default() };
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     let mut to_all = udp4(&[1; 30]);
@@ -131,7 +131,7 @@ fn a_tag_of_the_descriptor_is_put_in_and_a_port_vlan_takes_its_place() {
     let (mut world, mut a, _) = two(|policy| policy.vlan = Some(fixed));
     assert!(a.transmit_with(&mut world.vf(0), 0, &to_all, &tagged));
     world.round();
-    assert_eq!(world.cable.0[0][12..18], [0x81, 0, 0, 5, 8, 0], "its own tag and no other");
+    assert_eq!(world.cable.0[0][12..18], [0x81, 0, 0, 5, 8, 0], "the port VLAN's tag only");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn each_segment_is_tagged() {
 }
 
 #[test]
-fn the_pad_of_a_short_frame_is_zero_and_nothing_that_somebody_sent_before() {
+fn padding_of_a_short_frame_is_zero() {
     let (mut world, mut a, mut b) = two(|_| {});
     for length in [2_000, 1_001] {
         assert!(a.transmit_with(&mut world.vf(0), 0, &tcp4(&vec![7; length]), &cut(1_000)));
@@ -164,7 +164,7 @@ fn the_pad_of_a_short_frame_is_zero_and_nothing_that_somebody_sent_before() {
 }
 
 #[test]
-fn a_tag_of_the_descriptor_is_put_in_only_once_the_vf_was_granted_that() {
+fn descriptors_tag_is_inserted_only_when_granted() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     let asked = Capabilities::L2.and(Capabilities::VLAN_V2);
     a.ask(&mut world.vf(0), Request::Resources(Some(asked))).unwrap();
@@ -183,9 +183,9 @@ fn a_tag_of_the_descriptor_is_put_in_only_once_the_vf_was_granted_that() {
     }
 }
 
-/// iavf of Linux asks for stripping and inserting once, and not after a reset; its VLANs go on all the same.
+/// Linux iavf requests stripping and insertion once, and not again after a reset, but keeps its VLANs.
 #[test]
-fn asking_for_stripping_after_a_reset_does_not_end_inserting() {
+fn strip_request_after_a_reset_keeps_insertion() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     a.reset(&mut world.vf(0));
     world.round();
@@ -205,7 +205,7 @@ fn asking_for_stripping_after_a_reset_does_not_end_inserting() {
     assert_eq!(world.cable.0.pop().unwrap()[12..16], [0x81, 0, 0, 7]);
 }
 
-/// Transmit queue 0 of VF 0 with these descriptors, and a packet at 0x1000; what left by the uplink.
+/// Sends from transmit queue 0 of VF 0 with these descriptors, and a packet at 0x1000. Returns the frames that left by the uplink.
 pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (World, Vec<Vec<u8>>) {
     let mut world = ring_with(descriptors, packet);
     world.round();
@@ -225,7 +225,7 @@ fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> World {
     world
 }
 
-/// A packet to somebody beyond the uplink, and the descriptor of all of it.
+/// Returns a packet to a station beyond the uplink, and its data descriptor.
 pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, Data) {
     packet[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
     let length = packet.len() as u16;
@@ -234,7 +234,7 @@ pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, Data) {
 }
 
 #[test]
-fn the_second_place_of_a_tag_is_the_context_and_there_is_one_tag_only() {
+fn tag_may_be_in_the_context_but_not_in_both_descriptors() {
     let (packet, data) = away(udp4(&[1; 30]));
     let context = Context { tag2: Some(9), ..Context::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
@@ -245,7 +245,7 @@ fn the_second_place_of_a_tag_is_the_context_and_there_is_one_tag_only() {
 }
 
 #[test]
-fn the_checksum_of_sctp_is_a_crc() {
+fn inserted_sctp_checksum_is_crc32c() {
     let sctp = [&[0, 1, 0, 2, 0, 0, 0, 3, 0xee, 0xee, 0xee, 0xee][..], &[5; 20]].concat();
     let header = crate::built::ipv4_header(132, 0);
     let (packet, data) = away(crate::built::ipv4_frame(header, &[], 0, &sctp));
@@ -256,7 +256,7 @@ fn the_checksum_of_sctp_is_a_crc() {
 }
 
 #[test]
-fn udp_is_cut_into_datagrams() {
+fn udp_packet_is_segmented_into_datagrams() {
     let (mut packet, data) = away(udp4(&[7; 2_500]));
     let seed = pseudo(&packet, false, 17, 0).to_be_bytes();
     packet[40..42].copy_from_slice(&seed);
@@ -275,7 +275,7 @@ fn udp_is_cut_into_datagrams() {
 }
 
 #[test]
-fn requests_that_describe_no_packet_are_dropped_and_counted_and_the_next_packet_is_sent() {
+fn malformed_offload_requests_are_dropped_and_counted() {
     let (packet, data) = away(tcp4(&[7; 3_000]));
     let data = Data { ip: Ip::V4Checksum, l4: L4::Tcp, mac_length: 14, ip_length: 20, l4_length: 20, ..data };
     let context = Context { segment: true, payload: 3_000, mss: 1_000, ..Context::default() };
@@ -287,7 +287,7 @@ fn requests_that_describe_no_packet_are_dropped_and_counted_and_the_next_packet_
             Context { mss: 9_700, payload: 12_000, ..context },
             Data { length: 12_054, ..data },
         ),
-        ("another length than the packet's", Context { payload: 2_999, ..context }, data),
+        ("a payload length other than the packet's", Context { payload: 2_999, ..context }, data),
         ("no transport", context, Data { l4: L4::None, ..data }),
         ("SCTP", context, Data { l4: L4::Sctp, ..data }),
         ("no IP", context, Data { ip: Ip::None, ..data }),
@@ -306,7 +306,7 @@ fn requests_that_describe_no_packet_are_dropped_and_counted_and_the_next_packet_
 }
 
 #[test]
-fn a_queue_with_many_requests_without_sense_is_stopped() {
+fn queue_with_64_malformed_packets_is_stopped() {
     let (packet, data) = away(tcp4(&[7; 100]));
     let bad = Data { l4: L4::Tcp, ip: Ip::V4, mac_length: 14, ip_length: 20, length: 40, ..data };
     let (world, left) = ring_of(&[&[bad.emit(); 70][..], &[data.emit()]].concat(), &packet);

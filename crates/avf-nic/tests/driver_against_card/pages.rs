@@ -1,5 +1,5 @@
-//! A VF's doorbells as memory. The world does what a port does with such pages: before it answers an access by message it takes
-//! what the guest has stored, and afterwards it puts the registers' new values there.
+//! Mapped doorbells of a VF. As a live port does, the world reads the guest's stores before it handles an access by message, and
+//! publishes the registers afterwards.
 
 use super::world::World;
 use avf::ids::{BAR0_SIZE, MAPPED};
@@ -8,11 +8,11 @@ use avf_nic::doorbell::Doorbells;
 use pcie::pages::Pages;
 use std::cell::RefCell;
 
-/// Memory in the place of BAR 0.
+/// Memory of BAR 0.
 #[derive(Clone)]
 pub(crate) struct Memory(RefCell<Vec<u32>>);
 
-/// One VF's pages, and what the card knows of them.
+/// Pages of a VF, and the card's copy of them.
 #[derive(Clone)]
 pub(crate) struct Mapped {
     pub(crate) pages: Memory,
@@ -49,42 +49,42 @@ impl Pages for Memory {
 }
 
 impl World {
-    /// From now on the VF has its doorbells as memory.
+    /// Maps the doorbells of a VF.
     pub(crate) fn map(&mut self, vf: u8) {
         let pages = Memory(RefCell::new(vec![0x5555_5555; BAR0_SIZE / 4]));
         let doorbells = Doorbells::renew(&self.card, vf, &pages);
         self.mapped.insert(vf, Mapped { pages, doorbells });
     }
 
-    /// The memory that holds a register of a VF, if it is in any.
+    /// Returns the memory of a VF's register, if it is mapped.
     pub(crate) fn page_of(&self, vf: u8, offset: u32) -> Option<&Memory> {
         self.mapped.get(&vf).filter(|_| is_mapped(offset)).map(|mapped| &mapped.pages)
     }
 
-    /// Takes what was stored. Answers whether there was anything.
-    pub(crate) fn look(&mut self) -> bool {
+    /// Has the card read all doorbells. Returns `true` if a guest had stored anything.
+    pub(crate) fn read_doorbells(&mut self) -> bool {
         let mut any = false;
         for Mapped { pages, doorbells } in self.mapped.values_mut() {
             let stirred = doorbells.stirred(pages);
             let seen = self.card.look(doorbells, pages);
-            assert_eq!(stirred, seen, "a look finds what there is");
+            assert_eq!(stirred, seen, "`stirred` and `look` agree");
             any |= seen;
         }
         any
     }
 
-    /// Puts into the pages what is to be read there.
-    pub(crate) fn show(&mut self) {
+    /// Has the card publish its registers in all pages.
+    pub(crate) fn publish_registers(&mut self) {
         for Mapped { pages, doorbells } in self.mapped.values_mut() {
             self.card.show(doorbells, pages);
         }
     }
 
-    /// An access that reaches the card.
-    pub(crate) fn hear<T>(&mut self, access: impl FnOnce(&mut Card) -> T) -> T {
-        self.look();
-        let answer = access(&mut self.card);
-        self.show();
-        answer
+    /// Performs an access by message.
+    pub(crate) fn access<T>(&mut self, access: impl FnOnce(&mut Card) -> T) -> T {
+        self.read_doorbells();
+        let value = access(&mut self.card);
+        self.publish_registers();
+        value
     }
 }

@@ -1,5 +1,4 @@
-//! A card of which nothing is known but that its state was accepted is used in every way. Tests of damaged states and the
-//! fuzzer of the reader share this file.
+//! Uses a card whose state was accepted, in every way. Tests of damaged states and the fuzzer of the state reader share this file.
 
 use avf::register as r;
 use avf_nic::Card;
@@ -10,7 +9,7 @@ use plane::switch::Mirrors;
 use plane::uplink::{Unplugged, Uplink};
 use units::Time;
 
-/// Memory that reads as something everywhere, half of which cannot be written, and that counts requests.
+/// Memory that can be read at every address and written at half of them, and counts requests.
 struct Everywhere {
     requests: usize,
 }
@@ -30,8 +29,8 @@ impl Bus for Everywhere {
     fn msix(&mut self, _: Function, _: u16) {}
 }
 
-/// Has a card and its plane do all kinds of things, and sees to it that it asks for memory within bounds, and to be polled
-/// at a time that lies ahead: one that has passed would keep the port awake for ever.
+/// Uses a card and its plane, and asserts that memory requests are bounded and deadlines lie in the future: a past deadline would
+/// keep the port awake for ever.
 pub(crate) fn poke(card: &mut Card, plane: &mut Plane<64>) {
     let now = Time::from_micros(3_000_000);
     let (mut bus, mut wire) = (Everywhere { requests: 0 }, Unplugged);
@@ -47,7 +46,7 @@ pub(crate) fn poke(card: &mut Card, plane: &mut Plane<64>) {
             let storm = plane.storm.is_on().then(|| plane.storm.ends());
             let deadline = [poll.deadline, card.due(), storm].into_iter().flatten().min();
             let passed = deadline.filter(|deadline| !left && !poll.more && *deadline <= now);
-            assert!(passed.is_none(), "to be polled at {passed:?}, and it is {now:?}");
+            assert!(passed.is_none(), "deadline {passed:?} is not after {now:?}");
         }
         for vf in 0..8 {
             REGISTERS.iter().for_each(|at| card.write(vf, *at, 9 + round));

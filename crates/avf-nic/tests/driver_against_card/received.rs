@@ -1,4 +1,4 @@
-//! What receive descriptors say of a frame, in each form, and the queue that it goes to.
+//! Receive descriptors in each form, and the queue of a frame.
 
 use crate::built::{built, ipv4, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
 use crate::world::{World, mac};
@@ -15,7 +15,7 @@ use proptest::prelude::{any, prop, proptest};
 
 const FORMS: [Form; 4] = [Form::Legacy, Form::Short, Form::Flex(2), Form::FlexLate];
 const RIGHT: Checksums = Checksums { ip_wrong: false, l4_wrong: false };
-/// The key that Microsoft verifies with.
+/// Key of Microsoft's RSS verification suite ("Verifying the RSS Hash Calculation"); its last 12 bytes are zero.
 const KEY: [u8; 52] = {
     let mut key = [0; 52];
     let (bytes, mut at) = (*b"\x6d\x5a\x56\xda\x25\x5b\x0e\xc2\x41\x67\x25\x3d\x43\xa3\x8f\xb0\xd0\xca\x2b\xcb\xae\x7b\x30\xb4\x77\xcb\x2d\xa3\x80\x30\xf2\x0c\x6a\x42\xb7\x3b\xbe\xac\x01\xfa", 0);
@@ -32,7 +32,7 @@ fn wishes(form: Form) -> Wishes {
     Wishes { capabilities: capabilities.and(flex), form, ..Wishes::default() }
 }
 
-/// Two VFs on a plane. VF 1 asks the PF for `wishes` and has `pairs` queue pairs; the tests send to it from VF 0.
+/// Starts two VFs on a plane. VF 1 requests `wishes` and has `pairs` queue pairs; the tests send to it from VF 0.
 fn two(wishes: Wishes, pairs: u16) -> (World, Vf, Vf) {
     let mut world = World::new(2).across_a_plane();
     for n in 0..2 {
@@ -49,7 +49,7 @@ fn two(wishes: Wishes, pairs: u16) -> (World, Vf, Vf) {
     (world, a, b)
 }
 
-/// Sends a frame to VF 1: its queue, what is said of it, and the frame.
+/// Sends a frame to VF 1. Returns its queue, its descriptor and its bytes there.
 fn heard(world: &mut World, a: &mut Vf, b: &mut Vf, frame: &[u8]) -> Option<(u8, WriteBack, Vec<u8>)> {
     assert!(a.transmit(&mut world.vf(0), 0, frame));
     world.round();
@@ -73,7 +73,7 @@ fn spoiled(mut frame: Vec<u8>, at: usize) -> Vec<u8> {
 }
 
 #[test]
-fn packet_type_and_checksums_are_said_in_every_form() {
+fn packet_type_and_checksum_status_in_every_form() {
     let wrong_ip = Checksums { ip_wrong: true, l4_wrong: false };
     let wrong_l4 = Checksums { ip_wrong: false, l4_wrong: true };
     let of = packet_type::ip;
@@ -115,7 +115,7 @@ fn packet_type_and_checksums_are_said_in_every_form() {
     }
 }
 
-/// The hash as its definition says, bit by bit.
+/// Computes the Toeplitz hash bit by bit, by its definition.
 fn toeplitz(input: &[u8]) -> u32 {
     let bit = |bytes: &[u8], n: usize| bytes[n / 8] >> (7 - n % 8) & 1 == 1;
     (0..input.len() * 8).filter(|n| bit(input, *n)).fold(0, |hash, n| {
@@ -123,7 +123,7 @@ fn toeplitz(input: &[u8]) -> u32 {
     })
 }
 
-/// Gives VF 1 the key, all hash types, and a table that spreads over its `pairs` queues; answers the table.
+/// Gives VF 1 the key, all hash types, and a table that spreads over its `pairs` queues. Returns the table.
 fn scale(world: &mut World, b: &mut Vf, pairs: u8) -> [u8; 64] {
     let table: [u8; 64] = core::array::from_fn(|n| (n * 7) as u8 % pairs);
     for request in
@@ -139,7 +139,7 @@ fn v4(source: [u8; 4], destination: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
 }
 
 #[test]
-fn the_hash_is_the_one_that_microsoft_publishes_and_chooses_the_queue_in_every_form() {
+fn hash_equals_microsofts_example_and_chooses_the_queue() {
     let frame = v4([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766));
     for form in FORMS {
         let (mut world, mut a, mut b) = two(wishes(form), 4);
@@ -150,7 +150,7 @@ fn the_hash_is_the_one_that_microsoft_publishes_and_chooses_the_queue_in_every_f
 }
 
 #[test]
-fn types_that_are_switched_off_are_not_hashed_and_go_to_the_first_queue() {
+fn disabled_hash_types_go_unhashed_to_queue_0() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     scale(&mut world, &mut b, 4);
     let types = HASH_TYPES & !packet_type::hash_type(Ip::V4, Payload::Tcp);
@@ -163,7 +163,7 @@ fn types_that_are_switched_off_are_not_hashed_and_go_to_the_first_queue() {
 }
 
 #[test]
-fn a_fragment_is_hashed_without_ports() {
+fn fragment_is_hashed_without_ports() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     scale(&mut world, &mut b, 4);
     let fragment = ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]);
@@ -172,7 +172,7 @@ fn a_fragment_is_hashed_without_ports() {
 }
 
 #[test]
-fn the_symmetric_hash_is_the_same_in_both_directions() {
+fn symmetric_hash_is_equal_in_both_directions() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     scale(&mut world, &mut b, 4);
     b.ask(&mut world.vf(1), Request::HashFunction(2, 2)).unwrap();
@@ -185,7 +185,7 @@ fn the_symmetric_hash_is_the_same_in_both_directions() {
 fn registers_set_the_same_hash_as_messages() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     let (_, said, _) = heard(&mut world, &mut a, &mut b, &udp4(&[1; 30])).unwrap();
-    assert_eq!(said.hash, None, "a driver that spreads nothing has nothing hashed");
+    assert_eq!(said.hash, None, "nothing is hashed before hash types are set");
     let mut side = world.vf(1);
     for (word, types) in [HASH_TYPES as u32, (HASH_TYPES >> 32) as u32].into_iter().enumerate() {
         side.write(r::VFQF_HENA + 4 * word as u32, types);
@@ -204,7 +204,7 @@ fn registers_set_the_same_hash_as_messages() {
     assert_eq!((queue, said.hash), (3, Some(0x51cc_c178)));
 }
 
-/// Asserts that datagrams between these ends (two addresses and two ports, IPv6 or not) go to the queue of their hash.
+/// Asserts that packets between these ends (two addresses and two ports, IPv6 or not) go to the queue of their hash.
 fn assert_spread_by_hash(ends: &[([u8; 12], bool)]) {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 16);
     let table = scale(&mut world, &mut b, 16);
@@ -240,7 +240,7 @@ proptest! {
 }
 
 #[test]
-fn a_frame_check_sequence_is_kept_if_the_vf_wants_it() {
+fn frame_check_sequence_is_kept_with_crc_disable() {
     for form in [Form::Legacy, Form::FlexLate] {
         let wishes = wishes(form);
         let capabilities = wishes.capabilities.and(Capabilities::CRC);
@@ -255,7 +255,7 @@ fn a_frame_check_sequence_is_kept_if_the_vf_wants_it() {
 }
 
 #[test]
-fn octets_leave_out_a_check_sequence_that_is_kept() {
+fn rx_bytes_exclude_a_kept_check_sequence() {
     let octets = [false, true].map(|keep_fcs| {
         let wishes = wishes(Form::Legacy);
         let capabilities = wishes.capabilities.and(Capabilities::CRC);
@@ -266,7 +266,7 @@ fn octets_leave_out_a_check_sequence_that_is_kept() {
     assert_eq!(octets, [100; 2]);
 }
 
-/// A frame on VLAN 7.
+/// Returns a frame on VLAN 7.
 fn tagged() -> Vec<u8> {
     let mut frame = udp4(&[1; 30]);
     frame.splice(12..12, [0x81, 0, 0x60, 7]);
@@ -274,7 +274,7 @@ fn tagged() -> Vec<u8> {
 }
 
 #[test]
-fn tags_are_taken_out_as_messages_of_the_first_version_say() {
+fn tags_are_stripped_by_vlan_v1_messages() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     let vlans = Packed::new(&[7]);
     a.ask(&mut world.vf(0), Request::Vlans(true, 1, vlans.list())).unwrap();
@@ -284,11 +284,11 @@ fn tags_are_taken_out_as_messages_of_the_first_version_say() {
     b.ask(&mut world.vf(1), Request::Strip(false)).unwrap();
     let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
     assert_eq!((said.tag, got), (None, tagged()));
-    assert_eq!(said.checksums, Some(RIGHT), "a tag in the frame hides nothing");
+    assert_eq!(said.checksums, Some(RIGHT), "a tag in the frame does not hide its headers");
 }
 
 #[test]
-fn tags_are_taken_out_as_messages_of_the_second_version_say_in_every_form() {
+fn tags_are_stripped_by_vlan_v2_messages_in_every_form() {
     for form in FORMS {
         let wishes = wishes(form);
         let capabilities = wishes.capabilities.without(Capabilities::VLAN).and(Capabilities::VLAN_V2);

@@ -1,4 +1,4 @@
-//! Every reset, as a driver sees it.
+//! Resets of a VF, as its driver sees them.
 
 use crate::offloads::two;
 use crate::world::{World, mac};
@@ -18,7 +18,7 @@ fn running() -> (World, Vf) {
 }
 
 #[test]
-fn a_reset_by_the_vf_clears_the_mailbox_and_ends_active() {
+fn reset_vf_message_clears_the_mailbox_and_ends_active() {
     let (mut world, mut vf) = running();
     vf.reset(&mut world.vf(0));
     world.round();
@@ -47,7 +47,7 @@ fn reset_allocates_its_tables_alone() {
 }
 
 #[test]
-fn a_reset_by_the_guest_is_in_progress_until_the_pf_has_seen_it() {
+fn flr_is_in_progress_until_the_pf_has_handled_it() {
     let (mut world, mut vf) = running();
     world.card.function_level_reset(0);
     assert_eq!(world.vf(0).read(r::VFGEN_RSTAT), rstat::IN_PROGRESS);
@@ -78,23 +78,23 @@ fn reset_for_next_owner_clears_mailbox_and_statistics() {
 }
 
 #[test]
-fn a_message_sent_before_a_reset_is_never_answered_after_it() {
+fn message_sent_before_a_reset_is_not_answered_after_it() {
     let (mut world, mut vf) = running();
-    // Taken by the card, not yet served by the PF.
+    // The card has taken the message, and the PF has not served it.
     let pf = world.pf.take();
     vf.ask(&mut world.vf(0), avf::virtchnl::Request::GetHashTypes).unwrap_err();
     world.card.function_level_reset(0);
     world.pf = pf;
     world.round();
     let waiting = vf.look(&mut world.vf(0));
-    assert_eq!(waiting, Some(25_000), "nothing new was said");
+    assert_eq!(waiting, Some(25_000), "no new event");
     vf.restart(&mut world.vf(0)).unwrap();
     let (_, dropped) = world.pf.as_ref().unwrap().passed_over();
     assert_eq!(dropped, 1);
 }
 
 #[test]
-fn a_reset_by_the_administrator_is_announced_to_a_driver_that_listens() {
+fn reset_by_the_pf_is_announced_by_reset_impending() {
     let (mut world, mut vf) = running();
     world.with_pf(|pf, side| {
         let mut policy = *pf.policy(0).unwrap();
@@ -110,7 +110,7 @@ fn a_reset_by_the_administrator_is_announced_to_a_driver_that_listens() {
 }
 
 #[test]
-fn another_vf_does_not_notice() {
+fn reset_does_not_disturb_another_vf() {
     let (mut world, _) = running();
     let mut other = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
     other.start(&mut world.vf(1)).unwrap();
@@ -120,9 +120,9 @@ fn another_vf_does_not_notice() {
     assert!(other.statistics(&mut world.vf(1)).is_ok());
 }
 
-/// GLGEN_VFLRSTAT has a bit for each VF: 32 that are reset at once make a word of ones, as a card that is gone reads.
+/// GLGEN_VFLRSTAT has a bit for each VF: 32 resets at once make a word of ones, the value that a removed card reads as.
 #[test]
-fn a_function_level_reset_of_every_vf_at_once_is_served() {
+fn flr_of_every_vf_at_once_is_served() {
     let mut world = World::new(64);
     (0..64).for_each(|vf| world.card.function_level_reset(vf));
     assert_eq!([0, 4].map(|word| world.card.pf_read(GLGEN_VFLRSTAT + word)), [u32::MAX; 2]);

@@ -1,5 +1,5 @@
-//! The card takes frames that are one descriptor each from a ring in bursts, and all others one by one. Frames, counters and
-//! descriptors are the same either way.
+//! Frames of one plain descriptor are sent in bursts, all others one by one. Frames, counters and descriptors are the same either
+//! way.
 
 use crate::built::tcp4;
 use crate::offloads::{SUMS, all_of, cut, two};
@@ -15,12 +15,12 @@ use plane::Port;
 use policy::PortVlan;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
-/// A TCP segment with a number in it, without its sums.
+/// Returns a TCP segment that carries a number.
 fn packet(n: u8) -> Vec<u8> {
     tcp4(&[n; 40])
 }
 
-/// A frame of each kind that takes a way of its own through the card.
+/// Kind of frame with a code path of its own in the card.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Plain,
@@ -67,14 +67,14 @@ impl Kind {
             Self::NotIp => frame[12] = 0x88,
             Self::WrongSum => frame[30] ^= n,
             Self::OtherPort => frame[35] ^= n % 3,
-            // Behind the packet, and not summed up with it.
+            // A byte behind the IP packet, which its checksums exclude.
             Self::Trailing => frame.push(n),
         }
         (frame, TxOffload::default())
     }
 }
 
-/// Everything that a conversation leaves behind: frames, memory with all descriptors, interrupts, and counters.
+/// Sends frames in rounds. Returns everything that they leave: frames, memory with all descriptors, interrupts, and counters.
 fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<Kind>]) -> impl PartialEq + use<> {
     let vlan = PortVlan { id: 7, qos: 2 };
     let (mut world, mut a, mut b) = two(|policy| policy.vlan = port_vlan.then_some(vlan));
@@ -101,14 +101,14 @@ fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<Kind>]) -> impl Par
     (frames, statistics, counters, ports, memory, world.memories.interrupts)
 }
 
-/// Asserts that the shorter way of usual frames leaves nothing behind that the way of every other frame would not.
+/// Asserts that a card with bursts leaves the same as a card without.
 fn assert_ways_agree(rounds: &[Vec<Kind>], port_vlan: bool) {
     let [usual, careful] = [false, true].map(|careful| left_behind(careful, port_vlan, rounds));
     assert!(usual == careful, "{rounds:?}");
 }
 
 #[test]
-fn wrong_sum_behind_a_plain_frame_is_reported_either_way() {
+fn wrong_checksum_after_a_plain_frame_is_reported_in_bursts() {
     assert_ways_agree(&[vec![Kind::Plain, Kind::WrongSum]], false);
 }
 
@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn the_usual_way_does_what_the_careful_one_does(
+    fn bursts_leave_the_same_as_single_frames(
         rounds in prop::collection::vec(prop::collection::vec(prop::sample::select(&KINDS[..]), 0..12), 1..8),
         port_vlan in any::<bool>(),
     ) {
@@ -128,7 +128,7 @@ proptest! {
     #[test]
     fn frames_of_every_kind_arrive_once_and_in_order(kinds in prop::collection::vec(0..3_usize, 1..150)) {
         let (mut world, mut a, mut b) = two(|_| {});
-        // The last kind brings a context, and is no run.
+        // The last kind has a context descriptor, which ends a burst.
         let offloads = [TxOffload::default(), SUMS, cut(1000)];
         let mut received = Vec::new();
         for (chunk, first) in kinds.chunks(24).zip((0..).step_by(24)) {
@@ -142,9 +142,9 @@ proptest! {
         assert_eq!(world.card.statistics(0).tx_unicast, kinds.len() as u64);
     }
 
-    /// A descriptor is a packet of its own exactly if reading all of it says so.
+    /// Compares the quick check of a descriptor's second word with parsing all of it.
     #[test]
-    fn a_descriptor_is_alone_if_it_is_a_whole_packet_without_a_tag(raw in any::<[u8; tx::SIZE]>(), likely in any::<bool>()) {
+    fn plain_descriptor_is_a_whole_packet_without_a_tag(raw in any::<[u8; tx::SIZE]>(), likely in any::<bool>()) {
         let mut raw = raw;
         if likely {
             (raw[8], raw[9]) = ((command::EOP << 4) as u8 | raw[8] & 0x60, 0);
@@ -166,7 +166,7 @@ proptest! {
 }
 
 #[test]
-fn a_tail_that_moves_back_takes_buffers_back_though_they_were_read() {
+fn rx_tail_moved_back_withdraws_read_buffers() {
     for careful in [false, true] {
         let (mut world, mut a, _b) = two(|_| {});
         if careful {
@@ -185,7 +185,7 @@ fn a_tail_that_moves_back_takes_buffers_back_though_they_were_read() {
 }
 
 #[test]
-fn memory_that_cannot_be_reached_stops_the_queue_after_the_frames_before() {
+fn memory_fault_stops_the_queue_after_earlier_frames() {
     let (mut world, _a, mut b) = two(|_| {});
     let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);
     let good = Data { address: buffer as u64, length, end_of_packet: true, ..Data::default() };
@@ -203,12 +203,12 @@ fn memory_that_cannot_be_reached_stops_the_queue_after_the_frames_before() {
     assert_eq!(all_of(&mut world, &mut b).len(), 2);
     world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
     world.round();
-    assert_eq!(all_of(&mut world, &mut b).len(), 0, "the queue stands");
+    assert_eq!(all_of(&mut world, &mut b).len(), 0, "the queue is stopped");
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1);
 }
 
 #[test]
-fn a_head_that_cannot_be_written_back_stops_the_queue_and_is_counted() {
+fn failed_head_write_back_stops_the_queue_and_is_counted() {
     let (mut world, _a, mut b) = two(|_| {});
     let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);
     let good = Data { address: buffer as u64, length, end_of_packet: true, ..Data::default() }.emit();
@@ -223,5 +223,5 @@ fn a_head_that_cannot_be_written_back_stops_the_queue_and_is_counted() {
     world.vf(0).write(r::qtx_tail(0), 1);
     world.round();
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1);
-    assert_eq!(all_of(&mut world, &mut b).len(), 1, "frames leave before their descriptors go back");
+    assert_eq!(all_of(&mut world, &mut b).len(), 1, "frames leave before their descriptors are written back");
 }

@@ -1,7 +1,7 @@
-//! Card, plane and PF driver set aside anywhere in a conversation, written, read back and continued: they have the same
-//! future as those that were not. The conversation is random: guests' drivers send, receive and ask, other guests write
-//! whatever they like, functions are reset, the administrator changes his mind, messages wait in the PF's inbox, packets
-//! wait between segments. Left out: the envelope around the bytes, and a live port.
+//! Card, plane and PF driver, saved as bytes at any moment and restored, have the same future as without a hand-over. The
+//! conversation is random: drivers send, receive and request, hostile guests write anything, functions are reset, policies
+//! change, messages are pending in the PF's queue, packets are pending between segments. The daemon's tests cover the envelope of
+//! the bytes.
 
 use crate::offloads::cut;
 use crate::pages::Mapped;
@@ -25,37 +25,39 @@ use proptest::test_runner::Config;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use units::MacAddress;
 
-/// VFs in the conversation. The last one's doorbells are memory.
+/// VFs in the conversation. The last one maps its doorbells.
 pub(crate) const VFS: u8 = 3;
-/// Where a guest has the ring and the body of a message of its own making.
+/// Bus address of the ring of a hostile guest's message.
 const RING: u64 = 0x3f_0000;
+/// Bus address of the body of a hostile guest's message.
 const BODY: u64 = 0x3f_1000;
 
 /// Events a second at which a VF is logged, throttled, and quarantined.
 const LIMITS: Conduct = [Thresholds { warn: 10, throttle: 500, quarantine: 2_000 }; 6];
 
-/// Something that happens.
+/// Action of a guest, the PF or the port.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// VF, queue, destination, length: a VF sends a frame. The destination is a VF, [`VFS`] for a broadcast, or more for the wire.
+    /// VF, queue, destination, length: a VF sends a frame. The destination is a VF, 4 for a broadcast, or an address beyond the
+    /// uplink.
     Send(u8, u8, u8, usize),
-    /// The same with a TCP packet of that length, which the card cuts into segments of 400 bytes.
+    /// VF, queue, destination, length: a VF sends a TCP packet that the card cuts into segments of 400 bytes.
     SendLarge(u8, u8, u8, usize),
     Receive(u8),
-    /// A request by number, with an argument.
+    /// VF, request, argument: the driver sends a request and waits for the answer.
     Ask(u8, u8, u16),
-    /// A message by a ring of the guest's own, which the card takes and the PF driver has not looked at.
+    /// VF, virtchnl number, body: a guest's message that the card has taken and the PF driver has not served.
     Letter(u8, u32, Vec<u8>),
-    /// The guest asks for a reset, and does not wait.
+    /// A VF requests a reset, and does not wait.
     Reset(u8),
     FunctionLevelReset(u8),
-    /// The driver sets its VF up again.
+    /// The driver sets up its VF again.
     Restart(u8),
     Write(u8, u32, u32),
     Read(u8, u32),
     BusMaster(u8, bool),
     Policy(u8, Box<VfPolicy>, u16),
-    /// The host has counted so much of every kind.
+    /// VF and number of offences of every kind that the host has counted.
     Watch(u8, u64),
     Quarantine(u8, bool),
     ResetAll,
@@ -125,13 +127,13 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The world, and the guests' drivers.
+/// A world with the guests' drivers.
 pub(crate) struct Scene {
     pub(crate) world: World,
     vfs: Vec<Vf>,
 }
 
-/// Address `n`: of a VF, everybody's, or of a station beyond the wire.
+/// Returns address `n`: of a VF, the broadcast address (4), or of a station beyond the uplink.
 fn address(n: u8) -> MacAddress {
     if n == 4 { MacAddress([0xff; 6]) } else { mac(n) }
 }
@@ -143,7 +145,7 @@ fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
 }
 
 impl Scene {
-    /// VFs that run.
+    /// Starts the VFs.
     pub(crate) fn new() -> Self {
         let mut world = World::new(VFS).across_a_plane();
         world.map(VFS - 1);
@@ -158,15 +160,15 @@ impl Scene {
         Self { world, vfs }
     }
 
-    /// The states of card and plane, and of the PF driver with what it knows of VFs' conduct, as bytes.
+    /// Saves card and plane, and the PF driver with its monitors, as bytes.
     pub(crate) fn save(&mut self) -> [Vec<u8>; 2] {
         let card = self.world.card.save(self.world.plane.as_ref().unwrap());
         let pf = self.world.with_pf(|pf, side| (pf.save(side), pf.monitors()));
         [postcard::to_allocvec(&card).unwrap(), postcard::to_allocvec(&pf).unwrap()]
     }
 
-    /// Another process goes on, with nothing but the bytes, the guests' memory and the pages.
-    fn set_aside(&mut self) {
+    /// Hands over to a successor that has only the bytes, the guests' memory and the pages.
+    fn hand_over(&mut self) {
         let written = self.save();
         let world = &mut self.world;
         let uplink = world.plane.as_ref().unwrap().uplink;
@@ -183,10 +185,10 @@ impl Scene {
         for (vf, Mapped { doorbells, .. }) in &mut world.mapped {
             *doorbells = Doorbells::adopt(&world.card, *vf);
         }
-        assert!(self.save() == written, "what is read is what was written");
+        assert!(self.save() == written, "a restored state saves to the same bytes");
     }
 
-    /// Does it; what came of it, as text.
+    /// Performs an action. Returns its result as text.
     pub(crate) fn perform(&mut self, act: &Act) -> String {
         let Self { world, vfs } = self;
         match *act {
@@ -205,7 +207,7 @@ impl Scene {
             Act::Ask(vf, what, argument) => return self.ask(vf, what, argument),
             Act::Letter(vf, number, ref body) => write_letter(world, vf, number, body),
             Act::Reset(vf) => vfs[usize::from(vf)].reset(&mut world.vf(vf)),
-            Act::FunctionLevelReset(vf) => world.hear(|card| card.function_level_reset(vf)),
+            Act::FunctionLevelReset(vf) => world.access(|card| card.function_level_reset(vf)),
             Act::Restart(vf) => return format!("{:?}", vfs[usize::from(vf)].restart(&mut world.vf(vf))),
             Act::Write(vf, at, value) => world.vf(vf).write(at, value),
             Act::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
@@ -269,8 +271,8 @@ impl Scene {
         format!("{:?}", driver.ask(&mut self.world.vf(vf), request))
     }
 
-    /// All that can be seen, beside the answers.
-    fn look(&mut self) -> Vec<String> {
+    /// Returns all observable state as text: frames, interrupts, registers, memory, counters, saved bytes.
+    fn observe(&mut self) -> Vec<String> {
         let mut seen: Vec<String> = (0..VFS).map(|vf| self.receive(vf)).collect();
         let world = &mut self.world;
         seen.push(format!("{:?} {:?}", world.memories.interrupts, world.cable.0));
@@ -289,7 +291,7 @@ impl Scene {
     }
 }
 
-/// Puts a message into a ring that is set up anew, and has the card take it.
+/// Puts a message into a new ring, and has the card take it.
 fn write_letter(world: &mut World, vf: u8, number: u32, body: &[u8]) {
     let descriptor = Descriptor {
         flags: flag::SI | flag::BUF | flag::RD,
@@ -314,7 +316,7 @@ fn write_letter(world: &mut World, vf: u8, number: u32, body: &[u8]) {
 }
 
 impl World {
-    /// The memory of the PF driver is another process's.
+    /// Clears the PF driver's memory, which a successor does not have.
     fn forget_pf(&mut self) {
         self.memories.of(Function::Pf)[..MEMORY].fill(0);
         self.memories.forget(Function::Pf);
@@ -329,28 +331,28 @@ impl World {
     }
 }
 
-/// Holds the conversation; before the acts that `when` names another process takes over.
+/// Performs the actions, with a hand-over before those that `when` selects. Returns their results and the final observations.
 fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut scene = Scene::new();
     let mut seen = Vec::new();
     for (i, act) in acts.iter().enumerate() {
         if when(i) {
-            scene.set_aside();
+            scene.hand_over();
         }
         seen.push(scene.perform(act));
-        // A port at rest has shown what loads of the pages are to give.
-        scene.world.show();
+        // A port at rest has published its registers.
+        scene.world.publish_registers();
     }
     scene.perform(&Act::Wait(1_500_000));
-    seen.extend(scene.look());
+    seen.extend(scene.observe());
     seen
 }
 
-/// Asserts that a process which takes over before the acts that `when` names has the future that its predecessor would have had.
+/// Asserts that hand-overs before the actions that `when` selects change no result.
 fn assert_same_future(acts: &[Act], when: impl Fn(usize) -> bool) {
     let (kept, continued) = (trace(acts, |_| false), trace(acts, when));
     let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);
-    assert_eq!(differs, None, "of {} acts and {} looks", acts.len(), kept.len() - acts.len());
+    assert_eq!(differs, None, "of {} actions and {} observations", acts.len(), kept.len() - acts.len());
 }
 
 #[test]
@@ -372,7 +374,7 @@ proptest! {
     #![proptest_config(Config { cases: 60, ..Config::default() })]
 
     #[test]
-    fn a_successor_has_the_same_future(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
+    fn successor_has_the_same_future(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
         assert_same_future(&acts, |i| when >> (i % 64) & 1 != 0);
     }
 }

@@ -1,4 +1,4 @@
-//! VFs as ports of the forwarding plane: who gets a frame, by which tag, and who may send it.
+//! VFs as ports of the forwarding plane: receivers of a frame, tags, and checks of the sender.
 
 use crate::world::{World, mac};
 use avf::control::Control;
@@ -8,7 +8,7 @@ use plane::Port;
 use plane::switch::{Ids, Mirrors, Rule};
 use policy::{PortVlan, VfPolicy};
 
-/// Three VFs whose queues run, on one plane.
+/// Starts three VFs on a plane with changed policies.
 fn three(change: impl Fn(u8, &mut VfPolicy)) -> (World, [Vf; 3]) {
     let mut world = World::new(3).across_a_plane();
     world.with_pf(|pf, side| {
@@ -32,7 +32,7 @@ fn frame(to: [u8; 6], from: u8) -> Vec<u8> {
     frame
 }
 
-/// VF 0 sends; which of the others get what.
+/// Sends a frame from VF 0. Returns the frames that VF 1 and VF 2 receive.
 fn heard(world: &mut World, vfs: &mut [Vf; 3], sent: &[u8]) -> [Option<Vec<u8>>; 2] {
     assert!(vfs[0].transmit(&mut world.vf(0), 0, sent));
     world.round();
@@ -63,20 +63,20 @@ fn backup_of_a_virtual_router_receives_after_fail_over() {
         assert_eq!(received.map(|got| into[..got.length].to_vec()), Some(announcement));
         let ping = frame(router, 0);
         assert_eq!(heard(&mut world, &mut vfs, &ping), [Some(ping.clone()), Some(ping.clone())]);
-        // The master may be on another host while both of these stand by.
+        // The master may be on another host while both of these are backups.
         assert_eq!(core::mem::take(&mut world.cable.0), [ping]);
     }
-    // A neighbour that has not asked for the address may not send from it.
+    // A VF that has not added the address may not send from it.
     let spoofed = [&mac(1).0[..], &router, &[0x88, 0xb5], &[3; 46]].concat();
     assert_eq!(heard(&mut world, &mut vfs, &spoofed), [None, None]);
 }
 
 #[test]
-fn a_frame_to_a_vf_reaches_it_alone_and_one_to_all_reaches_all_and_the_wire() {
+fn unicast_reaches_its_vf_and_broadcast_all_and_the_uplink() {
     let (mut world, mut vfs) = three(|_, _| {});
     let to_one = frame(mac(2).0, 0);
     assert_eq!(heard(&mut world, &mut vfs, &to_one), [None, Some(to_one)]);
-    assert!(world.cable.0.is_empty(), "it stays inside");
+    assert!(world.cable.0.is_empty(), "unicast between VFs stays off the uplink");
     let to_all = frame([0xff; 6], 0);
     assert_eq!(heard(&mut world, &mut vfs, &to_all), [Some(to_all.clone()), Some(to_all.clone())]);
     assert_eq!(world.cable.0, [to_all]);
@@ -92,12 +92,12 @@ fn spoofed_source_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_port_vlan_keeps_vfs_apart_and_its_guest_sees_no_tag() {
+fn port_vlan_isolates_vfs_and_hides_its_tag() {
     let (mut world, mut vfs) =
         three(|vf, policy| policy.vlan = (vf != 1).then_some(PortVlan { id: 5, qos: 0 }));
     let to_all = frame([0xff; 6], 0);
     assert_eq!(heard(&mut world, &mut vfs, &to_all), [None, Some(to_all.clone())]);
-    assert_eq!(world.cable.0[0][12..16], [0x81, 0, 0, 5], "with its tag on the wire");
+    assert_eq!(world.cable.0[0][12..16], [0x81, 0, 0, 5], "the uplink sees the tag");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn forwarded_link_local_frames_pass_pause_excepted() {
     (0..16).for_each(|last| drop(heard(&mut world, &mut vfs, &to(last))));
     assert!(world.cable.0.is_empty());
     world.plane.as_mut().unwrap().forward_link_local(true);
-    // The switch tables are made anew, as after any change of filters.
+    // New switch tables, as after any change of filters, keep the setting.
     world.card.apply_policy(world.plane.as_mut().unwrap(), &Mirrors::NONE);
     (0..16).for_each(|last| drop(heard(&mut world, &mut vfs, &to(last))));
     assert_eq!(world.cable.0, (0..16).filter(|last| *last != 1).map(to).collect::<Vec<_>>());
@@ -134,7 +134,7 @@ fn forwarded_link_local_frames_pass_pause_excepted() {
 }
 
 #[test]
-fn a_vf_hears_the_vlans_that_it_has_joined() {
+fn vf_receives_only_vlans_that_it_has_joined() {
     let (mut world, mut vfs) = three(|_, _| {});
     for n in [0, 2] {
         let vlans = Packed::new(&[7]);
@@ -149,13 +149,13 @@ fn a_vf_hears_the_vlans_that_it_has_joined() {
 }
 
 #[test]
-fn a_vf_whose_queues_are_off_gets_nothing() {
+fn vf_with_stopped_queues_receives_nothing() {
     let (mut world, mut vfs) = three(|_, _| {});
     vfs[2].stop(&mut world.vf(2)).unwrap();
     assert_eq!(heard(&mut world, &mut vfs, &frame(mac(2).0, 0)), [None, None]);
 }
 
-/// What VF 0 receives of a frame from the uplink.
+/// Receives a frame from the uplink. Returns the bytes that VF 0 gets.
 fn arrived(world: &mut World, vfs: &mut [Vf; 3], came: &[u8]) -> Option<Vec<u8>> {
     world.cable.1.push_back(came.to_vec());
     world.round();
@@ -165,7 +165,7 @@ fn arrived(world: &mut World, vfs: &mut [Vf; 3], came: &[u8]) -> Option<Vec<u8>>
 }
 
 #[test]
-fn a_frame_from_the_uplink_reaches_the_vf_that_it_is_for_padded_to_the_shortest() {
+fn frame_from_the_uplink_reaches_its_vf_padded_to_60_bytes() {
     let (mut world, mut vfs) = three(|_, _| {});
     let mut short = frame(mac(0).0, 9);
     short.truncate(42);
@@ -175,7 +175,7 @@ fn a_frame_from_the_uplink_reaches_the_vf_that_it_is_for_padded_to_the_shortest(
 }
 
 #[test]
-fn what_is_no_frame_for_a_guest_ends_at_the_mac() {
+fn pause_runt_and_overlong_frames_end_at_the_mac() {
     let (mut world, mut vfs) = three(|_, _| {});
     let mut pause = frame(mac(0).0, 9);
     pause[12..14].copy_from_slice(&[0x88, 0x08]);
@@ -188,7 +188,7 @@ fn what_is_no_frame_for_a_guest_ends_at_the_mac() {
 }
 
 #[test]
-fn what_a_rule_names_is_copied_to_its_watcher_once() {
+fn mirror_rule_copies_each_frame_once() {
     let (mut world, mut vfs) = three(|_, _| {});
     let only = |vf: u32| Port::of_field(vf).only();
     let rule = Rule { to: only(2), ports: only(1), from_uplink: false, to_uplink: true, vlans: Ids::NONE };
@@ -197,15 +197,19 @@ fn what_a_rule_names_is_copied_to_its_watcher_once() {
     assert_eq!(
         heard(&mut world, &mut vfs, &to_one),
         [Some(to_one.clone()), Some(to_one)],
-        "what VF 1 receives"
+        "VF 1's received frames are mirrored"
     );
     let outside = frame(mac(9).0, 0);
-    assert_eq!(heard(&mut world, &mut vfs, &outside), [None, Some(outside)], "what goes to the uplink");
+    assert_eq!(
+        heard(&mut world, &mut vfs, &outside),
+        [None, Some(outside)],
+        "frames to the uplink are mirrored"
+    );
     let to_all = frame([0xff; 6], 0);
     assert_eq!(heard(&mut world, &mut vfs, &to_all), [Some(to_all.clone()), Some(to_all)]);
     assert_eq!(
         vfs[2].receive(&mut world.vf(2), 0, &mut [0; 2048]).map(|got| got.length),
         None,
-        "and no second copy"
+        "no second copy"
     );
 }

@@ -1,5 +1,5 @@
-//! A card, memory of each function, the PF driver, and a clock moved by hand. Without a forwarding plane every packet of
-//! a VF goes to the queue of its neighbour that has its number. A VF may have its doorbells as memory (`pages`).
+//! A card, memory of each function, the PF driver, and a clock moved by hand. Without a forwarding plane, a packet of VF n goes
+//! to the same queue of VF n ^ 1. A VF may map its doorbells (`pages`).
 
 use super::pages::Mapped;
 use avf::control::{Control, Order};
@@ -34,7 +34,7 @@ impl Memories {
         self.memory.entry(function).or_insert_with(|| vec![0; MEMORY])
     }
 
-    /// What a function has allocated counts no more.
+    /// Frees all allocations of a function.
     pub(crate) fn forget(&mut self, function: Function) {
         self.used.remove(&function);
     }
@@ -69,19 +69,19 @@ pub(crate) struct World {
     pub(crate) now: Time,
     /// Packets that VFs sent.
     pub(crate) packets: Vec<(u8, PacketOrders, Vec<u8>)>,
-    /// A forwarding plane, where frames go their way across one.
+    /// Forwarding plane, if the world has one.
     pub(crate) plane: Option<Box<Plane<64>>>,
     /// The mirror rules of the port.
     pub(crate) mirrors: Mirrors,
-    /// What left by the plane's uplink.
+    /// Uplink of the plane.
     pub(crate) cable: Cable,
     /// Visits of the PF driver.
     pub(crate) visits: u64,
-    /// VFs that have their doorbells as memory.
+    /// Pages of the VFs that map their doorbells.
     pub(crate) mapped: BTreeMap<u8, Mapped>,
 }
 
-/// A wire that remembers what was sent, and brings what a test puts there.
+/// Uplink that keeps the sent frames, and receives the frames that a test queues.
 #[derive(Default)]
 pub(crate) struct Cable(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
 
@@ -100,7 +100,7 @@ impl Wire for Cable {
 }
 
 impl World {
-    /// A card with `vfs` VFs, its PF driver attached and its link up.
+    /// Creates a card with `vfs` VFs, a PF driver and a link of 25 Gb/s.
     pub(crate) fn new(vfs: u8) -> Self {
         let card = Card::new(vfs);
         let mut world = Self {
@@ -122,7 +122,7 @@ impl World {
         world
     }
 
-    /// Frames go across a forwarding plane from now on.
+    /// Adds a forwarding plane.
     pub(crate) fn across_a_plane(mut self) -> Self {
         let counters = [PortCounters::default(); 64];
         let mut plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
@@ -131,7 +131,7 @@ impl World {
         self
     }
 
-    /// What a driver of a function sees.
+    /// Returns registers and memory of a function, for its driver.
     pub(crate) fn side(&mut self, function: Function) -> Side<'_> {
         Side { world: self, function }
     }
@@ -147,9 +147,9 @@ impl World {
         answer
     }
 
-    /// One round of the port: messages and interrupts, the PF driver's visit, frames.
+    /// Runs a round of the port: messages and interrupts, the PF driver's visit, frames.
     pub(crate) fn round(&mut self) {
-        self.look();
+        self.read_doorbells();
         self.card.poll(self.now, &mut self.memories);
         if self.pf.is_some() {
             self.visits += 1;
@@ -157,7 +157,7 @@ impl World {
         }
         self.move_frames();
         self.card.poll(self.now, &mut self.memories);
-        self.show();
+        self.publish_registers();
     }
 
     fn move_frames(&mut self) {
@@ -201,7 +201,7 @@ impl Hal for Side<'_> {
             Function::Pf => self.world.card.pf_read(offset),
             Function::Vf(vf) => match self.world.page_of(vf, offset) {
                 Some(pages) => pages.load(offset),
-                None => self.world.hear(|card| card.read(vf, offset)),
+                None => self.world.access(|card| card.read(vf, offset)),
             },
         }
     }
@@ -211,7 +211,7 @@ impl Hal for Side<'_> {
             Function::Pf => self.world.card.pf_write(offset, value, &mut self.world.memories),
             Function::Vf(vf) => match self.world.page_of(vf, offset) {
                 Some(pages) => pages.store(offset, value),
-                None => self.world.hear(|card| card.write(vf, offset, value)),
+                None => self.world.access(|card| card.write(vf, offset, value)),
             },
         }
     }
