@@ -3,7 +3,7 @@
 
 use super::clients::errand::Errands;
 use super::clients::holdings::Holdings;
-use super::clients::listening::{Place, kept_listener};
+use super::clients::listening::{FunctionPlace, kept_listener};
 use super::clients::slot::Slot;
 use super::command::{Command, Inbox};
 use super::engine::error::CardRefusal;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 impl Port {
     /// Carries out the commands that arrived since the last call.
-    pub(super) fn obey(&mut self, inbox: &Inbox, clock: &dyn Clock) {
+    pub(super) fn carry_out_commands(&mut self, inbox: &Inbox, clock: &dyn Clock) {
         loop {
             let command = match inbox.commands.try_recv() {
                 Ok(command) => command,
@@ -73,7 +73,7 @@ impl Port {
             }
             #[cfg(test)]
             Command::Panic => panic!("a test asked for this panic"),
-            // `Resume` and `Leave` answer a pause, which is over. `obey` carries out the others.
+            // `Resume` and `Leave` answer a pause, which is over. `carry_out_commands` carries out the others.
             Command::Resume | Command::Leave | Command::Pause(..) | Command::Stop => {}
         }
     }
@@ -110,11 +110,12 @@ impl Port {
             }
         }
         let now = clock.now();
+        // The port continues, so its notes at rest become void.
         self.succession.disturb();
         if ended {
             return self.end(now);
         }
-        self.succession.succeed();
+        self.succession.note_working();
         self.clients.resume(&mut self.engine, now);
     }
 
@@ -185,10 +186,10 @@ impl Port {
 
     /// Adds VFs behind those that the port offers.
     fn offer(&mut self, new: Vec<OpenVf>, now: Time) -> Result<(), RefusedChange> {
-        for OpenVf { config, listener, means } in new {
-            let (index, place) = (config.index, Place::of_vf(&config));
+        for OpenVf { config, listener, resources } in new {
+            let (index, place) = (config.index, FunctionPlace::of_vf(&config));
             let function = index.function();
-            self.engine.add_vf(means);
+            self.engine.add_vf(resources);
             let worker = self.engine.reach(function).worker().clone();
             let successor = self.succession.of_client(function, worker.clone());
             let errands = Errands::new(function, worker, self.desk.clone());

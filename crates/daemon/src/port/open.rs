@@ -3,7 +3,7 @@
 use super::clients::Clients;
 use super::clients::errand::{Desk, Errands};
 use super::clients::holdings::Holdings;
-use super::clients::listening::Place;
+use super::clients::listening::FunctionPlace;
 use super::clients::slot::Slot;
 use super::command::Inbox;
 use super::engine::Engine;
@@ -131,12 +131,12 @@ fn slots(
     bus: &LiveBus,
     desk: &Desk,
 ) -> Result<Vec<Slot>, PortError> {
-    let slot = |place: Place<'_>| {
+    let slot = |place: FunctionPlace<'_>| {
         let worker = bus.reach(place.function).worker();
         let successor = succession.of_client(place.function, worker.clone());
         let errands = Errands::new(place.function, worker.clone(), desk.clone());
         let listener = place.listen(succession.vault())?;
         Ok(Slot::new(&place, listener, Holdings::new(successor, errands)))
     };
-    Place::all(config).map(slot).collect()
+    FunctionPlace::all(config).map(slot).collect()
 }

@@ -2,8 +2,8 @@
 //! not at all. New VFs come with an order. VFs are withdrawn apart from it, because their clients cannot be brought
 //! back. `management` keeps the decisions and coordinates the ports.
 
-use super::clients::listening::Place;
-use super::engine::bus::Means;
+use super::clients::listening::FunctionPlace;
+use super::engine::bus::FunctionResources;
 use super::engine::family::not_offered;
 use super::error::PortError;
 use crate::config::VfConfig;
@@ -36,7 +36,7 @@ pub struct VfOrder {
 pub struct OpenVf {
     pub(super) config: VfConfig,
     pub(super) listener: Listener,
-    pub(super) means: Means,
+    pub(super) resources: FunctionResources,
 }
 
 impl OpenVf {
@@ -50,11 +50,11 @@ impl OpenVf {
         threads: &Threads,
     ) -> Result<Vec<Self>, PortError> {
         let functions: Vec<_> = vfs.iter().map(|vf| vf.index.function()).collect();
-        let means = Means::take(&functions, vault.port(), &threads.helper)?;
-        let open = |(vf, means): (&VfConfig, Means)| {
-            Ok(Self { config: vf.clone(), listener: Place::of_vf(vf).listen(vault)?, means })
+        let resources = FunctionResources::take(&functions, vault.port(), &threads.helper)?;
+        let open = |(vf, resources): (&VfConfig, FunctionResources)| {
+            Ok(Self { config: vf.clone(), listener: FunctionPlace::of_vf(vf).listen(vault)?, resources })
         };
-        vfs.iter().zip(means).map(open).collect()
+        vfs.iter().zip(resources).map(open).collect()
     }
 }
 

@@ -79,14 +79,14 @@ impl Port {
                 tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
                 return Outcome::Failed;
             }
-            self.obey(inbox, &clock);
+            self.carry_out_commands(inbox, &clock);
             if self.phase == Phase::Left {
                 self.engine.leave_uplink();
                 self.clients.leave_sockets();
                 return Outcome::HandedOver;
             }
             timeout = self.round(&clock);
-            self.succession.prove();
+            self.succession.note_round();
         }
         self.succession.vault().forget_all();
         Outcome::Ended
@@ -105,6 +105,7 @@ impl Port {
         clients.finish_errands(engine, began);
         clients.read_doorbells(engine, began);
         clients.serve(engine, clock);
+        // After the messages, so that their requests are answered in the same round.
         let visit = visit_pf(engine, clients, clock.now());
         let polled = clock.now();
         clients.note_answers(visit.served, polled);
@@ -115,9 +116,10 @@ impl Port {
             succession.note_software(engine.card_mut());
         }
         let poll = engine.poll(polled);
+        // The poll may have found memory that a client has truncated.
         clients.evict_poisoned(engine, polled);
         let link_changed = engine.follow_uplink(clients.poller(), polled);
-        let parting = clients.part(engine, polled);
+        let disconnects = clients.continue_disconnects(engine, polled);
         clients.publish_registers(engine, polled);
         let call = clients.call_drivers(engine, polled);
         let more = poll.more || link_changed || clients.have_more();
@@ -126,7 +128,7 @@ impl Port {
         }
         let ended = clock.now();
         let notice = visit.deadline.map(|deadline| deadline.min(ended + LONGEST_SLEEP));
-        let deadlines = [poll.deadline, parting, call, engine.uplink_deadline(), notice];
+        let deadlines = [poll.deadline, disconnects, call, engine.uplink_deadline(), notice];
         deadlines.into_iter().flatten().min().map(|deadline| deadline.since(ended))
     }
 
@@ -179,9 +181,9 @@ impl Wake for Awaiting<'_> {
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
         let asked = self.now();
         let ready = self.port.clients.wait(time)?;
-        let told = self.now();
+        let returned = self.now();
         let woken = ready[0].is_some();
-        self.port.clients.note_wait(asked, told, woken);
+        self.port.clients.note_wait(asked, returned, woken);
         if woken {
             self.port.succession.disturb();
         }
@@ -190,7 +192,7 @@ impl Wake for Awaiting<'_> {
                 Event::Command => self.inbox.waker.drain(),
                 Event::Uplink => self.port.engine.set_uplink_readable(),
                 Event::Connection(index) => self.port.clients.mark(index),
-                Event::Listener(index) => self.port.clients.accept(index, &self.port.engine, told),
+                Event::Listener(index) => self.port.clients.accept(index, &self.port.engine, returned),
             }
         }
         Ok(woken)

@@ -1,7 +1,7 @@
 //! Reports of a port: its status, and its functions as PCI devices.
 
 use super::clients::Clients;
-use super::clients::connection::Half;
+use super::clients::connection::PartialMessage;
 use super::clients::service::{SHARE_HINT, lacks_memory};
 use super::clients::slot::Slot;
 use super::engine::Engine;
@@ -107,8 +107,8 @@ impl Report<'_> {
     /// Returns a hint for the administrator about a function's client.
     fn hint(&self, slot: &Slot, reach: &Reach) -> Option<String> {
         let connection = slot.connection()?;
-        if let Some(half) = connection.half(self.now).filter(Half::is_shown) {
-            return Some(format!("the client has stopped in the middle of a message: {half}"));
+        if let Some(partial) = connection.partial_message(self.now).filter(PartialMessage::is_shown) {
+            return Some(format!("the client has stopped in the middle of a message: {partial}"));
         }
         lacks_memory(self.engine.card(), slot, reach).then(|| SHARE_HINT.to_owned())
     }

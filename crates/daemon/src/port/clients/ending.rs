@@ -43,7 +43,7 @@ impl WindDown {
 
     /// Returns the time of the next call, or `None` to disconnect the client now. `idle` is false while messages or
     /// replies are pending.
-    pub(super) fn look(&mut self, messages: u64, idle: bool, now: Time) -> Option<Time> {
+    pub(super) fn next_check(&mut self, messages: u64, idle: bool, now: Time) -> Option<Time> {
         if messages != self.messages || !idle {
             (self.messages, self.active) = (messages, now);
         }
@@ -153,18 +153,18 @@ mod tests {
     #[test]
     fn wind_down_ends_after_silence_or_in_bounded_time() {
         let mut silent = WindDown::new(7, START);
-        assert_eq!(silent.look(7, true, START), Some(START + SILENCE));
+        assert_eq!(silent.next_check(7, true, START), Some(START + SILENCE));
         assert_eq!(
-            silent.look(8, true, START + STEP),
+            silent.next_check(8, true, START + STEP),
             Some(START + STEP + SILENCE),
             "a message restarts the silence"
         );
-        assert_eq!(silent.look(8, true, START + STEP + SILENCE), None);
+        assert_eq!(silent.next_check(8, true, START + STEP + SILENCE), None);
 
         let mut busy = WindDown::new(0, START);
         let last = START + WIND_DOWN;
-        assert_eq!(busy.look(1, true, START + (WIND_DOWN - STEP)), Some(last));
-        assert_eq!(busy.look(2, false, last), None);
+        assert_eq!(busy.next_check(1, true, START + (WIND_DOWN - STEP)), Some(last));
+        assert_eq!(busy.next_check(2, false, last), None);
     }
 
     #[test]

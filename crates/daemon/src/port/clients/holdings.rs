@@ -13,7 +13,7 @@ use host::eventfd::AdoptError;
 pub(in crate::port) struct Holdings {
     /// Pages that the client may map.
     pub(super) pages: Option<SharedPages>,
-    /// Keeps what the client hands over for a successor.
+    /// Notes and descriptors of the client, for a successor.
     pub(in crate::port) successor: Box<dyn Successor>,
     /// Errands of the client, such as mapping memory.
     pub(in crate::port) errands: Errands,
@@ -26,7 +26,7 @@ pub(in crate::port) struct Holdings {
 }
 
 impl Holdings {
-    /// Creates the holdings of a function without a client.
+    /// Creates the resources of a function without a client.
     pub(in crate::port) fn new(successor: Box<dyn Successor>, errands: Errands) -> Self {
         let flight = Flight::default();
         Self { pages: None, successor, errands, flight, refused: None, refused_eventfd: None }

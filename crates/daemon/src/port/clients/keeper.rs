@@ -44,17 +44,17 @@ impl Keeper {
     }
 
     /// Keeps a file of guest memory, unless it is kept already.
-    pub(super) fn keep_file(&self, identity: &FileIdentity, fd: BorrowedFd<'_>) -> Kept {
+    pub(super) fn keep_file(&self, identity: &FileIdentity, fd: BorrowedFd<'_>) -> KeptFile {
         if let Some((_, number)) = self.files.iter().find(|(known, _)| known == identity) {
-            return Kept { number: *number, new: false };
+            return KeptFile { number: *number, new: false };
         }
         let number = self.numbers.first().copied().unwrap_or_default();
         self.keep(number, fd);
-        Kept { number, new: true }
+        KeptFile { number, new: true }
     }
 
     /// Releases a file again, if this errand was the first to keep it.
-    pub(super) fn take_back(&self, kept: Kept) {
+    pub(super) fn take_back(&self, kept: KeptFile) {
         if kept.new {
             self.vault.forget(kept.number);
         }
@@ -63,7 +63,7 @@ impl Keeper {
 
 /// A kept file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct KeptFile {
     pub(super) number: u64,
     /// This errand was the first to keep the file.
     new: bool,

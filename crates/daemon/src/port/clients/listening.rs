@@ -20,7 +20,7 @@ pub struct SocketError {
 }
 
 /// Name, MAC address and socket of a function, as configured.
-pub(in crate::port) struct Place<'a> {
+pub(in crate::port) struct FunctionPlace<'a> {
     pub(in crate::port) function: Function,
     pub(in crate::port) name: &'a str,
     pub(in crate::port) mac: MacAddress,
@@ -33,7 +33,7 @@ pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }
 
-impl<'a> Place<'a> {
+impl<'a> FunctionPlace<'a> {
     /// Returns the place of a VF.
     pub(in crate::port) fn of_vf(vf: &'a VfConfig) -> Self {
         let function = Function::Vf(vf.index.get());

@@ -12,12 +12,13 @@
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
 //! | `journal` | notes on clients in shared memory |
 //! | `answers` | how long requests wait for the PF driver |
-//! | `tell`, `kick` | events of VFs, and calls to drivers that have to restart |
+//! | `changes`, `kick` | events of VFs, and calls to drivers that have to restart |
 //!
 //! Clients reach the card through [`Engine`], and a successor through the trait [`successor::Successor`]. Time is
 //! an argument. Only [`Clients::serve`] takes a clock, which bounds each visit. `run` calls all this.
 
 pub(in crate::port) mod answers;
+mod changes;
 pub(in crate::port) mod connection;
 mod device;
 mod ending;
@@ -32,7 +33,6 @@ mod parting;
 pub(in crate::port) mod service;
 pub(in crate::port) mod slot;
 pub(in crate::port) mod successor;
-mod tell;
 
 use super::engine::{Engine, UPLINK};
 use crate::config::file::Wait;
@@ -41,7 +41,7 @@ use crate::flight::files::Files;
 use crate::flight::recording::Taken;
 use crate::state::port::ClientState;
 use crate::totals::AnswerTotals;
-use answers::{Answers, Heard};
+use answers::{Answers, MessageTimes};
 use ending::HungUps;
 use errand::Done;
 use host::poll::{Interest, Poller};
@@ -101,7 +101,7 @@ pub(in crate::port) struct Clients {
     poller: Poller,
     /// Wait policy of the port, which decides whether new clients get pages.
     wait: Wait,
-    heard: Heard,
+    message_times: MessageTimes,
     answers: Answers,
     /// Outcomes of errands.
     done: Receiver<Done>,
@@ -129,7 +129,7 @@ impl Clients {
             hung_up: HungUps::default(),
             poller,
             wait,
-            heard: Heard::default(),
+            message_times: MessageTimes::default(),
             answers: Answers::default(),
             done,
             buffer: vec![0; RECEIVE_BUFFER].into(),
@@ -163,7 +163,7 @@ impl Clients {
         self.add(slot)
     }
 
-    /// Returns the slots by their places.
+    /// Returns the slots. The place of a function is an index into them.
     pub(in crate::port) fn slots(&self) -> &[Slot] {
         &self.slots
     }
@@ -188,8 +188,8 @@ impl Clients {
     }
 
     /// Notes the times at which the kernel was polled and returned, and whether it reported an event.
-    pub(in crate::port) fn note_wait(&mut self, asked: Time, told: Time, news: bool) {
-        self.heard.news(asked, told, news);
+    pub(in crate::port) fn note_wait(&mut self, asked: Time, returned: Time, news: bool) {
+        self.message_times.note_poll(asked, returned, news);
     }
 
     /// Deletes the files of listening sockets when the port ends.
@@ -245,8 +245,8 @@ impl Clients {
     /// Notes which VFs' requests wait for the PF driver, before a visit.
     pub(in crate::port) fn note_requests(&mut self, engine: &mut Engine, now: Time) {
         let (slots, answers) = (&self.slots, &mut self.answers);
-        let heard = |vf: VfIndex| slots.get(vf.index()).map_or(now, |slot| slot.heard);
-        answers.ask(engine.card_mut().pending_requests(now), heard);
+        let since = |vf: VfIndex| slots.get(vf.index()).map_or(now, |slot| slot.pending_since);
+        answers.ask(engine.card_mut().pending_requests(now), since);
     }
 
     /// Notes which VFs the PF driver has answered, after a visit.
@@ -298,7 +298,7 @@ impl Clients {
         self.watched
     }
 
-    /// Returns what a VF did last.
+    /// Returns the flight recording of a VF.
     pub(in crate::port) fn flight(&mut self, vf: VfIndex, engine: &mut Engine, now: Time) -> Option<Taken> {
         let slot = self.slots.iter_mut().find(|slot| slot.function.vf() == Some(vf))?;
         slot.own.flight.count(now, engine.card_mut().counters(slot.function));

@@ -1,7 +1,7 @@
 //! Disconnects clients. `ending` has the end of a connection.
 
 use super::Clients;
-use super::connection::{Half, Over};
+use super::connection::{ConnectionEnd, PartialMessage};
 use super::ending::WindDown;
 use crate::port::engine::Engine;
 use host::socket::Stream;
@@ -47,15 +47,15 @@ impl Clients {
     }
 
     /// Continues disconnections under way. Returns the time of the next call.
-    pub(in crate::port) fn part(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
+    pub(in crate::port) fn continue_disconnects(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         let mut next = self.cut_off_the_silent(engine, now);
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
             let (Some(ending), Some(connection)) = (&mut slot.ending, &slot.connection) else { continue };
             let idle = !slot.more && connection.is_idle();
-            match ending.look(connection.counters().messages, idle, now) {
-                Some(look) => next = next.into_iter().chain([look]).min(),
-                None => self.disconnect(index, &Over::Ended, engine, now),
+            match ending.next_check(connection.counters().messages, idle, now) {
+                Some(check) => next = next.into_iter().chain([check]).min(),
+                None => self.disconnect(index, &ConnectionEnd::Ended, engine, now),
             }
         }
         let drain = self.hung_up.drain(&mut self.buffer, now);
@@ -69,8 +69,10 @@ impl Clients {
         for index in 0..self.slots.len() {
             let Some(connection) = &self.slots[index].connection else { continue };
             let Some(deadline) = connection.deadline() else { continue };
-            match connection.half(now).filter(Half::is_overdue) {
-                Some(half) => self.disconnect(index, &Over::Failed(half.to_string()), engine, now),
+            match connection.partial_message(now).filter(PartialMessage::is_overdue) {
+                Some(partial) => {
+                    self.disconnect(index, &ConnectionEnd::Failed(partial.to_string()), engine, now);
+                }
                 None => next = next.into_iter().chain([deadline]).min(),
             }
         }
@@ -85,9 +87,10 @@ impl Clients {
         }
         for index in 0..self.slots.len() {
             if engine.reach(self.slots[index].function).memory().poisoned() {
-                let over =
-                    Over::Failed("the client has truncated memory that it shares with the card".into());
-                self.disconnect(index, &over, engine, now);
+                let end = ConnectionEnd::Failed(
+                    "the client has truncated memory that it shares with the card".into(),
+                );
+                self.disconnect(index, &end, engine, now);
             }
         }
     }
@@ -96,7 +99,7 @@ impl Clients {
     pub(in crate::port) fn remove_last(&mut self, engine: &mut Engine, now: Time) -> Option<super::Slot> {
         let last = self.slots.len().checked_sub(1)?;
         self.slots[last].next = None;
-        self.disconnect(last, &Over::Ended, engine, now);
+        self.disconnect(last, &ConnectionEnd::Ended, engine, now);
         let slot = self.slots.pop()?;
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
         let _ = self.poller.remove(&slot.listener);
@@ -111,7 +114,7 @@ impl Clients {
             slot.more = slot.connection.is_some();
             if let Some(Err(error)) = slot.connection.as_ref().map(super::connection::Connection::resume_peek)
             {
-                self.disconnect(index, &Over::Failed(error.to_string()), engine, now);
+                self.disconnect(index, &ConnectionEnd::Failed(error.to_string()), engine, now);
             }
         }
     }

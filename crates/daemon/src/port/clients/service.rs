@@ -1,7 +1,7 @@
 //! Accepts, serves and disconnects clients. `ending` ends a connection without a reset, and `connection` handles
 //! messages.
 
-use super::connection::{Connection, Over, Visit};
+use super::connection::{Connection, ConnectionEnd, Visit};
 use super::device::FunctionDevice;
 use super::pages::SharedPages;
 use super::slot::Slot;
@@ -43,7 +43,7 @@ impl Clients {
     pub(in crate::port) fn mark(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index) {
             if !slot.more {
-                slot.heard = self.heard.since();
+                slot.pending_since = self.message_times.since();
             }
             slot.more = slot.connection.is_some();
         }
@@ -106,13 +106,13 @@ impl Clients {
         match visited {
             // The client has hung up and reads no replies, and the next client waits for the function.
             Ok(Visit::Done) if slot.next.is_some() => {
-                return self.disconnect(index, &Over::Closed, engine, now);
+                return self.disconnect(index, &ConnectionEnd::Closed, engine, now);
             }
             Ok(visit) => slot.more = visit == Visit::More,
-            Err(over) => return self.disconnect(index, &over, engine, now),
+            Err(end) => return self.disconnect(index, &end, engine, now),
         }
         if let Err(error) = connection.update_interest(&self.poller, CONNECTIONS + index as u64) {
-            return self.disconnect(index, &Over::Failed(error.to_string()), engine, now);
+            return self.disconnect(index, &ConnectionEnd::Failed(error.to_string()), engine, now);
         }
         warn_of_refusals(slot, now);
         warn_of_unshared_memory(slot, engine, now);
@@ -120,13 +120,19 @@ impl Clients {
 
     /// Disconnects a client. Releases its memory and interrupts at once, and its socket after the client has read
     /// the end of the stream. Resets the function, so that the next client finds no state of this one.
-    pub(in crate::port) fn disconnect(&mut self, index: usize, over: &Over, engine: &mut Engine, now: Time) {
+    pub(in crate::port) fn disconnect(
+        &mut self,
+        index: usize,
+        end: &ConnectionEnd,
+        engine: &mut Engine,
+        now: Time,
+    ) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.take() else { return };
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
         let _ = self.poller.remove(connection.stream());
         slot.retire(connection.counters());
-        slot.own.flight.event(now, What::Said(over.words()), 0);
+        slot.own.flight.event(now, What::Said(end.words()), 0);
         let (function, own) = (slot.function, &mut slot.own);
         let mut device = FunctionDevice { function, engine, own, now };
         if !device.reset_function() {
@@ -136,19 +142,26 @@ impl Clients {
         slot.own.pages = None;
         if let Some(suppressed) = slot.log.allow(now) {
             let name = &slot.name;
-            match over {
-                Over::Closed => tracing::info!(function = name, suppressed, "the client has gone"),
-                Over::Ended => tracing::info!(function = name, suppressed, "the client is let go"),
-                Over::Failed(why) => {
-                    tracing::warn!(function = name, why, suppressed, "the client is cut off");
+            match end {
+                ConnectionEnd::Closed => tracing::info!(function = name, suppressed, "the client has gone"),
+                ConnectionEnd::Ended => {
+                    tracing::info!(function = name, suppressed, "the client was disconnected");
+                }
+                ConnectionEnd::Failed(why) => {
+                    tracing::warn!(
+                        function = name,
+                        why,
+                        suppressed,
+                        "the client was disconnected after an error"
+                    );
                 }
             }
         }
         let next = slot.next.take();
         self.show_links(engine, now);
-        match over {
-            Over::Closed => self.slots[index].own.errands.discard(stream),
-            Over::Ended | Over::Failed(_) => self.hang_up(function, stream, engine, now),
+        match end {
+            ConnectionEnd::Closed => self.slots[index].own.errands.discard(stream),
+            ConnectionEnd::Ended | ConnectionEnd::Failed(_) => self.hang_up(function, stream, engine, now),
         }
         if let Some(next) = next {
             attach(&mut self.slots[index], next, self.wait, engine.card(), now);
@@ -209,7 +222,7 @@ fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family, now: Time) -> Option<Sh
     let vf = slot.function.vf().filter(|_| wait != Wait::Sleep)?;
     let pages = SharedPages::new(vf, card);
     if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now)) {
-        tracing::warn!(function = slot.name, %error, suppressed, "cannot create doorbell pages: the client is served by messages alone");
+        tracing::warn!(function = slot.name, %error, suppressed, "cannot create doorbell pages: doorbells are messages");
     }
     pages.ok().flatten()
 }

@@ -1,13 +1,13 @@
 //! Slot of a function: its socket, its client if one is connected, and counters over all clients. The card and the
 //! SR-IOV manager hold the function itself.
 
+use super::changes::ChangeLog;
 use super::connection::Connection;
 use super::ending::WindDown;
 use super::holdings::Holdings;
 use super::kick::Kick;
-use super::listening::Place;
+use super::listening::FunctionPlace;
 use super::pages::SharedPages;
-use super::tell::Told;
 use crate::config::file;
 use crate::control::status::Interventions;
 use crate::flight::What;
@@ -50,7 +50,7 @@ pub(in crate::port) struct Slot {
     /// The connection has more pending messages than its last visit handled.
     pub(super) more: bool,
     /// Earliest time at which the pending messages may have arrived.
-    pub(super) heard: Time,
+    pub(super) pending_since: Time,
     /// The guest has become bus master, and its memory was checked at that time.
     pub(super) judged: bool,
     /// The guest writes to private copies of the memory that its VMM has shared.
@@ -58,15 +58,15 @@ pub(in crate::port) struct Slot {
     /// The log has a warning that the client shares no memory.
     pub(super) warned: bool,
     pub(super) log: Limit,
-    pub(super) told: Told,
+    pub(super) changes: ChangeLog,
     /// Counters of former clients.
     past: Interventions,
 }
 
 impl Slot {
     /// Creates the slot of a function, at its socket.
-    pub(in crate::port) fn new(place: &Place<'_>, listener: Listener, own: Holdings) -> Self {
-        let Place { function, name, mac, socket, .. } = *place;
+    pub(in crate::port) fn new(place: &FunctionPlace<'_>, listener: Listener, own: Holdings) -> Self {
+        let FunctionPlace { function, name, mac, socket, .. } = *place;
         Self {
             function,
             name: name.to_owned(),
@@ -79,12 +79,12 @@ impl Slot {
             ending: None,
             kick: None,
             more: false,
-            heard: Time::ZERO,
+            pending_since: Time::ZERO,
             judged: false,
             private_memory: false,
             warned: false,
             log: Limit::per_minute(LOG_BURST),
-            told: Told::default(),
+            changes: ChangeLog::default(),
             past: Interventions::default(),
         }
     }
@@ -124,8 +124,8 @@ impl Slot {
     /// Logs the changes of the VF's state since the last call.
     pub(super) fn log_changes(&mut self, engine: &Engine, now: Time) {
         let (card, flight) = (engine.card(), &mut self.own.flight);
-        if let Some(news) = self.function.vf().and_then(|vf| card.news(vf)) {
-            self.told.update(&self.name, news, |place| card.reason(place), flight, now);
+        if let Some(state) = self.function.vf().and_then(|vf| card.driver_state(vf)) {
+            self.changes.update(&self.name, state, |place| card.reason(place), flight, now);
         }
     }
 

@@ -33,7 +33,11 @@ pub(in crate::port) struct Reach {
 
 impl Reach {
     /// Creates the reach of a function without a client: no memory and no eventfds.
-    fn new(function: Function, Means { worker, share }: Means, (family, memory): (Family, u64)) -> Self {
+    fn new(
+        function: Function,
+        FunctionResources { worker, share }: FunctionResources,
+        (family, memory): (Family, u64),
+    ) -> Self {
         // Vectors of each interrupt type.
         let counts = match function {
             Function::Pf => [1, 1, pf::VECTORS.into()],
@@ -128,13 +132,13 @@ impl Drop for Reach {
 /// A function's share of the process: a thread, and a part of the table of mappings. Taking it may block, so no
 /// port's thread does it.
 #[derive(Debug)]
-pub(in crate::port) struct Means {
+pub(in crate::port) struct FunctionResources {
     worker: Worker,
     share: MappingShare,
 }
 
-impl Means {
-    /// Takes the means of these functions of a port. Their threads give up the rights that `confined` names.
+impl FunctionResources {
+    /// Takes the resources for these functions of a port. Their threads give up the rights that `confined` names.
     pub(in crate::port) fn take(
         functions: &[Function],
         port: &str,
@@ -179,10 +183,11 @@ impl LiveBus {
     ) -> Result<Self, EngineError> {
         let all: Vec<_> =
             [Function::Pf].into_iter().chain(VfIndex::first(vfs).map(VfIndex::function)).collect();
-        let means = Means::take(&all, port, confined)?;
+        let resources = FunctionResources::take(&all, port, confined)?;
         let limits = (family, memory);
-        let functions = all.into_iter().zip(means);
-        let functions = functions.map(|(function, means)| Reach::new(function, means, limits)).collect();
+        let functions = all.into_iter().zip(resources);
+        let functions =
+            functions.map(|(function, resources)| Reach::new(function, resources, limits)).collect();
         let notifier = Notifier::new();
         if !notifier.is_safe() {
             tracing::warn!(
@@ -194,9 +199,9 @@ impl LiveBus {
     }
 
     /// Adds a VF behind the others.
-    pub(in crate::port) fn add_vf(&mut self, means: Means) {
+    pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
-        self.functions.push(Reach::new(function, means, self.limits));
+        self.functions.push(Reach::new(function, resources, self.limits));
     }
 
     /// Removes the last VF with its share of the process. No interrupt is sent for it any more.

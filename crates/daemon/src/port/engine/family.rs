@@ -71,7 +71,7 @@ pub(in crate::port) const REASONS: usize = {
 
 /// State of a VF whose changes are logged as events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) struct News {
+pub(in crate::port) struct DriverState {
     pub(in crate::port) active: bool,
     pub(in crate::port) link: bool,
     /// The guest has requested more filters than fit.
@@ -234,9 +234,9 @@ pub(in crate::port) trait Family: Debug + Send {
     fn is_active(&self, vf: VfIndex) -> bool;
 
     /// Returns the state of a VF whose changes are logged.
-    fn news(&self, vf: VfIndex) -> Option<News>;
+    fn driver_state(&self, vf: VfIndex) -> Option<DriverState>;
 
-    /// Returns the name of a reason to refuse a request, by its index in [`News::refused`].
+    /// Returns the name of a reason to refuse a request, by its index in [`DriverState::refused`].
     fn reason(&self, place: usize) -> &'static str;
 
     /// Returns the configuration space and the MSI-X table of a function: the part of [`Self::save_drivers`] that a

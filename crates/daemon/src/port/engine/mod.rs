@@ -28,7 +28,7 @@ use crate::control::uplink::UplinkStatus;
 use crate::state::StateError;
 use crate::state::port::ClientState;
 use ::i82576::Time;
-use bus::{LiveBus, Means, Reach};
+use bus::{FunctionResources, LiveBus, Reach};
 use driver::conduct::Verdict;
 use error::CardRefusal;
 use family::{Family, RefusedPolicy, Visit};
@@ -36,7 +36,7 @@ use host::poll::Poller;
 use pcie::{Function, VfIndex};
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
-use uplink::{At, Stages, Uplink};
+use uplink::{PollContext, Stages, Uplink};
 
 /// Token of the uplink's descriptors in the port's poller.
 pub(in crate::port) const UPLINK: u64 = 201;
@@ -78,7 +78,7 @@ impl Engine {
 
     /// Adds the uplink's descriptors to the port's poller.
     pub(in crate::port) fn join_uplink(&mut self, poller: &Poller, now: Time) -> io::Result<()> {
-        self.uplink.join(At { poller, token: UPLINK, now })
+        self.uplink.join(PollContext { poller, token: UPLINK, now })
     }
 
     /// Returns the card.
@@ -138,7 +138,7 @@ impl Engine {
     /// Sets the card's link to the uplink's. Returns `true` if the link has changed, so that the PF driver has to
     /// handle it. A card without its uplink keeps running, since its switch needs none.
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
-        if !self.uplink.follow(At { poller, token: UPLINK, now }) {
+        if !self.uplink.follow(PollContext { poller, token: UPLINK, now }) {
             return false;
         }
         let before = self.card.link();
@@ -204,7 +204,7 @@ impl Engine {
         poller: &Poller,
         now: Time,
     ) -> Result<Uplink, Box<(Uplink, io::Error)>> {
-        self.uplink.replace(next, At { poller, token: UPLINK, now })
+        self.uplink.replace(next, PollContext { poller, token: UPLINK, now })
     }
 
     /// Replaces the stages that frames pass before the uplink, and returns the former ones.
@@ -255,8 +255,8 @@ impl Engine {
     }
 
     /// Adds a VF to the bus.
-    pub(in crate::port) fn add_vf(&mut self, means: Means) {
-        self.bus.add_vf(means);
+    pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
+        self.bus.add_vf(resources);
     }
 
     /// Removes the last VF from the bus, with its thread and its share of mappings.

@@ -74,7 +74,7 @@ impl World {
     /// Polls the kernel, and runs one round. Returns how long the port would sleep.
     fn round(&mut self) -> Option<Duration> {
         self.port.wait(&self.inbox, Some(Duration::ZERO), &self.clock).unwrap();
-        self.port.obey(&self.inbox, &self.clock);
+        self.port.carry_out_commands(&self.inbox, &self.clock);
         self.port.round(&self.clock)
     }
 
@@ -157,7 +157,9 @@ fn silence_within_a_message_disconnects_after_30_s() {
     let mut world = World::open();
     let mut client = world.connect();
     client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
-    world.round_until(|world| world.slot().connection().is_some_and(|c| c.half(world.port_time()).is_some()));
+    world.round_until(|world| {
+        world.slot().connection().is_some_and(|c| c.partial_message(world.port_time()).is_some())
+    });
     assert_eq!(world.round(), Some(Duration::from_secs(30)), "the port wakes at the client's deadline");
     assert_eq!(world.round_after(Duration::from_secs(29)), Some(Duration::from_secs(1)));
     client.write_all(&[0]).unwrap();

@@ -34,7 +34,9 @@ impl Counters {
         }
         let noted = notes.read().map(|note| state::read::<Totals>(&note));
         self.notes = Some(notes);
-        noted?.inspect_err(|error| tracing::warn!(port, %error, "cannot read the predecessor's counters: they restart at 0")).ok()
+        noted?
+            .inspect_err(|error| tracing::warn!(port, %error, "counters restart at 0: cannot read the note"))
+            .ok()
     }
 
     /// Continues a predecessor's counters. `own` holds those of this process.

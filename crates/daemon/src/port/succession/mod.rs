@@ -167,19 +167,19 @@ impl Succession {
     }
 
     /// Notes that the port works: it has completed a round, or a successor has refused it.
-    pub(in crate::port) fn succeed(&mut self) {
+    pub(in crate::port) fn note_working(&mut self) {
         self.unproven = false;
         self.journal.succeeded();
     }
 
     /// Notes that the port works, unless it has done so already.
-    pub(in crate::port) fn prove(&mut self) {
+    pub(in crate::port) fn note_round(&mut self) {
         if self.unproven {
-            self.succeed();
+            self.note_working();
         }
     }
 
-    /// Opens the notes of counters. Returns what a predecessor has noted there.
+    /// Opens the notes of counters. Returns the counters that a predecessor has noted there.
     pub(in crate::port) fn open_counters(&mut self) -> Option<Totals> {
         self.counters.open(self.vault.port(), &self.vault)
     }
@@ -201,7 +201,7 @@ impl Succession {
         self.counters.note(&Totals::of(status, uplink, answers));
     }
 
-    /// Restarts the uplink's counters: the port has another one.
+    /// Restarts the uplink's counters at 0, because the port has another uplink.
     pub(in crate::port) fn forget_uplink_counters(&mut self) {
         self.counters.forget_uplink();
     }

@@ -54,11 +54,11 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
                 }
                 tracing::error!(
                     port = config.name,
-                    "the predecessor's notes are not used: earlier successors failed with them, or the port's family has changed"
+                    "notes are not used: earlier successors failed with them, or the family has changed"
                 );
             }
             Err(error) => {
-                tracing::error!(port = config.name, %error, "cannot use the predecessor's notes; its clients are disconnected")
+                tracing::error!(port = config.name, %error, "notes are not used: clients are disconnected");
             }
         }
         trust = Trust::Clients;

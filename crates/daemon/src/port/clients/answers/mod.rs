@@ -82,20 +82,20 @@ impl Answers {
 
 /// Earliest times of received messages, by the polls of the kernel.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Heard {
+pub(super) struct MessageTimes {
     /// Time of the last poll of the kernel.
     asked: Time,
     /// Earliest time of the events that the last poll reported.
     since: Time,
 }
 
-impl Heard {
-    /// Notes a poll that began at `asked` and returned at `told`, with an event (`news`) or without.
-    pub(super) fn news(&mut self, asked: Time, told: Time, news: bool) {
-        let slept = news && told.since(asked) >= AT_ONCE;
+impl MessageTimes {
+    /// Notes a poll that began at `asked` and returned at `returned`, with an event (`news`) or without.
+    pub(super) fn note_poll(&mut self, asked: Time, returned: Time, news: bool) {
+        let slept = news && returned.since(asked) >= AT_ONCE;
         // An event that ended a sleep came at its end. Any other event may have come since the poll before.
-        self.since = if slept { told } else { self.asked };
-        self.asked = if slept { told } else { asked };
+        self.since = if slept { returned } else { self.asked };
+        self.asked = if slept { returned } else { asked };
     }
 
     /// Returns the earliest time of the events that the last poll reported.
@@ -106,7 +106,7 @@ impl Heard {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_ONCE, Answers, Heard};
+    use super::{AT_ONCE, Answers, MessageTimes};
     use i82576::Time;
     use pcie::VfSet;
 
@@ -149,14 +149,14 @@ mod tests {
 
     #[test]
     fn message_time_is_the_wake_up_or_the_poll_before() {
-        let mut heard = Heard::default();
-        heard.news(at(100), at(101), false);
-        heard.news(at(200), at(201), true);
-        assert_eq!(heard.since(), at(100), "it may have come right after the first poll");
-        heard.news(at(300), at(9000), true);
-        assert_eq!(heard.since(), at(9000), "no event was there before the port slept");
-        heard.news(at(9100), at(9101), true);
-        assert_eq!(heard.since(), at(9000));
+        let mut times = MessageTimes::default();
+        times.note_poll(at(100), at(101), false);
+        times.note_poll(at(200), at(201), true);
+        assert_eq!(times.since(), at(100), "it may have come right after the first poll");
+        times.note_poll(at(300), at(9000), true);
+        assert_eq!(times.since(), at(9000), "no event was there before the port slept");
+        times.note_poll(at(9100), at(9101), true);
+        assert_eq!(times.since(), at(9000));
         assert!(at(201).since(at(200)) < AT_ONCE);
     }
 }

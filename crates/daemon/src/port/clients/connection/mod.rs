@@ -2,24 +2,24 @@
 //!
 //! A successor can resume the client at any moment. Messages stay in the socket until they are handled, replies are
 //! written to a file before they are sent, and one step notes the progress of both ([`Progress`],
-//! [`journal`](super::journal)). Only the first part of an incomplete message leaves the socket early (`half`).
+//! [`journal`](super::journal)). Only the first part of an incomplete message leaves the socket early (`partial`).
 //!
 //! `device` carries out the messages.
 
-mod half;
+mod partial;
 mod visit;
 
-pub(in crate::port) use half::Half;
-pub(in crate::port) use visit::{Over, Visit};
+pub(in crate::port) use partial::PartialMessage;
+pub(in crate::port) use visit::{ConnectionEnd, Visit};
 
 use super::device::FunctionDevice;
 use super::journal::Progress;
 use crate::clock::Clock;
-use half::PATIENCE;
 use host::poll::{Interest, Poller};
 use host::socket::{FdBatch, Received, ReplyLog, Sent, Stream};
 use host::worker::LateFd;
 use i82576::Time;
+use partial::PATIENCE;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,7 +27,7 @@ use vfio_user::decoder::Partial;
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
 use vfio_user::wire::{Errno, MAX_MESSAGE_FDS};
-use visit::{RECEIVES, Turn};
+use visit::{RECEIVES, VisitBudget};
 
 /// A connected client.
 #[derive(Debug)]
@@ -120,9 +120,9 @@ impl Connection {
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
         clock: &dyn Clock,
-    ) -> Result<Visit, Over> {
+    ) -> Result<Visit, ConnectionEnd> {
         let visited = self.receive(device, buffer, clock);
-        if let Err(Over::Failed(_)) = visited {
+        if let Err(ConnectionEnd::Failed(_)) = visited {
             // Replies to earlier messages go out before the end, if the socket accepts them at once.
             let _ = self.settle(device, buffer);
         }
@@ -134,13 +134,13 @@ impl Connection {
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
         clock: &dyn Clock,
-    ) -> Result<Visit, Over> {
+    ) -> Result<Visit, ConnectionEnd> {
         if self.waiting {
             return Ok(Visit::Waiting);
         }
-        let mut turn = Turn::begin(device.now);
+        let mut budget = VisitBudget::begin(device.now);
         for _ in 0..RECEIVES {
-            match self.steps(device, &mut turn, buffer, clock)? {
+            match self.steps(device, &mut budget, buffer, clock)? {
                 Visit::Done if self.outbox.pending() > 0 => return Ok(Visit::Done),
                 Visit::Done => {}
                 other => return Ok(other),
@@ -152,46 +152,46 @@ impl Connection {
                 return Ok(Visit::Waiting);
             }
             match self.stream.peek(buffer, &mut self.fds) {
-                Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(Over::lost_fds()),
+                Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(ConnectionEnd::lost_fds()),
                 Ok(Received::Bytes(count)) => self.push(&buffer[..count], device)?,
                 Ok(Received::WouldBlock) => return self.take_partial(device, buffer),
-                Ok(Received::Closed) => return Err(Over::Closed),
-                Err(error) => return Err(Over::failed(error)),
+                Ok(Received::Closed) => return Err(ConnectionEnd::Closed),
+                Err(error) => return Err(ConnectionEnd::failed(error)),
             }
         }
         Ok(Visit::More)
     }
 
-    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), Over> {
+    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), ConnectionEnd> {
         self.left += bytes.len();
         self.since = None;
         let errands = device.errands();
         let behind = self.consumed + self.left as u64;
         for fd in self.fds.iter() {
-            let copy = fd.try_clone_to_owned().map_err(Over::failed)?;
+            let copy = fd.try_clone_to_owned().map_err(ConnectionEnd::failed)?;
             self.copies.push_back((behind, errands.keep(copy)));
         }
         let fds = self.fds.drain().map(|fd| errands.keep(fd));
-        self.session.push(bytes, fds).map_err(Over::failed)
+        self.session.push(bytes, fds).map_err(ConnectionEnd::failed)
     }
 
     /// Handles whole messages until none is left, replies pile up, a message takes time, or the turn is over.
     fn steps(
         &mut self,
         device: &mut FunctionDevice<'_>,
-        turn: &mut Turn,
+        budget: &mut VisitBudget,
         buffer: &mut [u8],
         clock: &dyn Clock,
-    ) -> Result<Visit, Over> {
+    ) -> Result<Visit, ConnectionEnd> {
         loop {
             device.now = clock.now();
-            if turn.is_over(device.now) {
+            if budget.is_over(device.now) {
                 self.settle(device, buffer)?;
                 return Ok(Visit::More);
             }
-            turn.count();
+            budget.count();
             let step = self.session.step(device, &mut self.outbox);
-            let step = step.map_err(Over::failed)?;
+            let step = step.map_err(ConnectionEnd::failed)?;
             // The journal must note the removal of a window before it can note another one over it.
             if step != Step::Handled || device.own.successor.is_touched() {
                 self.settle(device, buffer)?;
@@ -216,8 +216,8 @@ impl Connection {
     }
 
     /// Notes the progress of the client, takes handled messages out of the socket, and sends replies.
-    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), Over> {
-        self.note(device, buffer).map_err(Over::failed)?;
+    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), ConnectionEnd> {
+        self.note(device, buffer).map_err(ConnectionEnd::failed)?;
         self.send()
     }
 
@@ -285,7 +285,7 @@ impl Connection {
         Ok(())
     }
 
-    fn send(&mut self) -> Result<(), Over> {
+    fn send(&mut self) -> Result<(), ConnectionEnd> {
         while let Some(chunk) = self.outbox.chunk() {
             let sent = if chunk.fds.is_empty() {
                 self.replies.send(&self.stream, chunk.bytes.len())
@@ -296,12 +296,12 @@ impl Connection {
             match sent {
                 Ok(Sent::Bytes(count)) => self.outbox.sent(count),
                 Ok(Sent::WouldBlock) => return Ok(()),
-                Ok(Sent::Closed) => return Err(Over::Closed),
-                Err(error) => return Err(Over::failed(error)),
+                Ok(Sent::Closed) => return Err(ConnectionEnd::Closed),
+                Err(error) => return Err(ConnectionEnd::failed(error)),
             }
         }
         if self.outbox.is_between_messages() {
-            self.replies.trim().map_err(Over::failed)?;
+            self.replies.trim().map_err(ConnectionEnd::failed)?;
         }
         Ok(())
     }
@@ -341,10 +341,10 @@ impl Connection {
     }
 
     /// Returns the incomplete message at which the client has stopped.
-    pub(in crate::port) fn half(&self, now: Time) -> Option<Half> {
+    pub(in crate::port) fn partial_message(&self, now: Time) -> Option<PartialMessage> {
         let since = self.since.filter(|_| !self.waiting)?;
         let partial = self.session.partial();
-        Some(Half { received: partial.received(), size: partial.size(), silent: now.since(since) })
+        Some(PartialMessage { received: partial.received(), size: partial.size(), silent: now.since(since) })
     }
 
     /// Returns the time at which the client is disconnected if it sends nothing more.
@@ -354,7 +354,11 @@ impl Connection {
 
     /// Takes the first part of an incomplete message out of the socket. Whole messages are handled and replies sent
     /// before.
-    fn take_partial(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+    fn take_partial(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+    ) -> Result<Visit, ConnectionEnd> {
         if self.left == 0 {
             return Ok(Visit::Done);
         }
@@ -363,7 +367,7 @@ impl Connection {
             true => self.hold(device, buffer).map(|()| Visit::Done),
             false => Ok(Visit::Waiting),
         });
-        taken.map_err(Over::failed)
+        taken.map_err(ConnectionEnd::failed)
     }
 
     /// Keeps the descriptors of the incomplete message. Returns `false` if that is still pending.

@@ -15,12 +15,12 @@ const TURN: Duration = Duration::from_micros(20);
 
 /// Remaining budget of a visit.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct VisitBudget {
     messages: usize,
     began: Time,
 }
 
-impl Turn {
+impl VisitBudget {
     /// Begins a visit.
     pub(super) fn begin(now: Time) -> Self {
         Self { messages: MESSAGES, began: now }
@@ -44,7 +44,7 @@ const LOST_FDS: &str = "descriptors were lost: it sent too many at once, or this
 
 /// Reason for the end of a connection.
 #[derive(Debug)]
-pub(in crate::port) enum Over {
+pub(in crate::port) enum ConnectionEnd {
     /// The client has closed the connection.
     Closed,
     /// The host disconnects the client.
@@ -53,7 +53,7 @@ pub(in crate::port) enum Over {
     Failed(String),
 }
 
-impl Over {
+impl ConnectionEnd {
     /// Creates the end after an error of the protocol or the socket.
     pub(super) fn failed(error: impl Display) -> Self {
         Self::Failed(error.to_string())
@@ -68,8 +68,8 @@ impl Over {
     pub(in crate::port) fn words(&self) -> &'static str {
         match self {
             Self::Closed => "the client has gone",
-            Self::Ended => "the client is let go",
-            Self::Failed(_) => "the client is cut off",
+            Self::Ended => "the client was disconnected",
+            Self::Failed(_) => "the client was disconnected after an error",
         }
     }
 }

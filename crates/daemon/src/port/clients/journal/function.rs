@@ -90,11 +90,11 @@ pub(in crate::port) struct FunctionJournal {
     /// Places for new windows, and places whose windows stay valid until the next step.
     free: Vec<u64>,
     released: Vec<u64>,
-    /// All windows are in places below this.
+    /// Number of places in use so far. Every window's place is below it.
     used: u64,
-    /// Something was noted since the last step.
+    /// A window or an eventfd was noted since the last step.
     touched: bool,
-    /// The notes are as another process left them, with what it noted for a step it did not make.
+    /// Another process left the notes, perhaps with parts of an unfinished step.
     inherited: bool,
 }
 
@@ -288,7 +288,7 @@ type Record = [u64; FDS + MAX_MESSAGE_FDS];
 
 /// Index of the first descriptor's number in a record.
 const FDS: usize = 13;
-// A record has 256 bytes.
+// Each place of a record has 256 bytes (`layout::Function::progress`).
 const _: () = assert!(size_of::<Record>() <= 256);
 
 /// Flags of a record. If an earlier version reads [`TORN`], it disconnects the client, which it could not resume.

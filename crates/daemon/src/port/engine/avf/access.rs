@@ -10,7 +10,7 @@ impl Avf {
     pub(super) fn reset_card(&mut self, vf: VfIndex, reset: impl FnOnce(&mut Card, u8)) {
         self.card.set_bus_master(vf.get(), false);
         reset(&mut self.card, vf.get());
-        self.desk.changed = true;
+        self.pf_memory.changed = true;
     }
 
     pub(super) fn config_write(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {

@@ -17,14 +17,14 @@ const MEMORY: usize = 2 * (1 + 32) * 4096;
 
 /// Memory of the PF driver.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct PfMemory {
     memory: Box<[u8]>,
     used: usize,
     /// The PF driver has changed state of the card that the plane's tables and rates depend on.
     pub(super) changed: bool,
 }
 
-impl Desk {
+impl PfMemory {
     pub(super) fn new() -> Self {
         Self { memory: vec![0; MEMORY].into(), used: 0, changed: true }
     }
@@ -74,7 +74,7 @@ impl Bus for WithPf<'_> {
 /// Card as seen by the PF driver.
 pub(super) struct PfHal<'a> {
     pub(super) card: &'a mut Card,
-    pub(super) desk: &'a mut Desk,
+    pub(super) pf_memory: &'a mut PfMemory,
     pub(super) guests: &'a mut LiveBus,
     pub(super) now: Time,
 }
@@ -88,8 +88,8 @@ impl Hal for PfHal<'_> {
     }
 
     fn write(&mut self, offset: u32, value: u32) {
-        self.desk.changed |= RESETS.contains(&offset);
-        self.card.pf_write(offset, value, &mut self.desk.bus(self.guests));
+        self.pf_memory.changed |= RESETS.contains(&offset);
+        self.card.pf_write(offset, value, &mut self.pf_memory.bus(self.guests));
     }
 
     fn now(&self) -> Time {
@@ -105,29 +105,30 @@ impl Hal for PfHal<'_> {
 /// nothing.
 impl DmaHal for PfHal<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
-        let start = self.desk.used.next_multiple_of(align);
-        let range = place(&self.desk.memory, start as Iova, length).map_err(|_| OutOfDmaMemory(length))?;
-        self.desk.used = range.end;
+        let start = self.pf_memory.used.next_multiple_of(align);
+        let range =
+            place(&self.pf_memory.memory, start as Iova, length).map_err(|_| OutOfDmaMemory(length))?;
+        self.pf_memory.used = range.end;
         Ok(DmaRegion { iova: start as Iova, length })
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
-        match place(&self.desk.memory, iova, into.len()) {
-            Ok(range) => into.copy_from_slice(&self.desk.memory[range]),
+        match place(&self.pf_memory.memory, iova, into.len()) {
+            Ok(range) => into.copy_from_slice(&self.pf_memory.memory[range]),
             Err(_) => into.fill(0),
         }
     }
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
-        if let Ok(range) = place(&self.desk.memory, iova, from.len()) {
-            self.desk.memory[range].copy_from_slice(from);
+        if let Ok(range) = place(&self.pf_memory.memory, iova, from.len()) {
+            self.pf_memory.memory[range].copy_from_slice(from);
         }
     }
 }
 
 impl Control for PfHal<'_> {
     fn order(&mut self, vf: u8, order: Order<'_>) {
-        self.desk.changed |= order.changes_forwarding();
+        self.pf_memory.changed |= order.changes_forwarding();
         self.card.order(vf, order);
     }
 

@@ -6,17 +6,17 @@
 //! | `hal` | the PF driver's access to the card |
 //! | `rules` | copies and storm control |
 //! | `saved` | creates, saves and restores a port |
-//! | `told` | counters and status |
+//! | `report` | counters and status |
 
 mod access;
 mod hal;
+mod report;
 mod rules;
 mod saved;
-mod told;
 
 use super::bus::LiveBus;
 use super::error::CardRefusal;
-use super::family::{Family, News, RefusedPolicy, VfFacts, Visit};
+use super::family::{DriverState, Family, RefusedPolicy, VfFacts, Visit};
 use super::pages::PageMemory;
 use super::uplink::Uplink;
 use crate::config;
@@ -28,7 +28,7 @@ use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;
 use driver::avf::pf::Pf;
 use driver::conduct::{Cause, Verdict};
-use hal::{Desk, PfHal};
+use hal::{PfHal, PfMemory};
 use i82576::Time;
 use iovm::{FunctionState, VirtualFunction};
 use nic::{Poll, PoolCounters};
@@ -75,7 +75,7 @@ impl Decided {
 pub(in crate::port) struct Avf {
     card: Card,
     pf: Pf,
-    desk: Desk,
+    pf_memory: PfMemory,
     plane: Box<Plane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
     /// Doorbells of VFs whose client has its pages.
@@ -96,8 +96,8 @@ impl Avf {
         now: Time,
         act: impl FnOnce(&mut Pf, &mut PfHal<'_>) -> R,
     ) -> R {
-        let Self { card, pf, desk, .. } = self;
-        act(pf, &mut PfHal { card, desk, guests, now })
+        let Self { card, pf, pf_memory, .. } = self;
+        act(pf, &mut PfHal { card, pf_memory, guests, now })
     }
 
     /// Applies the policy of a VF.
@@ -203,23 +203,23 @@ impl Family for Avf {
     }
 
     fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus, now: Time) -> Option<Verdict> {
-        let totals = self.done(vf, interrupts);
+        let totals = self.offence_totals(vf, interrupts);
         let limits = self.rules.policy.limits;
         self.with_pf(bus, now, |pf, hal| pf.watch(hal, vf.get(), totals, &limits))
     }
 
     fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
-        let Self { card, plane, rules, desk, .. } = self;
+        let Self { card, plane, rules, pf_memory, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);
-        if std::mem::take(&mut desk.changed) {
+        if std::mem::take(&mut pf_memory.changed) {
             card.apply_policy(plane, &rules.mirrors());
         }
         rules.pass_windows(plane);
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
         let from_queues = card.forward(plane, BUDGET, bus, uplink);
         plane.tally = Tally::default();
-        let poll = card.poll(now, &mut desk.bus(bus));
+        let poll = card.poll(now, &mut pf_memory.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));
         let more = from_uplink || from_queues || poll.more || poll.for_pf != 0;
         let deadline = [poll.deadline, card.due(), rules.watch(plane)].into_iter().flatten().min();
@@ -273,7 +273,7 @@ impl Family for Avf {
             .map_err(|(vf, error)| (Some(vf), error))?;
         self.decided[..decided.len()].copy_from_slice(&decided);
         self.rules.policy = *port;
-        self.desk.changed = true;
+        self.pf_memory.changed = true;
         Ok(())
     }
 
@@ -305,7 +305,7 @@ impl Family for Avf {
     }
 
     fn counters(&mut self, function: Function) -> PoolCounters {
-        function.vf().map_or_else(PoolCounters::default, |vf| self.counted(vf))
+        function.vf().map_or_else(PoolCounters::default, |vf| self.vf_counters(vf))
     }
 
     fn settings(&self, vfs: usize) -> Option<PortSettings> {
@@ -317,7 +317,7 @@ impl Family for Avf {
     }
 
     fn vf_status(&self, vf: VfIndex) -> Option<VfFacts> {
-        Some(self.told(vf))
+        Some(self.vf_facts(vf))
     }
 
     fn rid(&self, vf: VfIndex) -> Option<String> {
@@ -332,8 +332,8 @@ impl Family for Avf {
         self.pf.vf_is_active(vf.get())
     }
 
-    fn news(&self, vf: VfIndex) -> Option<News> {
-        self.heard(vf)
+    fn driver_state(&self, vf: VfIndex) -> Option<DriverState> {
+        self.state_of_driver(vf)
     }
 
     fn reason(&self, place: usize) -> &'static str {

@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::hal::{Desk, PfHal};
+use super::hal::{PfHal, PfMemory};
 use super::rules::Rules;
 use super::{Avf, Decided};
 use crate::config::PortConfig;
@@ -41,7 +41,7 @@ const VFS: u8 = MAX_VFS as u8;
 struct Parts {
     card: Card,
     pf: Pf,
-    desk: Desk,
+    pf_memory: PfMemory,
     plane: Box<Plane<MAX_VFS>>,
 }
 
@@ -58,11 +58,11 @@ impl Avf {
             let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
             VirtualFunction::of(vf, rid, avf::config::space())
         };
-        let Parts { card, pf, desk, plane } = parts;
+        let Parts { card, pf, pf_memory, plane } = parts;
         Self {
             card,
             pf,
-            desk,
+            pf_memory,
             plane,
             functions: VfIndex::first(MAX_VFS).map(function).collect(),
             doorbells: [const { None }; MAX_VFS],
@@ -82,12 +82,12 @@ impl Avf {
         decided: Vec<Decided>,
         (guests, now): (&mut LiveBus, Time),
     ) -> Result<Self, EngineError> {
-        let (mut card, mut desk) = (Card::new(VFS), Desk::new());
-        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests, now };
+        let (mut card, mut pf_memory) = (Card::new(VFS), PfMemory::new());
+        let mut hal = PfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
         let pf = Pf::probe(&mut hal, VFS).map_err(|error| EngineError::Card(error.to_string()))?;
         let counters = [PortCounters::default(); MAX_VFS];
         let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
-        let parts = Parts { card, pf, desk, plane: Box::new(plane) };
+        let parts = Parts { card, pf, pf_memory, plane: Box::new(plane) };
         let mut avf = Self::assemble(parts, link, configured, Rules::new(policy), decided);
         for vf in VfIndex::first(MAX_VFS) {
             avf.enforce(vf, guests, now).map_err(|error| EngineError::Card(error.to_string()))?;
@@ -154,8 +154,8 @@ impl Avf {
             return Err(StateError::Body.into());
         }
         let (mut card, plane) = Card::restore(card)?;
-        let mut desk = Desk::new();
-        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests, now };
+        let mut pf_memory = PfMemory::new();
+        let mut hal = PfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
         let mut pf = Pf::restore(&mut hal, pf)?;
         // Cards of earlier versions had eight VFs.
         hal.card.grow(VFS);
@@ -167,7 +167,7 @@ impl Avf {
         };
         let were = VfIndex::first(MAX_VFS).map(was).collect();
         let rules = Rules::resume(still_policy(config, &before, policy), storms);
-        let parts = Parts { card, pf, desk, plane };
+        let parts = Parts { card, pf, pf_memory, plane };
         let mut avf = Self::assemble(parts, link, configured(config), rules, were);
         if !avf.load(config, &functions) {
             return Err(StateError::Body.into());

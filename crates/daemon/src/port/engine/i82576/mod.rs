@@ -1,13 +1,13 @@
 //! The 82576 as a port's card. The host runs the PF's software and guests have the VFs, or a guest has the PF
-//! (`side`).
+//! (`pf_owner`).
 
-mod begin;
 mod hal;
-mod side;
+mod pf_owner;
+mod restore;
 
 use super::bus::LiveBus;
 use super::error::CardRefusal;
-use super::family::{Family, News, REASONS, RefusedPolicy, VfFacts, Visit, conduct, offence_counts};
+use super::family::{DriverState, Family, REASONS, RefusedPolicy, VfFacts, Visit, conduct, offence_counts};
 use super::pages::PageMemory;
 use super::uplink::Uplink;
 use crate::config;
@@ -30,8 +30,8 @@ use iovm::FunctionState;
 use nic::doorbell::Doorbells;
 use nic::{Budget, Nic, Poll, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
+use pf_owner::{Hosted, PfOwner, vf};
 use policy::{PolicyError, PortPolicy, VfPolicy};
-use side::{Hosted, Side, vf};
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
@@ -46,14 +46,14 @@ const AREAS: &[SparseArea] =
 #[derive(Debug)]
 pub(in crate::port) struct I82576 {
     nic: Nic,
-    side: Side,
+    pf_owner: PfOwner,
     /// Doorbells of VFs whose client has its pages.
     doorbells: [Option<Doorbells>; MAX_VFS],
 }
 
 impl I82576 {
-    fn new(nic: Nic, side: Side) -> Self {
-        Self { nic, side, doorbells: [const { None }; MAX_VFS] }
+    fn new(nic: Nic, pf_owner: PfOwner) -> Self {
+        Self { nic, pf_owner, doorbells: [const { None }; MAX_VFS] }
     }
 
     fn pages_of(&self, vf: VfIndex) -> Option<&Doorbells> {
@@ -61,9 +61,9 @@ impl I82576 {
     }
 
     fn hosted(&self) -> Option<&Hosted> {
-        match &self.side {
-            Side::Host(hosted) => Some(hosted),
-            Side::Guest(_) => None,
+        match &self.pf_owner {
+            PfOwner::Host(hosted) => Some(hosted),
+            PfOwner::Guest(_) => None,
         }
     }
 }
@@ -85,8 +85,8 @@ impl Family for I82576 {
         match region {
             pci_region::BAR0 => self.nic.read_bytes(function, offset, data, now),
             pci_region::BAR2 => self.nic.io_read(offset, data, now),
-            pci_region::BAR3 => self.side.msix_read(function, offset, data),
-            pci_region::CONFIG => self.side.config_read(&mut self.nic, function, offset, data),
+            pci_region::BAR3 => self.pf_owner.msix_read(function, offset, data),
+            pci_region::CONFIG => self.pf_owner.config_read(&mut self.nic, function, offset, data),
             _ => {}
         }
     }
@@ -95,14 +95,14 @@ impl Family for I82576 {
         match region {
             pci_region::BAR0 => self.nic.write_bytes(function, offset, data, now),
             pci_region::BAR2 => self.nic.io_write(offset, data, now),
-            pci_region::BAR3 => self.side.msix_write(function, offset, data),
-            pci_region::CONFIG => self.side.config_write(&mut self.nic, function, offset, data),
+            pci_region::BAR3 => self.pf_owner.msix_write(function, offset, data),
+            pci_region::CONFIG => self.pf_owner.config_write(&mut self.nic, function, offset, data),
             _ => {}
         }
     }
 
     fn reset_function(&mut self, function: Function) -> bool {
-        self.side.reset(&mut self.nic, function)
+        self.pf_owner.reset(&mut self.nic, function)
     }
 
     fn is_bus_master(&self, function: Function) -> bool {
@@ -114,7 +114,7 @@ impl Family for I82576 {
     }
 
     fn share_pages(&mut self, vf: VfIndex, pages: &PageMemory, exactly: bool, now: Time) {
-        let Some(vf) = own(vf) else { return };
+        let Some(vf) = card_vf(vf) else { return };
         self.doorbells[vf.index()] = Some(match exactly {
             true => Doorbells::adopt(&self.nic, vf, now),
             false => Doorbells::renew(&self.nic, vf, pages, now),
@@ -151,16 +151,16 @@ impl Family for I82576 {
     }
 
     fn visit(&mut self, _: &mut LiveBus, now: Time) -> Visit {
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Visit::default() };
+        let Some(Hosted { pf, .. }) = self.pf_owner.hosted() else { return Visit::default() };
         let driver::pf::Visit { served, link_changed, deadline, .. } =
             pf.visit(&mut PfHal::new(&mut self.nic, now));
         Visit { served: VfSet::new(served.into()), link_changed, deadline }
     }
 
     fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut LiveBus, now: Time) -> Option<Verdict> {
-        let vf = own(vf)?;
+        let vf = card_vf(vf)?;
         let totals = offence_counts(&self.nic.counters()[vf.index()], interrupts);
-        self.side.hosted()?.pf.watch(&mut PfHal::new(&mut self.nic, now), vf, totals)
+        self.pf_owner.hosted()?.pf.watch(&mut PfHal::new(&mut self.nic, now), vf, totals)
     }
 
     fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
@@ -180,14 +180,14 @@ impl Family for I82576 {
     }
 
     fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut LiveBus, _: Time) -> Result<(), PolicyError> {
-        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) {
+        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) {
             self.nic.set_vf_link(vf, if hidden { Some(false) } else { pf.link_override(vf) });
         }
         Ok(())
     }
 
     fn notify(&mut self, vf: VfIndex, _: &mut LiveBus, now: Time) {
-        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) {
+        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) {
             pf.notify(&mut PfHal::new(&mut self.nic, now), vf);
         }
     }
@@ -204,7 +204,7 @@ impl Family for I82576 {
         _: &mut LiveBus,
         now: Time,
     ) -> Result<(), RefusedPolicy> {
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
+        let Some(Hosted { pf, .. }) = self.pf_owner.hosted() else { return Ok(()) };
         let mut hal = PfHal::new(&mut self.nic, now);
         pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error))?;
         // The card accepts every valid port policy. So this step cannot fail, and either all policies are set or
@@ -213,7 +213,7 @@ impl Family for I82576 {
     }
 
     fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut LiveBus, now: Time) {
-        let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) else { return };
+        let (Some(Hosted { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else { return };
         let mut hal = PfHal::new(&mut self.nic, now);
         if on {
             pf.quarantine(&mut hal, vf, Cause::Administrator);
@@ -223,7 +223,7 @@ impl Family for I82576 {
     }
 
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal> {
-        let (Some(hosted), Some(vf)) = (self.side.hosted(), own(vf)) else {
+        let (Some(hosted), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else {
             return Err(CardRefusal::Guests);
         };
         hosted.offer(&mut self.nic, vf)?;
@@ -231,20 +231,21 @@ impl Family for I82576 {
     }
 
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal> {
-        let (Some(hosted), Some(vf)) = (self.side.hosted(), own(vf)) else { return Ok(()) };
+        let (Some(hosted), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else { return Ok(()) };
+        // The PF driver serves one VF less even if this VF was not withdrawn cleanly.
         let cleaned = hosted.withdraw(&mut self.nic, vf);
         hosted.resize(&mut self.nic, offered, now)?;
         Ok(cleaned?)
     }
 
     fn reset(&mut self, bus: &mut LiveBus, uplink: &mut Uplink, now: Time) -> Result<(), CardRefusal> {
-        let Self { nic, side, .. } = self;
-        let Some(Hosted { pf, .. }) = side.hosted() else { return Err(CardRefusal::Guests) };
+        let Self { nic, pf_owner, .. } = self;
+        let Some(Hosted { pf, .. }) = pf_owner.hosted() else { return Err(CardRefusal::Guests) };
         Ok(pf.reset(&mut RunningHal { nic, bus, uplink, now })?)
     }
 
     fn remove(&mut self, _: &mut LiveBus, now: Time) {
-        match self.side.hosted() {
+        match self.pf_owner.hosted() {
             Some(Hosted { pf, .. }) => pf.remove(&mut PfHal::new(&mut self.nic, now)),
             None => self.nic.set_link(false),
         }
@@ -276,7 +277,7 @@ impl Family for I82576 {
     }
 
     fn vf_status(&self, vf: VfIndex) -> Option<VfFacts> {
-        let (Hosted { pf, .. }, vf) = (self.hosted()?, own(vf)?);
+        let (Hosted { pf, .. }, vf) = (self.hosted()?, card_vf(vf)?);
         let quarantined = pf.conduct(vf).quarantined() == Some(Cause::Administrator);
         Some(VfFacts {
             mac: pf.vf_mac(vf),
@@ -291,13 +292,14 @@ impl Family for I82576 {
     }
 
     fn rid(&self, vf: VfIndex) -> Option<String> {
-        self.hosted()?.manager.function(own(vf)?).map(|function| function.rid().to_string())
+        self.hosted()?.manager.function(card_vf(vf)?).map(|function| function.rid().to_string())
     }
 
     fn rings(&mut self, vf: VfIndex, now: Time) -> (Vec<u32>, Vec<u32>) {
         let Some(pool) = Pool::new(vf.get()) else { return Default::default() };
         let mut hal = PfHal::new(&mut self.nic, now);
         let mut lengths = |block: fn(Queue) -> u32, length: u32| -> Vec<u32> {
+            // RDLEN and TDLEN hold bytes.
             let of = |which| hal.read(block(pool.queue(which)) + length) / DESCRIPTOR;
             [0, 1].map(of).into_iter().filter(|descriptors| *descriptors > 0).collect()
         };
@@ -305,18 +307,18 @@ impl Family for I82576 {
     }
 
     fn is_active(&self, vf: VfIndex) -> bool {
-        self.hosted().zip(own(vf)).is_some_and(|(hosted, vf)| hosted.pf.vf_is_active(vf))
+        self.hosted().zip(card_vf(vf)).is_some_and(|(hosted, vf)| hosted.pf.vf_is_active(vf))
     }
 
-    fn news(&self, vf: VfIndex) -> Option<News> {
-        let (Hosted { pf, .. }, vf) = (self.hosted()?, own(vf)?);
+    fn driver_state(&self, vf: VfIndex) -> Option<DriverState> {
+        let (Hosted { pf, .. }, vf) = (self.hosted()?, card_vf(vf)?);
         let counters = pf.counters(vf);
         let mut refused = [0; REASONS];
         for (count, reason) in refused.iter_mut().zip(Refusal::ALL) {
             *count = counters.refused(reason);
         }
         let (active, link) = (pf.vf_is_active(vf), self.nic.vf_link(vf));
-        Some(News { active, link, cut: pf.vf_multicast(vf).1, resets: counters.resets, refused })
+        Some(DriverState { active, link, cut: pf.vf_multicast(vf).1, resets: counters.resets, refused })
     }
 
     fn reason(&self, place: usize) -> &'static str {
@@ -328,7 +330,7 @@ impl Family for I82576 {
     }
 
     fn save_drivers(&mut self) -> Result<Vec<u8>, StateError> {
-        state::write(&self.side.save_drivers(&mut self.nic))
+        state::write(&self.pf_owner.save_drivers(&mut self.nic))
     }
 
     fn save_all(
@@ -338,11 +340,11 @@ impl Family for I82576 {
         _: &mut LiveBus,
         _: Time,
     ) -> Result<Vec<u8>, StateError> {
-        let (pf, manager, configured, table) = match &self.side {
-            Side::Host(hosted) => {
+        let (pf, manager, configured, table) = match &self.pf_owner {
+            PfOwner::Host(hosted) => {
                 (Some(&hosted.pf), Some(&hosted.manager), Some(hosted.configured.clone()), None)
             }
-            Side::Guest(table) => (None, None, None, Some(table.save())),
+            PfOwner::Guest(table) => (None, None, None, Some(table.save())),
         };
         let card = CardState::of(&self.nic, pf, manager);
         state::write(&PortState { card, table, configured, watched, functions })
@@ -350,7 +352,7 @@ impl Family for I82576 {
 }
 
 /// Returns the VF as the card numbers it, or `None` beyond the card's VFs, which no 82576 port offers.
-fn own(vf: VfIndex) -> Option<i82576::VfIndex> {
+fn card_vf(vf: VfIndex) -> Option<i82576::VfIndex> {
     vf.try_into().ok()
 }
 

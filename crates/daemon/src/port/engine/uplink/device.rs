@@ -4,9 +4,9 @@
 
 use super::UplinkError;
 use super::interface::{Device, Received, kept_as};
-use super::kind::{At, Kind, Maker};
+use super::kind::{Kind, Maker, PollContext};
 use super::record::Record;
-use super::watch::{News, Seen, Watch};
+use super::watch::{InterfaceState, Watch, WatchReport};
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use host::packet::Lost;
 use host::poll::{Interest, Poller};
@@ -45,7 +45,7 @@ pub(super) struct DeviceUplink<D: Device> {
     /// Reading from the device has failed.
     broken: bool,
     /// Last known state of the interface.
-    seen: Seen,
+    seen: InterfaceState,
     /// Longest frame that the interface accepts, in bytes.
     longest: usize,
     /// Time of the next flush, after the device had no room for all frames.
@@ -101,12 +101,12 @@ impl<D: Device> DeviceUplink<D> {
         }
     }
 
-    fn see(&mut self, seen: Seen) {
+    fn see(&mut self, seen: InterfaceState) {
         self.longest = longest(&seen, self.device.as_deref());
         self.seen = seen;
     }
 
-    fn attach(&mut self, device: Arc<D>, seen: Seen, poller: &Poller, token: u64) {
+    fn attach(&mut self, device: Arc<D>, seen: InterfaceState, poller: &Poller, token: u64) {
         if let Err(error) = poller.add(&*device, token, Interest::READ) {
             tracing::error!(uplink = self.name.as_str(), %error, "cannot wait for frames of the {}", D::KIND);
             return self.watch.give_back(device);
@@ -147,12 +147,12 @@ impl<D: Device> DeviceUplink<D> {
 }
 
 impl<D: Device> Kind for DeviceUplink<D> {
-    fn join(&mut self, At { poller, token, .. }: At<'_>) -> io::Result<()> {
+    fn join(&mut self, PollContext { poller, token, .. }: PollContext<'_>) -> io::Result<()> {
         self.readable = true;
         self.device.as_ref().map_or(Ok(()), |device| poller.add(&**device, token, Interest::READ))
     }
 
-    fn part(&mut self, poller: &Poller) {
+    fn leave_poller(&mut self, poller: &Poller) {
         if let Some(device) = &self.device {
             // A failure means that the poller does not watch the device, which is the goal.
             let _ = poller.remove(&**device);
@@ -164,17 +164,17 @@ impl<D: Device> Kind for DeviceUplink<D> {
     }
 
     /// Handles changes that the watcher has reported, and detaches from a device that cannot be read any more.
-    fn follow(&mut self, At { poller, token, now }: At<'_>) -> bool {
+    fn follow(&mut self, PollContext { poller, token, now }: PollContext<'_>) -> bool {
         let mut happened = std::mem::take(&mut self.broken);
         if happened {
             self.let_go(poller);
         }
-        while let Some(news) = self.watch.news() {
+        while let Some(report) = self.watch.report() {
             happened = true;
-            match news {
-                News::Seen(seen) => self.see(seen),
-                News::Gone => self.let_go(poller),
-                News::Attached(device, seen) => {
+            match report {
+                WatchReport::Changed(seen) => self.see(seen),
+                WatchReport::Gone => self.let_go(poller),
+                WatchReport::Attached(device, seen) => {
                     self.let_go(poller);
                     self.attach(device, seen, poller, token);
                 }
@@ -278,7 +278,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
 }
 
 /// Returns the longest frame in bytes. If the MTU is unknown, only the device limits it.
-fn longest<D: Device>(seen: &Seen, device: Option<&D>) -> usize {
+fn longest<D: Device>(seen: &InterfaceState, device: Option<&D>) -> usize {
     let device = device.map_or(usize::MAX, Device::longest);
     seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS).min(device)
 }

@@ -42,16 +42,16 @@ impl Impairment {
 
     /// Decides about a frame to the uplink.
     pub(super) fn send(&mut self, frame: &[u8], now: Time) -> Fate {
-        self.meet(frame, now, |of| &mut of.out)
+        self.decide(frame, now, |of| &mut of.out)
     }
 
     /// Decides about a frame from the uplink.
     pub(super) fn receive(&mut self, frame: &[u8], now: Time) -> Fate {
-        self.meet(frame, now, |of| &mut of.back)
+        self.decide(frame, now, |of| &mut of.back)
     }
 
     /// Decides about a frame, and queues a delayed one on its line.
-    fn meet(&mut self, frame: &[u8], now: Time, line: impl FnOnce(&mut Self) -> &mut Line) -> Fate {
+    fn decide(&mut self, frame: &[u8], now: Time, line: impl FnOnce(&mut Self) -> &mut Line) -> Fate {
         let fate = self.fate();
         let has_room = self.due(fate, now).is_none_or(|due| line(self).push(frame, due));
         let fate = if has_room { fate } else { Fate::Lost };

@@ -13,7 +13,7 @@ use std::io;
 
 /// Poller of a port with the token of the uplink's descriptors, and the time.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::port) struct At<'a> {
+pub(in crate::port) struct PollContext<'a> {
     pub(in crate::port) poller: &'a Poller,
     pub(in crate::port) token: u64,
     pub(in crate::port) now: Time,
@@ -22,18 +22,18 @@ pub(in crate::port) struct At<'a> {
 /// Kind of uplink, as used by the port's thread.
 pub(super) trait Kind: fmt::Debug + Send {
     /// Adds the uplink's descriptors, if it has any, to the port's poller.
-    fn join(&mut self, _at: At<'_>) -> io::Result<()> {
+    fn join(&mut self, _at: PollContext<'_>) -> io::Result<()> {
         Ok(())
     }
 
     /// Removes the uplink's descriptors from the poller.
-    fn part(&mut self, _poller: &Poller) {}
+    fn leave_poller(&mut self, _poller: &Poller) {}
 
     /// Notes that a descriptor of the uplink is readable.
     fn set_readable(&mut self) {}
 
     /// Handles changes of the uplink. Returns `false` if there are none. Adds new descriptors to the poller.
-    fn follow(&mut self, _at: At<'_>) -> bool {
+    fn follow(&mut self, _at: PollContext<'_>) -> bool {
         false
     }
 

@@ -44,9 +44,9 @@ pub use error::UplinkError;
 use host::packet::PacketSocket;
 use i82576::Time;
 use interface::{Device, kept_as};
-pub(in crate::port) use kind::At;
 use kind::Kind;
 pub(crate) use kind::Maker;
+pub(in crate::port) use kind::PollContext;
 use nic::{Sealed, Uncut, Wire};
 use plane::watch::Seen;
 use replay::Replay;
@@ -79,7 +79,7 @@ impl Uplink {
     /// before [`Uplink::join`].
     pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let kind: Box<dyn Kind> = match &config.uplink {
-            uplink::Uplink::None => Box::new(Nothing),
+            uplink::Uplink::None => Box::new(NoUplink),
             uplink::Uplink::Tap(name) => {
                 Box::new(DeviceUplink::<TapDevice<Stack>>::open(&name.parse()?, &(), with)?)
             }
@@ -145,17 +145,21 @@ impl Uplink {
     }
 
     /// Adds the uplink's descriptors to the port's poller.
-    pub(super) fn join(&mut self, at: At<'_>) -> io::Result<()> {
+    pub(super) fn join(&mut self, at: PollContext<'_>) -> io::Result<()> {
         self.kind.join(at)
     }
 
     /// Replaces this uplink by `next`. Returns the former uplink with its link policy. If the port cannot wait on
     /// `next`, keeps this uplink.
-    pub(super) fn replace(&mut self, mut next: Self, at: At<'_>) -> Result<Self, Box<(Self, io::Error)>> {
-        self.kind.part(at.poller);
+    pub(super) fn replace(
+        &mut self,
+        mut next: Self,
+        at: PollContext<'_>,
+    ) -> Result<Self, Box<(Self, io::Error)>> {
+        self.kind.leave_poller(at.poller);
         if let Err(error) = next.kind.join(at) {
             if let Err(error) = self.kind.join(at) {
-                tracing::error!(uplink = %self.config, %error, "cannot wait for frames of the former uplink either; the port has no uplink");
+                tracing::error!(uplink = %self.config, %error, "cannot return to the former uplink: the port has none");
             }
             return Err(Box::new((next, error)));
         }
@@ -190,7 +194,7 @@ impl Uplink {
     }
 
     /// Handles changes of the uplink. Returns `false` if there are none.
-    pub(super) fn follow(&mut self, at: At<'_>) -> bool {
+    pub(super) fn follow(&mut self, at: PollContext<'_>) -> bool {
         self.kind.follow(at)
     }
 
@@ -227,7 +231,7 @@ impl Uplink {
     /// Returns the uplink's status, or `None` without an uplink.
     pub(super) fn status(&self, now: Time) -> Option<UplinkStatus> {
         let mut status = self.kind.status(now)?;
-        self.stages.tell(&mut status);
+        self.stages.add_to(&mut status);
         Some(status)
     }
 }
@@ -275,9 +279,9 @@ impl Wire for Uplink {
 
 /// No uplink.
 #[derive(Debug)]
-struct Nothing;
+struct NoUplink;
 
-impl Kind for Nothing {
+impl Kind for NoUplink {
     fn link(&self) -> bool {
         true
     }

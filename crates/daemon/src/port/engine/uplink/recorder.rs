@@ -56,12 +56,17 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(super) fn start(path: &Path, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let named = |source| UplinkError::Record { path: path.to_owned(), source };
-        let file = Whole(open(path).map_err(named)?);
+        let file = WholeWrites(open(path).map_err(named)?);
         let name = format!("{}-record", with.vault.port());
         Self::writing(file, &name, path, with.watcher)
     }
 
-    fn writing(mut file: Whole, name: &str, path: &Path, confined: &Prepared) -> Result<Self, UplinkError> {
+    fn writing(
+        mut file: WholeWrites,
+        name: &str,
+        path: &Path,
+        confined: &Prepared,
+    ) -> Result<Self, UplinkError> {
         let begin = beginning().and_then(|begin| file.write_all(&begin));
         begin.map_err(|source| UplinkError::Record { path: path.to_owned(), source })?;
         let (sender, receiver) = RingBuffer::new(RING);
@@ -108,9 +113,9 @@ impl Drop for Recorder {
 
 /// File that has each write whole or not at all. Half a block would spoil the blocks that a later host appends.
 #[derive(Debug)]
-struct Whole(File);
+struct WholeWrites(File);
 
-impl Write for Whole {
+impl Write for WholeWrites {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -182,7 +187,7 @@ fn write(mut file: impl Write, path: &Path, mut receiver: Consumer<u8>, shared: 
         {
             shared.failed.fetch_add(frames, Ordering::Relaxed);
             if !std::mem::replace(&mut failed, true) {
-                tracing::error!(path = %path.display(), %error, "cannot write the recording, which ends; the port continues");
+                tracing::error!(path = %path.display(), %error, "cannot write: the recording ends here");
             }
         }
         match (frames, stops) {

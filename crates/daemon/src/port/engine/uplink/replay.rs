@@ -15,7 +15,7 @@ use host::poll::Waker;
 use i82576::Time;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
-use recording::{Found, Recording};
+use recording::{BlockContent, Recording};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::fs::{self, File};
 use std::io;
@@ -186,9 +186,9 @@ impl Player {
     /// Plays the frame of a block, if it has one.
     fn play(&mut self, block: &PcapBlockOwned<'_>, recording: &mut Recording) {
         match recording.take(block) {
-            Found::Frame(frame, time) => self.frame(frame, time),
-            Found::Malformed => drop(self.shared.malformed.fetch_add(1, Ordering::Relaxed)),
-            Found::Nothing => {}
+            BlockContent::Frame(frame, time) => self.frame(frame, time),
+            BlockContent::Malformed => drop(self.shared.malformed.fetch_add(1, Ordering::Relaxed)),
+            BlockContent::Nothing => {}
         }
         if let Some(link_type) = recording.foreign_link_type().filter(|_| !self.is_foreign) {
             self.is_foreign = true;

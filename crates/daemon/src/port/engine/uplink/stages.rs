@@ -126,7 +126,7 @@ impl Stages {
     }
 
     /// Adds the counters of these stages to a status.
-    pub(super) fn tell(&self, status: &mut UplinkStatus) {
+    pub(super) fn add_to(&self, status: &mut UplinkStatus) {
         (status.rx, status.tx) = (self.rx, self.tx);
         status.drops.impaired += self.impairment.as_ref().map_or(0, |impairment| impairment.lost);
         status.drops.unrecorded += self.recorder.as_ref().map_or(0, Recorder::lost);

@@ -32,7 +32,7 @@ const LINKS: u64 = 1;
 
 /// State of an attached interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct InterfaceState {
     /// Present name.
     pub(super) interface: String,
     /// The interface is set up.
@@ -45,13 +45,13 @@ pub(super) struct Seen {
 
 /// Report of the watcher to the port.
 #[derive(Debug)]
-pub(super) enum News<D> {
+pub(super) enum WatchReport<D> {
     /// The attached interface has changed.
-    Seen(Seen),
+    Changed(InterfaceState),
     /// The attached interface was deleted.
     Gone,
     /// The interface exists again.
-    Attached(Arc<D>, Seen),
+    Attached(Arc<D>, InterfaceState),
 }
 
 /// Order of the port to the watcher.
@@ -67,7 +67,7 @@ enum Order<D> {
 pub(super) struct Watch<D: Device> {
     orders: mpsc::Sender<Order<D>>,
     waker: Waker,
-    news: mpsc::Receiver<News<D>>,
+    news: mpsc::Receiver<WatchReport<D>>,
     thread: Option<JoinHandle<()>>,
     vault: PortVault,
     /// Name of the interface, as configured.
@@ -81,7 +81,7 @@ impl<D: Device> Watch<D> {
         name: &InterfaceName,
         (device, terms): (Option<Arc<D>>, &D::Terms),
         with: &Maker<'_>,
-    ) -> Result<(Seen, Self), UplinkError> {
+    ) -> Result<(InterfaceState, Self), UplinkError> {
         let (port, name) = (with.vault.port(), name.clone());
         let (links, poller, waker) = Self::descriptors().map_err(UplinkError::Watch)?;
         let ((orders, receiver), (sender, news)) = (mpsc::channel(), mpsc::channel());
@@ -98,14 +98,14 @@ impl<D: Device> Watch<D> {
             port_waker: with.port.clone(),
             device: None,
             index: 0,
-            told: None,
+            reported: None,
             complaint: None,
         };
         // The socket for news of links is open already, so no change is missed.
         let seen = match device {
-            Some(device) => watcher.hold(device),
+            Some(device) => watcher.watch_device(device),
             None => {
-                watcher.forget();
+                watcher.drop_device();
                 watcher.gone()
             }
         };
@@ -123,7 +123,7 @@ impl<D: Device> Watch<D> {
     }
 
     /// Returns the next report, or `None`. Never blocks.
-    pub(super) fn news(&self) -> Option<News<D>> {
+    pub(super) fn report(&self) -> Option<WatchReport<D>> {
         self.news.try_recv().ok()
     }
 
@@ -169,13 +169,13 @@ struct Watcher<D: Device> {
     poller: Poller,
     waker: Waker,
     orders: mpsc::Receiver<Order<D>>,
-    news: mpsc::Sender<News<D>>,
+    news: mpsc::Sender<WatchReport<D>>,
     port_waker: Waker,
     device: Option<Arc<D>>,
     /// Index of the attached interface in the host's namespace; 0, which no interface has, if it was never there.
     index: u32,
     /// State that was last reported to the port.
-    told: Option<Seen>,
+    reported: Option<InterfaceState>,
     /// Last logged reason why attaching failed.
     complaint: Option<String>,
 }
@@ -190,7 +190,7 @@ impl<D: Device> Watcher<D> {
                 Ok(woken) => woken,
                 Err(error) => {
                     let (port, name) = (&self.port, self.name.as_str());
-                    tracing::error!(port, name, %error, "cannot wait for changes of the uplink, which is not watched any more");
+                    tracing::error!(port, name, %error, "the uplink is not watched any more");
                     return;
                 }
             };
@@ -198,10 +198,10 @@ impl<D: Device> Watcher<D> {
             if !woken && due.is_none_or(|due| now < due) {
                 continue;
             }
-            due = match self.obey() {
+            due = match self.carry_out_orders() {
                 Next::Stop => return,
                 Next::Later => Some(now + RETRY),
-                Next::Look => self.look().map(|time| now + time),
+                Next::Look => self.check().map(|time| now + time),
             };
         }
     }
@@ -226,12 +226,12 @@ impl<D: Device> Watcher<D> {
     }
 
     /// Carries out the port's orders. Returns the next step.
-    fn obey(&mut self) -> Next {
+    fn carry_out_orders(&mut self) -> Next {
         let mut next = Next::Look;
         while let Ok(order) = self.orders.try_recv() {
             let Order::Close(device) = order else { return Next::Stop };
             if self.device.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &device)) {
-                self.forget();
+                self.drop_device();
                 // The port could not use an interface that exists. An immediate retry would fail again.
                 if device.interface().is_some() {
                     next = Next::Later;
@@ -243,19 +243,19 @@ impl<D: Device> Watcher<D> {
 
     /// Checks the interface, and reports a change to the port. Returns the delay until the next check, if it must
     /// be polled.
-    fn look(&mut self) -> Option<Duration> {
+    fn check(&mut self) -> Option<Duration> {
         if let Some(device) = self.device.clone() {
             if let Some(seen) = self.see(&device) {
                 let elsewhere = seen.mtu.is_none();
-                if self.told.as_ref() != Some(&seen) {
-                    self.say(&seen);
-                    self.told = Some(seen.clone());
-                    self.tell(News::Seen(seen));
+                if self.reported.as_ref() != Some(&seen) {
+                    self.log_change(&seen);
+                    self.reported = Some(seen.clone());
+                    self.send(WatchReport::Changed(seen));
                 }
                 return elsewhere.then_some(ELSEWHERE);
             }
-            self.forget();
-            self.tell(News::Gone);
+            self.drop_device();
+            self.send(WatchReport::Gone);
         }
         self.attach()
     }
@@ -281,12 +281,12 @@ impl<D: Device> Watcher<D> {
                 let device = Arc::new(device);
                 // systemd's store may hold two descriptors of one name, so the old one is removed first.
                 self.vault.forget_named(&kept_as::<D>(&self.name));
-                let seen = self.hold(device.clone());
+                let seen = self.watch_device(device.clone());
                 let (port, name, up, mtu) = (&self.port, self.name.as_str(), seen.up, seen.mtu);
                 tracing::info!(port, name, up, mtu, "the {} is the uplink again", D::KIND);
                 self.complaint = None;
                 let elsewhere = seen.mtu.is_none();
-                self.tell(News::Attached(device, seen));
+                self.send(WatchReport::Attached(device, seen));
                 elsewhere.then_some(ELSEWHERE)
             }
             Err((why, for_good)) => {
@@ -298,14 +298,14 @@ impl<D: Device> Watcher<D> {
 
     /// Closes the device, whose interface is gone. The vault keeps its descriptor, by which a successor knows that
     /// there was one.
-    fn forget(&mut self) {
-        (self.device, self.told, self.index) = (None, None, 0);
+    fn drop_device(&mut self) {
+        (self.device, self.reported, self.index) = (None, None, 0);
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
         tracing::warn!(port, name, "the {kind} is gone; the port attaches to it again when it is back");
     }
 
     /// Watches this device from now on. Returns its state.
-    fn hold(&mut self, device: Arc<D>) -> Seen {
+    fn watch_device(&mut self, device: Arc<D>) -> InterfaceState {
         let found = device.interface().and_then(|name| self.links.look_up(&name).ok().flatten());
         self.index = found.map_or(0, |link| link.index);
         // If the interface was deleted meanwhile, news of that will follow.
@@ -317,34 +317,36 @@ impl<D: Device> Watcher<D> {
         self.vault.keep_named(&kept_as::<D>(&self.name), device.kept());
         // Earlier versions used this name.
         self.vault.forget_named(D::KIND);
-        (self.device, self.told) = (Some(device), Some(seen.clone()));
+        (self.device, self.reported) = (Some(device), Some(seen.clone()));
         seen
     }
 
     /// Returns the state of an interface that does not exist.
-    fn gone(&self) -> Seen {
-        Seen { interface: self.name.to_string(), up: false, carrier: None, mtu: None }
+    fn gone(&self) -> InterfaceState {
+        InterfaceState { interface: self.name.to_string(), up: false, carrier: None, mtu: None }
     }
 
     /// Returns the present state of the interface, or `None` if it was deleted.
-    fn see(&mut self, device: &D) -> Option<Seen> {
+    fn see(&mut self, device: &D) -> Option<InterfaceState> {
         let interface = device.interface()?;
         // Another index means another interface. The attached one has this name in another namespace.
         let here = self.links.look_up(&interface).ok().flatten().filter(|link| link.index == self.index);
         Some(match here {
-            Some(link) => Seen { interface, up: link.up, carrier: Some(link.carrier), mtu: Some(link.mtu) },
-            None => Seen { interface, up: device.is_up_elsewhere(), carrier: None, mtu: None },
+            Some(link) => {
+                InterfaceState { interface, up: link.up, carrier: Some(link.carrier), mtu: Some(link.mtu) }
+            }
+            None => InterfaceState { interface, up: device.is_up_elsewhere(), carrier: None, mtu: None },
         })
     }
 
-    fn tell(&self, news: News<D>) {
+    fn send(&self, news: WatchReport<D>) {
         // A port that has ended will stop this thread, so a failed send has no consequence.
         let _ = self.news.send(news);
         self.port_waker.wake();
     }
 
-    fn say(&self, seen: &Seen) {
-        let Seen { interface, up, carrier, mtu } = seen;
+    fn log_change(&self, seen: &InterfaceState) {
+        let InterfaceState { interface, up, carrier, mtu } = seen;
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
         tracing::info!(port, name, interface, up, carrier, mtu, "the {kind} has changed");
     }

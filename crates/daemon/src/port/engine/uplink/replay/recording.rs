@@ -24,7 +24,7 @@ const HAS_FCS_LENGTH: u32 = 1 << 26;
 
 /// Content of a block for the port.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum BlockContent<'a> {
     /// A frame, and its time in nanoseconds. A Simple Packet Block has no time.
     Frame(&'a [u8], Option<i128>),
     /// A packet that is not a whole Ethernet frame.
@@ -71,7 +71,7 @@ impl Interface {
             .map_or(0, |value| order.signed(*value));
         Self {
             foreign: (block.linktype != Linktype::ETHERNET).then_some(block.linktype.0 as u32),
-            // Some writers count bits.
+            // Some writers give the length in bits.
             fcs: if fcs < 8 { fcs } else { fcs / 8 },
             units: units(block.if_tsresol),
             offset,
@@ -135,23 +135,23 @@ pub(super) struct Recording {
 
 impl Recording {
     /// Reads a block.
-    pub(super) fn take<'a>(&mut self, block: &'a PcapBlockOwned<'_>) -> Found<'a> {
+    pub(super) fn take<'a>(&mut self, block: &'a PcapBlockOwned<'_>) -> BlockContent<'a> {
         let packet = match block {
             PcapBlockOwned::LegacyHeader(header) => {
                 self.interfaces = vec![Interface::of_pcap(header)];
-                return Found::Nothing;
+                return BlockContent::Nothing;
             }
             PcapBlockOwned::Legacy(packet) => return self.of_pcap(packet),
             PcapBlockOwned::NG(Block::SectionHeader(header)) => {
                 self.order = if header.big_endian() { Order::Big } else { Order::Little };
                 self.interfaces.clear();
-                return Found::Nothing;
+                return BlockContent::Nothing;
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(found)) => {
                 if self.interfaces.len() < INTERFACES {
                     self.interfaces.push(Interface::of_pcapng(found, self.order));
                 }
-                return Found::Nothing;
+                return BlockContent::Nothing;
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => Some(Packet {
                 interface: packet.if_id as usize,
@@ -167,9 +167,9 @@ impl Recording {
                 Some(Packet { interface: 0, data, length: packet.origlen, fcs: None, time: None })
             }
             PcapBlockOwned::NG(Block::Unknown(block)) if self.is_packet(block) => self.obsolete(block.data),
-            PcapBlockOwned::NG(_) => return Found::Nothing,
+            PcapBlockOwned::NG(_) => return BlockContent::Nothing,
         };
-        packet.map_or(Found::Malformed, |packet| self.frame(&packet))
+        packet.map_or(BlockContent::Malformed, |packet| self.frame(&packet))
     }
 
     /// Returns the first link type of an interface that is not Ethernet.
@@ -177,7 +177,7 @@ impl Recording {
         self.interfaces.iter().find_map(|interface| interface.foreign)
     }
 
-    fn of_pcap<'a>(&self, packet: &pcap_parser::LegacyPcapBlock<'a>) -> Found<'a> {
+    fn of_pcap<'a>(&self, packet: &pcap_parser::LegacyPcapBlock<'a>) -> BlockContent<'a> {
         let part = self.interfaces.first().and_then(|interface| interface.time(0, packet.ts_usec));
         let found = Packet {
             interface: 0,
@@ -187,8 +187,8 @@ impl Recording {
             time: Some((0, packet.ts_usec)),
         };
         match (self.frame(&found), part) {
-            (Found::Frame(frame, _), Some(part)) => {
-                Found::Frame(frame, Some(i128::from(packet.ts_sec) * 1_000_000_000 + part))
+            (BlockContent::Frame(frame, _), Some(part)) => {
+                BlockContent::Frame(frame, Some(i128::from(packet.ts_sec) * 1_000_000_000 + part))
             }
             (found, _) => found,
         }
@@ -241,17 +241,17 @@ impl Recording {
         (length > 0).then_some(length as usize)
     }
 
-    fn frame<'a>(&self, packet: &Packet<'a>) -> Found<'a> {
-        let Some(interface) = self.interfaces.get(packet.interface) else { return Found::Malformed };
+    fn frame<'a>(&self, packet: &Packet<'a>) -> BlockContent<'a> {
+        let Some(interface) = self.interfaces.get(packet.interface) else { return BlockContent::Malformed };
         let time = packet.time.map(|(high, low)| interface.time(high, low));
         if interface.foreign.is_some() || time == Some(None) {
-            return Found::Malformed;
+            return BlockContent::Malformed;
         }
         let length = (packet.length as usize).checked_sub(packet.fcs.unwrap_or(interface.fcs));
         let frame = length.and_then(|length| packet.data.get(..length));
         match frame.filter(|frame| (14..=MAX_FRAME).contains(&frame.len())) {
-            Some(frame) => Found::Frame(frame, time.flatten()),
-            None => Found::Malformed,
+            Some(frame) => BlockContent::Frame(frame, time.flatten()),
+            None => BlockContent::Malformed,
         }
     }
 }

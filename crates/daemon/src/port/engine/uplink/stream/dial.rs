@@ -191,12 +191,12 @@ impl Dialer {
                 }
             };
             time = now();
-            if !self.obey(time) {
+            if !self.carry_out_orders(time) {
                 return;
             }
             if self.since.is_none() && time >= self.due {
-                let met = self.meet(called);
-                self.settle(met, time);
+                let met = self.connect_or_accept(called);
+                self.pass_on(met, time);
             }
         }
     }
@@ -216,7 +216,7 @@ impl Dialer {
     }
 
     /// Carries out the port's orders. Returns `false` if the thread has to end.
-    fn obey(&mut self, now: Time) -> bool {
+    fn carry_out_orders(&mut self, now: Time) -> bool {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Close(stream, fds, why) => {
@@ -254,7 +254,7 @@ impl Dialer {
         }
     }
 
-    /// Accepts connections again.
+    /// Has the poller report connecting peers again.
     fn wait_for_callers(&self) -> io::Result<()> {
         match &self.listener {
             Some(listener) => match self.poller.add(listener, CALLERS, Interest::READ) {
@@ -266,7 +266,7 @@ impl Dialer {
     }
 
     /// Connects to the peer, or accepts its connection. Returns `None` if no peer has connected yet.
-    fn meet(&mut self, called: bool) -> io::Result<Option<Stream>> {
+    fn connect_or_accept(&mut self, called: bool) -> io::Result<Option<Stream>> {
         match (&self.place, &mut self.listener) {
             (Place::Connect(path), _) => Stream::connect(path).map(Some),
             (Place::Listen(_), Some(listener)) if called => listener.accept(),
@@ -275,7 +275,7 @@ impl Dialer {
     }
 
     /// Passes the peer to the port, or schedules another attempt.
-    fn settle(&mut self, met: io::Result<Option<Stream>>, now: Time) {
+    fn pass_on(&mut self, met: io::Result<Option<Stream>>, now: Time) {
         let port = &self.port;
         match met {
             Ok(None) => {}

@@ -11,7 +11,7 @@ mod dial;
 mod framing;
 
 use super::UplinkError;
-use super::kind::{At, Kind, Maker};
+use super::kind::{Kind, Maker, PollContext};
 use super::record::Record;
 use crate::config::uplink::Stream as Place;
 use crate::control::uplink::{UplinkState, UplinkStatus};
@@ -129,13 +129,13 @@ impl StreamUplink {
 }
 
 impl Kind for StreamUplink {
-    fn join(&mut self, At { poller, token, .. }: At<'_>) -> io::Result<()> {
+    fn join(&mut self, PollContext { poller, token, .. }: PollContext<'_>) -> io::Result<()> {
         self.readable = true;
         self.waits_for_room = false;
         self.peer.as_ref().map_or(Ok(()), |peer| poller.add(peer, token, Interest::READ))
     }
 
-    fn part(&mut self, poller: &Poller) {
+    fn leave_poller(&mut self, poller: &Poller) {
         if let Some(peer) = &self.peer {
             // A failure means that the poller does not watch the stream, which is the goal.
             let _ = poller.remove(peer);
@@ -146,7 +146,7 @@ impl Kind for StreamUplink {
         self.readable = true;
     }
 
-    fn follow(&mut self, At { poller, token, now }: At<'_>) -> bool {
+    fn follow(&mut self, PollContext { poller, token, now }: PollContext<'_>) -> bool {
         if let Some(why) = self.broken.take() {
             self.end(poller, why);
         }

@@ -37,15 +37,15 @@ impl Wires {
 /// Both rings, and the state that the two ports share.
 #[derive(Debug)]
 pub(super) struct Cable {
-    spare: Mutex<Spare>,
+    free_ends: Mutex<FreeEnds>,
     /// Number of ends given back so far. A port that waits for an end tries again after a change.
     pub(super) given_back: AtomicUsize,
-    pub(super) sides: [Side; 2],
+    pub(super) sides: [EndState; 2],
 }
 
 /// Ends that no port has.
 #[derive(Debug)]
-struct Spare {
+struct FreeEnds {
     plugs: [Option<Plug>; 2],
     /// Ports that wait for an end.
     waiting: Vec<Waker>,
@@ -60,7 +60,7 @@ pub(super) struct Plug {
 }
 
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct EndState {
     /// A port has this end.
     pub(super) taken: AtomicBool,
     pub(super) bell: Bell,
@@ -73,9 +73,9 @@ impl Cable {
             Some(Plug { side: 0, sender: there, receiver: from_back }),
             Some(Plug { side: 1, sender: back, receiver: from_there }),
         ];
-        let side = || Ok::<_, io::Error>(Side { taken: AtomicBool::new(false), bell: Bell::new()? });
+        let side = || Ok::<_, io::Error>(EndState { taken: AtomicBool::new(false), bell: Bell::new()? });
         Ok(Self {
-            spare: Mutex::new(Spare { plugs, waiting: Vec::new() }),
+            free_ends: Mutex::new(FreeEnds { plugs, waiting: Vec::new() }),
             given_back: AtomicUsize::new(0),
             sides: [side()?, side()?],
         })
@@ -84,9 +84,9 @@ impl Cable {
     /// Takes a free end. Frames in its ring were meant for another port, and are dropped. If both ends are taken,
     /// wakes `port` when one is given back.
     pub(super) fn take(&self, port: &Waker) -> Option<Plug> {
-        let mut spare = lock(&self.spare);
-        let Some(mut plug) = spare.plugs.iter_mut().find_map(Option::take) else {
-            spare.waiting.push(port.clone());
+        let mut free_ends = lock(&self.free_ends);
+        let Some(mut plug) = free_ends.plugs.iter_mut().find_map(Option::take) else {
+            free_ends.waiting.push(port.clone());
             return None;
         };
         if let Ok(stale) = plug.receiver.read_chunk(plug.receiver.slots()) {
@@ -97,12 +97,12 @@ impl Cable {
     }
 
     pub(super) fn give_back(&self, plug: Plug) {
-        let mut spare = lock(&self.spare);
+        let mut free_ends = lock(&self.free_ends);
         self.set_taken(plug.side, false);
         let side = plug.side;
-        spare.plugs[side] = Some(plug);
+        free_ends.plugs[side] = Some(plug);
         self.given_back.fetch_add(1, Ordering::Release);
-        spare.waiting.drain(..).for_each(|port| port.wake());
+        free_ends.waiting.drain(..).for_each(|port| port.wake());
     }
 
     /// Sets whether a port has this end, and wakes the other port.

@@ -12,7 +12,7 @@ mod span;
 #[cfg(test)]
 mod tests;
 
-use super::kind::{At, Kind, Maker};
+use super::kind::{Kind, Maker, PollContext};
 use super::record::Record;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::ring;
@@ -58,7 +58,7 @@ impl WireEnd {
     }
 
     /// Takes an end, if one is free.
-    fn plug_in(&mut self, At { poller, token, .. }: At<'_>) -> io::Result<()> {
+    fn plug_in(&mut self, PollContext { poller, token, .. }: PollContext<'_>) -> io::Result<()> {
         self.asked = self.cable.given_back.load(Ordering::Acquire);
         let Some(plug) = self.cable.take(&self.port) else { return Ok(()) };
         let side = plug.side;
@@ -86,12 +86,12 @@ impl Drop for WireEnd {
 }
 
 /// Receiving side of a port's end.
-struct Asleep<'a> {
+struct ReceivingEnd<'a> {
     bell: &'a Bell,
     receiver: &'a Consumer<u8>,
 }
 
-impl Sleeper for Asleep<'_> {
+impl Sleeper for ReceivingEnd<'_> {
     fn want(&self, wanted: bool) {
         self.bell.want(wanted);
     }
@@ -102,13 +102,13 @@ impl Sleeper for Asleep<'_> {
 }
 
 impl Kind for WireEnd {
-    fn join(&mut self, at: At<'_>) -> io::Result<()> {
+    fn join(&mut self, at: PollContext<'_>) -> io::Result<()> {
         self.plug_in(at)?;
         self.record.set_state(self.state(), at.now);
         Ok(())
     }
 
-    fn part(&mut self, poller: &Poller) {
+    fn leave_poller(&mut self, poller: &Poller) {
         if let Some(plug) = &self.plug {
             // A failure means that the poller does not watch the bell, which is the goal.
             let _ = poller.remove(self.cable.sides[plug.side].bell.waker());
@@ -122,7 +122,7 @@ impl Kind for WireEnd {
         }
     }
 
-    fn follow(&mut self, at: At<'_>) -> bool {
+    fn follow(&mut self, at: PollContext<'_>) -> bool {
         if self.plug.is_none()
             && self.cable.given_back.load(Ordering::Acquire) != self.asked
             && let Err(error) = self.plug_in(at)
@@ -175,6 +175,6 @@ impl Kind for WireEnd {
 
     fn may_sleep(&mut self) -> bool {
         let Some(plug) = &self.plug else { return true };
-        may_sleep(&Asleep { bell: &self.cable.sides[plug.side].bell, receiver: &plug.receiver })
+        may_sleep(&ReceivingEnd { bell: &self.cable.sides[plug.side].bell, receiver: &plug.receiver })
     }
 }

@@ -26,13 +26,13 @@ fn end(wires: &Wires) -> End {
         record: Record::new("wire", UplinkState::Gone, NOW),
     };
     let mut end = End { end, poller: Poller::new().unwrap() };
-    end.end.join(At { poller: &end.poller, token: TOKEN, now: NOW }).unwrap();
+    end.end.join(PollContext { poller: &end.poller, token: TOKEN, now: NOW }).unwrap();
     end
 }
 
 impl End {
     fn follow(&mut self) -> bool {
-        self.end.follow(At { poller: &self.poller, token: TOKEN, now: NOW })
+        self.end.follow(PollContext { poller: &self.poller, token: TOKEN, now: NOW })
     }
 
     fn state(&self) -> UplinkState {

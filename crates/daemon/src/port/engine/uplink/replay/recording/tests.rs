@@ -79,9 +79,9 @@ fn read(file: &[u8]) -> (Frames, usize) {
     let (mut recording, mut frames, mut malformed) = (Recording::default(), Vec::new(), 0);
     while let Ok((length, block)) = reader.next() {
         match recording.take(&block) {
-            Found::Frame(frame, time) => frames.push((frame.to_vec(), time)),
-            Found::Malformed => malformed += 1,
-            Found::Nothing => {}
+            BlockContent::Frame(frame, time) => frames.push((frame.to_vec(), time)),
+            BlockContent::Malformed => malformed += 1,
+            BlockContent::Nothing => {}
         }
         reader.consume(length);
     }
@@ -218,7 +218,7 @@ fn cut_packets_are_malformed_and_padding_is_ignored() {
     assert_eq!(pcap(60, 100), (vec![], 1));
     // Wireshark too cuts a packet with more bytes than its original length.
     assert_eq!(pcap(76, 60).0[0].0.len(), 60);
-    // A capture that cut no more than the frame check sequence.
+    // A packet that was cut by no more than its frame check sequence is whole.
     let cut = self::pcap(little, 0xa1b2_c3d4, 0x2400_0001, &[1; 60], 64);
     assert_eq!(read(&cut).0[0].0.len(), 60);
     assert_eq!([pcap(13, 13), pcap(MAX_FRAME + 1, MAX_FRAME as u32 + 1)], [(vec![], 1), (vec![], 1)]);

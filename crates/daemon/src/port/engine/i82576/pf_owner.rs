@@ -18,7 +18,7 @@ use pcie::{ConfigAccess, Function};
 
 /// Owner of the PF.
 #[derive(Debug)]
-pub(super) enum Side {
+pub(super) enum PfOwner {
     /// The host. Guests have the VFs.
     Host(Box<Hosted>),
     /// A guest, with the MSI-X table as its VMM last wrote it. Eventfds deliver the interrupts.
@@ -38,7 +38,7 @@ pub(super) struct Hosted {
 pub(super) const COMMAND: u16 =
     pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
 
-impl Side {
+impl PfOwner {
     /// Creates the card for its owner, with a link or without. For the host the VFs are created; for a guest the
     /// card is as after power-on.
     pub(super) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<(Nic, Self), EngineError> {
@@ -47,13 +47,13 @@ impl Side {
         // By igb's rules a rate needs a link. The configured rates must apply from the start, whatever the uplink's
         // link.
         nic.set_link(link || hosted);
-        let side = if hosted {
+        let pf_owner = if hosted {
             Self::Host(Hosted::bring_up(config, &mut nic, now)?.into())
         } else {
             Self::of_guest()
         };
         nic.set_link(link);
-        Ok((nic, side))
+        Ok((nic, pf_owner))
     }
 
     pub(super) fn of_guest() -> Self {

@@ -2,7 +2,7 @@
 
 use super::Avf;
 use crate::control::status::{Filters, Mailbox};
-use crate::port::engine::family::{News, REASONS, VfFacts, conduct, offence_counts};
+use crate::port::engine::family::{DriverState, REASONS, VfFacts, conduct, offence_counts};
 use crate::settings::VfSettings;
 use avf::virtchnl::Op;
 use driver::avf::pf::{Counters, Refusal};
@@ -14,7 +14,7 @@ use policy::Offence;
 
 impl Avf {
     /// Returns the counters of a VF: the plane's, and the card's for its DMA faults.
-    pub(super) fn counted(&mut self, vf: VfIndex) -> PoolCounters {
+    pub(super) fn vf_counters(&mut self, vf: VfIndex) -> PoolCounters {
         let port = Port::of_field(vf.get().into());
         self.plane.ledger.settle_received(port);
         self.plane.ledger.settle_sent(port);
@@ -26,8 +26,8 @@ impl Avf {
     }
 
     /// Returns the counters of a VF's offences. Everything from its mailbox counts as a request, valid or not.
-    pub(super) fn done(&mut self, vf: VfIndex, interrupts: u64) -> Totals {
-        let mut totals = offence_counts(&self.counted(vf), interrupts);
+    pub(super) fn offence_totals(&mut self, vf: VfIndex, interrupts: u64) -> Totals {
+        let mut totals = offence_counts(&self.vf_counters(vf), interrupts);
         if let Some(card) = self.card.counters(vf.get()) {
             totals[Offence::Mailbox as usize] = card.messages + card.strange;
             totals[Offence::Invalid as usize] += card.strange;
@@ -35,7 +35,7 @@ impl Avf {
         totals
     }
 
-    pub(super) fn told(&self, vf: VfIndex) -> VfFacts {
+    pub(super) fn vf_facts(&self, vf: VfIndex) -> VfFacts {
         let (n, decided) = (vf.get(), &self.decided[vf.index()]);
         let monitor = self.pf.conduct(n);
         let quarantined = monitor.and_then(Monitor::quarantined) == Some(Cause::Administrator);
@@ -51,13 +51,13 @@ impl Avf {
         }
     }
 
-    pub(super) fn heard(&self, vf: VfIndex) -> Option<News> {
+    pub(super) fn state_of_driver(&self, vf: VfIndex) -> Option<DriverState> {
         let (n, counters) = (vf.get(), self.pf.counters(vf.get())?);
         let mut refused = [0; REASONS];
-        refused.iter_mut().zip(counters.refused()).for_each(|(told, count)| *told = *count);
+        refused.iter_mut().zip(counters.refused()).for_each(|(place, count)| *place = *count);
         let (active, link) = (self.pf.vf_is_active(n), self.pf.vf_link(n).is_some());
         let cut = self.filters(n).cut;
-        Some(News { active, link, cut, resets: counters.resets, refused })
+        Some(DriverState { active, link, cut, resets: counters.resets, refused })
     }
 
     /// Returns the filters of a VF. iavf does not repeat a request for a refused address, so one refusal means that

@@ -4,7 +4,7 @@
 use crate::control::status::remedy;
 use crate::flight::{Flight, What};
 use crate::limit::Limit;
-use crate::port::engine::family::News;
+use crate::port::engine::family::DriverState;
 use i82576::Time;
 
 /// Events of a VF that are logged per minute.
@@ -12,12 +12,12 @@ const MOST: u32 = 20;
 
 /// State of a VF that was logged last, and the limit of the log.
 #[derive(Debug)]
-pub(super) struct Told {
-    last: Option<News>,
+pub(super) struct ChangeLog {
+    last: Option<DriverState>,
     limit: Limit,
 }
 
-impl Default for Told {
+impl Default for ChangeLog {
     fn default() -> Self {
         Self { last: None, limit: Limit::per_minute(MOST) }
     }
@@ -27,49 +27,49 @@ impl Default for Told {
 const CUT: &str =
     "the guest's list of addresses was cut: frames of further groups do not arrive without trust on";
 
-/// Returns the driver's events and link changes since `told`.
-fn events(told: &News, news: &News) -> impl Iterator<Item = &'static str> {
-    let driver = match (told.active, news.active) {
+/// Returns the driver's events and link changes since `old`.
+fn events(old: &DriverState, new: &DriverState) -> impl Iterator<Item = &'static str> {
+    let driver = match (old.active, new.active) {
         (false, true) => Some("a driver runs the VF"),
         (true, false) => Some("no driver runs the VF"),
         // Each disconnection resets the VF. A reset is an event only if a driver is active again at this check.
-        _ => (news.active && told.resets != news.resets).then_some("the VF was reset"),
+        _ => (new.active && old.resets != new.resets).then_some("the VF was reset"),
     };
-    let link = match (told.link, news.link) {
+    let link = match (old.link, new.link) {
         (false, true) => Some("the VF's link is up"),
         (true, false) => Some("the VF's link is down"),
         _ => None,
     };
-    let cut = (!told.cut && news.cut).then_some(CUT);
+    let cut = (!old.cut && new.cut).then_some(CUT);
     [driver, link, cut].into_iter().flatten()
 }
 
-/// Returns the reasons for which requests were refused since `told`, with their total counts.
-fn refusals(told: &News, news: &News) -> impl Iterator<Item = (usize, u64)> {
-    let counts = told.refused.iter().zip(&news.refused).enumerate();
-    counts.filter(|(_, (old, new))| old != new).map(|(place, (_, count))| (place, *count))
+/// Returns the reasons for which requests were refused since `old`, with their total counts.
+fn refusals(old: &DriverState, new: &DriverState) -> impl Iterator<Item = (usize, u64)> {
+    let counts = old.refused.iter().zip(&new.refused).enumerate();
+    counts.filter(|(_, (before, after))| before != after).map(|(place, (_, count))| (place, *count))
 }
 
-impl Told {
+impl ChangeLog {
     /// Logs changes of a VF since the last call. The port calls it before it sleeps, and once a second while it
     /// does not sleep. The limit bounds the lines of a VF that changes without end.
     pub(super) fn update(
         &mut self,
         function: &str,
-        news: News,
+        new: DriverState,
         reason: impl Fn(usize) -> &'static str,
         flight: &mut Flight,
         now: Time,
     ) {
         // The first state that is seen is not a change.
-        let Some(told) = self.last.replace(news).filter(|told| *told != news) else { return };
-        for event in events(&told, &news) {
+        let Some(old) = self.last.replace(new).filter(|old| *old != new) else { return };
+        for event in events(&old, &new) {
             flight.event(now, What::Said(event), 0);
             if let Some(suppressed) = self.limit.allow(now) {
                 tracing::info!(function, suppressed, "{event}");
             }
         }
-        for (place, count) in refusals(&told, &news) {
+        for (place, count) in refusals(&old, &new) {
             let reason = reason(place);
             flight.event(now, What::Refused(reason), 0);
             if let Some(suppressed) = self.limit.allow(now) {
@@ -88,13 +88,13 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use super::{CUT, News, events};
+    use super::{CUT, DriverState, events};
     use crate::port::engine::family::REASONS;
 
     #[test]
     fn cut_filter_list_is_logged_once() {
-        let whole = News { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
-        let cut = News { cut: true, ..whole };
+        let whole = DriverState { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
+        let cut = DriverState { cut: true, ..whole };
         assert_eq!(events(&whole, &cut).collect::<Vec<_>>(), [CUT]);
         assert_eq!((events(&cut, &cut).count(), events(&cut, &whole).count()), (0, 0));
     }

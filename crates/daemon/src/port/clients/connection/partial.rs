@@ -19,14 +19,14 @@ const SHOWN: Duration = Duration::from_secs(1);
 
 /// A message that a client has begun and not finished.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::port) struct Half {
+pub(in crate::port) struct PartialMessage {
     pub(super) received: usize,
     /// Size of the message in bytes, if its header has come.
     pub(super) size: Option<u32>,
     pub(super) silent: Duration,
 }
 
-impl Half {
+impl PartialMessage {
     /// Returns whether the status shows the client's silence.
     pub(in crate::port) fn is_shown(&self) -> bool {
         self.silent >= SHOWN
@@ -38,7 +38,7 @@ impl Half {
     }
 }
 
-impl fmt::Display for Half {
+impl fmt::Display for PartialMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { received, size, silent } = self;
         let (seconds, most) = (silent.as_secs(), PATIENCE.as_secs());

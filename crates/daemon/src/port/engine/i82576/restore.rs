@@ -3,7 +3,7 @@
 
 use super::I82576;
 use super::hal::PfHal;
-use super::side::{COMMAND, Hosted, Side, configured, owner};
+use super::pf_owner::{COMMAND, Hosted, PfOwner, configured, owner};
 use crate::config::PortConfig;
 use crate::pf_config::{ConfigSpace, PF_RID};
 use crate::port::engine::error::{EngineError, InheritanceError};
@@ -25,8 +25,8 @@ const CONFIG: usize = 256;
 impl I82576 {
     /// Creates a port's card without any state of a predecessor.
     pub(in crate::port) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<Self, EngineError> {
-        let (nic, side) = Side::bring_up(config, link, now)?;
-        Ok(Self::new(nic, side))
+        let (nic, pf_owner) = PfOwner::bring_up(config, link, now)?;
+        Ok(Self::new(nic, pf_owner))
     }
 
     /// Restores the card from [`save_all`](crate::port::engine::family::Family::save_all) without a reset. Settings
@@ -39,24 +39,24 @@ impl I82576 {
         let PortState { card, table, configured, watched, functions } = state::read(bytes)?;
         let restored = card.restore()?;
         let mut nic = restored.nic;
-        let side = match (restored.pf, restored.manager, configured, table) {
+        let pf_owner = match (restored.pf, restored.manager, configured, table) {
             (Some(pf), Some(manager), Some(configured), None) if config.pf_socket.is_none() => {
                 if functions.len() != config.vfs.len() {
                     return Err(InheritanceError::Functions);
                 }
-                Side::Host(Box::new(Hosted { pf, manager, configured }))
+                PfOwner::Host(Box::new(Hosted { pf, manager, configured }))
             }
             (None, None, None, Some(state)) if config.pf_socket.is_some() => {
-                let mut side = Side::of_guest();
-                if let Side::Guest(table) = &mut side {
+                let mut pf_owner = PfOwner::of_guest();
+                if let PfOwner::Guest(table) = &mut pf_owner {
                     table.load(&state, Control::default());
                 }
-                side
+                pf_owner
             }
             _ => return Err(InheritanceError::Functions),
         };
-        let side = side.configured(config, &mut nic, now)?;
-        Ok(Inherited { card: Box::new(Self::new(nic, side)), watched, functions })
+        let pf_owner = pf_owner.configured(config, &mut nic, now)?;
+        Ok(Inherited { card: Box::new(Self::new(nic, pf_owner)), watched, functions })
     }
 
     /// Creates a new card, set up by the drivers' state that was in force. `functions` hold configuration that
@@ -78,16 +78,16 @@ impl I82576 {
         let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted.is_some(), loopback: None });
         // The PF driver accepts rates only with a link, as at a new card.
         nic.set_link(link || hosted.is_some());
-        let side = match (hosted, guest) {
+        let pf_owner = match (hosted, guest) {
             (Some(hosted), None) if config.pf_socket.is_none() => {
                 let hosted = Hosted::set_up(config, &mut nic, hosted, now)?;
-                Side::Host(Box::new(hosted)).configured(config, &mut nic, now)?
+                PfOwner::Host(Box::new(hosted)).configured(config, &mut nic, now)?
             }
-            (None, Some(guest)) if config.pf_socket.is_some() => Side::set_up_guest(&mut nic, &guest),
+            (None, Some(guest)) if config.pf_socket.is_some() => PfOwner::set_up_guest(&mut nic, &guest),
             _ => return Err(InheritanceError::Functions),
         };
         nic.set_link(link);
-        Ok(Self::new(nic, side))
+        Ok(Self::new(nic, pf_owner))
     }
 }
 
@@ -121,7 +121,7 @@ impl Hosted {
     }
 }
 
-impl Side {
+impl PfOwner {
     /// Applies settings that the configuration has changed since the predecessor read it.
     fn configured(mut self, config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
         let wanted = configured(config);
@@ -148,14 +148,14 @@ impl Side {
     /// Restores a PF's configuration space and MSI-X table. The rest is as after power-on, and the guest's driver
     /// has to set it up again.
     fn set_up_guest(nic: &mut Nic, state: &GuestState) -> Self {
-        let mut side = Self::of_guest();
+        let mut pf_owner = Self::of_guest();
         for (word, at) in state.config.chunks_exact(4).take(CONFIG / 4).zip((0_u64..).step_by(4)) {
-            side.config_write(nic, Function::Pf, at, word);
+            pf_owner.config_write(nic, Function::Pf, at, word);
         }
-        if let Self::Guest(table) = &mut side {
+        if let Self::Guest(table) = &mut pf_owner {
             table.load(&state.table, Control::default());
         }
-        side
+        pf_owner
     }
 
     /// Returns the state that outlives the card.
