@@ -1,9 +1,9 @@
-//! How long frames take through the card: usual ways, one after the other, each as the median of many rounds
-//! and as a multiple of copying the same bytes once. A number alone says little on a shared machine; compare two
-//! builds by running them in turn, or count instructions: with FRAME_PATH_CALLS=n in the environment the cases
-//! whose name contains the first argument are run n times and not measured, for callgrind.
+//! Time of frames through the card. Each case is the median of many rounds, in nanoseconds and as a multiple of one copy of
+//! the same bytes. On a shared machine compare two builds by running them in turn, or count instructions: with
+//! FRAME_PATH_CALLS=n in the environment, cases whose name contains the first argument run n times without a measurement,
+//! for callgrind.
 //!
-//! Left out: memory that is not the processor's cache, and every system call.
+//! All memory stays in the CPU's cache, and no case makes a system call.
 
 use i82576::bits::{dctl, dtxswc, mrqc, rctl, tctl, vlvf, vmolr, vmvir, vt_ctl};
 use i82576::config::pf::SRIOV;
@@ -30,11 +30,12 @@ const FRAME: Iova = 0x2000;
 const BUFFERS: Iova = 0x2_0000;
 const BUFFER: usize = 2048;
 const PORT_VLAN: u32 = 100;
-/// Rounds of which the median is taken, and the least time of one.
+/// Number of rounds for the median.
 const ROUNDS: usize = 41;
+/// Least duration of a round.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// A wire that brings one frame over and over and swallows what it is given.
+/// A wire that delivers the same frame repeatedly and discards the frames that it gets.
 #[derive(Default)]
 struct Tap {
     frame: Vec<u8>,
@@ -57,9 +58,9 @@ impl Wire for Tap {
 }
 
 struct Bench {
-    /// Receive descriptors, as a guest posts them.
+    /// Receive descriptors as a guest posts them.
     posted: Vec<u8>,
-    /// Heads of the receiver's and the sender's rings, which their guests know without asking.
+    /// Next ring index of the receiver and of the sender, which their guests know without a read.
     heads: [usize; 2],
     nic: Nic,
     memory: Memory,
@@ -114,7 +115,7 @@ impl Bench {
         bench
     }
 
-    /// What a host sets for a tenant: addresses and VLANs are checked, and a port VLAN is inserted and stripped.
+    /// Sets a host's policy: anti-spoofing of addresses and VLANs, and a port VLAN that is inserted and stripped.
     fn police(&mut self) {
         let checked = 0xff << dtxswc::MAC_SPOOF_SHIFT | 0xff << dtxswc::VLAN_SPOOF_SHIFT;
         let member = vlvf::VLANID_EN | 0b11 << vlvf::POOLSEL_SHIFT | PORT_VLAN;
@@ -142,7 +143,7 @@ impl Bench {
         }
     }
 
-    /// Posts every receive descriptor of a VF anew.
+    /// Posts every receive descriptor of a VF again.
     fn post(&mut self, n: u8) {
         self.memory.store(n.into(), RX_RING, &self.posted);
         let tail = (self.heads[0] + RING - 1) as u32 % RING as u32;
@@ -153,7 +154,7 @@ impl Bench {
         while self.nic.poll(Time::ZERO, Budget::default(), &mut self.memory, &mut self.wire).more {}
     }
 
-    /// `count` frames from the wire to VF 1, each in `buffers` buffers.
+    /// Delivers `count` frames from the wire to VF 1, each in `buffers` buffers.
     fn receive(&mut self, count: usize, buffers: usize) {
         self.post(1);
         self.wire.left = count;
@@ -161,7 +162,7 @@ impl Bench {
         self.heads[0] = (self.heads[0] + count * buffers) % RING;
     }
 
-    /// Descriptors from VF 0, of which `frames` come out.
+    /// Sends descriptors from VF 0, which make `frames` frames.
     fn send(&mut self, descriptors: &[[u8; 16]], frames: usize) {
         self.post(1);
         let head = self.heads[1];
@@ -179,7 +180,7 @@ impl Bench {
         self.memory.store(0, FRAME, frame);
     }
 
-    /// Nothing that was meant to be measured was dropped.
+    /// Asserts that no measured frame was dropped.
     fn check(&self) {
         let [sender, receiver, ..] = self.nic.counters();
         assert!(sender.tx_packets + receiver.rx_packets > 0, "no frame was moved");
@@ -203,17 +204,17 @@ fn context(mss: u16) -> Context {
     Context { ipv4: true, l4: L4::Tcp, mss, ..lengths }
 }
 
-/// Whether a case was asked for.
+/// Returns true if the first argument selects a case.
 fn wanted(name: &str) -> bool {
     std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).all(|part| name.contains(&part))
 }
 
-/// How often to call, if calls are counted and not measured.
+/// Returns the number of calls if instructions are counted and time is not measured.
 fn calls() -> Option<u32> {
     std::env::var("FRAME_PATH_CALLS").ok()?.parse().ok()
 }
 
-/// Nanoseconds of one of the `frames` that a call of `work` moves: the median of rounds.
+/// Returns the median time of a frame in nanoseconds. A call of `work` moves `frames` frames.
 fn median(frames: usize, mut work: impl FnMut()) -> f64 {
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
@@ -229,13 +230,13 @@ fn median(frames: usize, mut work: impl FnMut()) -> f64 {
     rounds[ROUNDS / 2]
 }
 
-/// Nanoseconds of copying `length` bytes.
+/// Returns the time of copying `length` bytes, nanoseconds.
 fn copy(length: usize) -> f64 {
     let (from, mut to) = (vec![1u8; length], vec![0u8; length]);
     median(64, || (0..64).for_each(|_| black_box(&mut to[..]).copy_from_slice(black_box(&from))))
 }
 
-/// Measures a case and says what came out.
+/// Measures a case and prints the result.
 fn case(name: &str, frames: usize, length: usize, bench: &mut Bench, mut work: impl FnMut(&mut Bench)) {
     if !wanted(name) {
         return;
@@ -270,7 +271,7 @@ fn main() {
             }
             bench.place(&frame(to, 0, length));
             let data = Data { insert_l4_checksum: sums, insert_ip_checksum: sums, ..packet(length) };
-            // What asks for nothing needs no context.
+            // A packet without requests needs no context.
             let contexts = if sums { vec![context(0).emit()] } else { vec![] };
             let descriptors = [contexts, vec![data.emit(); 32]].concat();
             let name = format!("VF to {name}, {length} bytes");
@@ -281,7 +282,7 @@ fn main() {
     let mut bench = Bench::new();
     bench.place(&frame(1, 0, 64));
     let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(64) };
-    // As a stack sends that has two flows in turn: what the card knew of the last frame helps with none.
+    // A stack with two flows in turn sets a context for each packet, so the card cannot reuse its last decision.
     let descriptors: Vec<_> = (1..=30).flat_map(|mss| [context(mss).emit(), sums.emit()]).collect();
     case("VF to VF, a context each, 64 bytes", 30, 64, &mut bench, |bench| bench.send(&descriptors, 30));
     let mut bench = Bench::new();

@@ -1,6 +1,6 @@
-//! The card set aside anywhere in a conversation, written, read back and continued: it has the same future as one that
-//! was not. The conversation is random: PF and VFs write registers, rings move, packets wait between segments, the wire
-//! brings frames, functions are reset, polls stop in the middle. Left out: drivers, and the envelope around the bytes.
+//! A card that is saved at any step, written, read back and restored behaves as one that was not. The steps are random: PF
+//! and VFs write registers, rings move, packets wait between segments, the wire delivers frames, functions are reset, and
+//! polls stop at their budget.
 
 use crate::common::{BASE, Bench, POOL, TestBus, data, mac, packet, plain, tagged, tcp, udp};
 use crate::random::{bytes, descriptors, rate, register, value};
@@ -17,33 +17,33 @@ use pcie::config::offset;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// VFs in the conversation.
+/// Number of VFs.
 const VFS: u8 = 3;
 
-/// Something a driver, a guest, the host or the world does.
+/// An action of a driver, a guest, the host, the wire or of time.
 #[derive(Debug, Clone)]
 enum Act {
     Write(Function, u32, u32),
     Read(Function, u32),
     Start(u8),
     Send(u8, Vec<[u8; 16]>),
-    /// So many bytes to that function, to be cut into segments.
+    /// A VF sends bytes to a function, to be cut into segments.
     SendLarge(u8, u8, u16),
-    /// So many frames of one kind to that function, asked to be tagged or not.
+    /// A VF sends equal frames of a kind to a function, with or without a request for a tag.
     SendMany(u8, u8, u8, usize),
-    /// What a host sets for its tenants, by bits.
+    /// The host changes its policy, by bits.
     Police(u32),
-    /// So many buffers of a packet without an end.
+    /// A VF sends buffers of a packet without EOP.
     Chain(u8, usize),
     Post(u8),
     Arrive(Vec<u8>),
     Rate(u8, u32),
     Configure(Function, u16, u32),
     Reset(Function),
-    /// The PF sets the port up again, whatever was done to it.
+    /// The PF sets the port up again.
     SetUp,
     StormControl(u32),
-    /// NVM, PHY, clock, timer or I/O BAR, by number.
+    /// The PF uses NVM, PHY, clock, timer or I/O BAR, by number.
     Board(u8, u32),
     Link(bool),
     Wait(u64),
@@ -80,7 +80,7 @@ fn act() -> impl Strategy<Value = Act> {
         4 => (0..VFS, 0..10u8, 500..20_000u16).prop_map(|(vf, to, bytes)| Act::SendLarge(vf, to, bytes)),
         6 => (0..VFS, 0..6u8, any::<u8>(), 1..40usize).prop_map(|(vf, to, kind, count)| Act::SendMany(vf, to, kind, count)),
         2 => any::<u32>().prop_map(Act::Police),
-        // Sixty-three fill the ring: what they belong to is dropped up to its end.
+        // 63 buffers without EOP fill the ring, and their packet is dropped.
         2 => (0..VFS, prop_oneof![3 => Just(63), 1 => 1..64usize]).prop_map(|(vf, count)| Act::Chain(vf, count)),
         2 => (0..VFS).prop_map(Act::Post),
         5 => frame().prop_map(Act::Arrive),
@@ -96,7 +96,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What the card answered.
+/// Result of an action.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Nothing,
@@ -111,7 +111,7 @@ fn perform(bench: &mut Bench, act: &Act) -> Answer {
         Act::Start(n) => {
             bench.vf(*n).start();
             if *n == 1 {
-                // Frames for this one wait for descriptors.
+                // Frames for this VF wait for descriptors.
                 bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
             }
             bench.vf(*n).write(vf::VTEITR, 200 << eitr::INTERVAL_SHIFT);
@@ -158,7 +158,7 @@ fn perform(bench: &mut Bench, act: &Act) -> Answer {
     Answer::Nothing
 }
 
-/// A packet to be cut into segments of 500 bytes, from two buffers.
+/// Sends a packet for segments of 500 bytes, from two buffers.
 fn send_large(bench: &mut Bench, n: u8, to: u8, length: u16) {
     let address = bench.vf(n).place(&tcp(mac(to), mac(n), &vec![n; length.into()]));
     let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
@@ -172,7 +172,7 @@ fn send_large(bench: &mut Bench, n: u8, to: u8, length: u16) {
     bench.vf(n).ring();
 }
 
-/// So many frames, all the same: TCP, UDP or neither, with a tag, without, or asked to be given one.
+/// Sends `count` equal frames: TCP, UDP or neither, with a tag, without one, or with a request for one.
 fn send_many(bench: &mut Bench, n: u8, to: u8, kind: u8, count: usize) {
     let to = if to < 5 { mac(to) } else { i82576::MacAddress::BROADCAST };
     let payload = vec![kind; usize::from(kind) * 2];
@@ -188,7 +188,7 @@ fn send_many(bench: &mut Bench, n: u8, to: u8, kind: u8, count: usize) {
     bench.vf(n).put(context.emit());
     let (insert_vlan, insert_l4_checksum) = (kind & 8 != 0, kind & 16 != 0);
     let asked = Data { insert_vlan, insert_l4_checksum, ..packet(address, frame.len() as u16) };
-    // The last of some is where no memory is, and frames of unusual lengths come behind it.
+    // The last buffer of some packets is unmapped, and frames of unusual lengths follow it.
     let lost = if kind & 32 == 0 { asked.address } else { !0xfff };
     (0..count).for_each(|_| _ = bench.vf(n).put(asked.emit()));
     bench.vf(n).put(Data { address: lost, ..asked }.emit());
@@ -198,7 +198,7 @@ fn send_many(bench: &mut Bench, n: u8, to: u8, kind: u8, count: usize) {
     bench.vf(n).ring();
 }
 
-/// Checks of senders, port VLANs, stripping, RSS, checksums in the place of hashes, lengths.
+/// Sets the host's policy by bits: anti-spoofing, port VLANs, stripping, RSS, checksums in place of hashes, lengths.
 fn police(bench: &mut Bench, bits: u32) {
     let on = |bit: u32, bits_on: u32| if bits & 1 << bit != 0 { bits_on } else { 0 };
     let mut pf = bench.pf();
@@ -210,14 +210,14 @@ fn police(bench: &mut Bench, bits: u32) {
         pf.write(r::vmolr(pool), POOL | on(3, vmolr::STRVLAN) | on(4, vmolr::RSSE));
     }
     if bits & 1 << 6 != 0 {
-        // One pool takes short frames only.
+        // A pool accepts short frames only.
         pf.write(r::vmolr(Pool::EVERY[2]), POOL & !vmolr::RLPML_MASK | 200);
     }
     pf.write(r::MRQC, if bits & 1 << 4 == 0 { mrqc::VMDQ } else { mrqc::VMDQ_RSS | mrqc::TCP_IPV4 });
     pf.write(r::RXCSUM, rxcsum::IPOFL | rxcsum::TUOFL | on(5, rxcsum::PCSD));
 }
 
-/// What the board has beside the switch.
+/// Uses a part of the board.
 fn use_board(bench: &mut Bench, what: u8, value: u32) -> Answer {
     match what {
         0 => bench.pf().write(r::TCPTIMER, tcptimer::KICK_START | tcptimer::COUNT_EN | (value % 4 + 1)),
@@ -234,7 +234,7 @@ fn use_board(bench: &mut Bench, what: u8, value: u32) -> Answer {
     Answer::Value(bench.pf().read(r::SYSTIML))
 }
 
-/// The bus and the PF as they are after a start.
+/// Sets up bus mastering and the PF as after a start.
 fn set_up(bench: &mut Bench) {
     bench.config(Pf, offset::COMMAND, u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER));
     bench.enable_vfs(VFS);
@@ -242,15 +242,18 @@ fn set_up(bench: &mut Bench) {
     bench.set_up_port(VFS);
 }
 
-/// The card as a successor has it that was given bytes.
+/// Returns the card that a successor restores from its saved bytes.
 fn set_aside(nic: &Nic) -> Nic {
     let bytes = postcard::to_allocvec(&nic.save()).unwrap();
     let state: nic::State = postcard::from_bytes(&bytes).unwrap();
-    assert!(postcard::to_allocvec(&state).unwrap() == bytes, "what is read is what was written");
+    assert!(
+        postcard::to_allocvec(&state).unwrap() == bytes,
+        "a state that is read back and saved again has the same bytes"
+    );
     Nic::restore(state).unwrap()
 }
 
-/// All that can be seen of a conversation.
+/// All visible effects of a run.
 #[derive(PartialEq, Eq)]
 struct Trace {
     answers: Vec<Answer>,
@@ -262,7 +265,7 @@ struct Trace {
     registers: Vec<u32>,
 }
 
-/// Holds the conversation; before the acts that `when` names the card is set aside.
+/// Runs the actions, and saves and restores the card before those for which `when` is true.
 fn trace(acts: &[Act], loopback: u64, when: impl Fn(usize) -> bool) -> Trace {
     trace_of(Bench::with_loopback(VFS, core::num::NonZeroU64::new(loopback)), acts, when)
 }
@@ -295,7 +298,7 @@ fn trace_of(mut bench: Bench, acts: &[Act], when: impl Fn(usize) -> bool) -> Tra
     Trace { answers, frames: bench.wire_got(), bus: bench.world.bus, counters, configuration, registers }
 }
 
-/// What of two traces is not the same first: for a message that can be read.
+/// Returns a message about the first difference of two traces, or `None` if they are equal.
 fn difference(kept: &Trace, continued: &Trace) -> Option<String> {
     fn first<T: PartialEq>(kept: &[T], continued: &[T]) -> Option<usize> {
         kept.iter().zip(continued).position(|(kept, continued)| kept != continued)
@@ -313,7 +316,7 @@ proptest! {
     #![proptest_config(Config { cases: 500, ..Config::default() })]
 
     #[test]
-    fn a_card_that_was_set_aside_goes_on_as_if_it_had_not_been(
+    fn restored_card_behaves_like_the_saved_one(
         acts in proptest::collection::vec(act(), 1..50),
         loopback in prop_oneof![Just(0), Just(100_000_000)],
         when in any::<u64>(),
@@ -324,7 +327,7 @@ proptest! {
     }
 
     #[test]
-    fn a_card_without_shortcuts_does_the_same(
+    fn card_without_shortcuts_behaves_the_same(
         acts in proptest::collection::vec(act(), 1..50),
         loopback in prop_oneof![Just(0), Just(100_000_000)],
     ) {
@@ -332,7 +335,7 @@ proptest! {
         let mut bench = Bench::with_loopback(VFS, core::num::NonZeroU64::new(loopback));
         bench.nic.take_no_shortcuts();
         let mut careful = trace_of(bench, &acts, |_| false);
-        // Both have the same memory in the end, by other requests.
+        // The memory is equal in the end, but the requests differ.
         (usual.bus.log, careful.bus.log) = (Vec::new(), Vec::new());
         assert_eq!(difference(&usual, &careful), None);
     }

@@ -1,5 +1,5 @@
-//! The PF's one interrupt for everything: the pin, the MSI message, or MSI-X vector 0 while GPIE says nothing of
-//! several. What raises it, what an access to ICR does, and how EITR 0 throttles it.
+//! The PF's single interrupt: the pin, the MSI message, or MSI-X vector 0 without GPIE.MULTIPLE_MSIX. Its causes, the effect
+//! of accesses to ICR, and its throttle (EITR 0).
 
 use crate::common::{Bench, PORT, mac, plain};
 use i82576::bits::{eicr, eitr, gpie, icr, rctl, tctl};
@@ -23,10 +23,10 @@ fn use_one_vector(bench: &mut Bench) {
 /// Changes of the pin, MSI messages, MSI-X messages.
 type Heard = (Vec<bool>, usize, usize);
 
-/// How software chooses a form.
+/// Function that selects a kind of interrupt.
 type Use = fn(&mut Bench);
 
-/// What the bus heard since the last time.
+/// Returns the changes of the pin and the numbers of messages since the last call.
 fn heard(bench: &mut Bench) -> Heard {
     bench.poll();
     let bus = &mut bench.world.bus;
@@ -38,7 +38,7 @@ fn heard(bench: &mut Bench) -> Heard {
 }
 
 #[test]
-fn the_pin_is_raised_while_an_unmasked_cause_is_set() {
+fn pin_is_raised_while_an_unmasked_cause_is_set() {
     let mut bench = Bench::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::ICS, icr::LSC);
@@ -46,14 +46,14 @@ fn the_pin_is_raised_while_an_unmasked_cause_is_set() {
     bench.pf().write(r::IMS, icr::LSC);
     assert_eq!(heard(&mut bench), (vec![true], 0, 0));
     bench.pf().write(r::ICS, icr::LSC);
-    assert_eq!(heard(&mut bench), (vec![], 0, 0), "a level, told once");
+    assert_eq!(heard(&mut bench), (vec![], 0, 0), "the bus sees one change of the level");
     assert_eq!(bench.pf().read(r::ICR), icr::LSC | icr::INTA);
     assert_eq!(heard(&mut bench), (vec![false], 0, 0));
     assert_eq!(bench.pf().read(r::ICR), 0);
 }
 
 #[test]
-fn masking_lowers_the_pin_and_unmasking_raises_it_again() {
+fn mask_lowers_the_pin_and_unmask_raises_it() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
@@ -64,11 +64,11 @@ fn masking_lowers_the_pin_and_unmasking_raises_it_again() {
     bench.pf().write(r::IMS, icr::LSC);
     assert_eq!(heard(&mut bench).0, [true]);
     bench.pf().write(r::ICR, icr::LSC);
-    assert_eq!(heard(&mut bench).0, [false], "a one clears the cause");
+    assert_eq!(heard(&mut bench).0, [false], "a written one clears the cause");
 }
 
 #[test]
-fn the_pin_can_be_disabled_and_status_shows_what_it_would_be() {
+fn intx_disable_lowers_the_pin_and_keeps_interrupt_status() {
     let mut bench = Bench::bare();
     let status = |bench: &mut Bench| bench.nic.config_read(Pf, offset::STATUS, 2) & 8;
     bench.pf().write(r::IMS, icr::LSC);
@@ -85,22 +85,22 @@ fn the_pin_can_be_disabled_and_status_shows_what_it_would_be() {
 }
 
 #[test]
-fn a_pin_is_no_memory_request_and_a_message_is_one() {
+fn message_needs_bus_mastering_and_the_pin_does_not() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.config(Pf, offset::COMMAND, u32::from(offset::COMMAND_MEMORY));
     bench.pf().write(r::ICS, icr::LSC);
-    assert_eq!(heard(&mut bench), (vec![true], 0, 0), "without bus mastering too");
+    assert_eq!(heard(&mut bench), (vec![true], 0, 0), "the pin needs no bus mastering");
     use_msi(&mut bench);
     bench.pf().read(r::ICR);
     bench.pf().write(r::ICS, icr::LSC);
     assert_eq!(heard(&mut bench), (vec![false], 0, 0));
     bench.config(Pf, offset::COMMAND, COMMAND);
-    assert_eq!(heard(&mut bench), (vec![], 1, 0), "the message waited for it");
+    assert_eq!(heard(&mut bench), (vec![], 1, 0), "the message waits for bus mastering");
 }
 
 #[test]
-fn a_message_is_sent_for_each_new_cause_and_for_no_other() {
+fn each_new_cause_sends_one_message() {
     for (enable, of) in [(use_msi as Use, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))] {
         let mut bench = Bench::bare();
         enable(&mut bench);
@@ -110,11 +110,11 @@ fn a_message_is_sent_for_each_new_cause_and_for_no_other() {
         bench.pf().write(r::ICS, icr::LSC);
         assert_eq!(heard(&mut bench), of);
         bench.pf().write(r::ICS, icr::LSC);
-        assert_eq!(heard(&mut bench), (vec![], 0, 0), "it is set already");
+        assert_eq!(heard(&mut bench), (vec![], 0, 0), "the cause is already set");
         bench.pf().write(r::ICS, icr::RXO);
-        assert_eq!(heard(&mut bench), of, "this one is new");
+        assert_eq!(heard(&mut bench), of, "a new cause");
         bench.pf().write(r::IMS, icr::LSC);
-        assert_eq!(heard(&mut bench), (vec![], 0, 0), "nothing was unmasked");
+        assert_eq!(heard(&mut bench), (vec![], 0, 0), "no cause was unmasked");
         bench.pf().read(r::ICR);
         bench.pf().write(r::ICS, icr::LSC);
         assert_eq!(heard(&mut bench), of);
@@ -122,7 +122,7 @@ fn a_message_is_sent_for_each_new_cause_and_for_no_other() {
 }
 
 #[test]
-fn a_cause_that_is_gone_before_the_message_leaves_sends_none() {
+fn cause_cleared_before_the_poll_sends_no_message() {
     let mut bench = Bench::bare();
     use_msi(&mut bench);
     bench.pf().write(r::IMS, icr::LSC);
@@ -132,7 +132,7 @@ fn a_cause_that_is_gone_before_the_message_leaves_sends_none() {
 }
 
 #[test]
-fn a_masked_msi_pends_and_is_sent_when_unmasked() {
+fn masked_msi_pends_and_is_sent_when_unmasked() {
     let mut bench = Bench::bare();
     use_msi(&mut bench);
     let (mask, pending) = (u16::from(pf::MSI) + msi::MASK, u16::from(pf::MSI) + msi::PENDING);
@@ -147,7 +147,7 @@ fn a_masked_msi_pends_and_is_sent_when_unmasked() {
 }
 
 #[test]
-fn iam_masks_when_icr_is_read_so_that_a_handler_needs_no_second_write() {
+fn icr_read_masks_by_iam_for_the_handler() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IAM, icr::LSC | icr::RXO);
     bench.pf().write(r::IMS, icr::LSC | icr::RXO | icr::VMMB);
@@ -158,11 +158,11 @@ fn iam_masks_when_icr_is_read_so_that_a_handler_needs_no_second_write() {
     bench.pf().write(r::ICS, icr::RXO);
     assert_eq!(heard(&mut bench).0, [false]);
     bench.pf().write(r::IMS, icr::LSC | icr::RXO);
-    assert_eq!(heard(&mut bench).0, [true], "what came meanwhile");
+    assert_eq!(heard(&mut bench).0, [true], "the cause that came while masked");
 }
 
 #[test]
-fn eitr_0_throttles_it_in_every_form() {
+fn eitr_0_throttles_the_single_interrupt() {
     let forms: [(Use, Heard); 3] =
         [(|_| {}, (vec![true], 0, 0)), (use_msi, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))];
     for (enable, once) in forms {
@@ -184,7 +184,7 @@ fn eitr_0_throttles_it_in_every_form() {
     }
 }
 
-/// The PF alone, receiving and sending on its first queue.
+/// Returns a card without VFs whose PF receives and sends on its first queue.
 fn running() -> Bench {
     let mut bench = Bench::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::BAM);
@@ -195,20 +195,20 @@ fn running() -> Bench {
 }
 
 #[test]
-fn queues_set_the_bits_of_eicr_that_ivar_names() {
+fn queues_set_eicr_by_ivar_with_a_single_interrupt() {
     let mut bench = running();
     bench.pf().write(r::ivar(0), 0x8f83);
     bench.wire_sends(&plain(PORT, mac(9), 60));
     assert_eq!(bench.pf().read(r::EICR), 1 << 3);
     bench.pf().write(r::EIMS, 1 << 15);
     bench.pf().send(&plain(mac(9), PORT, 60));
-    assert_eq!(heard(&mut bench).0, [true], "by EICR and EIMS alone");
+    assert_eq!(heard(&mut bench).0, [true], "EICR and EIMS suffice");
     assert_eq!(bench.pf().read(r::EICR), 1 << 15);
     assert_eq!(heard(&mut bench).0, [false]);
 }
 
 #[test]
-fn eicr_says_that_icr_has_a_cause() {
+fn eicr_other_shows_a_cause_in_icr() {
     let mut bench = Bench::bare();
     bench.pf().write(r::ICS, icr::LSC | icr::TIMER);
     assert_eq!(bench.pf().read(r::EICR), 0, "masked");
@@ -219,9 +219,9 @@ fn eicr_says_that_icr_has_a_cause() {
 }
 
 #[test]
-fn few_descriptors_left_are_a_cause() {
+fn few_descriptors_left_raise_rxdmt0() {
     let mut bench = running();
-    // One threshold: 16 descriptors.
+    // RDMTS is one unit of 16 descriptors.
     bench.pf().write(r::rx_block(i82576::Queue::new(0).unwrap()) + r::rx::SRRCTL, 0x8210_0002);
     for left in (14..63).rev() {
         bench.wire_sends(&plain(PORT, mac(9), 60));
@@ -233,7 +233,7 @@ fn few_descriptors_left_are_a_cause() {
 }
 
 #[test]
-fn no_descriptors_left_are_a_cause() {
+fn frame_without_descriptors_raises_rxo() {
     let mut bench = running();
     bench.pf().start_sized(8, 8);
     for _ in 0..8 {
@@ -242,12 +242,12 @@ fn no_descriptors_left_are_a_cause() {
     assert_eq!(
         bench.pf().read(r::ICR) & (icr::RXO | icr::RXDMT0),
         icr::RXO,
-        "without a threshold, none is passed"
+        "RDMTS of zero raises no RXDMT0"
     );
 }
 
 #[test]
-fn the_traffic_of_vfs_is_no_cause_of_the_pf() {
+fn vf_traffic_raises_no_cause_of_the_pf() {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
     bench.vf(1).start_sized(8, 8);
@@ -259,7 +259,7 @@ fn the_traffic_of_vfs_is_no_cause_of_the_pf() {
 }
 
 #[test]
-fn a_pf_that_sleeps_lowers_its_pin() {
+fn pf_in_d3hot_lowers_its_pin() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
@@ -269,7 +269,7 @@ fn a_pf_that_sleeps_lowers_its_pin() {
 }
 
 #[test]
-fn a_reset_lowers_the_pin_and_forgets_what_was_owed() {
+fn reset_lowers_the_pin_and_drops_pending_messages() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
@@ -286,7 +286,7 @@ fn a_reset_lowers_the_pin_and_forgets_what_was_owed() {
 
 /// igb's `ethtool -t` interrupt test, for each cause of ICR and in each form.
 #[test]
-fn the_card_passes_the_interrupt_test_of_igb() {
+fn card_passes_igbs_interrupt_test() {
     for enable in [(|_: &mut Bench| {}) as Use, use_msi, use_one_vector] {
         let mut bench = Bench::bare();
         enable(&mut bench);
@@ -315,9 +315,9 @@ fn interrupted(bench: &mut Bench) -> bool {
     pin.last() == Some(&true) || msi + msix > 0
 }
 
-/// EIAC and GPIE.EIAME speak of the messages of vectors; with one interrupt for all, EICR waits to be read.
+/// EIAC and GPIE.EIAME apply to messages of vectors. With a single interrupt EICR keeps its causes until it is read.
 #[test]
-fn eiac_and_eiame_do_nothing_where_vectors_have_no_messages() {
+fn eiac_and_eiame_need_messages_of_vectors() {
     for use_one in [use_msi as Use, use_one_vector] {
         let mut bench = Bench::bare();
         use_one(&mut bench);
@@ -325,8 +325,12 @@ fn eiac_and_eiame_do_nothing_where_vectors_have_no_messages() {
             bench.pf().write(at, value);
         }
         let (_, msi, msix) = heard(&mut bench);
-        assert_eq!((msi + msix, bench.pf().read(r::EIMS)), (1, 3), "sent, and nothing masked");
-        assert_eq!((bench.pf().read(r::EICR), bench.pf().read(r::EICR)), (3, 0), "nor cleared");
-        assert_eq!(bench.pf().read(r::EIMS), 2, "reading masks by EIAM in every form");
+        assert_eq!((msi + msix, bench.pf().read(r::EIMS)), (1, 3), "the message masks no vector");
+        assert_eq!(
+            (bench.pf().read(r::EICR), bench.pf().read(r::EICR)),
+            (3, 0),
+            "the message clears no cause"
+        );
+        assert_eq!(bench.pf().read(r::EIMS), 2, "a read masks by EIAM with any kind of interrupt");
     }
 }

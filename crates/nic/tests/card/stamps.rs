@@ -1,5 +1,5 @@
-//! Time stamps of packets (IEEE 1588), as igb's `hwtstamp` sets them up: which packets are stamped, with what, and how
-//! long a stamp stays. Left out: the clock itself (`board`).
+//! Time stamps of packets (IEEE 1588), as igb's `hwtstamp` sets them up: the packets that are stamped, the time of a stamp,
+//! and how long it stays. `board` tests the clock.
 
 use crate::common::{Bench, PORT, Port, mac, packet, plain};
 use etherparse::PacketBuilder;
@@ -9,12 +9,12 @@ use i82576::descriptor::tx::Data;
 use i82576::register as r;
 
 const PTP: u32 = 0x88f7;
-/// Message types of version 2.
+/// Message types of version 2 (IEEE 1588-2008): Sync, Delay_Req and Announce.
 const SYNC: u8 = 0;
 const DELAY_REQUEST: u8 = 1;
 const ANNOUNCE: u8 = 11;
 
-/// A port whose clock counts nanoseconds, with igb's two filters, that stamps packets of a kind.
+/// Returns a port that stamps packets of a kind. Its clock counts nanoseconds, and igb's two filters are set.
 fn bench(kind: u32, which: u32) -> Bench {
     let mut bench = Bench::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::SECRC);
@@ -33,14 +33,14 @@ fn bench(kind: u32, which: u32) -> Bench {
     bench
 }
 
-/// A message of version 2.
+/// Returns a message of version 2.
 fn version_2(kind: u8) -> [u8; 44] {
     let mut message = [0; 44];
     (message[0], message[1]) = (kind, 2);
     message
 }
 
-/// A message of version 1.
+/// Returns a message of version 1.
 fn version_1(control: u8) -> [u8; 44] {
     let mut message = [0; 44];
     (message[1], message[32]) = (1, control);
@@ -58,7 +58,7 @@ fn over_udp(port: u16, message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The stamp that `low` and the register behind it hold, if there is one; reading it makes room.
+/// Reads the stamp in `low` and the register behind it, which frees it. Returns `None` if there is none.
 fn stamp(bench: &mut Bench, control: u32, low: u32) -> Option<u64> {
     let valid = bench.pf().read(control) & tsync::VALID != 0;
     let value = u64::from(bench.pf().read(low)) | u64::from(bench.pf().read(low + 4)) << 32;
@@ -66,7 +66,7 @@ fn stamp(bench: &mut Bench, control: u32, low: u32) -> Option<u64> {
     valid.then_some(value)
 }
 
-/// Whether the arrival of a frame is stamped: by its descriptor, which the registers confirm.
+/// Returns true if the arrival of a frame is stamped, by its descriptor and by the registers.
 fn is_stamped(bench: &mut Bench, frame: &[u8]) -> bool {
     bench.wire_sends(frame);
     let told = bench.pf().expect_frame().last().status & status::TS != 0;
@@ -75,7 +75,7 @@ fn is_stamped(bench: &mut Bench, frame: &[u8]) -> bool {
 }
 
 #[test]
-fn a_stamp_is_the_moment_of_arrival() {
+fn stamp_is_the_time_of_arrival() {
     let mut bench = bench(tsync::EVENT_V2, 0);
     bench.wait_us(5_000_000);
     bench.wire_sends(&over_ethernet(&version_2(SYNC)));
@@ -86,7 +86,7 @@ fn a_stamp_is_the_moment_of_arrival() {
 }
 
 #[test]
-fn a_stamp_stays_until_it_is_read_and_later_packets_have_none() {
+fn stamp_stays_until_it_is_read() {
     let mut bench = bench(tsync::EVENT_V2, 0);
     for (us, expected) in [(8, true), (9, false)] {
         bench.wait_us(us);
@@ -98,7 +98,7 @@ fn a_stamp_stays_until_it_is_read_and_later_packets_have_none() {
 }
 
 #[test]
-fn the_kind_says_which_packets_are_stamped() {
+fn tsyncrxctl_type_selects_the_stamped_packets() {
     let frames = [
         over_ethernet(&version_2(SYNC)),
         over_ethernet(&version_2(DELAY_REQUEST)),
@@ -125,7 +125,7 @@ fn the_kind_says_which_packets_are_stamped() {
 }
 
 #[test]
-fn nothing_is_stamped_unless_that_is_enabled_and_a_filter_knows_the_protocol() {
+fn stamps_need_enable_and_a_filter_for_the_protocol() {
     let mut bench = bench(tsync::EVENT_V2, 0);
     bench.pf().write(r::TSYNCRXCTL, tsync::EVENT_V2 << tsync::KIND_SHIFT);
     assert!(!is_stamped(&mut bench, &over_ethernet(&version_2(SYNC))));
@@ -139,7 +139,7 @@ fn nothing_is_stamped_unless_that_is_enabled_and_a_filter_knows_the_protocol() {
 }
 
 #[test]
-fn a_truncated_message_is_no_message() {
+fn truncated_message_is_not_stamped() {
     let mut bench = bench(tsync::L4_V1, 0);
     for length in 0..33 {
         assert!(!is_stamped(&mut bench, &over_udp(319, &version_1(0)[..length])), "{length} bytes");
@@ -155,7 +155,7 @@ fn send_timed(mut port: Port<'_>) {
 }
 
 #[test]
-fn a_sent_packet_is_stamped_if_its_descriptor_asks_for_it() {
+fn sent_packet_is_stamped_on_request() {
     let mut bench = bench(0, 0);
     bench.wait_us(16);
     bench.pf().send(&plain(mac(9), PORT, 60));
@@ -171,7 +171,7 @@ fn a_sent_packet_is_stamped_if_its_descriptor_asks_for_it() {
 }
 
 #[test]
-fn a_packet_that_never_leaves_and_a_vfs_are_not_stamped() {
+fn dropped_packets_and_vf_packets_are_not_stamped() {
     let mut bench = bench(0, 0);
     bench.nic.set_link(false);
     send_timed(bench.pf());

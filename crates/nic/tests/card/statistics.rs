@@ -1,5 +1,5 @@
-//! The statistics registers: the port's, which count what crosses the wire and are cleared by reading, and a
-//! VF's, which count its own frames and only ever grow.
+//! The statistics registers. The port's count frames on the wire and are cleared by reading. A VF's count its own frames
+//! and wrap.
 
 use crate::common::{Bench, index, mac, plain};
 use i82576::MacAddress;
@@ -22,23 +22,23 @@ fn bench() -> Bench {
     bench
 }
 
-/// A VF's packets and octets, received and sent, and its multicasts.
+/// Returns a VF's received packets and octets, sent packets and octets, and received multicasts.
 fn totals(bench: &mut Bench, vf: u8) -> [u32; 5] {
     [vf::VFGPRC, vf::VFGORC, vf::VFGPTC, vf::VFGOTC, vf::VFMPRC].map(|at| bench.vf(vf).read(at))
 }
 
-/// Of these, what came from or went to neighbours.
+/// Returns a VF's packets and octets from and to neighbours (loopback).
 fn loopback(bench: &mut Bench, vf: u8) -> [u32; 4] {
     [vf::VFGPRLBC, vf::VFGORLBC, vf::VFGPTLBC, vf::VFGOTLBC].map(|at| bench.vf(vf).read(at))
 }
 
 #[test]
-fn a_vf_counts_packets_and_octets_with_their_check_sequence() {
+fn vf_octets_count_the_check_sequence() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.vf(0).send(&plain(mac(9), mac(0), 186));
     assert_eq!(totals(&mut bench, 0), [1, 104, 1, 204, 0]);
-    assert_eq!(totals(&mut bench, 0), [1, 104, 1, 204, 0], "reading clears nothing");
+    assert_eq!(totals(&mut bench, 0), [1, 104, 1, 204, 0], "a read clears nothing");
     assert_eq!(loopback(&mut bench, 0), [0; 4]);
     assert_eq!(totals(&mut bench, 1), [0; 5]);
 }
@@ -51,17 +51,17 @@ fn frames_between_vfs_count_as_loopback_too() {
     assert_eq!(loopback(&mut bench, 0), [0, 0, 1, 104]);
     assert_eq!(totals(&mut bench, 1), [1, 104, 0, 0, 0]);
     assert_eq!(loopback(&mut bench, 1), [1, 104, 0, 0]);
-    assert_eq!((bench.pf().read(r::GPRC), bench.pf().read(r::GPTC)), (0, 0), "nothing crossed the wire");
+    assert_eq!((bench.pf().read(r::GPRC), bench.pf().read(r::GPTC)), (0, 0), "no frame crossed the wire");
 }
 
 #[test]
-fn every_message_and_every_rise_of_the_pin_is_an_interrupt() {
+fn iac_counts_messages_and_rises_of_the_pin() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIMC, 0b010);
     bench.vf(0).write(vf::VTEICS, 0b111);
     bench.poll();
-    assert_eq!(bench.pf().read(r::IAC), 2, "a message for each vector that is not masked");
-    assert_eq!(bench.pf().read(r::IAC), 0, "reading clears");
+    assert_eq!(bench.pf().read(r::IAC), 2, "a message for each unmasked vector");
+    assert_eq!(bench.pf().read(r::IAC), 0, "the read clears IAC");
 
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
@@ -75,18 +75,18 @@ fn every_message_and_every_rise_of_the_pin_is_an_interrupt() {
 }
 
 #[test]
-fn multicasts_are_counted_and_broadcasts_are_none() {
+fn vfmprc_counts_multicast_and_no_broadcast() {
     let mut bench = bench();
     bench.wire_sends(&plain(GROUP, mac(9), 60));
     bench.wire_sends(&plain(ALL, mac(9), 60));
     assert_eq!(totals(&mut bench, 1), [2, 156, 0, 0, 1]);
-    assert_eq!(bench.vf(1).read(0x0f38), 1, "at the other offset that drivers know");
+    assert_eq!(bench.vf(1).read(0x0f38), 1, "VFMPRC at the offset of Intel's header");
     assert_eq!(bench.pf().read(r::vf_block(crate::common::index(1)) + vf_stats::VFMPRC), 1);
     assert_eq!((bench.pf().read(r::MPRC), bench.pf().read(r::BPRC)), (1, 1));
 }
 
 #[test]
-fn what_was_missed_is_not_counted_as_received() {
+fn missed_frame_is_not_counted_as_received() {
     let mut bench = bench();
     bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -94,14 +94,14 @@ fn what_was_missed_is_not_counted_as_received() {
 }
 
 #[test]
-fn a_vfs_counters_wrap_at_32_bits() {
+fn vf_counters_wrap_at_32_bits() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(0), 9000);
     let address = bench.vf(0).place(&frame);
     let descriptor = crate::common::packet(address, frame.len() as u16).emit();
     let length = u64::from(frame.len() as u32 + 4);
     let rounds = (1u64 << 32) / length / 63 + 2;
-    // Nobody receives: only the sender's counters matter here.
+    // No pool receives: the test needs the sender's counters only.
     bench.pf().write(r::VFRE, 0);
     for _ in 0..rounds {
         bench.vf(0).transmit(&[descriptor; 63]);
@@ -112,7 +112,7 @@ fn a_vfs_counters_wrap_at_32_bits() {
     assert_eq!(totals(&mut bench, 0), [0, 0, sent as u32, (sent * length) as u32, 0]);
 }
 
-/// VF 0 with a frame received and one sent.
+/// Returns a card whose VF 0 has received and sent a frame.
 fn used() -> Bench {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -121,9 +121,9 @@ fn used() -> Bench {
     bench
 }
 
-/// igbvf remembers what it read last and takes less for 2^32 more.
+/// igbvf keeps the last value and takes a smaller one as a wrap at 2^32.
 #[test]
-fn a_reset_under_a_driver_that_goes_on_leaves_its_vfs_counters() {
+fn reset_by_the_driver_keeps_vf_counters() {
     let ways: [fn(&mut Bench); 3] = [
         |bench| bench.vf(0).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(0)), ctrl::RST),
@@ -138,7 +138,7 @@ fn a_reset_under_a_driver_that_goes_on_leaves_its_vfs_counters() {
 }
 
 #[test]
-fn a_vf_that_changes_its_owner_counts_from_zero() {
+fn vf_counters_start_at_zero_for_a_new_owner() {
     let ways: [fn(&mut Bench); 2] = [
         |bench| bench.nic.reset_function(Vf(0)),
         |bench| {
@@ -151,12 +151,16 @@ fn a_vf_that_changes_its_owner_counts_from_zero() {
         renew(&mut bench);
         assert_eq!((totals(&mut bench, 0), loopback(&mut bench, 0)), ([0; 5], [0; 4]));
         let counters = bench.nic.counters()[0];
-        assert_eq!((counters.rx_packets, counters.tx_packets), (1, 1), "those of the card's owner go on");
+        assert_eq!(
+            (counters.rx_packets, counters.tx_packets),
+            (1, 1),
+            "the counters of the card's owner continue"
+        );
     }
 }
 
 #[test]
-fn the_ports_counters_are_cleared_by_reading() {
+fn read_clears_port_counters() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.vf(0).send(&plain(mac(9), mac(0), 186));
@@ -171,7 +175,7 @@ fn the_ports_counters_are_cleared_by_reading() {
 }
 
 #[test]
-fn of_a_pair_the_low_half_stays_until_the_high_half_is_read() {
+fn wide_counter_clears_when_its_high_half_is_read() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     for (low, high) in [(r::GORCL, r::GORCH), (r::TORL, r::TORH), (r::HGORCL, r::HGORCH)] {
@@ -182,7 +186,7 @@ fn of_a_pair_the_low_half_stays_until_the_high_half_is_read() {
 }
 
 #[test]
-fn the_owners_counters_tell_the_same_story() {
+fn owners_counters_match_the_registers() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 86));
     bench.vf(0).send(&plain(mac(0), mac(0), 86));
@@ -191,13 +195,13 @@ fn the_owners_counters_tell_the_same_story() {
     assert_eq!((receiver.rx_packets, receiver.rx_bytes), (1, 100));
 }
 
-/// Six counters by size, cleared by reading.
+/// Reads the six counters by size from `first` on.
 fn sizes(bench: &mut Bench, first: u32) -> [u32; 6] {
     [0, 4, 8, 12, 16, 20].map(|at| bench.pf().read(first + at))
 }
 
 #[test]
-fn good_packets_are_counted_by_size_with_their_check_sequence() {
+fn size_counters_include_the_check_sequence() {
     for (length, class) in [
         (60, 0),
         (61, 1),
@@ -224,7 +228,7 @@ fn good_packets_are_counted_by_size_with_their_check_sequence() {
 }
 
 #[test]
-fn what_no_filter_wants_is_received_in_total_but_not_good() {
+fn filtered_frame_counts_in_total_and_not_as_good() {
     let mut bench = bench();
     bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
     bench.wire_sends(&plain(mac(9), mac(8), 86));
@@ -237,7 +241,7 @@ fn what_no_filter_wants_is_received_in_total_but_not_good() {
 }
 
 #[test]
-fn nothing_is_counted_while_the_port_does_not_receive_or_has_no_link() {
+fn port_without_rctl_en_or_link_counts_no_frame() {
     let closed: [fn(&mut Bench); 2] =
         [|bench| bench.pf().clear(r::RCTL, rctl::EN), |bench| bench.nic.set_link(false)];
     for close in closed {
@@ -250,7 +254,7 @@ fn nothing_is_counted_while_the_port_does_not_receive_or_has_no_link() {
 }
 
 #[test]
-fn what_is_too_short_or_too_long_is_a_length_error_and_not_good() {
+fn short_and_long_frames_are_length_errors_and_not_good() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 0)[..13]);
     bench.wire_sends(&plain(mac(0), mac(9), MAX_FRAME));
@@ -261,7 +265,7 @@ fn what_is_too_short_or_too_long_is_a_length_error_and_not_good() {
 }
 
 #[test]
-fn a_length_field_that_says_more_than_there_is_is_an_error_and_rfctl_lef_passes_it() {
+fn truncated_frame_counts_in_lenerrs_and_passes_with_lef() {
     let mut bench = bench();
     for (length, truncated) in [(86, 0), (87, 1), (1500, 1), (1501, 0), (0, 0)] {
         let mut frame = plain(mac(0), mac(9), 86);
@@ -278,16 +282,16 @@ fn a_length_field_that_says_more_than_there_is_is_an_error_and_rfctl_lef_passes_
     let mut short = plain(mac(0), mac(9), 20);
     short[12..14].copy_from_slice(&[0, 46]);
     bench.wire_sends(&short);
-    assert_eq!(bench.pf().read(r::LENERRS), 0, "padding is there");
+    assert_eq!(bench.pf().read(r::LENERRS), 0, "the padding counts");
     bench.pf().set(r::VT_CTL, vt_ctl::DIS_DEF_PL);
     let mut stray = plain(mac(7), mac(9), 86);
     stray[12..14].copy_from_slice(&[1, 0]);
     bench.wire_sends(&stray);
-    assert_eq!(bench.pf().read(r::LENERRS), 0, "for nobody here");
+    assert_eq!(bench.pf().read(r::LENERRS), 0, "a frame that no pool accepts has no length check");
 }
 
 #[test]
-fn a_queue_that_drops_counts_its_drops_and_the_port_did_not_miss_them() {
+fn dropping_queue_counts_in_rqdpc_and_not_in_mpc() {
     let mut bench = bench();
     bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -296,7 +300,7 @@ fn a_queue_that_drops_counts_its_drops_and_the_port_did_not_miss_them() {
 }
 
 #[test]
-fn for_a_queue_that_does_not_drop_the_port_misses_the_frame_if_there_is_no_room() {
+fn waiting_queue_without_room_counts_in_mpc() {
     let mut bench = bench();
     bench.pf().write(r::RXPBS, 0);
     bench.vf(0).write(vf::RX_BLOCK + r::rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT);
@@ -306,16 +310,20 @@ fn for_a_queue_that_does_not_drop_the_port_misses_the_frame_if_there_is_no_room(
     assert_eq!([r::RNBC, r::MPC, r::TPR, r::GPRC].map(|at| bench.pf().read(at)), [1, 1, 1, 0]);
     bench.pf().write(r::QDE, 1);
     bench.wire_sends(&plain(mac(0), mac(9), 86));
-    assert_eq!(bench.vf(0).read(vf::RX_BLOCK + r::rx::RQDPC), 1, "QDE says drop");
+    assert_eq!(bench.vf(0).read(vf::RX_BLOCK + r::rx::RQDPC), 1, "QDE drops the frame");
 }
 
 #[test]
-fn what_reaches_the_host_and_what_it_sends_is_counted_as_the_hosts() {
+fn host_counters_count_each_frame_once() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.wire_sends(&plain(ALL, mac(9), 86));
     bench.vf(0).send(&plain(mac(9), mac(0), 186));
-    assert_eq!([r::RPTHC, r::HGORCL].map(|at| bench.pf().read(at)), [2, 208], "once, however many copies");
+    assert_eq!(
+        [r::RPTHC, r::HGORCL].map(|at| bench.pf().read(at)),
+        [2, 208],
+        "a frame counts once for all its copies"
+    );
     assert_eq!([r::HGPTC, r::HGOTCL].map(|at| bench.pf().read(at)), [1, 204]);
     assert_eq!([r::HGORCH, r::HGOTCH].map(|at| bench.pf().read(at)), [0; 2]);
     assert_eq!([r::HGORCL, r::HGOTCL].map(|at| bench.pf().read(at)), [0; 2]);

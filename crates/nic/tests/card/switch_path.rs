@@ -1,5 +1,5 @@
-//! Frames between VFs, PF and wire with everything in between: who gets them, and in whose memory they end.
-//! Left out: the decision itself, which is tested exhaustively beside it (`switch`).
+//! Frames between VFs, PF and wire through the whole card: their receivers, and the memory in which they arrive. The
+//! switch's decision has exhaustive tests beside its code (`switch`).
 
 use crate::common::{Bench, POOL, PORT, data, mac, packet, plain, tagged};
 use i82576::MacAddress;
@@ -10,7 +10,7 @@ use pcie::Function::{Pf, Vf};
 
 const ALL: MacAddress = MacAddress::BROADCAST;
 
-/// VFs 0 to 2 and the PF (pool 3) with running rings.
+/// Returns a card whose VFs 0 to 2 and PF (pool 3) have running rings.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
@@ -20,14 +20,14 @@ fn bench() -> Bench {
     bench
 }
 
-/// How many frames each of VF 0 to 2, the PF and the wire got.
+/// Returns the number of frames that VFs 0 to 2, the PF and the wire got.
 fn got(bench: &mut Bench) -> [usize; 5] {
     let [a, b, c] = [0, 1, 2].map(|vf| bench.vf(vf).received().len());
     [a, b, c, bench.pf().received().len(), bench.wire_got().len()]
 }
 
 #[test]
-fn a_frame_for_a_neighbour_stays_off_the_wire() {
+fn frame_for_a_neighbour_stays_off_the_wire() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     assert_eq!(got(&mut bench), [0, 1, 0, 0, 0]);
@@ -35,14 +35,14 @@ fn a_frame_for_a_neighbour_stays_off_the_wire() {
 }
 
 #[test]
-fn a_frame_for_a_stranger_goes_to_the_wire_only() {
+fn frame_for_an_unknown_address_goes_to_the_wire_only() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(9), mac(0), 100));
     assert_eq!(got(&mut bench), [0, 0, 0, 0, 1]);
 }
 
 #[test]
-fn a_frame_to_oneself_is_not_received() {
+fn frame_to_the_own_address_is_not_received() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(0), mac(0), 100));
     assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
@@ -52,7 +52,7 @@ fn a_frame_to_oneself_is_not_received() {
 }
 
 #[test]
-fn a_broadcast_goes_to_everybody_but_the_sender() {
+fn broadcast_goes_to_all_but_its_sender() {
     let mut bench = bench();
     bench.vf(1).send(&plain(ALL, mac(1), 100));
     assert_eq!(got(&mut bench), [1, 0, 1, 1, 1]);
@@ -61,26 +61,26 @@ fn a_broadcast_goes_to_everybody_but_the_sender() {
 }
 
 #[test]
-fn frames_from_the_wire_go_to_whom_they_are_for() {
+fn frames_from_the_wire_go_to_their_addresses() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(2), mac(9), 100));
     assert_eq!(got(&mut bench), [0, 0, 1, 0, 0]);
     bench.wire_sends(&plain(ALL, mac(9), 100));
     assert_eq!(got(&mut bench), [1, 1, 1, 1, 0]);
     bench.wire_sends(&plain(mac(8), mac(9), 100));
-    assert_eq!(got(&mut bench), [0, 0, 0, 1, 0], "unknown: the default pool");
+    assert_eq!(got(&mut bench), [0, 0, 0, 1, 0], "unknown unicast goes to the default pool");
     bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
     bench.wire_sends(&plain(mac(8), mac(9), 100));
     assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
 }
 
 #[test]
-fn multicast_goes_where_the_hash_was_asked_for() {
+fn multicast_goes_to_pools_with_its_hash() {
     let mut bench = bench();
     let group = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
     bench.wire_sends(&plain(group, mac(9), 100));
     assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
-    // Bits 47:36 of the address: 0xfb0.
+    // Bits 47:36 of the address are 0xfb0.
     bench.pf().write(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
     bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL & !vmolr::ROMPE);
     bench.wire_sends(&plain(group, mac(9), 100));
@@ -90,7 +90,7 @@ fn multicast_goes_where_the_hash_was_asked_for() {
 }
 
 #[test]
-fn without_loopback_everything_goes_to_the_wire() {
+fn without_loopback_all_frames_go_to_the_wire() {
     let mut bench = bench();
     bench.pf().write(r::DTXSWC, 0);
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
@@ -99,22 +99,22 @@ fn without_loopback_everything_goes_to_the_wire() {
 }
 
 #[test]
-fn memory_is_read_and_written_in_the_name_of_its_owner() {
+fn memory_requests_carry_their_owners_id() {
     let mut bench = bench();
     bench.world.bus.log.clear();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     let by = |write, function| {
         bench.world.bus.log.iter().filter(|a| a.write == write && a.function == function).count()
     };
-    assert_eq!((by(false, Vf(0)), by(true, Vf(0))), (2, 1), "ring and frame; write-back");
-    assert_eq!((by(false, Vf(1)), by(true, Vf(1))), (1, 2), "ring; frame and write-back");
+    assert_eq!((by(false, Vf(0)), by(true, Vf(0))), (2, 1), "reads ring and frame; writes descriptors");
+    assert_eq!((by(false, Vf(1)), by(true, Vf(1))), (1, 2), "reads the ring; writes frame and descriptors");
     assert_eq!(bench.world.bus.log.len(), 6);
     bench.pf().send(&plain(mac(9), PORT, 100));
     assert_eq!(bench.world.bus.log.iter().filter(|a| a.function == Pf).count(), 3);
 }
 
 #[test]
-fn an_administrators_change_counts_from_the_next_frame_on() {
+fn policy_change_applies_from_the_next_frame() {
     let mut bench = bench();
     bench.pf().set_address(22, mac(7), 0b010);
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
@@ -124,7 +124,7 @@ fn an_administrators_change_counts_from_the_next_frame_on() {
 }
 
 #[test]
-fn a_port_vlan_keeps_pools_apart_without_their_knowing() {
+fn port_vlan_separates_pools_transparently() {
     let mut bench = bench();
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(100 / 32), 1 << (100 % 32));
@@ -140,11 +140,11 @@ fn a_port_vlan_keeps_pools_apart_without_their_knowing() {
     bench.vf(0).send(&tagged(200, &plain(mac(9), mac(0), 100)));
     assert_eq!(bench.wire_got(), [tagged(100, &plain(mac(9), mac(0), 100))], "the sender's tag is replaced");
     bench.vf(2).send(&plain(mac(0), mac(2), 100));
-    assert_eq!(got(&mut bench), [0, 0, 0, 0, 1], "untagged frames are not for VF 0");
+    assert_eq!(got(&mut bench), [0, 0, 0, 0, 1], "VF 0 accepts no untagged frames");
 }
 
 #[test]
-fn a_pool_that_may_not_insert_tags_keeps_those_in_its_frames() {
+fn vmvir_never_keeps_tags_in_the_frames_bytes() {
     let mut bench = bench();
     bench.pf().write(r::vmvir(Pool::FIRST), vmvir::NEVER);
     let frame = tagged(5, &plain(mac(9), mac(0), 100));
@@ -155,7 +155,7 @@ fn a_pool_that_may_not_insert_tags_keeps_those_in_its_frames() {
 }
 
 #[test]
-fn what_one_pool_strips_another_keeps() {
+fn each_pool_strips_its_own_copy() {
     let mut bench = bench();
     bench.pf().write(r::RPLOLR, 0);
     bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL | vmolr::STRVLAN);
@@ -169,7 +169,7 @@ fn what_one_pool_strips_another_keeps() {
 }
 
 #[test]
-fn a_spoofed_source_is_blocked_and_reported() {
+fn spoofed_source_is_dropped_and_reported() {
     let mut bench = bench();
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
     bench.pf().read(r::ICR);
@@ -178,12 +178,12 @@ fn a_spoofed_source_is_blocked_and_reported() {
     assert_eq!((bench.pf().read(r::WVBR), bench.pf().read(r::WVBR)), (1, 0));
     assert_eq!(bench.pf().read(r::SSVPC), 1);
     assert_ne!(bench.pf().read(r::ICR) & icr::DOUTSYNC, 0);
-    assert!(bench.vf(0).is_done(0), "the descriptor is done all the same");
+    assert!(bench.vf(0).is_done(0), "the descriptor is written back");
     assert_eq!(bench.nic.counters()[0].tx_blocked, 1);
 }
 
 #[test]
-fn the_ports_own_control_frames_are_not_for_vfs_to_send() {
+fn vf_may_not_send_link_control_frames() {
     let mut bench = bench();
     for last in 0..16 {
         bench.vf(0).send(&plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, last]), mac(0), 50));
@@ -193,14 +193,14 @@ fn the_ports_own_control_frames_are_not_for_vfs_to_send() {
 }
 
 #[test]
-fn forwarded_link_local_frames_pass_pause_excepted() {
+fn forwarded_link_local_frames_pass_except_pause() {
     let mut bench = bench();
     let to = |last| plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, last]), mac(0), 50);
     bench.nic.forward_link_local(true);
     (0..16).for_each(|last| bench.vf(0).send(&to(last)));
     assert_eq!(bench.wire_got(), (0..16).filter(|last| *last != 1).map(to).collect::<Vec<_>>());
     assert_eq!((bench.nic.counters()[0].tx_blocked, bench.nic.counters()[0].tx_link_control), (1, 1));
-    // The tables are decoded anew.
+    // A write has the tables decoded again, which must keep the setting.
     let control = bench.pf().read(r::DTXSWC);
     bench.pf().write(r::DTXSWC, control);
     bench.vf(0).send(&to(2));
@@ -211,7 +211,7 @@ fn forwarded_link_local_frames_pass_pause_excepted() {
 }
 
 #[test]
-fn a_vf_that_has_no_room_costs_the_others_nothing() {
+fn full_vf_does_not_affect_other_receivers() {
     let mut bench = bench();
     let tail = vf::RX_BLOCK + r::rx::RDT;
     bench.vf(1).write(tail, 0);
@@ -221,7 +221,7 @@ fn a_vf_that_has_no_room_costs_the_others_nothing() {
 }
 
 #[test]
-fn a_frame_of_several_buffers_into_several_buffers() {
+fn frame_may_use_several_buffers_on_both_sides() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(0), 7000);
     let address = bench.vf(0).place(&frame);
@@ -232,7 +232,7 @@ fn a_frame_of_several_buffers_into_several_buffers() {
 }
 
 #[test]
-fn without_pools_the_port_is_an_ordinary_card() {
+fn without_vmdq_the_port_is_one_pool() {
     let mut bench = Bench::bare();
     bench.pf().write(r::GPIE, 1 << 4);
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);

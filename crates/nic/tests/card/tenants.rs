@@ -1,5 +1,5 @@
-//! A VF that changes its tenant: whatever the last one did, after a function level reset the next one finds what it
-//! would find on a VF that nobody has had. Left out: the configuration space that a guest sees (`iovm`), and the PF.
+//! A VF that changes its tenant: after a function-level reset it equals an unused VF, whatever the last tenant did. `iovm`
+//! tests the configuration space that a guest sees.
 
 use crate::common::{BASE, Bench, data, mac, plain, tcp};
 use i82576::bits::{ctrl, dctl, rttbcnrc};
@@ -13,14 +13,14 @@ use pcie::capability::express;
 
 const WIRE: i82576::MacAddress = mac(9);
 
-/// VFs 0 to 2, let go by the PF, the first with a transmit rate of a thousandth of the link's.
+/// Returns a card whose VFs 0 to 2 may run after PFRSTD. VF 0 has a transmit rate of a thousandth of the link's.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     bench.pf().write(r::RTTBCNRC, rttbcnrc::RS_ENA | 1_000 << rttbcnrc::INTEGER_SHIFT);
     bench
 }
 
-/// What the reset ladder does between two tenants, and the PF and the host thereafter. Memory is the tenant's own.
+/// Resets VF 0 between two tenants as the host does, and sets it up by PF and host. Its memory is the new tenant's.
 fn change_tenant(bench: &mut Bench) {
     bench.world.bus.memory(Vf(0)).fill(0);
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
@@ -33,19 +33,19 @@ fn change_tenant(bench: &mut Bench) {
     }
 }
 
-/// All that a VF can be read, by offset. Reading clears some of it.
+/// Reads every register of VF 0, by offset. The reads clear some of them.
 fn look(bench: &mut Bench) -> Vec<u32> {
     (0..VF_BAR0_SIZE as u32).step_by(4).map(|at| bench.vf(0).read(at)).collect()
 }
 
-/// Every byte of the function's configuration space as the card keeps it.
+/// Reads every byte of VF 0's configuration space in the card.
 fn look_at_config(bench: &mut Bench) -> Vec<u8> {
     let mut bytes = vec![0; pcie::config::SIZE];
     bench.nic.config_read_bytes(Vf(0), 0, &mut bytes);
     bytes
 }
 
-/// A context of TCP over IPv4, and a packet of many segments that refers to it.
+/// Returns a context of TCP over IPv4, and the descriptors of a packet of many segments with it.
 fn large(bench: &mut Bench) -> [[u8; 16]; 3] {
     let address = bench.vf(0).place(&tcp(WIRE, mac(0), &[7; 8_000]));
     let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
@@ -55,8 +55,8 @@ fn large(bench: &mut Bench) -> [[u8; 16]; 3] {
     [context.emit(), first.emit(), rest.emit()]
 }
 
-/// A tenant who uses all there is: traffic both ways, a packet that is held between two segments, descriptors fetched
-/// and unused, throttled interrupts, words in the mailbox, and at last ones in every bit that takes them.
+/// Uses every part of VF 0: traffic in both directions, a packet held between two segments, fetched and unused descriptors,
+/// throttled interrupts, words in the mailbox, and last ones in every writable bit.
 fn leave_traces(bench: &mut Bench) {
     bench.vf(0).start();
     bench.vf(0).start_second_receive();
@@ -69,7 +69,7 @@ fn leave_traces(bench: &mut Bench) {
     bench.vf(0).transmit(&descriptors);
     for (at, row) in window::TABLE.iter().map(|row| (row.offset, row)) {
         let elements = (0..row.count).map(|i| at + i * row.stride);
-        // The rings stay as they are until the last moment, and CTRL would reset them.
+        // The rings must stay in use until the reset, and CTRL would reset them.
         let rings = (vf::RX_BLOCK..vf::TX_BLOCK + 0x200).contains(&at);
         for offset in elements.filter(|_| !rings && row.offset != vf::CTRL) {
             bench.vf(0).write(offset, u32::MAX);
@@ -86,7 +86,7 @@ fn leave_traces(bench: &mut Bench) {
 }
 
 #[test]
-fn the_next_tenant_reads_what_a_first_one_would() {
+fn next_tenant_reads_the_same_as_a_first_one() {
     let (mut fresh, mut used) = (bench(), bench());
     leave_traces(&mut used);
     for bench in [&mut fresh, &mut used] {
@@ -106,7 +106,7 @@ fn the_next_tenant_reads_what_a_first_one_would() {
 }
 
 #[test]
-fn nothing_of_the_last_tenant_happens_to_the_next_one() {
+fn next_tenant_sees_no_late_effect_of_the_last_one() {
     let (mut fresh, mut used) = (bench(), bench());
     leave_traces(&mut used);
     let mut seen = Vec::new();
@@ -118,7 +118,7 @@ fn nothing_of_the_last_tenant_happens_to_the_next_one() {
         bench.wait_us(10_000_000);
         bench.poll();
         assert_eq!((bench.world.bus.log.len(), bench.msix().len(), bench.wire_got().len()), (0, 0, 0));
-        // The next one asks for segments, and for a tag, of a context that it has not set.
+        // The next tenant asks for segments and a tag of a context that it has not set.
         bench.vf(0).start();
         let [_, first, rest] = large(bench);
         bench.vf(0).transmit(&[first, rest]);
@@ -126,14 +126,14 @@ fn nothing_of_the_last_tenant_happens_to_the_next_one() {
         let memory = bench.vf(0).peek(BASE, 0x4_0000);
         seen.push((bench.wire_got(), bench.msix(), memory, look(bench)));
     }
-    assert!(seen[0] == seen[1], "the same");
+    assert!(seen[0] == seen[1], "used and unused VF behave the same");
 }
 
 #[test]
-fn a_drivers_own_reset_keeps_the_mailbox() {
+fn reset_by_the_driver_keeps_mailbox_memory() {
     let mut bench = bench();
     bench.vf(0).write(vf::VMBMEM, 0x1234_5678);
     bench.vf(0).write(vf::CTRL, ctrl::RST);
-    assert_eq!(bench.vf(0).read(vf::VMBMEM), 0x1234_5678, "igbvf reads the last answer again");
+    assert_eq!(bench.vf(0).read(vf::VMBMEM), 0x1234_5678, "igbvf reads the last reply again");
     assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TXDCTL) & dctl::ENABLE, 0);
 }

@@ -1,5 +1,5 @@
-//! Interrupt throttling: a vector that has fired is silent for its interval, and what comes meanwhile fires
-//! once at the end of it.
+//! Interrupt throttling: after a message a vector is silent for its interval. Causes that come meanwhile send one message at
+//! its end.
 
 use crate::common::{Bench, mac, plain};
 use i82576::Time;
@@ -9,10 +9,10 @@ use pcie::Function::Vf;
 use pcie::config::offset;
 
 const RX: u32 = vf::VTEITR + 4;
-/// 100 us.
+/// Interval of 100 us (EITR).
 const INTERVAL: u32 = 100 << eitr::INTERVAL_SHIFT;
 
-/// VF 0 with its receive vector throttled, at 1 ms.
+/// Returns a card at 1 ms whose VF 0 has a throttled receive vector.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     bench.wait_us(1000);
@@ -21,7 +21,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// The vector fires for the first time.
+/// Raises the vector, and asserts that it fires.
 #[track_caller]
 fn fire(bench: &mut Bench) {
     bench.vf(0).write(vf::VTEICS, 2);
@@ -30,7 +30,7 @@ fn fire(bench: &mut Bench) {
 }
 
 #[test]
-fn the_first_fires_at_once_and_the_next_when_the_interval_is_over() {
+fn second_cause_fires_at_the_end_of_the_interval() {
     let mut bench = bench();
     fire(&mut bench);
     bench.wait_us(1);
@@ -45,7 +45,7 @@ fn the_first_fires_at_once_and_the_next_when_the_interval_is_over() {
 }
 
 #[test]
-fn many_causes_in_an_interval_are_one_message() {
+fn causes_within_an_interval_send_one_message() {
     let mut bench = bench();
     fire(&mut bench);
     for _ in 0..50 {
@@ -61,7 +61,7 @@ fn many_causes_in_an_interval_are_one_message() {
 }
 
 #[test]
-fn nothing_fires_at_expiry_if_nothing_came() {
+fn interval_without_a_cause_sends_no_message() {
     let mut bench = bench();
     fire(&mut bench);
     bench.wait_us(100);
@@ -69,7 +69,7 @@ fn nothing_fires_at_expiry_if_nothing_came() {
 }
 
 #[test]
-fn nothing_fires_at_expiry_if_the_cause_is_gone() {
+fn cause_cleared_within_the_interval_sends_no_message() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -80,7 +80,7 @@ fn nothing_fires_at_expiry_if_the_cause_is_gone() {
 }
 
 #[test]
-fn nothing_fires_at_expiry_while_masked_but_at_once_when_unmasked_later() {
+fn masked_cause_fires_when_unmasked_after_the_interval() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -94,7 +94,7 @@ fn nothing_fires_at_expiry_while_masked_but_at_once_when_unmasked_later() {
 }
 
 #[test]
-fn unmasking_within_the_interval_waits_for_its_end() {
+fn unmasked_cause_waits_for_the_end_of_the_interval() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEIMC, 2);
@@ -105,14 +105,14 @@ fn unmasking_within_the_interval_waits_for_its_end() {
 }
 
 #[test]
-fn vectors_are_throttled_each_on_its_own() {
+fn each_vector_has_its_own_interval() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEITR, 50 << eitr::INTERVAL_SHIFT);
     bench.vf(0).write(vf::VTEICS, 3);
     bench.poll();
     assert_eq!(bench.msix().len(), 2);
     bench.vf(0).write(vf::VTEICS, 7);
-    assert_eq!(bench.poll().deadline, Some(Time::from_micros(1050)), "the nearest");
+    assert_eq!(bench.poll().deadline, Some(Time::from_micros(1050)), "the earliest end of an interval");
     bench.expect_msix(Vf(0), 2);
     bench.wait_us(50);
     assert_eq!(bench.poll().deadline, Some(Time::from_micros(1100)));
@@ -120,7 +120,7 @@ fn vectors_are_throttled_each_on_its_own() {
 }
 
 #[test]
-fn no_interval_no_throttle() {
+fn interval_of_zero_does_not_throttle() {
     let mut bench = bench();
     bench.vf(0).write(RX, 0);
     for _ in 0..10 {
@@ -129,7 +129,7 @@ fn no_interval_no_throttle() {
 }
 
 #[test]
-fn a_write_starts_the_counter_where_it_says() {
+fn eitr_write_starts_the_counter_at_its_value() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -147,16 +147,16 @@ fn cnt_ignr_changes_the_interval_and_leaves_the_counter() {
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
     bench.vf(0).write(RX, 10 << eitr::INTERVAL_SHIFT | eitr::CNT_IGNR);
-    assert_eq!(bench.poll().deadline, Some(Time::from_micros(1100)), "this time as before");
+    assert_eq!(bench.poll().deadline, Some(Time::from_micros(1100)), "the running interval stays");
     bench.wait_us(100);
     bench.poll();
     bench.expect_msix(Vf(0), 1);
     bench.vf(0).write(vf::VTEICS, 2);
-    assert_eq!(bench.poll().deadline, Some(Time::from_micros(1110)), "from now on shorter");
+    assert_eq!(bench.poll().deadline, Some(Time::from_micros(1110)), "the next interval is shorter");
 }
 
 #[test]
-fn the_counter_reads_back_as_it_runs_down() {
+fn eitr_counter_reads_the_remaining_time() {
     let mut bench = bench();
     let counter = |bench: &mut Bench| bench.vf(0).read(RX) >> eitr::COUNTER_SHIFT & 0x3ff;
     assert_eq!(bench.vf(0).read(RX), INTERVAL);
@@ -165,11 +165,11 @@ fn the_counter_reads_back_as_it_runs_down() {
         bench.wait_us(wait);
         assert_eq!(counter(&mut bench), expected);
     }
-    assert_eq!(bench.vf(0).read(RX) & eitr::CNT_IGNR, 0, "reads as zero");
+    assert_eq!(bench.vf(0).read(RX) & eitr::CNT_IGNR, 0, "CNT_IGNR reads zero");
 }
 
 #[test]
-fn the_counter_reads_its_end_while_more_is_left_than_it_can_say() {
+fn eitr_counter_saturates_at_10_bits() {
     let mut bench = bench();
     bench.vf(0).write(RX, 8191 << eitr::INTERVAL_SHIFT);
     fire(&mut bench);
@@ -181,7 +181,7 @@ fn the_counter_reads_its_end_while_more_is_left_than_it_can_say() {
 }
 
 #[test]
-fn the_longest_interval_is_8_ms() {
+fn longest_interval_is_8_ms() {
     let mut bench = bench();
     bench.vf(0).write(RX, 0xffff);
     fire(&mut bench);
@@ -190,7 +190,7 @@ fn the_longest_interval_is_8_ms() {
 }
 
 #[test]
-fn time_at_its_end_is_no_panic() {
+fn throttle_at_the_largest_time_does_not_panic() {
     let mut bench = bench();
     bench.now = Time::from_nanos(u64::MAX);
     fire(&mut bench);
@@ -200,7 +200,7 @@ fn time_at_its_end_is_no_panic() {
 }
 
 #[test]
-fn a_reset_ends_the_silence_that_the_last_owner_caused() {
+fn vf_reset_ends_the_interval() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::CTRL, i82576::bits::ctrl::RST);
@@ -211,12 +211,12 @@ fn a_reset_ends_the_silence_that_the_last_owner_caused() {
 }
 
 #[test]
-fn a_vector_whose_function_does_not_master_the_bus_asks_for_no_poll() {
+fn vector_without_bus_mastering_has_no_deadline() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
     bench.config(Vf(0), offset::COMMAND, 0);
-    assert_eq!(bench.poll().deadline, None, "the end of its interval changes nothing");
+    assert_eq!(bench.poll().deadline, None, "the end of the interval needs no poll");
     bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
     assert_eq!(bench.poll().deadline, Some(Time::from_micros(1100)));
 }

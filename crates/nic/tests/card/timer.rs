@@ -1,5 +1,4 @@
-//! The TCP timer: a count of milliseconds that software starts, and an interrupt at its end (datasheet of the I210,
-//! 7.3.7 and TCPTIMER).
+//! The TCP timer: software starts a count of milliseconds, and its end interrupts (I210 datasheet 7.3.7 and TCPTIMER).
 
 use crate::common::Bench;
 use i82576::bits::tcptimer::{COUNT_EN, FINISH, KICK_START, LOOP};
@@ -8,7 +7,7 @@ use i82576::register as r;
 use i82576::{Time, Vector};
 use pcie::Function::Pf;
 
-/// A PF with several vectors, of which 3 is the timer's.
+/// Returns a card whose PF uses several vectors, of which 3 is the timer's.
 fn bench() -> Bench {
     let mut bench = Bench::new(1);
     bench.pf().write(r::IVAR_MISC, 0x8083);
@@ -18,7 +17,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn it_interrupts_at_the_end_of_its_count_and_only_once() {
+fn tcp_timer_interrupts_once_at_its_end() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | COUNT_EN | 5);
     assert_eq!(bench.pf().read(r::TCPTIMER), COUNT_EN | 5, "KICK_START reads as zero");
@@ -34,7 +33,7 @@ fn it_interrupts_at_the_end_of_its_count_and_only_once() {
 }
 
 #[test]
-fn in_a_loop_it_begins_again_and_what_was_missed_is_one_interrupt() {
+fn looping_tcp_timer_sends_one_interrupt_for_missed_rounds() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | COUNT_EN | LOOP | 5);
     for _ in 0..3 {
@@ -54,7 +53,7 @@ fn in_a_loop_it_begins_again_and_what_was_missed_is_one_interrupt() {
 }
 
 #[test]
-fn it_stands_still_while_counting_is_off_and_goes_on_from_there() {
+fn tcp_timer_stops_and_resumes_by_count_en() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | 5);
     bench.wait_us(20_000);
@@ -73,7 +72,7 @@ fn it_stands_still_while_counting_is_off_and_goes_on_from_there() {
 }
 
 #[test]
-fn finish_interrupts_at_once_and_the_count_is_over_unless_it_loops() {
+fn finish_interrupts_at_once_and_restarts_only_a_loop() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | COUNT_EN | 5);
     bench.pf().write(r::TCPTIMER, FINISH | COUNT_EN | 5);
@@ -85,7 +84,7 @@ fn finish_interrupts_at_once_and_the_count_is_over_unless_it_loops() {
 }
 
 #[test]
-fn a_duration_of_zero_counts_nothing_and_a_reset_stops_it() {
+fn tcp_timer_stops_with_zero_duration_or_reset() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | COUNT_EN | LOOP);
     bench.expect_nothing();
@@ -96,7 +95,7 @@ fn a_duration_of_zero_counts_nothing_and_a_reset_stops_it() {
 }
 
 #[test]
-fn with_one_interrupt_for_all_it_is_a_cause_of_its_own_which_eics_can_set() {
+fn single_interrupt_has_a_timer_cause_that_eics_sets() {
     let mut bench = Bench::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::IMS, icr::TIMER);
@@ -110,14 +109,14 @@ fn with_one_interrupt_for_all_it_is_a_cause_of_its_own_which_eics_can_set() {
     assert_eq!(core::mem::take(&mut bench.world.bus.pin), [false]);
     bench.pf().write(r::EICS, eicr::OTHER);
     bench.poll();
-    assert!(bench.world.bus.pin.is_empty(), "ICS is for the others");
+    assert!(bench.world.bus.pin.is_empty(), "EICS cannot set OTHER");
     bench.pf().write(r::EICS, eicr::TIMER);
     bench.poll();
     assert_eq!(core::mem::take(&mut bench.world.bus.pin), [true]);
 }
 
 #[test]
-fn with_several_vectors_eics_has_vectors_only() {
+fn with_multiple_msix_eics_sets_vectors_only() {
     let mut bench = bench();
     bench.pf().write(r::EICS, eicr::TIMER | eicr::OTHER);
     bench.expect_nothing();

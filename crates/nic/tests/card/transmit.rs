@@ -1,5 +1,5 @@
-//! Transmit descriptors: what makes a packet, what is written back, and the gates in front of a queue.
-//! Left out: what segmentation and checksums do to bytes (`offload`), and who gets the frame.
+//! Transmit descriptors: packets, write-back, and the gates of a queue. Segmentation and checksums have tests beside their
+//! code (`offload`).
 
 mod legacy;
 mod offload;
@@ -20,12 +20,12 @@ fn bench() -> Bench {
     bench
 }
 
-/// Offset of a register of VF 0's first transmit queue.
+/// Returns the offset of a register of VF 0's first transmit queue.
 fn at(register: u32) -> u32 {
     vf::TX_BLOCK + register
 }
 
-/// A frame to the wire, in memory.
+/// Puts a frame for the wire into memory, and returns it with its descriptor.
 fn placed(bench: &mut Bench, payload: usize) -> (Vec<u8>, Data) {
     let frame = plain(WIRE, mac(0), payload);
     let address = bench.vf(0).place(&frame);
@@ -34,7 +34,7 @@ fn placed(bench: &mut Bench, payload: usize) -> (Vec<u8>, Data) {
 }
 
 #[test]
-fn a_frame_in_one_descriptor() {
+fn packet_may_use_one_descriptor() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[descriptor.emit()]);
@@ -45,13 +45,13 @@ fn a_frame_in_one_descriptor() {
 }
 
 #[test]
-fn a_frame_in_many_descriptors_some_of_them_empty() {
+fn packet_may_use_many_descriptors_and_empty_ones() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 286);
     let base = whole.address;
     let pieces = [(0, 0), (0, 14), (14, 0), (14, 1), (15, 200), (215, 0), (215, 85)];
     let mut descriptors: Vec<_> = pieces.map(|(at, length)| data(base + at, length)).to_vec();
-    // The address of an empty buffer is nobody's business.
+    // The card does not read an empty buffer, so its address may be invalid.
     descriptors[2].address = 0;
     descriptors[5].address = u64::MAX;
     let last = descriptors.last_mut().unwrap();
@@ -64,20 +64,20 @@ fn a_frame_in_many_descriptors_some_of_them_empty() {
 }
 
 #[test]
-fn an_incomplete_packet_waits_for_its_rest() {
+fn packet_without_eop_waits_for_its_rest() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 86);
     let first = data(whole.address, 60);
     bench.vf(0).transmit(&[first.emit()]);
     assert!(bench.wire_got().is_empty());
-    assert_eq!(bench.vf(0).read(at(tx::TDH)), 0, "nothing is taken yet");
+    assert_eq!(bench.vf(0).read(at(tx::TDH)), 0, "the head waits for the whole packet");
     bench.vf(0).transmit(&[packet(whole.address + 60, 40).emit()]);
     assert_eq!(bench.wire_got(), [frame]);
     assert_eq!(bench.vf(0).read(at(tx::TDH)), 2);
 }
 
 #[test]
-fn the_first_half_of_a_packet_is_read_again_if_the_ring_wraps_in_between() {
+fn incomplete_packet_survives_a_wrap_of_the_ring() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     for round in 0..100u64 {
@@ -93,7 +93,7 @@ fn the_first_half_of_a_packet_is_read_again_if_the_ring_wraps_in_between() {
 }
 
 #[test]
-fn a_full_ring_is_sent_whole_and_in_order() {
+fn full_ring_is_sent_completely_and_in_order() {
     for count in [8, 24, 64] {
         let mut bench = Bench::new(3);
         bench.vf(0).start_sized(8, count);
@@ -125,7 +125,7 @@ fn descriptors_are_fetched_and_written_back_in_bursts() {
 }
 
 #[test]
-fn only_descriptors_that_ask_for_it_are_written_back() {
+fn only_descriptors_with_rs_are_written_back() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     let silent = Data { report_status: false, ..descriptor };
@@ -141,7 +141,7 @@ fn only_descriptors_that_ask_for_it_are_written_back() {
 }
 
 #[test]
-fn the_head_is_written_instead_of_descriptors_if_tdwbal_says_so() {
+fn head_write_back_replaces_descriptor_write_back() {
     let mut bench = bench();
     bench.vf(0).write(at(tx::TDWBAL), head_address() as u32 | 1);
     bench.vf(0).write(at(tx::TDWBAH), 0);
@@ -153,12 +153,12 @@ fn the_head_is_written_instead_of_descriptors_if_tdwbal_says_so() {
     let silent = Data { report_status: false, ..descriptor };
     bench.world.bus.log.clear();
     bench.vf(0).transmit(&[silent.emit()]);
-    assert!(bench.world.bus.log.iter().all(|access| !access.write), "nobody asked");
+    assert!(bench.world.bus.log.iter().all(|access| !access.write), "no descriptor has RS");
     assert_eq!(bench.vf(0).peek(head_address(), 4), [3, 0, 0, 0]);
 }
 
 #[test]
-fn the_head_is_written_anywhere_in_64_bits() {
+fn head_write_back_address_has_64_bits() {
     let mut bench = bench();
     bench.vf(0).write(at(tx::TDWBAL), head_address() as u32 | 1);
     bench.vf(0).write(at(tx::TDWBAH), 0x12);
@@ -169,19 +169,19 @@ fn the_head_is_written_anywhere_in_64_bits() {
 }
 
 #[test]
-fn a_head_that_cannot_be_written_costs_only_that_vf() {
+fn faulting_head_write_back_affects_only_its_vf() {
     let mut bench = bench();
     bench.vf(1).start();
     bench.vf(0).write(at(tx::TDWBAL), 1);
     let (_, descriptor) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[descriptor.emit()]);
-    assert_eq!(bench.msix(), [], "what was not said is not announced");
+    assert_eq!(bench.msix(), [], "a failed write-back sends no message");
     bench.vf(1).send(&plain(WIRE, mac(1), 70));
     assert_eq!(bench.wire_got().len(), 2);
 }
 
 #[test]
-fn short_frames_are_padded() {
+fn sent_frames_are_padded_to_60_bytes() {
     let mut bench = bench();
     bench.vf(0).send(&plain(WIRE, mac(0), 1000));
     bench.wire_got();
@@ -189,11 +189,11 @@ fn short_frames_are_padded() {
     bench.vf(0).send(&short);
     let sent = bench.wire_got().remove(0);
     assert_eq!((sent.len(), &sent[..20]), (60, &short[..]));
-    assert!(sent[20..].iter().all(|byte| *byte == 0), "with nothing of earlier frames");
+    assert!(sent[20..].iter().all(|byte| *byte == 0), "the padding has no bytes of earlier frames");
 }
 
 #[test]
-fn a_doorbell_rung_before_the_gates_are_open_is_heard_when_they_are() {
+fn doorbell_before_an_open_gate_takes_effect_later() {
     type Gate = (fn(&mut Bench), fn(&mut Bench));
     let gates: [Gate; 5] = [
         (|b| b.pf().clear(r::TCTL, tctl::EN), |b| b.pf().set(r::TCTL, tctl::EN)),
@@ -222,7 +222,7 @@ fn a_doorbell_rung_before_the_gates_are_open_is_heard_when_they_are() {
 }
 
 #[test]
-fn the_gate_of_one_vf_is_not_the_gate_of_another() {
+fn vfte_gates_each_vf_separately() {
     let mut bench = bench();
     bench.vf(1).start();
     bench.pf().write(r::VFTE, 0b01);
@@ -232,13 +232,13 @@ fn the_gate_of_one_vf_is_not_the_gate_of_another() {
 }
 
 #[test]
-fn a_queue_that_is_disabled_forgets_nothing_that_was_sent() {
+fn disabled_queue_writes_back_sent_descriptors() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 60);
     bench.vf(0).transmit(&[descriptor.emit(); 3]);
     assert_eq!(bench.wire_got().len(), 3);
     bench.vf(0).write(at(tx::TXDCTL), 0);
-    assert_eq!(bench.vf(0).read(at(tx::TXDCTL)), 0, "at once");
+    assert_eq!(bench.vf(0).read(at(tx::TXDCTL)), 0, "TXDCTL reads disabled at once");
     bench.vf(0).write(at(tx::TXDCTL), dctl::ENABLE);
     bench.expect_nothing();
     bench.vf(0).transmit(&[descriptor.emit()]);
@@ -246,7 +246,7 @@ fn a_queue_that_is_disabled_forgets_nothing_that_was_sent() {
 }
 
 #[test]
-fn the_second_queue_of_a_vf_sends_as_well() {
+fn second_queue_of_a_vf_sends() {
     let mut bench = bench();
     let second = at(vf::QUEUE_STRIDE);
     let (frame, descriptor) = placed(&mut bench, 60);
@@ -264,7 +264,7 @@ fn the_second_queue_of_a_vf_sends_as_well() {
 }
 
 #[test]
-fn queues_take_turns_at_being_first() {
+fn transmit_rounds_start_at_different_queues() {
     let mut bench = bench();
     bench.vf(1).start();
     let frames = [0, 1].map(|vf| plain(WIRE, mac(vf), 60));
@@ -283,7 +283,7 @@ fn queues_take_turns_at_being_first() {
 }
 
 #[test]
-fn a_poll_sends_what_its_budget_allows_from_each_queue() {
+fn poll_sends_its_budget_from_each_queue() {
     let mut bench = bench();
     bench.vf(1).start();
     bench.budget.frames = 4;
@@ -301,9 +301,9 @@ fn a_poll_sends_what_its_budget_allows_from_each_queue() {
     assert_eq!(bench.wire_got().len(), 4);
 }
 
-/// igb and FreeBSD take a head that stands still for a card that hangs.
+/// igb and FreeBSD treat a head that stands still as a hung card.
 #[test]
-fn without_a_link_frames_are_fetched_and_lost_and_the_head_moves_on() {
+fn without_a_link_the_head_moves_and_frames_are_lost() {
     let mut bench = bench();
     bench.nic.set_link(false);
     let (_, descriptor) = placed(&mut bench, 60);

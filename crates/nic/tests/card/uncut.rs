@@ -1,5 +1,5 @@
-//! Packets that leave for the uplink without being cut into segments: what comes out on the other side, and what is
-//! counted, is as if the card had cut them. Left out: uplinks, which are the host's.
+//! Packets that leave uncut to an uplink that segments them itself. Frames on the wire and counters are the same as if the
+//! card had cut them.
 
 use crate::common::{Bench, data, index, mac, packet, tagged, tcp, tcp6};
 use crate::pacing::{limit, rate};
@@ -9,22 +9,22 @@ use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, vf};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-/// What a VF hands over, and the policy that it meets.
+/// Packet of a VF, and the host's policy.
 #[derive(Debug, Clone)]
 struct Case {
     to: MacAddress,
     six: bool,
     payload: usize,
     mss: u16,
-    /// Tags: the descriptor's, one in the bytes, the port VLAN.
+    /// Tags: by the descriptor, in the bytes, by the port VLAN.
     tags: [bool; 3],
-    /// Bits that are turned in the packet's headers, or none.
+    /// Offset and bits that are flipped in the packet's headers.
     turned: Option<(usize, u8)>,
-    /// Sums asked for: IP's, the transport's.
+    /// Requested checksums: of IP, of the transport.
     sums: [bool; 2],
     /// A mirror, a rate, a spoofed address.
     policy: [bool; 3],
-    /// What the context says of the transport header, beside the truth.
+    /// Bytes that the context adds to the transport header's true length.
     header: u8,
 }
 
@@ -41,7 +41,7 @@ impl Case {
         header: 0,
     };
 
-    /// The packet as Linux hands it over: no length, no checksum of IP, the sum of the pseudo header without the length.
+    /// Returns the packet as Linux prepares it: without IP length and checksum, with the pseudo header's sum without length.
     fn packet(&self) -> Vec<u8> {
         let from = if self.policy[2] { mac(5) } else { mac(0) };
         let payload: Vec<u8> = (0..self.payload).map(|n| n as u8).collect();
@@ -59,7 +59,7 @@ impl Case {
         if self.tags[1] { tagged(7, &packet) } else { packet }
     }
 
-    /// A card that has been given it, with a wire that cuts or none.
+    /// Returns a card that has sent the packet, to a wire that cuts packets or not.
     fn run(&self, cuts: bool) -> Bench {
         let mut bench = Bench::new(3);
         (0..3).for_each(|vf| bench.vf(vf).start());
@@ -106,7 +106,7 @@ impl Case {
     }
 }
 
-/// All that is counted of a VF's packet, and what the others got.
+/// Returns the frames of all receivers, and the counters.
 fn seen(bench: &mut Bench) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
     let frames = bench.wire_got();
     let ports = [r::GPTC, r::GOTCL, r::TPT, r::TOTL, r::MPTC, r::BPTC, r::TSCTC, r::SSVPC, r::GPRC];
@@ -118,7 +118,7 @@ fn seen(bench: &mut Bench) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
 }
 
 #[test]
-fn a_packet_for_the_uplink_alone_leaves_whole() {
+fn packet_for_the_uplink_alone_leaves_uncut() {
     for case in [
         Case::PLAIN,
         Case { six: true, ..Case::PLAIN },
@@ -134,7 +134,7 @@ fn a_packet_for_the_uplink_alone_leaves_whole() {
 }
 
 #[test]
-fn what_somebody_on_the_card_gets_too_is_cut_by_the_card_and_so_is_what_a_rate_spreads() {
+fn card_cuts_packets_that_the_uplink_cannot() {
     for case in [
         Case { to: mac(1), ..Case::PLAIN },
         Case { to: MacAddress::BROADCAST, ..Case::PLAIN },
@@ -158,7 +158,7 @@ fn what_somebody_on_the_card_gets_too_is_cut_by_the_card_and_so_is_what_a_rate_s
     }
 }
 
-/// What a packet that is cut at every `mss` bytes is described by.
+/// Returns context and first descriptor of a packet with segments of `mss` bytes.
 fn orders(mss: u16, length: u32) -> (Context, Data) {
     let context = Context {
         mac_length: 14,
@@ -180,7 +180,7 @@ fn orders(mss: u16, length: u32) -> (Context, Data) {
 }
 
 #[test]
-fn an_uplink_that_drops_a_packet_has_sent_none_of_its_segments() {
+fn uplink_that_drops_a_packet_sends_no_segment() {
     let mut bench = Case::PLAIN.run(false);
     let segments = bench.wire_got().len() as u64;
     let mut down = Bench::new(3);
@@ -196,7 +196,7 @@ fn an_uplink_that_drops_a_packet_has_sent_none_of_its_segments() {
 }
 
 #[test]
-fn a_packet_costs_as_many_frames_of_the_budget_as_it_has_segments() {
+fn uncut_packet_costs_its_segments_in_the_budget() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.world.wire.cuts = true;
@@ -217,7 +217,7 @@ fn a_packet_costs_as_many_frames_of_the_budget_as_it_has_segments() {
 }
 
 #[test]
-fn a_packet_without_room_for_its_headers_is_no_packet() {
+fn packet_shorter_than_its_headers_is_dropped() {
     for length in 1..14 {
         let mut bench = Bench::new(3);
         bench.vf(0).start();

@@ -1,5 +1,5 @@
-//! Low-latency interrupts: a filter's frame does not wait for the throttle of its vector (datasheet of the I210, 7.3.6),
-//! and credits keep such frames from interrupting as often as they come. Left out: the filters themselves (`receive`).
+//! Low-latency interrupts: a frame that a filter marks as urgent ends the throttle of its vector (I210 datasheet 7.3.6), and
+//! credits bound the rate of such interrupts. `receive` tests the filters.
 
 use crate::common::{Bench, PORT, mac, plain, tagged, tcp};
 use i82576::Pool;
@@ -9,12 +9,12 @@ use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
 
-/// VF 0's receive vector.
+/// EITR of VF 0's receive vector.
 const RX: u32 = vf::VTEITR + 4;
-/// 1 ms.
+/// Interval of 1 ms (EITR).
 const INTERVAL: u32 = 1000 << eitr::INTERVAL_SHIFT;
 
-/// VF 0 with its receive vector throttled, which has fired just now, and the type of `plain` frames urgent.
+/// Returns a card whose VF 0 has a throttled receive vector that has just fired; the ether type of `plain` frames is urgent.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     bench.wait_us(10_000);
@@ -32,7 +32,7 @@ fn credits(bench: &mut Bench) -> u32 {
 }
 
 #[test]
-fn an_urgent_frame_interrupts_at_once_and_its_descriptor_says_so() {
+fn urgent_frame_interrupts_at_once_and_sets_dynint() {
     let mut bench = bench();
     bench.wire_sends(&tcp(mac(0), mac(9), &[1; 50]));
     bench.expect_no_msix();
@@ -67,7 +67,7 @@ fn five_tuple_filters_and_vlan_priorities_can_be_urgent() {
 }
 
 #[test]
-fn under_lli_en_each_takes_a_credit_and_without_one_waits() {
+fn lli_en_takes_a_credit_for_each_urgent_frame() {
     let mut bench = bench();
     bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN | 2 << eitr::CREDITS_SHIFT | 250 << eitr::COUNTER_SHIFT);
     for left in [1, 0] {
@@ -83,7 +83,7 @@ fn under_lli_en_each_takes_a_credit_and_without_one_waits() {
 }
 
 #[test]
-fn credits_come_at_the_rate_of_gpie_up_to_31() {
+fn credits_accrue_at_the_rate_of_gpie_up_to_31() {
     let mut bench = bench();
     bench.pf().set(r::GPIE, 3 << gpie::CREDIT_SHIFT);
     bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN);
@@ -95,7 +95,7 @@ fn credits_come_at_the_rate_of_gpie_up_to_31() {
 }
 
 #[test]
-fn an_interrupt_that_need_not_wait_costs_no_credit() {
+fn unthrottled_interrupt_costs_no_credit() {
     let mut bench = bench();
     bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN | 1 << eitr::CREDITS_SHIFT);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -104,7 +104,7 @@ fn an_interrupt_that_need_not_wait_costs_no_credit() {
 }
 
 #[test]
-fn a_frame_that_is_dropped_and_one_in_the_legacy_format_are_not_urgent() {
+fn dropped_and_legacy_frames_are_not_urgent() {
     let mut bench = bench();
     let control = vf::RX_BLOCK + rx::SRRCTL;
     bench.vf(0).write(control, srrctl::DROP_EN | srrctl::LEGACY << srrctl::DESCTYPE_SHIFT | 2);
@@ -115,11 +115,11 @@ fn a_frame_that_is_dropped_and_one_in_the_legacy_format_are_not_urgent() {
     bench.msix();
     bench.wire_sends(&plain(mac(0), mac(9), 60));
     bench.expect_no_msix();
-    assert_eq!(bench.vf(0).received().len(), 7, "there was no descriptor left");
+    assert_eq!(bench.vf(0).received().len(), 7, "the eighth frame finds no descriptor");
 }
 
 #[test]
-fn the_single_interrupt_of_a_pf_hurries_as_well() {
+fn urgent_frame_ends_the_single_interrupts_throttle() {
     let mut bench = Bench::bare();
     bench.wait_us(10_000);
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);

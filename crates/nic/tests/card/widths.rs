@@ -1,5 +1,4 @@
-//! Accesses of any width and alignment: how they fall on the dwords that registers are. Left out: what the
-//! registers do.
+//! Accesses of any width and alignment, and their effect on the dwords of registers.
 
 use crate::common::{Bench, index, mac, plain};
 use crate::registers::elements;
@@ -10,12 +9,12 @@ use i82576::table::Access;
 use i82576::window;
 use pcie::Function;
 
-/// An access of any width at any alignment is its bytes, for every register that only stores.
+/// An access of any width at any alignment reaches its own bytes, for every plain register.
 #[test]
-fn every_width_and_alignment_reaches_its_bytes_of_every_plain_register() {
+fn access_of_any_width_reaches_its_bytes() {
     let mut bench = Bench::bare();
     for (row, offset) in elements() {
-        // What a write beside these does would be seen in their neighbours.
+        // EITR's counter runs, and `write_of_the_interval_alone_keeps_the_counter` tests it.
         let (Access::Rw(bits), false) = (row.access, row.name == "EITR") else { continue };
         for (width, lane) in [1, 2, 4, 8].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))
         {
@@ -42,9 +41,9 @@ fn every_width_and_alignment_reaches_its_bytes_of_every_plain_register() {
     }
 }
 
-/// Eight bytes are two dwords, in address order, whatever the alignment.
+/// An access of eight bytes reaches its dwords in address order, at any alignment.
 #[test]
-fn eight_bytes_are_the_dwords_they_touch() {
+fn access_of_eight_bytes_reaches_its_dwords() {
     let mut bench = Bench::bare();
     let base = u64::from(r::rssrk(0));
     for start in 0..8 {
@@ -62,18 +61,18 @@ fn eight_bytes_are_the_dwords_they_touch() {
 }
 
 #[test]
-fn reading_a_byte_of_a_register_is_reading_the_register() {
+fn byte_read_has_the_effect_of_a_register_read() {
     let mut bench = Bench::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::ICS, 0x0010_0004);
     let mut byte = [0];
     bench.nic.read_bytes(Function::Pf, u64::from(r::ICR) + 2, &mut byte, Time::ZERO);
     assert_eq!(byte, [0x10]);
-    assert_eq!(bench.pf().read(r::ICR), 0, "all of it was read, and cleared");
+    assert_eq!(bench.pf().read(r::ICR), 0, "the byte's read cleared the whole register");
 }
 
 #[test]
-fn bytes_and_words_change_their_part_of_a_register() {
+fn narrow_write_changes_only_its_bytes() {
     let mut bench = Bench::new(3);
     let (vf, now) = (Function::Vf(0), Time::ZERO);
     let at = u64::from(r::vf::VMBMEM);
@@ -93,7 +92,7 @@ fn bytes_and_words_change_their_part_of_a_register() {
 }
 
 #[test]
-fn a_byte_written_beside_a_vfs_vector_bits_leaves_them_alone() {
+fn byte_beside_a_vfs_vector_bits_keeps_them() {
     let mut bench = Bench::new(3);
     for at in [r::vf::VTEIAC, r::vf::VTEIAM] {
         bench.vf(1).write(at, 5);
@@ -105,7 +104,7 @@ fn a_byte_written_beside_a_vfs_vector_bits_leaves_them_alone() {
 }
 
 #[test]
-fn a_byte_written_to_a_set_or_clear_register_is_that_byte_alone() {
+fn byte_written_to_a_set_register_sets_only_that_byte() {
     let mut bench = Bench::bare();
     bench.pf().write(r::EIMS, 0x0001_0101);
     bench.nic.write_bytes(Function::Pf, u64::from(r::EIMC) + 1, &[0x01], Time::ZERO);
@@ -115,7 +114,7 @@ fn a_byte_written_to_a_set_or_clear_register_is_that_byte_alone() {
 }
 
 #[test]
-fn bytes_beyond_the_bar_are_zero() {
+fn bytes_beyond_the_bar_read_zero() {
     let mut bench = Bench::new(3);
     for offset in [0x1_fffe, 0x2_0000, 0xffff_fffe, 1 << 32, 1 << 63, u64::MAX - 1] {
         for function in [Function::Pf, Function::Vf(0)] {
@@ -128,7 +127,7 @@ fn bytes_beyond_the_bar_are_zero() {
 }
 
 #[test]
-fn a_byte_written_beside_vector_bits_that_the_pf_sees_leaves_them_alone() {
+fn byte_beside_vector_bits_in_the_pf_view_keeps_them() {
     let mut bench = Bench::new(3);
     let view = r::vf_block(index(1));
     for at in [r::vf_stats::VTEIAC, r::vf_stats::VTEIAM].map(|at| view + at) {
@@ -138,9 +137,9 @@ fn a_byte_written_beside_vector_bits_that_the_pf_sees_leaves_them_alone() {
     }
 }
 
-/// STATUS.PHYRA is cleared by a zero, which a byte that is not written is not.
+/// A written zero clears STATUS.PHYRA. A byte that is not written must not clear it.
 #[test]
-fn a_byte_written_beside_a_bit_that_zero_clears_leaves_it_alone() {
+fn byte_beside_phyra_keeps_it() {
     let mut bench = Bench::bare();
     for (byte, left) in [(0, status::PHYRA), (2, status::PHYRA), (3, status::PHYRA), (1, 0)] {
         bench.nic.write_bytes(Function::Pf, u64::from(r::STATUS) + byte, &[0], Time::ZERO);
@@ -149,7 +148,7 @@ fn a_byte_written_beside_a_bit_that_zero_clears_leaves_it_alone() {
 }
 
 #[test]
-fn an_interval_written_alone_leaves_the_counter_running() {
+fn write_of_the_interval_alone_keeps_the_counter() {
     let mut bench = Bench::new(1);
     bench.vf(0).write(r::vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
     bench.vf(0).write(r::vf::VTEIMS, 1);
@@ -162,7 +161,7 @@ fn an_interval_written_alone_leaves_the_counter_running() {
 }
 
 #[test]
-fn a_byte_written_to_an_event_register_clears_the_events_of_that_byte_alone() {
+fn byte_written_to_mbvficr_clears_only_its_events() {
     let mut bench = Bench::new(3);
     for n in 0..3 {
         bench.vf(n).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);
@@ -173,9 +172,9 @@ fn a_byte_written_to_an_event_register_clears_the_events_of_that_byte_alone() {
     assert_eq!(bench.pf().read(r::MBVFICR), 0x0000_0005);
 }
 
-/// A counter pair is one read for a driver that reads eight bytes, and whole.
+/// A driver may read a wide counter with one access of eight bytes.
 #[test]
-fn eight_bytes_of_a_counter_pair_are_the_pair_and_clear_it() {
+fn eight_byte_read_returns_and_clears_a_wide_counter() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -187,7 +186,7 @@ fn eight_bytes_of_a_counter_pair_are_the_pair_and_clear_it() {
 }
 
 #[test]
-fn a_word_of_a_counter_is_a_read_of_it_and_clears_all_of_it() {
+fn word_read_of_a_counter_clears_all_of_it() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -196,13 +195,13 @@ fn a_word_of_a_counter_is_a_read_of_it_and_clears_all_of_it() {
     assert_eq!((word, bench.pf().read(r::GPRC)), ([0; 2], 0));
 }
 
-/// The same for a VF's registers: what it writes of one is what it reads of it, and no other byte changes.
+/// An access to a VF's plain register reaches its own bytes, and no other byte changes.
 #[test]
-fn every_width_and_alignment_reaches_its_bytes_of_every_plain_register_of_a_vf() {
+fn vf_access_of_any_width_reaches_its_bytes() {
     let mut bench = Bench::new(3);
     let function = Function::Vf(1);
     for row in window::TABLE {
-        // A write to an interval alone leaves the counter, which is asked for above.
+        // A narrow write to EITR leaves its running counter, so the bytes differ.
         let (Access::Rw(bits), false) = (row.access, row.name == "VTEITR") else { continue };
         for offset in (0..row.count).map(|element| row.offset + element * row.stride) {
             for (width, lane) in [1, 2, 4].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))

@@ -1,17 +1,17 @@
-//! The mailbox of one VF under every order of short scripts of both sides and of resets, step by step against a
-//! model that is the datasheet's rules and nothing else.
+//! The mailbox of a VF, in every order of short scripts of both sides and of resets. After each step the card equals a model
+//! of the datasheet's rules.
 
 use super::{Player, orders};
 use crate::common::{Bench, index};
 use i82576::bits::{ctrl, ctrl_ext, p2v, v2p};
 use i82576::register::{self as r, vf};
 
-/// What a side does.
+/// A step of VF or PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// The VF writes V2PMAILBOX.
     VfWrites(u32),
-    /// The VF reads V2PMAILBOX, and hears of each event once.
+    /// The VF reads V2PMAILBOX, which clears its notices.
     VfReads,
     /// The VF writes the first word of the memory.
     VfFills(u32),
@@ -25,14 +25,14 @@ enum Step {
     VfReset,
     /// The PF resets the port.
     PfReset,
-    /// The PF lets the VFs go.
+    /// The PF writes PFRSTD.
     PfDone,
 }
 
-/// What is visible of a mailbox, by the rules.
+/// Visible state of a mailbox, by the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Model {
-    /// V2PMAILBOX as the VF would read it.
+    /// V2PMAILBOX as the VF reads it.
     v2p: u32,
     word: u32,
     asked: bool,
@@ -41,7 +41,7 @@ struct Model {
 }
 
 impl Model {
-    /// Whoever asks gets the buffer unless the other has it; a write that does not ask gives it back.
+    /// Locks the memory for a side that asks, unless the other side holds it. A write that does not ask releases it.
     fn take(&mut self, asks: bool, own: u32, other: u32) {
         if !asks {
             self.v2p &= !own;
@@ -102,7 +102,7 @@ fn step(bench: &mut Bench, step: Step) {
     }
 }
 
-/// The same of the card, by reads that change nothing.
+/// Reads the mailbox of the card without an effect.
 fn look(bench: &mut Bench) -> Model {
     let events = bench.pf().read(r::MBVFICR);
     Model {
@@ -114,7 +114,7 @@ fn look(bench: &mut Bench) -> Model {
     }
 }
 
-/// Plays every order and compares after each step; answers how many orders there were.
+/// Plays every order of the scripts, compares card and model after each step, and returns the number of orders.
 fn play(scripts: &[&[Step]]) -> usize {
     let lengths: Vec<usize> = scripts.iter().map(|script| script.len()).collect();
     let (mut bench, mut count) = (Bench::new(3), 0);
@@ -127,7 +127,7 @@ fn play(scripts: &[&[Step]]) -> usize {
             model.step(next);
             let seen = look(&mut bench);
             assert_eq!(seen, model, "after {next:?}, step {at} of {order:?}");
-            assert_ne!(seen.v2p & (v2p::VFU | v2p::PFU), v2p::VFU | v2p::PFU, "both hold the buffer");
+            assert_ne!(seen.v2p & (v2p::VFU | v2p::PFU), v2p::VFU | v2p::PFU, "both sides hold the lock");
             assert_eq!(seen.v2p & v2p::RSTI == 0, bench.vf(0).read(vf::V2PMAILBOX) & v2p::RSTI == 0);
         }
         count += 1;
@@ -135,7 +135,7 @@ fn play(scripts: &[&[Step]]) -> usize {
     count
 }
 
-/// All of VF 1's mailbox idle again.
+/// Sets VF 1's mailbox to its idle state.
 fn restart(bench: &mut Bench) {
     for next in [Step::VfWrites(0), Step::PfWrites(0), Step::PfDone, Step::VfReads, Step::PfClears] {
         step(bench, next);
@@ -159,34 +159,34 @@ const PF_ANSWERS: &[Step] = &[
 ];
 
 #[test]
-fn a_request_and_its_answer_in_every_order() {
+fn mailbox_follows_its_rules_in_every_order() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS]), 126);
 }
 
 #[test]
-fn with_a_reset_of_the_vf_anywhere_between() {
+fn mailbox_follows_its_rules_with_a_vf_reset() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[Step::VfReset, Step::VfReads]]), 6_930);
 }
 
 #[test]
-fn with_a_reset_of_the_pf_anywhere_between() {
+fn mailbox_follows_its_rules_with_a_pf_reset() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[Step::PfReset, Step::PfDone]]), 6_930);
 }
 
 #[test]
-fn with_both_resets_anywhere_between() {
+fn mailbox_follows_its_rules_with_both_resets() {
     let resets: [&[Step]; 2] = [&[Step::VfReset], &[Step::PfReset, Step::PfDone]];
     assert_eq!(play(&[&VF_ASKS[..4], &PF_ANSWERS[1..], resets[0], resets[1]]), 12_600);
 }
 
 #[test]
-fn with_the_buffer_taken_away_anywhere_between() {
+fn mailbox_follows_its_rules_with_rvfu() {
     let takes = [Step::PfWrites(p2v::RVFU | p2v::PFU), Step::PfWrites(0)];
     assert_eq!(play(&[VF_ASKS, &takes, &[Step::VfReset]]), 168);
 }
 
 #[test]
-fn every_pair_of_writes_to_the_controls() {
+fn mailbox_follows_its_rules_for_any_two_writes() {
     let values: Vec<Step> = (0..8).map(Step::VfWrites).chain((0..32).map(Step::PfWrites)).collect();
     for first in &values {
         for second in &values {

@@ -1,10 +1,10 @@
-//! Small worlds, looked at completely: short scripts of a VF, the PF and whoever resets, in every order in which
-//! they can take turns. Left out: long scripts; those are drawn at random (`random`).
+//! Exhaustive tests: short scripts of a VF, of the PF and of resets, in every order of their steps. `random` tests long
+//! scripts.
 
 mod mailbox;
 mod resets;
 
-/// Calls `visit` with every order in which scripts of these lengths can take turns: a sequence of script numbers.
+/// Calls `visit` with every order of the steps of scripts of these lengths. An order is a sequence of script numbers.
 fn orders(lengths: &[usize], visit: &mut impl FnMut(&[usize])) {
     fn go(left: &mut [usize], order: &mut Vec<usize>, visit: &mut impl FnMut(&[usize])) {
         if left.iter().all(|&left| left == 0) {
@@ -23,7 +23,7 @@ fn orders(lengths: &[usize], visit: &mut impl FnMut(&[usize])) {
     go(&mut lengths.to_vec(), &mut Vec::new(), visit);
 }
 
-/// A script played step by step.
+/// Scripts that are played step by step.
 struct Player<'a, S> {
     scripts: Vec<core::slice::Iter<'a, S>>,
 }
@@ -33,14 +33,14 @@ impl<'a, S> Player<'a, S> {
         Self { scripts: scripts.iter().map(|script| script.iter()).collect() }
     }
 
-    /// The next step of a script.
+    /// Returns the next step of a script.
     fn step(&mut self, script: usize) -> &'a S {
         self.scripts[script].next().unwrap()
     }
 }
 
 #[test]
-fn orders_are_all_there_and_each_once() {
+fn orders_are_complete_and_unique() {
     let mut seen = std::collections::HashSet::new();
     orders(&[3, 2, 1], &mut |order| assert!(seen.insert(order.to_vec())));
     assert_eq!(seen.len(), 60, "6! / (3! 2! 1!)");

@@ -1,5 +1,5 @@
-//! Every way to stop a VF, in every order with its own work, its neighbour's and the wire's: from the moment it is
-//! stopped, nothing is read, written or sent in its name.
+//! Every way to stop a VF, in every order with its own frames, its neighbour's and the wire's. A stopped VF is silent: the
+//! card makes no memory request and sends no message in its name.
 
 use super::{Player, orders};
 use crate::common::{Bench, index, mac, packet, plain};
@@ -10,7 +10,7 @@ use pcie::Function::{Pf, Vf};
 use pcie::capability::{express, power, sriov};
 use pcie::config::offset;
 
-/// What happens.
+/// A step.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// The VF has a frame for its neighbour and rings.
@@ -32,7 +32,7 @@ enum Step {
 /// A way to stop VF 1.
 type Way = fn(&mut Bench);
 
-/// The ways, and whether only the VF is stopped.
+/// Ways to stop VF 1, and true if its neighbour keeps running.
 const WAYS: [(Way, bool); 8] = [
     (|bench| bench.vf(1).write(vf::CTRL, ctrl::RST), true),
     (|bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST), true),
@@ -73,13 +73,13 @@ fn step(bench: &mut Bench, step: Step) {
     }
 }
 
-/// Nothing in the VF's name since it was stopped.
+/// Returns true if the card made no request and sent no message in the VF's name since it was stopped.
 fn is_silent(bench: &Bench) -> bool {
     let memory = bench.world.bus.log.iter().all(|access| access.function != Vf(1));
     memory && bench.world.bus.msix.iter().all(|(function, _)| *function != Vf(1))
 }
 
-/// VFs 0 and 1 with running rings and nothing under way.
+/// Starts VFs 0 and 1 with running rings and without pending frames.
 fn start(bench: &mut Bench) {
     *bench = Bench::new(2);
     bench.vf(0).start();
@@ -113,7 +113,7 @@ fn play(scripts: &[&[Step]], check_neighbour: bool) -> usize {
 }
 
 #[test]
-fn a_vf_that_is_stopped_is_silent_in_every_order() {
+fn stopped_vf_is_silent_in_every_order() {
     for (way, only_the_vf) in WAYS {
         let work = [Step::Sends, Step::Asks];
         let world = [Step::WireSends, Step::NeighbourSends, Step::Poll];
@@ -123,7 +123,7 @@ fn a_vf_that_is_stopped_is_silent_in_every_order() {
 }
 
 #[test]
-fn stopping_a_vf_twice_changes_nothing() {
+fn vf_stopped_twice_is_silent_in_every_order() {
     for (first, _) in WAYS {
         for (second, _) in WAYS {
             let work = [Step::Sends, Step::Poll];

@@ -1,5 +1,5 @@
-//! Legacy transmit descriptors, as small drivers use them. Of a packet in several descriptors the first says
-//! what is to be done with it (datasheet 7.2.2.1).
+//! Legacy transmit descriptors, which small drivers use. The first descriptor of a packet has its requests (82576 datasheet
+//! 7.2.2.1).
 
 use super::{WIRE, at, bench, placed};
 use crate::common::{Bench, data, mac, plain, tagged, tcp};
@@ -8,7 +8,7 @@ use i82576::descriptor::legacy::{Checksum, Transmit};
 use i82576::register::{self as r, tx};
 use pcie::Function::Vf;
 
-/// A whole packet in one descriptor that reports its status.
+/// Returns the descriptor of a whole packet with RS.
 fn packet(address: u64, length: usize) -> Transmit {
     Transmit {
         address,
@@ -19,7 +19,7 @@ fn packet(address: u64, length: usize) -> Transmit {
     }
 }
 
-/// Sends a frame in one descriptor; what came out.
+/// Sends a frame in one descriptor, and returns the frame on the wire.
 fn sent(bench: &mut Bench, frame: &[u8], ask: Transmit) -> Vec<u8> {
     let address = bench.vf(0).place(frame);
     bench.vf(0).transmit(&[Transmit {
@@ -32,7 +32,7 @@ fn sent(bench: &mut Bench, frame: &[u8], ask: Transmit) -> Vec<u8> {
 }
 
 #[test]
-fn a_frame_in_one_descriptor() {
+fn packet_may_use_one_descriptor() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[packet(whole.address, frame.len()).emit()]);
@@ -53,7 +53,7 @@ fn only_descriptors_with_rs_are_written_back() {
 }
 
 #[test]
-fn a_frame_in_several_descriptors() {
+fn legacy_packet_may_use_several_descriptors() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 286);
     let first = Transmit { end_of_packet: false, report_status: false, ..packet(whole.address, 100) };
@@ -62,7 +62,7 @@ fn a_frame_in_several_descriptors() {
 }
 
 #[test]
-fn both_formats_may_be_mixed_even_within_a_packet() {
+fn descriptor_formats_may_be_mixed_within_a_packet() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 286);
     bench.vf(0).transmit(&[data(whole.address, 100).emit(), packet(whole.address + 100, 200).emit()]);
@@ -71,7 +71,7 @@ fn both_formats_may_be_mixed_even_within_a_packet() {
 }
 
 #[test]
-fn the_tag_is_in_the_special_field_of_the_first() {
+fn legacy_tag_comes_from_the_first_descriptor() {
     let mut bench = bench();
     let frame = plain(WIRE, mac(0), 100);
     let tag = Transmit { vlan_tag: Some(0x6064), ..Transmit::default() };
@@ -85,7 +85,7 @@ fn the_tag_is_in_the_special_field_of_the_first() {
 }
 
 #[test]
-fn the_checksum_goes_where_cso_says_over_everything_from_css_on() {
+fn legacy_checksum_covers_css_to_end_at_cso() {
     let mut bench = bench();
     let good = tcp(WIRE, mac(0), b"an odd load");
     let mut seeded = good.clone();
@@ -96,7 +96,7 @@ fn the_checksum_goes_where_cso_says_over_everything_from_css_on() {
 }
 
 #[test]
-fn a_checksum_outside_the_frame_is_not_inserted() {
+fn legacy_checksum_outside_the_frame_is_not_inserted() {
     let mut bench = bench();
     let frame = plain(WIRE, mac(0), 86);
     for (start, field) in [(100, 50), (255, 50), (34, 99), (34, 100), (34, 255)] {
@@ -108,7 +108,7 @@ fn a_checksum_outside_the_frame_is_not_inserted() {
 }
 
 #[test]
-fn a_sum_of_zero_stays_zero_as_the_card_does_not_know_udp() {
+fn legacy_checksum_of_zero_stays_zero() {
     let mut bench = bench();
     let mut frame = plain(WIRE, mac(0), 46);
     frame[14..].fill(0);
@@ -118,18 +118,18 @@ fn a_sum_of_zero_stays_zero_as_the_card_does_not_know_udp() {
 }
 
 #[test]
-fn empty_descriptors_between_packets_send_nothing() {
+fn empty_legacy_descriptors_send_nothing() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 100);
     let empty = packet(0, 0);
     bench.vf(0).transmit(&[empty.emit(), packet(whole.address, frame.len()).emit(), empty.emit()]);
     assert_eq!(bench.wire_got(), [frame]);
-    assert!((0..3).all(|i| bench.vf(0).is_done(i)), "they are done all the same");
+    assert!((0..3).all(|i| bench.vf(0).is_done(i)), "the card writes them back");
     assert_eq!((bench.nic.counters()[0].dma_faults, bench.nic.counters()[0].tx_invalid), (0, 0));
 }
 
 #[test]
-fn empty_descriptors_are_no_misbehaviour() {
+fn empty_legacy_descriptors_are_no_violation() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     let (frame, whole) = placed(&mut bench, 100);
@@ -138,5 +138,5 @@ fn empty_descriptors_are_no_misbehaviour() {
     let mut advanced = crate::common::packet(0, 0);
     advanced.payload_length = 0;
     bench.vf(0).transmit(&[advanced.emit()]);
-    assert_eq!(bench.nic.counters()[0].tx_invalid, 1, "in the other format an empty packet makes no sense");
+    assert_eq!(bench.nic.counters()[0].tx_invalid, 1, "an empty packet is invalid in the advanced format");
 }

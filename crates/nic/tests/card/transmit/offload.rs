@@ -1,5 +1,5 @@
-//! What context descriptors and the first data descriptor ask for: tags, segments, checksums. Left out: every
-//! corner of segmentation, which is tested beside it (`offload`).
+//! Requests of context descriptors and of the first data descriptor: tags, segments, checksums. Segmentation has more tests
+//! beside its code (`offload`).
 
 use super::{WIRE, at, bench, placed};
 use crate::common::{data, mac, packet, plain, tagged, tcp, tcp6};
@@ -8,7 +8,7 @@ use i82576::descriptor::rx::status;
 use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, tx, vf};
 
-/// A context for TCP over IPv4 without options.
+/// Returns a context for TCP over IPv4 without options.
 pub(super) fn context(index: u8, mss: u16) -> Context {
     Context {
         mac_length: 14,
@@ -22,13 +22,13 @@ pub(super) fn context(index: u8, mss: u16) -> Context {
     }
 }
 
-/// The tag of the frame on the wire, if there is one.
+/// Returns the tag of a frame on the wire, or `None` if it is untagged.
 pub(super) fn tag(frame: &[u8]) -> Option<u16> {
     (frame[12..14] == [0x81, 0]).then(|| u16::from_be_bytes([frame[14], frame[15]]))
 }
 
 #[test]
-fn contexts_are_taken_without_sending_anything() {
+fn context_descriptor_sends_no_frame() {
     let mut bench = bench();
     bench.vf(0).transmit(&[context(0, 0).emit(), context(1, 0).emit()]);
     assert!(bench.wire_got().is_empty());
@@ -37,7 +37,7 @@ fn contexts_are_taken_without_sending_anything() {
 }
 
 #[test]
-fn a_queue_has_two_contexts_which_stay_until_they_are_overwritten() {
+fn queue_keeps_two_contexts_until_they_are_overwritten() {
     let mut bench = bench();
     let vlan = |index, vlan_tag| Context { vlan_tag, ..context(index, 0) }.emit();
     let (_, descriptor) = placed(&mut bench, 100);
@@ -49,7 +49,7 @@ fn a_queue_has_two_contexts_which_stay_until_they_are_overwritten() {
 }
 
 #[test]
-fn contexts_are_the_queues_own() {
+fn each_queue_has_its_own_contexts() {
     let mut bench = bench();
     bench.vf(1).start();
     bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit()]);
@@ -60,7 +60,7 @@ fn contexts_are_the_queues_own() {
 }
 
 #[test]
-fn the_tag_is_inserted_if_the_first_descriptor_says_so() {
+fn first_descriptor_decides_on_the_tag() {
     let mut bench = bench();
     bench.vf(0).transmit(&[Context { vlan_tag: 0x6064, ..context(0, 0) }.emit()]);
     let (frame, whole) = placed(&mut bench, 86);
@@ -72,7 +72,7 @@ fn the_tag_is_inserted_if_the_first_descriptor_says_so() {
 }
 
 #[test]
-fn a_tag_in_the_frame_stays_where_it_is() {
+fn tag_in_the_frame_stays_behind_the_inserted_one() {
     let mut bench = bench();
     let inner = tagged(20, &plain(WIRE, mac(0), 60));
     bench.vf(0).send(&inner);
@@ -80,11 +80,11 @@ fn a_tag_in_the_frame_stays_where_it_is() {
     let address = bench.vf(0).place(&inner);
     let descriptor = Data { insert_vlan: true, ..packet(address, inner.len() as u16) };
     bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit(), descriptor.emit()]);
-    assert_eq!(bench.wire_got(), [tagged(10, &inner)], "the card's goes outside");
+    assert_eq!(bench.wire_got(), [tagged(10, &inner)], "the card inserts its tag outside the frame's");
 }
 
 #[test]
-fn a_large_segment_is_cut_as_its_context_says() {
+fn tcp_packet_is_cut_by_its_context() {
     let mut bench = bench();
     let payload: Vec<u8> = (0..2500).map(|i| i as u8).collect();
     let mut frame = tcp(WIRE, mac(0), &payload);
@@ -113,7 +113,7 @@ fn a_large_segment_is_cut_as_its_context_says() {
         assert_eq!(header.header_checksum, header.calc_header_checksum());
         assert_eq!(tcp.checksum(), tcp.to_header().calc_checksum_ipv4(&header, tcp.payload()).unwrap());
         assert_eq!(tcp.sequence_number(), 5000 + bytes.len() as u32);
-        assert_eq!(tcp.psh(), bytes.len() == 2000, "in the last only");
+        assert_eq!(tcp.psh(), bytes.len() == 2000, "PSH is in the last segment only");
         bytes.extend(tcp.payload());
     }
     assert_eq!((segments.len(), bytes), (3, payload));
@@ -123,7 +123,7 @@ fn a_large_segment_is_cut_as_its_context_says() {
 }
 
 #[test]
-fn checksums_are_inserted_where_the_context_says() {
+fn context_places_the_inserted_checksums() {
     let mut bench = bench();
     let good = tcp6(WIRE, mac(0), b"an odd load");
     let mut frame = good.clone();
@@ -138,7 +138,7 @@ fn checksums_are_inserted_where_the_context_says() {
 }
 
 #[test]
-fn the_flags_of_segments_are_masked_as_dtxtcpflg_says() {
+fn dtxtcpflg_masks_the_flags_of_segments() {
     let mut bench = bench();
     bench.pf().write(r::DTXTCPFLGL, 0x0010_0fff);
     bench.pf().write(r::DTXTCPFLGH, 0x001);
@@ -152,13 +152,13 @@ fn the_flags_of_segments_are_masked_as_dtxtcpflg_says() {
 }
 
 #[test]
-fn a_large_datagram_over_ipv6_with_extensions_becomes_many_that_are_right() {
+fn udp_segments_over_ipv6_with_extensions_are_valid() {
     let mut bench = bench();
     bench.vf(1).start();
     let builder = PacketBuilder::ethernet2(mac(0).0, mac(1).0).ipv6([0xfd; 16], [0xfe; 16], 64);
     let mut frame = Vec::new();
     builder.udp(1000, 2000).write(&mut frame, &[7; 2500]).unwrap();
-    // A destination options header of eight bytes, and the seed that a driver leaves.
+    // A destination options header of eight bytes, and the driver's sum of the pseudo header.
     frame.splice(54..54, [17, 0, 1, 4, 0, 0, 0, 0]);
     frame[20] = 60;
     let seed = (8 * 0xfdfdu32 + 8 * 0xfefe + 17) % 0xffff;
@@ -174,7 +174,7 @@ fn a_large_datagram_over_ipv6_with_extensions_becomes_many_that_are_right() {
         let word = |at: usize| usize::from(u16::from_be_bytes([datagram.bytes[at], datagram.bytes[at + 1]]));
         assert_eq!((word(18), word(66)), (datagram.bytes.len() - 54, datagram.bytes.len() - 62));
         assert_eq!(datagram.last().status & (status::L4CS | status::L4E), status::L4CS);
-        // The same from the wire, where the card sums up for itself.
+        // The same datagram from the wire, where the card has no seal and sums it up itself.
         bench.wire_sends(&datagram.bytes);
         let again = bench.vf(1).expect_frame();
         assert_eq!(again.last().status & (status::L4CS | status::L4E), status::L4CS);

@@ -1,5 +1,5 @@
-//! Rules of a transmit queue beside its descriptors: how long contexts live, what PAYLEN, WTHRESH and SWFLSH
-//! mean, and what becomes of packets that are too long.
+//! Rules of a transmit queue beside its descriptors: the lifetime of contexts, PAYLEN, WTHRESH and SWFLSH, and packets that
+//! are too long.
 
 use super::offload::{context, tag};
 use super::{WIRE, at, bench, placed};
@@ -9,7 +9,7 @@ use i82576::descriptor::tx::{Context, Data};
 use i82576::ids::MAX_FRAME;
 use i82576::register::{self as r, tx, vf};
 
-/// The tag that context 0 inserts now.
+/// Sends a frame with context 0, and returns the tag that it inserts.
 fn inserted(bench: &mut Bench) -> Option<u16> {
     let (_, descriptor) = placed(bench, 100);
     bench.vf(0).transmit(&[Data { insert_vlan: true, ..descriptor }.emit()]);
@@ -17,7 +17,7 @@ fn inserted(bench: &mut Bench) -> Option<u16> {
 }
 
 #[test]
-fn a_context_outlives_the_ring_but_not_a_reset() {
+fn context_survives_a_new_ring_but_no_reset() {
     let mut bench = bench();
     bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit()]);
     bench.vf(0).write(at(tx::TXDCTL), 0);
@@ -28,11 +28,11 @@ fn a_context_outlives_the_ring_but_not_a_reset() {
     bench.vf(0).write(vf::CTRL, ctrl::RST);
     bench.pf().write(r::VFTE, 0xff);
     bench.vf(0).start();
-    assert_eq!(inserted(&mut bench), Some(0), "the next owner knows nothing of it");
+    assert_eq!(inserted(&mut bench), Some(0), "the next owner has an empty context");
 }
 
 #[test]
-fn payload_length_is_what_is_there_whatever_paylen_says() {
+fn payload_length_comes_from_buffers_and_not_from_paylen() {
     let mut bench = bench();
     let frame = tcp(WIRE, mac(0), &[7; 2500]);
     let address = bench.vf(0).place(&frame);
@@ -46,7 +46,7 @@ fn payload_length_is_what_is_there_whatever_paylen_says() {
 }
 
 #[test]
-fn everything_is_given_back_by_the_end_of_a_poll_whatever_wthresh_says() {
+fn poll_writes_back_all_descriptors_despite_wthresh() {
     let mut bench = bench();
     bench.vf(0).write(at(tx::TXDCTL), dctl::ENABLE | 31 << dctl::WTHRESH_SHIFT);
     let (_, descriptor) = placed(&mut bench, 100);
@@ -55,7 +55,7 @@ fn everything_is_given_back_by_the_end_of_a_poll_whatever_wthresh_says() {
 }
 
 #[test]
-fn swflsh_reads_as_zero_and_leaves_the_queue_as_it_is() {
+fn swflsh_reads_zero_and_keeps_the_queue() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[descriptor.emit()]);
@@ -64,11 +64,11 @@ fn swflsh_reads_as_zero_and_leaves_the_queue_as_it_is() {
     bench.vf(0).transmit(&[descriptor.emit()]);
     assert_eq!(bench.wire_got(), [frame.clone(), frame]);
     bench.vf(0).write(at(tx::TXDCTL), dctl::SWFLSH);
-    assert_eq!(bench.vf(0).read(at(tx::TXDCTL)), 0, "as DPDK stops a queue");
+    assert_eq!(bench.vf(0).read(at(tx::TXDCTL)), 0, "DPDK stops a queue by writing SWFLSH alone");
 }
 
 #[test]
-fn a_packet_that_is_too_long_is_dropped_done_and_counted() {
+fn oversized_packet_is_dropped_written_back_and_counted() {
     let mut bench = bench();
     let longest = MAX_FRAME as u16 - 4;
     let frame = plain(WIRE, mac(0), usize::from(longest) + 100);
@@ -79,11 +79,11 @@ fn a_packet_that_is_too_long_is_dropped_done_and_counted() {
     assert_eq!(bench.wire_got(), [frame[..longest.into()].to_vec()]);
     assert_eq!([0, 1, 3].map(|i| bench.vf(0).is_done(i)), [true; 3]);
     assert_eq!(bench.nic.counters()[0].tx_invalid, 2);
-    assert_eq!(inserted(&mut bench), Some(0), "and the queue goes on");
+    assert_eq!(inserted(&mut bench), Some(0), "the queue continues");
 }
 
 #[test]
-fn all_sixteen_queues_of_a_pf_send() {
+fn all_16_queues_of_a_pf_send() {
     let mut bench = Bench::bare();
     bench.pf().write(r::TCTL, i82576::bits::tctl::EN);
     bench.pf().start();

@@ -1,16 +1,17 @@
-//! What bursts of the uplink cost a guest whose ring is shorter: the table of `docs/performance.md`, which
-//! `cargo test -p nic --test card -- waiting::bursts --nocapture` prints.
+//! Frames that a guest loses to bursts from the uplink that are longer than its ring. The command
+//! `cargo test -p nic --test card -- waiting::bursts --nocapture` prints the table of `docs/performance.md`.
 
 use super::{bench, frame, got, missed};
 use crate::common::Bench;
 use i82576::bits::srrctl;
 use i82576::register::{rx, vf};
 
-/// Frames that a packet of 64 KB is cut into, and their length.
+/// Number of frames of a packet of 64 KB.
 const FRAMES: usize = 45;
 const LENGTH: usize = 1_514;
 
-/// So many of the packets come at once, eight times over; in between the guest gives its ring all descriptors back. Frames lost.
+/// Delivers eight bursts of `packets` packets each to a VF that posts all its descriptors between them. Returns the number of
+/// lost frames.
 fn lost(descriptors: u32, packets: usize, drops: bool) -> u32 {
     let mut bench: Bench = bench(descriptors);
     if drops {
@@ -20,7 +21,7 @@ fn lost(descriptors: u32, packets: usize, drops: bool) -> u32 {
     for _ in 0..8 {
         bench.world.wire.incoming.extend((0..packets * FRAMES).map(|number| frame(0, number, LENGTH)));
         bench.poll();
-        // Twice: for what found descriptors, and for what has waited for them.
+        // The first pass takes the frames that found descriptors, the second one those that waited.
         for _ in 0..2 {
             let frames = got(&mut bench, 0).len();
             found += frames;
@@ -34,12 +35,12 @@ fn lost(descriptors: u32, packets: usize, drops: bool) -> u32 {
         let [_, by_port, by_queue] = missed(&mut bench, 0);
         lost += by_port + by_queue;
     }
-    assert_eq!(found + lost as usize, 8 * packets * FRAMES, "nothing waits, and nothing is lost twice");
+    assert_eq!(found + lost as usize, 8 * packets * FRAMES, "each frame arrives or is lost once");
     lost
 }
 
 #[test]
-fn a_burst_longer_than_the_ring_loses_what_neither_ring_nor_buffer_holds() {
+fn burst_loses_frames_beyond_ring_and_buffer() {
     println!("descriptors, frames in a burst: lost with DROP_EN, without");
     for (descriptors, packets, expected) in
         [(32, 1, [14, 0]), (32, 2, [59, 38]), (64, 1, [0, 0]), (64, 2, [27, 6]), (128, 3, [8, 0])]

@@ -1,5 +1,5 @@
-//! Whatever chance does, each frame for a queue is delivered once, counted as lost, or waits; and those that are delivered
-//! come in the order in which they were sent.
+//! Under random actions each frame for a queue is delivered once, counted as lost, or waits. Frames are delivered in the
+//! order in which they were sent.
 
 use super::{bench, frame, number, waiting};
 use crate::common::Bench;
@@ -9,26 +9,26 @@ use nic::{Budget, Nic};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// VFs in the conversation.
+/// Number of VFs.
 const VFS: u8 = 3;
-/// Descriptors that a ring of eight can have outstanding.
+/// Descriptors that software can post in a ring of eight.
 const MOST: u32 = 7;
 
 #[derive(Debug, Clone)]
 enum Act {
-    /// So many frames of a length arrive for a VF.
+    /// Frames of a length arrive for a VF: VF, number, length.
     Arrive(u8, usize, usize),
-    /// A VF sends so many frames to the next.
+    /// A VF sends frames to the next one: VF, number.
     Send(u8, usize),
     Post(u8, u32),
     /// QDE.
     Drops(u16),
     /// RXPBS.
     Size(u32),
-    /// SRRCTL: so many KB a buffer.
+    /// SRRCTL: VF, and KB of a buffer.
     Buffers(u8, u32),
     Poll(usize),
-    /// A VF's ring is set up anew.
+    /// A VF's ring is set up again.
     Restart(u8),
     Reset(u8),
     SetAside,
@@ -51,17 +51,17 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The bench, and what is known of the frames.
+/// The bench, and the record of the frames.
 struct Story {
     bench: Bench,
-    /// The number of the next frame.
+    /// Number of the next frame.
     next: usize,
-    /// Whom the frames on the wire are for.
+    /// Receiver of each frame on the wire.
     on_wire: Vec<u8>,
     /// Frames from the wire that the card has taken for each VF, and those that each VF has found in its ring.
     taken: [u64; VFS as usize],
     found: [u64; VFS as usize],
-    /// The last number that each VF found, of frames from the wire and of others.
+    /// Last number that each VF found, of frames from the wire and of frames from VFs.
     last: [[Option<usize>; 2]; VFS as usize],
 }
 
@@ -122,7 +122,7 @@ impl Story {
         }
     }
 
-    /// A VF's rings begin anew.
+    /// Restarts a VF's rings.
     fn start(&mut self, n: u8) {
         self.bench.vf(n).write(vf::RX_BLOCK + rx::RXDCTL, 0);
         self.bench.vf(n).write(vf::TX_BLOCK + rx::RXDCTL, 0);
@@ -139,7 +139,7 @@ impl Story {
         (0..VFS).for_each(|n| self.look(n));
     }
 
-    /// A VF reads its ring. Nothing comes twice, late or to somebody else.
+    /// Reads a VF's ring, and asserts that no frame comes twice, out of order or to another VF.
     fn look(&mut self, n: u8) {
         for received in self.bench.vf(n).received() {
             let (bytes, place) = (received.bytes, usize::from(n));
@@ -156,14 +156,14 @@ impl Story {
         let mut waits = 0;
         for place in 0..usize::from(VFS) {
             let (of, before) = (&counters[place], &counters[(place + 2) % 3]);
-            assert_eq!(of.rx_packets, self.found[place], "what is counted is what the guest has found");
+            assert_eq!(of.rx_packets, self.found[place], "the counter equals the frames in the guest's ring");
             let lost = of.rx_no_descriptors + of.rx_disabled + of.dma_faults;
             let (frames, bytes) = waiting(&self.bench, place as u8);
             waits += bytes;
             let sent = self.taken[place] + before.tx_packets;
             assert_eq!(sent, of.rx_packets + lost + frames as u64, "VF {place}");
         }
-        assert!(waits <= 64 << 10, "what waits has room");
+        assert!(waits <= 64 << 10, "waiting frames fit the buffer");
     }
 }
 
@@ -171,7 +171,7 @@ proptest! {
     #![proptest_config(Config { cases: 300, ..Config::default() })]
 
     #[test]
-    fn each_frame_is_delivered_once_and_in_order_or_counted_or_waits(
+    fn each_frame_is_delivered_in_order_or_counted_or_waits(
         acts in proptest::collection::vec(act(), 1..80),
     ) {
         let mut story = Story::new();
@@ -179,7 +179,7 @@ proptest! {
             story.perform(act);
             story.check();
         }
-        // Those who get descriptors get all that waits for them.
+        // With descriptors every VF gets the frames that wait for it.
         for _ in 0..400 {
             if (0..VFS).all(|n| waiting(&story.bench, n).0 == 0) && story.on_wire.is_empty() {
                 break;

@@ -1,5 +1,5 @@
-//! What becomes of frames that wait when their queue, their function or the port is stopped or reset: they are dropped, and
-//! nobody later gets them. A card that is set aside keeps them.
+//! Waiting frames whose queue, function or port is stopped or reset: the card drops them, and no later owner gets them. A
+//! saved card keeps them.
 
 use super::{bench, burst, got, missed, waiting};
 use crate::common::Bench;
@@ -11,7 +11,7 @@ use pcie::Function::{self, Pf, Vf};
 use pcie::capability::express;
 use pcie::config::offset;
 
-/// Three frames wait for each of VF 0 and VF 1.
+/// Returns a card in which three frames wait for each of VF 0 and VF 1.
 fn three_wait() -> Bench {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..10, 100);
@@ -25,21 +25,21 @@ fn function_level_reset(bench: &mut Bench, function: Function) {
     bench.config(function, control, express::DEVICE_CONTROL_FLR.into());
 }
 
-/// So many wait for VF 0 and VF 1 after that; what was dropped is counted as such, and not as missed.
-fn after(what: &str, act: impl Fn(&mut Bench), expected: [usize; 2]) {
+/// Asserts the number of frames that wait for VF 0 and VF 1 after `act`. Dropped frames count as such, and not as missed.
+fn after(event: &str, act: impl Fn(&mut Bench), expected: [usize; 2]) {
     let mut bench = three_wait();
     let before = missed(&mut bench, 0);
     assert_eq!(before, [6, 0, 0]);
     act(&mut bench);
-    assert_eq!([0, 1].map(|n| waiting(&bench, n).0), expected, "{what}");
+    assert_eq!([0, 1].map(|n| waiting(&bench, n).0), expected, "{event}");
     let dropped = [0, 1].map(|n| bench.nic.counters()[n].rx_disabled as usize);
-    assert_eq!(dropped, expected.map(|kept| 3 - kept), "{what}");
+    assert_eq!(dropped, expected.map(|kept| 3 - kept), "{event}");
     let none = [0, 1].map(|n| bench.nic.counters()[n].rx_no_descriptors);
-    assert_eq!(([r::RNBC, r::MPC].map(|at| bench.pf().read(at)), none), ([0; 2], [0; 2]), "{what}");
+    assert_eq!(([r::RNBC, r::MPC].map(|at| bench.pf().read(at)), none), ([0; 2], [0; 2]), "{event}");
 }
 
 #[test]
-fn a_queue_that_is_disabled_or_moved_drops_what_waits_for_it() {
+fn disabled_or_moved_queue_drops_its_waiting_frames() {
     for (register, value) in [(rx::RXDCTL, 0), (rx::RDLEN, 256), (rx::RDBAL, 0x8000), (rx::RDH, 1)] {
         after("ring", |bench| bench.vf(0).write(vf::RX_BLOCK + register, value), [0, 3]);
     }
@@ -47,7 +47,7 @@ fn a_queue_that_is_disabled_or_moved_drops_what_waits_for_it() {
 }
 
 #[test]
-fn resets_drop_what_waits_for_those_who_are_reset() {
+fn reset_drops_the_waiting_frames_of_its_functions() {
     after("the VF's own", |bench| bench.vf(0).write(vf::CTRL, ctrl::RST), [0, 3]);
     after("VF FLR", |bench| function_level_reset(bench, Vf(0)), [0, 3]);
     after("the port's", |bench| bench.pf().write(r::CTRL, ctrl::RST), [0, 0]);
@@ -56,13 +56,13 @@ fn resets_drop_what_waits_for_those_who_are_reset() {
 }
 
 #[test]
-fn a_function_that_loses_the_bus_loses_what_waits_for_it() {
+fn cleared_bus_mastering_drops_waiting_frames() {
     after("VF", |bench| bench.config(Vf(0), offset::COMMAND, 0), [0, 3]);
     after("host", |bench| bench.nic.set_bus_master(Vf(1), false), [3, 0]);
 }
 
 #[test]
-fn the_next_owner_of_a_vf_finds_nothing_of_the_last_ones() {
+fn next_owner_gets_no_waiting_frame_of_the_last_one() {
     let mut bench = three_wait();
     function_level_reset(&mut bench, Vf(0));
     bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
@@ -72,7 +72,7 @@ fn the_next_owner_of_a_vf_finds_nothing_of_the_last_ones() {
 }
 
 #[test]
-fn without_a_receiver_frames_wait_until_it_is_on_again() {
+fn frames_wait_while_rctl_en_is_clear() {
     let mut bench = three_wait();
     got(&mut bench, 0);
     bench.pf().clear(r::RCTL, rctl::EN);
@@ -85,49 +85,49 @@ fn without_a_receiver_frames_wait_until_it_is_on_again() {
 }
 
 #[test]
-fn a_frame_for_a_queue_that_has_stopped_does_not_wait_behind_others() {
+fn frame_for_a_stopped_queue_does_not_wait() {
     let mut bench = three_wait();
-    // A tail beyond the ring makes no ring.
+    // A tail beyond the ring stops the queue.
     bench.vf(0).write(vf::RX_BLOCK + rx::RDT, 100);
     burst(&mut bench, 0, 10..11, 100);
     assert_eq!((waiting(&bench, 0).0, bench.nic.counters()[0].rx_disabled), (3, 1));
 }
 
 #[test]
-fn a_ring_that_faults_ends_the_wait() {
+fn faulting_ring_drops_waiting_frames() {
     let mut bench = three_wait();
     bench.vf(0).write(vf::RX_BLOCK + rx::RDT, 6);
-    // The ring goes out of the function's memory, with no register written.
+    // The descriptors become invalid without a write of a register.
     bench.world.bus.range(Vf(0), crate::common::RX_RING, 128).unwrap().fill(0);
     bench.poll();
     let counters = bench.nic.counters()[0];
     assert_eq!(waiting(&bench, 0).0, 0);
-    assert_eq!(counters.dma_faults + counters.rx_disabled, 3, "buffers at address 0 are not the function's");
+    assert_eq!(counters.dma_faults + counters.rx_disabled, 3, "address 0 is not in the function's memory");
 }
 
 #[test]
-fn what_waits_is_handed_over() {
+fn state_includes_waiting_frames() {
     let mut bench = three_wait();
     got(&mut bench, 0);
     let bytes = postcard::to_allocvec(&bench.nic.save()).unwrap();
     bench.nic = Nic::restore(postcard::from_bytes(&bytes).unwrap()).unwrap();
     assert_eq!([0, 1].map(|n| waiting(&bench, n)), [(3, 300); 2]);
     bench.vf(0).post(7);
-    // What arrives after the hand-over does not overtake.
+    // A frame that arrives after the hand-over does not overtake the waiting ones.
     burst(&mut bench, 0, 10..11, 100);
     assert_eq!(got(&mut bench, 0), [7, 8, 9, 10]);
     assert_eq!(bench.nic.counters()[0].rx_packets, 11);
 }
 
 #[test]
-fn a_state_that_says_something_else_of_what_waits_is_refused_or_harmless() {
+fn damaged_waiting_frames_are_refused_or_harmless() {
     let mut bench = three_wait();
     let bytes = postcard::to_allocvec(&bench.nic.save()).unwrap();
     for cut in [1, 50, 150, 700] {
         let state = postcard::from_bytes::<nic::State>(&bytes[..bytes.len() - cut]);
         assert!(state.is_err(), "{cut} bytes less");
     }
-    // What waits is the end of a state.
+    // The waiting frames are at the end of a state.
     for at in bytes.len() - 750..bytes.len() {
         for bits in [1, 0x40, 0x80] {
             let mut damaged = bytes.clone();
