@@ -1,11 +1,11 @@
-//! Adaptive Virtual Functions on a live port, driven by our own driver: how long requests wait for their answer while other
-//! guests ask and send. Prints the distribution:
+//! Adaptive Virtual Functions on a live port, with our own driver: delays of answers while other guests send requests and
+//! frames. Prints the distribution:
 //!
 //! ```sh
 //! cargo test -p daemon --test live avf -- --nocapture
 //! ```
 //!
-//! Left out: a bound in time, since other tests run beside this one; the bound in visits is a test of `avf-nic`.
+//! There is no bound in time, because other tests run at the same time; `avf-nic` tests the bound in visits.
 
 use crate::support::eventually;
 use crate::support::live::Live;
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\n";
-/// The port has no threshold for requests.
+/// Configuration of a port without a threshold for requests.
 const UNLIMITED: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\nlimits = { mailbox = {} }\n";
-/// Requests of the guest that is looked at.
+/// Requests of the measured guest.
 const REQUESTS: u64 = 100;
 
-/// A guest whose driver runs the VF.
+/// Boots a guest whose driver enables the VF.
 fn boot(live: &Live, vf: u8) -> (Machine<Qemu>, Vf) {
     let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
     let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
@@ -32,9 +32,9 @@ fn boot(live: &Live, vf: u8) -> (Machine<Qemu>, Vf) {
     (machine, driver)
 }
 
-const EVERYBODY: MacAddress = MacAddress([0xff; 6]);
+const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 
-/// A frame that storm control counts as 16 blocks of 64 bytes.
+/// Returns a frame that storm control counts as 16 blocks of 64 bytes.
 fn frame(to: MacAddress, from: &Vf) -> Vec<u8> {
     let mut frame = [to.0, from.mac().0].concat();
     frame.extend([0x88, 0xb5]);
@@ -43,7 +43,7 @@ fn frame(to: MacAddress, from: &Vf) -> Vec<u8> {
 }
 
 #[test]
-fn every_request_is_answered_while_other_guests_ask_and_send() {
+fn requests_are_answered_while_others_ask_and_send() {
     let live = Live::with(UNLIMITED);
     let (mut machine, mut asking) = boot(&live, 0);
     let loud: Vec<_> = (1..4).map(|vf| boot(&live, vf)).collect();
@@ -52,7 +52,7 @@ fn every_request_is_answered_while_other_guests_ask_and_send() {
         for (mut machine, mut driver) in loud {
             let over = &over;
             scope.spawn(move || {
-                let frame = frame(EVERYBODY, &driver);
+                let frame = frame(BROADCAST, &driver);
                 while !over.load(Ordering::Acquire) {
                     for queue in 0..4 {
                         driver.transmit(&mut machine, queue, &frame);
@@ -74,31 +74,31 @@ fn every_request_is_answered_while_other_guests_ask_and_send() {
     assert!(requests > REQUESTS && visits <= requests, "{answers:?}");
 }
 
-/// How many frames a guest has received.
+/// Takes the frames that a guest has received, and returns their number.
 fn received(machine: &mut Machine<Qemu>, driver: &mut Vf) -> usize {
     let mut into = [0; 2048];
     (0..4).map(|queue| from_fn(|| driver.receive(machine, queue, &mut into)).count()).sum()
 }
 
 #[test]
-fn storm_control_and_mirror_rules_hold_from_the_moment_they_are_set() {
+fn storm_control_and_mirror_rules_apply_immediately() {
     let live = Live::with(PORT);
     let mut guests: Vec<_> = (0..3).map(|vf| boot(&live, vf)).collect();
     let watcher = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };
-    // 21 blocks of 64 bytes a second: one frame of 1,024 and the most of another.
+    // 21 blocks of 64 bytes a second: one frame of 1,024 bytes and most of another.
     let storm = Storm { broadcast: Some(11), interval: Some(1000), ..Storm::default() };
     let mirror = [("0".to_owned(), Some(watcher))].into();
     let set = PortSettings { storm: Some(storm), mirror, ..PortSettings::default() };
     let now = live.change_port(set).unwrap().settings.unwrap();
-    assert_eq!((now.storm.unwrap().broadcast, now.mirror.len()), (Some(11), 1), "as it is told");
+    assert_eq!((now.storm.unwrap().broadcast, now.mirror.len()), (Some(11), 1), "the status differs");
     let one = guests[1].1.mac();
     let (machine, sender) = &mut guests[0];
-    for to in [EVERYBODY, one] {
+    for to in [BROADCAST, one] {
         let frame = frame(to, sender);
         (0..10).for_each(|_| assert!(sender.transmit(machine, 0, &frame)));
     }
     let mut heard = [0; 2];
-    eventually("ten frames are for VF 1, and VF 2 has copies", || {
+    eventually("VF 1 receives ten frames, and VF 2 copies", || {
         for (heard, (machine, driver)) in heard.iter_mut().zip(&mut guests[1..]) {
             *heard += received(machine, driver);
         }
@@ -108,6 +108,6 @@ fn storm_control_and_mirror_rules_hold_from_the_moment_they_are_set() {
     let kept = live.show(1).drops.rx_storm;
     assert!(
         kept > 0 && heard[0] < 20,
-        "broadcasts beyond the threshold reach no guest: {heard:?}, {kept} kept"
+        "broadcasts beyond the threshold have arrived: {heard:?}, {kept} dropped"
     );
 }

@@ -1,4 +1,4 @@
-//! Frames as somebody captures them: where each was, and where it was dropped and why. Left out: the form of the file.
+//! Captures of frames: the interface of each frame, and the reason of each drop.
 
 use crate::support::guest::Guest;
 use crate::support::http;
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 
-/// A capture under way: its pieces.
+/// Starts a capture, and returns the receiver of its pieces.
 fn begin(live: &Live, query: CaptureQuery) -> Receiver<Vec<u8>> {
     let (sender, pieces) = channel();
     let socket = live.control_socket();
@@ -32,7 +32,7 @@ fn query(at: &[&str]) -> CaptureQuery {
     }
 }
 
-/// Whether a part of a file is there.
+/// Returns true if a file contains these bytes.
 fn has(file: &[u8], part: &[u8]) -> bool {
     file.windows(part.len()).any(|window| window == part)
 }
@@ -44,7 +44,7 @@ fn refusal(live: &Live, query: &CaptureQuery) -> String {
 }
 
 #[test]
-fn a_spoofed_frame_is_seen_at_its_sender_with_the_reason() {
+fn spoofed_frame_is_captured_with_the_drop_reason() {
     let live = Live::start();
     let (mut a, b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let pieces = begin(&live, CaptureQuery { drops: true, ..query(&[]) });
@@ -62,7 +62,7 @@ fn a_spoofed_frame_is_seen_at_its_sender_with_the_reason() {
 }
 
 #[test]
-fn places_and_filters_select_frames() {
+fn interfaces_and_filters_select_frames() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let at_b = begin(&live, query(&["pf0vf1"]));
@@ -76,10 +76,10 @@ fn places_and_filters_select_frames() {
     });
     assert!(has(&to_b, b"pf0vf1") && !has(&to_b, b"pf0vf0"));
     none.extend(filtered.try_iter().flatten());
-    assert!(!has(&none, &[0x42; 90]), "another type");
-    // The guests have noticed nothing.
+    assert!(!has(&none, &[0x42; 90]), "a frame of another type was captured");
+    // The captures do not disturb the guests.
     a.send(MacAddress::BROADCAST, &[0x43; 60]);
-    // Frames of before may still be on their way.
+    // Earlier frames may still be pending.
     eventually("the broadcast arrives", || b.take().contains(&vec![0x43; 60]));
 }
 
@@ -104,7 +104,7 @@ fn filters_see_whole_frames_and_captures_cut_them() {
 }
 
 #[test]
-fn unknown_places_and_bad_filters_are_refused() {
+fn unknown_interfaces_and_invalid_filters_are_refused() {
     let live = Live::start();
     assert!(refusal(&live, &query(&["pf0vf9"])).contains("pf0 has no \"pf0vf9\"; it has pf0vf0, pf0vf1"));
     let filter = CaptureQuery { filter: "tcp prot 80".into(), ..query(&[]) };
@@ -117,7 +117,7 @@ fn unknown_places_and_bad_filters_are_refused() {
 }
 
 #[test]
-fn clients_that_do_not_read_or_are_gone_give_their_places_back_and_keep_nobody_waiting() {
+fn captures_without_a_reader_end_and_block_no_guest() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let silent: Vec<_> = (0..4)
@@ -137,7 +137,7 @@ fn clients_that_do_not_read_or_are_gone_give_their_places_back_and_keep_nobody_w
     a.send(b.vf.mac(), &[0x44; 60]);
     eventually("the guest is served", || b.take().contains(&vec![0x44; 60]));
     drop(silent);
-    eventually("there is a place again", || {
+    eventually("another capture can start", || {
         let begun = client::capture(&live.control_socket(), &query(&[]), &mut |_| ControlFlow::Break(()));
         begun.is_ok()
     });

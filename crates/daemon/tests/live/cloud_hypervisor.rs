@@ -1,4 +1,4 @@
-//! A VMM like Cloud Hypervisor, on the published client of the `vfio_user` crate, and what it cannot stand.
+//! A VMM like Cloud Hypervisor, on the published client of the `vfio_user` crate, and the replies that it depends on.
 
 use crate::support::cloud_hypervisor;
 use crate::support::guest::{Guest, exchange};
@@ -14,20 +14,20 @@ fn two_guests_exchange_frames_by_interrupt() {
     let mut b = Guest::under_cloud_hypervisor(&live, 1);
     exchange(&mut a, &mut b, 50);
     let counted = live.show(0).interventions;
-    assert_eq!(counted.posted_writes, 0, "every access is waited for");
+    assert_eq!(counted.posted_writes, 0, "the client posts writes");
     assert!(counted.synchronous_writes > 0);
 }
 
 #[test]
-fn guests_of_both_vmms_meet_on_one_card() {
+fn guests_of_both_vmms_exchange_frames() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_cloud_hypervisor(&live, 5), Guest::under_qemu(&live, 6));
     exchange(&mut a, &mut b, 20);
 }
 
 #[test]
-fn an_access_outside_of_everything_is_answered_in_full() {
-    // An error reply has no data, and the client would wait for it for ever.
+fn access_outside_all_regions_has_a_complete_reply() {
+    // An error reply has no data, and the client would wait for the data forever.
     let live = Live::start();
     let mut machine = cloud_hypervisor::boot(&live.socket(0));
     for (region, offset) in [(0, 0x4000), (1, 0), (6, 0), (7, 0x1000), (8, 0), (200, 0), (0, u64::MAX - 3)] {
@@ -38,15 +38,15 @@ fn an_access_outside_of_everything_is_answered_in_full() {
     }
     let mut ids = [0; 4];
     machine.vmm.load(7, 0, &mut ids);
-    assert_eq!(ids, [0x86, 0x80, 0xca, 0x10], "the stream is in step");
+    assert_eq!(ids, [0x86, 0x80, 0xca, 0x10], "the stream is out of step");
 }
 
 #[test]
-fn interrupts_are_switched_off_and_on_as_a_set() {
+fn interrupts_are_disabled_and_enabled_as_a_set() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_cloud_hypervisor(&live, 0), Guest::under_qemu(&live, 1));
     a.machine.vmm.0.set_irqs(2, 1 | 32, 0, 0, &[]).unwrap();
-    // What was signalled before.
+    // Earlier signals do not count.
     for eventfd in &a.machine.eventfds {
         eventfd.drain();
     }
@@ -55,6 +55,6 @@ fn interrupts_are_switched_off_and_on_as_a_set() {
     let copies = a.machine.eventfd_copies();
     let fds: Vec<i32> = copies.iter().map(AsRawFd::as_raw_fd).collect();
     a.machine.vmm.0.set_irqs(2, 4 | 32, 0, 3, &fds).unwrap();
-    assert_eq!(a.take().len(), 1, "the frame was there all along");
+    assert_eq!(a.take().len(), 1, "the frame did not arrive without an interrupt");
     exchange(&mut a, &mut b, 3);
 }

@@ -1,4 +1,4 @@
-//! A host that has given up what it does not need serves as before, and is out of reach of other files.
+//! A confined host serves as before, and cannot reach other files.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -9,19 +9,19 @@ use std::io::ErrorKind;
 use std::thread;
 
 #[test]
-fn a_confined_host_serves_and_reaches_no_other_file() {
+fn confined_host_serves_and_reaches_no_other_file() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (readable, secret) = (other.path().join("readable"), other.path().join("secret"));
     for path in [&readable, &secret] {
         std::fs::create_dir(path).unwrap();
         std::fs::write(path.join("file"), "text").unwrap();
     }
-    // What the first thread of a process gives up, a thread of this one does: it ends with the test.
+    // A new thread takes the place of the process's first thread, because its confinement ends with the thread.
     let first_thread = || {
         let live = Live::begin(folder, |config| {
             let enforced = confine::begin(config, std::slice::from_ref(&readable)).unwrap();
             if enforced == Some(Enforced::Not) {
-                skipped("a_confined_host_serves_and_reaches_no_other_file", "no Landlock here");
+                skipped("confined_host_serves_and_reaches_no_other_file", "no Landlock here");
             } else {
                 let denied = std::fs::read(secret.join("file")).unwrap_err();
                 assert_eq!(denied.kind(), ErrorKind::PermissionDenied);
@@ -32,7 +32,7 @@ fn a_confined_host_serves_and_reaches_no_other_file() {
         exchange(&mut a, &mut b, 100);
         drop((a, b));
         assert!(live.is_whole());
-        assert!(live.stop().is_empty(), "it can remove its sockets");
+        assert!(live.stop().is_empty(), "a socket could not be removed");
     };
     thread::scope(|scope| scope.spawn(first_thread).join().unwrap());
 }

@@ -1,5 +1,5 @@
-//! The control interface with clients that behave badly: what makes no sense is refused by name, what is too long, too slow
-//! or too much is cut off, and nobody else notices. Left out: what requests do.
+//! The control interface with hostile clients: invalid requests are refused by name, clients that are too slow or send too
+//! much are cut off, and other clients are not disturbed.
 
 use crate::support::http::{self, Reply, send};
 use crate::support::live::Live;
@@ -13,11 +13,11 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Slow clients at a time. The host gives each of them 5 seconds: if it waited for one after the other, other clients would not be
-/// served within [`PATIENCE`].
+/// Slow clients at a time. The host gives each of them 5 seconds. If it served one after the other, other clients would not
+/// be served within [`PATIENCE`].
 const SLOW: usize = 20;
 
-/// Looks at a connection for the host's end of it, and reads nothing.
+/// Returns true if the host has closed a connection, without reading from it.
 fn has_hung_up(client: &UnixStream) -> bool {
     let mut fds = [PollFd::new(client, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec::default())).unwrap() > 0 && fds[0].revents().contains(PollFlags::HUP)
@@ -27,6 +27,7 @@ fn connect(live: &Live) -> UnixStream {
     UnixStream::connect(live.control_socket()).unwrap()
 }
 
+/// Checks the form of a problem, and returns its status, kind and detail.
 fn problem(reply: &Reply) -> (u16, String, String) {
     assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{reply:?}");
     let problem = reply.json();
@@ -36,7 +37,7 @@ fn problem(reply: &Reply) -> (u16, String, String) {
     (reply.status, text("type").replace("urn:softiov:problem:", ""), text("detail"))
 }
 
-/// Asserts that others are answered without a wait for clients that are slow.
+/// Checks that other clients are answered while some are slow.
 fn others_are_served(live: &Live) {
     let asked = Instant::now();
     assert_eq!(live.port().vfs.len(), 7);
@@ -44,7 +45,7 @@ fn others_are_served(live: &Live) {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_name_with_a_remedy() {
+fn invalid_request_is_refused_by_name_with_a_remedy() {
     let live = Live::start();
     let at = |method: &str, path: &str, body: &str| {
         problem(&http::ask(&live.control_socket(), method, path, body))
@@ -77,11 +78,11 @@ fn what_makes_no_sense_is_refused_by_name_with_a_remedy() {
     let form = "PATCH /v1/vfs/pf0vf0 HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
     let (status, kind, _) = problem(&send(&live.control_socket(), form.as_bytes()));
     assert_eq!((status, kind.as_str()), (415, "not-json"));
-    assert_eq!(live.show(0).settings.vlan, Some(0), "nothing was changed");
+    assert_eq!(live.show(0).settings.vlan, Some(0), "a refused request has changed something");
 }
 
 #[test]
-fn what_is_no_http_is_turned_away() {
+fn request_other_than_http_is_turned_away() {
     let live = Live::start();
     for bytes in [
         &b"\n\n\n{}\n"[..],
@@ -106,7 +107,7 @@ fn heads_and_bodies_are_bounded() {
     let told = "PATCH /v1/vfs/pf0vf0 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
     let body = format!("{told}content-length: 2000000\r\n\r\n{}", " ".repeat(2_000_000));
     assert_eq!(problem(&send(&live.control_socket(), body.as_bytes())).1, "too-long");
-    // A body that does not say how long it is.
+    // A chunked body does not announce its length.
     let piece = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
     let chunked = format!("{told}transfer-encoding: chunked\r\n\r\n{}", piece.repeat(40));
     assert_eq!(problem(&send(&live.control_socket(), chunked.as_bytes())).1, "too-long");
@@ -114,17 +115,17 @@ fn heads_and_bodies_are_bounded() {
 }
 
 #[test]
-fn a_client_that_trickles_is_cut_off_and_keeps_nobody_waiting() {
+fn trickling_client_is_cut_off_and_blocks_no_other() {
     let live = Live::start();
     let body = "PATCH /v1/vfs/pf0vf0 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 90000\r\n\r\n";
-    // In the head of its request, and in the body.
+    // Half of them are slow in the head of the request, half in the body.
     let begins = ["GET /v1/ports HTTP/1.1\r\n", body].into_iter().cycle().take(SLOW);
     let slow = begins.map(|begin| {
         let mut slow = connect(&live);
         slow.write_all(begin.as_bytes()).unwrap();
         thread::spawn(move || {
             let start = Instant::now();
-            // A byte now and then, so that no single read takes long.
+            // Single bytes in short intervals keep every single read fast.
             while start.elapsed() < PATIENCE && slow.write_all(b"x").is_ok() {
                 thread::sleep(Duration::from_millis(50));
             }
@@ -135,12 +136,12 @@ fn a_client_that_trickles_is_cut_off_and_keeps_nobody_waiting() {
     thread::sleep(Duration::from_millis(20));
     others_are_served(&live);
     for slow in slow {
-        assert!(slow.join().unwrap() < PATIENCE, "it was cut off");
+        assert!(slow.join().unwrap() < PATIENCE, "it was not cut off");
     }
 }
 
 #[test]
-fn the_host_ends_while_clients_say_nothing_or_read_events() {
+fn host_ends_while_clients_are_silent_or_read_events() {
     let live = Live::start();
     let _silent = connect(&live);
     let mut reader = connect(&live);
@@ -150,14 +151,14 @@ fn the_host_ends_while_clients_say_nothing_or_read_events() {
 }
 
 #[test]
-fn a_thousand_connections_keep_nobody_waiting() {
+fn thousand_connections_block_no_other() {
     let live = Live::start();
     let mut silent = Vec::new();
     for number in 0..1000 {
-        // The kernel lets a client wait when too many come at once.
+        // The kernel lets a client wait if too many arrive at once.
         let mut client = connect(&live);
         if number % 2 == 0 {
-            // The host may have let it go already.
+            // The host may have disconnected it already.
             let _ = client.write_all(b"GET /v1/por");
         }
         silent.push(client);
@@ -168,14 +169,14 @@ fn a_thousand_connections_keep_nobody_waiting() {
 }
 
 #[test]
-fn clients_that_do_not_read_their_answers_keep_nobody_waiting() {
+fn clients_that_do_not_read_answers_block_no_other() {
     let live = Live::start();
     let one = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\n\r\n";
     let lazy: Vec<UnixStream> = (0..SLOW)
         .map(|_| {
             let mut client = connect(&live);
             client.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
-            // As many as it takes until the host reads no more.
+            // Writes until the host reads no more.
             while client.write_all(&one.repeat(100)).is_ok() {}
             client
         })
@@ -184,22 +185,22 @@ fn clients_that_do_not_read_their_answers_keep_nobody_waiting() {
     for mut client in lazy {
         let mut answers = Vec::new();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
-        // It ends, whether or not it may have what it asked for last.
+        // The connection ends; the last answers may be missing.
         let _ = client.read_to_end(&mut answers);
         assert!(String::from_utf8_lossy(&answers).contains("pf0vf6"));
     }
 }
 
 #[test]
-fn a_reader_of_events_that_does_not_read_is_cut_off() {
+fn client_that_stops_reading_events_is_cut_off() {
     let live = Live::start();
     for _ in 0..4000 {
         daemon::events::note(event());
     }
     let mut client = connect(&live);
     client.write_all(b"GET /v1/events/stream HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
-    eventually("it is cut off", || has_hung_up(&client));
-    // What was on its way is there, and nothing comes behind it.
+    eventually("the host hangs up", || has_hung_up(&client));
+    // The client can still read what was sent before, but nothing more.
     let mut rest = Vec::new();
     client.read_to_end(&mut rest).unwrap();
     assert!(rest.len() < 4000 * 500, "{} bytes", rest.len());
@@ -207,7 +208,7 @@ fn a_reader_of_events_that_does_not_read_is_cut_off() {
 }
 
 #[test]
-fn a_reader_of_events_gets_what_was_and_what_happens() {
+fn event_stream_has_earlier_and_new_events() {
     let live = Live::start();
     let mut reader = connect(&live);
     reader.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -241,7 +242,7 @@ fn event() -> daemon::events::Event {
 }
 
 #[test]
-fn a_client_may_close_its_half_of_the_connection_or_send_in_pieces() {
+fn client_may_close_its_half_or_send_in_pieces() {
     let live = Live::start();
     let request = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     for closes in [true, false] {
@@ -259,12 +260,12 @@ fn a_client_may_close_its_half_of_the_connection_or_send_in_pieces() {
 }
 
 #[test]
-fn the_description_is_served_and_each_of_its_paths_is_there() {
+fn description_is_served_and_its_paths_exist() {
     let live = Live::start();
     let description = http::ask(&live.control_socket(), "GET", "/v1/openapi.json", "").json();
     assert_eq!(description, daemon::control::openapi::description());
     for (path, methods) in description["paths"].as_object().unwrap() {
-        // These go on for as long as they are read.
+        // These responses have no end.
         if path.ends_with("/stream") || path.ends_with("/capture") {
             continue;
         }
@@ -278,7 +279,7 @@ fn the_description_is_served_and_each_of_its_paths_is_there() {
 }
 
 #[test]
-fn whatever_is_sent_the_host_goes_on() {
+fn random_requests_do_not_disturb_the_host() {
     let live = Live::start();
     let socket = live.control_socket();
     let word = prop_oneof![
@@ -307,7 +308,7 @@ fn whatever_is_sent_the_host_goes_on() {
     let mut runner = TestRunner::new(Config { cases: 300, ..Config::default() });
     let outcome = runner.run(&request, |bytes| {
         let mut client = UnixStream::connect(&socket).unwrap();
-        // It may be turned away before it has said everything.
+        // The host may disconnect the client before it has sent everything.
         let _ = client.write_all(&bytes).and_then(|()| client.shutdown(Shutdown::Write));
         let mut answer = Vec::new();
         let _ = client.read_to_end(&mut answer);
@@ -320,7 +321,7 @@ fn whatever_is_sent_the_host_goes_on() {
     others_are_served(&live);
 }
 
-/// A piece of a request that makes sense in some place.
+/// Generates a part of a request that is valid in some position.
 fn piece(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     proptest::prelude::Just(text.as_bytes().to_vec())
 }

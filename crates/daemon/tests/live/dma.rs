@@ -1,4 +1,4 @@
-//! What of a guest's memory the card may reach, and from when to when.
+//! The card's access to a guest's memory: its extent, and its beginning and end.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
@@ -15,7 +15,7 @@ use vfio_user::client::Window;
 use vfio_user::wire::{Command, Errno};
 
 #[test]
-fn an_overlap_is_refused_and_nothing_changes() {
+fn overlapping_window_is_refused_without_a_change() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let fd = a.machine.ram.fd();
@@ -25,14 +25,14 @@ fn an_overlap_is_refused_and_nothing_changes() {
     }
     assert_eq!(qemu.map(HIGH, SIZE - HIGH, Some(fd)), Err(Errno::EEXIST));
     exchange(&mut a, &mut b, 3);
-    assert_eq!(a.machine.ram.mapped_by_the_host(), 1, "both windows share a mapping");
+    assert_eq!(a.machine.ram.mapped_by_the_host(), 1, "both windows do not share a mapping");
 }
 
 #[test]
-fn memory_without_a_descriptor_is_known_and_out_of_reach() {
+fn memory_without_a_descriptor_is_known_but_unreachable() {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
-    // Started without share=on, a guest works in every respect but that no frame can move.
+    // Without share=on, everything in a guest works, except that no frame can move.
     let machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
     let mut a = Guest::bring_up(machine);
     let status = live.show(0);
@@ -43,14 +43,14 @@ fn memory_without_a_descriptor_is_known_and_out_of_reach() {
     eventually("both directions fault", || live.show(0).drops.dma_faults >= 2);
     exchange(&mut b, &mut c, 10);
     assert_eq!(live.show(1).drops.dma_faults, 0);
-    assert!(!a.machine.vmm.gone, "the guest lives on");
+    assert!(!a.machine.vmm.gone, "the guest has lost its card");
 }
 
 #[test]
-fn the_hint_goes_with_the_cause() {
+fn hint_disappears_with_its_cause() {
     let live = Live::start();
     let mut machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
-    assert!(live.show(0).hint.is_some(), "bus master on, and nothing to master");
+    assert!(live.show(0).hint.is_some(), "a bus master without memory has no hint");
     let fd = machine.ram.fd();
     machine.vmm.unmap(HIGH, SIZE - HIGH).unwrap();
     machine.vmm.map(HIGH, SIZE - HIGH, Some(fd)).unwrap();
@@ -60,9 +60,9 @@ fn the_hint_goes_with_the_cause() {
     assert_eq!(live.show(0).hint, None);
 }
 
-/// QEMU's `share=off` hands over a file, and the guest writes to private copies of its pages.
+/// With `share=off` QEMU sends a file, but the guest writes to private copies of its pages.
 #[test]
-fn memory_that_stays_blank_is_not_the_guests() {
+fn memory_that_stays_blank_is_reported_as_private() {
     let live = Live::start();
     let memory = memfd_create("large", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&memory, LARGE).unwrap();
@@ -78,10 +78,10 @@ fn memory_that_stays_blank_is_not_the_guests() {
     assert_eq!(live.show(0).hint, None);
 }
 
-/// Less than this is not judged, an operating system needs more.
+/// Memory size above which the host checks for private memory. An operating system needs more than that.
 const LARGE: u64 = 64 << 20;
 
-/// A guest with this memory that has just made its VF a bus master.
+/// Starts a guest with this memory, and makes its VF a bus master.
 fn boot_large(live: &Live, memory: &OwnedFd) -> Qemu {
     let mut qemu = Qemu::greet(&live.socket(0));
     let window = Window { iova: 0, size: LARGE, offset: 0, writable: true };
@@ -92,7 +92,7 @@ fn boot_large(live: &Live, memory: &OwnedFd) -> Qemu {
 }
 
 #[test]
-fn an_unmap_is_answered_when_the_card_does_not_reach_the_window_any_more() {
+fn unmap_is_answered_after_the_card_has_lost_access() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     for _ in 0..20 {
@@ -100,18 +100,18 @@ fn an_unmap_is_answered_when_the_card_does_not_reach_the_window_any_more() {
             b.send(a.vf.mac(), &[1; 60]);
         }
         a.machine.vmm.unmap(HIGH, SIZE - HIGH).unwrap();
-        // From now on the guest may use its memory for something else.
+        // From now on the guest may use its memory for other purposes.
         let mut before = vec![0; (SIZE - HIGH) as usize];
         a.machine.ram.read(HIGH, &mut before);
         (0..8).for_each(|_| assert!(b.send(a.vf.mac(), &[2; 60])));
         b.vf.clean(&mut b.machine);
         let mut after = vec![0; (SIZE - HIGH) as usize];
         a.machine.ram.read(HIGH, &mut after);
-        assert!(before == after, "nothing was written to it");
+        assert!(before == after, "the card has written to unmapped memory");
         let fd = a.machine.ram.fd();
         a.machine.vmm.map(HIGH, SIZE - HIGH, Some(fd)).unwrap();
     }
-    // Frames may have been lost meanwhile, the ability to receive was not.
+    // Frames may have been lost meanwhile, but the VF can receive again.
     a.vf.restart(&mut a.machine).unwrap();
     a.wait_for_link();
     b.take();
@@ -119,15 +119,15 @@ fn an_unmap_is_answered_when_the_card_does_not_reach_the_window_any_more() {
 }
 
 #[test]
-fn an_unmap_takes_whole_windows_or_all() {
+fn unmap_covers_whole_windows_or_all() {
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     let qemu = &mut machine.vmm;
     for (iova, size) in [(HIGH, 0x1000), (HIGH + 0x1000, 0x1000), (SIZE, 0x1000), (0, SIZE - 0x1000)] {
         assert_eq!(qemu.unmap(iova, size), Err(Errno::ENOENT), "{iova:#x}+{size:#x}");
     }
-    // As QEMU does when a guest's IOMMU lets go of a device.
-    assert_eq!(qemu.unmap(0, 1 << 32), Ok(()), "each inside");
+    // QEMU does this when a guest's IOMMU detaches a device.
+    assert_eq!(qemu.unmap(0, 1 << 32), Ok(()), "a range around all windows is refused");
     eventually("nothing is mapped", || machine.ram.mapped_by_the_host() == 0);
     qemu::share(&mut machine);
     let qemu = &mut machine.vmm;
@@ -137,7 +137,7 @@ fn an_unmap_takes_whole_windows_or_all() {
     assert_eq!(machine.ram.mapped_by_the_host(), 1);
 }
 
-/// Descriptors that are not memory the card could write to, and what is said to them.
+/// Returns descriptors that are no writable memory, each with the expected error.
 fn impostors() -> Vec<(&'static str, OwnedFd, Errno)> {
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let (socket, _) =
@@ -158,13 +158,13 @@ fn impostors() -> Vec<(&'static str, OwnedFd, Errno)> {
             Errno::EINVAL,
         ),
     ];
-    // The descriptor the path named is closed by now on some kernels; then there is nothing to try.
+    // On some kernels the path's descriptor is closed by now, and then this case is skipped.
     impostors.extend(read_only.ok().map(|fd| ("memory to read only", fd, Errno(13))));
     impostors
 }
 
 #[test]
-fn what_is_no_memory_is_refused_and_the_next_message_is_heard() {
+fn other_descriptor_than_memory_is_refused_harmlessly() {
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     for (what, fd, errno) in impostors() {
@@ -174,7 +174,7 @@ fn what_is_no_memory_is_refused_and_the_next_message_is_heard() {
     let ram = Ram::new();
     assert_eq!(machine.vmm.map(SIZE, 0x1000, Some(ram.fd())), Err(Errno::EINVAL), "beyond the file's end");
     assert_eq!(ram.mapped_by_the_host(), 0);
-    assert_eq!(live.show(0).peer.as_ref().unwrap().windows, 3, "none of them left a trace");
+    assert_eq!(live.show(0).peer.as_ref().unwrap().windows, 3, "a refused window is counted");
 }
 
 fn dma_map(iova: u64) -> Vec<u8> {
@@ -189,7 +189,7 @@ fn dma_map(iova: u64) -> Vec<u8> {
 }
 
 #[test]
-fn more_than_one_descriptor_for_a_window_is_refused() {
+fn several_descriptors_for_a_window_are_refused() {
     let live = Live::start();
     let mut raw = Raw::greet(&live.socket(0));
     let ram = Ram::new();

@@ -1,5 +1,5 @@
-//! The end of a connection that the host decides on: the client reads replies, then the end of the stream, and never a
-//! reset, on which QEMU would abort.
+//! Disconnection by the host: the client reads pending replies, then the end of the stream, and never a reset, on which QEMU
+//! would abort.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -14,14 +14,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfio_user::wire::Command;
 
-/// What a client reads last.
+/// Last result that a client reads.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Stream,
     Reset,
 }
 
-/// A client that rings a doorbell without pause, as a guest under traffic does, until it reads its end.
+/// Starts a client that rings a doorbell repeatedly, like a guest under traffic, until it reads the end.
 fn busy_client(socket: &Path) -> JoinHandle<End> {
     let mut raw = Raw::greet(socket);
     raw.send(&load(1, 0, 8, 4));
@@ -35,7 +35,7 @@ fn busy_client(socket: &Path) -> JoinHandle<End> {
     })
 }
 
-/// Posted writes, a millisecond apart, until the reader is done: what QEMU has on its way when it reads the end.
+/// Sends posted writes in short intervals until the reader has ended, so that some are unread when the host closes.
 fn ring(mut writer: UnixStream, end: &JoinHandle<End>) {
     let mut body = crate::support::raw::access(0, vf::VTEIMS.into(), 4);
     body.extend([0; 4]);
@@ -61,11 +61,11 @@ fn read_end(mut reader: UnixStream) -> End {
 }
 
 #[test]
-fn a_host_that_ends_resets_no_connection() {
+fn ending_host_resets_no_connection() {
     for _ in 0..5 {
         let live = Live::start();
         let clients: Vec<_> = (0..4).map(|vf| busy_client(&live.socket(vf))).collect();
-        assert_eq!(live.stop(), Vec::<std::path::PathBuf>::new(), "no socket is left behind");
+        assert_eq!(live.stop(), Vec::<std::path::PathBuf>::new(), "a socket is left behind");
         for client in clients {
             assert_eq!(client.join().unwrap(), End::Stream);
         }
@@ -73,20 +73,20 @@ fn a_host_that_ends_resets_no_connection() {
 }
 
 #[test]
-fn a_guest_is_told_before_the_end_and_its_requests_are_answered() {
+fn guest_sees_its_link_down_before_the_end() {
     let live = Live::start();
     let mut guest = Guest::under_qemu(&live, 0);
     let ending = std::thread::spawn(move || live.stop());
-    eventually("the guest sees its link go", || !guest.shows_link());
+    eventually("the guest sees its link down", || !guest.shows_link());
     drop(guest);
     ending.join().unwrap();
 }
 
 #[test]
-fn the_end_is_bounded_though_a_client_never_stops() {
+fn end_is_bounded_while_clients_stay() {
     let live = Live::start();
     let client = busy_client(&live.socket(0));
-    // One that says nothing, and one that is in the middle of a message.
+    // One client is silent, and one is in the middle of a message.
     let _silent = Raw::greet(&live.socket(1));
     let mut half = Raw::greet(&live.socket(2));
     half.send(&version()[..7]);
@@ -97,11 +97,11 @@ fn the_end_is_bounded_though_a_client_never_stops() {
 }
 
 #[test]
-fn a_client_that_breaks_the_protocol_reads_its_end_and_no_reset() {
+fn client_with_a_protocol_error_reads_the_end_and_no_reset() {
     let live = Live::start();
     for _ in 0..20 {
         let mut raw = Raw::greet(&live.socket(0));
-        // A message that claims to be shorter than its header, and more behind it.
+        // The message claims to be shorter than its header, and more messages follow.
         let mut broken = message(1, Command::RegionRead, 0, &[]);
         broken[4..8].copy_from_slice(&3u32.to_le_bytes());
         raw.send(&broken);
@@ -112,23 +112,23 @@ fn a_client_that_breaks_the_protocol_reads_its_end_and_no_reset() {
         }
         assert_eq!(read_end(raw.stream().try_clone().unwrap()), End::Stream);
         drop(raw);
-        eventually("the host is done with it", || live.show(0).peer.is_none());
+        eventually("the host has disconnected it", || live.show(0).peer.is_none());
     }
 }
 
 #[test]
-fn an_administrator_lets_one_client_go_and_the_others_do_not_notice() {
+fn disconnecting_one_client_does_not_disturb_others() {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
     let mut a = Guest::under_qemu(&live, 0);
     assert!(live.disconnect(0).is_ok());
-    eventually("the guest sees its link go", || !a.shows_link());
-    eventually("the client is let go", || live.show(0).peer.is_none());
+    eventually("the guest sees its link down", || !a.shows_link());
+    eventually("the client is disconnected", || live.show(0).peer.is_none());
     exchange(&mut b, &mut c, 5);
     a.machine.vmm.load(BAR0, 8, &mut [0; 4]);
     assert!(a.machine.vmm.gone);
     drop(a);
-    // The VF is there for the next.
+    // The VF is available for the next client.
     let mut next = Guest::under_qemu(&live, 0);
     assert!(next.shows_link());
     exchange(&mut next, &mut b, 5);

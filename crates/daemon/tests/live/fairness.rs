@@ -1,4 +1,4 @@
-//! One VF's work does not keep the others from theirs. Counted, not timed.
+//! Fairness between VFs: one VF's work does not stop the others. By counts, because times vary.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Floods before frames are exchanged beside them.
+/// Floods that complete before frames are exchanged beside them.
 const WARM: u64 = 10;
 
-/// Runs `exchange` on two VFs while others do `flood` as fast as they can.
+/// Runs `exchange` on two VFs while others repeat `flood` without a pause.
 fn beside(flooders: u8, flood: fn(&mut Machine<Qemu>)) {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 5), Guest::under_qemu(&live, 6));
@@ -30,7 +30,7 @@ fn beside(flooders: u8, flood: fn(&mut Machine<Qemu>)) {
                 }
             });
         }
-        eventually("the others flood", || floods.load(Ordering::Relaxed) > WARM);
+        eventually("the floods run", || floods.load(Ordering::Relaxed) > WARM);
         exchange(&mut b, &mut c, 200);
         stop.store(true, Ordering::Relaxed);
     });
@@ -38,21 +38,21 @@ fn beside(flooders: u8, flood: fn(&mut Machine<Qemu>)) {
 }
 
 #[test]
-fn doorbells_at_full_speed() {
+fn doorbells_at_full_speed_do_not_stop_others() {
     beside(3, |machine| {
         (0..64u32).for_each(|tail| machine.vmm.store(BAR0, 0x3818, &tail.to_le_bytes()));
     });
 }
 
 #[test]
-fn loads_at_full_speed() {
+fn loads_at_full_speed_do_not_stop_others() {
     beside(3, |machine| {
         machine.vmm.load(BAR0, 0, &mut [0; 4096]);
     });
 }
 
 #[test]
-fn windows_at_full_speed() {
+fn windows_at_full_speed_do_not_stop_others() {
     beside(3, |machine| {
         let fd = machine.ram.fd();
         machine.vmm.unmap(1 << 20, 15 << 20).unwrap();
@@ -60,12 +60,12 @@ fn windows_at_full_speed() {
     });
 }
 
-/// Windows of a client that has nearly as many as it may; the first page is left free.
+/// Windows of a client near its limit. The first page stays free.
 const MANY: u64 = 60_000;
 /// Messages that such a client sends at a time.
 const BATCH: usize = 300;
 
-/// A client whose every request is as expensive as it can make it, by the hundred.
+/// Runs a client that sends the most expensive requests in batches.
 fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
     let mut raw = Raw::greet(socket);
     for first in (1..MANY).step_by(BATCH) {
@@ -84,7 +84,7 @@ fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
 }
 
 #[test]
-fn expensive_requests_by_the_hundred_do_not_add_up() {
+fn batches_of_expensive_requests_do_not_delay_frames() {
     const ROUNDS: u32 = 20;
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 5), Guest::under_qemu(&live, 6));

@@ -1,4 +1,4 @@
-//! Guests with more groups than a VF has filters for: the host says so. Left out: who receives which frames.
+//! Status of guests that join more groups than a VF has filters for.
 
 use crate::support::guest::Guest;
 use crate::support::live::Live;
@@ -13,13 +13,13 @@ fn group(n: u8) -> MacAddress {
     MacAddress([0x33, 0x33, 0xff, 0, 0, n])
 }
 
-/// The remedy.
+/// Returns the remedy: trust.
 fn trust() -> VfSettings {
     VfSettings { trust: Some(true), ..VfSettings::default() }
 }
 
 #[test]
-fn status_tells_of_a_full_list_of_multicast_hashes() {
+fn status_shows_a_full_list_of_multicast_hashes() {
     let live = Live::start();
     let mut guest = Guest::under_qemu(&live, 0);
     let mut join = |count: u8| {
@@ -28,17 +28,17 @@ fn status_tells_of_a_full_list_of_multicast_hashes() {
         live.show(0).filters
     };
     assert_eq!(join(29), Filters { used: 29, most: 30, cut: false });
-    // As igbvf leaves a list of 45.
+    // igbvf truncates a longer list to 30 entries, so a full list may be a truncated one.
     assert_eq!(join(30), Filters { used: 30, most: 30, cut: true });
     assert_eq!(
         live.change(0, trust()).filters,
         Filters { used: 30, most: 30, cut: false },
-        "it gets every group"
+        "a trusted VF still lacks groups"
     );
 }
 
 #[test]
-fn status_tells_of_addresses_beyond_an_avfs_quota() {
+fn status_shows_addresses_beyond_an_avfs_quota() {
     let live = Live::with("[[port]]\nfamily = \"avf\"\nvfs = 2\n");
     let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
     let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();

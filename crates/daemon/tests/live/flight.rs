@@ -1,5 +1,5 @@
-//! What the flight recorder of a VF tells after a guest that means harm was quarantined, and after the VF was reset. Left out: what
-//! calls for a quarantine (`conduct`).
+//! Flight recordings of a VF after a malicious guest was quarantined, and after resets of the VF (`conduct` tests the
+//! quarantine).
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
@@ -24,7 +24,7 @@ fn has(recording: &Recording, what: &str, name: &str) -> bool {
     recording.entries.iter().any(|entry| is(&entry))
 }
 
-/// The host quarantines a VF at the first spoofed frame of a second, and its guest sends them.
+/// Makes the host quarantine VF 0 at its first spoofed frame.
 fn quarantine(live: &Live) {
     let (mut a, mut b) = (Guest::under_qemu(live, 0), Guest::under_qemu(live, 1));
     exchange(&mut a, &mut b, 3);
@@ -41,7 +41,7 @@ fn quarantine(live: &Live) {
 }
 
 #[test]
-fn a_guest_that_was_quarantined_leaves_a_file_that_tells_why() {
+fn quarantine_writes_a_recording_with_its_reason() {
     let live = Live::keeping("");
     quarantine(&live);
     let folder = live.state_dir().join("flight");
@@ -65,22 +65,22 @@ fn a_guest_that_was_quarantined_leaves_a_file_that_tells_why() {
         assert!(has(&recording, what, name), "{what} {name} in {recording:#?}");
     }
     let order: Vec<u64> = recording.entries.iter().map(|entry| entry.before_ns).collect();
-    assert!(order.is_sorted_by(|a, b| a >= b), "in the order of time");
-    assert!(!has(&flight(&live, "pf0vf1"), "dropped", "spoofed"), "a neighbour has a recorder of its own");
+    assert!(order.is_sorted_by(|a, b| a >= b), "not in order of time");
+    assert!(!has(&flight(&live, "pf0vf1"), "dropped", "spoofed"), "the neighbour's recording has it too");
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_leaves_the_host_as_it_is() {
+fn unusable_folder_of_recordings_does_not_disturb_the_host() {
     let live = Live::keeping("");
     fs::create_dir_all(live.state_dir()).unwrap();
     fs::write(live.state_dir().join("flight"), "a file in its place").unwrap();
     quarantine(&live);
     assert!(has(&flight(&live, "pf0vf0"), "offence", "spoofing"));
-    assert!(live.show(1).link, "the neighbour goes on");
+    assert!(live.show(1).link, "the neighbour has no link");
 }
 
 #[test]
-fn a_recording_outlives_resets_of_the_vf_and_of_the_port_and_its_client() {
+fn recording_survives_resets_and_the_end_of_its_client() {
     let live = Live::start();
     let mut guest = Guest::under_qemu(&live, 0);
     guest.machine.vmm.done(Client::reset).unwrap();

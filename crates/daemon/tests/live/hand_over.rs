@@ -1,6 +1,6 @@
-//! A host hands over to another while guests with Adaptive Virtual Functions send and ask: nobody is reset, no link
-//! changes, and counters go on. Doorbells are messages, and memory. Left out: another process, which `softiov` starts; a
-//! crash, after which drivers start anew.
+//! Hand-over of a host while guests with Adaptive Virtual Functions send frames and requests: no VF is reset, no link
+//! changes, and no counter falls. With doorbells as messages and in mapped memory. `softiov` tests hand-overs to another
+//! process, and crashes, after which drivers restart.
 
 use crate::support::eventually;
 use crate::support::live::Live;
@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use vfio_user::client::{Answer, Client};
 
-/// Hand-overs in a row.
+/// Number of hand-overs.
 const TIMES: usize = 3;
-/// The link's speed, Mb/s.
+/// Speed of the link, Mb/s.
 const SPEED: Option<u32> = Some(25_000);
 
-/// A VMM that has mapped what may be mapped of BAR 0.
+/// VMM that has mapped the mappable areas of BAR 0.
 struct Mapped {
     qemu: Qemu,
-    /// Where each area starts, how long it is, and its memory.
+    /// Start, length and memory of each area.
     areas: Vec<(u64, u64, MappedFile)>,
 }
 
@@ -43,7 +43,7 @@ impl Mapped {
         Self { qemu, areas }
     }
 
-    /// The memory that an access goes to, and where in it.
+    /// Returns the memory of an access, and the offset in it.
     fn area(&self, region: u32, offset: u64) -> Option<(&MappedFile, u64)> {
         let within = |(start, size, _): &&(u64, u64, MappedFile)| (*start..start + size).contains(&offset);
         let (start, _, memory) = self.areas.iter().find(within).filter(|_| region == BAR0)?;
@@ -69,7 +69,7 @@ impl Vmm for Mapped {
     }
 }
 
-/// A guest whose driver runs the VF and has seen its link.
+/// Guest whose driver has enabled the VF and sees its link.
 struct Guest {
     machine: Machine<Mapped>,
     driver: Vf,
@@ -85,7 +85,7 @@ impl Guest {
         Self { machine, driver }
     }
 
-    /// Sends a frame, if there is room, and counts those that have come.
+    /// Sends a frame, if there is room, and returns the number of received frames.
     fn exchange(&mut self, to: MacAddress) -> usize {
         let mut frame = [to.0, self.driver.mac().0].concat();
         frame.extend([0x88, 0xb5]);
@@ -95,14 +95,14 @@ impl Guest {
         (0..4).map(|queue| std::iter::from_fn(|| driver.receive(machine, queue, &mut into)).count()).sum()
     }
 
-    /// Its driver has not been reset, nor told of a reset or of another link.
+    /// Checks that the driver has seen no reset and no change of its link.
     fn has_noticed_nothing(&mut self) {
         assert_eq!(self.driver.look(&mut self.machine), SPEED);
         assert!(!self.driver.was_reset(&mut self.machine) && !self.driver.is_reset_impending());
     }
 }
 
-/// What a driver would have been told or made to do.
+/// Returns everything that a driver would notice.
 fn noticed(status: &VfStatus) -> (u64, u64, bool, bool) {
     (status.mailbox.resets, status.mailbox.notices, status.active, status.link)
 }
@@ -131,7 +131,7 @@ fn hands_over_unnoticed(wait: &str, shape: Shape) {
         for _ in 0..TIMES {
             live.hand_over(&text);
             let so_far = heard.each_ref().map(|heard| heard.load(Ordering::Acquire));
-            eventually("both guests hear each other again", || {
+            eventually("both guests receive frames again", || {
                 heard.iter().zip(so_far).all(|(heard, so_far)| heard.load(Ordering::Acquire) > so_far + 5)
             });
         }
@@ -142,18 +142,18 @@ fn hands_over_unnoticed(wait: &str, shape: Shape) {
         let after = live.show(vf);
         assert_eq!(noticed(&after), noticed(before));
         let heard = heard[usize::from(vf)].load(Ordering::Acquire) as u64;
-        assert!(after.rx.packets >= before.rx.packets + heard, "counters go on: {:?}", after.rx);
+        assert!(after.rx.packets >= before.rx.packets + heard, "a counter has fallen: {:?}", after.rx);
         let asked = |status: &VfStatus| status.mailbox.requests.values().sum::<u64>();
         assert!(asked(&after) > asked(before), "{:?}", after.mailbox);
     }
 }
 
 #[test]
-fn a_hand_over_under_traffic_is_no_reset_of_an_avf_and_no_change_of_its_link() {
+fn hand_over_under_traffic_is_no_reset_of_an_avf() {
     hands_over_unnoticed("sleep", qemu::AVF);
 }
 
 #[test]
-fn nor_is_it_where_doorbells_are_memory() {
+fn hand_over_with_mapped_doorbells_is_no_reset() {
     hands_over_unnoticed("mapped", qemu::MAPPABLE_AVF);
 }

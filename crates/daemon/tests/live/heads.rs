@@ -1,4 +1,4 @@
-//! Heads of requests to the control interface: `Host`, targets, and the form of the metrics. Left out: bodies (`control`).
+//! Heads of requests to the control interface: `Host`, targets, and the form of the metrics. `control` tests bodies.
 
 use crate::support::http::{Reply, send};
 use crate::support::live::Live;
@@ -20,7 +20,7 @@ fn http_1_1_needs_exactly_one_valid_host() {
         for hosts in ["", "host: a\r\nhost: a\r\n", "host: a b\r\n", "host: me@a\r\n", "host: a/b\r\n"] {
             assert_eq!(status("1.1", hosts), 400, "{path} {hosts:?}");
         }
-        assert_eq!(status("1.0", ""), served, "{path}: HTTP/1.0 has no Host");
+        assert_eq!(status("1.0", ""), served, "{path}: HTTP/1.0 needs no Host");
         assert_eq!(status("1.0", "host: a\r\nhost: b\r\n"), 400, "{path}");
     }
     let reply = ask(&live, "GET /v1/ports HTTP/1.1", "");
@@ -29,7 +29,7 @@ fn http_1_1_needs_exactly_one_valid_host() {
 }
 
 #[test]
-fn an_absolute_target_is_served_and_needs_a_host() {
+fn absolute_target_is_served_and_needs_a_host() {
     let live = Live::start();
     let line = "GET http://elsewhere.example/v1/ports HTTP/1.1";
     assert_eq!(ask(&live, line, "host: another.example\r\n").status, 200);
@@ -37,7 +37,7 @@ fn an_absolute_target_is_served_and_needs_a_host() {
 }
 
 #[test]
-fn metrics_come_in_the_accepted_form() {
+fn metrics_have_the_accepted_form() {
     let live = Live::start();
     for (accept, form) in [
         ("accept: application/openmetrics-text;q=0, text/plain\r\n", "text/plain; version=0.0.4"),

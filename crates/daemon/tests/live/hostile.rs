@@ -1,4 +1,4 @@
-//! Clients that stall, babble, or break their memory: theirs is the only connection that suffers.
+//! Clients that stall, send garbage, or truncate their memory: only their own connection suffers.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -10,7 +10,7 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use vfio_user::wire::Command;
 
-/// Two guests that must not notice anything, and VF 0 for the one who misbehaves.
+/// Two guests that must not be disturbed, and VF 0 for a hostile client.
 struct Bystanders {
     live: Live,
     b: Guest<qemu::Qemu>,
@@ -33,7 +33,7 @@ impl Bystanders {
         exchange(&mut self.b, &mut self.c, 5);
     }
 
-    /// The next client of VF 0 finds a working VF.
+    /// Checks that the next client of VF 0 finds a working VF.
     #[track_caller]
     fn and_so_is_the_next_client(&mut self) {
         self.are_fine();
@@ -44,7 +44,7 @@ impl Bystanders {
 }
 
 #[test]
-fn half_a_message_and_silence() {
+fn half_a_message_blocks_no_other_guest() {
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
     let whole = load(1, 7, 0, 4);
@@ -63,7 +63,7 @@ fn half_a_message_and_silence() {
 }
 
 #[test]
-fn urgent_bytes_are_read_in_their_place() {
+fn urgent_bytes_are_read_in_order() {
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
     let whole = load(1, 7, 0, 4);
@@ -94,14 +94,14 @@ fn urgent_bytes_are_read_in_their_place() {
 }
 
 #[test]
-fn a_size_below_the_header_ends_the_connection_after_the_replies_that_are_due() {
+fn invalid_size_ends_the_connection_after_pending_replies() {
     let mut bystanders = Bystanders::new();
     for size in [0u32, 1, 15] {
         let mut raw = bystanders.raw();
         let mut bad = message(9, Command::RegionRead, 0, &[0; 16]);
         bad[4..8].copy_from_slice(&size.to_le_bytes());
         raw.send(&[load(1, 7, 0, 4), load(2, 7, 0, 4), bad].concat());
-        assert!(raw.reply().is_some() && raw.reply().is_some(), "size {size}: both loads came before");
+        assert!(raw.reply().is_some() && raw.reply().is_some(), "size {size}: a pending reply is missing");
         assert_eq!(raw.reply(), None);
         eventually("the VF is free", || bystanders.live.show(0).peer.is_none());
     }
@@ -109,7 +109,7 @@ fn a_size_below_the_header_ends_the_connection_after_the_replies_that_are_due() 
 }
 
 #[test]
-fn another_protocol_version_is_told_so_before_the_end() {
+fn other_protocol_version_gets_an_error_before_the_end() {
     let mut bystanders = Bystanders::new();
     let mut raw = Raw::connect(&bystanders.live.socket(0));
     let mut other = version();
@@ -121,7 +121,7 @@ fn another_protocol_version_is_told_so_before_the_end() {
 }
 
 #[test]
-fn garbage() {
+fn garbage_ends_only_its_own_connection() {
     let mut bystanders = Bystanders::new();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = || {
@@ -133,14 +133,14 @@ fn garbage() {
     for round in 0..64 {
         let mut bytes: Vec<u8> = (0..1024).flat_map(|_| random().to_le_bytes()).collect();
         if round % 2 == 0 {
-            // A plausible size, so that the bytes are looked at.
+            // With a plausible size the host reads on and parses the rest.
             bytes[4..8].copy_from_slice(&u32::to_le_bytes(64));
         }
         let mut raw = Raw::connect(&bystanders.live.socket(0));
         if round % 4 < 2 {
             raw.send(&version());
         }
-        // The host may well have hung up before it was all said.
+        // The host may have hung up already.
         raw.try_send(&bytes);
         let _ = raw.stream().shutdown(Shutdown::Write);
         raw.wait_for_end();
@@ -149,7 +149,7 @@ fn garbage() {
 }
 
 #[test]
-fn death_in_the_middle_of_a_message_with_descriptors() {
+fn end_within_a_message_with_descriptors_frees_the_vf() {
     let mut bystanders = Bystanders::new();
     let ram = Ram::new();
     let fd = ram.fd();
@@ -164,8 +164,8 @@ fn death_in_the_middle_of_a_message_with_descriptors() {
 }
 
 #[test]
-fn more_descriptors_than_can_be_kept_end_the_connection() {
-    // Which of them were lost cannot be told, so no message they came with can be carried out as it was meant.
+fn too_many_descriptors_end_the_connection() {
+    // The kernel does not report which descriptors it dropped, so no message with them can be carried out safely.
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
     let fd = Ram::new().fd();
@@ -174,7 +174,7 @@ fn more_descriptors_than_can_be_kept_end_the_connection() {
     bystanders.and_so_is_the_next_client();
 }
 
-/// Sends more descriptors than a well-behaved socket of ours would.
+/// Sends more descriptors than our own socket type allows.
 fn send_many(socket: impl AsFd, bytes: &[u8], fds: &[std::os::fd::BorrowedFd<'_>]) {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     let mut space = vec![std::mem::MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(fds).size()];
@@ -184,13 +184,13 @@ fn send_many(socket: impl AsFd, bytes: &[u8], fds: &[std::os::fd::BorrowedFd<'_>
 }
 
 #[test]
-fn replies_that_nobody_reads_are_held_back_and_all_of_them_come_in_the_end() {
+fn unread_replies_are_held_back_and_all_arrive_in_the_end() {
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
     raw.stream().set_nonblocking(true).unwrap();
     let mut asked = 0;
     let mut quiet = 0;
-    // Until the host has stopped taking requests for a while.
+    // Writes until the host has accepted no requests for a while.
     while quiet < 20 {
         match raw.stream().write(&load(asked, 7, 0, 4096)) {
             Ok(32) => (asked, quiet) = (asked + 1, 0),
@@ -200,7 +200,7 @@ fn replies_that_nobody_reads_are_held_back_and_all_of_them_come_in_the_end() {
                 bystanders.are_fine();
             }
         }
-        assert!(asked < 60_000, "the host takes everything");
+        assert!(asked < 60_000, "the host accepts requests without a bound");
     }
     raw.stream().set_nonblocking(false).unwrap();
     for _ in 0..asked {
@@ -211,7 +211,7 @@ fn replies_that_nobody_reads_are_held_back_and_all_of_them_come_in_the_end() {
 }
 
 #[test]
-fn memory_truncated_under_the_card_cuts_off_its_owner_alone() {
+fn truncated_memory_cuts_off_its_owner_alone() {
     let mut bystanders = Bystanders::new();
     let mut a = Guest::under_qemu(&bystanders.live, 0);
     exchange(&mut a, &mut bystanders.b, 3);
@@ -219,13 +219,13 @@ fn memory_truncated_under_the_card_cuts_off_its_owner_alone() {
     assert!(bystanders.c.send(a.vf.mac(), &[1; 60]));
     eventually("its client is cut off", || bystanders.live.show(0).peer.is_none());
     bystanders.are_fine();
-    assert_eq!(driver::Hal::read(&mut a.machine, 8), u32::MAX, "the guest finds its card gone");
+    assert_eq!(driver::Hal::read(&mut a.machine, 8), u32::MAX, "the guest still has its card");
     drop(a);
     bystanders.and_so_is_the_next_client();
 }
 
 #[test]
-fn memory_truncated_while_frames_are_sent_from_it() {
+fn memory_truncated_during_transmit_cuts_off_its_owner() {
     let mut bystanders = Bystanders::new();
     for _ in 0..5 {
         let mut a = Guest::under_qemu(&bystanders.live, 0);

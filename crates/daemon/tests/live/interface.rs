@@ -1,5 +1,5 @@
-//! A network interface that is there as the uplink: one end of a pair whose other end the test's own host has. Left out:
-//! bursts, tags and checksums, which `host::packet` has tests for.
+//! An existing network interface as the uplink: one end of a pair, with the test's own host at the other end. `host::packet`
+//! tests bursts, tags and checksums.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -13,7 +13,7 @@ use std::process::Command;
 
 const CONFIG: &str = "[[port]]\nuplink.interface = \"wire0\"\n";
 
-/// The interface of the port, and the host's, with an address.
+/// Creates the port's interface and the host's, which has an address.
 pub(crate) fn make_pair() {
     ip("link add wire0 type veth peer name host0");
     ip("addr add 10.99.0.1/24 dev host0");
@@ -35,8 +35,8 @@ pub(crate) fn with_a_pair(name: &str, body: impl FnOnce() + Send) {
 }
 
 #[test]
-fn frames_go_out_and_come_in_and_none_comes_back() {
-    with_a_pair("interface::frames_go_out_and_come_in_and_none_comes_back", || {
+fn interface_carries_frames_without_echo() {
+    with_a_pair("interface::interface_carries_frames_without_echo", || {
         let live = Live::with(CONFIG);
         assert_eq!(live.port().uplink, "interface:wire0");
         let status = live.port().uplink_status.unwrap();
@@ -48,16 +48,16 @@ fn frames_go_out_and_come_in_and_none_comes_back() {
         a.take();
         a.send(MacAddress::BROADCAST, &[6; 70]);
         let heard: Vec<_> = b.receive().into_iter().filter(|frame| frame[..] == [6; 70]).collect();
-        assert_eq!(heard.len(), 1, "over the switch, and not over the wire as well");
+        assert_eq!(heard.len(), 1, "a copy came over the wire");
         std::thread::sleep(std::time::Duration::from_millis(100));
-        assert!(!a.take().contains(&vec![6; 70]), "its own frame");
+        assert!(!a.take().contains(&vec![6; 70]), "the sender received its own frame");
         exchange(&mut a, &mut b, 10);
     });
 }
 
 #[test]
-fn an_interface_that_goes_takes_the_link_along_and_brings_it_back() {
-    with_a_pair("interface::an_interface_that_goes_takes_the_link_along_and_brings_it_back", || {
+fn deleted_interface_takes_the_link_and_restores_it() {
+    with_a_pair("interface::deleted_interface_takes_the_link_and_restores_it", || {
         let live = Live::with(CONFIG);
         let mut guest = Guest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
@@ -87,8 +87,8 @@ fn an_interface_that_goes_takes_the_link_along_and_brings_it_back() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_refused_by_name() {
-    with_a_pair("interface::an_interface_that_is_not_there_is_refused_by_name", || {
+fn missing_interface_is_refused_by_name() {
+    with_a_pair("interface::missing_interface_is_refused_by_name", || {
         let folder = tempfile::tempdir().unwrap();
         let text = "[[port]]\nuplink.interface = \"nothere0\"\n";
         let config = Config::check(Config::parse(text).unwrap(), folder.path()).unwrap();

@@ -1,5 +1,5 @@
-//! Interrupts: what is taken as an eventfd, that they go where they were last told to, and how often they come under
-//! the administrator's bounds, whatever the driver writes. Left out: the arithmetic of the bounds (`driver::pf`).
+//! Interrupts: valid eventfds, changes of a vector's eventfd, and interrupt rates under policy, against the driver's
+//! settings. `driver::pf` tests the arithmetic of the bounds.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
@@ -21,7 +21,7 @@ fn copy(eventfd: &EventFd) -> OwnedFd {
 }
 
 #[test]
-fn only_eventfds_are_taken_and_all_or_none_of_a_message() {
+fn only_eventfds_are_accepted_all_or_none_of_a_message() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let (stranger, _) = rustix::pipe::pipe().unwrap();
@@ -33,14 +33,14 @@ fn only_eventfds_are_taken_and_all_or_none_of_a_message() {
     assert_eq!(
         qemu.assign(2, vec![copy(&other), copy(&other)]),
         Err(Errno::EINVAL),
-        "beyond the last vector"
+        "a vector beyond the last is accepted"
     );
     exchange(&mut a, &mut b, 3);
-    assert_eq!(other.drain(), 0, "nothing was re-pointed");
+    assert_eq!(other.drain(), 0, "a refused message has changed a vector");
 }
 
 #[test]
-fn switching_off_another_interrupt_type_leaves_msix_alone() {
+fn disabling_another_interrupt_type_leaves_msix_alone() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     for index in [0, 1, 3, 4] {
@@ -50,7 +50,7 @@ fn switching_off_another_interrupt_type_leaves_msix_alone() {
 }
 
 #[test]
-fn a_vector_is_repointed_while_it_fires_and_no_interrupt_is_lost() {
+fn vector_gets_a_new_eventfd_without_losing_an_interrupt() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let vector = usize::from(RECEIVE_VECTOR);
@@ -59,7 +59,7 @@ fn a_vector_is_repointed_while_it_fires_and_no_interrupt_is_lost() {
         let next = EventFd::new().unwrap();
         a.machine.vmm.assign(RECEIVE_VECTOR, vec![copy(&next)]).unwrap();
         let before = std::mem::replace(&mut a.machine.eventfds[vector], next);
-        // As QEMU does when it re-points: what the old one holds, it hands on itself.
+        // QEMU also passes a signal of the old eventfd on to the new one.
         if before.drain() > 0 {
             a.machine.eventfds[vector].signal();
         }
@@ -68,7 +68,7 @@ fn a_vector_is_repointed_while_it_fires_and_no_interrupt_is_lost() {
 }
 
 #[test]
-fn a_full_eventfd_holds_nobody_up() {
+fn full_eventfd_blocks_no_other() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let mut c = Guest::under_qemu(&live, 2);
@@ -82,7 +82,7 @@ fn a_full_eventfd_holds_nobody_up() {
 }
 
 #[test]
-fn a_vector_without_an_eventfd_is_silent() {
+fn vector_without_an_eventfd_is_silent() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     a.machine.vmm.done(|client, out| client.deassign_irqs(out, 2, RECEIVE_VECTOR.into(), 1)).unwrap();
@@ -91,15 +91,15 @@ fn a_vector_without_an_eventfd_is_silent() {
     assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
     let copies = a.machine.eventfd_copies();
     a.machine.vmm.assign(0, copies).unwrap();
-    assert_eq!(a.take(), [[1; 60]], "only the news was missing");
+    assert_eq!(a.take(), [[1; 60]], "the frame is missing too");
 }
 
-/// The interval of the guest's receive vector, microseconds, as its driver reads it.
+/// Returns the interval of the guest's receive vector as its driver reads it, microseconds.
 fn interval(guest: &mut Guest<Qemu>) -> u32 {
     eitr::interval_us(guest.machine.read(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR)))
 }
 
-/// The guest's driver writes the interval, and bounds that forbid it put it right.
+/// Writes an interval as the guest's driver, and checks that policy corrects it.
 #[track_caller]
 fn corrected(guest: &mut Guest<Qemu>, written: u32, expected: u32) {
     guest.machine.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), written << eitr::INTERVAL_SHIFT);
@@ -107,7 +107,7 @@ fn corrected(guest: &mut Guest<Qemu>, written: u32, expected: u32) {
 }
 
 #[test]
-fn a_floor_shortens_what_the_guest_writes_and_a_ceiling_lengthens_it() {
+fn interrupt_bounds_correct_the_guests_interval() {
     let live = Live::start();
     let mut a = Guest::under_qemu(&live, 0);
     let bounds = |least, most| {
@@ -125,7 +125,7 @@ fn a_floor_shortens_what_the_guest_writes_and_a_ceiling_lengthens_it() {
 }
 
 #[test]
-fn a_quiet_guest_under_the_adaptive_rule_is_interrupted_at_the_lowest_frequency() {
+fn adaptive_rule_interrupts_a_quiet_guest_least_often() {
     let live = Live::start();
     let mut a = Guest::under_qemu(&live, 0);
     live.change(0, VfSettings { coalesce: Some(Coalesce::Adaptive), ..VfSettings::default() });
@@ -140,9 +140,9 @@ fn a_quiet_guest_under_the_adaptive_rule_is_interrupted_at_the_lowest_frequency(
     corrected(&mut a, 50, 50);
 }
 
-/// A host that is short of time makes fewer interrupts, never more: the bound is one from above.
+/// A slow host makes fewer interrupts, never more, so the bound is an upper one.
 #[test]
-fn the_adaptive_rule_allows_no_more_interrupts_than_its_formula() {
+fn adaptive_rule_exceeds_its_formula_by_no_interrupt() {
     const FRAMES: u64 = 3_000;
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
@@ -151,17 +151,17 @@ fn the_adaptive_rule_allows_no_more_interrupts_than_its_formula() {
     let (begun, before) = (Instant::now(), live.show(0).interventions.interrupts);
     for n in 0..FRAMES {
         while !b.send(a.vf.mac(), &n.to_le_bytes()) {}
-        // Taken at once, so that each could be an interrupt of its own.
+        // The guest takes each frame at once, so that each could cause an interrupt.
         a.machine.wait_for(RECEIVE_VECTOR, Duration::from_millis(1));
         a.vf.handle_interrupt(&mut a.machine, RECEIVE_VECTOR);
         a.take();
     }
     let interrupts = live.show(0).interventions.interrupts - before;
-    // IF = max(pps * r / bufs, lif): a second's packets count in the next, so all of them bound the sum.
+    // IF = max(pps * r / bufs, lif): a second's packets count in the next one, so the sum over all packets is the bound.
     let bufs = driver::vf::Config::default().rx_descriptors;
     let most = begun.elapsed().as_secs_f64() * 1_000.0 + FRAMES as f64 * 1.2 / f64::from(bufs) + 2.0;
     assert!(
         (1.0..=most).contains(&(interrupts as f64)),
-        "{interrupts} interrupts, and {most:.0} were allowed"
+        "{interrupts} interrupts exceed the bound of {most:.0}"
     );
 }

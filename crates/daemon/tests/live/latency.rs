@@ -1,11 +1,11 @@
-//! How long two guests wait for each other's frames while a third does what costs the host most: it ends with a lot of
-//! memory, punches holes in it, maps and unmaps it. Printed as the worst round trip, the median of several runs:
+//! Worst round-trip time of two guests while a third does the most expensive things to the host: it ends with much memory,
+//! punches holes in it, maps and unmaps it. Printed as the median of several runs:
 //!
 //! ```sh
 //! SOFTIOV_LATENCY_MIB=4096 cargo test --release -p daemon --test live latency -- --nocapture
 //! ```
 //!
-//! Left out: a bound worth the name, since other tests run beside this one.
+//! There is no tight bound, because other tests run at the same time.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -17,27 +17,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vfio_user::client::Window;
 
-/// How long frames are exchanged after the third guest has done its worst.
-/// QEMU gives up on a host that does not answer for so long.
+/// Time after which QEMU gives up on a host that does not answer.
 const GIVES_UP: Duration = Duration::from_secs(5);
+/// Time for which the pair exchanges frames after the third guest's action.
 const AFTER: Duration = Duration::from_millis(300);
 
-/// MiB of the third guest's memory, if this is a measurement.
+/// Returns the MiB of the third guest's memory from the environment, for a measurement.
 fn asked() -> Option<u64> {
     std::env::var("SOFTIOV_LATENCY_MIB").ok()?.parse().ok()
 }
 
-/// Bytes of the third guest's memory.
+/// Returns the bytes of the third guest's memory.
 fn size() -> u64 {
     asked().unwrap_or(128) << 20
 }
 
-/// Has the kernel give the file all its pages.
+/// Makes the kernel allocate all pages of a file.
 fn fill(fd: &OwnedFd) {
     fallocate(fd, FallocateFlags::empty(), 0, size()).unwrap();
 }
 
-/// Memory of which every page is there.
+/// Returns a memory file with all its pages.
 fn memory() -> OwnedFd {
     let fd = memfd_create("latency", MemfdFlags::CLOEXEC).unwrap();
     fill(&fd);
@@ -49,9 +49,10 @@ fn map(qemu: &mut Qemu, fd: OwnedFd) {
     qemu.done(|client, out| client.dma_map(out, window, Some(fd))).unwrap();
 }
 
-/// What the third guest has, and what it does with it; the memory is handed over with it.
+/// Action of the third guest with its connection and its memory.
 type Deed = fn(Qemu, OwnedFd);
 
+/// Actions by name. The first one is the reference.
 const DEEDS: [(&str, Deed); 4] = [
     ("quiet", |qemu, fd| {
         thread::sleep(Duration::from_secs(1));
@@ -77,7 +78,7 @@ const DEEDS: [(&str, Deed); 4] = [
     }),
 ];
 
-/// The worst round trip of two guests while a third does its deed.
+/// Returns the worst round-trip time of two guests during an action of a third.
 fn worst(deed: Deed) -> Duration {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
@@ -104,9 +105,9 @@ fn worst(deed: Deed) -> Duration {
 }
 
 #[test]
-fn guests_hear_of_each_other_whatever_a_third_does_with_its_memory() {
+fn third_guests_memory_actions_do_not_delay_a_pair() {
     for (what, deed) in DEEDS {
-        // One run, if it goes well: a busy machine may have kept guests or host from a processor for seconds.
+        // One run is enough if it is fast. On a busy machine, guests or host may have had no processor for seconds.
         let (fewest, mut times) = (if asked().is_some() { 3 } else { 1 }, Vec::new());
         while times.len() < fewest || times.len() < 5 && times[times.len() / 2] >= GIVES_UP {
             times.push(worst(deed));

@@ -1,4 +1,4 @@
-//! Clients come and go; a VF stays.
+//! Clients that connect and disconnect while their VF stays.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
@@ -11,33 +11,33 @@ use i82576::MacAddress;
 use i82576::register::vf;
 
 #[test]
-fn rings_of_a_gone_client_write_to_no_memory_of_the_next() {
+fn rings_of_a_lost_client_do_not_write_to_the_next_one() {
     let live = Live::start();
     let (a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let mac = a.vf.mac();
-    // Killed with its rings running and its buffers posted.
+    // The client ends like a killed VMM, with running rings and posted buffers.
     drop(a);
     eventually("the client is gone", || live.show(0).peer.is_none());
-    // The next guest's firmware is in memory before anybody has reset the VF.
+    // The next guest has firmware in its memory before its VMM resets the VF.
     let mut next = Machine::new(Qemu::greet(&live.socket(0)), 3);
     qemu::share(&mut next);
     for to in [mac, MacAddress::BROADCAST] {
         assert!(b.send(to, &[0xa5; 1000]));
     }
-    eventually("the frames are through", || live.show(1).tx.packets >= 2);
+    eventually("the frames are sent", || live.show(1).tx.packets >= 2);
     let mut memory = vec![0; SIZE as usize];
     next.ram.read(0, &mut memory);
     assert!(memory.iter().all(|byte| *byte == 0), "memory of the new guest was written to");
     assert_eq!(next.config_word(COMMAND) & ENABLE, 0, "memory space and bus mastering are off");
     next.enable();
     assert!(b.send(MacAddress::BROADCAST, &[0xa5; 1000]));
-    eventually("the frame is through", || live.show(1).tx.packets >= 3);
+    eventually("the frame is sent", || live.show(1).tx.packets >= 3);
     next.ram.read(0, &mut memory);
     assert!(memory.iter().all(|byte| *byte == 0), "the last client's rings are in use");
 }
 
 #[test]
-fn a_second_client_is_turned_away_and_the_first_does_not_notice() {
+fn second_client_is_turned_away_without_harm_to_the_first() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     for _ in 0..50 {
@@ -47,11 +47,11 @@ fn a_second_client_is_turned_away_and_the_first_does_not_notice() {
 }
 
 #[test]
-fn a_client_that_comes_when_the_last_has_just_gone_is_served() {
+fn client_after_a_disconnect_is_served() {
     let live = Live::start();
     for round in 0..200 {
         let mut qemu = Qemu::greet(&live.socket(0));
-        // Things left unread make the host learn of the end late.
+        // Unread messages make the host notice the end late.
         for _ in 0..round * 20 {
             qemu.store(BAR0, u64::from(vf::VTEIMS), &[0; 4]);
         }
@@ -59,7 +59,7 @@ fn a_client_that_comes_when_the_last_has_just_gone_is_served() {
 }
 
 #[test]
-fn a_vmm_killed_under_traffic_is_replaced_and_the_others_do_not_notice() {
+fn killed_vmm_is_replaced_without_harm_to_other_guests() {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
     for _ in 0..10 {
@@ -74,7 +74,7 @@ fn a_vmm_killed_under_traffic_is_replaced_and_the_others_do_not_notice() {
     exchange(&mut a, &mut b, 5);
 }
 
-/// What the dead one had sent arrives first.
+/// Exchanges frames, skipping those that the lost client had sent before.
 fn exchange_after_traffic(b: &mut Guest<Qemu>, c: &mut Guest<Qemu>) {
     assert!(b.send(c.vf.mac(), &[3; 60]));
     assert_eq!(c.receive(), [[3; 60]]);
@@ -86,7 +86,7 @@ fn exchange_after_traffic(b: &mut Guest<Qemu>, c: &mut Guest<Qemu>) {
 }
 
 #[test]
-fn sockets_go_with_the_host() {
+fn sockets_are_removed_with_the_host() {
     let live = Live::start();
     let guest = Guest::under_qemu(&live, 0);
     assert!(live.socket(6).exists());

@@ -1,5 +1,5 @@
-//! A macvtap as the uplink: what the port sends leaves by one end of a pair, and the test's own host has the other end. Left
-//! out: device files of other network namespaces, which `host::tap` has tests for; large packets, which embedded guests send.
+//! A macvtap as the uplink: frames of the port leave by one end of a pair, and the test's own host has the other end.
+//! `host::tap` tests device files of other network namespaces, and embedded guests send large packets.
 
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::guest::Guest;
@@ -14,7 +14,7 @@ use std::process::Command;
 
 const CONFIG: &str = "[[port]]\nuplink.macvtap = \"vtap0\"\n";
 
-/// Makes the macvtap, with a number that no other network namespace gives: their device files are in one folder.
+/// Creates the macvtap with a unique number: the device files of all network namespaces are in one folder.
 fn make_macvtap() -> Result<(), String> {
     let number = 1_000_000 + 2 * rustix::thread::gettid().as_raw_nonzero().get();
     let words = format!("link add link wire0 name vtap0 index {number} type macvtap mode passthru");
@@ -38,8 +38,8 @@ fn with_a_macvtap(name: &str, body: impl FnOnce() + Send) {
 }
 
 #[test]
-fn a_macvtap_that_goes_takes_the_link_along_and_brings_it_back() {
-    with_a_macvtap("macvtap::a_macvtap_that_goes_takes_the_link_along_and_brings_it_back", || {
+fn deleted_macvtap_takes_the_link_and_restores_it() {
+    with_a_macvtap("macvtap::deleted_macvtap_takes_the_link_and_restores_it", || {
         let live = Live::with(CONFIG);
         let status = live.port().uplink_status.unwrap();
         assert_eq!((status.kind.as_str(), status.state), ("macvtap", UplinkState::Up));
@@ -68,9 +68,9 @@ fn a_macvtap_that_goes_takes_the_link_along_and_brings_it_back() {
 }
 
 #[test]
-fn what_is_sent_to_a_macvtap_that_is_down_is_counted() {
+fn frames_to_a_macvtap_that_is_down_are_counted() {
     let config = format!("{CONFIG}link = \"up\"\n");
-    with_a_macvtap("macvtap::what_is_sent_to_a_macvtap_that_is_down_is_counted", || {
+    with_a_macvtap("macvtap::frames_to_a_macvtap_that_is_down_are_counted", || {
         let live = Live::with(&config);
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link set vtap0 down");
@@ -83,8 +83,8 @@ fn what_is_sent_to_a_macvtap_that_is_down_is_counted() {
 }
 
 #[test]
-fn what_is_no_macvtap_is_refused_with_what_makes_one() {
-    with_a_macvtap("macvtap::what_is_no_macvtap_is_refused_with_what_makes_one", || {
+fn other_interface_is_refused_with_the_command_for_a_macvtap() {
+    with_a_macvtap("macvtap::other_interface_is_refused_with_the_command_for_a_macvtap", || {
         for (name, why) in
             [("nothere0", "nothere0 does not exist"), ("wire0", "is not the device file of wire0")]
         {

@@ -1,6 +1,6 @@
-//! The live host over real sockets, real shared memory and real eventfds.
+//! Tests of the live host over real sockets, real shared memory and real eventfds.
 //!
-//! Left out: stock guests under a real VMM, which have a test of their own, and the command line.
+//! Stock guests under a real VMM, and the command line, have tests of their own.
 
 mod support;
 

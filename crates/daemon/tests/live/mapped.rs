@@ -1,5 +1,5 @@
-//! VFs whose doorbells may be mapped: what a VMM is offered, and what becomes of messages to pages that it has. Traffic
-//! through the pages themselves is an embedded guest's test. Left out: what a store means (`nic`).
+//! VFs with mappable doorbells: the offer to a VMM, and messages to pages that a client has mapped. Embedded guests test
+//! traffic through the pages.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
@@ -27,7 +27,7 @@ fn bar0(qemu: &mut Qemu, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
     answered.unwrap()
 }
 
-/// The mapping of a client's pages.
+/// Maps a client's pages.
 fn pages(qemu: &mut Qemu) -> MappedFile {
     let (layout, fds) = bar0(qemu, 64);
     let area = layout.sparse[0];
@@ -35,7 +35,7 @@ fn pages(qemu: &mut Qemu) -> MappedFile {
 }
 
 #[test]
-fn three_pages_are_offered_and_their_file_comes_with_the_whole_answer() {
+fn mappable_pages_come_with_their_file_in_the_whole_answer() {
     let live = Live::with(MAPPED_PORT);
     let mut qemu = Qemu::greet(&live.socket(0));
     let (short, none) = bar0(&mut qemu, 32);
@@ -47,7 +47,7 @@ fn three_pages_are_offered_and_their_file_comes_with_the_whole_answer() {
 }
 
 #[test]
-fn tails_and_vectors_of_an_avf_are_offered_and_are_what_the_registers_are() {
+fn avf_pages_are_offered_and_alias_the_registers() {
     let live = Live::with(MAPPED_AVF);
     let mut qemu = Qemu::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 128);
@@ -57,18 +57,18 @@ fn tails_and_vectors_of_an_avf_are_offered_and_are_what_the_registers_are() {
     let (tails, vectors) = (page(0).unwrap(), page(0x3000).unwrap());
     let seen = avf::bits::dyn_ctl::SEEN;
     assert_eq!((tails.load_dword(0), vectors.load_dword(0x800)), (Ok(0), Ok(seen)));
-    // What the guest stores a register is by the time that a message is answered, and what it writes is in the page.
+    // A guest's store is in the register before the host answers a later message, and a written register is in the page.
     tails.store_dword(4, 5).unwrap();
     let (tail, tail2) = (avf::register::qtx_tail(1), avf::register::qtx_tail(2));
     let mut read = [0; 4];
     qemu.load(BAR0, tail.into(), &mut read);
     assert_eq!(u32::from_le_bytes(read), 5);
     qemu.store(BAR0, tail2.into(), &7_u32.to_le_bytes());
-    eventually("the message is a store into the page", || tails.load_dword(8) == Ok(7));
+    eventually("the message stores into the page", || tails.load_dword(8) == Ok(7));
 }
 
 #[test]
-fn nothing_is_offered_by_a_port_that_sleeps() {
+fn sleeping_port_offers_no_pages() {
     let live = Live::start();
     let mut qemu = Qemu::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 64);
@@ -76,7 +76,7 @@ fn nothing_is_offered_by_a_port_that_sleeps() {
 }
 
 #[test]
-fn a_client_that_maps_nothing_is_served_by_messages_and_so_is_one_that_could() {
+fn client_without_mapped_pages_is_served_by_messages() {
     let live = Live::with(MAPPED_PORT);
     let mut one = Guest::bring_up(qemu::boot_as(&live.socket(0), qemu::MAPPABLE_VF, qemu::share));
     let mut other = Guest::bring_up(qemu::boot_as(&live.socket(1), qemu::IGNORANT_VF, qemu::share));
@@ -84,7 +84,7 @@ fn a_client_that_maps_nothing_is_served_by_messages_and_so_is_one_that_could() {
 }
 
 #[test]
-fn the_pages_of_a_client_that_is_gone_are_not_the_next_ones() {
+fn pages_of_a_lost_client_are_not_the_next_ones() {
     let live = Live::with(MAPPED_PORT);
     let mut gone = Qemu::greet(&live.socket(0));
     let old = pages(&mut gone);

@@ -1,11 +1,11 @@
-//! How long two guests wait for each other's frames while a third floods the port with what costs most. Printed as round
-//! trips, beside those while the third keeps a processor as busy and asks for nothing:
+//! Round-trip times of two guests while a third floods the port with the most expensive work. Printed beside the times while
+//! the third keeps a processor as busy without using the port:
 //!
 //! ```sh
 //! SOFTIOV_NEIGHBOUR_ROUNDS=5000 cargo test --release -p daemon --test live neighbours -- --nocapture
 //! ```
 //!
-//! Left out: a bound, since other tests run beside this one; that nobody starves is counted in `fairness`.
+//! There is no tight bound, because other tests run at the same time; `fairness` counts that no guest starves.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -18,14 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Frames there and back.
+/// Returns the number of round trips from the environment.
 fn rounds() -> Option<usize> {
     std::env::var("SOFTIOV_NEIGHBOUR_ROUNDS").ok()?.parse().ok()
 }
 
-/// What the third guest does, again and again.
+/// Action of the third guest, repeated without a pause.
 type Flood = fn(&mut Guest<Qemu>);
 
+/// Floods by name. The first one uses the processor but not the port.
 const FLOODS: [(&str, Flood); 6] = [
     ("nothing, busily", |_| (0..1000).for_each(|_| std::hint::spin_loop())),
     ("frames of 64 B", |guest| send(guest, &frame(46), &TxOffload::default())),
@@ -47,26 +48,26 @@ const FLOODS: [(&str, Flood); 6] = [
     }),
 ];
 
-/// An address that nobody has.
-const NOBODY: [u8; 6] = [2, 9, 9, 9, 9, 9];
+/// Address that no function has.
+const UNKNOWN: [u8; 6] = [2, 9, 9, 9, 9, 9];
 const IPV4: [u8; 2] = [8, 0];
 
-/// A frame to nobody.
+/// Returns a frame to the unknown address.
 fn frame(payload: usize) -> Vec<u8> {
-    [&NOBODY[..], &[0; 6], &[0x88, 0xb5], &vec![1; payload]].concat()
+    [&UNKNOWN[..], &[0; 6], &[0x88, 0xb5], &vec![1; payload]].concat()
 }
 
-/// A TCP segment to nobody, with headers that can be cut.
+/// Returns a TCP segment to the unknown address, with headers for segmentation.
 fn tcp(payload: usize) -> Vec<u8> {
     let mut ip = [0; 20];
     (ip[0], ip[8], ip[9]) = (0x45, 64, 6);
     ip[2..4].copy_from_slice(&((40 + payload) as u16).to_be_bytes());
     let mut header = [0; 20];
     header[12] = 0x50;
-    [&NOBODY[..], &[0; 6], &IPV4, &ip, &header, &vec![1; payload]].concat()
+    [&UNKNOWN[..], &[0; 6], &IPV4, &ip, &header, &vec![1; payload]].concat()
 }
 
-/// As many as the ring takes, rung for once.
+/// Fills the ring with copies of a frame, and rings the doorbell once.
 fn send(guest: &mut Guest<Qemu>, frame: &[u8], offload: &TxOffload) {
     let mut frame = frame.to_vec();
     frame[6..12].copy_from_slice(&guest.vf.mac().0);
@@ -75,7 +76,7 @@ fn send(guest: &mut Guest<Qemu>, frame: &[u8], offload: &TxOffload) {
     guest.vf.clean(&mut guest.machine);
 }
 
-/// Round trips of two guests beside a flood, in order of length.
+/// Returns the round-trip times of two guests beside a flood, shortest first.
 fn round_trips(flood: Flood, count: usize) -> Vec<Duration> {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
@@ -102,12 +103,12 @@ fn round_trips(flood: Flood, count: usize) -> Vec<Duration> {
 }
 
 #[test]
-fn guests_hear_of_each_other_whatever_a_third_floods_the_port_with() {
+fn flood_by_a_third_guest_does_not_starve_a_pair() {
     let count = rounds().unwrap_or(40);
     for (what, flood) in FLOODS {
         let times = round_trips(flood, count);
         let at = |percent: usize| times[(count * percent / 100).min(count - 1)];
         println!("{what}: round trip p50 {:?}, p99 {:?}, longest {:?}", at(50), at(99), at(100));
-        assert!(at(50) < Duration::from_secs(1), "the pair is starved by {what}");
+        assert!(at(50) < Duration::from_secs(1), "{what} starves the pair");
     }
 }

@@ -1,11 +1,11 @@
-//! Times of a guest's writes to its configuration space and MSI-X table, and of its resets, in those of register writes.
-//! Slices of each take turns. Prints the median of the slices' ratios:
+//! Costs of a guest's writes to its configuration space and MSI-X table, and of its resets, relative to register writes.
+//! Slices of both alternate. Prints the median of the slices' ratios:
 //!
 //! ```sh
 //! SOFTIOV_OPERATION_ROUNDS=50 cargo test --release -p daemon --test live operations -- --nocapture
 //! ```
 //!
-//! Left out: a bound, since other tests run beside this one.
+//! There is no bound, because other tests run at the same time.
 
 use crate::support::guest::Guest;
 use crate::support::live::Live;
@@ -13,14 +13,14 @@ use crate::support::machine::{BAR0, CONFIG};
 use crate::support::qemu::Qemu;
 use std::time::{Duration, Instant};
 
-/// The BAR with the MSI-X table.
+/// Number of the BAR with the MSI-X table.
 const TABLE: u32 = 3;
 const COMMAND: u64 = 4;
 
-/// Writes of one slice, in one `REGION_WRITE_MULTI` each 64.
+/// Writes of one slice, 64 in each `REGION_WRITE_MULTI`.
 const SLICE: usize = 2048;
 
-/// Times a slice of equal writes, up to the answer to a read behind them.
+/// Measures a slice of equal writes, up to the answer to a read after them.
 fn slice(guest: &mut Guest<Qemu>, region: u32, offset: u64, data: &[u8]) -> Duration {
     let begun = Instant::now();
     for _ in 0..SLICE / 64 {
@@ -31,7 +31,7 @@ fn slice(guest: &mut Guest<Qemu>, region: u32, offset: u64, data: &[u8]) -> Dura
 }
 
 #[test]
-fn operations_are_answered_in_slices_that_take_turns() {
+fn operations_are_answered_in_alternating_slices() {
     let rounds =
         std::env::var("SOFTIOV_OPERATION_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let live = Live::start();

@@ -1,5 +1,4 @@
-//! A running host that is changed as a whole under its guests: those that stay notice nothing. Left out: what the
-//! command prints, and what is kept.
+//! Changes of a running host as a whole: guests whose VFs stay are not disturbed.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -8,7 +7,7 @@ use daemon::control::protocol::{Answer, Apply, Change, Request, What};
 use daemon::settings::{PortSettings, VfSettings};
 use i82576::MacAddress;
 
-/// Applies a file; the names of what changed.
+/// Applies a file, and returns the names of the changed ports and VFs.
 fn apply(live: &Live, text: &str) -> Result<Vec<(String, What)>, String> {
     let file = Apply { name: "test.toml".into(), text: text.into(), ..Apply::default() };
     match ask(&live.control_socket(), Request::Apply(file)) {
@@ -23,7 +22,7 @@ fn vfs(count: u8) -> PortSettings {
 }
 
 #[test]
-fn vfs_come_and_go_while_others_move_frames() {
+fn vfs_come_and_go_while_others_exchange_frames() {
     let live = Live::with("[[port]]\nvfs = 2\n");
     let (mut one, mut other) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let resets = |vf| live.show(vf).mailbox.resets;
@@ -35,7 +34,7 @@ fn vfs_come_and_go_while_others_move_frames() {
     exchange(&mut one, &mut new, 10);
     live.change_port(vfs(2)).unwrap();
     exchange(&mut one, &mut other, 10);
-    assert_eq!((resets(0), resets(1)), before, "their drivers were not disturbed");
+    assert_eq!((resets(0), resets(1)), before, "a remaining VF was reset");
     assert_eq!(live.port().vfs.len(), 2);
     drop(new);
     live.change_port(vfs(8)).unwrap();
@@ -44,7 +43,7 @@ fn vfs_come_and_go_while_others_move_frames() {
 }
 
 #[test]
-fn a_port_comes_and_goes_beside_another() {
+fn port_comes_and_goes_beside_another() {
     let live = Live::keeping("[[port]]\n");
     let (mut one, mut other) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let added = apply(&live, "[[port]]\n[[port]]\nvfs = 1\n").unwrap();
@@ -53,12 +52,12 @@ fn a_port_comes_and_goes_beside_another() {
     let removed = apply(&live, "[[port]]\n").unwrap();
     assert_eq!(removed, [("pf1".to_owned(), What::Removed), ("pf1vf0".to_owned(), What::Removed)]);
     exchange(&mut one, &mut other, 10);
-    assert!(live.is_whole(), "a port that was told to end is not missed");
+    assert!(live.is_whole(), "the host counts the removed port as failed");
 }
 
-/// The port looks after its own guests' addresses; an address that a guest of another port has chosen counts too.
+/// A port checks the addresses of its own guests; the management checks those of other ports' guests.
 #[test]
-fn an_address_that_a_guest_of_another_port_has_chosen_is_refused() {
+fn address_chosen_by_another_ports_guest_is_refused() {
     let live = Live::with("[[port]]\nvfs = 1\n[[port]]\nvfs = 1\n");
     let mut guest = Guest::under_qemu(&live, 0);
     let chosen = MacAddress([2, 7, 7, 7, 7, 7]);

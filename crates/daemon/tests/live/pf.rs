@@ -1,4 +1,4 @@
-//! A PF that a guest drives: the whole port over one socket, and nothing of the host's in the way.
+//! A PF that a guest drives: the whole port over one socket, without the host's PF driver.
 
 use crate::support::live::Live;
 use crate::support::machine::{CONFIG, Machine, Vmm};
@@ -19,7 +19,7 @@ use vfio_user::client::Client;
 use vfio_user::wire::pci_irq;
 
 const PF: &str = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
-/// The I/O BAR.
+/// Number of the I/O BAR.
 const BAR2: u32 = 2;
 /// The PF's last MSI-X vector.
 const VECTOR: u16 = 9;
@@ -28,7 +28,7 @@ fn boot(live: &Live) -> Machine<Qemu> {
     qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share)
 }
 
-/// Sends a frame on queue 0, whose ring is set up anew, and waits for vector 9 to tell that it is done.
+/// Sends a frame on queue 0 with a new ring, and waits for vector 9. Returns true if the descriptor is done.
 fn sends(machine: &mut Machine<Qemu>) -> bool {
     let ring = machine.dma_alloc(8 * SIZE, 128).unwrap().iova;
     let buffer = machine.dma_alloc(64, 64).unwrap().iova;
@@ -63,7 +63,7 @@ fn sends(machine: &mut Machine<Qemu>) -> bool {
 }
 
 #[test]
-fn a_guest_has_the_whole_port() {
+fn guest_has_the_whole_port() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     let mut ids = [0; 4];
@@ -71,9 +71,9 @@ fn a_guest_has_the_whole_port() {
     assert_eq!(u32::from_le_bytes(ids), u32::from(DEVICE_PF) << 16 | u32::from(VENDOR));
     let words = [machine.read(r::ral(0)), machine.read(r::rah(0))];
     assert_eq!(MacAddress::from_words(words[0], words[1]).to_string(), "02:82:57:60:00:09");
-    assert!(machine.read(r::STATUS) & 2 != 0, "the link is up");
+    assert!(machine.read(r::STATUS) & 2 != 0, "the link is down");
 
-    assert!(sends(&mut machine), "descriptors, buffer and interrupt are the guest's");
+    assert!(sends(&mut machine), "the frame was not sent");
     let port = live.port();
     assert!(port.vfs.is_empty() && port.link, "{port:?}");
     let pf = port.pf.unwrap();
@@ -83,8 +83,8 @@ fn a_guest_has_the_whole_port() {
 }
 
 #[test]
-fn nobody_here_has_touched_the_pf() {
-    // CTRL_EXT.DRV_LOAD is a driver's mark, VFRE and VFTE are all ones before one has been there.
+fn host_does_not_touch_a_guests_pf() {
+    // A driver sets CTRL_EXT.DRV_LOAD. VFRE and VFTE are all ones until a driver writes them.
     let live = Live::with(PF);
     let mut machine = boot(&live);
     assert_eq!(machine.read(r::CTRL_EXT) & 1 << 28, 0);
@@ -92,7 +92,7 @@ fn nobody_here_has_touched_the_pf() {
 }
 
 #[test]
-fn the_port_is_not_the_administrators_to_change_or_to_reset() {
+fn administrator_cannot_change_or_reset_a_guests_port() {
     let live = Live::with(PF);
     for refused in [live.change_port(PortSettings::default()), live.reset_port()] {
         let error = refused.unwrap_err().to_string();
@@ -101,7 +101,7 @@ fn the_port_is_not_the_administrators_to_change_or_to_reset() {
 }
 
 #[test]
-fn sr_iov_is_not_offered_because_no_vmm_passes_it_on() {
+fn sr_iov_is_not_offered_to_a_guest() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     let mut space = [0; 4096];
@@ -115,7 +115,7 @@ fn sr_iov_is_not_offered_because_no_vmm_passes_it_on() {
 }
 
 #[test]
-fn registers_are_reached_through_the_io_bar_too() {
+fn io_bar_reaches_the_registers() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     machine.vmm.store(BAR2, 0, &r::STATUS.to_le_bytes());
@@ -125,25 +125,25 @@ fn registers_are_reached_through_the_io_bar_too() {
 }
 
 #[test]
-fn a_reset_by_the_vmm_is_as_after_power_on() {
+fn vmm_reset_equals_power_on() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
     machine.vmm.done(Client::reset).unwrap();
     assert_eq!(machine.read(r::TCTL) & tctl::EN, 0);
-    assert_eq!(machine.config_word(4), 0, "neither memory nor bus master");
+    assert_eq!(machine.config_word(4), 0, "memory space or bus mastering is on");
     machine.enable();
     assert!(sends(&mut machine));
 }
 
 #[test]
-fn the_next_client_finds_no_way_into_the_last_ones_memory() {
+fn next_client_cannot_reach_the_last_ones_memory() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
     drop(machine);
     let mut next = Machine::new(Qemu::greet(&live.pf_socket()), 10);
-    assert_eq!(next.config_word(4) & 4, 0, "bus mastering ends with a client");
+    assert_eq!(next.config_word(4) & 4, 0, "bus mastering survived the client");
     let mut next = {
         drop(next);
         boot(&live)
@@ -151,7 +151,7 @@ fn the_next_client_finds_no_way_into_the_last_ones_memory() {
     assert!(sends(&mut next));
 }
 
-/// Leads an interrupt type's one vector to an eventfd of its own.
+/// Assigns an eventfd to the only vector of an interrupt type.
 fn listen(machine: &mut Machine<Qemu>, index: u32) -> EventFd {
     let eventfd = EventFd::new().unwrap();
     let copy = eventfd.as_fd().try_clone_to_owned().unwrap();
@@ -159,7 +159,7 @@ fn listen(machine: &mut Machine<Qemu>, index: u32) -> EventFd {
     eventfd
 }
 
-/// Switches MSI-X off, as a driver that does without finds it.
+/// Switches MSI-X off, as for a driver that does not use it.
 fn without_msix(machine: &mut Machine<Qemu>) {
     let control = machine.capability(0x11) + 2;
     machine.vmm.store(CONFIG, control, &[0, 0]);
@@ -174,7 +174,7 @@ fn fired(eventfd: &EventFd) -> bool {
 }
 
 #[test]
-fn the_pin_is_a_level_that_masks_itself_when_it_fires() {
+fn pin_is_level_triggered_and_masks_itself() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     without_msix(&mut machine);
@@ -183,12 +183,12 @@ fn the_pin_is_a_level_that_masks_itself_when_it_fires() {
     machine.write(r::ICS, icr::LSC);
     assert!(fired(&pin));
     let status = machine.read(r::STATUS);
-    assert_eq!(pin.drain(), 0, "masked until the client says otherwise, {status:#x}");
+    assert_eq!(pin.drain(), 0, "signalled while masked, {status:#x}");
 
     machine.vmm.done(|client, out| client.unmask_irq(out, pci_irq::INTX, 0)).unwrap();
-    assert_eq!(pin.drain(), 1, "still raised: nobody has read ICR");
+    assert_eq!(pin.drain(), 1, "not signalled, though ICR was not read");
     assert!(machine.read(r::ICR) & icr::LSC != 0);
-    // The card lowers it at its next poll, and several messages may be served before that.
+    // The card lowers the pin at its next poll, and several messages may be served before that.
     eventually("the pin is lowered", || {
         machine.vmm.done(|client, out| client.unmask_irq(out, pci_irq::INTX, 0)).unwrap();
         pin.drain() == 0
@@ -196,7 +196,7 @@ fn the_pin_is_a_level_that_masks_itself_when_it_fires() {
 }
 
 #[test]
-fn the_one_msi_vector_fires_for_a_driver_that_has_chosen_it() {
+fn msi_vector_fires_for_a_driver_that_uses_it() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     without_msix(&mut machine);

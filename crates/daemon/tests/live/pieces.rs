@@ -1,6 +1,4 @@
-//! Messages in pieces: a stream may be cut anywhere, whatever is in it, and a hand-over may come between any two pieces.
-//!
-//! Left out: a host that is killed between two pieces.
+//! Messages in pieces: a stream may be cut between any two bytes, and a hand-over may come between any two pieces.
 
 use crate::support::live::Live;
 use crate::support::machine::{BAR0, BAR3, CONFIG, MSIX};
@@ -15,14 +13,14 @@ use vfio_user::wire::Command;
 const FAMILIES: [&str; 2] = ["[[port]]\nvfs = 7\n", "[[port]]\nfamily = \"avf\"\nvfs = 7\n"];
 const NO_REPLY: u32 = 1 << 4;
 
-/// A message, and what comes with it.
+/// Message, with the kind of its descriptor.
 struct Message {
     name: &'static str,
     bytes: Vec<u8>,
     with: With,
 }
 
-/// The descriptor that comes with a message.
+/// Kind of the descriptor that is sent with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum With {
     Nothing,
@@ -34,12 +32,12 @@ fn store(region: u32, offset: u64, data: &[u8]) -> Vec<u8> {
     [access(region, offset, data.len() as u32), data.to_vec()].concat()
 }
 
-/// Flags, index, start and count of DEVICE_SET_IRQS.
+/// Returns flags, index, start and count of DEVICE_SET_IRQS.
 fn irqs(flags: u32, start: u32, count: u32) -> Vec<u8> {
     [20, flags, MSIX, start, count].map(u32::to_le_bytes).concat()
 }
 
-/// Every kind of message, in an order in which each succeeds that can.
+/// Returns a message of every kind, in an order in which all valid ones succeed.
 fn conversation() -> Vec<Message> {
     let version = b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":16,\"write_multiple\":true}}\0";
     let fixed = |argsz: u32, index: u32, length| {
@@ -80,7 +78,7 @@ fn conversation() -> Vec<Message> {
     ]
 }
 
-/// A client with the descriptors that it hands over.
+/// Client with the descriptors that it sends.
 struct Client {
     raw: Raw,
     ram: Ram,
@@ -92,7 +90,7 @@ impl Client {
         Self { raw: Raw::connect(&live.socket(vf)), ram: Ram::new(), eventfd: EventFd::new().unwrap() }
     }
 
-    /// Sends a part of a message; its descriptor goes with the first byte.
+    /// Sends a part of a message in pieces. Its descriptor goes with the first byte.
     fn send(&mut self, message: &Message, from: usize, to: usize, piece: usize) {
         for (part, at) in message.bytes[from..to].chunks(piece).zip((from..).step_by(piece)) {
             let memory = self.ram.fd();
@@ -108,13 +106,13 @@ impl Client {
         }
     }
 
-    /// The reply, if the message has one.
+    /// Returns the reply, if the message has one.
     fn reply(&mut self, message: &Message) -> Option<(u32, Vec<u8>)> {
         let posted = message.bytes[8] & NO_REPLY as u8 != 0;
         (!posted).then(|| self.raw.reply().unwrap_or_else(|| panic!("{}: no reply", message.name)))
     }
 
-    /// The message with a descriptor has arrived with it, and once.
+    /// Checks that the descriptor of a message has arrived exactly once.
     fn has_its_descriptor(&self, live: &Live, vf: u8, message: &Message) {
         match message.name {
             "map" => assert_eq!(live.show(vf).peer.as_ref().map(|peer| peer.shareable), Some(1)),
@@ -157,7 +155,7 @@ fn pieces_need_no_room_in_the_socket() {
         let messages = conversation();
         let expected = expected(&live, &messages);
         let mut client = Client::connect(&live, 0);
-        // The kernel gives it 4,608 bytes: two pieces.
+        // The kernel raises this to 4,608 bytes, which hold two pieces.
         rustix::net::sockopt::set_socket_send_buffer_size(client.raw.stream(), 1).unwrap();
         for (message, expected) in messages.iter().zip(&expected) {
             client.send(message, 0, message.bytes.len().min(400), 1);
@@ -185,9 +183,9 @@ fn hand_over_between_two_pieces_loses_nothing() {
                 client.send(message, 0, cut, cut.div_ceil(2));
             }
             if message.name == "version" {
-                // A client that has just come is not kept yet, and one that is shown is.
+                // A new client is not kept by the vault until it is shown.
                 let is_shown = |vf| live.show(vf).function.hint.is_some();
-                eventually("all are kept", || (0..6).all(is_shown));
+                eventually("all clients are kept", || (0..6).all(is_shown));
             }
             live.hand_over(family);
             for ((client, cut), vf) in clients.iter_mut().zip(cuts).zip(0..) {
@@ -207,23 +205,23 @@ fn pipe_in_a_piece_is_refused_after_a_hand_over() {
     let map = dma_map(0, 0x1000);
     let (pipe, _other) = rustix::pipe::pipe().unwrap();
     raw.send_with(&map[..20], &[pipe.as_fd()]);
-    eventually("the piece is taken", || {
+    eventually("the piece is read", || {
         live.show(0).function.hint.is_some_and(|hint| hint.contains("has sent 20"))
     });
     live.hand_over(FAMILIES[0]);
     raw.send(&map[20..]);
-    assert_ne!(raw.reply().map(|(error, _)| error), Some(0), "a pipe is no memory");
+    assert_ne!(raw.reply().map(|(error, _)| error), Some(0), "a pipe was mapped");
 }
 
 #[test]
-fn descriptors_of_a_finished_message_go_with_no_later_one() {
+fn descriptors_of_a_finished_message_join_no_later_one() {
     let mut live = Live::with(FAMILIES[0]);
     let messages = conversation();
     let named = |name: &str| messages.iter().find(|message| message.name == name).unwrap();
     let (map, assign, trigger) = (named("map"), named("assign"), named("trigger"));
     let mut client =
         Client { raw: Raw::greet(&live.socket(0)), ram: Ram::new(), eventfd: EventFd::new().unwrap() };
-    // The rest comes while the host has the descriptor of the first piece kept.
+    // The rest arrives while the host keeps the first piece's descriptor.
     for _ in 0..200 {
         client.send(map, 0, map.bytes.len(), 20);
         assert_eq!(client.reply(map).map(|(error, _)| error), Some(0));
@@ -236,7 +234,7 @@ fn descriptors_of_a_finished_message_go_with_no_later_one() {
     });
     live.hand_over(FAMILIES[0]);
     client.send(assign, 20, assign.bytes.len(), 20);
-    assert_eq!(client.reply(assign).map(|(error, _)| error), Some(0), "it has come with its own eventfd");
+    assert_eq!(client.reply(assign).map(|(error, _)| error), Some(0), "the eventfd is not its own");
     client.send(trigger, 0, trigger.bytes.len(), usize::MAX);
     client.reply(trigger);
     client.has_its_descriptor(&live, 0, trigger);
@@ -250,9 +248,9 @@ fn client_that_stops_within_a_message_is_shown_and_cut_off() {
     stopped.send(&map[..20]);
     let began = Instant::now();
     let hint = || live.show(0).function.hint.unwrap_or_default();
-    eventually("it is shown", || hint().contains("it has sent 20 of 48 bytes of a message"));
+    eventually("the hint shows it", || hint().contains("it has sent 20 of 48 bytes of a message"));
     stopped.send(&map[20..30]);
-    eventually("more has come", || !hint().contains("20 of 48"));
+    eventually("more bytes arrive", || !hint().contains("20 of 48"));
     let mut over = false;
     while !over && began.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(100));
@@ -261,5 +259,5 @@ fn client_that_stops_within_a_message_is_shown_and_cut_off() {
     assert!(over && began.elapsed() > Duration::from_secs(29), "{:?}", began.elapsed());
     stopped.wait_for_end();
     idle.send(&dma_map(0, 0x1000));
-    assert_eq!(idle.reply().map(|(error, _)| error), Some(0), "a client between two messages is left alone");
+    assert_eq!(idle.reply().map(|(error, _)| error), Some(0), "an idle client between messages is cut off");
 }

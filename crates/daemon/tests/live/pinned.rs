@@ -1,4 +1,4 @@
-//! Ports held to processors. Left out: what becomes of it when the host is replaced, which is the command's test.
+//! Ports restricted to processors. The command's tests cover hand-overs.
 
 use crate::support::live::Live;
 use daemon::Host;
@@ -10,12 +10,12 @@ fn allowed() -> Vec<u32> {
 }
 
 #[test]
-fn a_port_runs_where_the_file_says_and_a_new_file_moves_it() {
+fn port_runs_on_its_cpus_and_moves_with_a_new_file() {
     let all = allowed();
     let (first, last) = (all[0], all[all.len() - 1]);
     let live = Live::keeping(&format!("[[port]]\ncpus = [{first}]\n[[port]]\n"));
     assert_eq!(live.show_port("pf0").cpus, [first]);
-    assert!(live.show_port("pf1").cpus.is_empty(), "it runs anywhere");
+    assert!(live.show_port("pf1").cpus.is_empty(), "a port without the key is restricted");
     let moved = live.apply(&format!("[[port]]\n[[port]]\ncpus = [{last}]\n")).unwrap();
     assert_eq!(moved.changes[0].settings["cpus"].new, "any");
     assert_eq!(live.show_port("pf1").cpus, [last]);
@@ -23,7 +23,7 @@ fn a_port_runs_where_the_file_says_and_a_new_file_moves_it() {
 }
 
 #[test]
-fn a_processor_that_is_not_the_hosts_is_refused_by_name() {
+fn unavailable_cpu_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[[port]]\n[[port]]\ncpus = [0, 1000]\n";
     let config = Config::check(Config::parse(text).unwrap(), folder.path()).unwrap();

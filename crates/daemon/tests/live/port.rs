@@ -1,4 +1,4 @@
-//! A port's rules on a live host, changed while guests run: copies to a watcher, storms, thresholds.
+//! Settings of a port on a live host, changed while guests run: mirror rules, storm control, thresholds.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
@@ -12,8 +12,8 @@ fn mirror(rule: Option<MirrorRule>) -> PortSettings {
     PortSettings { mirror: BTreeMap::from([("2".to_owned(), rule)]), ..PortSettings::default() }
 }
 
-/// Sends a frame from one guest to another, and then one to the watcher itself; how many the watcher got before its
-/// own, which comes last.
+/// Sends a frame from one guest to another, and then one to the watcher. Returns the number of frames that the watcher
+/// received before its own, which arrives last.
 fn seen(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>, watcher: &mut Guest<Qemu>) -> usize {
     assert!(a.send(b.vf.mac(), &[1; 60]));
     assert_eq!(b.receive(), [[1; 60]]);
@@ -26,7 +26,7 @@ fn seen(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>, watcher: &mut Guest<Qemu>) -> 
 }
 
 #[test]
-fn a_watcher_is_sent_copies_while_a_rule_says_so() {
+fn mirror_rule_copies_frames_until_it_is_removed() {
     let live = Live::start();
     let [mut a, mut b, mut watcher] = [0, 1, 2].map(|vf| Guest::under_qemu(&live, vf));
     assert_eq!(seen(&mut a, &mut b, &mut watcher), 0);
@@ -34,13 +34,13 @@ fn a_watcher_is_sent_copies_while_a_rule_says_so() {
     let port = live.change_port(mirror(Some(rule.clone()))).unwrap();
     assert_eq!(port.settings.unwrap().mirror, BTreeMap::from([("2".to_owned(), Some(rule))]));
     assert_eq!(seen(&mut a, &mut b, &mut watcher), 1);
-    assert_eq!(seen(&mut b, &mut a, &mut watcher), 0, "what VF 0 receives is not asked for");
+    assert_eq!(seen(&mut b, &mut a, &mut watcher), 0, "frames for VF 0 are copied");
     live.change_port(mirror(None)).unwrap();
     assert_eq!(seen(&mut a, &mut b, &mut watcher), 0);
 }
 
 #[test]
-fn rules_outlive_a_reset_of_the_port() {
+fn rules_survive_a_reset_of_the_port() {
     let live = Live::with(
         "[[port]]\nstorm.broadcast = 1000\nlimits.mailbox.warn = 7\n\
          [[port.mirror]]\nto = 2\nvfs = [1]\n\
@@ -51,23 +51,23 @@ fn rules_outlive_a_reset_of_the_port() {
     let after = live.reset_port().unwrap();
     assert_eq!(after.settings, before.settings);
     before.vfs[3].mailbox.notices += 1;
-    assert_eq!(after.vfs[3], before.vfs[3], "it was told, and all else is as before");
+    assert_eq!(after.vfs[3], before.vfs[3], "more has changed than the count of notices");
     guests.iter_mut().for_each(Guest::wait_for_link);
     let [a, b, watcher] = &mut guests;
-    assert_eq!(seen(a, b, watcher), 1, "the card knows the rule again");
+    assert_eq!(seen(a, b, watcher), 1, "the card has lost the rule");
 }
 
 #[test]
-fn a_watcher_that_takes_nothing_holds_nobody_up() {
+fn watcher_that_takes_no_frames_blocks_no_other() {
     let live = Live::with("[[port]]\n[[port.mirror]]\nto = 2\nvfs = [0, 1]\nuplink = \"both\"");
     let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
     let _watcher = Guest::under_qemu(&live, 2);
     exchange(&mut a, &mut b, 300);
-    assert!(live.show(2).drops.rx_no_descriptors > 0, "its ring is full");
+    assert!(live.show(2).drops.rx_no_descriptors > 0, "its ring is not full");
 }
 
 #[test]
-fn what_the_card_cannot_do_is_refused_whole() {
+fn unsupported_settings_are_refused_as_a_whole() {
     let live = Live::start();
     let before = live.port();
     let storm = Some(Storm { broadcast: Some(5), interval: Some(0), ..Storm::default() });
@@ -86,15 +86,15 @@ fn what_the_card_cannot_do_is_refused_whole() {
 }
 
 #[test]
-fn a_storm_is_kept_from_the_guests_and_counted_for_each() {
+fn storm_is_kept_from_the_guests_and_counted_for_each() {
     let live = Live::with("[[port]]\nstorm = { broadcast = 100, interval = 1000 }");
     let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
-    eventually("a storm", || {
+    eventually("frames of the storm are dropped", || {
         a.send_many(MacAddress::BROADCAST, 50);
         b.take();
         live.show(1).drops.rx_storm > 0
     });
-    // The PF driver counts it at a later visit.
+    // The PF driver counts the storm at a later visit.
     eventually("the storm is counted", || live.port().storms > 0);
     let free = Storm { broadcast: Some(0), ..Storm::default() };
     live.change_port(PortSettings { storm: Some(free), ..PortSettings::default() }).unwrap();
@@ -104,7 +104,7 @@ fn a_storm_is_kept_from_the_guests_and_counted_for_each() {
     assert_eq!(live.show(1).drops.rx_storm, lost);
 }
 
-/// A broadcast arrives again.
+/// Checks that a broadcast arrives again.
 fn exchange_after_storm(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>) {
     assert!(a.send(MacAddress::BROADCAST, &[9; 60]));
     while !b.receive().contains(&vec![9; 60]) {}
@@ -120,7 +120,7 @@ fn thresholds_change_under_running_guests() {
     };
     let port = live.change_port(limits(1)).unwrap();
     let storm = port.settings.unwrap().limits["storm"];
-    assert_eq!((storm.warn, storm.quarantine), (Some(10_000), Some(1)), "what is not given stays");
+    assert_eq!((storm.warn, storm.quarantine), (Some(10_000), Some(1)), "an unset threshold has changed");
     eventually("the VF is quarantined", || {
         a.send_many(MacAddress::BROADCAST, 20);
         live.show(0).conduct.quarantine.is_some()

@@ -1,4 +1,4 @@
-//! A VMM like QEMU: what it asks while it starts, what its guest's driver does, and frames.
+//! A VMM like QEMU: its requests at the start, its guest's driver, and frames.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -10,7 +10,7 @@ use driver::vf::LinkCheck;
 use i82576::register::vf;
 
 #[test]
-fn a_guest_boots_and_its_driver_shakes_hands() {
+fn guest_boots_and_its_driver_completes_the_handshake() {
     let live = Live::start();
     let guest = Guest::under_qemu(&live, 3);
     let status = live.show(3);
@@ -23,12 +23,12 @@ fn a_guest_boots_and_its_driver_shakes_hands() {
 }
 
 #[test]
-fn the_handshake_in_raw_registers() {
-    // Datasheet 7.1.5.1.2: take the buffer, leave a message, ring; the PF acknowledges and answers.
+fn mailbox_handshake_in_raw_registers() {
+    // Datasheet 7.1.5.1.2: take the buffer, write a message, set the request bit; the PF acknowledges and answers.
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     machine.write(vf::CTRL, 1 << 26);
-    eventually("the buffer is ours", || {
+    eventually("the VF owns the buffer", || {
         machine.write(vf::V2PMAILBOX, 4);
         machine.read(vf::V2PMAILBOX) & 4 != 0
     });
@@ -42,7 +42,7 @@ fn the_handshake_in_raw_registers() {
 }
 
 #[test]
-fn the_rom_bar_is_not_there_and_bars_have_their_sizes() {
+fn rom_bar_is_absent_and_bars_have_their_sizes() {
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     for (register, written, mask) in
@@ -56,7 +56,7 @@ fn the_rom_bar_is_not_there_and_bars_have_their_sizes() {
 }
 
 #[test]
-fn several_writes_arrive_in_one_message_and_in_order() {
+fn several_writes_in_one_message_keep_their_order() {
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     let before = live.show(0).interventions.posted_writes;
@@ -81,12 +81,12 @@ fn two_guests_exchange_frames_by_interrupt() {
 }
 
 #[test]
-fn the_msix_bar_holds_a_table_that_nobody_but_the_vmm_needs() {
+fn msix_table_is_only_memory_for_the_host() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let mut entry = [0; 16];
     a.machine.vmm.load(BAR3, 16, &mut entry);
-    assert_eq!(entry[12], 1, "masked, as after a reset");
+    assert_eq!(entry[12], 1, "not masked after a reset");
     a.machine.vmm.store(BAR3, 16, &[0xf0; 8]);
     a.machine.vmm.load(BAR3, 16, &mut entry);
     assert_eq!(entry[..8], [0xf0; 8]);
@@ -94,15 +94,15 @@ fn the_msix_bar_holds_a_table_that_nobody_but_the_vmm_needs() {
 }
 
 #[test]
-fn the_guest_hears_of_its_link_going_down_and_up() {
+fn guest_sees_its_link_go_down_and_up() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let status = live.set(0, LinkState::Disable);
     assert_eq!((status.settings.state, status.link), (Some(LinkState::Disable), false));
-    eventually("the guest sees it", || {
+    eventually("the guest sees the link down", || {
         a.hears_mailbox() && a.vf.check_link(&mut a.machine) == LinkCheck::Down
     });
-    assert!(live.show(1).link, "nobody else's");
+    assert!(live.show(1).link, "another VF has lost its link");
     assert!(live.set(0, LinkState::Auto).link);
     assert!(a.hears_mailbox());
     a.wait_for_link();

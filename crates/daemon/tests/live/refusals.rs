@@ -1,5 +1,5 @@
-//! What the PF refuses a guest on a live host, by Linux igb's rules and the administrator's: each with its reason in
-//! `vf show`. `no-address` is not here: every VF of a live host has an address.
+//! Requests that the PF refuses a guest on a live host, by Linux igb's rules and by policy, each with its reason in
+//! `vf show`. The reason `no-address` cannot occur: every VF of a live host has an address.
 
 use crate::support::eventually;
 use crate::support::guest::Guest;
@@ -16,7 +16,7 @@ const OTHER: MacAddress = MacAddress([2, 5, 5, 5, 5, 5]);
 
 type Asked = Result<(), VfError>;
 
-/// A guest under a changed policy.
+/// Starts a guest under a changed policy.
 fn guest(change: VfSettings) -> (Live, Guest<Qemu>) {
     let live = Live::start();
     live.change(0, change);
@@ -24,7 +24,7 @@ fn guest(change: VfSettings) -> (Live, Guest<Qemu>) {
     (live, guest)
 }
 
-/// What is asked for is refused, for this reason alone.
+/// Checks that a request is refused, for this reason alone.
 #[track_caller]
 fn assert_refused(
     world: &mut (Live, Guest<Qemu>),
@@ -38,7 +38,7 @@ fn assert_refused(
     assert_eq!(refused.into_iter().collect::<Vec<_>>(), [(why.to_owned(), 1)]);
 }
 
-/// Sends a message as a driver would that knows no protocol.
+/// Sends a message without the mailbox protocol of a driver.
 fn raw(machine: &mut Machine<Qemu>, words: &[u32]) {
     machine.write(V2PMAILBOX, 4);
     for (word, at) in words.iter().zip((VMBMEM..).step_by(4)) {
@@ -53,9 +53,9 @@ fn is_counted(live: &Live, why: &str) {
 }
 
 #[test]
-fn not_ready_before_the_driver_has_introduced_itself() {
+fn not_ready_before_the_drivers_reset() {
     let live = Live::start();
-    // The end of the connection would take the request away.
+    // The connection stays open, because its end would remove the request.
     let mut qemu = qemu::boot(&live.socket(0));
     raw(&mut qemu, &[2, 3, 4]);
     is_counted(&live, "not-ready");
@@ -66,11 +66,11 @@ fn address_fixed_by_the_administrator() {
     let mut world = guest(VfSettings { mac: Some("02:00:00:00:00:77".into()), ..VfSettings::default() });
     assert_refused(&mut world, "address-fixed", |vf, hal| vf.set_mac(hal, OTHER));
     world.0.change(0, VfSettings { trust: Some(true), ..VfSettings::default() });
-    world.1.vf.set_mac(&mut world.1.machine, OTHER).expect("the trusted may");
+    world.1.vf.set_mac(&mut world.1.machine, OTHER).expect("a trusted guest may change it");
 }
 
 #[test]
-fn address_invalid_where_it_is_a_groups() {
+fn address_invalid_for_a_group_address() {
     let mut world = guest(VfSettings::default());
     assert_refused(&mut world, "address-invalid", |vf, hal| vf.set_mac(hal, MacAddress::BROADCAST));
 }
@@ -83,10 +83,10 @@ fn address_in_use_by_a_neighbour() {
     for vf in [0, 1] {
         world.0.change(vf, VfSettings { share_mac: Some(true), ..VfSettings::default() });
     }
-    world.1.vf.set_mac(&mut world.1.machine, neighbour.vf.mac()).expect("both may share");
+    world.1.vf.set_mac(&mut world.1.machine, neighbour.vf.mac()).expect("both may share the address");
 }
 
-/// An address stays the VF's while its guest uses another: it has it again after a reset.
+/// A VF's own address stays reserved while its guest uses another one, because the VF has it again after a reset.
 #[test]
 fn address_in_use_while_its_owner_uses_another() {
     let mut world = guest(VfSettings::default());
@@ -96,9 +96,9 @@ fn address_in_use_while_its_owner_uses_another() {
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, own));
 }
 
-/// Else one guest would receive what is meant for another.
+/// Otherwise one guest would receive the frames of another.
 #[test]
-fn the_administrator_gives_no_address_twice() {
+fn administrator_cannot_give_an_address_twice() {
     let (live, mut sender) = guest(VfSettings::default());
     let mut neighbour = Guest::under_qemu(&live, 1);
     let (before, port) = (live.show(2), live.port().mac);
@@ -107,16 +107,16 @@ fn the_administrator_gives_no_address_twice() {
         let refusal = live.refusal(2, set(&mac));
         assert!(refusal.contains(&format!("{mac} is also given to {owner}")), "{refusal}");
     }
-    assert_eq!(live.show(2), before, "nothing is changed");
+    assert_eq!(live.show(2), before, "a refused change has changed something");
     let other = OTHER.to_string();
     neighbour.vf.set_mac(&mut neighbour.machine, OTHER).unwrap();
-    assert!(live.refusal(2, set(&other)).contains("of vf1"), "what its guest chose is the neighbour's too");
+    assert!(live.refusal(2, set(&other)).contains("of vf1"), "the address that the neighbour chose is free");
     assert!(sender.send(OTHER, &[1; 60]));
     assert_eq!(neighbour.receive(), [[1; 60]]);
 }
 
 #[test]
-fn no_filter_when_the_13_that_seven_vfs_share_are_taken() {
+fn no_filter_when_all_13_shared_filters_are_used() {
     let mut world = guest(VfSettings::default());
     let address = |n| MacAddress([2, 7, 7, 7, 7, n]);
     for n in 0..13 {
@@ -132,13 +132,13 @@ fn vlan_fixed_by_the_administrator() {
 }
 
 #[test]
-fn vlan_not_allowed_beyond_the_administrators_list() {
+fn vlan_not_allowed_outside_the_administrators_list() {
     let mut world = guest(VfSettings { vlans: Some("10".into()), ..VfSettings::default() });
     assert_refused(&mut world, "vlan-not-allowed", |vf, hal| vf.set_vlan(hal, 5, true));
 }
 
 #[test]
-fn no_vlan_filter_when_all_are_taken() {
+fn no_vlan_filter_when_all_are_used() {
     let mut world = guest(VfSettings::default());
     for vlan in 1..32 {
         world.1.vf.set_vlan(&mut world.1.machine, vlan, true).unwrap();
@@ -147,32 +147,32 @@ fn no_vlan_filter_when_all_are_taken() {
 }
 
 #[test]
-fn frame_length_that_the_card_cannot_take() {
+fn frame_length_beyond_the_cards_limit() {
     let (live, mut guest) = guest(VfSettings::default());
     raw(&mut guest.machine, &[5, 9729]);
     is_counted(&live, "frame-length");
 }
 
 #[test]
-fn mtu_limit_of_the_administrator() {
+fn mtu_limit_by_the_administrator() {
     let mut world = guest(VfSettings { max_mtu: Some(1500), ..VfSettings::default() });
     assert_refused(&mut world, "mtu-limit", |vf, hal| vf.set_max_frame(hal, 4_000));
 }
 
 #[test]
-fn multicast_promiscuity_where_it_is_not_allowed() {
+fn multicast_promiscuity_without_allmulti() {
     let mut world = guest(VfSettings { allmulti: Some(false), ..VfSettings::default() });
     assert_refused(&mut world, "multicast-promiscuity", |vf, hal| vf.set_all_multicast(hal, true));
 }
 
 #[test]
-fn unicast_promiscuity_always() {
+fn unicast_promiscuity_is_never_allowed() {
     let mut world = guest(VfSettings::default());
     assert_refused(&mut world, "unicast-promiscuity", |vf, hal| vf.set_promiscuous(hal));
 }
 
 #[test]
-fn unknown_messages() {
+fn unknown_message_is_refused() {
     let (live, mut guest) = guest(VfSettings::default());
     raw(&mut guest.machine, &[0x77]);
     is_counted(&live, "unknown");

@@ -1,4 +1,4 @@
-//! Resets from outside the driver: function level reset, the VMM's, and the administrator's of the whole port.
+//! Resets from outside the driver: a function level reset, the VMM's, and the administrator's of the whole port.
 
 use crate::support::alone::{alone, descriptors, resident};
 use crate::support::eventually;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 use vfio_user::client::Client;
 
-/// PCI Express device control, relative to its capability, and the bit that starts a function level reset.
+/// Offset of the device control register in the PCI Express capability, and the bit that starts a function level reset.
 const DEVICE_CONTROL: u64 = 8;
 const INITIATE_FLR: u16 = 1 << 15;
 
@@ -29,6 +29,7 @@ fn device_reset(guest: &mut Guest<Qemu>) {
     guest.machine.vmm.done(Client::reset).unwrap();
 }
 
+/// Resets a VF under traffic, and checks that it and its neighbours work afterwards.
 fn under_traffic(reset: fn(&mut Guest<Qemu>)) {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
@@ -40,8 +41,8 @@ fn under_traffic(reset: fn(&mut Guest<Qemu>)) {
         }
         reset(&mut a);
         b.send_many(a.vf.mac(), 30);
-        assert!(!live.show(0).active, "round {round}: the PF knows that the VF is gone");
-        // What a kernel does after a reset: enable again, then the driver starts over.
+        assert!(!live.show(0).active, "round {round}: the PF does not know of the reset");
+        // A kernel enables the function again after a reset, and then its driver restarts.
         a.machine.enable();
         a.vf.restart(&mut a.machine).unwrap();
         a.wait_for_link();
@@ -53,29 +54,29 @@ fn under_traffic(reset: fn(&mut Guest<Qemu>)) {
 }
 
 #[test]
-fn a_function_level_reset_under_traffic() {
+fn function_level_reset_under_traffic() {
     under_traffic(function_level_reset);
 }
 
 #[test]
-fn a_reset_by_the_vmm_under_traffic() {
+fn vmm_reset_under_traffic() {
     under_traffic(device_reset);
 }
 
 #[test]
-fn a_reset_of_the_port_is_told_to_its_guests_and_they_start_anew() {
+fn port_reset_notifies_guests_and_they_restart() {
     let live = Live::start();
     let mut guests = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
     for _ in 0..5 {
         for guest in &mut guests {
-            // What was said before is old news.
+            // Earlier notices do not count.
             guest.machine.wait_for(MAILBOX_VECTOR, Duration::ZERO);
         }
         let port = live.reset_port().unwrap();
-        assert!(port.link && port.vfs.iter().all(|vf| !vf.active), "no VF is known any more: {port:?}");
+        assert!(port.link && port.vfs.iter().all(|vf| !vf.active), "a VF is still active: {port:?}");
         for guest in &mut guests {
-            assert!(guest.hears_mailbox(), "the interrupt comes before the reset takes it back");
-            assert_eq!(guest.vf.watchdog(&mut guest.machine), LinkCheck::ResetNeeded, "RSTD shows");
+            assert!(guest.hears_mailbox(), "no mailbox interrupt before the reset");
+            assert_eq!(guest.vf.watchdog(&mut guest.machine), LinkCheck::ResetNeeded, "RSTD is not set");
             guest.wait_for_link();
         }
         let [a, b] = &mut guests;
@@ -84,7 +85,7 @@ fn a_reset_of_the_port_is_told_to_its_guests_and_they_start_anew() {
 }
 
 #[test]
-fn a_reset_of_the_port_under_traffic() {
+fn port_reset_under_traffic() {
     let live = Live::start();
     let mut guests = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
     for _ in 0..20 {
@@ -103,8 +104,8 @@ fn a_reset_of_the_port_under_traffic() {
 }
 
 #[test]
-fn a_thousand_function_level_resets_leave_nothing_behind() {
-    alone("resets::a_thousand_function_level_resets_leave_nothing_behind", || {
+fn thousand_function_level_resets_leak_nothing() {
+    alone("resets::thousand_function_level_resets_leak_nothing", || {
         let live = Live::start();
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
         exchange(&mut a, &mut b, 3);
@@ -113,11 +114,11 @@ fn a_thousand_function_level_resets_leave_nothing_behind() {
             let peer = live.show(0).peer.clone().unwrap();
             (peer.windows, peer.shareable, peer.shareable_bytes)
         };
-        // Whoever asks the host holds a descriptor meanwhile, so they are counted first, and last until they are few.
+        // A request to the host uses a descriptor for a moment, so the count is taken before it, and repeated at the end.
         let (fds, bytes) = (descriptors(), resident());
         let (maps, told) = (mapped(&a), windows());
         for round in 0..1000 {
-            // Frames are under way to the function and from it.
+            // Frames are pending in both directions.
             a.send(b.vf.mac(), &[1; 200]);
             b.send(a.vf.mac(), &[1; 200]);
             function_level_reset(&mut a);
@@ -125,7 +126,7 @@ fn a_thousand_function_level_resets_leave_nothing_behind() {
             assert_eq!(mapped(&a), maps, "round {round}");
         }
         assert_eq!(windows(), told);
-        eventually("no descriptor is left", || descriptors() <= fds);
+        eventually("all descriptors are closed", || descriptors() <= fds);
         let grown = resident().saturating_sub(bytes);
         assert!(grown < 4 << 20, "{grown} bytes more than before");
         a.vf.restart(&mut a.machine).unwrap();
@@ -149,7 +150,7 @@ fn first_look(socket: &Path, shape: Shape) -> Vec<(u32, Vec<u8>)> {
     [BAR0, BAR3, CONFIG].map(look).into()
 }
 
-/// Writes ones into every byte of a function but for those of BAR0 that are left out and the function level reset.
+/// Writes ones into every byte of a function, except the bytes of BAR0 that are left out and the function level reset.
 fn use_up(machine: &mut Machine<Qemu>, shape: Shape, left_out: &[Range<u32>]) {
     let is_left_out = |offset: u64| left_out.iter().any(|range| range.contains(&(offset as u32)));
     for offset in (0..shape.size(BAR0) as u64).step_by(4).filter(|offset| !is_left_out(*offset)) {
@@ -162,8 +163,8 @@ fn use_up(machine: &mut Machine<Qemu>, shape: Shape, left_out: &[Range<u32>]) {
     }
 }
 
-/// Compares what the next client of a used function reads with what the first client of a new one reads. Registers of
-/// BAR0 in `running` count time.
+/// Checks that the next client of a used function reads the same as the first client of a new one. Registers of BAR0 in
+/// `running` count time, so they may differ.
 fn is_as_new(used: &Path, new: &Path, shape: Shape, running: &[u32]) {
     for (used, new) in first_look(used, shape).into_iter().zip(first_look(new, shape)) {
         let bytes = (0..).zip(used.1.iter().zip(&new.1));
@@ -173,7 +174,7 @@ fn is_as_new(used: &Path, new: &Path, shape: Shape, running: &[u32]) {
     }
 }
 
-/// CTRL has the reset.
+/// Range of CTRL, which has the reset bit.
 const CTRL: Range<u32> = 0..4;
 
 #[test]
@@ -198,7 +199,7 @@ fn lost_client_resets_an_avf() {
     use_up(&mut machine, qemu::AVF, &[]);
     drop(machine);
     eventually("the client is gone", || live.show(0).peer.is_none());
-    assert!(!live.show(0).active, "the PF driver knows of the reset");
+    assert!(!live.show(0).active, "the PF driver does not know of the reset");
     is_as_new(&live.socket(0), &new.socket(0), qemu::AVF, &[]);
 }
 
@@ -207,12 +208,12 @@ fn lost_client_resets_a_guests_pf() {
     let text = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
     let (live, new) = (Live::with(text), Live::with(text));
     let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
-    // CTRL has the reset, and what comes before the rings and filters writes to NVM and PHY, which keep their content.
+    // CTRL has the reset bit. The registers before the rings and filters write to NVM and PHY, which keep their contents.
     use_up(&mut machine, qemu::PF, &[0..0xc8, 0x1000..0x1500, 0x12000..0x13000]);
     drop(machine);
     eventually("the client is gone", || live.port().pf.is_some_and(|pf| pf.peer.is_none()));
-    assert!(live.port().link, "the link is the uplink's");
-    // ICR: the link of the new card came up.
+    assert!(live.port().link, "the port has lost its link");
+    // ICR differs: the link of the new card came up.
     let told = [0xc0, i82576::register::FRTIMER];
     is_as_new(&live.pf_socket(), &new.pf_socket(), qemu::PF, &told);
 }

@@ -1,4 +1,4 @@
-//! What clients can make the host use: descriptors, memory, processor time, lines in the log.
+//! Resources that clients can make the host use: descriptors, memory, processor time, log lines.
 
 use crate::support::alone::{alone, assert_asleep, descriptors, resident};
 use crate::support::eventually;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 use vfio_user::wire::Command;
 
-/// One of the ways in which clients come and go.
+/// Connects and disconnects a client in one of several ways.
 fn come_and_go(live: &Live, ram: &Ram, round: usize) {
     let socket = live.socket((round % 7) as u8);
     match round % 4 {
@@ -33,8 +33,8 @@ fn come_and_go(live: &Live, ram: &Ram, round: usize) {
 }
 
 #[test]
-fn a_thousand_clients_leave_nothing_behind() {
-    alone("resources::a_thousand_clients_leave_nothing_behind", || {
+fn thousand_clients_leak_nothing() {
+    alone("resources::thousand_clients_leak_nothing", || {
         let live = Live::start();
         let ram = Ram::new();
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
@@ -42,11 +42,11 @@ fn a_thousand_clients_leave_nothing_behind() {
         drop((a, b));
         (0..40).for_each(|round| come_and_go(&live, &ram, round));
         let all_gone = || live.port().vfs.iter().all(|vf| vf.peer.is_none());
-        eventually("all are gone", all_gone);
+        eventually("all clients are gone", all_gone);
         let (fds, bytes) = (descriptors(), resident());
         (0..1000).for_each(|round| come_and_go(&live, &ram, round));
-        eventually("all are gone", all_gone);
-        eventually("no descriptor is left", || descriptors() <= fds);
+        eventually("all clients are gone", all_gone);
+        eventually("all descriptors are closed", || descriptors() <= fds);
         eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
         let grown = resident().saturating_sub(bytes);
         assert!(grown < 4 << 20, "{grown} bytes more than before");
@@ -56,50 +56,50 @@ fn a_thousand_clients_leave_nothing_behind() {
 }
 
 #[test]
-fn a_client_that_never_reads_costs_a_bounded_amount_of_memory() {
-    alone("resources::a_client_that_never_reads_costs_a_bounded_amount_of_memory", || {
+fn client_that_never_reads_uses_bounded_memory() {
+    alone("resources::client_that_never_reads_uses_bounded_memory", || {
         let live = Live::start();
         let raws: Vec<Raw> = (0..7).map(|vf| Raw::greet(&live.socket(vf))).collect();
         let before = resident();
         for raw in &raws {
             raw.stream().set_write_timeout(Some(Duration::from_millis(200))).unwrap();
             let requests = load(0, 0, 0, 1 << 20).repeat(1000);
-            // Until nothing more is taken.
+            // Writes until the host accepts no more.
             while (&mut raw.stream()).write_all(&requests).is_ok() {}
         }
         let grown = resident().saturating_sub(before);
         assert!(grown < 7 * (4 << 20), "{grown} bytes for seven clients");
-        assert_eq!(live.port().vfs.len(), 7, "the host answers");
+        assert_eq!(live.port().vfs.len(), 7, "the host does not answer");
     });
 }
 
 #[test]
-fn an_idle_host_sleeps() {
-    alone("resources::an_idle_host_sleeps", || {
+fn idle_host_sleeps() {
+    alone("resources::idle_host_sleeps", || {
         let live = Live::start();
         let mut guests: Vec<_> = (0..7).map(|vf| Guest::under_qemu(&live, vf)).collect();
         let (a, b) = guests.split_at_mut(1);
         exchange(&mut a[0], &mut b[0], 20);
-        assert_asleep("seven guests with nothing to say");
-        // Frames that nobody takes: rings full, interrupts masked.
+        assert_asleep("with seven idle guests");
+        // The guest takes no frames: its rings are full, and its interrupts are masked.
         let to = a[0].vf.mac();
         b[0].send_many(to, 600);
-        assert_asleep("a guest that does not take its frames");
+        assert_asleep("with a guest that takes no frames");
         drop(guests);
-        assert_asleep("no client at all");
+        assert_asleep("without a client");
     });
 }
 
 #[test]
-fn a_client_that_has_hung_up_and_does_not_read_is_not_waited_for_in_a_circle() {
-    alone("resources::a_client_that_has_hung_up_and_does_not_read_is_not_waited_for_in_a_circle", || {
+fn half_closed_client_with_unread_replies_costs_no_time() {
+    alone("resources::half_closed_client_with_unread_replies_costs_no_time", || {
         let live = Live::start();
         let raw = Raw::greet(&live.socket(0));
         raw.stream().set_write_timeout(Some(Duration::from_millis(200))).unwrap();
         let requests = load(0, 7, 0, 4096).repeat(1000);
         while (&mut raw.stream()).write_all(&requests).is_ok() {}
         raw.stream().shutdown(Shutdown::Write).unwrap();
-        assert_asleep("half closed, its replies unread");
+        assert_asleep("with a half-closed client that does not read");
     });
 }
 
@@ -147,8 +147,8 @@ fn no_client_floods_the_log() {
 }
 
 #[test]
-fn a_window_that_is_too_much_is_told_in_the_log_with_the_setting() {
-    alone("resources::a_window_that_is_too_much_is_told_in_the_log_with_the_setting", || {
+fn refused_window_is_logged_with_the_setting() {
+    alone("resources::refused_window_is_logged_with_the_setting", || {
         let lines = Lines::default();
         tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).init();
         let live = Live::with("client_memory = \"8M\"");

@@ -1,5 +1,4 @@
-//! A stream socket as the uplink, with peers that behave and peers that do not. Left out: how frames lie in the stream,
-//! which has tests beside it.
+//! A stream socket as the uplink, with peers that follow the protocol and peers that do not. The framing has unit tests.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::guest::{Guest, exchange};
@@ -14,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A station beyond the uplink.
+/// Address of a station beyond the uplink.
 const STATION: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 
 fn connecting(path: &Path) -> String {
@@ -29,7 +28,7 @@ fn uplink(live: &Live) -> UplinkStatus {
     live.port().uplink_status.expect("the port has an uplink")
 }
 
-/// The other process.
+/// Process at the other end of the stream.
 struct Peer(UnixStream);
 
 impl Peer {
@@ -58,7 +57,7 @@ impl Peer {
         self.0.write_all(&[&(frame.len() as u32).to_be_bytes(), frame].concat()).unwrap();
     }
 
-    /// Frames reach the guest and come from it.
+    /// Checks that frames reach the guest and leave it.
     fn reaches(&mut self, guest: &mut Guest<Qemu>) {
         let mac = guest.vf.mac().0;
         self.send(&[&mac[..], &STATION, &[0x88, 0xb5], &[9; 46]].concat());
@@ -89,22 +88,22 @@ impl World {
 }
 
 #[test]
-fn a_peer_that_listens_is_called_and_one_that_goes_is_called_again() {
+fn port_connects_to_a_listening_peer_and_reconnects() {
     let world = World::new();
     let live = Live::with(&connecting(&world.path()));
-    assert!(!live.port().link, "nobody is there yet");
+    assert!(!live.port().link, "a link without a peer");
     assert_eq!(uplink(&live).state, UplinkState::Gone);
     let listener = UnixListener::bind(world.path()).unwrap();
     let mut peer = Peer::accept(&listener);
-    eventually("the link comes", || live.port().link);
+    eventually("the link comes up", || live.port().link);
     assert_eq!(live.port().uplink, format!("stream:connect={}", world.path().display()));
     let mut guest = Guest::under_qemu(&live, 0);
     peer.reaches(&mut guest);
     for round in 1..=2 {
         drop(peer);
-        eventually("the link goes", || !live.port().link);
+        eventually("the link goes down", || !live.port().link);
         peer = Peer::accept(&listener);
-        eventually("the link is back", || live.port().link);
+        eventually("the link comes up again", || live.port().link);
         guest.wait_for_link();
         peer.reaches(&mut guest);
         assert_eq!(uplink(&live).reattached, round);
@@ -112,11 +111,11 @@ fn a_peer_that_listens_is_called_and_one_that_goes_is_called_again() {
 }
 
 #[test]
-fn what_passes_is_counted_in_both_directions_and_on_when_the_line_becomes_a_worse_one() {
+fn stream_counters_survive_an_added_impairment() {
     let world = World::new();
     let live = Live::keeping(&listening(&world.path()));
     let mut peer = Peer::connect(&world.path());
-    eventually("the link comes", || live.port().link);
+    eventually("the link comes up", || live.port().link);
     let mut guest = Guest::under_qemu(&live, 0);
     let passes = |peer: &mut Peer, guest: &mut Guest<Qemu>| {
         for length in [46, 500] {
@@ -134,33 +133,33 @@ fn what_passes_is_counted_in_both_directions_and_on_when_the_line_becomes_a_wors
     eventually("both directions are counted", || counts() == once);
     live.apply(&(listening(&world.path()) + "impair = { delay_us = 1000 }\n")).unwrap();
     passes(&mut peer, &mut guest);
-    eventually("what has passed before is not forgotten", || counts() == once.map(|count| 2 * count));
+    eventually("the earlier counts are kept", || counts() == once.map(|count| 2 * count));
 }
 
 #[test]
-fn a_peer_may_call_one_at_a_time_and_the_next_one_waits() {
+fn second_peer_waits_until_the_first_ends() {
     let world = World::new();
     let live = Live::with(&listening(&world.path()));
     let mut first = Peer::connect(&world.path());
-    eventually("the link comes", || live.port().link);
+    eventually("the link comes up", || live.port().link);
     let mut guest = Guest::under_qemu(&live, 0);
     first.reaches(&mut guest);
     let mut second = Peer::connect(&world.path());
     first.reaches(&mut guest);
     drop(first);
-    eventually("the second has its turn", || uplink(&live).reattached == 1);
+    eventually("the second peer is accepted", || uplink(&live).reattached == 1);
     guest.wait_for_link();
     second.reaches(&mut guest);
     live.stop();
-    assert!(!world.path().exists(), "the socket goes with the host");
+    assert!(!world.path().exists(), "the socket is left behind");
 }
 
 #[test]
-fn a_peer_that_does_not_read_loses_frames_and_stalls_nobody() {
+fn peer_that_does_not_read_loses_frames_and_blocks_no_guest() {
     let world = World::new();
     let live = Live::with(&listening(&world.path()));
     let mut peer = Peer::connect(&world.path());
-    eventually("the link comes", || live.port().link);
+    eventually("the link comes up", || live.port().link);
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     eventually("frames are dropped", || {
         a.send(MacAddress(STATION), &[1; 1400]);
@@ -168,7 +167,7 @@ fn a_peer_that_does_not_read_loses_frames_and_stalls_nobody() {
         uplink(&live).drops.no_room > 10
     });
     exchange(&mut a, &mut b, 20);
-    // Everything that it gets late is whole.
+    // The frames that arrive late are whole.
     let mut late = 0;
     loop {
         let frame = peer.frame();
@@ -184,46 +183,46 @@ fn a_peer_that_does_not_read_loses_frames_and_stalls_nobody() {
 }
 
 #[test]
-fn half_a_frame_is_waited_for_and_costs_nothing_meanwhile() {
-    alone("stream::half_a_frame_is_waited_for_and_costs_nothing_meanwhile", || {
+fn half_a_frame_is_waited_for_without_processor_time() {
+    alone("stream::half_a_frame_is_waited_for_without_processor_time", || {
         let world = World::new();
         let live = Live::with(&listening(&world.path()));
         let mut peer = Peer::connect(&world.path());
-        eventually("the link comes", || live.port().link);
+        eventually("the link comes up", || live.port().link);
         let mut guest = Guest::under_qemu(&live, 0);
         let frame = [&guest.vf.mac().0[..], &STATION, &[0x88, 0xb5], &[3; 1000]].concat();
         let bytes = [&(frame.len() as u32).to_be_bytes()[..], &frame].concat();
         for cut in [1, 3, 4, 10, 500] {
             peer.0.write_all(&bytes[..cut]).unwrap();
             if cut == 500 {
-                assert_asleep("half a frame is there");
+                assert_asleep("with half a frame");
             }
             std::thread::sleep(Duration::from_millis(20));
             peer.0.write_all(&bytes[cut..]).unwrap();
             assert_eq!(guest.receive(), [[3; 1000]], "cut at {cut}");
         }
         drop(peer);
-        assert_asleep("the peer is gone");
+        assert_asleep("without the peer");
     });
 }
 
 #[test]
-fn what_is_no_frame_is_counted_and_a_length_that_none_has_ends_the_peer() {
+fn invalid_frames_are_counted_and_invalid_lengths_disconnect() {
     let world = World::new();
     let live = Live::with(&listening(&world.path()));
     let mut peer = Peer::connect(&world.path());
-    eventually("the link comes", || live.port().link);
+    eventually("the link comes up", || live.port().link);
     let mut guest = Guest::under_qemu(&live, 0);
-    // Nothing but frames without bytes, in one go, and one that is longer than the card takes.
+    // 10,000 empty frames at once, and one that is longer than the card accepts.
     peer.0.write_all(&[0; 40_000]).unwrap();
     peer.send(&[1; 60_000]);
     peer.reaches(&mut guest);
     assert_eq!(uplink(&live).drops.malformed, 10_001);
     for length in [70_000, u32::MAX] {
         peer.0.write_all(&[&length.to_be_bytes()[..], &[1; 100]].concat()).unwrap();
-        assert_eq!(read_to_the_end(peer), 0, "it is let go");
+        assert_eq!(read_to_the_end(peer), 0, "the peer got more data");
         peer = Peer::connect(&world.path());
-        eventually("another one comes", || live.port().link);
+        eventually("the link comes up again", || live.port().link);
         guest.wait_for_link();
         peer.reaches(&mut guest);
     }
@@ -231,23 +230,23 @@ fn what_is_no_frame_is_counted_and_a_length_that_none_has_ends_the_peer() {
     assert!(live.is_whole());
 }
 
-/// What is left of the frames for a peer that is let go, but for those that the guest's stack sends by itself.
+/// Reads the rest of the stream of a disconnected peer, and returns its length.
 fn read_to_the_end(mut peer: Peer) -> usize {
     let mut rest = Vec::new();
-    // Bytes that nobody has read make this an error instead of an end.
+    // The host closes with unread bytes, so the read may end with an error.
     let _ = peer.0.read_to_end(&mut rest);
     rest.len()
 }
 
 #[test]
-fn a_running_port_gets_a_stream_and_gives_it_up() {
+fn running_port_gets_and_loses_a_stream() {
     let world = World::new();
     let live = Live::keeping("[[port]]\n");
     let mut guest = Guest::under_qemu(&live, 0);
     for _ in 0..2 {
         live.apply(&listening(&world.path())).unwrap();
         let mut peer = Peer::connect(&world.path());
-        eventually("the link comes", || live.port().link && uplink(&live).state == UplinkState::Up);
+        eventually("the link comes up", || live.port().link && uplink(&live).state == UplinkState::Up);
         guest.wait_for_link();
         peer.reaches(&mut guest);
         live.apply("[[port]]\n").unwrap();

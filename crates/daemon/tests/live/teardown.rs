@@ -1,5 +1,5 @@
-//! Memory and descriptors of clients that take long to map, to unmap or to close: nobody but their owner waits. And how
-//! much of them a client may have.
+//! Memory and descriptors of clients that take long to map, unmap or close: only their owner waits. Also the limits of a
+//! client's memory.
 
 use crate::support::alone::alone;
 use crate::support::eventually;
@@ -28,7 +28,7 @@ fn memfd(name: &str, size: u64) -> OwnedFd {
     fd
 }
 
-/// Memory with something in every page.
+/// Returns a memory file with all its pages allocated.
 fn touched(size: u64) -> OwnedFd {
     let fd = memfd("touched", size);
     let memory = MappedFile::map(&fd, 0, size, Protection::ReadWrite).unwrap();
@@ -36,7 +36,7 @@ fn touched(size: u64) -> OwnedFd {
     fd
 }
 
-/// Processor time that the threads of this process with such a name have taken so far.
+/// Returns the processor time of the threads of this process with a name.
 fn taken_by(name: &str) -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let of_task = |task: std::path::PathBuf| {
@@ -49,24 +49,24 @@ fn taken_by(name: &str) -> Duration {
 }
 
 #[test]
-fn the_end_of_a_large_guest_is_no_work_of_the_ports() {
-    alone("teardown::the_end_of_a_large_guest_is_no_work_of_the_ports", || {
+fn end_of_a_large_guest_is_no_work_of_the_ports_thread() {
+    alone("teardown::end_of_a_large_guest_is_no_work_of_the_ports_thread", || {
         let live = Live::start();
         let memory = touched(512 * MIB);
         let mut qemu = Qemu::greet(&live.socket(0));
         let window = Window { iova: 0, size: 512 * MIB, offset: 0, writable: true };
-        // The host has the last descriptor, so it is the host that frees the pages.
+        // The host has the last descriptor, so the host frees the pages.
         qemu.done(|client, out| client.dma_map(out, window, Some(memory))).unwrap();
         let before = (taken_by("pf0"), taken_by("mem 0 pf0"));
         drop(qemu);
-        eventually("it is gone", || {
+        eventually("the client and its mapping are gone", || {
             live.show(0).function.peer.is_none()
                 && !std::fs::read_to_string("/proc/self/maps").unwrap().contains("touched")
         });
-        // The file goes after its mapping.
+        // The file is freed after its mapping.
         let freed = || taken_by("mem 0 pf0") - before.1;
         let mut last = Duration::ZERO;
-        eventually("nothing more is done", || {
+        eventually("the memory is freed", || {
             let quiet = freed() == last && freed() > Duration::ZERO;
             last = freed();
             thread::sleep(Duration::from_millis(50));
@@ -77,10 +77,10 @@ fn the_end_of_a_large_guest_is_no_work_of_the_ports() {
     });
 }
 
-/// Longer than a test takes on a busy machine.
+/// Linger time, longer than a test takes on a busy machine.
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-/// A connection with data under way that its other end does not take: who closes it last waits for that.
+/// Returns a connection with unsent data that its other end does not read. The last close of it blocks for `patience`.
 fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -92,7 +92,7 @@ fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
     (stream.into(), other)
 }
 
-/// Has the host close descriptors that take ten minutes to close, or until the test ends, and sees that guests go on meanwhile.
+/// Makes the host close descriptors whose close blocks, and checks that guests are served meanwhile.
 fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&Live, OwnedFd)) {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
@@ -105,7 +105,7 @@ fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&Live
     assert!(live.is_whole());
 }
 
-/// Sends a message with a descriptor that the host is the last to close.
+/// Sends a message with a descriptor, of which the host has the last copy.
 fn send_and_forget(raw: &mut Raw, bytes: &[u8], fd: OwnedFd) {
     raw.send_with(&bytes[..20], &[fd.as_fd()]);
     drop(fd);
@@ -113,14 +113,14 @@ fn send_and_forget(raw: &mut Raw, bytes: &[u8], fd: OwnedFd) {
 }
 
 #[test]
-fn a_descriptor_that_does_not_close_holds_up_nobody_as_memory() {
+fn slow_close_of_memory_blocks_no_other_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
         send_and_forget(&mut Raw::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
     });
 }
 
 #[test]
-fn a_descriptor_that_does_not_close_holds_up_nobody_where_none_belongs() {
+fn slow_close_of_an_unexpected_descriptor_blocks_no_other() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
         let mut raw = Raw::greet(&live.socket(0));
         send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
@@ -128,11 +128,11 @@ fn a_descriptor_that_does_not_close_holds_up_nobody_where_none_belongs() {
     });
 }
 
-/// Most of the time the host is the last to close one of them.
+/// Tries, so that the host closes the last copy at least once.
 const TRIES: usize = 8;
 
 #[test]
-fn a_descriptor_that_does_not_close_holds_up_nobody_with_a_client_that_is_turned_away() {
+fn slow_close_with_a_refused_client_blocks_no_other() {
     let mut first = None;
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
         first.get_or_insert_with(|| Raw::greet(&live.socket(0)));
@@ -144,7 +144,7 @@ fn a_descriptor_that_does_not_close_holds_up_nobody_with_a_client_that_is_turned
 }
 
 #[test]
-fn too_many_descriptors_that_do_not_close_hold_up_nobody() {
+fn slow_close_of_too_many_descriptors_blocks_no_other() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
         let mut raw = Raw::greet(&live.socket(0));
@@ -162,7 +162,7 @@ fn too_many_descriptors_that_do_not_close_hold_up_nobody() {
 }
 
 #[test]
-fn requests_of_one_client_stay_in_order_whoever_does_them() {
+fn requests_of_one_client_stay_in_order_on_any_thread() {
     let live = Live::start();
     let ram = Ram::new();
     let mut raw = Raw::greet(&live.socket(0));
@@ -177,11 +177,11 @@ fn requests_of_one_client_stay_in_order_whoever_does_them() {
         assert_eq!(errors, [0, 0, 0, 2, 0, 0]);
     }
     drop(raw);
-    eventually("nothing is left", || ram.mapped_by_the_host() == 0);
+    eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
 }
 
 #[test]
-fn a_client_that_goes_while_it_is_served_leaves_nothing_to_the_next() {
+fn client_lost_during_a_request_leaves_nothing_to_the_next() {
     let live = Live::start();
     let ram = Ram::new();
     for _ in 0..100 {
@@ -192,11 +192,11 @@ fn a_client_that_goes_while_it_is_served_leaves_nothing_to_the_next() {
         assert_eq!(live.show(0).function.peer.unwrap().windows, 0);
         drop(qemu);
     }
-    eventually("nothing is left", || ram.mapped_by_the_host() == 0);
+    eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
 }
 
 #[test]
-fn a_client_that_sends_descriptors_faster_than_they_close_is_not_read_from() {
+fn client_with_too_many_open_descriptors_is_not_read() {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
     let (fd, _other) = lingering(TEN_MINUTES);
@@ -212,14 +212,14 @@ fn a_client_that_sends_descriptors_faster_than_they_close_is_not_read_from() {
     for _ in 0..20 {
         while let Ok(host::socket::Sent::Bytes(_)) = stream.send(&load(2, 7, 0, 4), &copies) {
             taken += 1;
-            assert!(taken < 50_000, "the host takes everything");
+            assert!(taken < 50_000, "the host accepts messages without a bound");
         }
         exchange(&mut b, &mut c, 1);
     }
 }
 
 #[test]
-fn a_client_shares_no_more_memory_than_it_may() {
+fn client_shares_no_more_memory_than_its_limit() {
     let live = Live::with("client_memory = \"1G\"");
     let fd = memfd("sparse", 64 * GIB);
     let mut qemu = Qemu::greet(&live.socket(0));
@@ -228,16 +228,16 @@ fn a_client_shares_no_more_memory_than_it_may() {
         let fd = fd.try_clone().unwrap();
         qemu.done(|client, out| client.dma_map(out, window, Some(fd)))
     };
-    assert_eq!(map(0, 2 * GIB), Err(Errno(12)), "more at once");
+    assert_eq!(map(0, 2 * GIB), Err(Errno(12)), "a window above the limit is accepted");
     assert_eq!(map(0, GIB - PAGE), Ok(()));
-    assert_eq!(map(GIB, 2 * PAGE), Err(Errno(12)), "more together");
+    assert_eq!(map(GIB, 2 * PAGE), Err(Errno(12)), "a sum above the limit is accepted");
     assert_eq!(map(GIB, PAGE), Ok(()));
     assert_eq!(qemu.unmap(0, GIB - PAGE), Ok(()));
     assert_eq!(live.show(0).function.peer.unwrap().shareable_bytes, PAGE);
 }
 
 #[test]
-fn a_guest_behind_an_iommu_may_map_page_by_page() {
+fn guest_behind_an_iommu_may_map_page_by_page() {
     let live = Live::start();
     let fd = memfd("paged", 4 * GIB);
     let mut raw = Raw::greet(&live.socket(0));
@@ -256,7 +256,7 @@ fn a_guest_behind_an_iommu_may_map_page_by_page() {
 }
 
 #[test]
-fn a_client_with_as_many_mappings_as_it_may_have_leaves_the_others_theirs() {
+fn client_at_its_limit_of_mappings_leaves_others_theirs() {
     let live = Live::start();
     let files: Vec<OwnedFd> = (0..16).map(|_| memfd("scattered", 64 * GIB)).collect();
     let refused: Vec<u32> = (0..6)
@@ -275,7 +275,7 @@ fn a_client_with_as_many_mappings_as_it_may_have_leaves_the_others_theirs() {
         })
         .collect();
     assert!(refused.iter().all(|refused| *refused > 0), "{refused:?}");
-    assert!(refused.windows(2).all(|pair| pair[0] == pair[1]), "each has as many as the first: {refused:?}");
+    assert!(refused.windows(2).all(|pair| pair[0] == pair[1]), "clients have different limits: {refused:?}");
     let ram = Ram::new();
     let mut raw = Raw::greet(&live.socket(6));
     raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);

@@ -1,5 +1,5 @@
-//! A tap that goes and comes back, and what becomes of it meanwhile: the port's link and the VFs' follow, and frames
-//! move again without a word to the host. Left out: frames as such (`uplink`).
+//! A tap that disappears and returns: the links of the port and its VFs follow, and frames move again without a command.
+//! `uplink` tests the frames.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
@@ -22,7 +22,7 @@ use i82576::{MacAddress, register as r};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What the guest sees of its link.
+/// Handles pending mailbox interrupts, and returns true if the guest sees its link up.
 fn sees_link(guest: &mut Guest<Qemu>) -> bool {
     while guest.machine.wait_for(driver::vf::MAILBOX_VECTOR, Duration::ZERO) {
         guest.vf.handle_interrupt(&mut guest.machine, driver::vf::MAILBOX_VECTOR);
@@ -31,8 +31,8 @@ fn sees_link(guest: &mut Guest<Qemu>) -> bool {
 }
 
 #[test]
-fn a_deleted_tap_takes_the_link_along_and_brings_it_back() {
-    let name = "uplink_life::a_deleted_tap_takes_the_link_along_and_brings_it_back";
+fn deleted_tap_takes_the_link_and_restores_it() {
+    let name = "uplink_life::deleted_tap_takes_the_link_and_restores_it";
     let body = |live: Live| {
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
         assert!(live.port().link && sees_link(&mut a));
@@ -40,14 +40,14 @@ fn a_deleted_tap_takes_the_link_along_and_brings_it_back() {
         for round in 1..=3 {
             ip("link del softiov0");
             wait_port(&live, "gone", |port| !port.link && port.uplink == "tap:softiov0 (gone)");
-            eventually("both guests see it", || !sees_link(&mut a) && !sees_link(&mut b));
+            eventually("both guests see no link", || !sees_link(&mut a) && !sees_link(&mut b));
             let gone = tap(&live);
             assert_eq!((gone.state, gone.carrier, gone.mtu), (UplinkState::Gone, None, None));
             make_tap();
-            // Taken, and set up.
+            // The host attaches to the new tap and sets it up.
             wait_port(&live, "back", |port| port.link && port.uplink == "tap:softiov0");
             assert_eq!(tap(&live).reattached, round);
-            eventually("both guests see it", || sees_link(&mut a) && sees_link(&mut b));
+            eventually("both guests see a link", || sees_link(&mut a) && sees_link(&mut b));
             reaches_the_host(&mut a, "softiov0");
         }
         assert!(live.is_whole());
@@ -56,18 +56,18 @@ fn a_deleted_tap_takes_the_link_along_and_brings_it_back() {
 }
 
 #[test]
-fn a_tap_that_the_host_made_is_not_made_again() {
-    let name = "uplink_life::a_tap_that_the_host_made_is_not_made_again";
+fn tap_created_by_the_host_is_not_created_again() {
+    let name = "uplink_life::tap_created_by_the_host_is_not_created_again";
     alone(name, || {
         on_a_tap(name, TAP, |live| {
             let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
             a.take();
             b.take();
             ip("link del softiov0");
-            assert_asleep("the tap is gone");
+            assert_asleep("while the tap is gone");
             assert_eq!(live.port().uplink, "tap:softiov0 (gone)");
-            assert!(tap(&live).seconds >= 1, "for a while now");
-            // The card's switch needs no uplink.
+            assert!(tap(&live).seconds >= 1, "the time does not count");
+            // The card's switch works without an uplink.
             a.take();
             b.take();
             exchange(&mut a, &mut b, 3);
@@ -76,8 +76,8 @@ fn a_tap_that_the_host_made_is_not_made_again() {
 }
 
 #[test]
-fn a_tap_that_comes_and_goes_in_a_hurry_is_not_made_either() {
-    let name = "uplink_life::a_tap_that_comes_and_goes_in_a_hurry_is_not_made_either";
+fn tap_that_appears_only_shortly_is_not_created() {
+    let name = "uplink_life::tap_that_appears_only_shortly_is_not_created";
     on_a_tap(name, TAP, |live| {
         ip("link del softiov0");
         for _ in 0..50 {
@@ -94,8 +94,8 @@ fn a_tap_that_comes_and_goes_in_a_hurry_is_not_made_either() {
 }
 
 #[test]
-fn down_and_without_carrier_are_no_link() {
-    on_a_tap("uplink_life::down_and_without_carrier_are_no_link", TAP, |live| {
+fn tap_that_is_down_or_without_carrier_has_no_link() {
+    on_a_tap("uplink_life::tap_that_is_down_or_without_carrier_has_no_link", TAP, |live| {
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
         live.set(1, LinkState::Enable);
         for (off, on, state, carrier) in [
@@ -110,11 +110,11 @@ fn down_and_without_carrier_are_no_link() {
                 (state, Some(carrier), Some(1500)),
                 "{off}"
             );
-            eventually("a guest sees it", || !sees_link(&mut a));
-            assert!(sees_link(&mut b) && live.show(1).link, "its link is always up");
+            eventually("the guest sees no link", || !sees_link(&mut a));
+            assert!(sees_link(&mut b) && live.show(1).link, "a VF that is always up has no link");
             ip(on);
             wait_port(&live, on, |port| port.link);
-            eventually("a guest sees it", || sees_link(&mut a));
+            eventually("the guest sees a link", || sees_link(&mut a));
             reaches_the_host(&mut a, "softiov0");
         }
         assert_eq!(tap(&live).reattached, 0);
@@ -122,9 +122,9 @@ fn down_and_without_carrier_are_no_link() {
 }
 
 #[test]
-fn by_configuration_the_link_stays_up() {
+fn link_can_be_configured_to_stay_up() {
     let config = format!("{TAP}link = \"up\"\n");
-    on_a_tap("uplink_life::by_configuration_the_link_stays_up", &config, |live| {
+    on_a_tap("uplink_life::link_can_be_configured_to_stay_up", &config, |live| {
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link set softiov0 down");
         wait_port(&live, "down", |port| port.uplink == "tap:softiov0 (down)");
@@ -143,8 +143,8 @@ fn by_configuration_the_link_stays_up() {
 }
 
 #[test]
-fn a_renamed_tap_stays_and_is_looked_for_by_its_first_name() {
-    on_a_tap("uplink_life::a_renamed_tap_stays_and_is_looked_for_by_its_first_name", TAP, |live| {
+fn renamed_tap_stays_and_is_replaced_by_its_first_name() {
+    on_a_tap("uplink_life::renamed_tap_stays_and_is_replaced_by_its_first_name", TAP, |live| {
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link set softiov0 down");
         ip("link set softiov0 name other0");
@@ -157,15 +157,15 @@ fn a_renamed_tap_stays_and_is_looked_for_by_its_first_name() {
                     .is_some_and(|tap| tap.name == "other0" && tap.mtu == Some(1500))
         });
         reaches_the_host(&mut guest, "other0");
-        // One that has the name now is somebody else's.
+        // Another tap with the configured name does not replace the renamed one.
         ip("tuntap add softiov0 mode tap");
         ip("link set other0 mtu 1400");
-        wait_port(&live, "the right one", |port| {
+        wait_port(&live, "the renamed one is in use", |port| {
             port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
         });
         assert_eq!(tap(&live).reattached, 0);
         ip("link del other0");
-        wait_port(&live, "the name is free", |port| {
+        wait_port(&live, "the other one is in use", |port| {
             port.link
                 && port
                     .uplink_status
@@ -176,15 +176,15 @@ fn a_renamed_tap_stays_and_is_looked_for_by_its_first_name() {
 }
 
 #[test]
-fn a_tap_in_another_namespace_stays() {
-    on_a_tap("uplink_life::a_tap_in_another_namespace_stays", TAP, |live| {
+fn tap_in_another_namespace_stays() {
+    on_a_tap("uplink_life::tap_in_another_namespace_stays", TAP, |live| {
         let mut other = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
         let pid = other.id();
         let inside = |words: &str| {
             let words = format!("-t {pid} -n ip {words}");
             assert!(Command::new("nsenter").args(words.split(' ')).status().unwrap().success(), "{words}");
         };
-        // Until the namespace is another one a move has no effect.
+        // The process needs a moment to enter its namespace; an earlier move would have no effect.
         let here = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
         eventually("another namespace", || {
             std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|there| there != here)
@@ -199,12 +199,12 @@ fn a_tap_in_another_namespace_stays() {
         wait_port(&live, "down there", |port| !port.link && port.uplink == "tap:softiov0 (down)");
         inside("link set softiov0 up");
         wait_port(&live, "up there", |port| port.link);
-        // And home again.
+        // The tap returns to the first namespace.
         inside(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
         wait_port(&live, "home", |port| port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1500)));
         ip("link set softiov0 up");
         wait_port(&live, "up at home", |port| port.link);
-        // A namespace takes its taps along when it ends.
+        // The end of a namespace deletes its taps.
         ip(&format!("link set softiov0 netns {pid}"));
         other.kill().unwrap();
         other.wait().unwrap();
@@ -215,8 +215,8 @@ fn a_tap_in_another_namespace_stays() {
 }
 
 #[test]
-fn what_is_no_tap_or_not_free_is_waited_for() {
-    on_a_tap("uplink_life::what_is_no_tap_or_not_free_is_waited_for", TAP, |live| {
+fn interface_of_other_kind_or_in_use_is_waited_for() {
+    on_a_tap("uplink_life::interface_of_other_kind_or_in_use_is_waited_for", TAP, |live| {
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link del softiov0");
         wait_port(&live, "gone", |port| !port.link);
@@ -225,7 +225,7 @@ fn what_is_no_tap_or_not_free_is_waited_for() {
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(tap(&live).state, UplinkState::Gone);
         ip("link del softiov0");
-        // Somebody else is faster.
+        // Another process opens the tap first.
         let theirs = Tap::open(&"softiov0".parse().unwrap()).unwrap();
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(tap(&live).state, UplinkState::Gone);
@@ -233,7 +233,7 @@ fn what_is_no_tap_or_not_free_is_waited_for() {
         make_tap();
         wait_port(&live, "back", |port| port.link);
         reaches_the_host(&mut guest, "softiov0");
-        // One that is free later, of which no news comes.
+        // A tap that its owner closes later causes no notification.
         ip("link del softiov0");
         wait_port(&live, "gone again", |port| !port.link);
         ip("tuntap add theirs0 mode tap");
@@ -260,16 +260,16 @@ fn frames_beyond_the_mtu_are_counted() {
         });
         let before = received_by_the_host("softiov0");
         assert!(guest.send(MacAddress::BROADCAST, &payload));
-        eventually("it is counted", || tap(&live).drops.too_long == 1);
-        // The longest, with room for a VLAN tag.
+        eventually("the frame is counted", || tap(&live).drops.too_long == 1);
+        // Within the MTU there is room for a VLAN tag.
         assert!(guest.send(MacAddress::BROADCAST, &payload[..1404]));
         assert!(guest.send(MacAddress::BROADCAST, &payload[..1405]));
-        eventually("one more is counted", || tap(&live).drops.too_long == 2);
-        eventually("the other has arrived", || received_by_the_host("softiov0") > before);
+        eventually("one more frame is counted", || tap(&live).drops.too_long == 2);
+        eventually("the other frame arrives", || received_by_the_host("softiov0") > before);
     });
 }
 
-/// As Linux' bridge has it: 4 bytes more than MTU and header, and the outermost tag on top.
+/// Linux' bridge does the same: it allows 4 bytes more than MTU and header, and the outermost tag on top.
 #[test]
 fn outermost_tag_does_not_count_against_a_taps_mtu() {
     on_a_tap("uplink_life::outermost_tag_does_not_count_against_a_taps_mtu", TAP, |live| {
@@ -312,14 +312,14 @@ fn each_port_follows_its_own_tap() {
         let links = || ports().iter().map(|port: &PortStatus| port.link).collect::<Vec<_>>();
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link set softiov1 down");
-        eventually("the second alone", || links() == [true, false]);
+        eventually("only the second is down", || links() == [true, false]);
         reaches_the_host(&mut guest, "softiov0");
         ip("link del softiov0");
-        eventually("both", || links() == [false, false]);
+        eventually("both are down", || links() == [false, false]);
         ip("link set softiov1 up");
-        eventually("the second is back", || links() == [false, true]);
+        eventually("the second is up", || links() == [false, true]);
         make_tap();
-        eventually("both are back", || links() == [true, true]);
+        eventually("both are up", || links() == [true, true]);
         assert_eq!(
             ports().iter().filter_map(|port| Some(port.uplink_status.as_ref()?.reattached)).sum::<u64>(),
             1
@@ -329,22 +329,22 @@ fn each_port_follows_its_own_tap() {
 }
 
 #[test]
-fn a_guest_with_the_whole_port_sees_the_taps_link() {
+fn guest_with_the_whole_port_sees_the_taps_link() {
     let config = format!("{TAP}pf = \"guest\"\n");
-    on_a_tap("uplink_life::a_guest_with_the_whole_port_sees_the_taps_link", &config, |live| {
+    on_a_tap("uplink_life::guest_with_the_whole_port_sees_the_taps_link", &config, |live| {
         let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
         let mut sees_link = || machine.read(r::STATUS) & status::LU != 0;
         assert!(sees_link());
         ip("link del softiov0");
-        eventually("the link goes", || !sees_link());
+        eventually("the link goes down", || !sees_link());
         make_tap();
-        eventually("the link comes back", sees_link);
+        eventually("the link comes up", sees_link);
     });
 }
 
 #[test]
-fn a_flood_of_interfaces_costs_the_port_nothing() {
-    let name = "uplink_life::a_flood_of_interfaces_costs_the_port_nothing";
+fn flood_of_interfaces_costs_the_port_nothing() {
+    let name = "uplink_life::flood_of_interfaces_costs_the_port_nothing";
     alone(name, || {
         on_a_tap(name, TAP, |live| {
             let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
@@ -361,7 +361,7 @@ fn a_flood_of_interfaces_costs_the_port_nothing() {
                 }
             });
             ip("link set softiov0 mtu 1400");
-            wait_port(&live, "still watched", |port| {
+            wait_port(&live, "the tap is still watched", |port| {
                 port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
             });
             let watcher = thread_time("pf0-uplink");
@@ -370,7 +370,7 @@ fn a_flood_of_interfaces_costs_the_port_nothing() {
     });
 }
 
-/// A thousand interfaces come and go.
+/// Creates and deletes a thousand interfaces.
 fn flood() {
     let pairs = (0..500).map(|n| format!("link add flood{n} group 7 type veth peer name other{n} group 7\n"));
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -379,13 +379,13 @@ fn flood() {
     ip("link del group 7");
 }
 
-/// Processor time of a thread of this process so far, user and system.
+/// Returns the processor time of a thread of this process so far, user and system.
 fn thread_time(name: &str) -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
     let is_it =
         |path: &std::path::PathBuf| std::fs::read_to_string(path.join("comm")).unwrap().trim() == name;
     let thread = threads.filter(|path| path.exists()).find(is_it).expect("the thread runs");
-    // Nanoseconds on a processor, and two numbers more.
+    // The first number is the time on a processor, nanoseconds.
     let times = std::fs::read_to_string(thread.join("schedstat")).unwrap();
     Duration::from_nanos(times.split(' ').next().unwrap().parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! A wire between two ports of one host. Left out: the rings as such, which have tests beside them, and deaths of the host.
+//! A wire between two ports of one host. The rings have unit tests.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
@@ -6,9 +6,9 @@ use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use daemon::control::uplink::{UplinkState, UplinkStatus};
 
-/// Two ports on one wire.
+/// Configuration of two ports on one wire.
 const WIRED: &str = "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\nuplink.wire = \"w\"\n";
-/// Two ports that know nothing of each other.
+/// Configuration of two unconnected ports.
 const APART: &str = "[[port]]\nvfs = 2\n[[port]]\nvfs = 2\n";
 
 fn uplink(live: &Live, port: &str) -> UplinkStatus {
@@ -16,7 +16,7 @@ fn uplink(live: &Live, port: &str) -> UplinkStatus {
 }
 
 #[test]
-fn frames_cross_both_ways_and_the_ports_say_how_the_wire_is() {
+fn wire_carries_frames_and_the_ports_show_its_state() {
     let live = Live::with(WIRED);
     let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf1"));
     exchange(&mut a, &mut b, 100);
@@ -30,9 +30,9 @@ fn frames_cross_both_ways_and_the_ports_say_how_the_wire_is() {
     }
 }
 
-/// When the first port starts, the other end of its wire is not there yet, so it has no link.
+/// The first port starts before the other end of its wire exists, so it has no link then.
 #[test]
-fn a_configured_rate_holds_though_its_port_starts_without_a_link() {
+fn rate_limit_holds_on_a_port_that_starts_without_a_link() {
     let live = Live::with(&WIRED.replacen("vfs = 2", "vfs = 2\nvf = [{ index = 0, max_tx_rate = 100 }]", 1));
     assert_eq!(live.show(0).settings.max_tx_rate, Some(100));
     eventually("the ports see each other", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
@@ -41,25 +41,25 @@ fn a_configured_rate_holds_though_its_port_starts_without_a_link() {
 }
 
 #[test]
-fn an_idle_wire_costs_nothing() {
-    alone("wire::an_idle_wire_costs_nothing", || {
+fn idle_wire_uses_no_processor_time() {
+    alone("wire::idle_wire_uses_no_processor_time", || {
         let live = Live::with(WIRED);
         let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf0"));
         exchange(&mut a, &mut b, 10);
-        assert_asleep("both ports wait");
+        assert_asleep("both ports are idle");
         exchange(&mut a, &mut b, 10);
     });
 }
 
 #[test]
-fn a_running_port_gets_a_wire_and_gives_it_up() {
+fn running_port_gets_and_loses_a_wire() {
     let live = Live::keeping(APART);
     let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf0"));
     for _ in 0..3 {
         let changes = live.apply(WIRED).unwrap().changes;
         assert_eq!(changes.iter().map(|change| change.name.as_str()).collect::<Vec<_>>(), ["pf0", "pf1"]);
         assert_eq!(changes[0].settings["uplink"].new, "wire:w");
-        eventually("both see each other", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
+        eventually("both ports have a link", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
         a.take();
         b.take();
         a.wait_for_link();
@@ -72,12 +72,12 @@ fn a_running_port_gets_a_wire_and_gives_it_up() {
 }
 
 #[test]
-fn a_port_that_goes_takes_the_others_link_and_its_heir_brings_it_back() {
+fn removed_port_takes_the_link_and_its_heir_restores_it() {
     let live = Live::keeping(WIRED);
     let heir =
         "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nname = \"new\"\nvfs = 1\nuplink.wire = \"w\"\n";
     let mut a = Guest::on(&live, "pf0vf0");
-    // The new one is there before the old one has gone.
+    // The new port exists before the old one has ended.
     live.apply(heir).unwrap();
     eventually("the new neighbour", || live.show_port("pf0").link && live.show_port("new").link);
     let mut b = Guest::on(&live, "newvf0");
@@ -86,13 +86,13 @@ fn a_port_that_goes_takes_the_others_link_and_its_heir_brings_it_back() {
     live.apply("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nname = \"third\"\nuplink.wire = \"w\"\n")
         .unwrap();
     eventually("and another", || live.show_port("pf0").link && live.show_port("third").link);
-    // A neighbour that takes the place of another between two looks of the port was never away.
+    // A neighbour that replaces another between two visits of the port counts as the same.
     let reattached = uplink(&live, "pf0").reattached;
     assert!(reattached <= 2, "{reattached}");
 }
 
 #[test]
-fn a_wire_with_one_end_or_three_changes_nothing() {
+fn wire_without_exactly_two_ends_is_refused() {
     let live = Live::keeping(WIRED);
     for (text, why) in [
         ("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\n".to_owned(), "ends nowhere"),

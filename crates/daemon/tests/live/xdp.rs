@@ -1,5 +1,5 @@
-//! A network interface that is there, by AF_XDP: one end of a pair whose other end the test's own host has. Left out: rings
-//! and queues, which `host::xdp` has tests for.
+//! An existing network interface over AF_XDP: one end of a pair, with the test's own host at the other end. `host::xdp` tests
+//! rings and queues.
 
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::eventually;
@@ -15,14 +15,14 @@ use host::xdp::Program;
 use i82576::MacAddress;
 use std::process::Command;
 
-/// A host whose threads keep what an interface takes that comes back, and no more.
+/// Configuration of a host whose threads keep only the rights to attach to an interface that returns.
 const CONFINED: &str = "confine = { user = \"0:0\" }\n";
 
 fn config(mode: &str) -> String {
     format!("[[port]]\nuplink = {{ interface = \"wire0\", xdp = \"{mode}\" }}\n")
 }
 
-/// Runs a test with a pair, where programs can be loaded.
+/// Runs a test with a pair, if the kernel allows it to load programs.
 fn where_programs_load(name: &str, body: impl FnOnce() + Send) {
     with_a_pair(name, || match Program::load() {
         Ok(_) => body(),
@@ -30,7 +30,7 @@ fn where_programs_load(name: &str, body: impl FnOnce() + Send) {
     });
 }
 
-/// Whether a program is on the port's interface.
+/// Returns true if the port's interface has a program.
 fn has_program() -> bool {
     let output = Command::new("ip").args(["link", "show", "wire0"]).output().unwrap();
     String::from_utf8_lossy(&output.stdout).contains("xdp")
@@ -40,7 +40,7 @@ fn status(live: &Live) -> UplinkStatus {
     live.port().uplink_status.unwrap()
 }
 
-/// Waits until frames pass in this mode.
+/// Waits until frames pass in a mode.
 #[track_caller]
 fn wait_mode(live: &Live, mode: InterfaceMode) {
     wait_port(live, "the mode", |port| {
@@ -49,8 +49,8 @@ fn wait_mode(live: &Live, mode: InterfaceMode) {
 }
 
 #[test]
-fn frames_go_out_and_come_in_in_each_mode_and_the_program_goes_with_the_host() {
-    where_programs_load("xdp::frames_go_out_and_come_in_in_each_mode", || {
+fn each_mode_carries_frames_and_removes_its_program() {
+    where_programs_load("xdp::each_mode_carries_frames_and_removes_its_program", || {
         for (asked, had) in [
             ("best-effort", InterfaceMode::Native),
             ("native", InterfaceMode::Native),
@@ -71,19 +71,19 @@ fn frames_go_out_and_come_in_in_each_mode_and_the_program_goes_with_the_host() {
             b.take();
             a.send(MacAddress::BROADCAST, &[6; 70]);
             let heard = b.receive().into_iter().filter(|frame| frame[..] == [6; 70]).count();
-            assert_eq!(heard, 1, "over the switch, and not over the wire as well");
+            assert_eq!(heard, 1, "a copy came over the wire");
             exchange(&mut a, &mut b, 10);
             drop((a, b));
             assert!(live.is_whole());
             live.stop();
-            eventually("the program goes with its host", || !has_program());
+            eventually("the program is removed", || !has_program());
         }
     });
 }
 
 #[test]
-fn an_interface_that_comes_back_has_its_program_again() {
-    where_programs_load("xdp::an_interface_that_comes_back_has_its_program_again", || {
+fn interface_that_returns_gets_its_program_again() {
+    where_programs_load("xdp::interface_that_returns_gets_its_program_again", || {
         let live = Live::with(&(CONFINED.to_owned() + &config("best-effort")));
         let mut guest = Guest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
@@ -101,11 +101,11 @@ fn an_interface_that_comes_back_has_its_program_again() {
             });
             guest.wait_for_link();
             reaches_the_host(&mut guest, "host0");
-            // A kernel that wants a privilege for attaching gives a packet socket to this host.
+            // On a kernel that requires a privilege for attaching, this confined host falls back to a packet socket.
             let mode = status(&live).mode;
             assert_eq!(has_program(), mode == Some(InterfaceMode::Native), "{mode:?}");
             if mode != Some(InterfaceMode::Native) {
-                skipped("AF_XDP on an interface that comes back", "this kernel wants a privilege for it");
+                skipped("AF_XDP on an interface that returns", "this kernel requires a privilege for it");
             }
         }
         assert!(live.is_whole());
@@ -113,8 +113,8 @@ fn an_interface_that_comes_back_has_its_program_again() {
 }
 
 #[test]
-fn a_running_port_goes_from_one_mode_to_another() {
-    where_programs_load("xdp::a_running_port_goes_from_one_mode_to_another", || {
+fn running_port_changes_its_mode() {
+    where_programs_load("xdp::running_port_changes_its_mode", || {
         let live = Live::keeping(&config("generic"));
         let mut guest = Guest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
@@ -128,14 +128,14 @@ fn a_running_port_goes_from_one_mode_to_another() {
         wait_mode(&live, InterfaceMode::PacketSocket);
         guest.wait_for_link();
         reaches_the_host(&mut guest, "host0");
-        eventually("the program is gone", || !has_program());
+        eventually("the program is removed", || !has_program());
         assert!(live.is_whole());
     });
 }
 
 #[test]
-fn a_host_that_runs_loads_no_program_and_says_what_helps() {
-    where_programs_load("xdp::a_host_that_runs_loads_no_program_and_says_what_helps", || {
+fn running_host_loads_no_program_and_names_a_remedy() {
+    where_programs_load("xdp::running_host_loads_no_program_and_names_a_remedy", || {
         let live = Live::keeping("[[port]]\n");
         let mut guest = Guest::under_qemu(&live, 0);
         let refused = live.apply(&config("native")).expect_err("is refused").to_string();
@@ -149,8 +149,8 @@ fn a_host_that_runs_loads_no_program_and_says_what_helps() {
 }
 
 #[test]
-fn without_the_privilege_frames_pass_by_a_packet_socket() {
-    with_a_pair("xdp::without_the_privilege_frames_pass_by_a_packet_socket", || {
+fn without_the_privilege_frames_use_a_packet_socket() {
+    with_a_pair("xdp::without_the_privilege_frames_use_a_packet_socket", || {
         let capabilities = Capabilities::Only { net_admin: false, net_raw: true };
         Confinement { seccomp: Seccomp::Off, capabilities }.prepare(Role::Main).unwrap().apply().unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -166,8 +166,8 @@ fn without_the_privilege_frames_pass_by_a_packet_socket() {
 }
 
 #[test]
-fn an_interface_that_carries_longer_frames_is_had_by_a_packet_socket() {
-    where_programs_load("xdp::an_interface_that_carries_longer_frames", || {
+fn interface_with_longer_frames_uses_a_packet_socket() {
+    where_programs_load("xdp::interface_with_longer_frames_uses_a_packet_socket", || {
         ip("link set wire0 mtu 9000");
         ip("link set host0 mtu 9000");
         let live = Live::with(&config("best-effort"));

@@ -1,4 +1,4 @@
-//! Guests with an Adaptive Virtual Function that mean harm.
+//! Limits of conduct for malicious guests with an AVF.
 
 use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, limit, until};
 use crate::support::eventually;
@@ -15,10 +15,10 @@ use i82576::MacAddress;
 use vfio_user::client::Client;
 
 const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
-/// Where a guest has a ring of its own making.
+/// Address of the guest's own mailbox ring.
 const RING: u32 = 0x20_0000;
 
-/// A guest whose driver runs the VF.
+/// Guest whose driver has enabled the VF.
 struct Guest {
     machine: Machine<Qemu>,
     driver: Vf,
@@ -42,22 +42,22 @@ impl Guest {
         self.send(MacAddress::BROADCAST, self.driver.mac());
     }
 
-    /// Sends addresses and type alone. A queue stops after many of these, so that its ring fills: then the VF is reset.
+    /// Sends a frame with addresses and type alone. A queue stops after many of these and its ring fills; then the VF is reset.
     fn send_too_short(&mut self) {
         if !self.driver.transmit(&mut self.machine, 0, &[0; 14]) {
             self.driver.reset(&mut self.machine);
-            // It fails once the VF is quarantined.
+            // The restart fails once the VF is quarantined.
             let _ = self.driver.restart(&mut self.machine);
         }
     }
 
-    /// Has a vector interrupt at once.
+    /// Triggers an interrupt immediately.
     fn interrupt(&mut self) {
         let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
         self.machine.write(r::dyn_ctl(1), trigger);
     }
 
-    /// Rings for seven descriptors at a place, behind the driver's back.
+    /// Sets up the mailbox ring with seven descriptors, without the driver.
     fn ring_mailbox(&mut self, high: u32) {
         let anew = [(r::VF_ATQLEN, 0), (r::VF_ATQH, 0), (r::VF_ATQBAL, RING), (r::VF_ATQBAH, high)];
         for (register, value) in anew.into_iter().chain([(r::VF_ATQLEN, 8 | aqlen::ENABLE), (r::VF_ATQT, 7)])
@@ -73,7 +73,7 @@ impl Guest {
     }
 }
 
-/// A guest that runs, and from then on there is a limit. It has no neighbour: a driver's start is messages too.
+/// Starts a guest, and then sets a limit. There is no neighbour, because its driver's start sends messages too.
 fn world(kind: &str, limits: Limit) -> (Live, Guest) {
     let live = Live::with(PORT);
     let guest = Guest::boot(&live, 0);
@@ -81,7 +81,7 @@ fn world(kind: &str, limits: Limit) -> (Live, Guest) {
     (live, guest)
 }
 
-/// As [`world`], with a neighbour.
+/// Starts a guest like [`world`], with a neighbour.
 fn world_with_neighbour(kind: &str, limits: Limit) -> (Live, Guest, Guest) {
     let (live, a) = world(kind, limits);
     let b = Guest::boot(&live, 1);
@@ -89,13 +89,13 @@ fn world_with_neighbour(kind: &str, limits: Limit) -> (Live, Guest, Guest) {
 }
 
 #[test]
-fn a_flood_of_messages_quarantines_a_vf() {
+fn mailbox_flood_quarantines_a_vf() {
     let (live, mut a) = world("mailbox", QUARANTINE);
     is_quarantined(&live, "mailbox", || a.send_descriptors(opcode::QUEUE_SHUTDOWN));
 }
 
 #[test]
-fn resets_by_its_guest_quarantine_a_vf() {
+fn resets_by_the_guest_quarantine_a_vf() {
     let (live, mut a) = world("mailbox", QUARANTINE);
     is_quarantined(&live, "mailbox", || a.machine.vmm.done(Client::reset).unwrap());
 }
@@ -107,19 +107,19 @@ fn spoofing_quarantines_a_vf() {
 }
 
 #[test]
-fn a_storm_of_interrupts_quarantines_a_vf() {
+fn interrupt_storm_quarantines_a_vf() {
     let (live, mut a) = world("interrupts", QUARANTINE);
     is_quarantined(&live, "interrupts", || a.interrupt());
 }
 
 #[test]
-fn packets_that_make_no_sense_quarantine_a_vf() {
+fn invalid_packets_quarantine_a_vf() {
     let (live, mut a) = world("invalid", QUARANTINE);
     is_quarantined(&live, "invalid", || a.send_too_short());
 }
 
 #[test]
-fn descriptors_of_the_mailbox_that_are_no_messages_quarantine_a_vf() {
+fn invalid_mailbox_descriptors_quarantine_a_vf() {
     let (live, mut a) = world("invalid", QUARANTINE);
     is_quarantined(&live, "invalid", || a.send_descriptors(0x0102));
 }
@@ -127,43 +127,48 @@ fn descriptors_of_the_mailbox_that_are_no_messages_quarantine_a_vf() {
 #[test]
 fn dma_faults_quarantine_a_vf() {
     let (live, mut a) = world("dma-faults", QUARANTINE);
-    // A ring that has faulted is silent until it is set up anew.
+    // A ring that has faulted reports nothing until it is set up again.
     is_quarantined(&live, "dma-faults", || a.ring_mailbox(1 << 8));
 }
 
 #[test]
-fn a_vf_that_is_to_be_spoken_of_goes_on() {
+fn offence_with_a_warning_only_does_not_stop_a_vf() {
     let (live, mut a, b) = world_with_neighbour("storm", WARN);
-    let status = until(&live, "it is said", || a.broadcast(), |status| !status.conduct.offences.is_empty());
+    let status = until(
+        &live,
+        "the offence is counted",
+        || a.broadcast(),
+        |status| !status.conduct.offences.is_empty(),
+    );
     assert_eq!((status.conduct.quarantine, status.conduct.throttled, status.link), (None, false, true));
     let before = live.show(0).tx.packets;
     a.send(b.driver.mac(), a.driver.mac());
-    eventually("its frames go out", || live.show(0).tx.packets > before);
+    eventually("its frames leave", || live.show(0).tx.packets > before);
 }
 
 #[test]
-fn a_vf_that_is_throttled_is_released_by_the_administrator() {
+fn throttled_vf_is_released_by_the_administrator() {
     let (live, mut a) = world("interrupts", THROTTLE);
-    let status = until(&live, "it is throttled", || a.interrupt(), |status| status.conduct.throttled);
+    let status = until(&live, "the VF is throttled", || a.interrupt(), |status| status.conduct.throttled);
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
     let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert!(!status.conduct.throttled);
 }
 
 #[test]
-fn a_storm_quarantines_a_vf_until_it_is_released_and_a_hand_over_changes_nothing() {
+fn quarantine_for_a_storm_survives_a_hand_over() {
     let (mut live, mut a, b) = world_with_neighbour("storm", QUARANTINE);
     until(&live, "the VF is quarantined", || a.broadcast(), |status| status.conduct.quarantine.is_some());
     live.hand_over(PORT);
     let status = live.show(0);
     assert_eq!((status.conduct.quarantine.as_deref(), status.link), (Some("storm"), false));
     assert!(status.conduct.offences["storm"] > 0);
-    assert!(a.driver.restart(&mut a.machine).is_err(), "its queues are not let run");
+    assert!(a.driver.restart(&mut a.machine).is_err(), "a quarantined VF has started");
     let before = live.show(0).tx.packets;
     let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert_eq!((status.tx.packets, status.link), (before, true));
     assert_eq!(status.conduct.quarantine, None);
     a.driver.restart(&mut a.machine).unwrap();
     a.send(b.driver.mac(), a.driver.mac());
-    eventually("its frames go out", || live.show(0).tx.packets > before);
+    eventually("its frames leave", || live.show(0).tx.packets > before);
 }

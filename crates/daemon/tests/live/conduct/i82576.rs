@@ -1,4 +1,4 @@
-//! Guests with a VF of an 82576 that mean harm.
+//! Limits of conduct for malicious guests with a VF of an 82576.
 
 use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, until};
 use crate::support::eventually;
@@ -12,7 +12,7 @@ use i82576::MacAddress;
 use i82576::descriptor::tx::Data;
 use i82576::register::{tx, vf};
 
-/// A guest that runs, and from then on there is a limit.
+/// Starts a guest, and then sets a limit.
 fn world(kind: &str, limit: Limit) -> (Live, Guest<Qemu>) {
     let live = Live::start();
     let guest = Guest::under_qemu(&live, 0);
@@ -20,7 +20,7 @@ fn world(kind: &str, limit: Limit) -> (Live, Guest<Qemu>) {
     (live, guest)
 }
 
-/// As [`world`], with a neighbour that does nothing of the kind.
+/// Starts a guest like [`world`], with a neighbour that does not offend.
 fn world_with_neighbour(kind: &str, limit: Limit) -> (Live, Guest<Qemu>, Guest<Qemu>) {
     let (live, mut a) = world(kind, limit);
     let mut b = Guest::under_qemu(&live, 1);
@@ -28,7 +28,7 @@ fn world_with_neighbour(kind: &str, limit: Limit) -> (Live, Guest<Qemu>, Guest<Q
     (live, a, b)
 }
 
-/// Hands a descriptor over behind the driver's back.
+/// Posts a descriptor without the driver.
 fn hand_over(machine: &mut Machine<Qemu>, descriptor: &Data) {
     let mut read = |at| u64::from(machine.read(vf::TX_BLOCK + at));
     let base = read(tx::TDBAL) | read(tx::TDBAH) << 32;
@@ -42,7 +42,7 @@ fn packet(address: u64, length: u16) -> Data {
 }
 
 #[test]
-fn a_flood_of_requests_quarantines_a_vf() {
+fn mailbox_flood_quarantines_a_vf() {
     let (live, mut a) = world("mailbox", QUARANTINE);
     is_quarantined(&live, "mailbox", || {
         for (register, value) in [(vf::V2PMAILBOX, 4), (vf::VMBMEM, 0x77), (vf::V2PMAILBOX, 1)] {
@@ -63,13 +63,13 @@ fn spoofing_quarantines_a_vf() {
 }
 
 #[test]
-fn a_storm_of_interrupts_quarantines_a_vf() {
+fn interrupt_storm_quarantines_a_vf() {
     let (live, mut a) = world("interrupts", QUARANTINE);
     is_quarantined(&live, "interrupts", || a.machine.write(vf::VTEICS, 7));
 }
 
 #[test]
-fn packets_that_make_no_sense_quarantine_a_vf() {
+fn invalid_packets_quarantine_a_vf() {
     let (live, mut a, _b) = world_with_neighbour("invalid", QUARANTINE);
     is_quarantined(&live, "invalid", || hand_over(&mut a.machine, &packet(1 << 20, 5)));
 }
@@ -79,7 +79,7 @@ fn dma_faults_quarantine_a_vf() {
     let (live, mut a, _b) = world_with_neighbour("dma-faults", QUARANTINE);
     is_quarantined(&live, "dma-faults", || {
         hand_over(&mut a.machine, &packet(1 << 40, 60));
-        // A ring that has faulted is silent until it is set up anew.
+        // A ring that has faulted reports nothing until it is set up again.
         let enabled = a.machine.read(vf::TX_BLOCK + tx::TXDCTL);
         for value in [0, enabled] {
             a.machine.write(vf::TX_BLOCK + tx::TXDCTL, value);
@@ -91,29 +91,29 @@ fn dma_faults_quarantine_a_vf() {
 }
 
 #[test]
-fn a_vf_that_is_to_be_spoken_of_goes_on() {
+fn offence_with_a_warning_only_does_not_stop_a_vf() {
     let (live, mut a, mut b) = world_with_neighbour("storm", WARN);
     let offend = || a.send_many(MacAddress::BROADCAST, 5);
-    let status = until(&live, "it is said", offend, |status| !status.conduct.offences.is_empty());
+    let status = until(&live, "the offence is counted", offend, |status| !status.conduct.offences.is_empty());
     assert_eq!((status.conduct.quarantine, status.conduct.throttled, status.link), (None, false, true));
     let before = live.show(0).tx.packets;
     b.take();
     a.send(b.vf.mac(), &[2; 60]);
-    eventually("its frames go out", || live.show(0).tx.packets > before);
+    eventually("its frames leave", || live.show(0).tx.packets > before);
 }
 
 #[test]
-fn a_vf_that_is_throttled_is_released_by_the_administrator() {
+fn throttled_vf_is_released_by_the_administrator() {
     let (live, mut a) = world("interrupts", THROTTLE);
     let offend = || a.machine.write(vf::VTEICS, 7);
-    let status = until(&live, "it is throttled", offend, |status| status.conduct.throttled);
+    let status = until(&live, "the VF is throttled", offend, |status| status.conduct.throttled);
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
     let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert!(!status.conduct.throttled);
 }
 
 #[test]
-fn a_storm_quarantines_a_vf_until_it_is_released() {
+fn storm_quarantines_a_vf_until_it_is_released() {
     let (live, mut a, mut b) = world_with_neighbour("storm", QUARANTINE);
     let offend = || a.send_many(MacAddress::BROADCAST, 5);
     until(&live, "the VF is quarantined", offend, |status| status.conduct.quarantine.is_some());
@@ -122,8 +122,8 @@ fn a_storm_quarantines_a_vf_until_it_is_released() {
     let before = live.show(0).tx.packets;
     a.send(b.vf.mac(), &[2; 60]);
     live.show(0);
-    assert_eq!(live.show(0).tx.packets, before, "nothing leaves it");
+    assert_eq!(live.show(0).tx.packets, before, "a quarantined VF has sent");
     let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
-    eventually("what waited goes out", || live.show(0).tx.packets > before);
+    eventually("the pending frame leaves", || live.show(0).tx.packets > before);
 }

@@ -1,13 +1,14 @@
-//! Tests that count what a whole process uses (descriptors, memory, processor time, log lines) run in a process of
-//! their own: others beside them would be counted too.
+//! Processes for tests that measure a whole process: descriptors, memory, processor time, log lines. In a shared process
+//! other tests would be measured too.
 
 use rustix::param::clock_ticks_per_second;
 use std::process::Command;
 use std::time::Duration;
 
+/// Environment variable that marks the test's own process.
 const MARK: &str = "SOFTIOV_TEST_ALONE";
 
-/// Runs `body` in a process of its own. `name` is the test's, with its module.
+/// Runs `body` in a process of its own. `name` is the name of the test, with its module.
 #[track_caller]
 pub(crate) fn alone(name: &str, body: impl FnOnce()) {
     if std::env::var_os(MARK).is_some() {
@@ -22,20 +23,20 @@ pub(crate) fn alone(name: &str, body: impl FnOnce()) {
     assert!(output.status.success(), "{said}");
 }
 
-/// Open descriptors of this process.
+/// Returns the number of open descriptors of this process.
 pub(crate) fn descriptors() -> usize {
-    // Less the one that reads the folder.
+    // The listing has the descriptor that reads the folder, too.
     std::fs::read_dir("/proc/self/fd").unwrap().count() - 1
 }
 
-/// Resident memory of this process, bytes.
+/// Returns the resident memory of this process, bytes.
 pub(crate) fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
     pages * rustix::param::page_size() as u64
 }
 
-/// Makes sure that the process takes next to no processor time in two seconds in which nothing is to be done.
+/// Checks that an idle process uses next to no processor time in two seconds.
 #[track_caller]
 pub(crate) fn assert_asleep(what: &str) {
     std::thread::sleep(Duration::from_millis(300));
@@ -45,10 +46,10 @@ pub(crate) fn assert_asleep(what: &str) {
     assert!(used < Duration::from_millis(200), "{what}: {used:?} of processor time in two seconds");
 }
 
-/// Processor time of this process so far, user and system.
+/// Returns the processor time of this process so far, user and system.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    // The command's name may hold anything; what follows its last parenthesis is numbers.
+    // The command's name may contain any character, but after its last parenthesis there are only numbers.
     let (_, numbers) = stat.rsplit_once(')').unwrap();
     let fields: Vec<&str> = numbers.split_whitespace().collect();
     let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();

@@ -1,5 +1,5 @@
-//! A VMM that behaves as Cloud Hypervisor does: the published `vfio_user` crate's client, every access waited
-//! for, eventfds all at once.
+//! A VMM that behaves like Cloud Hypervisor: the published `vfio_user` crate's client, which waits for every access and
+//! assigns all eventfds at once.
 
 use super::machine::{CONFIG, MSIX, Machine, Vmm};
 use super::ram::{HIGH, HOLE, SIZE};
@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 use vfio_user::wire::irq_set;
 
-/// A connection.
+/// Connection of the VMM.
 pub(crate) struct CloudHypervisor(pub(crate) Client);
 
 impl Vmm for CloudHypervisor {
@@ -25,10 +25,10 @@ impl Vmm for CloudHypervisor {
     }
 }
 
-/// Everything Cloud Hypervisor does until the guest's driver takes over.
+/// Performs the steps of Cloud Hypervisor up to the start of the guest's driver.
 pub(crate) fn boot(path: &Path) -> Machine<CloudHypervisor> {
     let mut client = Client::new(path).unwrap();
-    // It resets what does not say that it can be reset: the crate has the sense of the flag inverted.
+    // The crate has the sense of the flag inverted, so it resets devices that do not claim to support a reset.
     if !client.resettable() {
         client.reset().unwrap();
     }
@@ -48,7 +48,7 @@ pub(crate) fn boot(path: &Path) -> Machine<CloudHypervisor> {
     machine
 }
 
-/// BARs are sized through the configuration region, the ROM's too.
+/// Sizes the BARs through the configuration region, and the ROM too.
 fn size_bars(vmm: &mut CloudHypervisor) {
     for (register, mask) in [(0x10, 0xffff_c000), (0x1c, 0xffff_c000), (0x30, 0)] {
         let mut before = [0; 4];

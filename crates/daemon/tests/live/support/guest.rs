@@ -1,4 +1,4 @@
-//! A guest: a machine with the VF driver up, that sends and receives frames by interrupt.
+//! A guest: a machine whose VF driver is up, and which sends and receives frames by interrupt.
 
 use super::live::Live;
 use super::machine::{Machine, Vmm};
@@ -10,32 +10,32 @@ use driver::vf::{Config, Event, LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, TxOff
 use i82576::MacAddress;
 use std::time::{Duration, Instant};
 
-/// An EtherType for local experiments (IEEE 802).
+/// EtherType for local experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const HEADER: usize = 14;
 
-/// A machine and its VF driver.
+/// Machine with its VF driver.
 pub(crate) struct Guest<V> {
     pub(crate) machine: Machine<V>,
     pub(crate) vf: Vf,
 }
 
 impl Guest<Qemu> {
-    /// A guest under QEMU.
+    /// Boots a guest under QEMU on a VF of the first port.
     pub(crate) fn under_qemu(live: &Live, vf: u8) -> Self {
         Self::bring_up(qemu::boot(&live.socket(vf)))
     }
 }
 
 impl Guest<Qemu> {
-    /// A guest under QEMU, on a VF of whatever port.
+    /// Boots a guest under QEMU on a VF of any port.
     pub(crate) fn on(live: &Live, vf: &str) -> Self {
         Self::bring_up(qemu::boot(&live.socket_of(vf)))
     }
 }
 
 impl Guest<CloudHypervisor> {
-    /// A guest under Cloud Hypervisor.
+    /// Boots a guest under Cloud Hypervisor.
     pub(crate) fn under_cloud_hypervisor(live: &Live, vf: u8) -> Self {
         Self::bring_up(cloud_hypervisor::boot(&live.socket(vf)))
     }
@@ -55,7 +55,7 @@ impl<V: Vmm> Guest<V> {
         self.wait_for_link();
     }
 
-    /// The watchdog's work, in a hurry.
+    /// Runs the driver's watchdog repeatedly until the link is up.
     pub(crate) fn wait_for_link(&mut self) {
         eventually("the link comes up", || match self.vf.watchdog(&mut self.machine) {
             LinkCheck::Up(_) => true,
@@ -67,12 +67,12 @@ impl<V: Vmm> Guest<V> {
         });
     }
 
-    /// STATUS.LU, as the function shows it.
+    /// Returns STATUS.LU, the link as the function shows it.
     pub(crate) fn shows_link(&mut self) -> bool {
         self.machine.read(i82576::register::vf::STATUS) & i82576::bits::status::LU != 0
     }
 
-    /// Answers a mailbox interrupt if there was one.
+    /// Waits for a mailbox interrupt, and handles it. Returns false if none arrives.
     pub(crate) fn hears_mailbox(&mut self) -> bool {
         let heard = self.machine.wait_for(MAILBOX_VECTOR, PATIENCE);
         if heard {
@@ -81,7 +81,7 @@ impl<V: Vmm> Guest<V> {
         heard
     }
 
-    /// Sends one frame; false if the ring is full.
+    /// Sends a frame. Returns false if the ring is full.
     pub(crate) fn send(&mut self, to: MacAddress, payload: &[u8]) -> bool {
         let frame = [&to.0[..], &self.vf.mac().0, &ETHERTYPE, payload].concat();
         let sent = self.vf.transmit(&mut self.machine, &frame, &TxOffload::default()).is_ok();
@@ -92,14 +92,14 @@ impl<V: Vmm> Guest<V> {
         sent
     }
 
-    /// Sends frames that nobody waits for, as many as the ring takes.
+    /// Sends frames without expecting an answer. Frames beyond the ring's room are not sent.
     pub(crate) fn send_many(&mut self, to: MacAddress, count: usize) {
         for _ in 0..count {
             self.send(to, &[1; 200]);
         }
     }
 
-    /// Takes every frame that has arrived, without waiting; their payloads.
+    /// Takes every frame that has arrived, without waiting, and returns the payloads.
     pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
         let mut buffer = [0; 2048];
         let mut payloads = Vec::new();
@@ -110,7 +110,7 @@ impl<V: Vmm> Guest<V> {
         payloads
     }
 
-    /// Sleeps until an interrupt says that frames are there; their payloads. Empty if none came in time.
+    /// Sleeps until an interrupt announces frames, and returns their payloads; none if the time is over.
     pub(crate) fn receive_within(&mut self, patience: Duration) -> Vec<Vec<u8>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -126,7 +126,7 @@ impl<V: Vmm> Guest<V> {
         }
     }
 
-    /// As [`Self::receive_within`], and something must come.
+    /// Receives frames like [`Self::receive_within`], and fails if none arrive.
     #[track_caller]
     pub(crate) fn receive(&mut self) -> Vec<Vec<u8>> {
         let payloads = self.receive_within(PATIENCE);
@@ -139,7 +139,7 @@ impl<V: Vmm> Guest<V> {
     }
 }
 
-/// Frames there and back between two guests, each announced by an interrupt.
+/// Exchanges frames between two guests, each announced by an interrupt.
 #[track_caller]
 pub(crate) fn exchange<A: Vmm, B: Vmm>(a: &mut Guest<A>, b: &mut Guest<B>, rounds: u32) {
     for round in 0..rounds {

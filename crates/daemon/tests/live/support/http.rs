@@ -1,14 +1,14 @@
-//! HTTP as bytes on a socket, so that requests may be as wrong as a test wants. Left out: what is asked.
+//! HTTP requests as bytes on a socket, so that a test can send invalid ones.
 
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A response.
+/// Response.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    /// 0: there was none.
+    /// Status; 0 if there was no response.
     pub(crate) status: u16,
     head: String,
     pub(crate) body: String,
@@ -31,7 +31,7 @@ impl Reply {
     }
 }
 
-/// One request, whole and well-formed.
+/// Sends a valid request, and returns the response.
 pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> Reply {
     let kind = if body.is_empty() && method == "GET" { "" } else { "content-type: application/json\r\n" };
     let length = body.len();
@@ -41,10 +41,10 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> Reply 
     send(socket, format!("{head}{body}").as_bytes())
 }
 
-/// These bytes, and what comes back until the connection ends.
+/// Sends bytes, and returns the response up to the end of the connection.
 pub(crate) fn send(socket: &Path, bytes: &[u8]) -> Reply {
     let mut stream = UnixStream::connect(socket).unwrap();
-    // The host may answer before it has read all of what makes no sense.
+    // The host may answer and close before it has read all of an invalid request.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);

@@ -1,4 +1,4 @@
-//! A real host in a temporary folder, and questions to it over its control socket.
+//! A real host in a temporary folder, with requests to it over its control socket.
 
 use daemon::config::Config;
 use daemon::config::file::File;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long a port waits for whoever takes over: longer than any machine needs.
+/// Time for which paused ports wait for the successor, longer than any machine needs.
 const ASIDE: Duration = Duration::from_secs(60);
 
 /// A running host with one port, pf0.
@@ -22,17 +22,17 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// One port with everything at its default: seven VFs, no uplink.
+    /// Starts one port with default values: seven VFs, no uplink.
     pub(crate) fn start() -> Self {
         Self::with("")
     }
 
-    /// As the configuration says. Changes cannot be kept.
+    /// Starts a host with a configuration. Changes cannot be kept.
     pub(crate) fn with(text: &str) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), Config::parse(text).unwrap())
     }
 
-    /// As the configuration says, with a folder for changes that are kept.
+    /// Starts a host with a configuration, and with a folder for kept changes.
     pub(crate) fn keeping(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut file = Config::parse(text).unwrap();
@@ -45,70 +45,70 @@ impl Live {
         Self { host: Some(host), folder }
     }
 
-    /// With everything at its default in that folder; `before` sees the configuration before the host starts.
+    /// Starts a host with default values in a folder. `before` receives the configuration before the start.
     pub(crate) fn begin(folder: TempDir, before: impl FnOnce(&Config)) -> Self {
         let config = Config::check(Config::parse("").unwrap(), folder.path()).unwrap();
         before(&config);
         Self { host: Some(Host::start(config).unwrap()), folder }
     }
 
-    /// Another host takes over with all its clients, as after `softiov upgrade`.
+    /// Replaces the host by another one, with all its clients, as `softiov upgrade` does.
     pub(crate) fn hand_over(&mut self, text: &str) {
         let config = Config::check(Config::parse(text).unwrap(), self.folder.path()).unwrap();
         let host = self.host.take().unwrap();
-        assert!(host.pause(ASIDE), "every port can be set aside");
+        assert!(host.pause(ASIDE), "a port cannot pause");
         let ready = ReadyHost::open(config, host.vault()).unwrap();
         host.leave();
         self.host = Some(ready.start().unwrap());
     }
 
-    /// The vfio-user socket of a VF.
+    /// Returns the vfio-user socket of a VF.
     pub(crate) fn socket(&self, vf: u8) -> PathBuf {
         self.folder.path().join(format!("pf0vf{vf}/vf.sock"))
     }
 
-    /// The vfio-user socket of a VF by its name.
+    /// Returns the vfio-user socket of a VF by its name.
     pub(crate) fn socket_of(&self, name: &str) -> PathBuf {
         self.folder.path().join(name).join("vf.sock")
     }
 
-    /// The vfio-user socket of a PF that a guest drives.
+    /// Returns the vfio-user socket of a PF that a guest drives.
     pub(crate) fn pf_socket(&self) -> PathBuf {
         self.folder.path().join("pf0/pf.sock")
     }
 
-    /// Where [`Self::keeping`] keeps.
+    /// Returns the folder in which [`Self::keeping`] keeps changes.
     pub(crate) fn state_dir(&self) -> PathBuf {
         self.folder.path().join("state")
     }
 
-    /// The control socket.
+    /// Returns the control socket.
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.folder.path().join("control/control.sock")
     }
 
-    /// What `softiov vf show` would say.
+    /// Returns the status of a VF, as `softiov vf show` does.
     pub(crate) fn show(&self, vf: u8) -> VfStatus {
         self.ask_vf(Request::VfShow { vf: format!("pf0vf{vf}") })
     }
 
-    /// `softiov vf set --state`.
+    /// Sets the link of a VF, as `softiov vf set --state` does.
     pub(crate) fn set(&self, vf: u8, state: LinkState) -> VfStatus {
         self.change(vf, VfSettings::link(state))
     }
 
-    /// `softiov vf set`, whatever can be set.
+    /// Changes settings of a VF, as `softiov vf set` does.
     pub(crate) fn change(&self, vf: u8, change: VfSettings) -> VfStatus {
         self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) })
     }
 
-    /// Why `softiov vf set` is refused.
+    /// Returns the reason why `softiov vf set` is refused.
     pub(crate) fn refusal(&self, vf: u8, change: VfSettings) -> String {
         let request = Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) };
         ask(&self.control_socket(), request).expect_err("is refused").to_string()
     }
 
-    /// `softiov vf disconnect`.
+    /// Disconnects a VF's client, as `softiov vf disconnect` does.
     pub(crate) fn disconnect(&self, vf: u8) -> Result<Answer, ClientError> {
         ask(&self.control_socket(), Request::VfDisconnect { vf: format!("pf0vf{vf}") })
     }
@@ -120,7 +120,7 @@ impl Live {
         }
     }
 
-    /// What `softiov vf list` would say about the port.
+    /// Returns the status of the first port, as `softiov vf list` shows it.
     pub(crate) fn port(&self) -> PortStatus {
         match ask(&self.control_socket(), Request::PortList).unwrap() {
             Answer::Ports(mut ports) => ports.remove(0),
@@ -128,17 +128,17 @@ impl Live {
         }
     }
 
-    /// `softiov port set`, whatever can be set.
+    /// Changes settings of the port, as `softiov port set` does.
     pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus, ClientError> {
         self.ask_port(Request::PortSet { port: "pf0".into(), change: Change::volatile(change) })
     }
 
-    /// `softiov port show`.
+    /// Returns the status of a port, as `softiov port show` does.
     pub(crate) fn show_port(&self, name: &str) -> PortStatus {
         self.ask_port(Request::PortShow { port: name.into() }).unwrap()
     }
 
-    /// `softiov apply`.
+    /// Applies a configuration file, as `softiov apply` does.
     pub(crate) fn apply(&self, text: &str) -> Result<Difference, ClientError> {
         let file = Apply { name: "new.toml".into(), text: text.into(), ..Apply::default() };
         let state_dir = Some(self.state_dir());
@@ -148,7 +148,7 @@ impl Live {
         }
     }
 
-    /// `softiov port reset`.
+    /// Resets the port, as `softiov port reset` does.
     pub(crate) fn reset_port(&self) -> Result<PortStatus, ClientError> {
         self.ask_port(Request::PortReset { port: "pf0".into() })
     }
@@ -160,12 +160,12 @@ impl Live {
         }
     }
 
-    /// Whether every thread still runs.
+    /// Returns true if every thread still runs.
     pub(crate) fn is_whole(&self) -> bool {
         self.host.as_ref().is_some_and(Host::is_whole)
     }
 
-    /// Ends the host; which files are left in its folders.
+    /// Ends the host, and returns the files that are left in its folders.
     pub(crate) fn stop(mut self) -> Vec<PathBuf> {
         drop(self.host.take());
         let paths = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -1,4 +1,4 @@
-//! A virtual machine as its driver sees it: whatever VMM it runs under, registers, memory and interrupts.
+//! A virtual machine from its driver's view, under any VMM: registers, memory and interrupts.
 
 use super::PATIENCE;
 use super::ram::Ram;
@@ -10,29 +10,29 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-/// VFIO's region numbers.
+/// VFIO region number of BAR 0.
 pub(crate) const BAR0: u32 = 0;
 pub(crate) const BAR3: u32 = 3;
 pub(crate) const CONFIG: u32 = 7;
-/// VFIO's number of MSI-X among the interrupt types.
+/// VFIO number of the interrupt type MSI-X.
 pub(crate) const MSIX: u32 = 2;
-/// Configuration space: the command register, and memory space with bus master in it.
+/// Offset of the command register in configuration space, and its bits for memory space and bus mastering.
 pub(crate) const COMMAND: u64 = 4;
 pub(crate) const ENABLE: u16 = 6;
 
-/// What a VMM does for its guest. When the card is gone, reads give all ones and writes vanish.
+/// VMM of a guest. When the card is gone, reads return all ones and writes have no effect.
 pub(crate) trait Vmm {
-    /// A guest's load.
+    /// Carries out a guest's load.
     fn load(&mut self, region: u32, offset: u64, into: &mut [u8]);
-    /// A guest's store.
+    /// Carries out a guest's store.
     fn store(&mut self, region: u32, offset: u64, from: &[u8]);
 }
 
-/// A virtual machine with a function of the card.
+/// Virtual machine with a function of the card.
 pub(crate) struct Machine<V> {
     pub(crate) vmm: V,
     pub(crate) ram: Ram,
-    /// What each MSI-X vector signals.
+    /// Eventfd of each MSI-X vector.
     pub(crate) eventfds: Vec<EventFd>,
 }
 
@@ -48,7 +48,7 @@ impl<V: Vmm> Machine<V> {
         u16::from_le_bytes(word)
     }
 
-    /// What a kernel's PCI core does: memory space and bus master on, MSI-X on.
+    /// Enables memory space, bus mastering and MSI-X, as a kernel's PCI core does.
     pub(crate) fn enable(&mut self) {
         let command = self.config_word(COMMAND) | ENABLE;
         self.vmm.store(CONFIG, COMMAND, &command.to_le_bytes());
@@ -57,7 +57,7 @@ impl<V: Vmm> Machine<V> {
         self.vmm.store(CONFIG, control, &word.to_le_bytes());
     }
 
-    /// Where a capability is.
+    /// Returns the offset of a capability.
     pub(crate) fn capability(&mut self, id: u8) -> u64 {
         let mut at = u64::from(self.config_word(0x34) & 0xfc);
         while at != 0 {
@@ -70,12 +70,12 @@ impl<V: Vmm> Machine<V> {
         panic!("no capability {id:#x}");
     }
 
-    /// Copies of the vectors' eventfds, to hand over.
+    /// Returns copies of the vectors' eventfds, to send to the host.
     pub(crate) fn eventfd_copies(&self) -> Vec<OwnedFd> {
         self.eventfds.iter().map(|eventfd| eventfd.as_fd().try_clone_to_owned().unwrap()).collect()
     }
 
-    /// Waits for a vector's interrupt; false if none comes.
+    /// Waits for a vector's interrupt. Returns false if none arrives.
     pub(crate) fn wait_for(&self, vector: u16, patience: Duration) -> bool {
         let eventfd = &self.eventfds[usize::from(vector)];
         let mut poller = Poller::new().unwrap();

@@ -1,6 +1,6 @@
-//! What the tests share: a host in a temporary folder, and virtual machine monitors to attach to it.
+//! Common parts of the tests: a host in a temporary folder, and virtual machine monitors to attach to it.
 //!
-//! Left out: embedded guests. These peers are made to show every step, and to misbehave on request.
+//! These peers show every step and misbehave on request, unlike embedded guests.
 
 pub(crate) mod alone;
 pub(crate) mod cloud_hypervisor;
@@ -15,10 +15,10 @@ pub(crate) mod tap;
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up: far longer than it ever does.
+/// Longest wait before a test fails, far longer than any operation takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks again and again until the answer is yes.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

@@ -1,5 +1,5 @@
-//! A VMM that behaves as QEMU 11.1 does: posted stores to BARs, waited-for stores to configuration space,
-//! eventfds one by one, memory announced with and without descriptors.
+//! A VMM that behaves like QEMU 11.1: posted stores to BARs, synchronous stores to configuration space, one eventfd per
+//! message, memory announced with and without descriptors.
 
 use super::PATIENCE;
 use super::machine::{CONFIG, MSIX, Machine, Vmm};
@@ -14,24 +14,24 @@ use vfio_user::outbox::Outbox;
 use vfio_user::types::DeviceInfo;
 use vfio_user::wire::{Errno, device_flags, region_flags};
 
-/// What a function is expected to be.
+/// Expected properties of a function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     device: u16,
     /// Bytes of the regions by number: BARs, ROM, configuration space, VGA.
     regions: [u64; 9],
-    /// The pin, MSI.
+    /// Numbers of INTx pins and MSI vectors.
     others: [u32; 2],
     /// MSI-X vectors.
     vectors: u32,
-    /// BAR0 has pages that may be mapped.
+    /// Pages of BAR0 can be mapped.
     mappable: bool,
-    /// The client asks how long a description is, and for no more than its fixed part.
+    /// The client does not read capabilities: it requests only the fixed part of a region's description.
     ignorant: bool,
 }
 
 impl Shape {
-    /// Bytes of a region.
+    /// Returns the bytes of a region.
     pub(crate) fn size(&self, region: u32) -> usize {
         self.regions[region as usize] as usize
     }
@@ -45,14 +45,14 @@ pub(crate) const VF: Shape = Shape {
     mappable: false,
     ignorant: false,
 };
-/// On a port that offers pages to map.
+/// VF of a port that offers pages to map.
 pub(crate) const MAPPABLE_VF: Shape = Shape { mappable: true, ..VF };
-/// The same, to a client that knows nothing of that.
+/// VF of a port that offers pages to map, with a client that does not read the offer.
 pub(crate) const IGNORANT_VF: Shape = Shape { ignorant: true, ..MAPPABLE_VF };
-/// Of a port with `family = "avf"`.
+/// VF of a port with `family = "avf"`.
 pub(crate) const AVF: Shape =
     Shape { device: 0x1889, regions: [0x1_0000, 0, 0, 0x4000, 0, 0, 0, 4096, 0], vectors: 17, ..VF };
-/// The same on a port that offers pages to map.
+/// AVF on a port that offers pages to map.
 pub(crate) const MAPPABLE_AVF: Shape = Shape { mappable: true, ..AVF };
 pub(crate) const PF: Shape = Shape {
     device: 0x10c9,
@@ -62,11 +62,11 @@ pub(crate) const PF: Shape = Shape {
     ..VF
 };
 
-/// The host has closed the connection.
+/// Error: the host has closed the connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// A connection.
+/// Connection of the VMM.
 pub(crate) struct Qemu {
     stream: Stream,
     poller: Poller,
@@ -77,8 +77,8 @@ pub(crate) struct Qemu {
     pub(crate) gone: bool,
 }
 
-/// A child process of another test has copies of all descriptors until it runs its own program: closing alone would end the
-/// connection only then.
+/// Hangs up explicitly. A child process of another test has copies of all descriptors until it runs its own program, so
+/// closing alone would end the connection only then.
 impl Drop for Qemu {
     fn drop(&mut self) {
         self.stream.hang_up();
@@ -86,7 +86,7 @@ impl Drop for Qemu {
 }
 
 impl Qemu {
-    /// Connects; says nothing yet.
+    /// Connects without sending anything.
     pub(crate) fn connect(path: &Path) -> Self {
         let stream = connect(path);
         let poller = Poller::new().unwrap();
@@ -95,14 +95,14 @@ impl Qemu {
         Self { stream, poller, client: Client::new(), outbox: Outbox::new(), buffer, fds, gone: false }
     }
 
-    /// Connects and agrees on a version.
+    /// Connects and negotiates a version.
     pub(crate) fn greet(path: &Path) -> Self {
         let mut qemu = Self::connect(path);
         qemu.version();
         qemu
     }
 
-    /// Proposes QEMU's version. The server offers what QEMU can do: several writes in one message.
+    /// Proposes QEMU's version. The server must offer several writes in one message, which QEMU supports.
     pub(crate) fn version(&mut self) {
         let agreed = self.ask(Client::version, |answer| match answer {
             Ok(Answer::Version { major: 0, minor: 1, capabilities }) => capabilities.write_multiple,
@@ -111,7 +111,7 @@ impl Qemu {
         assert_eq!(agreed, Ok(Some(true)));
     }
 
-    /// A request and what becomes of it.
+    /// Sends a request, and returns the result of `take` on its answer.
     pub(crate) fn ask<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
@@ -120,7 +120,7 @@ impl Qemu {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
-    /// As [`Self::ask`], with the descriptors that come along.
+    /// Sends a request like [`Self::ask`], and also passes the answer's descriptors to `take`.
     pub(crate) fn ask_for_file<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
@@ -136,7 +136,7 @@ impl Qemu {
         }
     }
 
-    /// A request whose success says no more than that.
+    /// Sends a request whose answer has no data.
     pub(crate) fn done(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
@@ -145,7 +145,7 @@ impl Qemu {
     }
 
     pub(crate) fn map(&mut self, iova: u64, size: u64, fd: Option<OwnedFd>) -> Result<(), Errno> {
-        // What has no descriptor is ROM, as far as the guest's boot goes.
+        // A window without a descriptor stands for ROM during the guest's boot.
         let window =
             Window { iova, size, offset: if fd.is_some() { iova } else { 0 }, writable: fd.is_some() };
         self.done(|client, out| client.dma_map(out, window, fd))
@@ -159,7 +159,7 @@ impl Qemu {
         self.done(|client, out| client.assign_irqs(out, MSIX, vector.into(), fds))
     }
 
-    /// Several stores in one message that nobody waits for.
+    /// Sends several stores in one message without a reply.
     pub(crate) fn store_many(&mut self, writes: &[(u32, u64, &[u8])]) {
         self.client.write_multi_posted(&mut self.outbox, writes);
         self.gone |= self.flush().is_err();
@@ -198,7 +198,7 @@ impl Qemu {
     }
 }
 
-/// Connects, however many wait already.
+/// Connects, and tries again while the socket's queue is full.
 pub(crate) fn connect(path: &Path) -> Stream {
     loop {
         match Stream::connect(path) {
@@ -237,12 +237,12 @@ impl Vmm for Qemu {
     }
 }
 
-/// Everything QEMU does until the guest's driver takes over.
+/// Performs the steps of QEMU up to the start of the guest's driver.
 pub(crate) fn boot(path: &Path) -> Machine<Qemu> {
     boot_as(path, VF, share)
 }
 
-/// As [`boot`], on any function, with memory announced as `share` does.
+/// Boots like [`boot`], on any function, with memory announced by `share`.
 pub(crate) fn boot_as(path: &Path, shape: Shape, share: fn(&mut Machine<Qemu>)) -> Machine<Qemu> {
     let mut machine = Machine::new(Qemu::connect(path), shape.vectors);
     realize(&mut machine.vmm, shape);
@@ -253,7 +253,7 @@ pub(crate) fn boot_as(path: &Path, shape: Shape, share: fn(&mut Machine<Qemu>)) 
     machine
 }
 
-/// Version, device, regions (first with little room, then with as much as is needed), interrupts, and all of
+/// Negotiates the version, and reads device, regions (first with little room, then with enough), interrupts, and all of
 /// configuration space in one block.
 fn realize(qemu: &mut Qemu, shape: Shape) {
     qemu.version();
@@ -267,7 +267,7 @@ fn realize(qemu: &mut Qemu, shape: Shape) {
             assert_eq!(region(qemu, index, argsz), (argsz, size, flags | caps));
         }
         let mappable = index == 0 && shape.mappable;
-        assert_eq!(flags & region_flags::MMAP != 0, mappable, "a mappable region ends posted stores");
+        assert_eq!(flags & region_flags::MMAP != 0, mappable, "QEMU posts no stores to a mappable region");
     }
     let [pin, msi] = shape.others;
     for (index, count) in [(0, pin), (1, msi), (2, shape.vectors), (3, 0), (4, 0)] {
@@ -294,7 +294,7 @@ fn region(qemu: &mut Qemu, index: u32, room: u32) -> (u32, u64, u32) {
     qemu.ask(|client, out| client.region_info(out, index, room), take).unwrap()
 }
 
-/// Memory as it settles: RAM with a descriptor, ROM and another device's memory without.
+/// Announces memory as QEMU does: RAM with a descriptor, ROM and another device's memory without.
 pub(crate) fn share(machine: &mut Machine<Qemu>) {
     let (low, high) = (machine.ram.fd(), machine.ram.fd());
     let qemu = &mut machine.vmm;
@@ -305,14 +305,14 @@ pub(crate) fn share(machine: &mut Machine<Qemu>) {
     qemu.unmap(HOLE, 0x2_0000).unwrap();
 }
 
-/// The same without `share=on`: no descriptor comes with anything.
+/// Announces memory without descriptors, as QEMU does without `share=on`.
 pub(crate) fn announce_only(machine: &mut Machine<Qemu>) {
     let qemu = &mut machine.vmm;
     qemu.map(0, HOLE, None).unwrap();
     qemu.map(HIGH, SIZE - HIGH, None).unwrap();
 }
 
-/// MSI-X on: one vector without an eventfd, then each with its own.
+/// Enables MSI-X: first one vector without an eventfd, then each vector with its own.
 fn enable_interrupts(machine: &mut Machine<Qemu>) {
     let copies = machine.eventfd_copies();
     let qemu = &mut machine.vmm;

@@ -1,4 +1,4 @@
-//! A guest's memory: a memfd that its owner can truncate, as QEMU's is when nobody asked for seals.
+//! Memory of a guest: a memfd that its owner can truncate, like QEMU's without seals.
 
 use host::memory::{MappedFile, Protection};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a guest's memory.
 pub(crate) const SIZE: u64 = 16 << 20;
-/// What is below holds firmware and legacy devices.
+/// Start of the memory above firmware and legacy devices.
 pub(crate) const HIGH: u64 = 1 << 20;
-/// Where the legacy hole begins.
+/// Start of the legacy hole.
 pub(crate) const HOLE: u64 = 0xc_0000;
 
-/// Memory, at the same addresses for the guest and in its file.
+/// Memory with the same addresses in the guest and in its file.
 #[derive(Debug)]
 pub(crate) struct Ram {
     fd: OwnedFd,
@@ -31,23 +31,23 @@ impl Ram {
         Self { fd, memory, next: HIGH, name }
     }
 
-    /// How often the host has this memory mapped at the moment; host and test are one process.
+    /// Returns the number of the host's mappings of this memory. Host and test are one process.
     pub(crate) fn mapped_by_the_host(&self) -> usize {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| line.contains(&self.name)).count() - 1
     }
 
-    /// A descriptor to hand over.
+    /// Returns a copy of the descriptor, to send to the host.
     pub(crate) fn fd(&self) -> OwnedFd {
         self.fd.as_fd().try_clone_to_owned().unwrap()
     }
 
-    /// Takes the memory away from under whoever has mapped it.
+    /// Truncates the file, so that the pages vanish under all its mappings.
     pub(crate) fn truncate(&self) {
         ftruncate(&self.fd, 0).unwrap();
     }
 
-    /// The first address of `length` bytes that nobody uses.
+    /// Allocates `length` bytes, and returns their address.
     pub(crate) fn allocate(&mut self, length: u64, align: u64) -> Option<u64> {
         let start = self.next.next_multiple_of(align);
         self.next = start + length;

@@ -1,4 +1,4 @@
-//! Bytes on a vfio-user socket, right or wrong, and what comes back.
+//! Raw bytes on a vfio-user socket, valid or not, and the replies.
 
 use super::{PATIENCE, eventually};
 use host::socket::Stream;
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use vfio_user::wire::Command;
 
-/// A header and a body. Flag bit 4 asks for no reply.
+/// Returns a message with header and body. Flag bit 4 requests no reply.
 pub(crate) fn message(id: u16, command: Command, flags: u32, body: &[u8]) -> Vec<u8> {
     let size = 16 + body.len() as u32;
     [
@@ -22,39 +22,39 @@ pub(crate) fn message(id: u16, command: Command, flags: u32, body: &[u8]) -> Vec
     .concat()
 }
 
-/// The smallest proposal there is.
+/// Returns the smallest version proposal.
 pub(crate) fn version() -> Vec<u8> {
     message(0, Command::Version, 0, b"\0\0\x01\0{}\0")
 }
 
-/// A region access without its data.
+/// Returns the body of a region access, without data.
 pub(crate) fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
     [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes()].concat()
 }
 
-/// A load.
+/// Returns a load.
 pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
-/// A window of guest memory, to be announced. Its descriptor, if any, is sent with it.
+/// Returns the announcement of a window of guest memory. Its descriptor, if any, is sent with it.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
     dma_map_at(0, iova, size)
 }
 
-/// As [`dma_map`], from this offset in the file on.
+/// Returns an announcement like [`dma_map`] that begins at an offset in the file.
 pub(crate) fn dma_map_at(offset: u64, iova: u64, size: u64) -> Vec<u8> {
     let numbers = [offset, iova, size].map(u64::to_le_bytes).concat();
     message(1, Command::DmaMap, 0, &[&32u32.to_le_bytes()[..], &3u32.to_le_bytes(), &numbers].concat())
 }
 
-/// The same window, withdrawn.
+/// Returns the withdrawal of a window.
 pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
     let numbers = [iova, size].map(u64::to_le_bytes).concat();
     message(1, Command::DmaUnmap, 0, &[&24u32.to_le_bytes()[..], &0u32.to_le_bytes(), &numbers].concat())
 }
 
-/// A blocking connection that gives up after a while.
+/// Blocking connection with timeouts.
 pub(crate) struct Raw(UnixStream);
 
 impl Raw {
@@ -65,7 +65,7 @@ impl Raw {
         Self(stream)
     }
 
-    /// Connects and has a version agreed on.
+    /// Connects and negotiates a version.
     pub(crate) fn greet(path: &Path) -> Self {
         let mut raw = Self::connect(path);
         raw.send(&version());
@@ -78,7 +78,7 @@ impl Raw {
         &self.0
     }
 
-    /// Sends all of it; false if the other side has closed.
+    /// Sends all bytes. Returns false if the host has closed the connection.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).is_ok()
     }
@@ -87,21 +87,21 @@ impl Raw {
         self.0.write_all(bytes).unwrap();
     }
 
-    /// Sends a message with descriptors, any number of any kind.
+    /// Sends a message with any number of descriptors.
     pub(crate) fn send_with(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
         let copy = Stream::adopt(OwnedFd::from(self.0.try_clone().unwrap())).unwrap();
         copy.send(bytes, fds).unwrap();
         self.0.set_nonblocking(false).unwrap();
     }
 
-    /// Sends bytes of which the last is urgent. Returns `false` if the kernel knows no urgent bytes here.
+    /// Sends bytes of which the last is urgent. Returns false if the kernel does not support urgent bytes here.
     pub(crate) fn send_urgent(&mut self, bytes: &[u8]) -> bool {
         let sent = rustix::net::send(&self.0, bytes, rustix::net::SendFlags::OOB);
         assert!(matches!(sent, Err(rustix::io::Errno::OPNOTSUPP)) || sent == Ok(bytes.len()), "{sent:?}");
         sent.is_ok()
     }
 
-    /// The error number and the body of the next reply; `None` if the other side has closed.
+    /// Returns the error number and the body of the next reply, or `None` if the host has closed the connection.
     pub(crate) fn reply(&mut self) -> Option<(u32, Vec<u8>)> {
         let mut header = [0; 16];
         if let Err(error) = self.0.read_exact(&mut header) {
@@ -110,13 +110,13 @@ impl Raw {
         }
         let word =
             |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        assert_eq!(word(8) & 0xf, 1, "a reply");
+        assert_eq!(word(8) & 0xf, 1, "not a reply");
         let mut body = vec![0; word(4) as usize - 16];
         self.0.read_exact(&mut body).unwrap();
         Some((word(12), body))
     }
 
-    /// Waits until the other side has closed, reading what it says before.
+    /// Reads until the host has closed the connection.
     pub(crate) fn wait_for_end(&mut self) {
         let mut buffer = [0; 4096];
         eventually("the connection ends", || {

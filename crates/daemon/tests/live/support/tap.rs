@@ -1,4 +1,4 @@
-//! Taps of a host in a network namespace of the test's own, which takes root. Left out: what is checked.
+//! Taps of a host in a network namespace of the test's own, which requires root.
 
 use super::guest::Guest;
 use super::live::Live;
@@ -12,10 +12,10 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A port on a tap.
+/// Configuration of a port on a tap.
 pub(crate) const TAP: &str = "[[port]]\nuplink = { tap = \"softiov0\" }\n";
 
-/// Runs a test in a namespace where the host is up as configured, with an address on its tap softiov0.
+/// Runs a test in a new network namespace with a host on the tap softiov0, which has an address.
 pub(crate) fn on_a_tap(name: &str, config: &str, body: impl FnOnce(Live) + Send) {
     in_network_namespace(name, || {
         let live = Live::with(config);
@@ -24,20 +24,20 @@ pub(crate) fn on_a_tap(name: &str, config: &str, body: impl FnOnce(Live) + Send)
     });
 }
 
-/// `ip` with these words.
+/// Runs `ip` with these arguments.
 #[track_caller]
 pub(crate) fn ip(words: &str) {
     let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 is installed");
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Makes the tap as an administrator does, with the host's address.
+/// Creates the tap with the host's address, as an administrator does.
 pub(crate) fn make_tap() {
     ip("tuntap add softiov0 mode tap");
     ip("addr add 10.99.0.1/24 dev softiov0");
 }
 
-/// Frames that the host has received from an interface.
+/// Returns the number of frames that the host has received from an interface.
 pub(crate) fn received_by_the_host(interface: &str) -> u64 {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let line = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
@@ -49,40 +49,40 @@ pub(crate) fn host_broadcasts(count: usize) {
     let socket = UdpSocket::bind("10.99.0.1:0").unwrap();
     socket.set_broadcast(true).unwrap();
     for _ in 0..count {
-        // A full queue is no matter.
+        // A full queue does not matter.
         let _ = socket.send_to(&[0x5a; 100], "10.99.0.255:9");
     }
 }
 
-/// Frames move between the guest and the host behind this interface, both ways. An interface whose carrier comes gets its
-/// send queue a moment later (the kernel's linkwatch) and loses silently what is sent before, so both send until one
-/// frame arrives.
+/// Checks that frames move both ways between the guest and the host at this interface. After its carrier comes up, an
+/// interface gets its send queue a moment later (the kernel's linkwatch) and drops earlier frames silently, so both send until
+/// one frame arrives.
 #[track_caller]
 pub(crate) fn reaches_the_host(guest: &mut Guest<Qemu>, interface: &str) {
     let before = received_by_the_host(interface);
-    eventually("the host hears the guest", || {
+    eventually("the host receives the guest's frame", || {
         guest.send(MacAddress::BROADCAST, &[1; 60]);
         received_by_the_host(interface) > before
     });
     hears_the_host(guest);
 }
 
-/// Frames of the host reach the guest.
+/// Checks that frames of the host reach the guest.
 #[track_caller]
 pub(crate) fn hears_the_host(guest: &mut Guest<Qemu>) {
     guest.take();
-    eventually("the guest hears the host", || {
+    eventually("the guest receives the host's frame", || {
         host_broadcasts(1);
         guest.receive_within(Duration::from_millis(50)).iter().any(|frame| frame.ends_with(&[0x5a; 100]))
     });
 }
 
-/// What `port show` says of the first port's tap.
+/// Returns the status of the first port's tap.
 pub(crate) fn tap(live: &Live) -> UplinkStatus {
     live.port().uplink_status.expect("the uplink is a tap")
 }
 
-/// Waits until the host tells of the first port what is wanted.
+/// Waits until the status of the first port meets a condition.
 #[track_caller]
 pub(crate) fn wait_port(live: &Live, what: &str, holds: impl Fn(&PortStatus) -> bool) {
     let deadline = Instant::now() + PATIENCE;
