@@ -98,12 +98,12 @@ impl Port {
     /// Adds a function's slot, and serves the predecessor's client of this function.
     fn take_over(&mut self, slot: Slot, now: Time) -> Result<(), PortError> {
         let Self { engine, clients, succession, .. } = self;
-        let (function, mut stranger) = (slot.function, None);
+        let (function, mut orphan) = (slot.function, None);
         clients.add_inherited(slot, |poller, token, slot| {
-            stranger = succession.adopt(slot, engine, (poller, token), now);
+            orphan = succession.adopt(slot, engine, (poller, token), now);
         })?;
-        if let Some(stranger) = stranger {
-            clients.hang_up(function, stranger, engine, now);
+        if let Some(orphan) = orphan {
+            clients.hang_up(function, orphan, engine, now);
         }
         Ok(())
     }
@@ -111,8 +111,8 @@ impl Port {
     /// Disconnects clients that cannot be served, starts the engine, and carries counters over.
     fn begin(&mut self, now: Time) {
         let lost: Vec<Stream> = self.succession.forget_others(self.clients.slots());
-        for stranger in lost {
-            self.clients.hang_up(Function::Pf, stranger, &self.engine, now);
+        for orphan in lost {
+            self.clients.hang_up(Function::Pf, orphan, &self.engine, now);
         }
         self.engine.begin();
         self.clients.show_links(&mut self.engine, now);

@@ -12,12 +12,13 @@
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
 //! | `journal` | notes on clients in shared memory |
 //! | `answers` | how long requests wait for the PF driver |
-//! | `changes`, `kick` | events of VFs, and calls to drivers that have to restart |
+//! | `changes`, `calls` | events of VFs, and calls to drivers that have to restart |
 //!
 //! Clients reach the card through [`Engine`], and a successor through the trait [`successor::Successor`]. Time is
 //! an argument. Only [`Clients::serve`] takes a clock, which bounds each visit. `run` calls all this.
 
 pub(in crate::port) mod answers;
+mod calls;
 mod changes;
 pub(in crate::port) mod connection;
 mod device;
@@ -26,7 +27,6 @@ pub(in crate::port) mod errand;
 pub(in crate::port) mod holdings;
 pub(in crate::port) mod journal;
 pub(in crate::port) mod keeper;
-mod kick;
 pub(in crate::port) mod listening;
 mod pages;
 mod parting;

@@ -1,11 +1,11 @@
 //! Slot of a function: its socket, its client if one is connected, and counters over all clients. The card and the
 //! SR-IOV manager hold the function itself.
 
+use super::calls::CallSchedule;
 use super::changes::ChangeLog;
 use super::connection::Connection;
 use super::ending::WindDown;
 use super::holdings::Holdings;
-use super::kick::Kick;
 use super::listening::FunctionPlace;
 use super::pages::SharedPages;
 use crate::config::file;
@@ -46,7 +46,7 @@ pub(in crate::port) struct Slot {
     /// The client is being disconnected, and is served until it is silent.
     pub(super) ending: Option<WindDown>,
     /// The guest's driver has to restart, and is called until it does.
-    pub(super) kick: Option<Kick>,
+    pub(super) calls: Option<CallSchedule>,
     /// The connection has more pending messages than its last visit handled.
     pub(super) more: bool,
     /// Earliest time at which the pending messages may have arrived.
@@ -77,7 +77,7 @@ impl Slot {
             own,
             next: None,
             ending: None,
-            kick: None,
+            calls: None,
             more: false,
             pending_since: Time::ZERO,
             judged: false,
@@ -102,7 +102,7 @@ impl Slot {
     /// Restores the pages that the predecessor's client may have mapped. If the card is not exactly as it was,
     /// calls the driver until it restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn Family, exactly: bool, now: Time) {
-        self.kick = self.connection.as_ref().filter(|_| !exactly).map(|_| Kick::new(now));
+        self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| CallSchedule::new(now));
         let pages = self.own.successor.kept_pages().zip(self.function.vf());
         self.own.pages = pages.and_then(|(fd, vf)| SharedPages::adopt(fd, vf, card, exactly, now));
     }
@@ -146,10 +146,10 @@ impl Slot {
 
     /// Calls the driver if it has to restart. Returns the time of the next call.
     pub(super) fn call(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
-        let kick = self.kick.as_mut()?;
+        let calls = self.calls.as_mut()?;
         let active = self.function.vf().is_some_and(|vf| engine.card().is_active(vf));
-        let due = kick.due(now).filter(|_| !active && self.connection.is_some());
-        let next = kick.next();
+        let due = calls.due(now).filter(|_| !active && self.connection.is_some());
+        let next = calls.next();
         match due {
             Some(due) => {
                 if due {
@@ -158,7 +158,7 @@ impl Slot {
                 Some(next)
             }
             None => {
-                self.kick = None;
+                self.calls = None;
                 None
             }
         }
@@ -202,7 +202,7 @@ impl Slot {
     /// Adds the counters of a disconnected client to the former clients', and resets the state of the connection.
     pub(super) fn retire(&mut self, counters: Counters) {
         self.past = add(self.past, counters);
-        (self.ending, self.kick) = (None, None);
+        (self.ending, self.calls) = (None, None);
         (self.more, self.warned) = (false, false);
         (self.judged, self.private_memory) = (false, false);
     }

@@ -213,18 +213,18 @@ impl LiveBus {
 
     /// Returns the reach of a function that the port offers.
     pub(in crate::port) fn reach(&self, function: Function) -> &Reach {
-        &self.functions[place(function)]
+        &self.functions[index_of(function)]
     }
 
     /// Returns the reach of a function that the port offers, to change it.
     pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut Reach {
-        &mut self.functions[place(function)]
+        &mut self.functions[index_of(function)]
     }
 
     /// Signals the eventfd of a vector of an interrupt type. Returns `false` if there is none.
     pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
         let eventfds =
-            self.functions.get(place(function)).and_then(|reach| reach.eventfds.get(index as usize));
+            self.functions.get(index_of(function)).and_then(|reach| reach.eventfds.get(index as usize));
         let Some(Some(eventfd)) = eventfds.and_then(|eventfds| eventfds.get(vector as usize)) else {
             return false;
         };
@@ -235,7 +235,7 @@ impl LiveBus {
     /// Signals every eventfd of a function, whether or not the card has an interrupt pending.
     pub(in crate::port) fn signal_all(&mut self, function: Function) {
         let Self { functions, notifier, .. } = self;
-        let eventfds = functions[place(function)].eventfds.iter().flatten();
+        let eventfds = functions[index_of(function)].eventfds.iter().flatten();
         eventfds.flatten().for_each(|eventfd| notifier.signal(eventfd));
     }
 
@@ -251,7 +251,7 @@ impl LiveBus {
     /// Sets the level of a function's pin. The pin is a level and its eventfd an edge: the eventfd is signalled
     /// once, and again after the client has unmasked the pin. Only the PF has a pin.
     fn move_pin(&mut self, function: Function, raised: bool) {
-        let Some(reach) = self.functions.get_mut(place(function)) else { return };
+        let Some(reach) = self.functions.get_mut(index_of(function)) else { return };
         reach.pin_raised = raised;
         if raised && !reach.pin_masked && self.interrupt(function, pci_irq::INTX, 0) {
             self.reach_mut(function).pin_masked = true;
@@ -269,7 +269,7 @@ impl LiveBus {
 }
 
 /// Returns the index of a function in [`LiveBus::functions`], if the port offers it.
-const fn place(function: Function) -> usize {
+const fn index_of(function: Function) -> usize {
     match function {
         Function::Pf => 0,
         Function::Vf(n) => 1 + n as usize,
@@ -279,7 +279,7 @@ const fn place(function: Function) -> usize {
 impl LiveBus {
     /// Returns the memory of a function. A function that the port does not offer has none.
     fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
-        self.functions.get(place(function)).map(|reach| &reach.memory).ok_or(DmaFault { function, iova })
+        self.functions.get(index_of(function)).map(|reach| &reach.memory).ok_or(DmaFault { function, iova })
     }
 }
 
@@ -334,7 +334,7 @@ impl Bus for LiveBus {
 
     #[inline]
     fn prefetch(&mut self, function: Function, range: (Iova, usize), access: Access) {
-        if let Some(reach) = self.functions.get(place(function)) {
+        if let Some(reach) = self.functions.get(index_of(function)) {
             reach.memory.prefetch(range, access == Access::Write);
         }
     }

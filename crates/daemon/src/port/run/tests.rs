@@ -225,7 +225,7 @@ fn driver_of_a_new_card_is_called_at_growing_intervals() {
     assert!(world.is_connected(), "the successor resumes the client");
     let mut wait = Duration::from_millis(5);
     let mut sleep = world.round().filter(|sleep| !sleep.is_zero()).or_else(|| world.round());
-    // The wait doubles up to 3 s (`LAST_KICK`).
+    // The wait doubles up to 3 s (`LAST_INTERVAL`).
     while 2 * wait <= Duration::from_secs(3) {
         assert_eq!(sleep, Some(wait));
         sleep = world.round_after(wait);

@@ -1,6 +1,6 @@
 //! Resumes clients of a predecessor: position in the stream, memory and interrupts.
 //!
-//! After a crash in the middle of a round the card is a new one, and drivers have to restart (`kick`).
+//! After a crash in the middle of a round the card is a new one, and drivers have to restart (`calls`).
 //! `inheritance` creates the card.
 
 use crate::port::clients::connection::Connection;

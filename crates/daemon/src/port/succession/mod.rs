@@ -20,7 +20,7 @@ mod trust;
 
 pub(in crate::port) use trust::Trust;
 
-use super::clients::journal::{Journal, JournalError, Rest};
+use super::clients::journal::{Journal, JournalError, NoteAtRest};
 use super::clients::slot::Slot;
 use super::clients::successor::Successor;
 use super::engine::Engine;
@@ -46,7 +46,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(in crate::port) struct Succession {
     journal: Arc<Journal>,
-    rest: Rest,
+    rest: NoteAtRest,
     vault: PortVault,
     counters: Counters,
     trust: Trust,
@@ -109,13 +109,13 @@ impl Succession {
         }
         let function = slot.function;
         let had_client = slot.own.successor.progress().stream != 0;
-        let stranger = Adopter { poller, reach: engine.reach_mut(function), now }.adopt(token, slot);
+        let orphan = Adopter { poller, reach: engine.reach_mut(function), now }.adopt(token, slot);
         if had_client && slot.connection().is_none() {
             engine.card_mut().reset_function(function);
             slot.own.successor.note_configuration(engine.card_mut());
         }
         slot.resume_driver(engine.card_mut(), self.exact, now);
-        stranger
+        orphan
     }
 
     /// Releases descriptors that a predecessor kept and no slot needs. Returns the sockets of clients whose

@@ -3,7 +3,7 @@
 //!
 //! The journal notes each function's client (socket, replies, negotiated capabilities), its DMA windows and
 //! eventfds, and its configuration space; the port's software with the policy in force; and the whole port when it
-//! is at rest ([`Rest`]). Notes refer to descriptors by number, and the vault keeps these (`vault`). The journal
+//! is at rest ([`NoteAtRest`]). Notes refer to descriptors by number, and the vault keeps these (`vault`). The journal
 //! does not note the card's work in progress. After a crash in the middle of a round, the card starts as after a
 //! reset.
 //!
@@ -32,7 +32,7 @@ mod rest;
 mod tests;
 
 pub(in crate::port) use function::{FunctionJournal, Irq, NOT_KEPT, Noted, Progress, Window};
-pub(in crate::port) use rest::Rest;
+pub(in crate::port) use rest::NoteAtRest;
 
 use host::shared::{SharedMemory, SharedMemoryError};
 use layout::{HEADER, MAGIC};
@@ -115,8 +115,8 @@ impl Journal {
     }
 
     /// Opens the notes on the port at rest.
-    pub(in crate::port) fn rest(&self) -> Rest {
-        Rest::new(Arc::clone(&self.memory), layout::PortPlaces::of(self.vfs))
+    pub(in crate::port) fn rest(&self) -> NoteAtRest {
+        NoteAtRest::new(Arc::clone(&self.memory), layout::PortPlaces::of(self.vfs))
     }
 
     /// Returns a number for a descriptor. Numbers are never used twice.

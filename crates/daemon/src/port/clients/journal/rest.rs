@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Note on the whole port at rest.
 #[derive(Debug)]
-pub(in crate::port) struct Rest {
+pub(in crate::port) struct NoteAtRest {
     memory: Arc<SharedMemory>,
     /// Offset of the note, and bytes for its content.
     at: u64,
@@ -16,7 +16,7 @@ pub(in crate::port) struct Rest {
     valid: bool,
 }
 
-impl Rest {
+impl NoteAtRest {
     pub(super) fn new(memory: Arc<SharedMemory>, places: PortPlaces) -> Self {
         let (at, room) = (places.rest, places.rest_room - 16);
         let valid = get(&memory, at) == 1;

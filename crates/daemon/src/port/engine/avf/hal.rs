@@ -42,7 +42,7 @@ pub(super) struct WithPf<'a> {
 }
 
 /// Returns the range of an access in the PF's memory.
-fn place(memory: &[u8], iova: Iova, length: usize) -> Result<std::ops::Range<usize>, DmaFault> {
+fn range_of(memory: &[u8], iova: Iova, length: usize) -> Result<std::ops::Range<usize>, DmaFault> {
     let start = usize::try_from(iova).unwrap_or(usize::MAX);
     let range = start..start.saturating_add(length);
     if range.end <= memory.len() { Ok(range) } else { Err(DmaFault { function: Function::Pf, iova }) }
@@ -53,7 +53,7 @@ impl Bus for WithPf<'_> {
         if function != Function::Pf {
             return self.guests.dma_read(function, iova, into);
         }
-        into.copy_from_slice(&self.memory[place(self.memory, iova, into.len())?]);
+        into.copy_from_slice(&self.memory[range_of(self.memory, iova, into.len())?]);
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl Bus for WithPf<'_> {
         if function != Function::Pf {
             return self.guests.dma_write(function, iova, from);
         }
-        let range = place(self.memory, iova, from.len())?;
+        let range = range_of(self.memory, iova, from.len())?;
         self.memory[range].copy_from_slice(from);
         Ok(())
     }
@@ -107,20 +107,20 @@ impl DmaHal for PfHal<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
         let start = self.pf_memory.used.next_multiple_of(align);
         let range =
-            place(&self.pf_memory.memory, start as Iova, length).map_err(|_| OutOfDmaMemory(length))?;
+            range_of(&self.pf_memory.memory, start as Iova, length).map_err(|_| OutOfDmaMemory(length))?;
         self.pf_memory.used = range.end;
         Ok(DmaRegion { iova: start as Iova, length })
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
-        match place(&self.pf_memory.memory, iova, into.len()) {
+        match range_of(&self.pf_memory.memory, iova, into.len()) {
             Ok(range) => into.copy_from_slice(&self.pf_memory.memory[range]),
             Err(_) => into.fill(0),
         }
     }
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
-        if let Ok(range) = place(&self.pf_memory.memory, iova, from.len()) {
+        if let Ok(range) = range_of(&self.pf_memory.memory, iova, from.len()) {
             self.pf_memory.memory[range].copy_from_slice(from);
         }
     }

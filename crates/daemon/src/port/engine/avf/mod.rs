@@ -56,13 +56,13 @@ const fn area(pages: &Range<u32>) -> SparseArea {
 
 /// Policy of a VF, and whether its link is hidden.
 #[derive(Debug, Clone, Copy)]
-struct Decided {
+struct VfDecision {
     policy: VfPolicy,
     /// The VF's client is being disconnected, and sees no link.
     hidden: bool,
 }
 
-impl Decided {
+impl VfDecision {
     /// Returns the policy in force.
     fn in_force(&self) -> VfPolicy {
         let state = if self.hidden { Link::Disable } else { self.policy.state };
@@ -80,7 +80,7 @@ pub(in crate::port) struct Avf {
     functions: Vec<VirtualFunction>,
     /// Doorbells of VFs whose client has its pages.
     doorbells: [Option<Doorbells>; MAX_VFS],
-    decided: Vec<Decided>,
+    decided: Vec<VfDecision>,
     rules: Rules,
     configured: Configured<PortPolicy>,
     /// VFs with a message that the PF driver has not handled yet.
@@ -267,8 +267,8 @@ impl Family for Avf {
         now: Time,
     ) -> Result<(), RefusedPolicy> {
         let decided = self.decided.iter().zip(vfs);
-        let decided: Vec<_> = decided.map(|(old, policy)| Decided { policy: *policy, ..*old }).collect();
-        let in_force: Vec<_> = decided.iter().map(Decided::in_force).collect();
+        let decided: Vec<_> = decided.map(|(old, policy)| VfDecision { policy: *policy, ..*old }).collect();
+        let in_force: Vec<_> = decided.iter().map(VfDecision::in_force).collect();
         self.with_pf(bus, now, |pf, hal| pf.set_policies(hal, &in_force))
             .map_err(|(vf, error)| (Some(vf), error))?;
         self.decided[..decided.len()].copy_from_slice(&decided);

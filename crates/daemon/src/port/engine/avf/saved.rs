@@ -7,7 +7,7 @@ mod tests;
 
 use super::hal::{PfHal, PfMemory};
 use super::rules::Rules;
-use super::{Avf, Decided};
+use super::{Avf, VfDecision};
 use crate::config::PortConfig;
 use crate::pf_config::PF_RID;
 use crate::port::engine::bus::LiveBus;
@@ -52,7 +52,7 @@ impl Avf {
         link: bool,
         configured: Configured<PortPolicy>,
         rules: Rules,
-        decided: Vec<Decided>,
+        decided: Vec<VfDecision>,
     ) -> Self {
         let function = |vf: VfIndex| {
             let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
@@ -79,7 +79,7 @@ impl Avf {
         link: bool,
         configured: Configured<PortPolicy>,
         policy: PortPolicy,
-        decided: Vec<Decided>,
+        decided: Vec<VfDecision>,
         (guests, now): (&mut LiveBus, Time),
     ) -> Result<Self, EngineError> {
         let (mut card, mut pf_memory) = (Card::new(VFS), PfMemory::new());
@@ -161,7 +161,7 @@ impl Avf {
         hal.card.grow(VFS);
         pf.grow(VFS);
         pf.resume_conduct(&mut hal, of_all(conduct))?;
-        let was = |vf: VfIndex| Decided {
+        let was = |vf: VfIndex| VfDecision {
             policy: policies.get(vf.index()).copied().unwrap_or_else(not_offered),
             hidden: hidden.has(vf),
         };
@@ -188,11 +188,11 @@ impl Avf {
 
     /// Sets the policies of all VFs. If any differs from the PF driver's, the driver applies all of them together,
     /// since addresses may be swapped.
-    fn decide(&mut self, latest: &[Decided], guests: &mut LiveBus, now: Time) -> Result<(), RefusedVf> {
+    fn decide(&mut self, latest: &[VfDecision], guests: &mut LiveBus, now: Time) -> Result<(), RefusedVf> {
         for (decided, latest) in self.decided.iter_mut().zip(latest) {
             decided.policy = latest.policy;
         }
-        let in_force: Vec<_> = self.decided.iter().map(Decided::in_force).collect();
+        let in_force: Vec<_> = self.decided.iter().map(VfDecision::in_force).collect();
         let has = |(vf, policy): (u8, &VfPolicy)| {
             self.pf.policy(vf).is_some_and(|had| had.is_alike(policy, &LIMITS))
         };
@@ -281,7 +281,7 @@ fn still_decided(
     config: &PortConfig,
     before: &Configured<PortPolicy>,
     policies: &[VfPolicy],
-) -> Vec<Decided> {
+) -> Vec<VfDecision> {
     let mut decided = decided(config);
     for (vf, now) in config.vfs.iter().zip(&mut decided) {
         if before.vfs.get(vf.index.index()) == Some(&now.policy)
@@ -294,10 +294,10 @@ fn still_decided(
 }
 
 /// Returns the configured policy of every VF of the card. VFs that are not offered move no frame.
-fn decided(config: &PortConfig) -> Vec<Decided> {
+fn decided(config: &PortConfig) -> Vec<VfDecision> {
     let decide = |vf: VfIndex| {
         let config = config.vfs.get(vf.index());
-        Decided { policy: config.map_or_else(not_offered, |config| config.policy), hidden: false }
+        VfDecision { policy: config.map_or_else(not_offered, |config| config.policy), hidden: false }
     };
     VfIndex::first(MAX_VFS).map(decide).collect()
 }

@@ -119,7 +119,7 @@ impl<D: Device> DeviceUplink<D> {
     }
 
     /// Detaches from the device, if there is one. The poller would report its descriptor without end.
-    fn let_go(&mut self, poller: &Poller) {
+    fn detach(&mut self, poller: &Poller) {
         if let Some(device) = self.device.take() {
             self.record.drops.missed += device.missed();
             // The watcher closes the descriptor, which removes it from the poller too. So a failure here has no
@@ -167,15 +167,15 @@ impl<D: Device> Kind for DeviceUplink<D> {
     fn follow(&mut self, PollContext { poller, token, now }: PollContext<'_>) -> bool {
         let mut happened = std::mem::take(&mut self.broken);
         if happened {
-            self.let_go(poller);
+            self.detach(poller);
         }
         while let Some(report) = self.watch.report() {
             happened = true;
             match report {
                 WatchReport::Changed(seen) => self.see(seen),
-                WatchReport::Gone => self.let_go(poller),
+                WatchReport::Gone => self.detach(poller),
                 WatchReport::Attached(device, seen) => {
-                    self.let_go(poller);
+                    self.detach(poller);
                     self.attach(device, seen, poller, token);
                 }
             }

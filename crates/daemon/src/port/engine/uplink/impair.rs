@@ -28,8 +28,8 @@ pub(super) enum Fate {
 pub(crate) struct Impairment {
     config: Impair,
     random: Rng,
-    pub(super) out: Line,
-    pub(super) back: Line,
+    pub(super) out: DelayLine,
+    pub(super) back: DelayLine,
     /// Frames dropped by chance, or for lack of room.
     pub(super) lost: u64,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Impairment {
 impl Impairment {
     pub(crate) fn new(config: Impair) -> Self {
         let random = Rng::with_seed(config.seed);
-        Self { config, random, out: Line::new(), back: Line::new(), lost: 0 }
+        Self { config, random, out: DelayLine::new(), back: DelayLine::new(), lost: 0 }
     }
 
     /// Decides about a frame to the uplink.
@@ -51,7 +51,7 @@ impl Impairment {
     }
 
     /// Decides about a frame, and queues a delayed one on its line.
-    fn decide(&mut self, frame: &[u8], now: Time, line: impl FnOnce(&mut Self) -> &mut Line) -> Fate {
+    fn decide(&mut self, frame: &[u8], now: Time, line: impl FnOnce(&mut Self) -> &mut DelayLine) -> Fate {
         let fate = self.fate();
         let has_room = self.due(fate, now).is_none_or(|due| line(self).push(frame, due));
         let fate = if has_room { fate } else { Fate::Lost };
@@ -87,7 +87,7 @@ impl Impairment {
 
 /// Delayed frames of one direction, by time.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct DelayLine {
     places: Box<[u8]>,
     lengths: [usize; FRAMES],
     free: Vec<usize>,
@@ -95,7 +95,7 @@ pub(super) struct Line {
     sent: u64,
 }
 
-impl Line {
+impl DelayLine {
     fn new() -> Self {
         Self {
             places: vec![0; FRAMES * MAX_FRAME].into(),

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 /// Schedule of calls to a driver that has to restart: at once, and then at doubling intervals.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kick {
+pub(super) struct CallSchedule {
     next: Time,
     wait: Duration,
 }
 
 /// First interval between calls, and the interval after which the calls end.
-const FIRST_KICK: Duration = Duration::from_millis(5);
-const LAST_KICK: Duration = Duration::from_secs(3);
+const FIRST_INTERVAL: Duration = Duration::from_millis(5);
+const LAST_INTERVAL: Duration = Duration::from_secs(3);
 
-impl Kick {
+impl CallSchedule {
     pub(super) fn new(now: Time) -> Self {
-        Self { next: now, wait: FIRST_KICK }
+        Self { next: now, wait: FIRST_INTERVAL }
     }
 
     /// Returns when the next call is due.
@@ -33,6 +33,6 @@ impl Kick {
         }
         self.next = now + self.wait;
         self.wait *= 2;
-        (self.wait <= LAST_KICK).then_some(true)
+        (self.wait <= LAST_INTERVAL).then_some(true)
     }
 }
