@@ -1,5 +1,4 @@
-//! `docs/AVF-REGISTERS.md`: the register table of the Adaptive Virtual Function in words, and its messages by number.
-//! Left out: what single bits mean.
+//! Generates `docs/AVF-REGISTERS.md`: the registers of the Adaptive Virtual Function, and its messages by number.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,27 +16,27 @@ pub(crate) const PATH: &str = "docs/AVF-REGISTERS.md";
 const OPENING: &str = "\
 # Registers and messages of an Adaptive Virtual Function
 
-Printed by `cargo xtask registers` from `avf::table` and `avf::virtchnl`, which card and drivers are written against;
-`cargo xtask tidy` sees to it that this page is theirs.
+`cargo xtask registers` generates this page from `avf::table` and `avf::virtchnl`, which card and drivers use, and
+`cargo xtask tidy` checks that it is up to date.
 
-BAR 0 has 64 KiB. Registers are 32 bits, little endian. Where nothing is, reads are zero and writes are ignored.
-Rings are not here: a VF describes them in messages, and rings only have a tail.
+BAR 0 has 64 KiB. Registers are 32 bits, little endian. An offset without a register reads zero and ignores writes. Transmit
+and receive rings only have a register for their tail: a VF sends base and length in message 6 (CONFIG_VSI_QUEUES).
 
 | access | reading | writing |
 |---|---|---|
-| RW *mask* | the value | keeps the bits within the mask; without one, all |
+| RW *mask* | the value | stores the bits within the mask, or all bits without a mask |
 | RO | the value | is ignored |
-| RC | the value, and clears it | is ignored |
+| RC | the value, then clears it | is ignored |
 
-A reset value with an asterisk outlives the resets of the VF: RESET_VF, one that the PF makes, and FLR.
+A value with an asterisk survives a reset of the VF by RESET_VF, by the PF or by FLR.
 ";
 
 const MESSAGES: &str = "
 ## Messages
 
-A message's number is in the high cookie of its descriptor, its status in the low one. What each carries is in
-`avf::virtchnl::request`, with the lengths that are refused. Other numbers are refused with -64, except RESET_VF every
-request is answered once.
+The high cookie of a descriptor holds the number of its message, the low cookie the status. `avf::virtchnl::request` has the body of
+each message, and the lengths that are refused. Every request except RESET_VF has one reply; an unknown number is refused with
+-64.
 
 | number | message |
 |---|---|
@@ -49,13 +48,13 @@ pub(crate) fn write() -> Result<()> {
     fs::write(&path, page()).with_context(|| format!("write {}", path.display()))
 }
 
-/// The page as it should be.
+/// Returns the page of the present tables.
 pub(crate) fn page() -> String {
     let mut page = String::from(OPENING);
     for (chapter, rows) in table::CHAPTERS {
         _ = write!(
             page,
-            "\n## {chapter}\n\n| register | offset | access | reset | the card | beyond that |\n|---|---|---|---|---|---|\n"
+            "\n## {chapter}\n\n| register | offset | access | reset | card | notes |\n|---|---|---|---|---|---|\n"
         );
         rows.iter().for_each(|row| register(&mut page, row));
     }
@@ -81,7 +80,7 @@ fn access(access: Access) -> String {
     }
 }
 
-/// The part of the card that looks at a register.
+/// Returns the part of the card that uses a register.
 fn part(kind: Kind) -> &'static str {
     match kind {
         Kind::TxTail | Kind::RxTail => "queue",
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_where_and_how() {
+    fn row_has_offset_access_reset_and_part() {
         let page = page();
         for line in [
             "| QTX_TAIL1 | 00000 + 4i, i < 16 | RW | 0 | queue |",

@@ -1,5 +1,4 @@
-//! `docs/REGISTERS.md`: the register table of the card in words, for people who write drivers. It is printed from
-//! the table that the card runs on, so it cannot say anything else. Left out: what single bits mean.
+//! Generates `docs/REGISTERS.md`, the register table of the 82576 for people who write drivers, from the table that the card runs on.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,38 +15,38 @@ pub(crate) const PATH: &str = "docs/REGISTERS.md";
 const OPENING: &str = "\
 # Registers
 
-Printed by `cargo xtask registers` from `i82576::table` and `i82576::window`, the tables that the card itself runs
-on; `cargo xtask tidy` sees to it that this page is theirs.
+`cargo xtask registers` generates this page from `i82576::table` and `i82576::window`, the tables that the card runs on, and
+`cargo xtask tidy` checks that it is up to date.
 
-Registers are 32 bits, little endian. Accesses of 1, 2, 4 or 8 bytes at any alignment are cut into the dwords they
-touch; where storing is all that a write does, the bytes that are not written stay as they are, and elsewhere they
-count as zeros. Where nothing is, reads are zero and writes are ignored.
+Registers are 32 bits, little endian. An access of 1, 2, 4 or 8 bytes at any alignment accesses every dword that it touches.
+Unwritten bytes of a dword keep their value where a write only stores, and count as zeros elsewhere. An offset without a
+register reads zero and ignores writes.
 
 | access | reading | writing |
 |---|---|---|
-| RW *mask* | the value | keeps the bits within the mask; without one, all |
+| RW *mask* | the value | stores the bits within the mask, or all bits without a mask |
 | RO | the value | is ignored |
-| RC | the value, and clears it | is ignored |
-| W1C *mask* | the value | ones clear bits within the mask |
-| W1S *mask* | the value | ones set bits within the mask |
-| WO | zero | does what the last column says |
+| RC | the value, then clears it | is ignored |
+| W1C *mask* | the value | a one clears the bit, within the mask |
+| W1S *mask* | the value | a one sets the bit, within the mask |
+| WO | zero | has the effect in the last column |
 
-The card's part says what comes of an access: *never* is nothing, now or later; *stores* is that the card looks at the
-value when a frame passes; a name is the part of the card that acts at once. \"Decoded\" names the forms that are made
-anew from a register before the next frame.
+The column *card* names the part of the card that acts on an access at once. *stores*: the card uses the stored value when a
+frame passes. *never*: the card does not use the value. The column *decoded* names the tables that the card makes again from
+the register before the next frame.
 
-A reset value with an asterisk outlives CTRL.RST. \"(0: value)\" is the reset value of element 0 where it differs.
+A reset value with an asterisk is not restored by CTRL.RST. \"(0: value)\" is the reset value of element 0, where it differs.
 ";
 
-/// Returns the name of a register that no table has.
+/// Name shown for an offset that no table has.
 const NAMELESS: &str = "(no register)";
 
 const VF_OPENING: &str = "
 ## A VF's BAR 0
 
-A VF's registers are windows onto the port's: there is one value behind both. n is the VF's number.
+A VF's registers are bits of the PF's registers: each value is stored once. n is the index of the VF.
 
-| register | offset | access | it is |
+| register | offset | access | stored in |
 |---|---|---|---|
 ";
 
@@ -57,12 +56,12 @@ pub(crate) fn write() -> Result<()> {
     fs::write(&path, page()).with_context(|| format!("write {}", path.display()))
 }
 
-/// The page as it should be.
+/// Returns the page of the present tables.
 pub(crate) fn page() -> String {
     let mut page = String::from(OPENING);
     for (chapter, rows) in table::CHAPTERS {
         page.push_str(&format!("\n## PF: {chapter}\n\n"));
-        page.push_str("| register | offset | access | reset | the card | decoded | beyond that |\n|---|---|---|---|---|---|---|\n");
+        page.push_str("| register | offset | access | reset | card | decoded | notes |\n|---|---|---|---|---|---|---|\n");
         rows.iter().for_each(|row| pf_row(&mut page, row));
     }
     page.push_str(VF_OPENING);
@@ -111,7 +110,7 @@ pub(crate) fn line(page: &mut String, cells: &[&str]) {
     _ = writeln!(page, "| {} |", cells.join(" | ").trim_end());
 }
 
-/// `5400 + 8i, i < 16`, or the offset alone.
+/// Returns `5400 + 8i, i < 16`, or the offset alone.
 pub(crate) fn place(offset: u32, stride: u32, count: u32) -> String {
     if count == 1 { format!("{offset:05x}") } else { format!("{offset:05x} + {stride:x}i, i < {count}") }
 }
@@ -131,7 +130,7 @@ fn access(access: Access) -> String {
     }
 }
 
-/// `RW`, or `RW 0000ffff` where only some bits are kept.
+/// Returns `RW`, or `RW 0000ffff` where only some bits are stored.
 pub(crate) fn masked(kind: &str, mask: u32) -> String {
     match mask {
         u32::MAX => kind.to_owned(),
@@ -141,15 +140,15 @@ pub(crate) fn masked(kind: &str, mask: u32) -> String {
 
 fn backing(backing: Backing) -> String {
     match backing {
-        Backing::Shared(offset) => format!("the port's {}", named(offset)),
+        Backing::Shared(offset) => format!("the PF's {}", named(offset)),
         Backing::PerVf(offset, stride) => format!("{} at {offset:05x} + {stride:x}n", named(offset)),
         Backing::VectorBits(offset) => format!("bits 24-3n to 22-3n of {}", named(offset)),
         Backing::Throttle => "EITR 22-3n + i".to_owned(),
-        Backing::Receive(_) | Backing::Transmit(_) => "that of queue n (i = 0) and n + 8 (i = 1)".to_owned(),
+        Backing::Receive(_) | Backing::Transmit(_) => "the same register of queue n (i = 0) and of queue n + 8 (i = 1)".to_owned(),
     }
 }
 
-/// The name of the PF's register at an offset.
+/// Returns the name of the PF's register at an offset.
 fn named(offset: u32) -> &'static str {
     table::rows().find(|row| row.offsets().any(|at| at == offset)).map_or(NAMELESS, |row| row.name)
 }
@@ -159,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_register_has_its_line() {
+    fn every_register_has_a_row() {
         let page = page();
         for name in table::rows().map(|row| row.name).chain(window::TABLE.iter().map(|row| row.name)) {
             assert!(page.contains(&format!("| {name} |")), "{name}");
@@ -167,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_where_and_how() {
+    fn row_has_offset_access_reset_and_notes() {
         let page = page();
         let lines = [
             "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt |  | unmasked causes interrupt |",
             "| TXPBS | 03404 | RW | 00000028* | never |  | stored only |",
             "| VTEIMS | 01524 | W1S 00000007 | bits 24-3n to 22-3n of EIMS |",
-            "| RDBAL | 02800 + 100i, i < 2 | RW ffffff80 | that of queue n (i = 0) and n + 8 (i = 1) |",
+            "| RDBAL | 02800 + 100i, i < 2 | RW ffffff80 | the same register of queue n (i = 0) and of queue n + 8 (i = 1) |",
         ];
         for line in lines {
             assert!(page.contains(line), "{line}");
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_vf_register_is_a_window_onto_one_of_the_ports() {
+    fn every_vf_register_names_its_pf_register() {
         assert!(!page().contains(NAMELESS));
     }
 }
