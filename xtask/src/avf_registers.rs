@@ -17,7 +17,7 @@ const OPENING: &str = "\
 # Registers and messages of an Adaptive Virtual Function
 
 `cargo xtask registers` generates this page from `avf::table` and `avf::virtchnl`, which card and drivers use, and
-`cargo xtask tidy` checks that it is up to date.
+`cargo xtask tidy` compares it with them.
 
 BAR 0 has 64 KiB. Registers are 32 bits, little endian. An offset without a register reads zero and ignores writes. Transmit
 and receive rings only have a register for their tail: a VF sends base and length in message 6 (CONFIG_VSI_QUEUES).

@@ -16,7 +16,7 @@ const OPENING: &str = "\
 # Registers
 
 `cargo xtask registers` generates this page from `i82576::table` and `i82576::window`, the tables that the card runs on, and
-`cargo xtask tidy` checks that it is up to date.
+`cargo xtask tidy` compares it with them.
 
 Registers are 32 bits, little endian. An access of 1, 2, 4 or 8 bytes at any alignment accesses every dword that it touches.
 Unwritten bytes of a dword keep their value where a write only stores, and count as zeros elsewhere. An offset without a
@@ -144,7 +144,9 @@ fn backing(backing: Backing) -> String {
         Backing::PerVf(offset, stride) => format!("{} at {offset:05x} + {stride:x}n", named(offset)),
         Backing::VectorBits(offset) => format!("bits 24-3n to 22-3n of {}", named(offset)),
         Backing::Throttle => "EITR 22-3n + i".to_owned(),
-        Backing::Receive(_) | Backing::Transmit(_) => "the same register of queue n (i = 0) and of queue n + 8 (i = 1)".to_owned(),
+        Backing::Receive(_) | Backing::Transmit(_) => {
+            "the same register of queue n (i = 0) and of queue n + 8 (i = 1)".to_owned()
+        }
     }
 }
 
