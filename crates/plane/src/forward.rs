@@ -101,7 +101,6 @@ impl<const N: usize> Plane<N> {
             let lost = self.lost_here(origin, decision, frame);
             wire.watch(Seen { at: origin, way: Way::In, lost }, frame.tagged());
         }
-        // A violation ends here. A frame dropped for another reason is counted below.
         match (origin, decision.dropped) {
             (Origin::Port(port), Some(reason)) if self.refuses(port, reason) => {
                 return Forwarded { refused: Some(reason), sent: false };
@@ -250,7 +249,8 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Counts a violation of the sender and returns `true`. Returns `false` for every other reason.
+    /// Counts a violation of the sender and returns `true`: the frame ends here. Returns `false` for every other reason, which is
+    /// counted after the delivery.
     #[cold]
     fn refuses(&mut self, port: Port, reason: Reason) -> bool {
         let counters = self.ledger.of(port);
