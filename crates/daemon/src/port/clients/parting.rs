@@ -1,7 +1,7 @@
 //! Disconnects clients. `ending` has the end of a connection.
 
 use super::Clients;
-use super::connection::{ConnectionEnd, PartialMessage};
+use super::connection::{EndReason, PartialMessage};
 use super::ending::WindDown;
 use crate::port::engine::Engine;
 use host::socket::Stream;
@@ -55,7 +55,7 @@ impl Clients {
             let idle = !slot.more && connection.is_idle();
             match ending.next_check(connection.counters().messages, idle, now) {
                 Some(check) => next = next.into_iter().chain([check]).min(),
-                None => self.disconnect(index, &ConnectionEnd::Ended, engine, now),
+                None => self.disconnect(index, &EndReason::Ended, engine, now),
             }
         }
         let drain = self.hung_up.drain(&mut self.buffer, now);
@@ -71,7 +71,7 @@ impl Clients {
             let Some(deadline) = connection.deadline() else { continue };
             match connection.partial_message(now).filter(PartialMessage::is_overdue) {
                 Some(partial) => {
-                    self.disconnect(index, &ConnectionEnd::Failed(partial.to_string()), engine, now);
+                    self.disconnect(index, &EndReason::Failed(partial.to_string()), engine, now);
                 }
                 None => next = next.into_iter().chain([deadline]).min(),
             }
@@ -87,9 +87,8 @@ impl Clients {
         }
         for index in 0..self.slots.len() {
             if engine.reach(self.slots[index].function).memory().poisoned() {
-                let end = ConnectionEnd::Failed(
-                    "the client has truncated memory that it shares with the card".into(),
-                );
+                let end =
+                    EndReason::Failed("the client has truncated memory that it shares with the card".into());
                 self.disconnect(index, &end, engine, now);
             }
         }
@@ -99,7 +98,7 @@ impl Clients {
     pub(in crate::port) fn remove_last(&mut self, engine: &mut Engine, now: Time) -> Option<super::Slot> {
         let last = self.slots.len().checked_sub(1)?;
         self.slots[last].next = None;
-        self.disconnect(last, &ConnectionEnd::Ended, engine, now);
+        self.disconnect(last, &EndReason::Ended, engine, now);
         let slot = self.slots.pop()?;
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
         let _ = self.poller.remove(&slot.listener);
@@ -114,7 +113,7 @@ impl Clients {
             slot.more = slot.connection.is_some();
             if let Some(Err(error)) = slot.connection.as_ref().map(super::connection::Connection::resume_peek)
             {
-                self.disconnect(index, &ConnectionEnd::Failed(error.to_string()), engine, now);
+                self.disconnect(index, &EndReason::Failed(error.to_string()), engine, now);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Accepts, serves and disconnects clients. `ending` ends a connection without a reset, and `connection` handles
 //! messages.
 
-use super::connection::{Connection, ConnectionEnd, Visit};
+use super::connection::{Connection, EndReason, Visit};
 use super::device::FunctionDevice;
 use super::pages::SharedPages;
 use super::slot::Slot;
@@ -106,13 +106,13 @@ impl Clients {
         match visited {
             // The client has hung up and reads no replies, and the next client waits for the function.
             Ok(Visit::Done) if slot.next.is_some() => {
-                return self.disconnect(index, &ConnectionEnd::Closed, engine, now);
+                return self.disconnect(index, &EndReason::Closed, engine, now);
             }
             Ok(visit) => slot.more = visit == Visit::More,
             Err(end) => return self.disconnect(index, &end, engine, now),
         }
         if let Err(error) = connection.update_interest(&self.poller, CONNECTIONS + index as u64) {
-            return self.disconnect(index, &ConnectionEnd::Failed(error.to_string()), engine, now);
+            return self.disconnect(index, &EndReason::Failed(error.to_string()), engine, now);
         }
         warn_of_refusals(slot, now);
         warn_of_unshared_memory(slot, engine, now);
@@ -123,7 +123,7 @@ impl Clients {
     pub(in crate::port) fn disconnect(
         &mut self,
         index: usize,
-        end: &ConnectionEnd,
+        end: &EndReason,
         engine: &mut Engine,
         now: Time,
     ) {
@@ -143,11 +143,11 @@ impl Clients {
         if let Some(suppressed) = slot.log.allow(now) {
             let name = &slot.name;
             match end {
-                ConnectionEnd::Closed => tracing::info!(function = name, suppressed, "the client has gone"),
-                ConnectionEnd::Ended => {
+                EndReason::Closed => tracing::info!(function = name, suppressed, "the client has gone"),
+                EndReason::Ended => {
                     tracing::info!(function = name, suppressed, "the client was disconnected");
                 }
-                ConnectionEnd::Failed(why) => {
+                EndReason::Failed(why) => {
                     tracing::warn!(
                         function = name,
                         why,
@@ -160,8 +160,8 @@ impl Clients {
         let next = slot.next.take();
         self.show_links(engine, now);
         match end {
-            ConnectionEnd::Closed => self.slots[index].own.errands.discard(stream),
-            ConnectionEnd::Ended | ConnectionEnd::Failed(_) => self.hang_up(function, stream, engine, now),
+            EndReason::Closed => self.slots[index].own.errands.discard(stream),
+            EndReason::Ended | EndReason::Failed(_) => self.hang_up(function, stream, engine, now),
         }
         if let Some(next) = next {
             attach(&mut self.slots[index], next, self.wait, engine.card(), now);

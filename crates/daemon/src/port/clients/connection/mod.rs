@@ -10,7 +10,7 @@ mod partial;
 mod visit;
 
 pub(in crate::port) use partial::PartialMessage;
-pub(in crate::port) use visit::{ConnectionEnd, Visit};
+pub(in crate::port) use visit::{EndReason, Visit};
 
 use super::device::FunctionDevice;
 use super::journal::Progress;
@@ -37,9 +37,9 @@ pub(in crate::port) struct Connection {
     outbox: Outbox<LateFd>,
     replies: ReplyLog,
     fds: FdBatch,
-    /// Copies of received descriptors, each with the stream position up to which the socket still holds the
-    /// original. A copy outlives the original, so consuming bytes never closes a descriptor for good, which could
-    /// block. The worker closes it.
+    /// Copies of received descriptors, each with the stream position up to which the socket holds the original.
+    /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker closes
+    /// copies.
     copies: VecDeque<(u64, LateFd)>,
     /// Bytes consumed from the socket.
     consumed: u64,
@@ -120,9 +120,9 @@ impl Connection {
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
         clock: &dyn Clock,
-    ) -> Result<Visit, ConnectionEnd> {
+    ) -> Result<Visit, EndReason> {
         let visited = self.receive(device, buffer, clock);
-        if let Err(ConnectionEnd::Failed(_)) = visited {
+        if let Err(EndReason::Failed(_)) = visited {
             // Replies to earlier messages go out before the end, if the socket accepts them at once.
             let _ = self.settle(device, buffer);
         }
@@ -134,7 +134,7 @@ impl Connection {
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
         clock: &dyn Clock,
-    ) -> Result<Visit, ConnectionEnd> {
+    ) -> Result<Visit, EndReason> {
         if self.waiting {
             return Ok(Visit::Waiting);
         }
@@ -152,27 +152,27 @@ impl Connection {
                 return Ok(Visit::Waiting);
             }
             match self.stream.peek(buffer, &mut self.fds) {
-                Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(ConnectionEnd::lost_fds()),
+                Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(EndReason::lost_fds()),
                 Ok(Received::Bytes(count)) => self.push(&buffer[..count], device)?,
-                Ok(Received::WouldBlock) => return self.take_partial(device, buffer),
-                Ok(Received::Closed) => return Err(ConnectionEnd::Closed),
-                Err(error) => return Err(ConnectionEnd::failed(error)),
+                Ok(Received::WouldBlock) => return self.hold_part(device, buffer),
+                Ok(Received::Closed) => return Err(EndReason::Closed),
+                Err(error) => return Err(EndReason::failed(error)),
             }
         }
         Ok(Visit::More)
     }
 
-    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), ConnectionEnd> {
+    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), EndReason> {
         self.left += bytes.len();
         self.since = None;
         let errands = device.errands();
         let behind = self.consumed + self.left as u64;
         for fd in self.fds.iter() {
-            let copy = fd.try_clone_to_owned().map_err(ConnectionEnd::failed)?;
+            let copy = fd.try_clone_to_owned().map_err(EndReason::failed)?;
             self.copies.push_back((behind, errands.keep(copy)));
         }
         let fds = self.fds.drain().map(|fd| errands.keep(fd));
-        self.session.push(bytes, fds).map_err(ConnectionEnd::failed)
+        self.session.push(bytes, fds).map_err(EndReason::failed)
     }
 
     /// Handles whole messages until none is left, replies pile up, a message takes time, or the turn is over.
@@ -182,7 +182,7 @@ impl Connection {
         budget: &mut VisitBudget,
         buffer: &mut [u8],
         clock: &dyn Clock,
-    ) -> Result<Visit, ConnectionEnd> {
+    ) -> Result<Visit, EndReason> {
         loop {
             device.now = clock.now();
             if budget.is_over(device.now) {
@@ -191,7 +191,7 @@ impl Connection {
             }
             budget.count();
             let step = self.session.step(device, &mut self.outbox);
-            let step = step.map_err(ConnectionEnd::failed)?;
+            let step = step.map_err(EndReason::failed)?;
             // The journal must note the removal of a window before it can note another one over it.
             if step != Step::Handled || device.own.successor.is_touched() {
                 self.settle(device, buffer)?;
@@ -216,8 +216,8 @@ impl Connection {
     }
 
     /// Notes the progress of the client, takes handled messages out of the socket, and sends replies.
-    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), ConnectionEnd> {
-        self.note(device, buffer).map_err(ConnectionEnd::failed)?;
+    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), EndReason> {
+        self.note(device, buffer).map_err(EndReason::failed)?;
         self.send()
     }
 
@@ -285,7 +285,7 @@ impl Connection {
         Ok(())
     }
 
-    fn send(&mut self) -> Result<(), ConnectionEnd> {
+    fn send(&mut self) -> Result<(), EndReason> {
         while let Some(chunk) = self.outbox.chunk() {
             let sent = if chunk.fds.is_empty() {
                 self.replies.send(&self.stream, chunk.bytes.len())
@@ -296,12 +296,12 @@ impl Connection {
             match sent {
                 Ok(Sent::Bytes(count)) => self.outbox.sent(count),
                 Ok(Sent::WouldBlock) => return Ok(()),
-                Ok(Sent::Closed) => return Err(ConnectionEnd::Closed),
-                Err(error) => return Err(ConnectionEnd::failed(error)),
+                Ok(Sent::Closed) => return Err(EndReason::Closed),
+                Err(error) => return Err(EndReason::failed(error)),
             }
         }
         if self.outbox.is_between_messages() {
-            self.replies.trim().map_err(ConnectionEnd::failed)?;
+            self.replies.trim().map_err(EndReason::failed)?;
         }
         Ok(())
     }
@@ -328,8 +328,7 @@ impl Connection {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
 
-    /// Ends the session, and releases memory and interrupts. Returns the socket, since unread messages in it may
-    /// carry descriptors.
+    /// Ends the session, and releases memory and interrupts. Returns the socket, which may hold unread descriptors.
     pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
         let Self { stream, session, outbox, fds, copies, .. } = self;
         session.close(device);
@@ -352,22 +351,17 @@ impl Connection {
         self.since.filter(|_| !self.waiting).map(|since| since + PATIENCE)
     }
 
-    /// Takes the first part of an incomplete message out of the socket. Whole messages are handled and replies sent
-    /// before.
-    fn take_partial(
-        &mut self,
-        device: &mut FunctionDevice<'_>,
-        buffer: &mut [u8],
-    ) -> Result<Visit, ConnectionEnd> {
+    /// Takes the first part of an incomplete message out of the socket, after whole messages and their replies.
+    fn hold_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, EndReason> {
         if self.left == 0 {
             return Ok(Visit::Done);
         }
         self.since = Some(device.now);
         let taken = self.keep_fds(device).and_then(|kept| match kept {
-            true => self.hold(device, buffer).map(|()| Visit::Done),
+            true => self.write_part(device, buffer).map(|()| Visit::Done),
             false => Ok(Visit::Waiting),
         });
-        taken.map_err(ConnectionEnd::failed)
+        taken.map_err(EndReason::failed)
     }
 
     /// Keeps the descriptors of the incomplete message. Returns `false` if that is still pending.
@@ -388,7 +382,7 @@ impl Connection {
     }
 
     /// Writes the part to the reply file, notes it with its descriptors, and consumes it.
-    fn hold(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+    fn write_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let Partial { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;
         self.replies.hold(&kept[held..])?;

@@ -44,7 +44,7 @@ const LOST_FDS: &str = "descriptors were lost: it sent too many at once, or this
 
 /// Reason for the end of a connection.
 #[derive(Debug)]
-pub(in crate::port) enum ConnectionEnd {
+pub(in crate::port) enum EndReason {
     /// The client has closed the connection.
     Closed,
     /// The host disconnects the client.
@@ -53,7 +53,7 @@ pub(in crate::port) enum ConnectionEnd {
     Failed(String),
 }
 
-impl ConnectionEnd {
+impl EndReason {
     /// Creates the end after an error of the protocol or the socket.
     pub(super) fn failed(error: impl Display) -> Self {
         Self::Failed(error.to_string())
