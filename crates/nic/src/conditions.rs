@@ -45,7 +45,7 @@ impl Conditions {
     }
 
     /// Returns true if descriptors carry the RSS hash and not a fragment's checksum and identification (RXCSUM.PCSD).
-    pub(crate) fn tells_hash(&self) -> bool {
+    pub(crate) fn reports_hash(&self) -> bool {
         self.checks & rxcsum::PCSD != 0
     }
 }

@@ -1,4 +1,4 @@
-//! One port of the card: its state, and the poll that moves frames. The stops of a frame are modules of their own.
+//! A port of the card: its state, and the poll that moves frames. The stops of a frame are modules of their own.
 
 use crate::conditions::Conditions;
 use crate::config::Config;
@@ -43,7 +43,7 @@ pub struct Poll {
     pub deadline: Option<Time>,
 }
 
-/// One port: a PF and up to eight VFs. A port is a value: a clone behaves as the original would from there on. Between
+/// A port: a PF and up to eight VFs. It is a value: a clone behaves as the original would from there on. Between
 /// two polls a port can be saved as a [`State`] and restored, also more than once.
 #[derive(Debug, Clone)]
 pub struct Nic {
@@ -146,7 +146,7 @@ impl Nic {
         let conditions = &self.scratch.conditions;
         let tables = self.plane.tables();
         let usual = tables.outer.is_none() && tables.inner != TYPE_IPV4;
-        let asked = conditions.hashes || !conditions.tells_hash() || self.derived.steering.looks();
+        let asked = conditions.hashes || !conditions.reports_hash() || self.derived.steering.looks();
         self.scratch.shortcuts && usual && !asked
     }
 

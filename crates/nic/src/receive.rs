@@ -1,7 +1,7 @@
 //! Delivery of frames into receive queues: the contents of the descriptor, the choice of the queue, and the stripping of
 //! tags. The switch has chosen the pools before.
 
-use crate::buffer::wait::Late;
+use crate::buffer::wait::UntakenFrame;
 use crate::conditions::Conditions;
 use crate::offload::receive;
 use crate::offload::rss::Hash;
@@ -126,7 +126,7 @@ impl<B: Bus> Work<'_, B> {
             split: Split::of(&headers),
             ..Description::default()
         };
-        if !conditions.tells_hash() {
+        if !conditions.reports_hash() {
             let fragment = receive::fragment(frame, &headers, control);
             description.rss = (0, u32::from(fragment.sum) << 16 | u32::from(fragment.identification));
             description.status |= fragment.status;
@@ -158,8 +158,9 @@ impl<B: Bus> Work<'_, B> {
             Err(Lost::Fault) => Err(Missed::Fault),
             Err(lost) => {
                 let About { from_uplink, .. } = about;
-                let late = Late { queue, bytes, trailer, from_uplink, urgent, description: described };
-                Err(self.come_too_late(lost, &late))
+                let late =
+                    UntakenFrame { queue, bytes, trailer, from_uplink, urgent, description: described };
+                Err(self.wait_or_drop(lost, &late))
             }
         }
     }

@@ -55,7 +55,7 @@ impl<B: Bus> Work<'_, B> {
             let faulted = self.announce(queue, Direction::Rx, announced);
             plane.ledger.of(port(queue.pool())).dma_faults += u64::from(faulted);
             if urgent & 1 << queue.get() != 0 {
-                self.hurry(queue, self.scratch.now);
+                self.end_interval(queue, self.scratch.now);
             }
         }
     }
@@ -64,7 +64,7 @@ impl<B: Bus> Work<'_, B> {
 impl<B> Work<'_, B> {
     /// Ends the throttling interval of a receive queue's vector: an urgent frame interrupts at once.
     #[cold]
-    fn hurry(&mut self, queue: Queue, now: Time) {
+    fn end_interval(&mut self, queue: Queue, now: Time) {
         let own = self.scratch.conditions.owners.vf_of(queue.pool()).is_some()
             || self.scratch.conditions.form == Form::Vectors;
         let vfs = self.scratch.conditions.owners.vfs;

@@ -18,7 +18,7 @@ use plane::frame::Ends;
 
 /// A frame that its queue has not taken.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Late<'a> {
+pub(crate) struct UntakenFrame<'a> {
     pub(crate) queue: Queue,
     /// Bytes as delivered.
     pub(crate) bytes: &'a [u8],
@@ -36,7 +36,7 @@ impl<B: Bus> Work<'_, B> {
     /// port (MPC) if the buffer is full. RNBC counts all of these frames but those of a disabled queue.
     #[cold]
     #[inline(never)]
-    pub(crate) fn come_too_late(&mut self, lost: Lost, frame: &Late<'_>) -> Missed {
+    pub(crate) fn wait_or_drop(&mut self, lost: Lost, frame: &UntakenFrame<'_>) -> Missed {
         let queue = frame.queue;
         if lost != Lost::NoDescriptors && !(self.queues.buffer.has(queue) && self.is_running(queue)) {
             return Missed::Disabled;
@@ -71,8 +71,8 @@ impl<B: Bus> Work<'_, B> {
 
     /// Puts a frame into the buffer. Returns `false` if the buffer is full, or if the frame would never fit the queue's ring
     /// and would block the queue for ever.
-    fn keep(&mut self, frame: &Late<'_>) -> bool {
-        let Late { queue, bytes, trailer, from_uplink, urgent, description } = *frame;
+    fn keep(&mut self, frame: &UntakenFrame<'_>) -> bool {
+        let UntakenFrame { queue, bytes, trailer, from_uplink, urgent, description } = *frame;
         let fits = self.queues.rx[queue.index()].may_fit(self.file, bytes.len(), &description);
         let description = Description { status: description.status & !status::DYNINT, ..description };
         let waiting = Waiting { queue, length: bytes.len(), trailer, from_uplink, urgent, description };

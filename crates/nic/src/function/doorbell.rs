@@ -115,7 +115,7 @@ impl Doorbells {
     pub fn adopt(nic: &Nic, vf: VfIndex, now: Time) -> Self {
         let slot = |offset| window::resolve(vf, offset).unwrap_or(NOTHING);
         let slots = REGISTERS.map(slot);
-        let places = Places::adopt(&REGISTERS, TAILS, |place| nic.shown(vf, slots[place], now));
+        let places = Places::adopt(&REGISTERS, TAILS, |place| nic.load(vf, slots[place], now));
         Self { vf, slots, places, enabled: nic.vectors(vf, r::EIMS) | nic.vectors(vf, r::EIAM) }
     }
 
@@ -136,7 +136,7 @@ impl Doorbells {
 
 /// Returns the value to write for a store. A store to VTEIMS also unmasks the `enabled` vectors, and stores to VTEIMS and
 /// VTEIMC update `enabled`.
-fn meant(enabled: &mut u32, offset: u32, value: u32) -> u32 {
+fn value_to_write(enabled: &mut u32, offset: u32, value: u32) -> u32 {
     match offset {
         VTEIMS => {
             *enabled |= value & VECTOR_BITS;
@@ -160,7 +160,7 @@ impl Nic {
         // The card itself masks only vectors in VTEIAM. Any other masked vector was disabled by a reset or through the PF's view.
         *enabled &= self.vectors(*vf, r::EIMS) | self.vectors(*vf, r::EIAM);
         places.take(pages, acts, |offset, stored| {
-            let value = meant(enabled, offset, stored);
+            let value = value_to_write(enabled, offset, stored);
             self.write(Function::Vf(vf.get()), offset, value, now);
         })
     }
@@ -172,20 +172,20 @@ impl Nic {
             places.show(pages, 0..COUNT, |_| u32::MAX);
             return;
         }
-        places.show(pages, 0..COUNT, |place| self.held(slots[place], *vf, now));
+        places.show(pages, 0..COUNT, |place| self.value_of(slots[place], *vf, now));
     }
 
     /// Returns the value that a load of a register returns: all ones from a VF that does not answer.
-    fn shown(&self, vf: VfIndex, slot: Slot, now: Time) -> u32 {
+    fn load(&self, vf: VfIndex, slot: Slot, now: Time) -> u32 {
         if self.answering(vf.get()).is_none() {
             return u32::MAX;
         }
-        self.held(slot, vf, now)
+        self.value_of(slot, vf, now)
     }
 
     /// Returns the value that a load of a register returns from a VF that answers.
     #[inline]
-    fn held(&self, slot: Slot, vf: VfIndex, now: Time) -> u32 {
+    fn value_of(&self, slot: Slot, vf: VfIndex, now: Time) -> u32 {
         match slot.offset {
             r::FRTIMER => clock::free_running(now),
             r::EICS => self.vectors(vf, r::EICR) | SEEN,

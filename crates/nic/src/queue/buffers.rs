@@ -41,9 +41,9 @@ pub(super) struct Layout {
     /// Bytes in the header buffer.
     pub(super) header: usize,
     /// HDRLEN.
-    pub(super) told: u16,
+    pub(super) header_length: u16,
     /// SPH: the headers were found, and HDRLEN is their length.
-    pub(super) found: bool,
+    pub(super) split: bool,
     /// HBO: the headers are longer than the header buffer.
     pub(super) overflow: bool,
 }
@@ -97,14 +97,14 @@ impl Buffers {
             Format::AlwaysSplit => true,
         };
         let filled = if always { self.header.min(frame) } else { 0 };
-        let found = (1..=MAX_HEADER).contains(&headers);
+        let split = (1..=MAX_HEADER).contains(&headers);
         // A frame that fits the header buffer whole is not divided, though its headers are known.
-        if always && frame <= self.header || !found {
-            return Layout { header: filled, told: filled as u16, ..Layout::default() };
+        if always && frame <= self.header || !split {
+            return Layout { header: filled, header_length: filled as u16, ..Layout::default() };
         }
         let overflow = headers > self.header;
         let header = if overflow { filled } else { headers.min(frame) };
-        Layout { header, told: headers as u16, found, overflow }
+        Layout { header, header_length: headers as u16, split, overflow }
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
         Buffers { packet: 2048, header: 128, format, split: 0 }
     }
 
-    const NONE: Layout = Layout { header: 0, told: 0, found: false, overflow: false };
+    const NONE: Layout = Layout { header: 0, header_length: 0, split: false, overflow: false };
 
     #[test]
     fn formats_without_header_buffers_use_packet_buffers_only() {
@@ -130,19 +130,38 @@ mod tests {
     fn split_takes_known_headers_that_fit() {
         let split = buffers(Format::Split);
         assert_eq!(split.lay(1500, 0), NONE);
-        assert_eq!(split.lay(1500, 54), Layout { header: 54, told: 54, found: true, overflow: false });
-        assert_eq!(split.lay(1500, 128), Layout { header: 128, told: 128, found: true, overflow: false });
-        assert_eq!(split.lay(1500, 129), Layout { header: 0, told: 129, found: true, overflow: true });
+        assert_eq!(
+            split.lay(1500, 54),
+            Layout { header: 54, header_length: 54, split: true, overflow: false }
+        );
+        assert_eq!(
+            split.lay(1500, 128),
+            Layout { header: 128, header_length: 128, split: true, overflow: false }
+        );
+        assert_eq!(
+            split.lay(1500, 129),
+            Layout { header: 0, header_length: 129, split: true, overflow: true }
+        );
         assert_eq!(split.lay(1500, 1024), NONE, "HDRLEN has ten bits");
     }
 
     #[test]
     fn always_split_fills_the_header_buffer_first() {
         let always = buffers(Format::AlwaysSplit);
-        assert_eq!(always.lay(128, 54), Layout { header: 128, told: 128, ..NONE }, "the whole frame fits");
-        assert_eq!(always.lay(60, 0), Layout { header: 60, told: 60, ..NONE });
-        assert_eq!(always.lay(129, 0), Layout { header: 128, told: 128, ..NONE });
-        assert_eq!(always.lay(129, 54), Layout { header: 54, told: 54, found: true, overflow: false });
-        assert_eq!(always.lay(500, 200), Layout { header: 128, told: 200, found: true, overflow: true });
+        assert_eq!(
+            always.lay(128, 54),
+            Layout { header: 128, header_length: 128, ..NONE },
+            "the whole frame fits"
+        );
+        assert_eq!(always.lay(60, 0), Layout { header: 60, header_length: 60, ..NONE });
+        assert_eq!(always.lay(129, 0), Layout { header: 128, header_length: 128, ..NONE });
+        assert_eq!(
+            always.lay(129, 54),
+            Layout { header: 54, header_length: 54, split: true, overflow: false }
+        );
+        assert_eq!(
+            always.lay(500, 200),
+            Layout { header: 128, header_length: 200, split: true, overflow: true }
+        );
     }
 }

@@ -269,7 +269,7 @@ impl Description {
 impl Layout {
     /// Writes the header fields to the first descriptor of a frame.
     fn tell(&self, back: &mut WriteBack) {
-        (back.header_length, back.split) = (self.told, self.found);
+        (back.header_length, back.split) = (self.header_length, self.split);
         back.status |= if self.overflow { status::HBO } else { 0 };
     }
 }

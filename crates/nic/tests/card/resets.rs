@@ -55,11 +55,7 @@ fn vf_reset_clears_rings_vectors_and_gates() {
             for at in [rx_block + rx::RDLEN, rx_block + rx::RDT, tx_block + tx::TDLEN, tx_block + tx::TDT] {
                 assert_eq!(bench.vf(1).read(at), 0, "{at:#x}");
             }
-            assert_eq!(
-                bench.vf(1).read(tx_block + tx::TDWBAL),
-                0,
-                "the next owner must not inherit the address"
-            );
+            assert_eq!(bench.vf(1).read(tx_block + tx::TDWBAL), 0, "the next owner gets no address");
             assert_eq!(bench.vf(1).read(rx_block + rx::SRRCTL), 0x400);
         }
         assert_eq!(bench.vf(1).read(vf::PSRTYPE), 0);
@@ -324,11 +320,7 @@ fn vfs_answer_memory_requests_only_with_vf_mse() {
     bench.config(Function::Pf, control, u32::from(sriov::CONTROL_ENABLE));
     assert_eq!(bench.vf(0).read(vf::VTEIAM), u32::MAX);
     bench.vf(0).write(vf::VTEIAM, 2);
-    assert_ne!(
-        bench.nic.config_read(Vf(0), offset::REVISION, 4),
-        u32::MAX,
-        "VF MSE does not gate configuration space"
-    );
+    assert_ne!(bench.nic.config_read(Vf(0), offset::REVISION, 4), u32::MAX, "VF MSE gates memory only");
     bench.config(Function::Pf, control, u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY));
     assert_eq!(bench.vf(0).read(vf::VTEIAM), 5, "the register keeps its value and ignores the write");
 }

@@ -39,8 +39,8 @@ fn expect_neighbours_well(bench: &mut Bench) {
         bench.vf(from).send(&frame);
         let received = bench.vf(to).received();
         assert_eq!(received.last().map(|last| &last.bytes), Some(&frame), "from {from} to {to}");
-        let taken = received.iter().map(|received| received.parts.len() as u32).sum();
-        bench.vf(to).post(taken);
+        let used = received.iter().map(|received| received.parts.len() as u32).sum();
+        bench.vf(to).post(used);
     }
     for vf in [1, 2] {
         let stray = bench.world.bus.log.iter().find(|access| access.function == Vf(vf) && access.fault);

@@ -58,8 +58,9 @@ struct Story {
     next: usize,
     /// Receiver of each frame on the wire.
     on_wire: Vec<u8>,
-    /// Frames from the wire that the card has taken for each VF, and those that each VF has found in its ring.
+    /// Frames for each VF that the card has taken from the wire.
     taken: [u64; VFS as usize],
+    /// Frames that each VF has found in its ring.
     found: [u64; VFS as usize],
     /// Last number that each VF found, of frames from the wire and of frames from VFs.
     last: [[Option<usize>; 2]; VFS as usize],
