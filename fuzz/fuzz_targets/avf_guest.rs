@@ -1,11 +1,10 @@
-//! A guest with an Adaptive Virtual Function that does anything, beside one that must not notice: registers, memory,
-//! resets, messages whose operation and length are made sound so that the fuzzer reaches what is behind them, and packets
-//! with any headers and any wishes for them.
+//! A hostile guest with an Adaptive Virtual Function beside another guest: it writes registers and memory, resets, and sends
+//! messages with a valid operation and length, so that the fuzzer reaches the code behind those checks, and packets with any
+//! headers and any offloads.
 //!
-//! The input says whether the guest has a rate and its doorbells as memory, and is then a list of moves, each a byte that says
-//! which and what it takes.
-//! Checked: no panic, the other VF is neither reset nor left without an answer. Left out: what a driver that behaves sees,
-//! which tests show.
+//! The first byte of the input selects a rate limit and mapped doorbells. The rest is a list of moves, each a byte with the
+//! kind and then its parameters.
+//! Checked: no panic, and the other VF is neither reset nor left without an answer.
 #![no_main]
 
 use avf::admin::{Descriptor, SIZE, flag, opcode};
@@ -28,15 +27,15 @@ mod pages;
 #[path = "../../crates/avf-nic/tests/driver_against_card/world.rs"]
 mod world;
 
-/// Where the guest's own send ring is, and the bodies of its messages.
+/// Address of the guest's own send ring, and of the bodies of its messages.
 const RING: u64 = 0x10_0000;
 const BODIES: u64 = 0x11_0000;
-/// Where its transmit ring is, and the packet.
+/// Address of its transmit ring, and of the packet.
 const TX_RING: u64 = 0x12_0000;
 const PACKET: u64 = 0x13_0000;
 const SLOTS: u32 = 32;
 
-/// Bytes of the input, in order.
+/// Bytes of the input that are left.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -53,7 +52,7 @@ impl Input<'_> {
     }
 }
 
-/// Sends a message by the guest's own ring, which is set up anew.
+/// Sends a message by the guest's own ring, which is set up again. With `own`, the body begins with the id of the VF's VSI.
 fn send(world: &mut World, number: u32, mut body: Vec<u8>, own: bool) {
     if own && body.len() > 1 {
         body[..2].copy_from_slice(&1_u16.to_le_bytes());
@@ -84,7 +83,7 @@ fn send(world: &mut World, number: u32, mut body: Vec<u8>, own: bool) {
     world.round();
 }
 
-/// Sends a packet of the headers that the input has, and zeros, by a ring that is set up anew.
+/// Sends a packet with headers from the input, and zeros, by a ring that is set up again.
 fn send_packet(world: &mut World, input: &mut Input<'_>) -> Option<()> {
     let [wishes, mac, ip, l4, low, high, mss_low, mss_high, head] = input.array()?;
     let length = u16::from_le_bytes([low, high]) % 16_000;
@@ -121,6 +120,7 @@ fn send_packet(world: &mut World, input: &mut Input<'_>) -> Option<()> {
     Some(())
 }
 
+/// Makes the next move. Returns `None` at the end of the input.
 fn make_move(world: &mut World, input: &mut Input<'_>) -> Option<()> {
     let [kind] = input.array()?;
     match kind % 9 {

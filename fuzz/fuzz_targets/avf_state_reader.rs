@@ -1,8 +1,8 @@
-//! Any bytes as the state of a port of the second family. What is accepted is restored, and card, plane and PF driver are
-//! used. They must answer, stay within their bounds, and be saved again as they were read.
+//! Random bytes as the state of a port of the second family. An accepted state is restored, and card, plane and PF driver are
+//! used. They must answer and stay within their bounds, and the state must not grow when it is saved again.
 //!
-//! An input is the bytes of an envelope, of a body, or changes to the body that is kept of the newest version: the first
-//! byte says which. Left out: what the future of a sound state is, which property tests ask.
+//! The first byte of an input selects its kind: an envelope, a body, or changes to the kept body of the newest version.
+//! Property tests compare the behaviour after a valid state.
 #![no_main]
 
 use avf::ids::MAX_VFS;
@@ -27,7 +27,7 @@ mod world;
 /// Bytes of an envelope before the body.
 const HEADER: usize = 28;
 
-/// A state as it is kept, the body alone.
+/// Body of the kept state of the newest version.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let text = include_str!("../../crates/daemon/tests/states/avfs-v6.hex");
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -35,7 +35,7 @@ static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     digits.chunks_exact(2).skip(HEADER).map(byte).collect()
 });
 
-/// The kept body with bytes changed: two say where, one what.
+/// Returns the kept body with changed bytes. A change has two bytes for the position and one for the bits.
 fn changed(changes: &[u8]) -> Vec<u8> {
     let mut body = BODY.clone();
     for [low, high, value] in changes.as_chunks().0 {
@@ -67,7 +67,7 @@ fuzz_target!(|data: &[u8]| {
     let mut conduct = state.conduct.clone();
     let again = state::write(&AvfState { rest, ..state }).unwrap();
     assert!(again.len() <= written.len(), "a state grows when it is restored");
-    // As a port does: a card of an earlier version had fewer VFs.
+    // A port does the same: a card of an earlier version had fewer VFs.
     (world.card, world.pf) = (card.clone(), Some(pf));
     world.card.grow(MAX_VFS as u8);
     world.with_pf(|pf, _| pf.grow(MAX_VFS as u8));

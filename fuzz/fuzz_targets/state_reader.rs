@@ -1,8 +1,8 @@
-//! Any bytes as the state of a card. What is accepted is restored, and the card is used: registers, configuration, rings,
-//! polls, visits of the PF driver. It must answer, stay within its bounds, and be saved again as it was read.
+//! Random bytes as the state of a card. An accepted state is restored, and the card is used: registers, configuration, rings,
+//! polls, visits of the PF driver. It must answer and stay within its bounds, and the state must not grow when it is saved again.
 //!
-//! An input is the bytes of an envelope, of a body, or changes to the body that is kept of the newest version: the first
-//! byte says which. Left out: what the future of a sound state is, which property tests ask.
+//! The first byte of an input selects its kind: an envelope, a body, or changes to the kept body of the newest version.
+//! Property tests compare the behaviour after a valid state.
 #![no_main]
 
 use backplane::Backplane;
@@ -17,7 +17,7 @@ mod poke;
 /// Bytes of an envelope before the body.
 const HEADER: usize = 28;
 
-/// A state as it is kept, the body alone.
+/// Body of the kept state of the newest version.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let text = include_str!("../../crates/daemon/tests/states/card-v3.hex");
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -25,7 +25,7 @@ static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     digits.chunks_exact(2).skip(HEADER).map(byte).collect()
 });
 
-/// The kept body with bytes changed: two say where, one what.
+/// Returns the kept body with changed bytes. A change has two bytes for the position and one for the bits.
 fn changed(changes: &[u8]) -> Vec<u8> {
     let mut body = BODY.clone();
     for [low, high, value] in changes.as_chunks().0 {
@@ -46,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
     let written = state::write(&state).unwrap();
     let Ok(mut restored) = state.restore() else { return };
     let again = CardState::of(&restored.nic, restored.pf.as_ref(), restored.manager.as_ref());
-    // What a state says twice, or of what cannot change, is said once the second time.
+    // Values that the input repeats, or that cannot change, are saved once, so the second state may be shorter.
     let again = state::write(&again).unwrap();
     assert!(again.len() <= written.len(), "a state grows when it is restored");
     poke(&mut restored.nic);

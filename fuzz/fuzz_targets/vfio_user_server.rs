@@ -1,8 +1,8 @@
-//! A client that sends anything, in any pieces, with descriptors anywhere, and reads its replies or not.
+//! A hostile client that sends any bytes in any pieces, with descriptors anywhere, and may not read its replies.
 //!
-//! The input is a list of moves. A move starts with an opcode byte: raw bytes, or a message whose header is made
-//! sound so that the fuzzer reaches what is behind it, cut at a place of its choice. Checked: no panic, bounded
-//! memory, replies well formed, accesses inside regions, windows that never overlap, no descriptor left at the end.
+//! The input is a list of moves. A move starts with an opcode byte: raw bytes, or a message with a valid header, so that the
+//! fuzzer reaches the code behind the header's checks, cut at a position from the input. Checked: no panic, bounded memory,
+//! well-formed replies, accesses inside regions, windows that never overlap, no descriptor left at the end.
 
 #![no_main]
 
@@ -20,7 +20,7 @@ type Fd = Rc<()>;
 const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
 const VECTORS: u32 = 3;
 
-/// A device that believes nothing and asserts what it was promised.
+/// Device that asserts everything which the server promises to a device.
 #[derive(Default)]
 struct Suspicious {
     windows: BTreeMap<u64, (u64, Option<Fd>)>,
@@ -29,6 +29,7 @@ struct Suspicious {
 }
 
 impl Suspicious {
+    /// Checks that an access is inside a region that allows it.
     fn check(&self, region: u32, offset: u64, length: usize, flag: u32) {
         let info = self.region(region).unwrap();
         assert!(length > 0 && info.flags & flag != 0);
@@ -87,7 +88,7 @@ impl Device<Fd> for Suspicious {
             assert!(file.offset % 4096 == 0 && file.offset.checked_add(map.size).is_some());
         }
         self.windows.insert(map.iova, (map.size, map.file.map(|file| file.fd)));
-        // Windows of two pages, six, ten and so on are mapped later.
+        // Windows with this bit in their size (two pages, six, ten and so on) complete later.
         Ok(if map.size & 0x2000 == 0 { Completion::Now } else { Completion::Later })
     }
 
@@ -128,7 +129,7 @@ impl Device<Fd> for Suspicious {
     }
 }
 
-/// The client's end.
+/// Client and server, joined by buffers.
 struct Client {
     session: Session<Fd>,
     device: Suspicious,
@@ -138,10 +139,10 @@ struct Client {
 }
 
 impl Client {
-    /// One `recvmsg` of the server's. False when the connection ended.
+    /// Passes bytes to the server, as one of its `recvmsg` calls does. Returns false if the connection has ended.
     fn send(&mut self, bytes: &[u8], fds: usize) -> bool {
         let fds = std::iter::repeat_n(self.descriptor.clone(), fds);
-        // A server that is blocked does not read; one that reads anyway is refused at a limit.
+        // A blocked server must not read; one that reads anyway gets an error at a limit.
         if self.session.push(bytes, fds).is_err() {
             return false;
         }
@@ -154,13 +155,13 @@ impl Client {
                 Err(_) => return false,
             }
             assert!(self.out.pending() <= OUTBOX_LIMIT + (1 << 20) + 64);
-            // One may be waited for.
+            // One window may be pending.
             assert!(self.device.windows.len() - self.session.dma_maps() <= 1);
         }
         panic!("no end of work");
     }
 
-    /// Takes some of what the server has to say.
+    /// Takes up to `room` bytes of the server's output.
     fn read(&mut self, mut room: usize) {
         while let Some(chunk) = self.out.chunk().filter(|_| room > 0) {
             let taken = chunk.bytes.len().min(room);
@@ -170,7 +171,7 @@ impl Client {
         }
     }
 
-    /// What was received is a row of replies.
+    /// Checks that the server's output is a sequence of replies.
     fn check_replies(&self) {
         let mut rest = &self.received[..];
         while !rest.is_empty() {
@@ -182,7 +183,7 @@ impl Client {
     }
 }
 
-/// Takes `count` bytes off the input, or what there is.
+/// Takes `count` bytes off the input, or all if there are fewer.
 fn take<'a>(input: &mut &'a [u8], count: usize) -> &'a [u8] {
     let (taken, rest) = input.split_at(count.min(input.len()));
     *input = rest;
@@ -193,7 +194,7 @@ fn byte(input: &mut &[u8]) -> u8 {
     take(input, 1).first().copied().unwrap_or(0)
 }
 
-/// A message with a sound header: command, flags and length from the input.
+/// Returns a message with a valid header: command, flags and length from the input.
 fn sound_message(input: &mut &[u8]) -> Vec<u8> {
     let (command, style, length) = (byte(input), byte(input), byte(input));
     let mut body = take(input, usize::from(length)).to_vec();
@@ -210,6 +211,7 @@ fn sound_message(input: &mut &[u8]) -> Vec<u8> {
     message
 }
 
+/// Makes a move. Returns false if the connection has ended.
 fn play(client: &mut Client, input: &mut &[u8]) -> bool {
     let opcode = byte(input);
     let fds = usize::from(byte(input) % 20);
@@ -242,7 +244,7 @@ fuzz_target!(|input: &[u8]| {
         descriptor: descriptor.clone(),
     };
     let mut input = input;
-    // Most inputs begin with an agreement, so that the rest means something.
+    // Most inputs begin with a version negotiation, so that the server accepts the messages after it.
     if byte(&mut input) != 0 {
         let text = b"\0\0\0\0{\"capabilities\":{\"write_multiple\":true,\"max_msg_fds\":16}}\0";
         let mut version = vec![1, 0, 1, 0, 16 + text.len() as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -1,5 +1,6 @@
-//! A host whose guests are silent: what it takes of a processor, and how long the first frame after a silence is under
-//! way; and what naps alone take of one, which is the least that a host can do that looks at doorbells in memory. Left out: a silence of the whole machine; this one's generator polls while its frame is under way.
+//! A host with silent guests: its processor time, and the latency of the first frame after a silence. Also the processor time
+//! of naps alone, which is the least for a host that polls doorbells in memory. The generator polls while its frame is
+//! pending, so the machine as a whole is not idle then.
 
 use crate::contender::served::Served;
 use crate::contender::stations::Circle;
@@ -17,16 +18,16 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long guests are silent before a frame: longer than any nap of the port.
+/// Silence of the guests before a frame, longer than any nap of the port.
 const SILENCE: Duration = Duration::from_millis(20);
-/// How long nothing happens.
+/// Time without any frame, over which processor time is measured.
 const IDLE: Duration = Duration::from_secs(1);
-/// The port's longest nap.
+/// Longest nap of the port.
 const NAP: Duration = Duration::from_micros(160);
-/// When a frame counts as lost.
+/// Time after which a frame counts as lost.
 const LOST: Duration = Duration::from_millis(100);
 
-/// The row of a host with two guests.
+/// Measures a host with two guests, and returns the row.
 ///
 /// # Errors
 /// The host is gone.
@@ -47,14 +48,14 @@ pub fn row(served: &mut Served, size: usize, options: &Options) -> Result<Row> {
     Ok(row)
 }
 
-/// The row of a thread that naps as a port does whose guests are silent, and looks at nothing in between.
+/// Measures a thread that naps like a port with silent guests, without polling in between, and returns the row.
 ///
 /// # Errors
-/// The kernel tells no time of this thread.
+/// The kernel does not report this thread's processor time.
 pub fn naps(processors: Processors) -> Result<Row> {
     let napping = thread::spawn(move || {
         Processors::held(processors.forwarder, || {
-            // As the port's: else a nap takes 50 us longer.
+            // The same timer slack as a port's thread. With the default, a nap takes 50 us longer.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
             let (begun, before) = (Instant::now(), clock_gettime(ClockId::ThreadCPUTime));
             while begun.elapsed() < IDLE {
@@ -69,7 +70,7 @@ pub fn naps(processors: Processors) -> Result<Row> {
     Ok(row)
 }
 
-/// Nanoseconds that each frame took.
+/// Returns the latency of each frame, nanoseconds.
 fn first_frames(circle: &mut Circle, count: usize) -> Vec<f64> {
     let clock = Instant::now();
     let mut found = Vec::with_capacity(count);

@@ -1,7 +1,7 @@
-//! One way through the served card under load. Frames are due at a steady pace, and the time that counts is from when
-//! a frame was due until the receiving guest has copied it out, so that a sender who is held up hides nothing.
+//! Latency through the served card under load. Frames are due at a steady pace, and the latency counts from when a
+//! frame is due until the receiving guest has copied it, so that a delayed sender hides nothing.
 //!
-//! Left out: the peers, whose generator cannot stamp frames; and time on a wire, which there is not.
+//! It is the latency in one direction. The peers' generator cannot stamp frames, so they have no row. There is no wire, so no time on one.
 
 use crate::contender::Contender;
 use crate::contender::served::Served;
@@ -12,15 +12,15 @@ use crate::statistics::quantile;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// Parts of what the card has forwarded one way at full load.
+/// Loads, as parts of the card's one-way rate at full load.
 pub const LOADS: [f64; 3] = [0.1, 0.5, 0.9];
-/// Before anything counts.
+/// Time before measuring.
 const WARM_UP: Duration = Duration::from_millis(50);
-/// Frames that are remembered at most.
+/// Most frames of a measurement.
 const MOST: usize = 4_000_000;
 
-/// Latency at a load; no numbers if no frame arrives in time. `capacity`: millions of frames a second that the card
-/// forwarded, both directions added.
+/// Measures latency at a load, and returns the row, without numbers if no frame arrives in time. `capacity` is the card's rate
+/// at full load in both directions, millions of frames a second.
 ///
 /// # Errors
 /// The host is gone.
@@ -40,7 +40,7 @@ pub fn row(served: &mut Served, size: usize, load: f64, capacity: f64, options: 
     Ok(row)
 }
 
-/// Nanoseconds that each frame took. `pace`: frames a second.
+/// Returns the latency of each frame, nanoseconds. `pace` is in frames a second.
 fn measure(circle: &mut Circle, pace: f64, length: Duration) -> Vec<f64> {
     let mut found = Vec::with_capacity(MOST.min((pace * length.as_secs_f64()) as usize + 1));
     let begun = Instant::now();
@@ -64,7 +64,7 @@ fn measure(circle: &mut Circle, pace: f64, length: Duration) -> Vec<f64> {
     found
 }
 
-/// Takes what is still under way, so that the next measurement does not find it.
+/// Receives pending frames, so that they do not disturb the next measurement.
 fn drain(circle: &mut Circle) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(20) {

@@ -1,25 +1,25 @@
-//! The served card beside what users would pick instead: who forwards how many frames a second between two functions,
-//! with one processor for the forwarder and another that generates and takes the frames.
+//! Benchmark of the served card beside alternatives: frames a second that each forwards between two functions, with one
+//! processor for the forwarder and another that generates and receives the frames.
 //!
-//! A shared machine changes its speed within seconds, so a figure of another run is no measure. Contenders take turns
-//! in slices of a fraction of a second; before each slice a raw reference is measured (copying, a cache line from one
-//! processor to the other); slices of a round are compared only if their references agree; what is reported is the
-//! median of these ratios.
+//! A shared machine changes its speed within seconds, so results of different runs cannot be compared. Contenders take turns
+//! in slices of a fraction of a second. Before each slice a raw reference is measured (copying, a cache line from one
+//! processor to the other), and slices of a round are compared only if their references agree. The report has the median of
+//! these ratios.
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! |---|---|
-//! | [`contender`] | who forwards: the served card, its peers, and the limit of all of them |
-//! | [`raw`] | what the machine itself can do |
+//! | [`contender`] | forwarders: the served card, its peers, and the limit of all of them |
+//! | [`raw`] | speed of the machine itself |
 //! | [`rounds`] | slices in turn |
 //! | [`statistics`] | medians, and which slices may be compared |
 //! | [`latency`] | one way through the served card, under load |
-//! | [`idle`] | a host whose guests are silent |
+//! | [`idle`] | a host with silent guests |
 //! | [`moderation`] | policies of interrupt moderation under loads |
-//! | [`flame`] | where the host's cycles go |
+//! | [`flame`] | profile of the host's cycles |
 //! | [`report`] | rows, as a table, JSON and charts |
-//! | [`machine`] | processors, processes held on them, huge pages, hardware counters |
+//! | [`machine`] | processors, processes restricted to them, huge pages, hardware counters |
 //!
-//! Left out: the peers' latency. testpmd cannot stamp the frames that it generates.
+//! Latency of the peers is not measured, because testpmd cannot stamp the frames that it generates.
 #![forbid(unsafe_code)]
 
 pub mod contender;
@@ -43,10 +43,10 @@ use options::Options;
 use report::{Report, Row};
 use std::fs;
 
-/// Measures everything that was asked for, and writes the report into the folder that was named.
+/// Runs the benchmarks that the options select, and writes the report into their folder.
 ///
 /// # Errors
-/// A contender cannot be had or moves no frame; the text says which.
+/// A contender is not available or moves no frame; the text says which.
 pub fn run(options: &Options) -> Result<Report> {
     let processors = Processors::of_process()?;
     let mut report = Report::new(machine::describe());
@@ -65,7 +65,7 @@ pub fn run(options: &Options) -> Result<Report> {
         for row in &rows {
             eprintln!("{row}");
         }
-        // The rows of the first card come first.
+        // The rows of the first card come first, and their rates are the capacities for latency under load.
         let found = |mode| Some((mode, rows.iter().find(|row| row.mode == mode)?.mpps?));
         let capacities: Vec<(Mode, f64)> = options.modes.iter().filter_map(|&mode| found(mode)).collect();
         report.rows.extend(rows);
@@ -97,7 +97,7 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// The same with more VFs that exchange frames, of seven.
+/// Measures the same with two, four and seven VFs that exchange frames.
 fn growth(options: &Options, processors: Processors, size: usize) -> Result<Vec<Row>> {
     let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
     for &mode in &options.modes {
@@ -111,6 +111,7 @@ fn growth(options: &Options, processors: Processors, size: usize) -> Result<Vec<
     Ok(statistics::rows("VFs in use", &contenders, &rounds, size))
 }
 
+/// Measures latencies at parts of the capacity.
 fn latencies(
     options: &Options,
     mode: Mode,

@@ -1,4 +1,4 @@
-//! `cargo xtask bench` runs this. Left out: building what is measured.
+//! Program of `cargo xtask bench`, which builds it and the measured programs.
 #![forbid(unsafe_code)]
 
 use bench::options::Options;

@@ -1,10 +1,9 @@
-//! How often a receiver is interrupted, and what that costs it: four policies under four loads, live. The receiver's
-//! driver hears nothing but interrupts, has a ring of 64 buffers, and gives them back when it has emptied the ring; so
-//! frames that come between two interrupts and do not fit are dropped, as in the research that the adaptive policy
-//! is from (Dong et al., HPCA 2010).
+//! Interrupt rates of a receiver and their effects: four policies under four loads, live. The receiver's driver acts only on
+//! interrupts, has a ring of 64 buffers, and returns them when it has emptied the ring. Frames that arrive between two
+//! interrupts and do not fit are dropped, as in the research behind the adaptive policy (Dong et al., HPCA 2010).
 //!
-//! Left out: Adaptive Virtual Functions, whose driver here has one policy; what an interrupt costs a guest's processor, which the lab models; this receiver looks at its eventfd
-//! all the time.
+//! Adaptive Virtual Functions are not measured, because their driver has one policy. The lab models the cost of an interrupt
+//! for a guest's processor; this receiver polls its eventfd.
 
 use crate::contender::Mode;
 use crate::contender::card::Card;
@@ -23,42 +22,42 @@ use std::iter;
 use std::time::{Duration, Instant};
 use vfio_client::VfBus;
 
-/// What the names of these rows begin with.
+/// First words of the names of these rows.
 pub const BENCH: &str = "interrupts, ";
 
-/// The policies: names and what the driver is told.
+/// Policies by name.
 const POLICIES: [(&str, Policy); 4] = [
     ("20 kHz", Policy::Fixed(50)),
     ("2 kHz", Policy::Fixed(500)),
     ("1 kHz", Policy::Fixed(1_000)),
     ("adaptive", Policy::Adaptive(ADAPTIVE)),
 ];
-/// r = 1.2, 64 buffers, at least 1 kHz: the paper's values.
+/// Adaptive policy with the paper's values: r = 1.2, 64 buffers, at least 1 kHz.
 const ADAPTIVE: Adaptive =
     Adaptive { redundancy: driver::moderation::Redundancy(12), buffers: BUFFERS as u32, lowest_hz: 1_000 };
-/// Of the receiver's ring.
+/// Buffers of the receiver's ring.
 const BUFFERS: u16 = 64;
-/// 1,500 bytes at 1 Gb/s.
+/// Frames a second of 1,500 bytes at 1 Gb/s.
 const BULK: f64 = 81_267.0;
-/// Before the rate's step up to [`BULK`].
+/// Frames a second before the step up to [`BULK`].
 const TRICKLE: f64 = 10_000.0;
-/// Longer than the adaptive policy takes to see a rate.
+/// Time to settle, longer than the adaptive policy needs to notice a rate.
 const SETTLE: Duration = Duration::from_millis(2_200);
-/// What follows the step, until the adaptive policy has seen it for sure.
+/// Measured time after the step, in which the adaptive policy notices the new rate.
 const AFTER_STEP: Duration = Duration::from_millis(1_000);
-/// When an answer counts as lost.
+/// Time after which an answer counts as lost.
 const LOST: Duration = Duration::from_millis(100);
 
-/// What a receiver met with during a load.
+/// Counts of a receiver during a load.
 #[derive(Debug, Default)]
 struct Met {
     sent: u64,
     interrupts: u64,
-    /// Nanoseconds each.
+    /// Latency of each frame, nanoseconds.
     took: Vec<f64>,
 }
 
-/// A row for each policy and load.
+/// Measures every policy under every load, and returns the rows.
 ///
 /// # Errors
 /// The host is gone, or a VF does not start.
@@ -86,7 +85,7 @@ fn row(load: &str, policy: &str, mut met: Met, length: Duration, mode: Mode, siz
     row
 }
 
-/// Two VFs whose drivers hear interrupts; the first sends, the second receives, and answers when it is asked to.
+/// Two VFs whose drivers act on interrupts. The first sends; the second receives, and answers if the load asks for it.
 struct Link {
     stations: [Station; 2],
     size: usize,
@@ -108,7 +107,7 @@ impl Link {
         })?
     }
 
-    /// Every load in turn: its name, what was met with, and how long it took.
+    /// Runs every load, and returns their names, counts and durations.
     fn loads(&mut self, length: Duration) -> Vec<(&'static str, Met, Duration)> {
         self.stream(TRICKLE, SETTLE);
         let step = self.stream(BULK, AFTER_STEP);
@@ -125,7 +124,7 @@ impl Link {
         ]
     }
 
-    /// Frames at a steady pace; those under way at the end are waited for.
+    /// Sends frames at a steady pace, and waits for pending ones at the end.
     fn stream(&mut self, pace: f64, length: Duration) -> Met {
         let begun = self.clock.elapsed();
         let due = |frame: u64| (begun.as_nanos() as f64 + frame as f64 / pace * 1e9) as u64;
@@ -139,7 +138,7 @@ impl Link {
         met
     }
 
-    /// One frame, one answer, and so on.
+    /// Sends single frames, each after the answer to the last one.
     fn ask(&mut self, length: Duration) -> Met {
         let begun = self.clock.elapsed();
         let mut met = Met::default();
@@ -162,7 +161,7 @@ impl Link {
         met
     }
 
-    /// What a station does when its receive vector has signalled: takes every frame, gives the buffers back, unmasks.
+    /// Handles a signal of the receive vector as a driver does: takes every frame, returns the buffers, and unmasks.
     fn take(&mut self, station: usize, met: &mut Met) {
         let Self { stations, size, buffer, clock } = self;
         let sender = address(1 - station);

@@ -1,4 +1,4 @@
-//! What is to be measured, as the command line says it.
+//! Options of the command line.
 
 use crate::contender::Mode;
 use crate::contender::card::Card;
@@ -7,46 +7,45 @@ use linux_guest::HostDpdk;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is to be measured.
+/// Selection of benchmarks.
 #[derive(Debug, Clone, clap::Parser)]
 #[command(bin_name = "cargo xtask bench", version)]
 pub struct Options {
-    /// The program that serves the card; default: the `softiov` beside this program.
+    /// Program that serves the card. Default: the `softiov` beside this program.
     #[arg(long, value_name = "PROGRAM")]
     pub softiov: Option<PathBuf>,
-    /// Where the report goes.
+    /// Folder of the report.
     #[arg(long, value_name = "FOLDER", default_value = "target/bench")]
     pub out: PathBuf,
-    /// How doorbells reach the card: it takes part once for each.
+    /// Doorbell modes of the served card, which takes part once in each.
     #[arg(long = "mode", value_enum, value_delimiter = ',', default_values_t = [Mode::Posted, Mode::Mapped])]
     pub modes: Vec<Mode>,
-    /// What the served card is: it takes part once for each, in each mode. All that is not forwarding alone is measured with the
-    /// first.
+    /// Served cards, each measured in each mode. Only forwarding is measured with all of them; the rest uses the first.
     #[arg(long = "card", value_enum, value_delimiter = ',',
           default_values_t = [Card::I82576, Card::Avf, Card::AvfFlex])]
     pub cards: Vec<Card>,
-    /// In mapped mode the port takes a processor for itself: `wait = "busy"` instead of `"mapped"`.
+    /// In mapped mode, give the port a processor of its own: `wait = "busy"` instead of `"mapped"`.
     #[arg(long)]
     pub busy: bool,
     /// Frame lengths in bytes, without frame check sequence.
     #[arg(long, value_delimiter = ',', default_values_t = [64, 512, 1500])]
     pub sizes: Vec<usize>,
-    /// Rounds of slices that are wanted with references that agree; up to three times as many are measured.
+    /// Wanted rounds of slices with comparable references; up to three times this number are measured.
     #[arg(long, default_value_t = 15)]
     pub rounds: usize,
-    /// Milliseconds of a slice, 1,000 at most.
+    /// Length of a slice, milliseconds, 1,000 at most.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub slice_ms: u64,
-    /// Milliseconds that latency is measured for at each load; 0: not at all.
+    /// Length of a latency measurement at each load, milliseconds; 0 for none.
     #[arg(long, default_value_t = 1000)]
     pub latency_ms: u64,
-    /// Frames after a silence of 20 ms each, at the first size; 0: neither these nor what an idle host takes.
+    /// Frames after a silence of 20 ms each, at the first size; 0 for neither these nor the idle host.
     #[arg(long, default_value_t = 200)]
     pub silences: usize,
-    /// Milliseconds that each policy of interrupt moderation is measured for under each load; 0: not at all.
+    /// Length of a measurement of each policy of interrupt moderation under each load, milliseconds; 0 for none.
     #[arg(long, default_value_t = 1000)]
     pub moderation_ms: u64,
-    /// Leave out rings of 4,096 buffers, and sends of 64 KB that the card cuts.
+    /// Leave out rings of 4,096 buffers, and sends of 64 KB that the card segments.
     #[arg(long = "no-works", action = clap::ArgAction::SetFalse)]
     pub works: bool,
     /// Also measure with four and seven VFs in use, at the first size.
@@ -55,25 +54,25 @@ pub struct Options {
     /// Also sample the host with `perf` in the last mode at the first size, and draw a flame graph.
     #[arg(long)]
     pub flame: bool,
-    /// Only the served card and the raw limits.
+    /// Measure the served card and the raw limits only.
     #[arg(long)]
     pub no_peers: bool,
 }
 
 impl Options {
-    /// How long a slice is.
+    /// Returns the length of a slice.
     #[must_use]
     pub fn slice(&self) -> Duration {
         Duration::from_millis(self.slice_ms)
     }
 
-    /// The first card, or the one of most users.
+    /// Returns the first card, or the default one.
     #[must_use]
     pub fn card(&self) -> Card {
         self.cards.first().copied().unwrap_or(Card::I82576)
     }
 
-    /// What the port is told of waiting, in a mode.
+    /// Returns the port's setting `wait` for a mode.
     pub(crate) fn wait(&self, mode: Mode) -> &'static str {
         match (mode, self.busy) {
             (Mode::Mapped, false) => "mapped",
@@ -82,10 +81,10 @@ impl Options {
         }
     }
 
-    /// The program that serves the card.
+    /// Returns the program that serves the card.
     ///
     /// # Errors
-    /// The system does not say where this program is.
+    /// The system does not report this program's path.
     pub(crate) fn program(&self) -> Result<PathBuf> {
         match &self.softiov {
             Some(program) => Ok(program.clone()),
@@ -93,14 +92,14 @@ impl Options {
         }
     }
 
-    /// DPDK, if there are to be peers.
+    /// Prepares DPDK, if peers are wanted.
     ///
     /// # Errors
-    /// Its packages cannot be had.
+    /// Its packages are not available.
     pub(crate) fn dpdk(&self) -> Result<Option<HostDpdk>> {
         if self.no_peers {
             return Ok(None);
         }
-        HostDpdk::prepare().map(Some).context("the peers cannot be had; --no-peers does without them")
+        HostDpdk::prepare().map(Some).context("DPDK is not available; --no-peers measures without the peers")
     }
 }

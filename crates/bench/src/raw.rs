@@ -1,5 +1,5 @@
-//! What the machine itself can do: the references beside each slice, and the limits of the report. What `softiov lab
-//! host` measures too is measured by the same probes ([`host::measure`]). Left out: DRAM bandwidth of several cores.
+//! Speed of the machine itself: the references beside each slice, and the limits of the report. The probes are those of
+//! `softiov lab host` ([`host::measure`]).
 
 use crate::contender::Mode;
 use crate::machine::processors::Processors;
@@ -11,41 +11,42 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Instant;
 
-/// The length of a frame in the copying probes.
+/// Bytes of a frame in the copying probes.
 const FRAME: usize = 1514;
-/// A register read: header and body of a vfio-user message.
+/// Bytes of a register read: header and body of a vfio-user message.
 const MESSAGE: usize = 32;
 const ROUND_TRIPS: u32 = 2000;
 
-/// What was found just before a slice.
+/// Reference that was measured just before a slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
-    /// Copying 1,000 bytes that are in the cache, on the forwarder's processor.
+    /// Time to copy 1,000 bytes in the cache, on the forwarder's processor.
     pub copy_ns: f64,
-    /// A cache line from one processor to the other.
+    /// Time to move a cache line from one processor to the other.
     pub line_ns: f64,
 }
 
 impl Reference {
-    /// Measures it: some tens of milliseconds.
+    /// Measures the reference. Takes some tens of milliseconds.
     ///
     /// # Errors
-    /// It cannot be measured here.
+    /// A probe fails on this machine.
     pub fn measure(processors: Processors) -> Result<Self> {
         let copy = Processors::held(processors.forwarder, || probe("copy_warm"))??;
         Ok(Self { copy_ns: copy.median, line_ns: probe("cache_line")?.median })
     }
 }
 
+/// Runs a probe by its name.
 fn probe(name: &str) -> Result<Sample> {
     let probe = PROBES.iter().find(|probe| probe.name == name).with_context(|| format!("no probe {name}"))?;
     (probe.run)().with_context(|| format!("{} cannot be measured", probe.what))
 }
 
-/// The limits, a row each.
+/// Measures the limits, and returns a row each.
 ///
 /// # Errors
-/// One of them cannot be measured here.
+/// A probe fails on this machine.
 pub fn limits(processors: Processors) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (bench, name) in [("memcpy in cache", "copy_warm"), ("memcpy from last-level cache", "copy_shared")] {
@@ -66,7 +67,7 @@ fn row(bench: &str, size: usize, nanoseconds: f64) -> Row {
     row
 }
 
-/// There and back between two threads on two processors, both asleep while they wait: the median of round trips.
+/// Returns the median round trip between two threads on two processors, which sleep while they wait, nanoseconds.
 fn socket_round_trip(processors: Processors) -> Result<f64> {
     let (mut here, mut there) = UnixStream::pair()?;
     let echo = thread::spawn(move || {

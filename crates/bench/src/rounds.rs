@@ -1,4 +1,4 @@
-//! Slices in turn: in each round every contender has one, with a raw reference measured just before it.
+//! Rounds of slices: in each round every contender has a slice, after a raw reference.
 
 use crate::contender::{Contender, Slice};
 use crate::machine::processors::Processors;
@@ -7,23 +7,23 @@ use crate::raw::Reference;
 use crate::statistics;
 use anyhow::Result;
 
-/// Rounds that are measured at most, for each that is wanted.
+/// Most rounds that are measured for each wanted one.
 const PATIENCE: usize = 3;
 
-/// A slice and the machine's state before it.
+/// Slice, with the machine's state before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turn {
-    /// The state.
+    /// State of the machine before the slice.
     pub reference: Reference,
-    /// What was found.
+    /// Result of the slice.
     pub slice: Slice,
 }
 
-/// A turn of each contender, in their order.
+/// Turn of each contender, in order.
 pub type Round = Vec<Turn>;
 
-/// Measures until the first contender has as many comparable pairs with every other as are wanted, or too many rounds
-/// have passed.
+/// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too many
+/// rounds have passed.
 ///
 /// # Errors
 /// A contender is gone.

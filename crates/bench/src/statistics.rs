@@ -1,21 +1,21 @@
-//! Medians, and which slices may be compared: those of one round whose references differ by a tenth at most. Left out:
-//! confidence; the spread is that of the middle half of what was found.
+//! Medians of comparable slices: those of one round whose references differ by a tenth at most. The spread is that of the
+//! middle half of the values.
 
 use crate::contender::{Contender, Mode};
 use crate::raw::Reference;
 use crate::report::{Ratio, Row};
 use crate::rounds::{Round, Turn};
 
-/// How much references may differ, as a part of the smaller one.
+/// Largest difference between references, as a part of the smaller one.
 const TOLERANCE: f64 = 0.1;
 
-/// The median, after sorting.
+/// Sorts the values and returns their median.
 #[must_use]
 pub fn median(values: &mut [f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value below which that part of the others is, after sorting.
+/// Sorts the values and returns the one at this part of the order: 0.5 is the median.
 #[must_use]
 pub fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
@@ -23,20 +23,20 @@ pub fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
     values.get((last as f64 * part).round() as usize).copied()
 }
 
-/// Whether the machine was in the same state.
+/// Returns true if the machine was in the same state.
 #[must_use]
 pub fn alike(a: Reference, b: Reference) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * a.min(b);
     near(a.copy_ns, b.copy_ns) && near(a.line_ns, b.line_ns)
 }
 
-/// Turns of two contenders in rounds in which they may be compared.
+/// Returns the turns of two contenders in rounds in which they are comparable.
 pub fn comparable(rounds: &[Round], one: usize, other: usize) -> impl Iterator<Item = (&Turn, &Turn)> {
     let pairs = rounds.iter().filter_map(move |round| Some((round.get(one)?, round.get(other)?)));
     pairs.filter(|(one, other)| alike(one.reference, other.reference))
 }
 
-/// What became of each contender.
+/// Returns a row for each contender.
 #[must_use]
 pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], size: usize) -> Vec<Row> {
     let of = |at: usize, value: &dyn Fn(&Turn) -> Option<f64>| -> Vec<f64> {
@@ -70,7 +70,7 @@ pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], si
             (row.ratio_to_best_peer, row.ratio_spread, row.pairs) = (median, spread, Some(pairs));
         }
         if is(at, &[Mode::Posted, Mode::Mapped]) {
-            // Where there is no peer, the machine's limit has to do.
+            // Without a peer, the machine's limit is the reference.
             let counts = |other| other != at && (best.is_none() || !is(other, &[Mode::Raw]));
             let others = (0..contenders.len()).filter(|&other| counts(other));
             row.ratios = others.map(|other| ratio(at, other)).collect();
@@ -120,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn slices_of_unlike_machine_states_are_not_compared() {
+    fn slices_in_different_machine_states_are_not_compared() {
         let rounds = [
             vec![turn(20.0, 8), turn(20.0, 2), turn(21.0, 4)],
-            // The machine became three times as fast for the peers: no word on it.
+            // The machine became three times as fast before the peers' slices, so this round does not count.
             vec![turn(60.0, 3), turn(20.0, 2), turn(20.0, 4)],
             vec![turn(60.0, 3), turn(61.0, 1), turn(62.0, 1)],
         ];
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_compared_with_each_of_the_others() {
+    fn served_card_is_compared_with_every_other() {
         let row = &rows("", &contenders(), &[vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]], 64)[0];
         let ratios: Vec<_> = row.ratios.iter().map(|ratio| (ratio.to.as_str(), ratio.median)).collect();
         assert_eq!(ratios, [("slow", Some(3.0)), ("fast", Some(1.5))]);
     }
 
     #[test]
-    fn the_best_peer_is_its_own_measure() {
+    fn best_peer_has_ratio_one_to_itself() {
         let rounds = [vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]];
         let ratios: Vec<_> =
             rows("", &contenders(), &rounds, 64).iter().map(|row| row.ratio_to_best_peer).collect();
@@ -149,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_comparable_pair_there_is_no_ratio() {
+    fn ratio_needs_a_comparable_pair() {
         let rounds = [vec![turn(20.0, 6), turn(30.0, 2), turn(40.0, 4)]];
         let row = &rows("", &contenders(), &rounds, 64)[0];
         assert_eq!((row.ratio_to_best_peer, row.pairs), (None, Some(0)));
-        assert!(row.mpps.is_some(), "what was found is said all the same");
+        assert!(row.mpps.is_some(), "the rate needs no pair");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! The bare path: two threads of this program, one of which moves frames between two ports, as a card would that has
-//! descriptors, a look-up and a copy, and nothing else. Nobody who copies a frame from one guest's memory to another's does less: the
-//! limit of the card on this machine, cache lines that cross between the processors included.
+//! The bare path: two threads of this program, one of which moves frames between two ports with descriptors, a look-up and a
+//! copy, and nothing else. Every card that copies frames between two guests does at least that, so this is the limit of the
+//! card on this machine, including the cache lines that cross between the processors.
 //!
-//! A descriptor is a box: who has it has the buffer. So nobody reads what another writes, and no check is needed.
+//! A descriptor is a box: its owner has the buffer. So no thread reads memory that another writes, and no check is needed.
 //!
-//! Left out: policy, offloads, memory of other processes, doorbells.
+//! It has no policy, offloads, memory of other processes or doorbells.
 
 use super::work::Work;
 use super::{Contender, Mode, Slice, WARM_UP};
@@ -18,54 +18,54 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Frames that are taken from a ring at once.
+/// Frames taken from a ring at once.
 const BURST: usize = 32;
-/// So many frames ahead a buffer is fetched into the cache, as the card does it.
+/// Distance in frames at which a buffer is prefetched, the same as in the card.
 const AHEAD: usize = 4;
-/// A buffer has a multiple of so many bytes.
+/// Unit of a buffer's size, bytes.
 const ROOM: usize = 2048;
-/// Ports that could be meant; two are used.
+/// Ports in the look-up table; two are used.
 const PORTS: usize = 8;
 
-/// A buffer, and how many of its bytes are a frame.
+/// Buffer, with the number of its bytes that are a frame.
 #[derive(Debug)]
 struct Descriptor {
     buffer: Box<[u8]>,
     length: usize,
 }
 
-/// What one side of a port puts in, and what it takes out.
+/// Rings of a port, from one of its sides.
 #[derive(Debug)]
 struct End {
-    /// Frames, to the forwarder or from it.
+    /// Rings of frames, to and from the forwarder.
     frames: (Producer<Descriptor>, Consumer<Descriptor>),
-    /// Buffers that are empty again.
+    /// Rings of empty buffers.
     empty: (Producer<Descriptor>, Consumer<Descriptor>),
 }
 
-/// A port's guest.
+/// Guest of a port.
 #[derive(Debug)]
 struct Guest {
     end: End,
-    /// What it sends over and over.
+    /// Frame that it sends repeatedly.
     frame: Vec<u8>,
     /// Buffers to send from.
     spare: Vec<Descriptor>,
-    /// Where a frame goes that has come.
+    /// Memory for a received frame.
     place: Box<[u8]>,
 }
 
-/// The forwarder, with its ends of the ports.
+/// Forwarder, with its sides of the ports.
 #[derive(Debug)]
 struct Forwarder {
     ends: [End; 2],
     addresses: [MacAddress; PORTS],
-    /// A burst on its way, and the buffers it goes to.
+    /// Burst that is being forwarded, and the buffers it goes to.
     burst: Vec<Descriptor>,
     room: Vec<Descriptor>,
 }
 
-/// Guests and forwarder, who rest between slices.
+/// Guests and forwarder, which pause between slices.
 #[derive(Debug)]
 pub(super) struct Bare {
     guests: [Guest; 2],
@@ -73,14 +73,15 @@ pub(super) struct Bare {
     processors: Processors,
 }
 
-/// Both ends of a port with as many descriptors as a ring has, for frames of `size` bytes; the guest's spare buffers are in `spare`.
+/// Creates both sides of a port with this number of descriptors, for frames of `size` bytes. Also returns the guest's spare
+/// buffers.
 fn port(descriptors: usize, size: usize) -> (End, End, Vec<Descriptor>) {
     let ring = || RingBuffer::new(descriptors);
     let ((to_card, sent), (to_guest, received)) = (ring(), ring());
     let ((done, free), (mut post, posted)) = (ring(), ring());
     let buffer = || Descriptor { buffer: vec![0; size.next_multiple_of(ROOM)].into_boxed_slice(), length: 0 };
     for _ in 0..descriptors {
-        // The ring has as much room.
+        // The push cannot fail, because the ring has room for all descriptors.
         let _ = post.push(buffer());
     }
     let guest = End { frames: (to_card, received), empty: (post, free) };
@@ -88,13 +89,13 @@ fn port(descriptors: usize, size: usize) -> (End, End, Vec<Descriptor>) {
     (guest, card, (0..descriptors).map(|_| buffer()).collect())
 }
 
-/// Takes up to a burst out of a ring.
+/// Takes up to `most` descriptors out of a ring.
 fn take(ring: &mut Consumer<Descriptor>, most: usize, into: &mut Vec<Descriptor>) {
     let count = ring.slots().min(most);
     into.extend(ring.read_chunk(count).into_iter().flatten());
 }
 
-/// Puts descriptors into a ring, which has room for as many as there are.
+/// Puts descriptors into a ring, which has room for all.
 fn put(ring: &mut Producer<Descriptor>, descriptors: impl ExactSizeIterator<Item = Descriptor>) {
     if let Ok(room) = ring.write_chunk_uninit(descriptors.len()) {
         room.fill_from_iter(descriptors);
@@ -102,7 +103,7 @@ fn put(ring: &mut Producer<Descriptor>, descriptors: impl ExactSizeIterator<Item
 }
 
 impl Guest {
-    /// Sends a burst and takes what has come; how many frames.
+    /// Sends a burst and takes arrived frames. Returns their number.
     fn exchange(&mut self) -> u64 {
         let Self { end, frame, spare, place } = self;
         take(&mut end.empty.1, BURST, spare);
@@ -126,7 +127,7 @@ impl Guest {
 }
 
 impl Forwarder {
-    /// Moves a burst that a port has sent.
+    /// Forwards a burst that a port has sent.
     fn forward(&mut self, from: usize) {
         let Self { ends, addresses, burst, room } = self;
         let [one, other] = ends;
@@ -152,7 +153,7 @@ impl Forwarder {
 }
 
 impl Bare {
-    /// With frames as long as those of a work, and rings as long as its guests'.
+    /// Creates guests and forwarder for the frame size and ring size of a work.
     pub(super) fn new(processors: Processors, work: Work) -> Self {
         let address = |port: usize| MacAddress([2, 0, 0, 0, 0x30, port as u8]);
         let sides = [0, 1].map(|own| {
@@ -168,7 +169,7 @@ impl Bare {
         Self { guests: [one, other], forwarder, processors }
     }
 
-    /// Has both threads run for so long; how many frames arrived, and in what time.
+    /// Runs both threads for this time. Returns the number of arrived frames, and the exact time.
     fn exchange(&mut self, length: Duration) -> Result<(u64, Duration)> {
         let Self { guests, forwarder, processors } = self;
         let over = AtomicBool::new(false);
@@ -206,7 +207,7 @@ impl Contender for Bare {
     fn slice(&mut self, length: Duration) -> Result<Slice> {
         self.exchange(WARM_UP)?;
         let (frames, took) = self.exchange(length)?;
-        // Its forwarder never rests.
+        // The forwarder's thread never pauses, so all its time counts.
         Ok(Slice { frames, took, cycles: cycles::of_time(took), unfairness: None, under_way: None })
     }
 }

@@ -1,9 +1,8 @@
-//! What a virtual machine has without a card of its own: a tap on a bridge of the host's kernel. Frames go in and come
-//! out at the taps' descriptors, with a system call for each. There is no forwarding process: the kernel
-//! forwards a frame in the system call that writes it. So each processor has one tap, whose frames it generates,
-//! forwards and receives.
+//! The usual connection of a virtual machine without a card: a tap on a bridge of the host's kernel. Frames enter and leave
+//! at the taps' descriptors, with a system call for each. There is no forwarding process: the kernel forwards a frame in the
+//! system call that writes it. So each processor has one tap, whose frames it generates, forwards and receives.
 //!
-//! Left out: offloads across taps, addresses, and interfaces outside of a network namespace of the run's own.
+//! The bridge is in a network namespace of its own, without offloads.
 
 use super::work::Work;
 use super::{Contender, Mode, Slice, WARM_UP};
@@ -19,44 +18,44 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What it is called.
+/// Name of the contender.
 pub(super) const NAME: &str = "Linux bridge + tap";
 
-/// Frames under way in one direction at most: fewer than a tap's queue has room for (1,000).
+/// Most pending frames in one direction, fewer than a tap's queue holds (1,000).
 const WINDOW: u64 = 192;
 /// Frames written before others are read.
 const BURST: u64 = 32;
-/// When frames that are under way count as lost.
+/// Time after which pending frames count as lost.
 const LOST: Duration = Duration::from_millis(20);
-/// How long the first frame may take.
+/// Longest wait for the first frame.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// For frames of the taps' MTU, which is 1,500.
+/// Bytes of the longest frame for the taps' MTU of 1,500.
 const LONGEST: usize = 1514;
 
-/// A bridge with two taps.
+/// Bridge with two taps.
 #[derive(Debug)]
 pub(super) struct Bridge {
     ends: [End; 2],
     processors: Processors,
-    /// The interfaces are there as long as this is open.
+    /// Open file of the namespace, which keeps the interfaces alive.
     _namespace: File,
 }
 
-/// A tap, and what is counted there.
+/// Tap, with its counters.
 #[derive(Debug)]
 struct End {
     tap: Tap,
-    /// The frame that is written over and over.
+    /// Frame that is written repeatedly.
     frame: Vec<u8>,
     written: AtomicU64,
     read: AtomicU64,
 }
 
 impl Bridge {
-    /// Makes it, and waits until frames come through.
+    /// Creates the bridge, and waits until frames pass.
     pub(super) fn start(processors: Processors, size: usize) -> Result<Self> {
         ensure!(size <= LONGEST, "frames of {size} bytes: a tap has up to {LONGEST}");
-        // A thread of its own, which takes the way into the namespace with it.
+        // A separate thread enters the namespace, so that the calling one stays outside.
         let made = thread::spawn(move || make(size)).join();
         let (ends, namespace) = made.map_err(|_| anyhow!("the thread that makes it has panicked"))??;
         let bridge = Self { ends, processors, _namespace: namespace };
@@ -67,7 +66,7 @@ impl Bridge {
         Ok(bridge)
     }
 
-    /// Has both ends write as fast as frames arrive, for so long; answers how many arrived, and in what time.
+    /// Makes both ends exchange frames as fast as they arrive. Returns the number of arrived frames, and the time.
     fn exchange(&self, length: Duration) -> Result<(u64, Duration)> {
         let begun = Instant::now();
         let Processors { generator, forwarder } = self.processors;
@@ -89,7 +88,7 @@ impl End {
         Ok(Self { tap, frame, written: AtomicU64::new(0), read: AtomicU64::new(0) })
     }
 
-    /// Writes frames for the far end, and reads those that it has written; answers how many.
+    /// Writes frames for the far end, and reads its frames. Returns their number.
     fn exchange(&self, far: &Self, begun: Instant, length: Duration) -> io::Result<u64> {
         let (mut arrived, mut last) = (0, begun);
         while begun.elapsed() < length {
@@ -106,7 +105,7 @@ impl End {
         Ok(arrived)
     }
 
-    /// A burst, if enough has arrived.
+    /// Writes a burst, if enough frames have arrived.
     fn write(&self, far: &Self) -> io::Result<()> {
         let written = self.written.load(Ordering::Relaxed);
         if written.saturating_sub(far.read.load(Ordering::Relaxed)) + BURST > WINDOW {
@@ -126,7 +125,7 @@ impl End {
         let mut arrived = 0;
         for _ in 0..WINDOW {
             let TapReceived::Frame(length, _) = self.tap.recv(&mut buffer)? else { break };
-            // The kernel has things to say, too.
+            // Frames of the kernel do not count.
             arrived += u64::from(buffer[..length] == far.frame);
         }
         self.read.fetch_add(arrived, Ordering::Relaxed);
@@ -150,7 +149,7 @@ impl Contender for Bridge {
     }
 }
 
-/// Two taps and a bridge, in a new network namespace that this thread stays in.
+/// Creates two taps and a bridge in a new network namespace, which this thread stays in.
 fn make(size: usize) -> Result<([End; 2], File)> {
     enter_new_network().context("a network namespace takes root or CAP_SYS_ADMIN")?;
     let namespace = File::open("/proc/thread-self/ns/net")?;
@@ -159,7 +158,7 @@ fn make(size: usize) -> Result<([End; 2], File)> {
         End::new(&format!("tap{own}"), Work::Frames(size).frame(address(own), address(1 - own)))
     };
     let ends = [end(0)?, end(1)?];
-    // Ports forward at once, and the bridge sends no multicast queries, which would count as frames.
+    // Ports forward immediately, and the bridge sends no multicast queries, which would count as frames.
     ip("link add bridge type bridge forward_delay 0 mcast_snooping 0")?;
     for (at, end) in ends.iter().enumerate() {
         ip(&format!("link set tap{at} master bridge"))?;
@@ -171,7 +170,7 @@ fn make(size: usize) -> Result<([End; 2], File)> {
 
 fn ip(words: &str) -> Result<()> {
     let output = Command::new("ip").args(words.split(' ')).output();
-    let output = output.context("a bridge is made with `ip`: Debian's iproute2 has it")?;
+    let output = output.context("cannot run `ip`, which creates the bridge: Debian's iproute2 has it")?;
     ensure!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(())
 }

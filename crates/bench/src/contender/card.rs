@@ -1,23 +1,23 @@
-//! What the served card is, and what its guests' driver asks of it. Left out: how fast that is.
+//! Families of the served card, and the configuration of its guests' driver.
 
 use driver::any_vf::AnyVfConfig;
 use driver::avf::vf::Wishes;
 use driver::vf::Config;
 
-/// A family, and which receive descriptors its guests use where there are several forms.
+/// Family of the served card, and the receive descriptors of its guests if it has several formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Card {
-    /// An 82576.
+    /// Intel 82576.
     #[value(name = "82576")]
     I82576,
-    /// Adaptive Virtual Functions, legacy descriptors.
+    /// Adaptive Virtual Functions with legacy descriptors.
     Avf,
-    /// Adaptive Virtual Functions, flexible descriptors.
+    /// Adaptive Virtual Functions with flexible descriptors.
     AvfFlex,
 }
 
 impl Card {
-    /// What the rows of this card are called.
+    /// Returns the name of the card in rows.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Card {
         }
     }
 
-    /// The family, as a host's configuration names it.
+    /// Returns the family in a host's configuration.
     #[must_use]
     pub fn family(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Card {
         }
     }
 
-    /// What a driver asks of it that polls one queue pair: rings of so many descriptors, and a doorbell a burst.
+    /// Returns the configuration of a driver that polls one queue pair: descriptors of its rings, and frames per doorbell.
     #[must_use]
     pub fn wanted(self, descriptors: u16, burst: u16) -> AnyVfConfig {
         let i82576 = Config {

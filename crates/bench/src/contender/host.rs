@@ -1,5 +1,5 @@
-//! `softiov serve`: a process of its own with real sockets and the policy that makes a VF worth having. Left out: its
-//! guests ([`super::stations`]).
+//! `softiov serve` as a separate process with real sockets, and with a policy that uses the card's features.
+//! [`super::stations`] has its guests.
 
 use super::Mode;
 use super::card::Card;
@@ -14,14 +14,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Seven VFs on a port VLAN, which is inserted and stripped, with addresses that are set and checked. Those that exchange
-/// no frames have a rate; that of the others would end at the 1 Gb/s that an 82576 can be told.
+/// Seven VFs on a port VLAN, which is inserted and stripped, with configured addresses that are checked. VFs that exchange no
+/// frames have a rate limit; the limit of an 82576's VF is at most 1 Gb/s, so the exchanging ones have none.
 const PORT: &str = "[[port]]\nname = \"pf0\"\nvfs = 7\n";
-/// How many VFs there are.
+/// Number of VFs.
 const VFS: usize = 7;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A host that serves one port.
+/// Host that serves one port.
 #[derive(Debug)]
 pub struct Host {
     process: Process,
@@ -33,7 +33,7 @@ impl Host {
     /// Starts a host on the forwarder's processor. The first `exchanging` VFs have no rate limit.
     ///
     /// # Errors
-    /// It does not start.
+    /// The host does not start.
     pub fn start(
         options: &Options,
         card: Card,
@@ -47,36 +47,36 @@ impl Host {
         Ok(Self { process, processors, folder })
     }
 
-    /// The socket of a VF.
+    /// Returns the socket of a VF.
     #[must_use]
     pub fn socket(&self, vf: usize) -> PathBuf {
         self.folder.path().join(format!("run/pf0vf{vf}/vf.sock"))
     }
 
-    /// What the host has said.
+    /// Returns the host's log.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
     }
 
-    /// The host's process.
+    /// Returns the host's process id.
     #[must_use]
     pub fn process_id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Stops the host until there is work.
+    /// Stops the host until it is needed.
     ///
     /// # Errors
-    /// The host is gone.
+    /// The host has ended.
     pub fn pause(&self) -> Result<()> {
         Ok(self.process.stop(true)?)
     }
 
-    /// Does `work` with the host running and this thread on the generator's processor.
+    /// Runs `work` while the host runs, with this thread on the generator's processor.
     ///
     /// # Errors
-    /// The host is gone.
+    /// The host has ended.
     pub fn running<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.process.stop(false)?;
         let done = Processors::held(self.processors.generator, work)?;
@@ -85,7 +85,7 @@ impl Host {
     }
 }
 
-/// [`PORT`], its family, how it waits, and a table for each VF.
+/// Returns the configuration: [`PORT`], family, doorbell mode, and a table for each VF.
 fn configuration(card: Card, wait: &str, exchanging: usize) -> String {
     let vf = |index: usize| {
         let rate = if index < exchanging { "" } else { "max_tx_rate = 1000\n" };
@@ -96,6 +96,7 @@ fn configuration(card: Card, wait: &str, exchanging: usize) -> String {
     (0..VFS).map(vf).fold(port, |text, table| text + &table)
 }
 
+/// Starts `softiov serve` on the forwarder's processor, and waits until it serves.
 fn serve(program: &Path, configuration: &str, processors: Processors, folder: &TempDir) -> Result<Process> {
     let at = |name: &str| -> PathBuf { folder.path().join(name) };
     fs::create_dir(at("etc"))?;

@@ -1,17 +1,17 @@
-//! Who forwards frames between two functions.
+//! Forwarders of frames between two functions.
 //!
-//! | module | who |
+//! | module | purpose |
 //! |---|---|
-//! | [`card`] | what the served card is |
-//! | [`host`] | `softiov serve` with its policy, a process |
-//! | [`served`] | the card behind it |
-//! | [`stations`] | its guests: VFs, polled by one thread |
-//! | [`work`] | what guests exchange |
-//! | `testpmd`, `telemetry` | DPDK's testpmd as a program that is asked for its counters |
-//! | `bare` | two threads that copy and look up, and do nothing else |
-//! | `peers` | what testpmd is told to be each peer, and the null forwarder |
+//! | [`card`] | families of the served card |
+//! | [`host`] | process of `softiov serve`, with a policy |
+//! | [`served`] | served card with its guests |
+//! | [`stations`] | guests: VFs that one thread polls |
+//! | [`work`] | frames that guests exchange |
+//! | `testpmd`, `telemetry` | process of DPDK's testpmd, and its counters |
+//! | `bare` | two threads that only copy and look up |
+//! | `peers` | arguments of testpmd for each peer, and the null forwarder |
 //! | [`switch`] | Open vSwitch with DPDK |
-//! | `bridge` | a bridge of the kernel's between two taps |
+//! | `bridge` | bridge of the kernel between two taps |
 
 mod bare;
 mod bridge;
@@ -35,18 +35,18 @@ use std::fmt;
 use std::time::Duration;
 use work::Work;
 
-/// What a number is about.
+/// Kind of a contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The served card, doorbells in memory that it shares with its guests.
+    /// Served card with doorbells in memory that it shares with its guests.
     Mapped,
-    /// The served card, each doorbell a message.
+    /// Served card with doorbells as messages.
     Posted,
-    /// What users would pick instead.
+    /// Alternative that users would choose instead.
     #[value(skip)]
     Peer,
-    /// A limit of the machine.
+    /// Limit of the machine.
     #[value(skip)]
     Raw,
 }
@@ -62,60 +62,60 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What a slice has found.
+/// Result of a slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slice {
-    /// Frames delivered, both directions added.
+    /// Frames delivered, in both directions.
     pub frames: u64,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
-    /// What the forwarder spent meanwhile.
+    /// Cycles of the forwarder.
     pub cycles: Option<u64>,
-    /// Frames of the sender that was served best over those of the one that was served worst, where that is counted.
+    /// Frames of the best-served sender over those of the worst-served one, if they are counted by sender.
     pub unfairness: Option<f64>,
-    /// The share of the limit on frames under way that senders used: near 1 the forwarder bounds the rate, else the guests do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests do.
     pub under_way: Option<f64>,
 }
 
 impl Slice {
-    /// Millions of frames a second.
+    /// Returns the rate, millions of frames a second.
     #[must_use]
     pub fn mpps(&self) -> f64 {
         self.frames as f64 / self.took.as_secs_f64() / 1e6
     }
 
-    /// Cycles of the forwarder for a frame.
+    /// Returns the forwarder's cycles for a frame.
     #[must_use]
     pub fn cycles_per_frame(&self) -> Option<f64> {
         (self.frames > 0).then_some(self.cycles? as f64 / self.frames as f64)
     }
 }
 
-/// One that forwards, ready to go on. It takes no processor between its slices.
+/// Forwarder that is ready to run. It uses no processor time between its slices.
 pub trait Contender {
-    /// What it is called.
+    /// Returns the name.
     fn name(&self) -> &str;
 
-    /// What kind of number it gives.
+    /// Returns the kind.
     fn mode(&self) -> Mode;
 
-    /// Goes on for a while, counts after a moment in which caches warm up, and stands still again.
+    /// Runs for this time, after a warm-up of the caches, and stops again.
     ///
     /// # Errors
-    /// It is gone, or moves nothing.
+    /// The contender has ended, or moves no frame.
     fn slice(&mut self, length: Duration) -> Result<Slice>;
 }
 
-/// Those who take turns.
+/// Contenders that take turns.
 pub type Contenders = Vec<Box<dyn Contender>>;
 
-/// How long a contender runs before it is counted.
+/// Time for which a contender runs before it is measured.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(30);
 
-/// All that were asked for and can do this work, and why some of them cannot take part here.
+/// Starts all contenders that the options select and that support the work. Also returns the reasons why others are missing.
 ///
 /// # Errors
-/// One of them does not start, or moves no frame.
+/// A contender does not start, or moves no frame.
 pub fn all(
     options: &Options,
     dpdk: Option<&HostDpdk>,
@@ -131,7 +131,7 @@ pub fn all(
     }
     contenders.push(Box::new(bare::Bare::new(processors, work)));
     let mut skipped = Vec::new();
-    // Without DPDK there are to be no peers.
+    // Without DPDK no peers are wanted.
     let Some(dpdk) = dpdk else { return Ok((contenders, skipped)) };
     for recipe in peers::RECIPES.iter().filter(|recipe| recipe.does(work)) {
         match peers::Peer::start(recipe, dpdk, huge, processors, work) {

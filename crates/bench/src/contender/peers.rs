@@ -1,6 +1,6 @@
-//! What testpmd is told to be each peer: one that forwards, and one that generates and takes the frames; in one case Open
-//! vSwitch forwards. And the null forwarder, which copies frames from nowhere to nowhere: the limit of everyone who copies
-//! a frame once in and once out. None of them looks at an address or enforces a policy.
+//! Peers made of testpmd: one that forwards, and one that generates and receives the frames; in one case Open vSwitch
+//! forwards. Also the null forwarder, which copies frames without any source: the limit of every forwarder that copies a frame
+//! once in and once out. None of them looks at addresses or enforces a policy.
 
 use super::switch::{Port, Setup, Switch};
 use super::testpmd::{Start, Testpmd};
@@ -17,23 +17,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long the first frame may take.
+/// Longest wait for the first frame.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How a peer is made. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length, `{ring}`
+/// Parameters of a peer. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length, `{ring}`
 /// the descriptors of a ring and `{rsize}` their binary logarithm.
 #[derive(Debug)]
 pub(super) struct Recipe {
     pub(super) name: &'static str,
     forwarder: Way,
-    /// None: frames come from nowhere.
+    /// Device of the generator; `None` if the forwarder creates frames itself.
     generator: Option<&'static str>,
-    /// testpmd's own rings are as long as the device's.
+    /// Pass the ring size to testpmd too, so that its own rings are as long as the device's.
     tells_ring: bool,
 }
 
 impl Recipe {
-    /// Whether it can do that work. None of them cuts sends; what copies frames is the limit of those who do.
+    /// Returns true if the peer supports a work. None of them segments sends, so the null forwarder is the limit for those.
     pub(super) fn does(&self, work: Work) -> bool {
         match work {
             Work::Frames(_) => true,
@@ -42,13 +42,13 @@ impl Recipe {
         }
     }
 
-    /// Whether it can be had by root only.
+    /// Returns true if the peer requires root.
     pub(super) fn takes_root(&self) -> bool {
         matches!(self.forwarder, Way::Switch)
     }
 }
 
-/// Who forwards.
+/// Forwarder of a peer.
 #[derive(Debug)]
 enum Way {
     /// testpmd between two of these devices.
@@ -57,6 +57,7 @@ enum Way {
     Switch,
 }
 
+/// Device of a memif server.
 const MEMIF: &str =
     "net_memif{n},role=server,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no";
 const VHOST: &str = "net_vhost{n},iface={dir}/v{n}.sock,queues=1";
@@ -110,11 +111,11 @@ pub(super) const RECIPES: [Recipe; 6] = [
     },
 ];
 
-/// A peer: its programs, stopped between slices.
+/// Peer with its programs, which are stopped between slices.
 #[derive(Debug)]
 pub(super) struct Peer {
     recipe: &'static Recipe,
-    /// The generator before the forwarder, which ends last.
+    /// Generator. It is dropped before the forwarder.
     generator: Option<Testpmd>,
     forwarder: Forwarder,
     cycles: Cycles,
@@ -176,7 +177,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Until frames arrive.
+    /// Waits until frames arrive.
     fn wait(&self) -> Result<()> {
         let begun = Instant::now();
         while self.received()? == 0 {
@@ -187,7 +188,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Frames that have arrived.
+    /// Returns the number of frames that have arrived.
     fn received(&self) -> Result<u64> {
         match (&self.generator, &self.forwarder) {
             (Some(counter), _) | (None, Forwarder::Testpmd(counter)) => counter.received(),
@@ -218,7 +219,7 @@ impl Contender for Peer {
     fn slice(&mut self, length: Duration) -> Result<Slice> {
         self.stop(false)?;
         std::thread::sleep(WARM_UP);
-        // An answer takes a while, so cycles and time are both read just behind one.
+        // An answer takes a while, so cycles and time are both read right after one.
         let (first, before, begun) = (self.received()?, self.cycles.read(), Instant::now());
         std::thread::sleep(length);
         let (last, after, took) = (self.received()?, self.cycles.read(), begun.elapsed());
@@ -228,6 +229,7 @@ impl Contender for Peer {
     }
 }
 
+/// Fills in the placeholders of a device.
 fn device(pattern: &str, port: u8, folder: &Path, work: Work) -> String {
     let ring = work.peer_descriptors();
     [
@@ -241,7 +243,7 @@ fn device(pattern: &str, port: u8, folder: &Path, work: Work) -> String {
     .fold(pattern.to_owned(), |text, (word, value)| text.replace(word, value))
 }
 
-/// A file prefix that no other program has.
+/// Returns a file prefix that no other program has.
 pub(super) fn prefix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("softiov-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))

@@ -1,5 +1,5 @@
-//! The card behind `softiov serve` as a contender: a host and guests that exchange frames as fast as they arrive.
-//! Left out: the host ([`super::host`]), and what its guests do ([`super::stations`]).
+//! The card of `softiov serve` as a contender: a host ([`super::host`]) and guests that exchange frames as fast as they arrive
+//! ([`super::stations`]).
 
 use super::card::Card;
 use super::host::Host;
@@ -14,18 +14,18 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A host and its guests.
+/// Host with its guests.
 #[derive(Debug)]
 pub struct Served {
     name: String,
-    /// The guests.
+    /// Guests.
     circle: Circle,
     host: Host,
     mode: Mode,
 }
 
 impl Served {
-    /// Starts a host and two guests, and stops the host for now.
+    /// Starts a host and two guests, and stops the host until its slice.
     ///
     /// # Errors
     /// The host does not start, or its VFs do not.
@@ -39,7 +39,7 @@ impl Served {
         Self::with_guests(options, card, mode, processors, work, 2)
     }
 
-    /// Starts a host and `guests` guests, 2 to 7, and stops the host for now.
+    /// Starts a host and `guests` guests, 2 to 7, and stops the host until its slice.
     ///
     /// # Errors
     /// Those of [`Served::start`].
@@ -70,15 +70,15 @@ impl Served {
         Ok(Self { name, circle, host, mode })
     }
 
-    /// Does `work` with the host running and this thread on the generator's processor.
+    /// Runs `work` while the host runs, with this thread on the generator's processor.
     ///
     /// # Errors
-    /// The host is gone.
+    /// The host has ended.
     pub fn running<T>(&mut self, work: impl FnOnce(&mut Circle) -> T) -> Result<T> {
         self.host.running(|| work(&mut self.circle))
     }
 
-    /// The host's process.
+    /// Returns the host's process id.
     #[must_use]
     pub fn process_id(&self) -> u32 {
         self.host.process_id()

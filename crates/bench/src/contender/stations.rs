@@ -1,7 +1,7 @@
-//! Guests on one thread: our VF driver on some VFs, polled, with no interrupt ever acknowledged, so that none comes
-//! after the first. Each sends frames to the next. Every byte of a frame is copied in by one guest and out by another.
+//! Guests on one thread: our VF driver on some VFs, polled. It never acknowledges an interrupt, so that there is none after
+//! the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and out by another.
 //!
-//! Left out: a TCP/IP stack, and when to begin and to end.
+//! There is no TCP/IP stack.
 
 use super::card::Card;
 use super::work::Work;
@@ -15,28 +15,28 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vfio_client::VfioUserHal;
 
-/// Bytes of a buffer of the driver's, and two descriptors.
+/// Bytes of a driver's buffer, and of two descriptors.
 const SLOT: u64 = 2048 + 32;
-/// Buffers that a receiver has beyond what may be under way to it; and as many more where it tells the card of them by messages,
-/// which lie in the socket for a while.
+/// Buffers of a receiver beyond the most pending frames to it. It has twice as many if it posts buffers by messages, which stay
+/// in the socket for a while.
 const MARGIN: u16 = 64;
-/// Frames sent, and buffers given back, at a time: one doorbell each.
+/// Frames sent, and buffers returned, per doorbell.
 const BURST: u16 = 32;
-/// When frames that are under way count as lost.
+/// Time after which pending frames count as lost.
 const LOST: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two attempts to attach.
+/// Pause between two attempts to attach.
 const RETRY: Duration = Duration::from_millis(20);
 const HEADER: usize = 14;
 
-/// A VF with its driver.
+/// VF with its driver.
 #[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) hal: VfioUserHal,
     pub(crate) vf: AnyVf,
-    /// The frame that it sends over and over.
+    /// Frame that it sends repeatedly.
     frame: Vec<u8>,
-    /// Frames on their way from it, as the receiver counts them.
+    /// Pending frames that it has sent, as counted at the receiver.
     under_way: u64,
 }
 
@@ -45,35 +45,35 @@ pub(crate) struct Station {
 pub struct Circle {
     stations: Vec<Station>,
     work: Work,
-    /// Frames under way to one receiver at most: fewer than it has buffers, so that none is dropped.
+    /// Most pending frames to one receiver, fewer than it has buffers, so that none is dropped.
     window: u64,
     buffer: Vec<u8>,
-    /// Frames that never came.
+    /// Lost frames.
     lost: u64,
 }
 
-/// What frames did for a while.
+/// Result of an exchange.
 #[derive(Debug)]
 pub struct Exchange {
-    /// Frames that arrived, from each sender.
+    /// Arrived frames, by sender.
     pub arrived: Vec<u64>,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
-    /// The share of the limit on frames under way that senders used: near 1 the forwarder bounds the rate, else the guests do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests do.
     pub under_way: f64,
 }
 
-/// The address that the host is to give a VF.
+/// Returns the address that the host must give a VF.
 #[must_use]
 pub fn address(vf: usize) -> MacAddress {
     MacAddress([2, 0, 0, 0, 0x10, vf as u8])
 }
 
 impl Circle {
-    /// Attaches to the first VFs of a port, at least two, and waits for their links. `socket` says where a VF's socket is.
+    /// Attaches to the first VFs of a port, at least two, and waits for their links. `socket` returns a VF's socket.
     ///
     /// # Errors
-    /// A VF does not start, or frames cannot be of that size.
+    /// A VF does not start, or the frame size is unsupported.
     pub fn attach(vfs: usize, socket: impl Fn(usize) -> PathBuf, card: Card, work: Work) -> Result<Self> {
         ensure!(
             (60..=1514).contains(&work.size()),
@@ -91,16 +91,16 @@ impl Circle {
         Ok(Self { stations, work, window, buffer: vec![0; 2048], lost: 0 })
     }
 
-    /// Whether all ring doorbells by storing into memory.
+    /// Returns true if all VFs ring doorbells by stores into memory.
     #[must_use]
     pub fn rings_in_memory(&self) -> bool {
         rings_in_memory(&self.stations)
     }
 
-    /// A burst from one, if enough has arrived.
+    /// Sends a burst from one VF, if enough frames have arrived.
     fn send(&mut self, from: usize) {
         let (window, arrivals) = (self.window, self.work.arrivals());
-        // A send that is cut is a burst by itself.
+        // A send that the card segments is a burst by itself.
         let burst = (u64::from(BURST) / arrivals).max(1);
         let offload = TxOffload { tso: self.work.mss(), ..TxOffload::default() };
         let sender = &mut self.stations[from];
@@ -112,7 +112,7 @@ impl Circle {
         }
     }
 
-    /// What the next after a sender finds; how many frames.
+    /// Receives at the VF after a sender. Returns the number of its frames.
     fn take(&mut self, from: usize) -> u64 {
         let window = self.window;
         let to = (from + 1) % self.stations.len();
@@ -130,8 +130,8 @@ impl Circle {
         arrived
     }
 
-    /// Waits until what is under way has arrived, or is lost. A sender that goes on counting lost frames would send less than the
-    /// others.
+    /// Waits until pending frames have arrived, or are lost. Otherwise a sender that counts lost frames as pending would send
+    /// less than the others.
     fn settle(&mut self) {
         let mut last = Instant::now();
         while self.stations.iter().any(|station| station.under_way > 0) && last.elapsed() < LOST {
@@ -143,7 +143,7 @@ impl Circle {
         self.give_up();
     }
 
-    /// Has all send as fast as frames arrive, for so long.
+    /// Makes all VFs send as fast as frames arrive, for this time.
     pub fn exchange(&mut self, length: Duration) -> Exchange {
         self.settle();
         let begun = Instant::now();
@@ -172,7 +172,7 @@ impl Circle {
         }
     }
 
-    /// Sends a frame with each stamp from the first to the second; answers how many were taken.
+    /// Sends a frame with each stamp from the first VF to the second. Returns the number of sent frames.
     pub fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let sender = &mut self.stations[0];
         let sent = sender.send_stamped(stamps);
@@ -180,13 +180,13 @@ impl Circle {
         sent
     }
 
-    /// How many more stamped frames may be under way.
+    /// Returns the number of further stamped frames that may be pending.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.window.saturating_sub(self.stations[0].under_way)
     }
 
-    /// The stamp in the next frame that has arrived at the second.
+    /// Returns the stamp in the next frame that has arrived at the second VF.
     pub fn next_stamp(&mut self) -> Option<u64> {
         let stamp = self.stations[1].next_stamp(&mut self.buffer, address(0), self.work.size())?;
         let under_way = &mut self.stations[0].under_way;
@@ -194,14 +194,14 @@ impl Circle {
         Some(stamp)
     }
 
-    /// What is under way will not come.
+    /// Counts pending frames as lost.
     pub fn give_up(&mut self) {
         for station in &mut self.stations {
             self.lost += std::mem::take(&mut station.under_way);
         }
     }
 
-    /// Frames that never came.
+    /// Returns the number of lost frames.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
@@ -222,7 +222,7 @@ impl Station {
         let AnyVfConfig { i82576, avf } = wanted;
         let slots = u64::from(i82576.rx_descriptors.max(avf.descriptors))
             + u64::from(i82576.tx_descriptors.max(avf.descriptors));
-        // And room for alignment; a power of two, as machines have it.
+        // Includes room for alignment. The size is a power of two, as machines have it.
         let memory = (slots * SLOT + (1 << 20)).next_power_of_two();
         let begun = Instant::now();
         let attach = || -> Result<_> {
@@ -234,8 +234,8 @@ impl Station {
         let (mut hal, mut vf) = loop {
             match attach() {
                 Ok(attached) => break attached,
-                // The PF's driver may not be there yet. Or a program that this process is starting still has the socket of the
-                // VF's former guest, so that the host turns this one away.
+                // The PF's driver may not have started yet. Or a program that this process is starting still has a copy of the
+                // former guest's socket, so that the host turns this client away.
                 Err(_) if begun.elapsed() < PATIENCE => thread::sleep(RETRY),
                 Err(error) => return Err(error).with_context(|| format!("the VF of {name} does not start")),
             }
@@ -248,7 +248,7 @@ impl Station {
         Ok(Self { hal, vf, frame, under_way: 0 })
     }
 
-    /// Sends a frame for each stamp, with the stamp in it, as far as there is room; answers how many there were.
+    /// Sends a frame with each stamp while the ring has room. Returns the number of sent frames.
     pub(crate) fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let Self { hal, vf, frame, .. } = self;
         let mut sent = 0;
@@ -265,7 +265,7 @@ impl Station {
         sent
     }
 
-    /// The stamp in the next frame from that sender.
+    /// Returns the stamp in the next frame from this sender.
     pub(crate) fn next_stamp(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<u64> {
         loop {
             match self.receive(1, buffer, sender, size) {
@@ -276,8 +276,8 @@ impl Station {
         }
     }
 
-    /// Copies a burst of frames to `buffer`, one over the other. Returns how many frames there were, and how many of that size
-    /// from that sender.
+    /// Copies a burst of frames to `buffer`, one over the other. Returns the number of frames, and the number of frames with this
+    /// size and sender.
     fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
         let mut ours = 0;
         let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {

@@ -1,6 +1,5 @@
-//! Open vSwitch with DPDK inside: its database, the switch with two ports, and a flow in each direction. It forwards for
-//! testpmd (`peers`), and for a guest whose traffic is measured beside other guests'. Left out: MAC learning, and who is
-//! behind the ports.
+//! Open vSwitch with DPDK: its database, the switch with two ports, and a flow in each direction. It forwards for testpmd
+//! (`peers`), and for a guest whose traffic is measured beside other guests'. It does not learn addresses.
 
 use super::peers::prefix;
 use super::telemetry;
@@ -18,12 +17,12 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A port of the switch, by name.
+/// Port of the switch, by name.
 #[derive(Debug, Clone, Copy)]
 pub enum Port {
-    /// The switch is a client of the vhost-user socket `NAME.sock` in its folder, as soon as there is one.
+    /// vhost-user port. The switch is the client of the socket `NAME.sock` in its folder, as soon as it exists.
     VhostUser(&'static str),
-    /// The switch makes an interface of that name: a tap, which it reads and writes with system calls.
+    /// Interface of that name, created by the switch: a tap, which it reads and writes with system calls.
     Interface(&'static str),
 }
 
@@ -35,39 +34,39 @@ impl Port {
     }
 }
 
-/// What a switch is started with.
+/// Parameters of a switch.
 #[derive(Debug)]
 pub struct Setup<'a> {
-    /// Its programs.
+    /// Programs of Open vSwitch.
     pub dpdk: &'a HostDpdk,
-    /// Whether it has huge pages.
+    /// Huge pages, if there are any.
     pub huge: &'a HugePages,
-    /// It forwards on the forwarder's processor, and does all else on the generator's.
+    /// Processors: it forwards on the forwarder's, and does everything else on the generator's.
     pub processors: Processors,
-    /// For its sockets and logs.
+    /// Folder for its sockets and logs.
     pub folder: &'a Path,
-    /// It forwards each one's frames to the other.
+    /// Ports, between which it forwards.
     pub ports: [Port; 2],
-    /// Whether the two guests are offered checksum offload and TSO.
+    /// Offer checksum offload and TSO to the guests.
     pub offloads: bool,
-    /// The network namespace for its interfaces; `None`: a new one.
+    /// Network namespace for its interfaces; `None` for a new one.
     pub namespace: Option<&'a Path>,
 }
 
-/// A switch that forwards between two ports.
+/// Switch that forwards between two ports.
 #[derive(Debug)]
 pub struct Switch {
-    /// The switch before its database, which ends last.
+    /// The switch's process is dropped before the database's.
     process: Process,
     _database: Process,
     prefix: String,
 }
 
 impl Switch {
-    /// Starts it.
+    /// Starts a switch.
     ///
     /// # Errors
-    /// A program ends or refuses what it is told, with what it said; or the namespace takes more privileges.
+    /// A program ends or refuses its arguments, with its message; or the namespace requires more privileges.
     pub fn start(setup: &Setup<'_>) -> Result<Self> {
         let schema = setup.dpdk.switch_schema();
         setup.run("usr/bin/ovsdb-tool", &["create", &setup.at("conf.db"), &schema.display().to_string()])?;
@@ -83,7 +82,7 @@ impl Switch {
         Ok(Self { process, _database: database, prefix })
     }
 
-    /// The switch's own process.
+    /// Returns the switch's process.
     #[must_use]
     pub fn process(&self) -> &Process {
         &self.process
@@ -92,15 +91,15 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // What it leaves there is of no use to anybody.
+        // DPDK leaves files behind that are of no further use.
         let _ = fs::remove_dir_all(telemetry::folder(&self.prefix));
     }
 }
 
 impl Setup<'_> {
-    /// Writes into the database what the switch is to be.
+    /// Writes the switch's configuration into the database.
     fn configure(&self, prefix: &str) -> Result<()> {
-        // Open vSwitch adds `--in-memory` itself, which does not go together with small pages.
+        // Open vSwitch adds `--in-memory` itself, which conflicts with small pages.
         let small = "--no-huge --legacy-mem -m 512";
         let memory = if self.huge.is_there() { "--single-file-segments -m 512" } else { small };
         let pool = self.dpdk.pool();
@@ -111,7 +110,7 @@ impl Setup<'_> {
             "Open_vSwitch",
             ".",
             "other_config:dpdk-init=true",
-            // Else it wants room for 262,144 frames.
+            // Without this it requires memory for 262,144 frames.
             "other_config:per-port-memory=true",
             &format!("other_config:userspace-tso-enable={}", self.offloads),
             &format!("other_config:dpdk-lcore-mask={}", mask(self.processors.generator)),
@@ -131,7 +130,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Has the switch send what comes from one port to the other.
+    /// Adds a flow from each port to the other.
     fn direct(&self) -> Result<()> {
         let [one, other] = self.ports.map(Port::name);
         self.ofctl(&["del-flows", "bridge"])?;
@@ -145,7 +144,7 @@ impl Setup<'_> {
         self.folder.join(name).display().to_string()
     }
 
-    /// The switch, in its namespace: it makes interfaces for itself, too.
+    /// Starts the switch in its namespace, where it creates its interfaces.
     fn switch(&self) -> Result<Process> {
         let mut command = self.dpdk.switch();
         command.args([&format!("unix:{}", self.at("db.sock")), "-vconsole:info"]);
@@ -165,7 +164,7 @@ impl Setup<'_> {
         Ok(Process::new(child, log))
     }
 
-    /// The command with all of Open vSwitch's folders in this one.
+    /// Sets all of Open vSwitch's folders to this one.
     fn here<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         for folder in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
             command.env(folder, self.folder);

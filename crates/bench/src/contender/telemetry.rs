@@ -1,5 +1,5 @@
-//! What a DPDK program counts, asked over its telemetry socket: a message of text, an answer of JSON. Left out: all
-//! questions but the one for a port's frames.
+//! Counters of a DPDK program over its telemetry socket: a text message, and an answer in JSON. Only a port's received frames
+//! are read.
 
 use anyhow::{Context, Result};
 use rustix::net::{
@@ -10,14 +10,14 @@ use serde_json::Value;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The longest answer that DPDK gives.
+/// Bytes of the longest answer of DPDK.
 const LONGEST: usize = 16 * 1024;
 
-/// A connection.
+/// Connection to the telemetry socket.
 #[derive(Debug)]
 pub(super) struct Telemetry(OwnedFd);
 
-/// Where a program with that file prefix keeps its files. See `eal_create_runtime_dir`.
+/// Returns the folder in which a program with a file prefix keeps its files (DPDK's `eal_create_runtime_dir`).
 pub(super) fn folder(prefix: &str) -> PathBuf {
     let base = if rustix::process::getuid().is_root() {
         "/var/run".into()
@@ -33,12 +33,12 @@ impl Telemetry {
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         connect(&socket, &address)?;
         let telemetry = Self(socket);
-        // It introduces itself.
+        // The program introduces itself first.
         telemetry.receive()?;
         Ok(telemetry)
     }
 
-    /// Frames that a port has received; `None` before there is such a port.
+    /// Returns the number of frames that a port has received; `None` before the port exists.
     pub(super) fn received(&self, port: usize) -> Result<Option<u64>> {
         send(&self.0, format!("/ethdev/stats,{port}").as_bytes(), SendFlags::NOSIGNAL)?;
         let answer = self.receive()?;

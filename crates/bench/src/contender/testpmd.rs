@@ -1,4 +1,4 @@
-//! DPDK's testpmd as a process of the run: started on two of the machine's processors, of which one does the work.
+//! Process of DPDK's testpmd, started on both processors, of which one does the work.
 
 use super::telemetry::{Telemetry, folder};
 use crate::machine::process::Process;
@@ -11,31 +11,30 @@ use std::process::{ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What it says once its ports are started. Asked earlier for a vhost port's counters, DPDK 22.11 reads what is not
-/// there and dies.
+/// Text in the log after the start of its ports. DPDK 22.11 crashes on a request for a vhost port's counters before that.
 const STARTED: &str = "Checking link statuses";
 
-/// How one testpmd is started.
+/// Parameters of a testpmd.
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) dpdk: &'a HostDpdk,
     pub(super) huge_pages: bool,
     pub(super) processors: Processors,
-    /// Unique on the machine.
+    /// File prefix, unique on the machine.
     pub(super) prefix: String,
-    /// Where it works: the forwarder's processor, or the generator's.
+    /// Work on the forwarder's processor, or on the generator's.
     pub(super) forwards: bool,
     pub(super) devices: [String; 2],
-    /// What it is told behind `--`.
+    /// Arguments after `--`.
     pub(super) arguments: Vec<String>,
 }
 
-/// A testpmd that has two ports.
+/// testpmd with two ports.
 #[derive(Debug)]
 pub(super) struct Testpmd {
     pub(super) process: Process,
     telemetry: Telemetry,
-    /// The standard input of testpmd, which ends when that is closed.
+    /// Standard input of testpmd, which ends when that is closed.
     _stdin: Option<ChildStdin>,
     prefix: String,
 }
@@ -72,14 +71,14 @@ impl Testpmd {
         Ok(Self { process, telemetry, _stdin: stdin, prefix: start.prefix.clone() })
     }
 
-    /// Frames that its two ports have received.
+    /// Returns the number of frames that its two ports have received.
     pub(super) fn received(&self) -> Result<u64> {
         let port = |at| self.telemetry.received(at)?.context("testpmd has lost a port");
         Ok(port(0)? + port(1)?)
     }
 }
 
-/// Its telemetry, once it has two ports.
+/// Connects to its telemetry, once it has two ports.
 fn ready(prefix: &str) -> Option<Telemetry> {
     let telemetry = Telemetry::connect(&folder(prefix)).ok()?;
     telemetry.received(1).ok()??;
@@ -88,7 +87,7 @@ fn ready(prefix: &str) -> Option<Telemetry> {
 
 impl Drop for Testpmd {
     fn drop(&mut self) {
-        // What it leaves there is of no use to anybody.
+        // DPDK leaves files behind that are of no further use.
         let _ = fs::remove_dir_all(folder(&self.prefix));
     }
 }

@@ -1,4 +1,4 @@
-//! What guests exchange. Left out: how fast.
+//! Frames that guests exchange.
 
 use etherparse::PacketBuilder;
 use i82576::MacAddress;
@@ -8,24 +8,24 @@ use std::fmt;
 const HEADERS: usize = 14 + 20 + 20;
 /// Payload of a segment whose frame has 1,514 bytes.
 const MSS: u16 = 1460;
-/// Segments of one send: as many whole ones as 64 KB hold.
+/// Segments of one send: the most whole ones in 64 KB.
 const SEGMENTS: usize = 44;
 /// Ethernet, IPv4 and UDP headers.
 const UDP_HEADERS: usize = 14 + 20 + 8;
 
-/// What guests exchange.
+/// Kind of exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Frames of so many bytes, without frame check sequence.
+    /// Frames of this number of bytes, without frame check sequence.
     Frames(usize),
-    /// The same, with 4,096 buffers a ring: more memory than a cache holds.
+    /// Frames with 4,096 buffers a ring: more memory than a cache holds.
     LargeRings(usize),
-    /// TCP sends of 64 KB, which the card cuts into frames of 1,514 bytes.
+    /// TCP sends of 64 KB, which the card segments into frames of 1,514 bytes.
     Segmented,
 }
 
 impl Work {
-    /// Bytes of a frame that arrives.
+    /// Returns the bytes of an arriving frame.
     #[must_use]
     pub fn size(self) -> usize {
         match self {
@@ -34,31 +34,31 @@ impl Work {
         }
     }
 
-    /// Descriptors of a ring of the card's guests.
+    /// Returns the descriptors of a ring of the card's guests.
     #[must_use]
     pub fn descriptors(self) -> u16 {
         if matches!(self, Self::LargeRings(_)) { 4096 } else { 256 }
     }
 
-    /// Descriptors of a peer's ring.
+    /// Returns the descriptors of a peer's ring.
     #[must_use]
     pub fn peer_descriptors(self) -> u16 {
         self.descriptors().max(1024)
     }
 
-    /// Frames that arrive for one that is sent.
+    /// Returns the number of frames that arrive for each send.
     #[must_use]
     pub fn arrivals(self) -> u64 {
         if self == Self::Segmented { SEGMENTS as u64 } else { 1 }
     }
 
-    /// The payload of a segment, if the card cuts.
+    /// Returns the payload of a segment, if the card segments.
     #[must_use]
     pub fn mss(self) -> Option<u16> {
         (self == Self::Segmented).then_some(MSS)
     }
 
-    /// What a guest sends over and over.
+    /// Returns the frame that a guest sends repeatedly.
     #[must_use]
     pub fn frame(self, from: MacAddress, to: MacAddress) -> Vec<u8> {
         let mut frame = [to.0, from.0].concat();
@@ -66,7 +66,7 @@ impl Work {
             Self::Frames(size) | Self::LargeRings(size) => return datagram(from, to, size),
             Self::Segmented => {
                 frame.extend([8, 0]);
-                // Total length and checksums are the card's to fill in, for each segment.
+                // The card fills in total length and checksums for each segment.
                 frame.extend([
                     0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from.0[5], 10, 0, 0, to.0[5],
                 ]);
@@ -81,7 +81,7 @@ impl Work {
     }
 }
 
-/// What testpmd sends as `txonly`: UDP over IPv4, with the checksum of the IPv4 header and without one of the datagram.
+/// Returns the datagram that testpmd's `txonly` sends: UDP over IPv4, with an IPv4 checksum and without a UDP one.
 fn datagram(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
     let payload: Vec<u8> = (UDP_HEADERS..size).map(|at| at as u8).collect();
     let builder = PacketBuilder::ethernet2(from.0, to.0).ipv4([10, 0, 0, from.0[5]], [10, 0, 0, to.0[5]], 64);
@@ -110,14 +110,14 @@ mod tests {
     const TO: MacAddress = MacAddress([2, 0, 0, 0, 0x10, 1]);
 
     #[test]
-    fn a_frame_is_as_long_as_was_asked_for_and_addressed() {
+    fn frame_has_the_wanted_length_and_addresses() {
         let frame = Work::Frames(64).frame(FROM, TO);
         assert_eq!(frame.len(), 64);
         assert_eq!((&frame[..6], &frame[6..12]), (&TO.0[..], &FROM.0[..]));
     }
 
     #[test]
-    fn a_send_of_64_kb_is_whole_segments_and_fits_an_ip_length() {
+    fn send_of_64_kb_is_whole_segments_and_fits_an_ip_length() {
         let send = Work::Segmented.frame(FROM, TO);
         let payload = send.len() - HEADERS;
         assert_eq!(payload as u64, Work::Segmented.arrivals() * u64::from(MSS));

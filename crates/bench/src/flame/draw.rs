@@ -1,5 +1,5 @@
-//! A tree of samples as SVG, the outermost functions below: as wide as they have samples. Names that do not fit are in
-//! the text that a pointer finds.
+//! Flame graph of a tree of samples as SVG, with the outermost functions at the bottom. The width of a function is its number
+//! of samples. Names that do not fit are shown under the pointer.
 
 use super::fold::Node;
 use maud::{Markup, html};
@@ -7,12 +7,13 @@ use maud::{Markup, html};
 const WIDTH: f64 = 1200.0;
 const LINE: f64 = 17.0;
 const TOP: f64 = 40.0;
-/// Narrower ones are left out.
+/// Pixels below which a function is not drawn.
 const NARROWEST: f64 = 1.0;
-/// How wide a letter is.
+/// Width of a letter, pixels.
 const LETTER: f64 = 6.6;
 const STYLE: &str = "text{font:11px monospace}rect{stroke:#fff;stroke-width:.5}.title{font:15px sans-serif}";
 
+/// Draws a tree with a title.
 pub(super) fn draw(root: &Node, title: &str) -> String {
     let height = TOP + (depth(root, WIDTH) as f64 + 1.0) * LINE;
     let mut marks = Vec::new();
@@ -29,7 +30,7 @@ pub(super) fn draw(root: &Node, title: &str) -> String {
     drawn.into_string()
 }
 
-/// Functions on top of each other that are wide enough.
+/// Returns the levels of functions that are wide enough to be drawn.
 fn depth(node: &Node, width: f64) -> usize {
     let of = |call: &Node| {
         let width = width * call.samples as f64 / node.samples.max(1) as f64;
@@ -42,12 +43,13 @@ fn depth(node: &Node, width: f64) -> usize {
 struct Place {
     x: f64,
     y: f64,
-    /// Pixels of a sample.
+    /// Pixels per sample.
     scale: f64,
-    /// Samples of all.
+    /// Samples of the whole tree.
     total: u64,
 }
 
+/// Draws a function, and above it the functions that it called.
 fn place(node: &Node, name: &str, at: Place, marks: &mut Vec<Markup>) {
     let width = node.samples as f64 * at.scale;
     if width < NARROWEST {
@@ -74,7 +76,7 @@ fn px(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// By whose code it is: the card's warm, the rest of ours green, the kernel's and others' grey.
+/// Returns the colour of a function by its crate: the card's warm, our other crates' green, all others' grey.
 fn colour(name: &str) -> &'static str {
     let ours = ["daemon", "host", "vfio_user", "driver", "iovm", "softiov"];
     if ["nic::", "i82576::", "pcie::"].iter().any(|part| name.contains(part)) {
@@ -92,7 +94,7 @@ mod tests {
     use crate::flame::fold::fold;
 
     #[test]
-    fn functions_are_as_wide_as_they_have_samples_and_names_are_text() {
+    fn width_is_the_share_of_samples_and_names_are_escaped() {
         let script = "softiov \n\t1 Vec<T>::push\n\t2 main\n\nsoftiov \n\t2 main\n\n";
         let svg = draw(&fold(script), "two samples");
         assert!(svg.starts_with("<svg"));

@@ -1,18 +1,18 @@
-//! Stacks as `perf script --fields comm,ip,sym` prints them: the program's name, a line for each frame from the
-//! innermost out, and an empty line.
+//! Parser of stacks as `perf script --fields comm,ip,sym` prints them: the program's name, a line for each frame from the
+//! innermost to the outermost, and an empty line.
 
 use std::collections::BTreeMap;
 
-/// A function on a stack, and what it called.
+/// Function on a stack, with the functions that it called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Samples in it and in what it called.
+    /// Samples in it and in the functions that it called.
     pub(super) samples: u64,
-    /// What it called, by name.
+    /// Called functions by name.
     pub(super) calls: BTreeMap<String, Node>,
 }
 
-/// All stacks, the outermost functions first.
+/// Adds all stacks to a tree that begins with the outermost functions.
 pub(super) fn fold(script: &str) -> Node {
     let mut root = Node::default();
     for sample in script.split("\n\n") {
@@ -37,7 +37,7 @@ impl Node {
     }
 }
 
-/// Without the hash that the compiler adds, and what `perf` says of inlining.
+/// Removes the compiler's hash, and `perf`'s mark of inlining.
 fn short(name: &str) -> String {
     let name = name.trim_end_matches(" (inlined)");
     match name.rsplit_once("::h") {
@@ -57,7 +57,7 @@ softiov \n\t    55d0 nic::forward::forward::h0123456789abcdef (inlined)\n\t    5
 softiov \n\t    55d2 memcpy\n\t    55d0 nic::forward::forward\n\t    55d1 main\n\n";
 
     #[test]
-    fn stacks_are_folded_from_the_outermost_function_in() {
+    fn stacks_are_folded_from_the_outermost_function() {
         let root = fold(SCRIPT);
         let main = &root.calls["main"];
         let forward = &main.calls["nic::forward::forward"];
@@ -66,7 +66,7 @@ softiov \n\t    55d2 memcpy\n\t    55d0 nic::forward::forward\n\t    55d1 main\n
     }
 
     #[test]
-    fn what_is_no_stack_is_passed_over() {
+    fn script_without_stacks_gives_no_samples() {
         assert_eq!(fold("").samples, 0);
         assert_eq!(fold("softiov \n\nsoftiov \n\n").samples, 0);
     }

@@ -1,10 +1,10 @@
-//! Where the host's cycles go, as a flame graph: `perf` samples the host while frames move. Left out: `perf` itself,
-//! which is Debian's linux-perf; and inferno, the usual program that draws, whose licence is not among ours.
+//! Profile of the host's cycles as a flame graph: `perf` samples the host while frames move. `perf` is in Debian's linux-perf.
+//! The usual drawing program, inferno, has a licence that the project does not use.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! |---|---|
-//! | `fold` | stacks as `perf script` prints them, to a tree |
-//! | `draw` | the tree as SVG |
+//! | `fold` | parses the stacks of `perf script` into a tree |
+//! | `draw` | draws the tree as SVG |
 
 mod draw;
 mod fold;
@@ -19,10 +19,11 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Samples a second, no multiple of anything periodic.
+/// Samples a second, no multiple of any periodic activity.
 const FREQUENCY: &str = "997";
-/// How long frames move: longer than `perf` records.
+/// Time for which frames move, longer than `perf` records.
 const TRAFFIC: Duration = Duration::from_secs(4);
+/// Seconds that `perf` records.
 const RECORDED: &str = "2";
 
 /// Samples the host under full load with frames of one length, and writes `flame.svg` into the report's folder.

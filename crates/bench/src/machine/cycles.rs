@@ -1,6 +1,5 @@
-//! The cycles that a process takes, the kernel's in its name among them: from the processor's own counters, or, where
-//! a virtual machine has none, the time that its threads had a processor times the clock that instructions see. Left
-//! out: kernels that tell neither; there is no number then.
+//! Cycles of a process, including the kernel's on its behalf: from the processor's counters, or, if a virtual machine has
+//! none, from the processor time of its threads times the clock rate. If the kernel reports neither, there is no number.
 
 use host::measure::PROBES;
 use perf_event::events::Hardware;
@@ -10,27 +9,27 @@ use std::fs;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Counts the cycles of a process.
+/// Cycle counter of a process.
 #[derive(Debug)]
 pub enum Cycles {
-    /// Counters of all threads that it has.
+    /// Hardware counters of all its threads.
     Counted(Vec<Counter>),
-    /// Its number: the kernel knows the time.
+    /// Process id; the processor time is read from the kernel.
     Timed(u32),
 }
 
-/// Where a number of cycles is from.
+/// Source of cycle counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The processor's counters.
+    /// Hardware counters.
     Counters,
-    /// The time on a processor, times the clock.
+    /// Processor time, times the clock rate.
     Time,
 }
 
 impl Cycles {
-    /// Counts from now on.
+    /// Starts counting the cycles of a process.
     #[must_use]
     pub fn of(process: u32) -> Self {
         let counters: Option<Vec<Counter>> = threads(process).into_iter().map(counter).collect();
@@ -40,7 +39,7 @@ impl Cycles {
         }
     }
 
-    /// Cycles so far.
+    /// Returns the cycles so far.
     pub fn read(&mut self) -> Option<u64> {
         match self {
             Self::Counted(counters) => counters.iter_mut().map(|counter| counter.read().ok()).sum(),
@@ -49,7 +48,7 @@ impl Cycles {
     }
 }
 
-/// Where numbers of cycles are from on this machine.
+/// Returns the source of cycle counts on this machine.
 #[must_use]
 pub fn source() -> Source {
     match Cycles::of(std::process::id()) {
@@ -71,7 +70,7 @@ fn counter(thread: i32) -> Option<Counter> {
     Some(counter)
 }
 
-/// How long the threads of a process have had a processor; zero where the kernel does not say.
+/// Returns the processor time of a process's threads; zero if the kernel does not report it.
 #[must_use]
 pub fn time(process: u32) -> Duration {
     let of = |thread: i32| -> Option<u64> {
@@ -81,13 +80,13 @@ pub fn time(process: u32) -> Duration {
     Duration::from_nanos(threads(process).into_iter().filter_map(of).sum())
 }
 
-/// Cycles of a processor that was busy for so long.
+/// Returns the cycles of a processor that was busy for this time.
 #[must_use]
 pub fn of_time(time: Duration) -> Option<u64> {
     Some((time.as_secs_f64() * clock()?) as u64)
 }
 
-/// Hertz, measured once.
+/// Returns the clock rate, hertz. It is measured once.
 fn clock() -> Option<f64> {
     static CLOCK: OnceLock<Option<f64>> = OnceLock::new();
     let measure = || PROBES.iter().find(|probe| probe.name == "clock").and_then(|probe| (probe.run)().ok());
@@ -99,12 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_works_takes_cycles() {
+    fn working_process_takes_cycles() {
         let mut cycles = Cycles::of(std::process::id());
         let before = cycles.read();
         let sum = std::hint::black_box((0..1_000_000_u64).fold(0, |sum: u64, at| sum.rotate_left(3) ^ at));
         assert!(sum > 0);
-        // The kernel may bring the time up to date only when the thread is switched.
+        // The kernel may update the time only when the thread is switched.
         std::thread::sleep(Duration::from_millis(1));
         assert!(cycles.read() > before, "{cycles:?}");
     }

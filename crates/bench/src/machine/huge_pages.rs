@@ -1,14 +1,14 @@
-//! Pages of 2 MiB, which DPDK is faster with: reserved for the run where that is allowed, given back after it.
+//! Huge pages of 2 MiB, which make DPDK faster: reserved for the run if that is allowed, and returned after it.
 
 use std::fs;
 
 const TOTAL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 const MOUNTS: &str = "/proc/mounts";
-/// For four pairs of programs with 256 MiB each, and Open vSwitch with 512 and its generator.
+/// Wanted pages: four pairs of programs with 256 MiB each, and Open vSwitch with 512 MiB and its generator.
 const WANTED: u64 = 1500;
 
-/// Huge pages, or the knowledge that there are none. Dropping it gives back what was reserved.
+/// Reservation of huge pages, perhaps an empty one. Dropping it returns them.
 #[derive(Debug)]
 pub struct HugePages {
     there: bool,
@@ -16,14 +16,14 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Whether there are enough.
+    /// Returns true if enough huge pages are free.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.there
     }
 }
 
-/// Reserves them if they are `wanted` and this process may.
+/// Reserves huge pages if they are `wanted` and this process is allowed to.
 #[must_use]
 pub fn reserve(wanted: bool) -> HugePages {
     let mut pages = HugePages { there: false, before: None };
@@ -46,7 +46,7 @@ fn number(path: &str) -> Option<u64> {
 impl Drop for HugePages {
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            // Nobody is left to tell of a failure.
+            // A failure leaves more huge pages than before, and nothing else can be done at the end.
             let _ = fs::write(TOTAL, before.to_string());
         }
     }

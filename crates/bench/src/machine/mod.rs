@@ -1,5 +1,4 @@
-//! The machine: its processors, processes held on them, its pages and its counters. Left out: how fast it is
-//! ([`crate::raw`]).
+//! The machine: processors, processes restricted to them, pages and counters. [`crate::raw`] measures its speed.
 
 pub mod cycles;
 pub mod huge_pages;
@@ -9,24 +8,24 @@ pub mod processors;
 use serde::Serialize;
 use std::fs;
 
-/// What was measured on.
+/// Description of the machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
-    /// What the processors call themselves.
+    /// Name of the processor.
     pub processor: String,
-    /// How many this process may use.
+    /// Processors that this process may use.
     pub processors: usize,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub kernel: String,
-    /// The load of the last minute, when the run began: what others do.
+    /// Load average of the last minute before the run, caused by other programs.
     pub load: Option<f64>,
-    /// Where numbers of cycles are from.
+    /// Source of cycle counts.
     pub cycles: cycles::Source,
-    /// Whether peers had huge pages.
+    /// The peers had huge pages.
     pub huge_pages: bool,
 }
 
-/// The machine at hand.
+/// Returns the description of this machine.
 #[must_use]
 pub fn describe() -> Machine {
     let read = |path| fs::read_to_string(path).unwrap_or_default();

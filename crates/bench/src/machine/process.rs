@@ -1,4 +1,4 @@
-//! A program that takes part: stopped while others have their slices, and gone when it is dropped.
+//! Program that takes part: stopped during other contenders' slices, and ended when dropped.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// How long a program may take to end by itself.
+/// Longest time for a program to end after an interrupt signal.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A child of ours, with its log.
+/// Child process with its log.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -18,33 +18,33 @@ pub struct Process {
 }
 
 impl Process {
-    /// `child` writes what it has to say to `log`.
+    /// Takes over a child that writes to `log`.
     #[must_use]
     pub fn new(child: Child, log: PathBuf) -> Self {
         Self { child, log }
     }
 
-    /// Its number.
+    /// Returns the process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has said.
+    /// Returns the text of the log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Whether it runs no more.
+    /// Returns true if the process has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Takes its processor away from it, or gives it back.
+    /// Stops the process, or continues it.
     ///
     /// # Errors
-    /// It is gone.
+    /// The process has ended.
     pub fn stop(&self, stopped: bool) -> io::Result<()> {
         Ok(kill_process(self.pid(), if stopped { Signal::STOP } else { Signal::CONT })?)
     }
@@ -56,7 +56,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The kernel gives the number to no other process before this one has waited for its child.
+        // The process id cannot be reused before this process has waited for its child.
         let _ = kill_process(self.pid(), Signal::INT);
         let _ = kill_process(self.pid(), Signal::CONT);
         let begun = Instant::now();

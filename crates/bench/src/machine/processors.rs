@@ -1,24 +1,24 @@
-//! The two processors of a run, and threads held on them.
+//! The two processors of a run, and threads restricted to them.
 
 use anyhow::{Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::process::{Child, Command};
 
-/// Who runs where.
+/// Processors of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Processors {
-    /// Generates and takes the frames.
+    /// Processor that generates and receives the frames.
     pub generator: usize,
-    /// Forwards them.
+    /// Processor that forwards them.
     pub forwarder: usize,
 }
 
 impl Processors {
-    /// The first and the last that this process may use: the least likely to be two threads of one core.
+    /// Chooses the first and the last usable processor, which are least likely to be two threads of one core.
     ///
     /// # Errors
-    /// There is one only.
+    /// Only one processor is usable.
     pub fn of_process() -> Result<Self> {
         let set = sched_getaffinity(None)?;
         let usable: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&at| set.is_set(at)).collect();
@@ -28,10 +28,10 @@ impl Processors {
         }
     }
 
-    /// Does `work` with this thread, and what it starts, held on a processor.
+    /// Runs `work` with this thread, and the threads it starts, restricted to a processor.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel refuses the restriction.
     pub fn held<T>(processor: usize, work: impl FnOnce() -> T) -> io::Result<T> {
         let before = sched_getaffinity(None)?;
         let mut set = CpuSet::new();
@@ -42,10 +42,10 @@ impl Processors {
         Ok(done)
     }
 
-    /// Starts a program that stays on a processor.
+    /// Starts a program restricted to a processor.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn spawn(processor: usize, command: &mut Command) -> io::Result<Child> {
         Self::held(processor, || command.spawn())?
     }

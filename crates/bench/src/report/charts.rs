@@ -1,5 +1,5 @@
-//! The charts: who forwards how much, for each size; the served card's latency; policies of interrupt moderation.
-//! Drawn as the lab draws its own.
+//! Charts of the report: rates of the contenders by frame size, latency of the served card, and policies of interrupt
+//! moderation. Drawn like the lab's.
 
 use super::{Report, Row};
 use crate::contender::Mode;
@@ -7,16 +7,17 @@ use crate::contender::work::Work;
 use crate::moderation;
 use lab::figure::{Chart, Mark, Scale, Series, X};
 
-/// A value of a row, if it has one.
+/// Function that returns a value of a row, if it has one.
 type Value = fn(&Row) -> Option<f64>;
 
+/// Percentiles of latency by label, microseconds.
 const PERCENTILES: [(&str, Value); 3] = [
     ("p50", |row| Some(row.latency?.p50_ns? / 1e3)),
     ("p99", |row| Some(row.latency?.p99_ns? / 1e3)),
     ("p99.9", |row| Some(row.latency?.p999_ns? / 1e3)),
 ];
 
-/// What of a row is along x.
+/// Horizontal axis: its title, and a row's position on it.
 #[derive(Clone, Copy)]
 struct Along {
     title: &'static str,
@@ -27,7 +28,7 @@ const SIZES: Along = Along { title: "frame", of: |row| format!("{} bytes", row.s
 const LOADS: Along =
     Along { title: "load", of: |row| row.bench.trim_start_matches(moderation::BENCH).to_owned() };
 
-/// A chart of the rows of one kind: its file's name, heading, unit, what is along x, and the value.
+/// Chart of rows of one kind: name of the file, heading, unit, horizontal axis, and value.
 type Kind = (&'static str, &'static str, &'static str, Along, Value);
 
 const FORWARDING: [Kind; 2] = [
@@ -41,7 +42,7 @@ const INTERRUPTS: [Kind; 4] = [
     ("interrupts-p99", "Until the frame is taken, or answered: p99", "us", LOADS, PERCENTILES[1].1),
 ];
 
-/// Names of files without their ending, and SVG.
+/// Draws the charts, and returns names of files without extension, with the SVG.
 pub(super) fn charts(report: &Report) -> Vec<(&'static str, String)> {
     let rows =
         |of: fn(&str) -> bool| -> Vec<&Row> { report.rows.iter().filter(|row| of(&row.bench)).collect() };
@@ -63,7 +64,7 @@ pub(super) fn charts(report: &Report) -> Vec<(&'static str, String)> {
     charts
 }
 
-/// What is along x, each once in the order of the rows; a bar for each contender.
+/// Draws a chart with the positions in the order of the rows, and a bar for each contender.
 fn by_peer(rows: &[&Row], title: &str, unit: &str, x: Along, value: Value) -> String {
     let mut places: Vec<String> = Vec::new();
     let mut peers: Vec<(&str, Mode)> = Vec::new();
@@ -88,7 +89,7 @@ fn by_peer(rows: &[&Row], title: &str, unit: &str, x: Along, value: Value) -> St
     chart(title, unit, x.title, places.into_iter().map(|place| vec![place]).collect(), series)
 }
 
-/// Loads within sizes along x, a bar for each percentile.
+/// Draws a chart with the loads by size and mode, and a bar for each percentile.
 fn latencies(rows: &[&Row]) -> String {
     let name = |row: &&Row| {
         let load = row.latency.map_or(0.0, |latency| latency.load * 100.0);

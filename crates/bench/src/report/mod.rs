@@ -1,4 +1,4 @@
-//! What was found: rows, as a table, as JSON, as charts.
+//! Results: rows, as a table, as JSON, and as charts.
 
 mod charts;
 mod table;
@@ -10,98 +10,98 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-/// One number, with what belongs to it. What there is no number for is `null`.
+/// Result of a contender in a benchmark. A missing number is `null`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// The benchmark: forwarding, latency or a raw limit.
+    /// Benchmark: forwarding, latency or a raw limit.
     pub bench: String,
-    /// The contender that did it.
+    /// Contender.
     pub peer: String,
-    /// Bytes of a frame, or of what takes its place.
+    /// Bytes of a frame, or of the unit that a raw limit moves.
     pub size: usize,
-    /// What kind of number this is.
+    /// Kind of the contender.
     pub mode: Mode,
-    /// Millions of frames a second, both directions added.
+    /// Millions of frames a second, in both directions.
     pub mpps: Option<f64>,
-    /// The same in 10^9 bits a second.
+    /// Rate in 10^9 bits a second.
     pub gbps: Option<f64>,
-    /// Cycles of the forwarder for a frame, the kernel's among them.
+    /// Cycles of the forwarder for a frame, including the kernel's.
     pub cycles_per_packet: Option<f64>,
-    /// The median of ratios of slices to those of the fastest peer.
+    /// Median ratio of its slices to those of the fastest peer.
     pub ratio_to_best_peer: Option<f64>,
-    /// Between which the middle half of these ratios is.
+    /// Bounds of the middle half of these ratios.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_spread: Option<(f64, f64)>,
-    /// Frames of the sender that was served best over those of the one that was served worst.
+    /// Frames of the best-served sender over those of the worst-served one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
-    /// The share of the limit on frames under way that senders used: near 1 the forwarder bounds the rate, else the guests do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<f64>,
-    /// Slices measured.
+    /// Measured slices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<usize>,
-    /// Those of them that could be compared with the fastest peer's.
+    /// Slices that could be compared with the fastest peer's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<usize>,
-    /// Its rate over those of others.
+    /// Ratios of its rate to those of other contenders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,
-    /// What one takes.
+    /// Duration of one operation, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<f64>,
-    /// Which part of a processor the host takes while its guests are silent.
+    /// Share of a processor that the host uses while its guests are silent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_share: Option<f64>,
-    /// How often the receiver was interrupted, and what it lost.
+    /// Interrupts of the receiver, and its losses.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<Interrupts>,
-    /// One way, under load or after a silence.
+    /// Latency in one direction, under load or after a silence.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
 }
 
-/// A contender's rate over that of another: the median over slices that may be compared.
+/// Ratio of a contender's rate to another's: the median over comparable slices.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
-    /// The other.
+    /// Name of the other contender.
     pub to: String,
-    /// What kind of number the other gives.
+    /// Kind of the other contender.
     pub mode: Mode,
-    /// None without a pair.
+    /// Median; `None` without a comparable pair.
     pub median: Option<f64>,
-    /// Between which the middle half is.
+    /// Bounds of the middle half of the ratios.
     pub spread: Option<(f64, f64)>,
-    /// Slices that may be compared.
+    /// Comparable slices.
     pub pairs: usize,
 }
 
-/// What a receiver met with that hears interrupts.
+/// Interrupts and losses of a receiver that acts on interrupts.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Interrupts {
     /// Interrupts a second.
     #[serde(rename = "interrupts_per_second")]
     pub hertz: f64,
-    /// Part of the frames that never came.
+    /// Share of the frames that were lost.
     #[serde(rename = "lost_share")]
     pub lost: f64,
 }
 
-/// One way, at a part of the full load; 0 is after a silence.
+/// Latency in one direction at a part of the full load; 0 is after a silence.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Latency {
-    /// Which part.
+    /// Part of the full load.
     pub load: f64,
-    /// Half of the frames took longer.
+    /// Median, nanoseconds.
     pub p50_ns: Option<f64>,
-    /// One in a hundred took longer.
+    /// 99th percentile, nanoseconds.
     pub p99_ns: Option<f64>,
-    /// One in a thousand took longer.
+    /// 99.9th percentile, nanoseconds.
     pub p999_ns: Option<f64>,
 }
 
 impl Row {
-    /// A row without numbers.
+    /// Creates a row without numbers.
     #[must_use]
     pub fn new(bench: &str, peer: &str, size: usize, mode: Mode) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Row {
         }
     }
 
-    /// Millions of frames a second, and what follows.
+    /// Sets the rate in frames and in bits.
     pub fn set_rate(&mut self, mpps: Option<f64>) {
         self.mpps = mpps;
         self.gbps = mpps.map(|mpps| mpps * self.size as f64 * 8.0 / 1e3);
@@ -138,25 +138,25 @@ impl Row {
     }
 }
 
-/// All of a run.
+/// Results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Where it was found.
+    /// Machine of the run.
     pub machine: Machine,
-    /// Who could not take part, and why.
+    /// Contenders that could not take part, each with the reason.
     pub skipped: Vec<String>,
-    /// What was found.
+    /// Rows.
     pub rows: Vec<Row>,
 }
 
 impl Report {
-    /// Nothing yet.
+    /// Creates an empty report.
     #[must_use]
     pub fn new(machine: Machine) -> Self {
         Self { machine, skipped: Vec::new(), rows: Vec::new() }
     }
 
-    /// Notes who could not take part, each once.
+    /// Adds contenders that could not take part, each once.
     pub(crate) fn skip(&mut self, skipped: Vec<String>) {
         for reason in skipped {
             if !self.skipped.contains(&reason) {
@@ -173,7 +173,7 @@ impl Report {
     pub fn write(&self, folder: &Path) -> Result<()> {
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
-            fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
         };
         write("summary.json", &serde_json::to_string_pretty(self)?)?;
         for (name, svg) in charts::charts(self) {

@@ -1,4 +1,4 @@
-//! The rows for people. Left out: which columns a terminal has room for; 100 are taken.
+//! Table of the rows for people, about 100 columns wide.
 
 use super::{Interrupts, Ratio, Report, Row};
 use std::fmt;
