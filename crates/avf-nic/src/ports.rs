@@ -13,7 +13,7 @@ use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables};
 use plane::{Plane, Port, Ports};
 use units::MacAddress;
 
-/// Lateness of a poll that a port with a rate may make up for: 10 ms, nanoseconds. Later polls lose bandwidth.
+/// Lateness of a poll that a port with a rate may make up for: 10 ms in nanoseconds. Later polls lose bandwidth.
 const LATENESS: Lateness = Lateness::Time(10_000_000);
 
 impl Card {

@@ -9,9 +9,9 @@ use crate::switch::Reason;
 pub struct About {
     /// The frame came from the uplink.
     pub from_uplink: bool,
-    /// No other port gets it.
+    /// No other port gets the frame.
     pub alone: bool,
-    /// No exact filter knows its destination.
+    /// No exact filter has its destination.
     pub inexact: bool,
     /// The port gets the frame without its tag, and the tag beside it.
     pub strips: bool,

@@ -17,7 +17,7 @@ impl Verdict {
     const STRIPS: u32 = 1 << 8;
     const INEXACT: u32 = 1 << 9;
 
-    /// The frame is for one port, which gets it without its tag if it `strips` tags. `inexact` if no exact filter knows the
+    /// The frame is for one port, which gets it without its tag if it `strips` tags. `inexact` if no exact filter has the
     /// destination.
     #[inline]
     fn to(port: Port, strips: bool, inexact: bool) -> Self {
@@ -25,21 +25,21 @@ impl Verdict {
         Self(u32::from(port.get()) | flag(strips, Self::STRIPS) | flag(inexact, Self::INEXACT))
     }
 
-    /// The port; `None` if the frame is sent alone.
+    /// Returns the port, or `None` if the frame is sent alone.
     #[must_use]
     #[inline]
     pub fn port(self) -> Option<Port> {
         (self != Self::ALONE).then(|| Port::of_field(self.0))
     }
 
-    /// The port gets the frame and its tag apart.
+    /// Returns `true` if the port gets the frame without its tag.
     #[must_use]
     #[inline]
     pub fn strips(self) -> bool {
         self.0 & Self::STRIPS != 0
     }
 
-    /// No exact filter knows the destination.
+    /// Returns `true` if no exact filter has the destination.
     #[must_use]
     #[inline]
     pub fn is_inexact(self) -> bool {
