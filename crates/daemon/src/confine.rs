@@ -29,7 +29,7 @@ pub fn begin(config: &Config, readable: &[PathBuf]) -> Result<Option<Enforced>, 
     }
     folder::make(&config.runtime_dir, folder::PASSABLE)?;
     if let Some(folder) = &config.state_dir {
-        // A rule needs a folder that is there. Where none can be made, nothing can be kept, and a change says so.
+        // A Landlock rule needs an existing folder. If it cannot be created, a later change reports that it cannot be kept.
         let _ = std::fs::create_dir_all(folder);
     }
     Ok(Some(restrict_files(&reach(config, readable))?))

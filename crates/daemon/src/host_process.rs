@@ -47,7 +47,7 @@ impl ReadyHost {
         let listener = control_listener(&config, vault)?;
         // A failure of TCP is no reason to leave guests without their VFs.
         let tcp = tcp::open(config.http.as_ref(), vault).unwrap_or_else(|error| {
-            tracing::error!(%error, "the host starts without TCP; mend that and restart or upgrade it");
+            tracing::error!(%error, "the host starts without TCP; correct the problem, and restart or upgrade the host");
             None
         });
         let threads = Threads::prepare(&config)?;
@@ -245,12 +245,12 @@ impl Host {
     fn join(&mut self) {
         self.ports.stop_reviving();
         if self.reviver.take().is_some_and(|reviver| reviver.join().is_err()) {
-            tracing::error!("the thread that opens ports again had panicked");
+            tracing::error!("the thread that reopens ports has panicked");
         }
         // The control thread ends after the api thread, which is the only source of its requests.
         for (name, thread) in [("api", self.api.take()), ("control", self.control.take())] {
             if thread.is_some_and(|thread| thread.join().is_err()) {
-                tracing::error!("the {name} thread had panicked");
+                tracing::error!("the {name} thread has panicked");
             }
         }
         // The control thread may have started one more port before it ended.

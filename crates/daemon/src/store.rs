@@ -97,13 +97,15 @@ impl Config {
         let mut config = match state.applied {
             Some(applied) if applied.instead_of == self.text => {
                 tracing::info!(
-                    "serving what was applied last; it holds until the configuration file is changed"
+                    "serving the configuration that was applied last, until the configuration file changes"
                 );
                 let next = self.parse_like(&applied.text).map_err(contradiction)?;
                 Self { text: self.text, applied: Some(applied.text), ..next }
             }
             Some(_) => {
-                tracing::info!("the configuration file was changed: what was applied before is dropped");
+                tracing::info!(
+                    "the configuration file has changed: the configuration that was applied before is dropped"
+                );
                 self
             }
             None => self,
@@ -120,7 +122,7 @@ impl Config {
         for name in ports.keys().chain(vfs.keys()) {
             tracing::warn!(
                 name,
-                "changes were kept for what is not there any more; the next change drops them"
+                "kept changes of a port or VF that does not exist; the next change drops them"
             );
         }
         config.resolve().map_err(contradiction)?;

@@ -245,7 +245,7 @@ impl<'de> Visitor<'de> for VfTable {
     type Value = Vf;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table with the VF's index and what differs from the default")
+        f.write_str("a table with the VF's index and settings")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vf, A::Error> {

@@ -36,14 +36,14 @@ pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
     };
     let Ok(listen) = text.parse::<SocketAddr>() else {
         let problem = format!(
-            "{text:?} is no address with a port; write it as in \"127.0.0.1:9582\" or \"[::1]:9582\""
+            "{text:?} is not an address with a port; write it as in \"127.0.0.1:9582\" or \"[::1]:9582\""
         );
         return Err(value("http.listen", problem));
     };
     if !listen.ip().is_loopback() {
         let problem = format!(
-            "{listen} can be reached from other machines, and what is said there is not encrypted; listen on 127.0.0.1 or \
-             [::1], and have others come through a proxy with TLS or through ssh -L"
+            "{listen} can be reached from other machines, without encryption; listen on 127.0.0.1 or [::1], and let other \
+             machines connect through a proxy with TLS or through ssh -L"
         );
         return Err(value("http.listen", problem));
     }

@@ -51,8 +51,8 @@ type Several = fn(&VfStatus) -> Vec<(String, u64)>;
 /// Counters with a further label.
 const BY_KIND: [(&str, &str, &str, Several); 5] = [
     ("softiov_vf_drops_total", "Frames lost, by reason", "reason", drops),
-    ("softiov_vf_interventions_total", "What the VMM was asked to do, by kind", "kind", interventions),
-    ("softiov_vf_mailbox_requests_total", "Requests to the PF, by what they are about", "about", |vf| {
+    ("softiov_vf_interventions_total", "VMM interventions, by kind", "kind", interventions),
+    ("softiov_vf_mailbox_requests_total", "Requests to the PF, by subject", "about", |vf| {
         vf.mailbox.requests.clone().into_iter().collect()
     }),
     ("softiov_vf_mailbox_refused_total", "Requests that were refused, by reason", "reason", |vf| {
@@ -60,7 +60,7 @@ const BY_KIND: [(&str, &str, &str, Several); 5] = [
     }),
     (
         "softiov_vf_offence_seconds_total",
-        "Seconds in which the VF did too much, by offence",
+        "Seconds in which the VF exceeded a threshold, by offence",
         "offence",
         |vf| vf.conduct.offences.clone().into_iter().collect(),
     ),
@@ -140,7 +140,8 @@ fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> 
     let waiting = gauge(registry, "softiov_port_waiting_frames", waiting, &["pf"])?;
     let waiting_bytes = "Bytes in the port's receive buffer";
     let waiting_bytes = gauge(registry, "softiov_port_waiting_bytes", waiting_bytes, &["pf"])?;
-    let storms = counter(registry, "softiov_port_storms_total", "Storms that were broken", &["pf"])?;
+    let storms =
+        counter(registry, "softiov_port_storms_total", "Storms that storm control has limited", &["pf"])?;
     let visits = "Visits of the PF driver that answered a VF";
     let visits = counter(registry, "softiov_port_pf_visits_total", visits, &["pf"])?;
     let lost =

@@ -78,7 +78,7 @@ impl Kind {
     pub(super) const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Malformed => {
-                ("malformed", "The request is not understood", "compare it with GET /v1/openapi.json")
+                ("malformed", "The request is not valid", "compare it with GET /v1/openapi.json")
             }
             Self::Unauthorized => (
                 "unauthorized",
@@ -86,36 +86,38 @@ impl Kind {
                 "send \"Authorization: Bearer TOKEN\" with the token of the configuration's token_file",
             ),
             Self::LocalOnly => {
-                ("local-only", "This may not be asked over TCP", "ask over the control socket")
+                ("local-only", "The request is not allowed over TCP", "send it over the control socket")
             }
             Self::NoSuchName => {
                 ("no-such-name", "No port or VF has this name", "GET /v1/ports has all names")
             }
             Self::NoSuchPath => {
-                ("no-such-path", "There is nothing under this path", "GET /v1/openapi.json has all paths")
+                ("no-such-path", "The path does not exist", "GET /v1/openapi.json has all paths")
             }
             Self::WrongMethod => (
                 "wrong-method",
-                "The path does not take this method",
-                "the header Allow has the methods that it takes",
+                "The path does not support this method",
+                "the header Allow has the supported methods",
             ),
-            Self::TooSlow => ("too-slow", "The request did not come in time", "send it at once"),
-            Self::Refused => {
-                ("refused", "The change was refused, all of it", "do what the detail says, and ask again")
-            }
+            Self::TooSlow => ("too-slow", "The request did not arrive in time", "send it at once"),
+            Self::Refused => (
+                "refused",
+                "The change was refused as a whole",
+                "correct the problem in detail, and try again",
+            ),
             Self::TooLong => ("too-long", "The body is too long", "send at most one MiB"),
             Self::NotJson => {
-                ("not-json", "The body is not said to be JSON", "send \"Content-Type: application/json\"")
+                ("not-json", "The body's Content-Type is not JSON", "send \"Content-Type: application/json\"")
             }
-            Self::Unavailable => ("unavailable", "There is no answer now", "see the host's log"),
-            Self::Busy => (
-                "busy",
-                "Too many requests wait already",
-                "ask again in a second, and ask one thing at a time",
+            Self::Unavailable => ("unavailable", "The host or a port does not answer", "see the host's log"),
+            Self::Busy => {
+                ("busy", "Too many requests are pending", "try again in a second, with one request at a time")
+            }
+            Self::HandedOver => (
+                "handed-over",
+                "Another process serves the host now, and the request was not begun",
+                "try again",
             ),
-            Self::HandedOver => {
-                ("handed-over", "Another process serves the host now, and nothing was done", "ask again")
-            }
         }
     }
 }

@@ -186,8 +186,9 @@ fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
 
 impl Input {
     fn json<T: for<'a> Deserialize<'a>>(&self) -> Result<T, Failure> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Failure::new(Kind::Malformed, format!("the body is no such request: {error}")))
+        serde_json::from_slice(&self.body).map_err(|error| {
+            Failure::new(Kind::Malformed, format!("the body is not valid for this request: {error}"))
+        })
     }
 }
 

@@ -42,11 +42,11 @@ fn write_all(folder: &Path, receiver: &Receiver<Taken>) {
         match write(folder, &recording) {
             Ok(path) => {
                 let file = path.display();
-                tracing::warn!(function, %file, "what the VF did last is in a file; `softiov vf flight --read` prints it");
+                tracing::warn!(function, %file, "a flight recording of the VF was written; `softiov vf flight --read` prints it");
             }
             Err(error) => {
                 let folder = folder.display();
-                tracing::warn!(function, %error, "what the VF did last cannot be written to {folder}; `softiov vf flight` has it");
+                tracing::warn!(function, %error, "cannot write the VF's flight recording to {folder}; `softiov vf flight` has it");
             }
         }
     }

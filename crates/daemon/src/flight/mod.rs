@@ -44,7 +44,7 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
 }
 
-/// One access or event, or several equal ones in a row.
+/// Access or event, or several equal ones in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Note {
     /// Time of the last one.

@@ -12,7 +12,7 @@ impl Management {
     /// Applies a file, or with `dry_run` returns the difference alone.
     pub(super) fn apply(&mut self, file: &Apply) -> Outcome<Difference> {
         if file.reload && file.text == self.config.text {
-            tracing::info!(file = %file.name.display(), "the file is as it was: nothing is changed");
+            tracing::info!(file = %file.name.display(), "the file has not changed, so nothing changes");
             return Ok(Difference { dry_run: file.dry_run, changes: Vec::new() });
         }
         let next = self.planned(file)?;

@@ -198,7 +198,7 @@ fn change_layers<S: Settings>(layers: &mut Layers, set: &S, change: &Change<S>) 
 /// Refuses names that are no settings.
 fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[String]) -> Outcome<()> {
     match named.iter().find(|key| !is_known(key)) {
-        Some(key) => Err(refused(format!("{key:?} is no setting; there are {}", all.join(", ")))),
+        Some(key) => Err(refused(format!("{key:?} is not a setting; the settings are {}", all.join(", ")))),
         None => Ok(()),
     }
 }

@@ -77,7 +77,10 @@ impl Ports {
                 self.give_up(name);
                 continue;
             }
-            tracing::error!(port = name, "the port has failed; it is opened again, and guests start anew");
+            tracing::error!(
+                port = name,
+                "the port has failed and is opened again; the drivers of its guests restart"
+            );
             let opened = Port::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
             let thread = opened.and_then(|port| self.spawn(&config, port, life));
@@ -92,7 +95,7 @@ impl Ports {
                     tracing::error!(
                         port = name,
                         %error,
-                        "the port cannot be opened again; mend what is wrong and restart the host"
+                        "the port cannot be opened again; correct the problem and restart the host"
                     );
                     self.give_up(name);
                 }
@@ -228,7 +231,7 @@ impl Ports {
         let ended = std::mem::take(&mut *self.lock());
         for port in ended {
             if port.thread.join().is_err() {
-                tracing::error!(port = port.name, "the port's thread had panicked");
+                tracing::error!(port = port.name, "the port's thread has panicked");
             }
         }
     }

@@ -51,15 +51,15 @@ pub struct Limit {
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
 pub struct Storm {
-    /// How many broadcasts VFs get, Kb/s; 0, the default, is no limit.
+    /// Limit of broadcasts to the VFs, Kb/s; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long = "storm-broadcast", value_name = "KBPS")]
     pub broadcast: Option<u32>,
-    /// How many multicasts VFs get, Kb/s; 0, the default, is no limit.
+    /// Limit of multicasts to the VFs, Kb/s; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long = "storm-multicast", value_name = "KBPS")]
     pub multicast: Option<u32>,
-    /// Over how many milliseconds they are counted, 1 to 1000; 100 by default.
+    /// Interval over which storm control counts, milliseconds, 1 to 1000; 100 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long = "storm-interval", value_name = "MS")]
     pub interval: Option<u16>,
@@ -114,7 +114,7 @@ impl PortSettings {
         for (kind, limit) in &self.limits {
             let Some(offence) = Offence::ALL.into_iter().find(|offence| offence.name() == kind) else {
                 let kinds = Offence::ALL.map(Offence::name).join(", ");
-                return refuse("limits", format!("{kind:?} is none of {kinds}"));
+                return refuse("limits", format!("{kind:?} is unknown; the kinds are {kinds}"));
             };
             let thresholds = &mut policy.limits[offence as usize];
             thresholds.warn = limit.warn.unwrap_or(thresholds.warn);
@@ -130,10 +130,7 @@ impl PortSettings {
         for (number, rule) in &self.mirror {
             let place = number.parse().ok().and_then(|number: usize| policy.mirrors.get_mut(number));
             let Some(place) = place else {
-                return refuse(
-                    "mirror",
-                    format!("the card has {MIRROR_RULES} rules, from 0; {number} is none"),
-                );
+                return refuse("mirror", format!("rule {number} is out of range (0-{})", MIRROR_RULES - 1));
             };
             *place = rule.as_ref().map(|rule| rule.resolve(vfs)).transpose()?;
         }

@@ -85,8 +85,8 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "HERTZ", alias = "max_interrupts")]
     pub max_interrupts: Option<u32>,
-    /// Who chooses the guest's interrupt rate within these bounds: its driver (the default), or the host by the
-    /// packet rate.
+    /// Chooser of the guest's interrupt rate within these bounds: its driver (the default), or the host by the packet
+    /// rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_enum)]
     pub coalesce: Option<Coalesce>,

@@ -54,7 +54,7 @@ pub enum StateError {
         newest: u32,
     },
     /// The state is truncated, or has bytes after its end.
-    #[error("this state is damaged: it should have {said} bytes and has {there}; start the port anew")]
+    #[error("this state is damaged: it should have {said} bytes and has {there}; restart the port")]
     Length {
         /// Length in the envelope, bytes.
         said: u64,
@@ -62,10 +62,10 @@ pub enum StateError {
         there: u64,
     },
     /// The checksum is wrong.
-    #[error("this state is damaged: its checksum is wrong; start the port anew")]
+    #[error("this state is damaged: its checksum is wrong; restart the port")]
     Checksum,
     /// The checksum is correct, but the body is invalid for its version.
-    #[error("this state is damaged: its contents are not those of its version; start the port anew")]
+    #[error("this state is damaged: its contents are not those of its version; restart the port")]
     Body,
     /// The state cannot be encoded.
     #[error("this state cannot be written; the port continues as it is")]

@@ -55,7 +55,7 @@ fn quarantine_writes_a_recording_that_the_log_names() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     spoof(&serve);
-    serve.wait_logged("what the VF did last is in a file");
+    serve.wait_logged("a flight recording of the VF was written");
     let kept = folder.path().join("state/flight");
     let [name] = &files(&kept)[..] else { panic!("{:?}", files(&kept)) };
     serve.wait_logged(name);
@@ -79,7 +79,7 @@ fn full_disk_loses_the_file_but_not_the_recording() {
     command.args(["-m", "sh", "-c", script]).arg(&disk).args([SOFTIOV, "serve"]);
     let serve = Serve::spawn_keeping(&folder, &mut command, &disk);
     spoof(&serve);
-    serve.wait_logged("what the VF did last cannot be written");
+    serve.wait_logged("cannot write the VF's flight recording");
     serve.wait_logged("No space left");
     let said = softiov(serve.folder(), &["vf", "flight", "pf0vf0"]).out;
     assert!(said.contains("offence spoofing"), "{said}");

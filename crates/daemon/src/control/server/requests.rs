@@ -88,7 +88,7 @@ fn send(
 }
 
 fn busy() -> Failure {
-    Failure::new(Kind::Busy, format!("{MOST} requests wait already; ask again in a second"))
+    Failure::new(Kind::Busy, format!("{MOST} requests are pending already; try again in a second"))
 }
 
 impl Queue {

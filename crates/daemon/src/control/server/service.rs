@@ -130,7 +130,7 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     if kind.split(';').next().map(str::trim) != Some("application/json") {
         let message =
-            format!("the body is said to be {kind:?}; send it with \"Content-Type: application/json\"");
+            format!("the body's Content-Type is {kind:?}; send it with \"Content-Type: application/json\"");
         return Err(Failure::new(Kind::NotJson, message));
     }
     match timeout(PATIENCE, to_bytes(body, MAX_BODY)).await {
@@ -138,7 +138,7 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
         Ok(Err(_)) => {
             Err(Failure::new(Kind::TooLong, format!("the body is broken, or longer than {MAX_BODY} bytes")))
         }
-        Err(_) => Err(Failure::new(Kind::TooSlow, format!("the body did not come within {PATIENCE:?}"))),
+        Err(_) => Err(Failure::new(Kind::TooSlow, format!("the body did not arrive within {PATIENCE:?}"))),
     }
 }
 
@@ -200,12 +200,12 @@ fn unavailable(why: &str) -> Failure {
 
 async fn no_such_path(request: Request) -> Response {
     let path = request.uri().path();
-    let message = format!("there is nothing under {path:?}; GET /v1/openapi.json has all paths");
+    let message = format!("the path {path:?} does not exist; GET /v1/openapi.json has all paths");
     refuse(Failure::new(Kind::NoSuchPath, message), path)
 }
 
 /// Refuses a method. The router adds the header `Allow`.
 async fn wrong_method(request: Request) -> Response {
     let (method, path) = (request.method(), request.uri().path());
-    refuse(Failure::new(Kind::WrongMethod, format!("{path:?} does not take {method}")), path)
+    refuse(Failure::new(Kind::WrongMethod, format!("{path:?} does not support {method}")), path)
 }

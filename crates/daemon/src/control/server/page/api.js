@@ -1,8 +1,8 @@
-// Asking the host. Over TCP it wants a token, which this tab keeps.
+// Requests to the host. Over TCP they need a token, which this tab keeps.
 
 const KEY = "softiov-token";
 
-/** A problem that the host has told. */
+/** Problem that the host has reported. */
 export class Problem extends Error {
   constructor(problem) {
     super(problem.detail ?? problem.title ?? "no answer");
@@ -36,7 +36,7 @@ export async function patch(path, body) {
   return (await fetched(path, options)).json();
 }
 
-/** Calls `take(bytes)` for each piece of a long answer, until it ends, the time is over, or `take` wants no more. */
+/** Calls `take(bytes)` for each piece of a long response, until it ends, the time is over, or `take` returns false. */
 export async function pieces(path, milliseconds, take) {
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(), milliseconds);

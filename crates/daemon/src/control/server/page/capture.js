@@ -1,9 +1,9 @@
-// A capture of a port's frames for some seconds, which the browser saves as a file.
+// Capture of a port's frames for some seconds, which the browser saves as a file.
 
 import { pieces } from "./api.js";
 import { element } from "./view.js";
 
-/** Bytes that a tab takes before the capture ends. */
+/** Bytes after which a tab ends the capture, because it keeps them in memory. */
 const MOST = 64 * 1024 * 1024;
 
 export class Capture {
@@ -15,7 +15,7 @@ export class Capture {
     });
   }
 
-  /** Offers ports and their VFs. */
+  /** Lists ports and their VFs in the form. */
   offer(ports) {
     this.port = Object.fromEntries(ports.flatMap((port) => [port, ...port.vfs].map(({ name }) => [name, port.name])));
     const names = Object.keys(this.port);

@@ -1,10 +1,10 @@
-// A form that changes something of the host's by name: what is chosen, what is set, and what came of it.
+// Form that changes a port or a VF: the selection, the fields, and the outcome.
 
 import { get, patch } from "./api.js";
 import { element } from "./view.js";
 
 export class Editor {
-  /** `path` is where the named things are; `draw(status)` gives the form's fields, `change()` what is to be set. */
+  /** `path` is the path of the ports or VFs. `draw(status)` returns the form's fields, and `change()` the changed settings. */
   constructor(path, chosen, form, outcome) {
     Object.assign(this, { path, chosen, form, outcome });
     chosen.addEventListener("change", () => this.show());
@@ -14,7 +14,7 @@ export class Editor {
     });
   }
 
-  /** Offers these names. What somebody is about to change stays as it is, unless `of`, what else the form is made of, differs. */
+  /** Lists these names. A form with unsaved changes stays, unless `of`, the other data that the form depends on, differs. */
   async offer(names, of = "") {
     const offered = [...names, of].join();
     if (offered === this.offered) {
@@ -40,7 +40,7 @@ export class Editor {
       this.form.replaceChildren();
       return;
     }
-    // If another name is chosen meanwhile, its own answer is drawn.
+    // If another name was selected meanwhile, only its own response is drawn.
     const told = await get(this.where());
     if (name !== this.chosen.value) {
       return;

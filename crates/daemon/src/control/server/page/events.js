@@ -1,4 +1,4 @@
-// What has happened, the latest first.
+// Events, the latest first.
 
 import { element } from "./view.js";
 

@@ -1,23 +1,23 @@
-// Fields for settings, as the host's own description of its interface has them.
+// Fields for settings, generated from the host's description of its interface.
 
 import { get } from "./api.js";
 import { element } from "./view.js";
 
 let schemas;
 
-/** What the host says of a type. */
+/** Returns the schema of a type. */
 export async function schema(name) {
   schemas ??= (await get("/v1/openapi.json")).components.schemas;
   return schemas[name];
 }
 
-/** The schema behind references and "or nothing". */
+/** Resolves references and "or null" in a schema. */
 function resolved(schema) {
   const one = schema.anyOf?.find((any) => any.type !== "null") ?? schema;
   return one.$ref ? { ...schemas[one.$ref.split("/").pop()], description: schema.description } : { ...schema, ...one };
 }
 
-/** Each setting that has a value: its names from the outside in, its schema and its value. */
+/** Returns each setting that has a value: its names from the outermost, its schema and its value. */
 export function leaves(schema, values) {
   const { properties, additionalProperties } = resolved(schema);
   const known = properties ? Object.entries(properties) : Object.keys(values).map((name) => [name, additionalProperties]);
@@ -28,7 +28,7 @@ export function leaves(schema, values) {
   });
 }
 
-/** A labelled input with what it is for. `name` is the input's in its form. */
+/** Creates an input with a label and a description. `name` is the name of the input in its form. */
 export function labelled(form, name, label, input, help) {
   const small = element("small", { id: `help-${form.id}-${name}` }, help);
   input.name = name;
@@ -42,7 +42,7 @@ export function select(choices, value) {
   return made;
 }
 
-/** A field for a setting. */
+/** Creates a field for a setting. */
 export function field(form, names, schema, value) {
   const { type, oneOf, enum: words, description } = resolved(schema);
   const choices = words ?? oneOf?.map((one) => one.const);
@@ -55,14 +55,14 @@ export function field(form, names, schema, value) {
     input.checked = value;
   } else {
     input = element("input", is("integer") ? { type: "number", min: 0 } : { type: "text" });
-    // No number is not the number 0, which often means "no limit".
+    // An empty field is not the number 0, which often means "no limit".
     input.required = is("integer") && !is("null");
     input.value = value ?? "";
   }
   return labelled(form, names.join("."), names.at(-1), input, description ?? "");
 }
 
-/** What an input says. */
+/** Returns the value of an input. */
 export function said(input) {
   if (input.type === "checkbox") {
     return input.checked;

@@ -1,4 +1,4 @@
-// The page: asks once a second, shows what has come, and reads events as they happen.
+// Page: requests the status once a second, shows it, and reads events as they happen.
 
 import { get, keepToken, stream } from "./api.js";
 import { Capture } from "./capture.js";
@@ -77,7 +77,7 @@ async function follow() {
         add(list, kind, event);
       });
     } catch {
-      // Whoever asks for the ports tells why.
+      // The request for the ports shows the reason.
     }
     await pause();
   }

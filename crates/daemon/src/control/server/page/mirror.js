@@ -1,4 +1,4 @@
-// A port's mirror rules: who gets copies, and of what.
+// Mirror rules of a port: the VF that receives the copies, and the copied frames.
 
 import { Editor } from "./editor.js";
 import { labelled, select } from "./fields.js";
@@ -7,7 +7,7 @@ import { element } from "./view.js";
 const RULES = ["0", "1", "2", "3"];
 const WAYS = [["", "nothing"], ["ingress", "from it"], ["egress", "to it"], ["both", "both ways"]];
 
-/** A rule as the host tells it, with nothing left out. */
+/** Returns a rule with the fields that the host omits. */
 function whole(rule) {
   return rule ? { vfs: [], uplink: null, vlans: null, ...rule } : null;
 }
@@ -19,7 +19,7 @@ export class Mirror extends Editor {
   }
 
   rule(number, { to, vfs: of = [], uplink, vlans }, vfs) {
-    const who = [["", "nobody: no rule"], ...vfs.map((vf) => [vf.index, vf.name])];
+    const who = [["", "no VF: no rule"], ...vfs.map((vf) => [vf.index, vf.name])];
     const box = (vf) => {
       const input = element("input", { type: "checkbox", name: `${number}.vfs`, value: vf.index });
       input.checked = of.includes(vf.index);
@@ -28,8 +28,8 @@ export class Mirror extends Editor {
     const text = element("input", { type: "text" });
     text.value = vlans ?? "";
     return element("fieldset", {}, element("legend", {}, `mirror rule ${number}`),
-      labelled(this.form, `${number}.to`, "copies go to", select(who, to ?? ""), "The VF that gets them."),
-      labelled(this.form, `${number}.uplink`, "of the uplink", select(WAYS, uplink ?? ""), "What comes from there, or goes there."),
+      labelled(this.form, `${number}.to`, "copies go to", select(who, to ?? ""), "The VF that receives them."),
+      labelled(this.form, `${number}.uplink`, "of the uplink", select(WAYS, uplink ?? ""), "Frames from the uplink, or to it."),
       labelled(this.form, `${number}.vlans`, "of VLANs", text, "any, or ids and ranges as in 10,20-29; empty: none."),
       element("fieldset", { class: "all" }, element("legend", {}, "of what these receive"), ...vfs.map(box)));
   }

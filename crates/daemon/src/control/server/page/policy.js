@@ -1,12 +1,11 @@
-// Settings of a VF or of a port: a field for each, in a group of its own where there are several of a kind, and one change for
-// all.
+// Settings of a VF or of a port: a field for each, grouped by kind, and one change for all.
 
 import { Editor } from "./editor.js";
 import { field, leaves, said, schema } from "./fields.js";
 import { element } from "./view.js";
 
 export class Policy extends Editor {
-  /** `type` is the settings' in the host's description; `except` names those that have a form of their own. */
+  /** `type` is the type of the settings in the host's description; `except` lists settings that have a form of their own. */
   constructor(path, type, except, ...parts) {
     super(path, ...parts);
     Object.assign(this, { type, except, before: new Map() });

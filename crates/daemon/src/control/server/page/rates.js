@@ -1,4 +1,4 @@
-// What each function moves, loses and costs a second.
+// Traffic, losses and VMM interventions of each function, per second.
 
 import { element, line, number, table } from "./view.js";
 

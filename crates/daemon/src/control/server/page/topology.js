@@ -1,4 +1,4 @@
-// Ports, what is beyond them, and who has their VFs.
+// Ports with their uplinks, and VFs with their clients.
 
 import { element } from "./view.js";
 

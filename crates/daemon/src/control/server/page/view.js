@@ -1,4 +1,4 @@
-// Small parts of the page. Text from the host is only ever set as text.
+// Small parts of the page. Text from the host is only set as text, so that it cannot become markup.
 
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -9,7 +9,7 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** A table: names of columns, and rows whose first cell is their name. */
+/** Fills a table: names of columns, and rows whose first cell is their name. */
 export function table(where, columns, rows) {
   const head = element("tr", {}, ...columns.map((column) => element("th", { scope: "col" }, column)));
   const line = ([name, ...cells]) =>
@@ -17,7 +17,7 @@ export function table(where, columns, rows) {
   where.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows.map(line)));
 }
 
-/** A line of values over time. */
+/** Creates a line chart of values over time. */
 export function line(values) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
