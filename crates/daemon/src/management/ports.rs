@@ -77,10 +77,7 @@ impl Ports {
                 self.give_up(name);
                 continue;
             }
-            tracing::error!(
-                port = name,
-                "the port has failed and is opened again; the drivers of its guests restart"
-            );
+            tracing::error!(port = name, "the port has failed and is opened again; guest drivers restart");
             let opened = Port::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
             let thread = opened.and_then(|port| self.spawn(&config, port, life));
