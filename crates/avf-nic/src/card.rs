@@ -4,6 +4,7 @@ use crate::admin::Admin;
 use crate::counters::Counters;
 use crate::function::Function;
 use crate::plain::Descriptors;
+use crate::transmit::Gathered;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -41,6 +42,9 @@ pub struct Card {
     /// Descriptors of a burst.
     #[serde(skip)]
     pub(crate) plain: Descriptors,
+    /// Descriptors of the packet that was taken last.
+    #[serde(skip)]
+    pub(crate) gathered: Gathered,
     /// A message on its way.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
@@ -61,7 +65,22 @@ impl Card {
         let (admin, body) = (Admin::default(), body());
         let (masters, flr, turn, due, reached, careful) = (VfSet::NONE, 0, 0, None, 0, false);
         let (places, plain, checked) = (None, Descriptors::default(), Vec::new());
-        Self { functions, masters, admin, flr, turn, due, reached, careful, places, plain, body, checked }
+        let gathered = Gathered::default();
+        Self {
+            functions,
+            masters,
+            admin,
+            flr,
+            turn,
+            due,
+            reached,
+            careful,
+            places,
+            plain,
+            gathered,
+            body,
+            checked,
+        }
     }
 
     /// From now on every frame is looked at closely, also one that could take the usual, shorter way. Tests compare the two.

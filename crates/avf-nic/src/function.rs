@@ -144,6 +144,15 @@ impl Function {
         }
     }
 
+    /// Stops a transmit queue whose ring or buffers are not in the VF's memory.
+    #[cold]
+    pub(crate) fn stop_sending(&mut self, queue: u8) {
+        self.counters.dma_faults += 1;
+        if let Some(ring) = self.tx.get_mut(usize::from(queue)) {
+            ring.running = false;
+        }
+    }
+
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         let Some((row, index)) = find(offset) else { return 0 };
         let at = usize::from(index);

@@ -55,9 +55,9 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Held<Pac
 /// Returns true if there is no packet, or one of which some segments have left and others have not.
 pub(crate) fn is_sound(held: &Held<PacketOrders>) -> bool {
     held.kept().is_none_or(|(packet, queue, bytes)| {
-        let segmenter = packet.orders.segmenter(bytes, FlagMasks::DEFAULT);
+        let cut = packet.orders.cut(bytes, bytes.len(), FlagMasks::DEFAULT);
         bytes.len() <= MOST_BYTES
             && usize::from(queue) < MAX_PAIRS
-            && segmenter.is_some_and(|segmenter| (1..segmenter.count()).contains(&packet.sent))
+            && cut.is_some_and(|cut| (1..cut.count()).contains(&packet.sent))
     })
 }

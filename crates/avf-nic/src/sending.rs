@@ -6,34 +6,47 @@ use crate::transmit::TxQueue;
 use avf::descriptor::tx::SIZE;
 use pcie::{Bus, Function as BusFunction, Space};
 use plane::Sender;
+use plane::frame::HEADROOM;
 use plane::ledger::{Sum, Traffic};
-use rings::{Staging, Taken};
+use rings::{Buffers, Staging, Taken};
 
 impl Card {
-    /// Takes the next packet out of a transmit queue, behind headroom, and notes the interrupt. Returns it with its cost in frames.
+    /// Reads the descriptors of the next packet of a transmit queue; see [`rings::Packets::take`].
     pub(crate) fn take_packet<B: Bus>(
         &mut self,
         vf: u8,
         queue: u8,
-        into: &mut Staging,
+        buffers: &mut Buffers,
         bus: &mut B,
     ) -> (Taken<PacketOrders>, usize) {
         let nothing = (Taken::Nothing, 0);
         let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
         let Some(function) = function else { return nothing };
         let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return nothing };
-        match ring.next(BusFunction::Vf(vf), into, bus) {
-            Ok((Taken::Nothing, _)) => nothing,
-            Ok(taken) => {
+        match ring.take(BusFunction::Vf(vf), &mut self.gathered, buffers, bus) {
+            Ok((Taken::Dropped(flaw), cost)) => {
                 function.raise_sent(queue);
-                taken
+                (Taken::Dropped(flaw), cost)
             }
+            Ok(taken) => taken,
             Err(_) => {
-                ring.running = false;
-                function.counters.dma_faults += 1;
+                function.stop_sending(queue);
                 nothing
             }
         }
+    }
+
+    /// Gives back the descriptors of the packet that was taken last, and notes the interrupt. Returns false if its bytes could not be
+    /// `read`, or the ring cannot be written to: then the queue has stopped.
+    pub(crate) fn end_packet<B: Bus>(&mut self, vf: u8, queue: u8, read: bool, bus: &mut B) -> bool {
+        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return false };
+        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return false };
+        if !read || ring.end_take(BusFunction::Vf(vf), &self.gathered, bus).is_err() {
+            function.stop_sending(queue);
+            return false;
+        }
+        function.raise_sent(queue);
+        true
     }
 
     /// Takes the next packet out of a transmit queue. Its bytes are in `into` behind [`plane::frame::HEADROOM`] bytes.
@@ -44,9 +57,18 @@ impl Card {
         into: &mut Staging,
         bus: &mut B,
     ) -> Taken<PacketOrders> {
-        let (taken, _) = self.take_packet(vf, queue, into, bus);
+        let mut buffers = Buffers::default();
+        let (taken, _) = self.take_packet(vf, queue, &mut buffers, bus);
         if let Taken::Dropped(_) = taken {
             self.count_malformed(vf, queue);
+        }
+        if let Taken::Packet(_) = taken {
+            into.set_length(HEADROOM);
+            let place = into.extend(buffers.bytes());
+            let read = buffers.read(BusFunction::Vf(vf), bus, place).is_ok();
+            if !self.end_packet(vf, queue, read, bus) {
+                return Taken::Nothing;
+            }
         }
         taken
     }
@@ -74,9 +96,7 @@ impl Card {
         let Some(function) = functions.get_mut(usize::from(vf)).filter(|_| count > 0) else { return };
         let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return };
         if ring.pass(plain, count, BusFunction::Vf(vf), bus).is_err() {
-            ring.running = false;
-            function.counters.dma_faults += 1;
-            return;
+            return function.stop_sending(queue);
         }
         function.raise_sent(queue);
     }

@@ -1,17 +1,16 @@
-//! Transmit rings: descriptors up to the end of a packet, its buffers copied out, and descriptors given back in order. A
+//! Transmit rings: descriptors up to the end of a packet, and descriptors given back in order. A
 //! packet that is not whole yet stays where it is. A malformed one is dropped and counted, and a queue with many
 //! of them is stopped: real cards stop it at the first.
 //!
-//! Left out: checksums and segmentation (`rings`), for which a packet has orders.
+//! Left out: the packet's bytes, checksums and segmentation (`rings`), for which a packet has orders.
 
 use crate::packet::PacketOrders;
 use crate::plain::Descriptors;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
 use avf::ids::{MAX_BUFFERS, MIN_FRAME, RING};
-use pcie::{Access, Bus, DmaFault, Function as BusFunction, Hint, Space};
-use plane::frame::HEADROOM;
-use rings::{Flaw, Orders, Staging, Taken};
+use pcie::{Bus, DmaFault, Function as BusFunction, Hint, Space};
+use rings::{Buffers, Flaw, Orders, Taken};
 use serde::{Deserialize, Serialize};
 
 /// Descriptors of a packet at most, contexts among them: what 256 KB in pages take, and some.
@@ -49,23 +48,16 @@ pub(crate) struct TxQueue {
     pub(crate) buffers: Hint,
 }
 
-/// A packet's descriptors, as far as they were looked at. Its bytes are fetched when its end is known.
-struct Gathered {
+/// Descriptors of a packet, up to where they were read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gathered {
     packet: PacketOrders,
-    /// Where its buffers are.
-    buffers: [(u64, u16); MOST_DESCRIPTORS as usize],
+    /// Number of buffers.
     count: usize,
     /// It is malformed.
     broken: bool,
-    /// Which descriptors are to be given back, a bit each.
+    /// Descriptors to be reported as done, a bit each.
     reports: u128,
-}
-
-impl Default for Gathered {
-    fn default() -> Self {
-        let buffers = [(0, 0); MOST_DESCRIPTORS as usize];
-        Self { packet: PacketOrders::default(), buffers, count: 0, broken: false, reports: 0 }
-    }
 }
 
 impl TxQueue {
@@ -102,32 +94,40 @@ impl TxQueue {
         }
     }
 
-    /// Takes the next packet into `into`, behind headroom; returns it with its cost in frames.
-    pub(crate) fn next<B: Bus>(
+    /// Reads the descriptors of the next packet, and replaces `buffers` by those that they name; returns it with its cost in frames.
+    /// The descriptors of a malformed packet go back at once, those of another by [`TxQueue::end_take`].
+    pub(crate) fn take<B: Bus>(
         &mut self,
         own: BusFunction,
-        into: &mut Staging,
+        gathered: &mut Gathered,
+        buffers: &mut Buffers,
         bus: &mut B,
     ) -> Result<(Taken<PacketOrders>, usize), DmaFault> {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else {
             return Ok((Taken::Nothing, 0));
         };
-        into.set_length(HEADROOM);
-        let mut gathered = Gathered::default();
-        if !self.gather(&context, own, &mut gathered, bus)? {
+        *gathered = Gathered::default();
+        buffers.clear();
+        if !self.gather(&context, own, gathered, buffers, bus)? {
             self.rung = false;
             return Ok((Taken::Nothing, 0));
         }
-        let sound = gathered.is_sound();
-        if sound {
-            gathered.fetch(own, into, bus)?;
-        }
-        self.give_back(&context, &gathered, own, bus)?;
-        if sound {
+        if gathered.is_sound(buffers.bytes()) {
             let cost = (gathered.packet.descriptors / DESCRIPTORS_A_FRAME) as usize;
             return Ok((Taken::Packet(gathered.packet), cost));
         }
+        self.give_back(&context, gathered, own, bus)?;
         Ok((Taken::Dropped(Flaw::Size), COSTLIEST))
+    }
+
+    /// Gives back the descriptors of the packet that was taken last.
+    pub(crate) fn end_take<B: Bus>(
+        &mut self,
+        own: BusFunction,
+        gathered: &Gathered,
+        bus: &mut B,
+    ) -> Result<(), DmaFault> {
+        self.context.map_or(Ok(()), |context| self.give_back(&context, gathered, own, bus))
     }
 
     /// A packet was malformed; whether it was one too many, and the queue is stopped.
@@ -188,6 +188,7 @@ impl TxQueue {
         context: &TxContext,
         own: BusFunction,
         gathered: &mut Gathered,
+        buffers: &mut Buffers,
         bus: &mut B,
     ) -> Result<bool, DmaFault> {
         let length = u32::from(context.length);
@@ -201,7 +202,7 @@ impl TxQueue {
                 Transmit::Context(context) => gathered.take_context(context),
                 Transmit::Other(_) => gathered.broken = true,
                 Transmit::Data(data) => {
-                    gathered.take_data(&data);
+                    gathered.take_data(&data, buffers);
                     if data.end_of_packet {
                         return Ok(true);
                     }
@@ -236,36 +237,18 @@ impl Gathered {
         self.packet.context = Some(context);
     }
 
-    fn take_data(&mut self, data: &Data) {
+    fn take_data(&mut self, data: &Data, buffers: &mut Buffers) {
         if self.count == 0 {
             self.packet.first = *data;
         }
         self.broken |= data.length == 0 || data.dummy;
-        if let Some(buffer) = self.buffers.get_mut(self.count) {
-            *buffer = (data.address, data.length);
-            self.count += 1;
-        }
+        buffers.push(data.address, data.length.into());
+        self.count += 1;
         self.reports |= u128::from(data.report_status) << (self.packet.descriptors - 1);
     }
 
-    fn buffers(&self) -> &[(u64, u16)] {
-        &self.buffers[..self.count]
-    }
-
-    /// The bytes of its buffers.
-    fn fetch<B: Bus>(&self, own: BusFunction, into: &mut Staging, bus: &mut B) -> Result<(), DmaFault> {
-        for (at, (address, length)) in self.buffers().iter().enumerate() {
-            if let Some((ahead, length)) = self.buffers().get(at + 1) {
-                bus.prefetch(own, (*ahead, usize::from(*length)), Access::Read);
-            }
-            bus.dma_read(own, *address, into.extend(usize::from(*length)))?;
-        }
-        Ok(())
-    }
-
-    /// Whether the packet could be sent by a real card.
-    fn is_sound(&self) -> bool {
-        let bytes: usize = self.buffers().iter().map(|(_, length)| usize::from(*length)).sum();
+    /// Returns true if a real card could send the packet, which has as many bytes.
+    fn is_sound(&self, bytes: usize) -> bool {
         let segments = self.packet.context.filter(|context| context.segment);
         let fits = match segments {
             Some(context) => context.mss >= LEAST_MSS && context.payload as usize <= bytes,

@@ -24,7 +24,7 @@ use plane::frame::{Ends, Frame, HEADER, Sealed};
 use plane::ledger::Traffic;
 use plane::switch::Reason;
 use plane::{About, Lane, Missed, Port, Sender, Sink, Source};
-use rings::{Arrivals, Flaw, Held, Misfit, Orders, Packets, Places, Receiver, Spread, Staging, Taken, Terms};
+use rings::{Arrivals, Buffers, Flaw, Held, Misfit, Orders, Packets, Places, Receiver, Spread, Taken, Terms};
 
 /// The type of MAC control frames, such as pause: they end at the MAC (IEEE 802.3, 31.3).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
@@ -63,8 +63,12 @@ impl<B: Bus> Packets for Work<'_, B> {
         self.card.functions.get_mut(usize::from(sender.port.get())).map(|function| &mut function.held)
     }
 
-    fn take(&mut self, sender: Sender, into: &mut Staging) -> (Taken<PacketOrders>, usize) {
-        self.card.take_packet(sender.port.get(), sender.queue, into, self.bus)
+    fn take(&mut self, sender: Sender, buffers: &mut Buffers) -> (Taken<PacketOrders>, usize) {
+        self.card.take_packet(sender.port.get(), sender.queue, buffers, self.bus)
+    }
+
+    fn end_take(&mut self, sender: Sender, read: bool) -> Option<bool> {
+        self.card.end_packet(sender.port.get(), sender.queue, read, self.bus).then_some(true)
     }
 
     fn spoiled(&mut self, sender: Sender, _flaw: Flaw) {

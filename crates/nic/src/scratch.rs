@@ -3,7 +3,7 @@
 
 use crate::conditions::Conditions;
 use crate::queue::receive::Opened;
-use crate::queue::transmit::{Descriptors, NO_DESCRIPTORS};
+use crate::queue::transmit::Descriptors;
 use crate::sizes::PACKET;
 use alloc::boxed::Box;
 use i82576::Time;
@@ -65,7 +65,7 @@ impl Scratch {
             receiving: [Receiving::NOTHING; QUEUES],
             places: Some(Places::new(PACKET)),
             faults: 0,
-            descriptors: NO_DESCRIPTORS,
+            descriptors: Descriptors::default(),
         }
     }
 }

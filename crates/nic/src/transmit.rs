@@ -15,7 +15,7 @@ use pcie::Bus;
 use plane::frame::Sealed;
 use plane::ledger::Traffic;
 use plane::{Lane, Sender, Source};
-use rings::{Flaw, Held, Misfit, Packets, Staging, Taken};
+use rings::{Buffers, Flaw, Held, Misfit, Packets, Taken};
 
 impl<B: Bus> Source for Work<'_, B> {
     /// The queue's pool may send, the queue is not blocked, and its function may read memory.
@@ -45,14 +45,21 @@ impl<B: Bus> Packets for Work<'_, B> {
         Some(&mut self.queues.tx[policy::queue(sender).index()].held)
     }
 
-    fn take(&mut self, sender: Sender, into: &mut Staging) -> (Taken<PacketOrders>, usize) {
+    fn take(&mut self, sender: Sender, buffers: &mut Buffers) -> (Taken<PacketOrders>, usize) {
         let queue = policy::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         let tx = &mut self.queues.tx[queue.index()];
         let Some(ring) = tx.open(self.file) else { return (Taken::Nothing, 0) };
         let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
-        let taken = tx.take(&mut io, &ring, &mut self.scratch.descriptors, into);
+        let taken = tx.take(&mut io, &ring, &mut self.scratch.descriptors, buffers);
         (taken, tx.effort())
+    }
+
+    fn end_take(&mut self, sender: Sender, read: bool) -> Option<bool> {
+        let queue = policy::queue(sender);
+        let function = self.scratch.conditions.owners.of_queue(queue);
+        let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
+        Some(self.queues.tx[queue.index()].end_take(&mut io, &self.scratch.descriptors) && read)
     }
 
     /// Of a queue that may send, only a malformed packet stops more.

@@ -64,6 +64,20 @@ impl Sum {
         Self(plus(self.0, words))
     }
 
+    /// Adds the sum of bytes that follow.
+    #[must_use]
+    #[inline]
+    pub fn sum(self, other: Self) -> Self {
+        self.words(other.0)
+    }
+
+    /// Returns the sum that the same bytes have behind a number of others: behind an odd one, the halves of all words are swapped.
+    #[must_use]
+    #[inline]
+    pub fn behind(self, others: usize) -> Self {
+        if others.is_multiple_of(2) { self } else { Self(self.0.rotate_left(8)) }
+    }
+
     /// Returns true if bytes that include their checksum sum up to a correct one. The bytes must not be all zero.
     #[must_use]
     #[inline(always)]
@@ -194,6 +208,11 @@ mod tests {
             let sum = Sum::of(&bytes).number(seed.into());
             assert_eq!(u32::from(sum.value()), plain);
             assert_eq!(sum.words(0x1234).is_zero(), sum.words(0x1234).checksum() == 0);
+            for at in 0..bytes.len().min(9) {
+                let (first, rest) = bytes.split_at(at);
+                let joined = Sum::of(first).sum(Sum::of(rest).behind(at));
+                assert_eq!(joined.checksum(), Sum::of(&bytes).checksum());
+            }
             assert!(sum.words(u64::from(sum.words(0xffff).checksum().swap_bytes())).words(0xffff).is_zero());
         }
     }

@@ -2,6 +2,7 @@
 //! description and not the packet, as silicon does; it only refuses to access bytes outside the packet. The
 //! descriptors that carry a request belong to the card's family.
 
+use crate::headers::{ETHERNET_HEADER, IPV4_HEADER};
 use plane::frame::Transport;
 
 /// Description of a packet by its sender, and its checksum requests.
@@ -36,5 +37,14 @@ impl Request {
     #[inline]
     pub fn payload_start(&self) -> usize {
         self.l4_start() + self.l4_length
+    }
+
+    /// Returns true if it describes TCP or UDP in IPv4 without options, behind an Ethernet header without tags, whose checksum is to
+    /// be inserted.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let transport = matches!(self.l4, Some(Transport::Tcp | Transport::Udp));
+        let lengths = (self.mac_length, self.ip_length) == (ETHERNET_HEADER, IPV4_HEADER);
+        lengths && self.ipv4 && transport && self.l4_checksum
     }
 }

@@ -108,7 +108,8 @@ impl<'a> Segmenter<'a> {
     /// # Errors
     /// Refuses requests whose description does not fit a packet that can be cut.
     pub fn new(packet: &'a [u8], request: &Request, mss: u16, masks: FlagMasks) -> Result<Self, Error> {
-        Ok(Self { packet, cut: Cut::new(packet, request, mss, masks)? })
+        let payload = packet.len().checked_sub(request.payload_start()).ok_or(Error::HeaderTooLong)?;
+        Ok(Self { packet, cut: Cut::new(packet, payload, request, mss, masks)? })
     }
 
     /// Skips the first `segments`, which were written before.
@@ -128,7 +129,7 @@ impl<'a> Segmenter<'a> {
     /// Returns the bytes of the longest segment, which a buffer must hold.
     #[must_use]
     pub fn longest(&self) -> usize {
-        self.cut.headers + self.cut.payload.min(self.cut.mss)
+        self.cut.longest()
     }
 
     /// Writes the next segment to the start of `buffer` and returns its length. `None` after the last, or if
@@ -151,7 +152,17 @@ impl<'a> Segmenter<'a> {
 }
 
 impl Cut {
-    fn new(packet: &[u8], request: &Request, mss: u16, masks: FlagMasks) -> Result<Self, Error> {
+    /// Prepares a packet as [`Segmenter::new`] does, by its first bytes, with all headers, and the number of bytes behind them.
+    ///
+    /// # Errors
+    /// As for [`Segmenter::new`].
+    pub fn new(
+        packet: &[u8],
+        payload: usize,
+        request: &Request,
+        mss: u16,
+        masks: FlagMasks,
+    ) -> Result<Self, Error> {
         let (transport, shortest_l4) = match request.l4 {
             Some(transport @ Transport::Tcp) => (transport, TCP_HEADER),
             Some(transport @ Transport::Udp) => (transport, UDP_HEADER),
@@ -165,13 +176,12 @@ impl Cut {
         if mac < ETHERNET_HEADER || ip < shortest_ip || request.l4_length < shortest_l4 {
             return Err(Error::HeaderTooShort);
         }
-        let split = packet.split_at_checked(request.payload_start());
-        let (headers, payload) = split.ok_or(Error::HeaderTooLong)?;
+        let headers = packet.get(..request.payload_start()).ok_or(Error::HeaderTooLong)?;
         let seal_ip = request.ip_checksum && request.ipv4;
         let (before, l4) = headers.split_at(mac + ip);
         let same = Same::of(&before[mac..], l4, transport);
         let (mss, request) = (usize::from(mss), *request);
-        let (headers, payload) = (headers.len(), payload.len());
+        let headers = headers.len();
         let total = payload.div_ceil(mss).max(1) as u32;
         let (next, sealed) = (0, None);
         Ok(Self { headers, payload, request, transport, mss, masks, seal_ip, same, total, next, sealed })
@@ -189,15 +199,22 @@ impl Cut {
         self.sealed
     }
 
-    /// Returns the position of the next segment's payload in the packet, if a segment remains.
-    fn chunk(&self) -> Option<Range<usize>> {
-        let start = self.next as usize * self.mss;
+    /// Returns the bytes of the longest segment that is still to come.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.headers + self.payload.min(self.mss)
+    }
+
+    /// Returns the range of the packet that is the payload of the segment `ahead` of the next one, if there is such a segment.
+    #[must_use]
+    pub fn chunk(&self, ahead: u32) -> Option<Range<usize>> {
+        let start = (self.next + ahead) as usize * self.mss;
         let end = self.payload.min(start + self.mss);
-        (self.count() > 0).then_some(self.headers + start..self.headers + end)
+        (ahead < self.count()).then_some(self.headers + start..self.headers + end)
     }
 
     fn write_next(&mut self, packet: &[u8], buffer: &mut [u8]) -> Option<usize> {
-        let chunk = self.chunk()?;
+        let chunk = self.chunk(0)?;
         let length = self.headers + chunk.len();
         let segment = buffer.get_mut(..length)?;
         let (headers, payload) = segment.split_at_mut(self.headers);
@@ -217,7 +234,7 @@ impl Cut {
         place: &'b mut [u8],
         lead: usize,
     ) -> Option<(&'b mut [u8], usize)> {
-        let Range { start, end } = self.chunk()?;
+        let Range { start, end } = self.chunk(0)?;
         let length = self.headers + end - start;
         if self.next == 0 || self.mss < self.headers + lead || length < SHORTEST {
             let length = self.write_next(packet.get(lead..)?, place.get_mut(lead..)?)?;
@@ -230,11 +247,21 @@ impl Cut {
         Some((segment, length))
     }
 
+    /// Leaves out the next `segments`.
+    pub fn pass(&mut self, segments: u32) {
+        self.next = self.next.saturating_add(segments).min(self.total);
+    }
+
     /// Completes the next segment, which holds copies of the packet's headers and its own payload.
-    fn complete(&mut self, segment: &mut [u8]) {
+    pub fn complete(&mut self, segment: &mut [u8]) {
         let (headers, payload) = segment.split_at_mut(self.headers);
-        self.network(headers, payload.len());
-        self.transport(segment);
+        self.complete_headers(headers, payload.len(), Sum::of(payload));
+    }
+
+    /// Completes the headers of the next segment, a copy of the packet's, by the bytes of its payload and their sum.
+    pub fn complete_headers(&mut self, headers: &mut [u8], payload: usize, sum: Sum) {
+        self.network(headers, payload);
+        self.transport(headers, payload, sum);
         self.next += 1;
     }
 
@@ -258,13 +285,13 @@ impl Cut {
     }
 
     /// Writes sequence number and flags, or the length; then the checksum.
-    fn transport(&mut self, segment: &mut [u8]) {
-        let (start, end) = (self.headers - self.request.l4_length, segment.len());
+    fn transport(&mut self, headers: &mut [u8], payload: usize, sum: Sum) {
+        let (start, end) = (self.headers - self.request.l4_length, self.headers + payload);
         let length = (end - start) as u32;
-        let l4 = segment.get_mut(start..).unwrap_or_default();
+        let l4 = headers.get_mut(start..).unwrap_or_default();
         match self.transport {
-            Transport::Tcp => self.tcp(l4, length),
-            _ => self.udp(l4, length),
+            Transport::Tcp => self.tcp(l4, length, sum),
+            _ => self.udp(l4, length, sum),
         }
         if self.request.l4_checksum {
             let seed = self.same.seed.number(length).value();
@@ -272,8 +299,8 @@ impl Cut {
         }
     }
 
-    fn tcp(&self, l4: &mut [u8], length: u32) {
-        let Some((header, rest)) = l4.split_first_chunk_mut::<TCP_HEADER>() else { return };
+    fn tcp(&self, l4: &mut [u8], length: u32, payload: Sum) {
+        let Some((header, options)) = l4.split_first_chunk_mut::<TCP_HEADER>() else { return };
         let advance = self.next.wrapping_mul(self.mss as u32);
         let sequence = [header[4], header[5], header[6], header[7]];
         let sequence = u32::from_be_bytes(sequence).wrapping_add(advance);
@@ -282,16 +309,18 @@ impl Cut {
         [header[12], header[13]] = flags.to_be_bytes();
         if self.request.l4_checksum {
             let sum = self.same.l4.number(sequence).number(flags.into()).number(length);
-            [header[16], header[17]] = sum.bytes(rest).checksum().to_be_bytes();
+            let payload = payload.behind(options.len());
+            [header[16], header[17]] = sum.bytes(options).sum(payload).checksum().to_be_bytes();
         }
     }
 
-    fn udp(&self, l4: &mut [u8], length: u32) {
-        let Some((header, rest)) = l4.split_first_chunk_mut::<UDP_HEADER>() else { return };
+    fn udp(&self, l4: &mut [u8], length: u32, payload: Sum) {
+        let Some((header, more)) = l4.split_first_chunk_mut::<UDP_HEADER>() else { return };
         [header[4], header[5]] = (length as u16).to_be_bytes();
         if self.request.l4_checksum {
             // The length counts twice: in the header, and in the pseudo header.
-            let checksum = self.same.l4.number(length).number(length).bytes(rest).checksum();
+            let sum = self.same.l4.number(length).number(length).bytes(more);
+            let checksum = sum.sum(payload.behind(more.len())).checksum();
             // A zero would mean "no checksum".
             let checksum = if checksum == 0 { 0xffff } else { checksum };
             [header[6], header[7]] = checksum.to_be_bytes();

@@ -9,6 +9,9 @@ pub const HEAD: usize = 64;
 /// Maximum bytes of a frame in a burst: the size of most drivers' buffers.
 pub const LONGEST: usize = 2048;
 
+/// Maximum bytes of the headers that a card writes in front of a payload.
+pub const HEADERS: usize = 128;
+
 /// Hint at the part of a function's memory that holds a ring, or the buffers of a ring. Each ring keeps one for
 /// itself and one for its buffers. Only the bus interprets and verifies it, so a stale hint costs time and does no
 /// harm.
@@ -27,5 +30,18 @@ pub struct Run<'a> {
     /// Addresses of the receiver's buffers.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
+    pub sums: &'a mut [u64],
+}
+
+/// Payloads of one packet's segments, which go from buffers of one function to buffers of another, a slot of each slice per segment.
+#[derive(Debug)]
+pub struct Payloads<'a> {
+    /// Addresses of the payloads in the sender's buffers.
+    pub sources: &'a [u64],
+    /// Bytes of the payloads, [`LONGEST`] at most.
+    pub lengths: &'a [u32],
+    /// Addresses of the payloads in the receiver's buffers.
+    pub targets: &'a [u64],
+    /// Receives the ones' complement sum of each payload's 16-bit little-endian words.
     pub sums: &'a mut [u64],
 }

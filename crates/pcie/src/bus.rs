@@ -1,7 +1,7 @@
 //! The bus as a device uses it: memory requests and interrupts in the name of one of its functions.
 
 use crate::VfIndex;
-use crate::burst::{HEAD, Hint, LONGEST, Run};
+use crate::burst::{HEAD, HEADERS, Hint, LONGEST, Payloads, Run};
 use core::fmt;
 
 /// I/O virtual address in a device's request, translated per function.
@@ -138,6 +138,26 @@ pub trait Bus {
         carry(self, from.function, to.function, run)
     }
 
+    /// Copies payloads of up to [`crate::burst::BURST`] segments from one function's buffers to another's, each byte read once.
+    /// Returns how many payloads it copied: it stops at the first one that cannot be read or written as a whole. By default it
+    /// copies payload by payload.
+    fn copy(&mut self, from: Space<'_>, to: Space<'_>, payloads: Payloads<'_>) -> usize {
+        copy(self, from.function, to.function, payloads)
+    }
+
+    /// Writes the first `length` bytes of each element of `headers`, [`HEADERS`] at most, to its target. Returns how many headers
+    /// it wrote: it stops at the first one that cannot be written as a whole. By default it writes header by header.
+    fn scatter(
+        &mut self,
+        to: Space<'_>,
+        headers: &[[u8; HEADERS]],
+        length: usize,
+        targets: &[Iova],
+    ) -> usize {
+        let pairs = headers.iter().zip(targets);
+        pairs.take_while(|(bytes, at)| self.dma_write(to.function, **at, &bytes[..length]).is_ok()).count()
+    }
+
     /// Announces that `length` bytes at `iova` are about to be accessed. A hint without effect on unmapped memory.
     /// The default does nothing.
     #[inline]
@@ -196,6 +216,21 @@ fn carry<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, run: Run<'_
         if bus.dma_write(to, *target, frame).is_err() {
             return at;
         }
+    }
+    targets.len()
+}
+
+/// Copies payloads by two requests for each; see [`Bus::copy`].
+fn copy<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, payloads: Payloads<'_>) -> usize {
+    let mut place = [0; LONGEST];
+    let Payloads { sources, lengths, targets, sums } = payloads;
+    let buffers = sources.iter().zip(targets).zip(lengths);
+    for (at, (((source, target), length), sum)) in buffers.zip(sums).enumerate() {
+        let Some(payload) = place.get_mut(..*length as usize) else { return at };
+        if bus.dma_read(from, *source, payload).is_err() || bus.dma_write(to, *target, payload).is_err() {
+            return at;
+        }
+        *sum = sum_of(payload);
     }
     targets.len()
 }

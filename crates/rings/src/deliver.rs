@@ -47,7 +47,7 @@ pub(crate) fn deliver_plain<C: Card>(
 impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
     /// Descriptors that can be filled at once.
     #[inline(always)]
-    fn ready(&mut self) -> usize {
+    pub(crate) fn ready(&mut self) -> usize {
         if self.room == 0 {
             return 0;
         }

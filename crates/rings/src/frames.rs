@@ -2,9 +2,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use offload::plain::Glance;
+use offload::plain::{Glance, PlainKind};
 use pcie::Iova;
-use pcie::burst::{BURST, HEAD};
+use pcie::burst::{BURST, HEAD, HEADERS};
 use plane::Verdict;
 use plane::frame::HEADROOM;
 use units::FCS;
@@ -43,6 +43,9 @@ pub(crate) struct Frames {
     pub(crate) sums: [u64; BURST],
     /// Receive queue and hash, while a run goes to a port that spreads frames over queues.
     pub(crate) spread: [(u8, Option<u32>); BURST],
+    /// Headers of segments that are cut from one packet, and what the segments are to their receiver.
+    pub(crate) headers: [[u8; HEADERS]; BURST],
+    pub(crate) kinds: [PlainKind; BURST],
     /// A frame that travels alone: sent as it is, cut from a packet, or from the uplink.
     pub(crate) staging: Box<[u8]>,
 }
@@ -60,6 +63,8 @@ impl Frames {
             targets: [0; BURST],
             sums: [0; BURST],
             spread: [(0, None); BURST],
+            headers: [[0; HEADERS]; BURST],
+            kinds: [PlainKind::default(); BURST],
             staging: vec![0; HEADROOM + LONGEST_FRAME + FCS].into_boxed_slice(),
         }
     }

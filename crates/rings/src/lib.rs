@@ -17,7 +17,8 @@
 //! | `card`, `packets` | traits of a family: bursts, and the careful way |
 //! | `visit` | a visit to a transmit queue: bursts, and packets between them |
 //! | `forward`, `frames` | a burst from a transmit queue |
-//! | `send`, `packet`, `held` | a packet, or the rest of one that waits |
+//! | `send`, `finished`, `packet`, `buffers`, `held` | a packet, or the rest of one that waits |
+//! | `cut` | a large packet, cut into segments for one receiver |
 //! | `arrive`, `deliver` | a frame into a receive queue, from the plane or from the uplink |
 //! | `ring`, `posted` | indices of a ring, posted receive descriptors |
 //! | `places`, `staging` | private memory |
@@ -29,8 +30,11 @@
 extern crate alloc;
 
 mod arrive;
+mod buffers;
 mod card;
+mod cut;
 mod deliver;
+mod finished;
 mod forward;
 mod frames;
 mod held;
@@ -44,6 +48,7 @@ mod staging;
 mod visit;
 
 pub use arrive::{arrive, deliver};
+pub use buffers::{Buffers, MAX_BUFFERS};
 pub use card::{Card, Misfit, Receiver, RxFormat, Spread, Terms, TxFormat};
 pub use held::Held;
 pub use packet::{Flaw, Orders, Packet, Taken};

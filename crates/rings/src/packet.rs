@@ -2,7 +2,7 @@
 
 use crate::frames::LONGEST_FRAME;
 use offload::Request;
-use offload::segment::{FlagMasks, Segmenter};
+use offload::segment::{Cut, FlagMasks};
 use offload::uncut::MAX_SEGMENTS;
 use plane::tag::TAG;
 
@@ -41,11 +41,13 @@ pub trait Orders: Copy {
         bytes + if self.tag().is_some() { TAG } else { 0 } <= LONGEST_FRAME
     }
 
-    /// Prepares a packet for cutting. Returns `None` if it cannot be cut as they say.
-    fn segmenter<'a>(&self, packet: &'a [u8], masks: FlagMasks) -> Option<Segmenter<'a>> {
-        let segmenter = Segmenter::new(packet, &self.request(), self.mss()?, masks).ok()?;
-        let fits = self.fits(segmenter.longest()) && segmenter.count() <= MAX_SEGMENTS;
-        (fits && self.describe(packet.len())).then_some(segmenter)
+    /// Prepares a packet of `bytes` bytes for cutting by its headers. Returns `None` if it cannot be cut as they say.
+    fn cut(&self, headers: &[u8], bytes: usize, masks: FlagMasks) -> Option<Cut> {
+        let request = self.request();
+        let payload = bytes.checked_sub(request.payload_start())?;
+        let cut = Cut::new(headers, payload, &request, self.mss()?, masks).ok()?;
+        let fits = self.fits(cut.longest()) && cut.count() <= MAX_SEGMENTS;
+        (fits && self.describe(bytes)).then_some(cut)
     }
 }
 
@@ -63,7 +65,7 @@ pub struct Packet<O> {
 pub enum Taken<O> {
     /// No complete packet is there.
     Nothing,
-    /// A packet is in the staging buffer.
+    /// The descriptors of a packet are there, and its bytes can be read.
     Packet(O),
     /// Descriptors without a byte were given back.
     Empty,

@@ -1,10 +1,10 @@
 //! The traits of a family's careful way: the next packet of a transmit queue, and a frame that has to be looked at closely before it is
 //! received. Left out: the way itself (`visit`, `send`, `arrive`).
 
+use crate::buffers::Buffers;
 use crate::card::{Card, Misfit};
 use crate::held::Held;
 use crate::packet::{Flaw, Orders, Taken};
-use crate::staging::Staging;
 use offload::insert::insert;
 use offload::segment::FlagMasks;
 use plane::frame::{Frame, Sealed};
@@ -25,9 +25,14 @@ pub trait Packets: Card + Source {
         None
     }
 
-    /// Takes the next packet of a queue into `into`, behind [`plane::frame::HEADROOM`] bytes, if all of it is there, and gives its
-    /// descriptors back. Returns it with its cost in frames of the budget.
-    fn take(&mut self, sender: Sender, into: &mut Staging) -> (Taken<Self::Orders>, usize);
+    /// Reads the descriptors of the next packet of a queue, if all of them are there, and replaces `buffers` by those that they
+    /// name. Returns the packet with its cost in frames of the budget. The descriptors of a packet go back by
+    /// [`Packets::end_take`]; all others have gone back.
+    fn take(&mut self, sender: Sender, buffers: &mut Buffers) -> (Taken<Self::Orders>, usize);
+
+    /// Gives back the descriptors of the packet that was taken last, whose bytes have been read, or cannot be `read`. Returns
+    /// false if the packet is dropped because of a fault, and `None` if the queue has stopped and has counted the fault.
+    fn end_take(&mut self, sender: Sender, read: bool) -> Option<bool>;
 
     /// Returns true if another packet may follow the last one in this visit.
     #[inline]

@@ -1,13 +1,15 @@
 //! The careful way of a packet from a transmit queue to the plane: checksums are inserted, or it is cut into segments. Its frames
 //! are handed over until the port's rate says wait. Left out: how descriptors are read (the family), and plain frames (`forward`).
 
-use crate::frames::{SHORTEST, pad};
+use crate::cut::send_through;
+use crate::finished::{send, send_segment, spoil};
+use crate::frames::SHORTEST;
 use crate::packet::{Flaw, Orders, Packet, Taken};
 use crate::packets::Packets;
 use crate::places::Places;
 use crate::staging::Staging;
 use offload::uncut;
-use plane::frame::{Frame, HEADER, HEADROOM, Outer};
+use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::{Lane, Sender};
 
 /// Sends the next packet of a queue, or the rest of one that waited; returns its cost in frames of the budget, at least 1. `None` if
@@ -19,39 +21,81 @@ pub(crate) fn send_next<C: Packets, L: Lane>(
     places: &mut Places,
     lane: &mut L,
 ) -> Option<usize> {
-    let held = card.held(sender).and_then(|held| held.resume(&mut places.packet));
-    // What is left of a packet is not read again, so it costs its frames alone.
-    let (packet, queue, cost) = match held {
-        Some((packet, queue)) => (packet, queue, 1),
-        None => match card.take(sender, &mut places.packet) {
+    let cost = match card.held(sender).and_then(|held| held.resume(&mut places.packet)) {
+        // What is left of a packet is not read again, so it costs its frames alone.
+        Some((packet, queue)) => send_packet(card, Sender { queue, ..sender }, &packet, places, lane),
+        None => match card.take(sender, &mut places.buffers) {
             (Taken::Nothing, _) => return None,
-            (Taken::Packet(orders), cost) => (Packet { orders, sent: 0 }, sender.queue, cost),
-            (Taken::Empty, cost) => return card.may_follow(sender).then_some(cost.max(1)),
+            (Taken::Packet(orders), cost) => send_taken(card, sender, &orders, places, lane)?.max(cost),
+            (Taken::Empty, cost) => cost,
             (Taken::Dropped(flaw), cost) => {
-                if flaw == Flaw::Fault {
-                    lane.counters().dma_faults += 1;
-                } else {
-                    spoil(card, sender, flaw, lane);
-                }
-                return card.may_follow(sender).then_some(cost.max(1));
+                spoil(card, sender, flaw, lane);
+                cost
             }
         },
     };
-    let of = Sender { queue, ..sender };
-    let frames = if packet.orders.mss().is_some() {
-        send_cut(card, of, packet, places, lane)
-    } else {
-        send_whole(card, of, &packet.orders, &mut places.packet, lane);
-        1
-    };
-    card.may_follow(sender).then_some(frames.max(cost))
+    card.may_follow(sender).then_some(cost.max(1))
 }
 
-/// Counts a malformed packet.
-#[cold]
-fn spoil<C: Packets, L: Lane>(card: &mut C, sender: Sender, flaw: Flaw, lane: &mut L) {
-    lane.counters().tx_invalid += 1;
-    card.spoiled(sender, flaw);
+/// Sends a packet whose descriptors are there, and gives them back; returns its number of frames. `None` if the queue has stopped.
+#[inline(always)]
+fn send_taken<C: Packets, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    orders: &C::Orders,
+    places: &mut Places,
+    lane: &mut L,
+) -> Option<usize> {
+    if orders.mss().is_some()
+        && let Some((sent, left)) = send_through(card, sender, orders, places, lane)
+    {
+        // Its port's rate makes the rest wait. Its buffers are the sender's again from now on, so it is copied.
+        let read = left == 0 || read_packet(card, sender, places);
+        if !card.end_take(sender, read)? {
+            spoil(card, sender, Flaw::Fault, lane);
+        } else if left > 0 {
+            keep(card, sender, Packet { orders: *orders, sent }, &mut places.packet);
+        }
+        return Some(sent as usize);
+    }
+    let read = read_packet(card, sender, places);
+    if !card.end_take(sender, read)? {
+        spoil(card, sender, Flaw::Fault, lane);
+        return Some(0);
+    }
+    Some(send_packet(card, sender, &Packet { orders: *orders, sent: 0 }, places, lane))
+}
+
+/// Sends a packet that is in private memory, or the rest of it; returns its number of frames.
+#[inline(always)]
+fn send_packet<C: Packets, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    packet: &Packet<C::Orders>,
+    places: &mut Places,
+    lane: &mut L,
+) -> usize {
+    if packet.orders.mss().is_some() {
+        return send_cut(card, sender, *packet, places, lane);
+    }
+    send_whole(card, sender, &packet.orders, &mut places.packet, lane);
+    1
+}
+
+/// Copies the bytes of a packet to private memory, behind headroom; `false` if they cannot be read.
+#[inline(always)]
+fn read_packet<C: Packets>(card: &mut C, sender: Sender, places: &mut Places) -> bool {
+    let Places { packet, buffers, .. } = places;
+    packet.set_length(HEADROOM);
+    let (function, _, bus) = card.source(sender);
+    buffers.read(function, bus, packet.extend(buffers.bytes())).is_ok()
+}
+
+/// Keeps the rest of a packet until its port may send again.
+fn keep<C: Packets>(card: &mut C, sender: Sender, packet: Packet<C::Orders>, staging: &mut Staging) {
+    if let Some(held) = card.held(sender) {
+        held.keep(packet, sender.queue, staging);
+    }
 }
 
 /// Sends a packet that is one frame.
@@ -90,11 +134,13 @@ fn send_cut<C: Packets, L: Lane>(
 ) -> usize {
     let (staging, apart) = (&mut places.packet, &mut places.frames.staging);
     let masks = card.flag_masks();
-    let Some(segmenter) = packet.orders.segmenter(staging.get(HEADROOM..).unwrap_or_default(), masks) else {
+    let bytes = staging.get(HEADROOM..).unwrap_or_default();
+    let Some(mut cut) = packet.orders.cut(bytes, bytes.len(), masks) else {
         spoil(card, sender, Flaw::Offload, lane);
         return 1;
     };
-    let (mut cut, before) = (segmenter.skip(packet.sent).cut(), packet.sent);
+    let before = packet.sent;
+    cut.pass(before);
     if before == 0 {
         card.cuts();
         if let Some(segments) = send_uncut(card, sender, &packet.orders, staging, lane) {
@@ -102,20 +148,14 @@ fn send_cut<C: Packets, L: Lane>(
         }
     }
     while let Some((place, length)) = cut.next_within(staging, apart, HEADROOM) {
-        let end = HEADROOM + pad(&mut place[HEADROOM..], length);
-        if let Some(mut frame) = Frame::new(&mut place[..end]) {
-            frame.set_seal(cut.sealed());
-            send(card, sender, &packet.orders, &mut frame, lane);
-        }
+        send_segment(card, sender, &packet.orders, (place, length, cut.sealed()), lane);
         packet.sent += 1;
         if !lane.is_due() {
             break;
         }
     }
-    if cut.count() > 0
-        && let Some(held) = card.held(sender)
-    {
-        held.keep(packet, sender.queue, staging);
+    if cut.count() > 0 {
+        keep(card, sender, packet, staging);
     }
     (packet.sent - before).max(1) as usize
 }
@@ -139,35 +179,4 @@ fn send_uncut<C: Packets, L: Lane>(
     frame.tag = lane.tag(card.asked_tag(sender, orders));
     lane.send_uncut(&mut frame, &whole, SHORTEST as usize, |bytes| uncut::complete(&whole, bytes))?;
     Some(segments)
-}
-
-/// Hands a finished frame to the plane. A tag that the descriptor asks for goes before one in the frame. The port's tag takes its
-/// place.
-#[inline(always)]
-fn send<C: Packets, L: Lane>(
-    card: &mut C,
-    sender: Sender,
-    orders: &C::Orders,
-    frame: &mut Frame<'_>,
-    lane: &mut L,
-) {
-    let (inner, outer) = lane.tag_types();
-    frame.look_behind(inner, outer);
-    let asked = card.asked_tag(sender, orders);
-    let inserted = lane.tag(asked);
-    // The outer tag is the sender's to bring. Without one there is nothing to put an inner one behind (82576 datasheet 7.4.5.1).
-    if inserted.is_some() && frame.outer == Outer::Missing {
-        return spoil(card, sender, Flaw::Offload, lane);
-    }
-    if asked.is_none() || inserted.is_none() {
-        frame.take_tag();
-    }
-    frame.tag = inserted.or(frame.tag);
-    let told = lane.send(card, frame);
-    if let Some(reason) = told.refused {
-        card.refused(sender, reason);
-    }
-    if told.sent {
-        card.left(sender, orders);
-    }
 }

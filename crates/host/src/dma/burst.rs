@@ -6,7 +6,7 @@
 
 use super::access::Direction;
 use super::{DmaFault, DmaTable};
-use crate::memory::frames::{self, HEAD, LongPlaces, Place, Places, Regions, Run};
+use crate::memory::frames::{self, BURST, HEAD, LongPlaces, Payloads, Place, Places, Regions, Run};
 
 /// Look-up of many addresses that mostly lie in one region.
 struct Cursor<'table, 'hint, const WRITES: bool> {
@@ -76,6 +76,35 @@ impl DmaTable {
             written.any_long().then(|| LongPlaces::find(&sources[..written.len()], lengths, &mut from));
         written.truncate(read.as_ref().map_or(count, LongPlaces::len));
         frames::carry(heads, read.as_ref(), &written, sums);
+        written.len()
+    }
+
+    /// Copies up to 32 payloads from this table's memory to buffers of another. Returns how many it copied; it stops at the first
+    /// one that is not permitted, or not in one region.
+    pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: Payloads<'_>) -> usize {
+        let Payloads { sources, lengths, targets, sums } = payloads;
+        let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
+        let count = sources.len().min(targets.len()).min(lengths.len()).min(sums.len());
+        let mut written = Places::find(&targets[..count], lengths, &mut into);
+        let read = Places::find(&sources[..written.len()], lengths, &mut from);
+        written.truncate(read.len());
+        frames::copy(&read, &written, sums);
+        written.len()
+    }
+
+    /// Writes the first `length` bytes of up to 32 headers to their targets. Returns how many it wrote; it stops at the first one
+    /// that is not permitted, or not in one region.
+    pub fn scatter<const N: usize>(
+        &self,
+        hint: &mut u32,
+        headers: &[[u8; N]],
+        length: usize,
+        targets: &[u64],
+    ) -> usize {
+        let lengths = [length as u32; BURST];
+        let count = headers.len().min(targets.len());
+        let written = Places::find(&targets[..count], &lengths, &mut Cursor::new(self, hint));
+        frames::scatter(headers, &written);
         written.len()
     }
 

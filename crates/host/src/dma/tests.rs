@@ -1,6 +1,7 @@
 //! Tests of the table with honest and hostile clients and devices. Tests of mappings are in [`sharing`].
 
 mod burst;
+mod payloads;
 mod sharing;
 
 use std::os::fd::OwnedFd;

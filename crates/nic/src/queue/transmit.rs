@@ -1,5 +1,5 @@
-//! A transmit queue: descriptors are fetched in bursts, a packet is taken only when all of it is there, and
-//! its bytes are gathered into the port's staging buffer. Left out: what becomes of them.
+//! A transmit queue: descriptors are fetched in bursts, and a packet is taken only when all of its descriptors are there. Left out:
+//! the packet's bytes, which `rings` reads.
 
 mod plain;
 mod saved;
@@ -14,27 +14,34 @@ use crate::sizes::PACKET;
 use i82576::Queue;
 use i82576::bits::tdwbal;
 use i82576::descriptor::orders::Orders;
-use i82576::descriptor::tx::{Buffer, Context, Transmit, buffer, parse};
+use i82576::descriptor::tx::{Context, Transmit, buffer, parse};
 use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
-use pcie::{Access, Bus, DmaFault, Hint, Space};
+use pcie::{Bus, DmaFault, Hint, Space};
 use plane::frame::HEADROOM;
-use rings::{Flaw, Held, Ring, Staging, Taken};
+use rings::{Buffers, Flaw, Held, MAX_BUFFERS, Ring, Taken};
 use serde::{Deserialize, Serialize};
 
 /// The most descriptors a packet may take, its context included. Linux igbvf needs about 40 for the largest
 /// one; what goes beyond is dropped, in pieces of this size, up to its end.
-pub const MAX_DESCRIPTORS: usize = 128;
+pub const MAX_DESCRIPTORS: usize = MAX_BUFFERS;
 /// What a frame of the budget pays for: descriptors read and bytes gathered. Honest packets make more frames
 /// than that; only a guest that wants the card to work for nothing does not.
 const DESCRIPTORS_A_FRAME: usize = 16;
 const BYTES_A_FRAME: usize = 2048;
 
-/// A place for the descriptors of the packet being taken.
-pub(crate) type Descriptors = [[u8; SIZE]; MAX_DESCRIPTORS];
+/// Descriptors of the packet that was taken last.
+#[derive(Debug, Clone)]
+pub(crate) struct Descriptors {
+    raw: [[u8; SIZE]; MAX_DESCRIPTORS],
+    count: usize,
+}
 
-/// That place, empty.
-pub(crate) const NO_DESCRIPTORS: Descriptors = [[0; SIZE]; MAX_DESCRIPTORS];
+impl Default for Descriptors {
+    fn default() -> Self {
+        Self { raw: [[0; SIZE]; MAX_DESCRIPTORS], count: 0 }
+    }
+}
 
 /// How far the descriptors of the next packet have been read.
 enum Scan {
@@ -154,21 +161,21 @@ impl TransmitQueue {
         self.ring.filter(|ring| ring.contains(self.done.head()))
     }
 
-    /// Takes the next packet of the `ring` into `staging`, if there is a complete one, by way of its descriptors in
-    /// `packet`. The ring was opened after the queue's registers were written the last time.
+    /// Reads the descriptors of the next packet of the `ring` into `packet`, if all of them are there, and replaces `buffers` by those
+    /// that they name. The ring was opened after the queue's registers were written the last time.
     #[inline(never)]
     pub(crate) fn take<B: Bus>(
         &mut self,
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
         packet: &mut Descriptors,
-        staging: &mut Staging,
+        buffers: &mut Buffers,
     ) -> Taken<PacketOrders> {
         self.effort = (0, 0);
         if self.done.is_halted() {
             return Taken::Nothing;
         }
-        self.take_from(io, ring, packet, staging).unwrap_or_else(|_| self.halt())
+        self.take_from(io, ring, packet, buffers).unwrap_or_else(|_| self.halt())
     }
 
     /// The ring has faulted and stays silent.
@@ -183,7 +190,7 @@ impl TransmitQueue {
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
         packet: &mut Descriptors,
-        staging: &mut Staging,
+        buffers: &mut Buffers,
     ) -> Result<Taken<PacketOrders>, DmaFault> {
         loop {
             let (count, taken) = match self.scan(io, ring, packet)? {
@@ -191,18 +198,42 @@ impl TransmitQueue {
                 Scan::Contexts(count) => (count, None),
                 Scan::Invalid(count, why) => (count, Some(Taken::Dropped(why))),
                 Scan::Complete(count, first) => {
-                    (count, Some(self.gather(io, &packet[..count], first, staging)))
+                    (count, Some(self.describe(&packet.raw[..count], first, buffers)))
                 }
             };
-            for raw in &packet[..count] {
-                let report = buffer(raw).is_some_and(|buffer| buffer.report_status);
-                self.pass(io, ring, *raw, report)?;
-                self.effort.0 += 1;
+            packet.count = count;
+            if let Some(Taken::Packet(_)) = taken {
+                self.effort = (self.effort.0 + count, buffers.bytes());
+                return Ok(taken.unwrap_or(Taken::Nothing));
             }
+            self.pass_all(io, ring, packet)?;
+            self.effort.0 += count;
             if let Some(taken) = taken {
                 return Ok(taken);
             }
         }
+    }
+
+    /// Gives back the descriptors of the packet that was taken last; `false` if the ring has faulted.
+    pub(crate) fn end_take<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, packet: &Descriptors) -> bool {
+        let Some(ring) = self.open(io.file) else { return false };
+        let passed = self.pass_all(io, &ring, packet).is_ok();
+        if !passed {
+            self.halt();
+        }
+        passed
+    }
+
+    fn pass_all<B: Bus>(
+        &mut self,
+        io: &mut QueueIo<'_, B>,
+        ring: &Ring,
+        packet: &Descriptors,
+    ) -> Result<(), DmaFault> {
+        packet.raw[..packet.count].iter().try_for_each(|raw| {
+            let report = buffer(raw).is_some_and(|buffer| buffer.report_status);
+            self.pass(io, ring, *raw, report)
+        })
     }
 
     /// The first descriptor that has not been consumed.
@@ -221,10 +252,9 @@ impl TransmitQueue {
         let start = self.next(ring);
         let available = ring.available(start) as usize;
         let mut first = None;
-        #[expect(clippy::needless_range_loop, reason = "an iterator takes ten instructions a frame more")]
         for count in 0..available.min(MAX_DESCRIPTORS) {
             let raw = self.burst[self.fetch(io, ring, ring.advance(start, count as u32))?];
-            packet[count] = raw;
+            packet.raw[count] = raw;
             let Some(buffer) = buffer(&raw) else {
                 let Transmit::Context(context) = parse(&raw) else {
                     return Ok(Scan::Invalid(count + 1, Flaw::Descriptor));
@@ -267,46 +297,16 @@ impl TransmitQueue {
         Ok(0)
     }
 
-    /// Copies the buffers of a packet together, of which descriptor `first` names the first.
-    fn gather<B: Bus>(
-        &mut self,
-        io: &mut QueueIo<'_, B>,
-        packet: &[[u8; SIZE]],
-        first: usize,
-        staging: &mut Staging,
-    ) -> Taken<PacketOrders> {
-        staging.set_length(HEADROOM);
-        let mut buffers = packet.iter().filter_map(buffer).peekable();
-        while let Some(buffer) = buffers.next() {
-            if let Some(ahead) = buffers.peek() {
-                io.bus.prefetch(io.function, (ahead.address, ahead.length.into()), Access::Read);
-            }
-            if let Err(flaw) = self.copy(io, &buffer, staging) {
-                return Taken::Dropped(flaw);
-            }
+    /// Lists the buffers of a packet, of which descriptor `first` names the first.
+    fn describe(&self, packet: &[[u8; SIZE]], first: usize, buffers: &mut Buffers) -> Taken<PacketOrders> {
+        buffers.clear();
+        for buffer in packet.iter().filter_map(buffer) {
+            buffers.push(buffer.address, buffer.length.into());
         }
-        let length = staging.len() - HEADROOM;
-        packet.get(first).map_or(Taken::Dropped(Flaw::Size), |first| self.taken(first, length))
-    }
-
-    /// Copies a buffer of a packet behind the bytes that are there.
-    #[inline]
-    fn copy<B: Bus>(
-        &mut self,
-        io: &mut QueueIo<'_, B>,
-        buffer: &Buffer,
-        staging: &mut Staging,
-    ) -> Result<(), Flaw> {
-        let (start, length) = (staging.len(), usize::from(buffer.length));
-        if start + length > PACKET {
-            return Err(Flaw::Size);
+        if buffers.bytes() > PACKET - HEADROOM {
+            return Taken::Dropped(Flaw::Size);
         }
-        let place = staging.extend(length);
-        if length > 0 && io.bus.dma_read(io.function, buffer.address, place).is_err() {
-            return Err(Flaw::Fault);
-        }
-        self.effort.1 = start + length - HEADROOM;
-        Ok(())
+        packet.get(first).map_or(Taken::Dropped(Flaw::Size), |first| self.taken(first, buffers.bytes()))
     }
 
     /// What was taken when all buffers are there, `length` bytes, the first of them that of descriptor `first`.

@@ -4,7 +4,7 @@
 use host::dma::{DmaLimits, DmaTable, Permissions};
 use host::shared::SharedMemory;
 use pcie::Function::{self, Vf};
-use pcie::burst::{HEAD, Run};
+use pcie::burst::{HEAD, HEADERS, Payloads, Run};
 use pcie::{Access, Bus, DmaFault, Iova, Space};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -92,6 +92,24 @@ impl Bus for Memory {
         let Run { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::Run { heads, sources, lengths, targets, sums };
         source.carry(&mut from.hint.0, target, &mut to.hint.0, run)
+    }
+
+    fn copy(&mut self, from: Space<'_>, to: Space<'_>, payloads: Payloads<'_>) -> usize {
+        let (Ok(source), Ok(target)) = (self.of(from.function, 0), self.of(to.function, 0)) else { return 0 };
+        let Payloads { sources, lengths, targets, sums } = payloads;
+        let payloads = host::dma::Payloads { sources, lengths, targets, sums };
+        source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
+    }
+
+    fn scatter(
+        &mut self,
+        to: Space<'_>,
+        headers: &[[u8; HEADERS]],
+        length: usize,
+        targets: &[Iova],
+    ) -> usize {
+        let memory = self.of(to.function, 0);
+        memory.map_or(0, |memory| memory.scatter(&mut to.hint.0, headers, length, targets))
     }
 
     fn prefetch(&mut self, function: Function, range: (Iova, usize), access: Access) {

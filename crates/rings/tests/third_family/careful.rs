@@ -3,10 +3,10 @@
 use crate::memory::SLOTS;
 use crate::toy::Toy;
 use offload::plain::{Plain, PlainKind};
-use pcie::{Bus, Function};
-use plane::frame::{Frame, HEADROOM};
+use pcie::Bus;
+use plane::frame::Frame;
 use plane::{About, Lane, Missed, Port, Sender, Sink, Source};
-use rings::{Arrivals, Card, Flaw, Orders, Packets, RxFormat, Staging, Taken, Terms};
+use rings::{Arrivals, Buffers, Card, Orders, Packets, RxFormat, Taken, Terms};
 
 /// A packet is a frame as it is.
 #[derive(Clone, Copy)]
@@ -78,13 +78,17 @@ impl Source for Toy {
 impl Packets for Toy {
     type Orders = AsIs;
 
-    fn take(&mut self, sender: Sender, into: &mut Staging) -> (Taken<AsIs>, usize) {
+    fn take(&mut self, sender: Sender, buffers: &mut Buffers) -> (Taken<AsIs>, usize) {
         let &[raw] = self.next(sender, 1) else { return (Taken::Nothing, 0) };
         let [address, second] = [0, 8].map(|at| u64::from_le_bytes(raw[at..at + 8].try_into().unwrap()));
-        into.set_length(HEADROOM + second as u32 as usize);
-        let read = self.memory.dma_read(Function::Vf(sender.port.get()), address, &mut into[HEADROOM..]);
+        buffers.clear();
+        buffers.push(address, second as u32);
+        (Taken::Packet(AsIs), 1)
+    }
+
+    fn end_take(&mut self, sender: Sender, read: bool) -> Option<bool> {
         self.pass(sender, 1);
-        (if read.is_ok() { Taken::Packet(AsIs) } else { Taken::Dropped(Flaw::Fault) }, 1)
+        Some(read)
     }
 }
 

@@ -9,7 +9,7 @@ use host::eventfd::{EventFd, Notifier};
 use host::memory::MappingShare;
 use host::worker::Worker;
 use i82576::config::pf;
-use pcie::burst::{HEAD, Run};
+use pcie::burst::{HEAD, HEADERS, Payloads, Run};
 use pcie::{Access, Bus, DmaFault, Function, Iova, Space, VfIndex};
 use vfio_user::wire::pci_irq;
 
@@ -330,6 +330,26 @@ impl Bus for LiveBus {
         let Run { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::Run { heads, sources, lengths, targets, sums };
         source.carry(&mut from.hint.0, target, &mut to.hint.0, run)
+    }
+
+    fn copy(&mut self, from: Space<'_>, to: Space<'_>, payloads: Payloads<'_>) -> usize {
+        let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
+            return 0;
+        };
+        let Payloads { sources, lengths, targets, sums } = payloads;
+        let payloads = host::dma::Payloads { sources, lengths, targets, sums };
+        source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
+    }
+
+    fn scatter(
+        &mut self,
+        to: Space<'_>,
+        headers: &[[u8; HEADERS]],
+        length: usize,
+        targets: &[Iova],
+    ) -> usize {
+        let memory = self.memory(to.function, 0);
+        memory.map_or(0, |memory| memory.scatter(&mut to.hint.0, headers, length, targets))
     }
 
     #[inline]

@@ -40,6 +40,19 @@ pub struct Run<'a> {
     pub sums: &'a mut [u64],
 }
 
+/// Payloads to be copied, a slot of each slice per payload.
+#[derive(Debug)]
+pub struct Payloads<'a> {
+    /// Addresses in the sender's buffers.
+    pub sources: &'a [u64],
+    /// Bytes.
+    pub lengths: &'a [u32],
+    /// Addresses in the receiver's buffers.
+    pub targets: &'a [u64],
+    /// Receives the ones' complement sum of the 16-bit little-endian words.
+    pub sums: &'a mut [u64],
+}
+
 /// Mapped bytes that may be read, or written if `WRITES`.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'map, const WRITES: bool> {
@@ -198,10 +211,10 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
         self.starts().iter().copied().zip(lengths)
     }
 
-    /// Returns a frame that is longer than a head.
+    /// Returns a frame that has more than `bytes`.
     #[inline(always)]
-    fn long(&self, at: usize) -> Option<Place<'map, WRITES>> {
-        let len = self.lengths.get(at).filter(|length| **length > HEAD as u32)?;
+    fn longer(&self, at: usize, bytes: usize) -> Option<Place<'map, WRITES>> {
+        let len = self.lengths.get(at).filter(|length| **length > bytes as u32)?;
         Some(Place { at: *self.starts().get(at)?, len: *len as usize, mapped: PhantomData })
     }
 }
@@ -262,7 +275,7 @@ pub(crate) fn carry(
 ) {
     sums[..targets.count].fill(0);
     if let Some(sources) = sources {
-        carry_rests(sources, targets, sums);
+        copy_behind::<HEAD>(&sources.0, targets, sums);
     }
     if targets.short {
         carry_any(heads, targets);
@@ -282,26 +295,49 @@ fn carry_any(heads: &[[u8; HEAD]], targets: &Places<'_, '_, true>) {
     }
 }
 
+/// Copies the bytes of each frame that are behind its first `SKIPPED`; stores their sums.
 #[inline(never)]
-fn carry_rests(LongPlaces(sources): &LongPlaces<'_, '_>, targets: &Places<'_, '_, true>, sums: &mut [u64]) {
+fn copy_behind<const SKIPPED: usize>(
+    sources: &Places<'_, '_, false>,
+    targets: &Places<'_, '_, true>,
+    sums: &mut [u64],
+) {
+    let longer = |at| Some((sources.longer(at, SKIPPED)?, targets.longer(at, SKIPPED)?));
     for (at, sum) in sums.iter_mut().enumerate().take(targets.count) {
-        if let (Some(source), Some(target)) = (sources.long(at + AHEAD), targets.long(at + AHEAD)) {
+        if let Some((source, target)) = longer(at + AHEAD) {
             source.prefetch_rest();
             target.prefetch_rest();
         }
-        if let (Some(source), Some(target)) = (sources.long(at), targets.long(at)) {
-            *sum = carry_rest(&source, &target);
+        if let Some((source, target)) = longer(at) {
+            *sum = copy_rest(&source, &target, SKIPPED);
         }
     }
 }
 
-/// Copies the bytes after the head of a long frame. Returns their sum.
+/// Copies the bytes behind the first `skipped`, which both frames have; returns their sum.
 #[inline(never)]
-fn carry_rest(source: &Place<'_, false>, target: &Place<'_, true>) -> u64 {
-    let length = target.len.min(source.len).saturating_sub(HEAD);
-    // SAFETY: both places have this many bytes behind a head.
+fn copy_rest(source: &Place<'_, false>, target: &Place<'_, true>, skipped: usize) -> u64 {
+    let length = target.len.min(source.len).saturating_sub(skipped);
+    // SAFETY: both places have this many bytes behind the skipped ones.
     unsafe {
-        let (source, target) = (source.at.add(HEAD).as_ptr(), target.at.add(HEAD).as_ptr());
+        let (source, target) = (source.at.add(skipped).as_ptr(), target.at.add(skipped).as_ptr());
         copy_and_sum(source, target, length)
     }
+}
+
+/// Copies each payload to its target, which has as many bytes. Stores the sums of the payloads.
+pub(crate) fn copy(sources: &Places<'_, '_, false>, targets: &Places<'_, '_, true>, sums: &mut [u64]) {
+    sums[..targets.count].fill(0);
+    copy_behind::<0>(sources, targets, sums);
+    guest_may_have_written();
+}
+
+/// Writes the first bytes of headers, as many as each target has.
+pub(crate) fn scatter<const N: usize>(headers: &[[u8; N]], targets: &Places<'_, '_, true>) {
+    for ((target, length), bytes) in targets.starts().iter().zip(targets.lengths).zip(headers) {
+        let length = bytes.len().min(*length as usize);
+        // SAFETY: the target has as many mapped bytes as are copied from the headers, which are ours.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), length) };
+    }
+    guest_may_have_written();
 }

@@ -1,0 +1,145 @@
+//! The buffers of a packet, in its sender's memory, as its descriptors name them.
+
+use core::ops::Range;
+use pcie::{Access, Bus, DmaFault, Function, Iova};
+
+/// Maximum number of buffers that a packet has.
+pub const MAX_BUFFERS: usize = 128;
+
+/// Buffers that follow each other in a packet.
+#[derive(Debug, Clone)]
+pub struct Buffers {
+    addresses: [Iova; MAX_BUFFERS],
+    lengths: [u32; MAX_BUFFERS],
+    count: usize,
+    /// Bytes of all buffers.
+    bytes: usize,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self { addresses: [0; MAX_BUFFERS], lengths: [0; MAX_BUFFERS], count: 0, bytes: 0 }
+    }
+}
+
+impl Buffers {
+    /// Drops all buffers.
+    #[inline]
+    pub fn clear(&mut self) {
+        (self.count, self.bytes) = (0, 0);
+    }
+
+    /// Adds a buffer. Nothing happens if it is empty, or if there are [`MAX_BUFFERS`].
+    #[inline]
+    pub fn push(&mut self, address: Iova, length: u32) {
+        if length > 0 && self.count < MAX_BUFFERS {
+            (self.addresses[self.count], self.lengths[self.count]) = (address, length);
+            (self.count, self.bytes) = (self.count + 1, self.bytes + length as usize);
+        }
+    }
+
+    /// Returns the number of bytes in all buffers.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the addresses and the lengths of the buffers.
+    pub(crate) fn all(&self) -> (&[Iova], &[u32]) {
+        (&self.addresses[..self.count], &self.lengths[..self.count])
+    }
+
+    /// Copies the packet's first bytes, as many as `into` has.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if a buffer cannot be read.
+    pub fn read<B: Bus>(&self, function: Function, bus: &mut B, mut into: &mut [u8]) -> Result<(), DmaFault> {
+        let (addresses, lengths) = self.all();
+        if let ([address], true) = (addresses, into.len() == self.bytes) {
+            return bus.dma_read(function, *address, into);
+        }
+        for (at, (address, length)) in addresses.iter().zip(lengths).enumerate() {
+            if into.is_empty() {
+                break;
+            }
+            if let (Some(ahead), Some(length)) = (addresses.get(at + 1), lengths.get(at + 1)) {
+                bus.prefetch(function, (*ahead, *length as usize), Access::Read);
+            }
+            let (place, rest) = into.split_at_mut(into.len().min(*length as usize));
+            bus.dma_read(function, *address, place)?;
+            into = rest;
+        }
+        Ok(())
+    }
+}
+
+/// A place in the buffers of a packet, which only moves on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cursor {
+    /// Index of a buffer, and the bytes of the packet before it.
+    at: usize,
+    before: usize,
+}
+
+impl Cursor {
+    /// Moves on to the buffer with a byte of the packet; returns the byte's address, and the number of bytes from there to the
+    /// buffer's end. `None` if the packet ends before.
+    pub(crate) fn seek(&mut self, buffers: &Buffers, byte: usize) -> Option<(Iova, usize)> {
+        let (addresses, lengths) = buffers.all();
+        loop {
+            let length = *lengths.get(self.at)? as usize;
+            let within = byte.checked_sub(self.before)?;
+            if within < length {
+                return Some((addresses[self.at].wrapping_add(within as u64), length - within));
+            }
+            (self.at, self.before) = (self.at + 1, self.before + length);
+        }
+    }
+
+    /// Copies a range of the packet.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if a buffer cannot be read, or if the packet ends before.
+    pub(crate) fn read<B: Bus>(
+        &mut self,
+        buffers: &Buffers,
+        range: Range<usize>,
+        (function, bus): (Function, &mut B),
+        into: &mut [u8],
+    ) -> Result<(), DmaFault> {
+        let mut place = into;
+        let mut byte = range.start;
+        while byte < range.end {
+            let Some((address, left)) = self.seek(buffers, byte) else { break };
+            let (now, rest) = place.split_at_mut(place.len().min(left).min(range.end - byte));
+            if now.is_empty() {
+                break;
+            }
+            bus.dma_read(function, address, now)?;
+            (byte, place) = (byte + now.len(), rest);
+        }
+        if byte < range.end { Err(DmaFault { function, iova: 0 }) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Buffers, Cursor};
+
+    #[test]
+    fn cursor_finds_each_byte_in_its_buffer() {
+        let mut buffers = Buffers::default();
+        for (address, length) in [(0x1000, 66), (0x3000, 0), (0x2000, 100), (0x9000, 1)] {
+            buffers.push(address, length);
+        }
+        assert_eq!(buffers.bytes(), 167);
+        let mut cursor = Cursor::default();
+        for (byte, expected) in
+            [(0, (0x1000, 66)), (65, (0x1041, 1)), (66, (0x2000, 100)), (166, (0x9000, 1))]
+        {
+            assert_eq!(cursor.seek(&buffers, byte), Some(expected), "byte {byte}");
+        }
+        assert_eq!(cursor.seek(&buffers, 167), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! A large packet that is cut for one receiver: each segment gets headers of its own, and its payload straight from the sender's
+//! buffers, where each byte is loaded once and summed as it is stored. A segment whose payload lies in two buffers, or that finds no
+//! receive buffer ready, is copied to private memory and sent through the plane alone, in its turn.
+
+use crate::buffers::{Buffers, Cursor};
+use crate::card::{Receiver, RxFormat, Spread, Terms};
+use crate::finished::send_segment;
+use crate::frames::{Frames, SHORTEST};
+use crate::packet::Orders;
+use crate::packets::Packets;
+use crate::places::Places;
+use offload::checksum::Sum;
+use offload::plain::Plain;
+use offload::segment::Cut;
+use pcie::burst::{BURST, HEADERS, LONGEST, Payloads};
+use pcie::{Bus, Space};
+use plane::frame::{Ends, HEADROOM};
+use plane::{BurstTerms, Lane, Port, Sender};
+
+/// A packet on its way to a port.
+struct Large<'a, O> {
+    sender: Sender,
+    orders: &'a O,
+    /// The packet's headers, and their bytes.
+    headers: [u8; HEADERS],
+    length: usize,
+    cut: Cut,
+    cursor: Cursor,
+    /// The port that gets all segments, and the segments' receive queue there.
+    port: Port,
+    spread: Spread,
+    terms: BurstTerms,
+    told: Terms,
+}
+
+/// Sends the segments of a packet that are due, if one port gets them all and finds them plain. Returns the number of segments that
+/// have left, and that of those still to come. `None`, and nothing has happened, if the packet has to be copied as a whole.
+pub(crate) fn send_through<C: Packets, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    orders: &C::Orders,
+    places: &mut Places,
+    lane: &mut L,
+) -> Option<(u32, u32)> {
+    let Places { frames, buffers, .. } = places;
+    let mut large = begin(card, sender, orders, buffers, frames, lane)?;
+    card.cuts();
+    let before = large.cut.count();
+    while large.cut.count() > 0 && lane.is_due() {
+        if send_run(card, &mut large, buffers, frames, lane) == 0 {
+            send_alone(card, &mut large, buffers, frames, lane);
+        }
+    }
+    Some((before - large.cut.count(), large.cut.count()))
+}
+
+/// Looks at a packet's headers; `None` if its segments cannot travel together.
+fn begin<'a, C: Packets, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    orders: &'a C::Orders,
+    buffers: &Buffers,
+    frames: &mut Frames,
+    lane: &mut L,
+) -> Option<Large<'a, C::Orders>> {
+    let terms = lane.burst_terms().filter(|_| card.judges() && !card.is_careful())?;
+    let uncut = lane.takes_uncut() && orders.may_leave_uncut();
+    if uncut || lane.tag_types().1.is_some() || card.asked_tag(sender, orders).is_some() {
+        return None;
+    }
+    let request = orders.request();
+    let length = request.payload_start();
+    if !request.is_plain() || length > HEADERS || buffers.bytes() <= length {
+        return None;
+    }
+    // Segments leave before later buffers are read, so all have to be readable now.
+    let (addresses, lengths) = buffers.all();
+    let (function, hint, bus) = card.source(sender);
+    for (addresses, lengths) in addresses.chunks(BURST).zip(lengths.chunks(BURST)) {
+        let space = Space { function, hint: &mut *hint };
+        if bus.gather(space, addresses, lengths, &mut frames.heads) < addresses.len() {
+            return None;
+        }
+    }
+    let mut headers = [0; HEADERS];
+    buffers.read(function, bus, &mut headers[..length]).ok()?;
+    let cut = orders.cut(&headers[..length], buffers.bytes(), card.flag_masks())?;
+    let verdict = lane.judge(Ends::of(&headers), terms);
+    let port = verdict.port()?;
+    let longest = LONGEST.min(terms.longest as usize).min(lane.longest_taken(port, terms));
+    let tag = terms.tag.filter(|_| verdict.strips());
+    let told = Terms { tag, inexact: verdict.is_inexact(), from_uplink: false };
+    let first = cut.chunk(0).filter(|_| cut.longest() <= longest)?.len();
+    // A driver leaves the lengths of the packet's own headers to the card.
+    let mut completed = headers;
+    cut.clone().complete_headers(&mut completed[..length], first, Sum::default());
+    let plain = Plain::of(completed.first_chunk()?, length + first)?;
+    let spread = if card.spreads(port) { card.spread(port, &plain) } else { (0, None) };
+    let cursor = Cursor::default();
+    Some(Large { sender, orders, headers, length, cut, cursor, port, spread, terms, told })
+}
+
+/// Delivers the next segments, up to a burst, to the port; returns their number.
+fn send_run<C: Packets, L: Lane>(
+    card: &mut C,
+    large: &mut Large<'_, C::Orders>,
+    buffers: &Buffers,
+    frames: &mut Frames,
+    lane: &mut L,
+) -> usize {
+    let count = find_payloads(large, buffers, frames);
+    let Large { sender, headers, length, cut, port, spread: (queue, hash), terms, told, .. } = large;
+    let count = lane.admits(&frames.padded[..count], *terms);
+    let (function, hint, _) = card.source(*sender);
+    let mut hint = *hint;
+    let from = Space { function, hint: &mut hint };
+    let Some(receiver) = card.receiver(*port, *queue, *told) else { return 0 };
+    let sent = receiver.fill_cut(from, frames, count, (&headers[..*length], cut, *hash));
+    *card.source(*sender).1 = hint;
+    if sent > 0 {
+        cut.pass(sent as u32);
+        let lengths = &frames.padded[..sent];
+        let bytes = lengths.iter().map(|length| u64::from(*length)).sum();
+        card.received(*port, *queue, sent, bytes);
+        lane.count_run(*port, lengths, bytes, *terms);
+    }
+    sent
+}
+
+/// Finds the payloads of the next segments, up to a burst and up to one that has to be sent alone; returns their number.
+fn find_payloads<O>(large: &mut Large<'_, O>, buffers: &Buffers, frames: &mut Frames) -> usize {
+    let Frames { sources, lengths, padded, .. } = frames;
+    let slots = sources.iter_mut().zip(lengths).zip(padded);
+    let mut cursor = large.cursor;
+    for (ahead, ((source, length), whole)) in slots.enumerate() {
+        let found = large.cut.chunk(ahead as u32).and_then(|chunk| {
+            let (address, left) = cursor.seek(buffers, chunk.start)?;
+            (chunk.len() <= left).then_some((address, chunk.len() as u32))
+        });
+        let long_enough = |(_, payload): &(_, u32)| payload + large.length as u32 >= SHORTEST;
+        let Some((address, payload)) = found.filter(long_enough) else { return ahead };
+        (*source, *length, *whole) = (address, payload, payload + large.length as u32);
+    }
+    BURST
+}
+
+impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
+    /// Puts the first `count` segments of a burst into the buffers that are ready; returns the number of segments.
+    #[inline(never)]
+    fn fill_cut(
+        mut self,
+        from: Space<'_>,
+        frames: &mut Frames,
+        count: usize,
+        (headers, cut, hash): (&[u8], &Cut, Option<u32>),
+    ) -> usize {
+        let ready = self.ready();
+        let Self { posted, ring, longest, function, bus, format, .. } = self;
+        let Frames { sources, lengths, padded, targets, sums, headers: completed, kinds, .. } = frames;
+        let fits = padded[..count.min(ready)].iter().take_while(|whole| **whole as usize <= longest).count();
+        let behind = headers.len() as u64;
+        let targets = &mut targets[..fits];
+        posted.addresses(&ring, targets);
+        targets.iter_mut().for_each(|target| *target = target.wrapping_add(behind));
+        let (sources, lengths, sums) = (&sources[..fits], &lengths[..fits], &mut sums[..fits]);
+        let to = Space { function, hint: &mut posted.buffers };
+        let copied = bus.copy(from, to, Payloads { sources, lengths, targets: &*targets, sums });
+        targets.iter_mut().for_each(|target| *target = target.wrapping_sub(behind));
+        let (mut cut, mut plain) = (cut.clone(), 0);
+        for (at, payload) in lengths[..copied.min(fits)].iter().enumerate() {
+            completed[at][..headers.len()].copy_from_slice(headers);
+            let segment = &mut completed[at][..headers.len()];
+            cut.complete_headers(segment, *payload as usize, Sum::default().words(sums[at]));
+            let Some(found) = segment.first_chunk().and_then(|head| Plain::of(head, padded[at] as usize))
+            else {
+                break;
+            };
+            kinds[at] = found.find(&[], cut.sealed());
+            plain += 1;
+        }
+        let to = Space { function, hint: &mut posted.buffers };
+        let sent = bus.scatter(to, &completed[..plain], headers.len(), &targets[..plain]);
+        let words = kinds.iter().zip(padded).map(|(found, whole)| format.words(*found, hash, *whole));
+        match ring.size() {
+            32 => posted.fill_with::<4, _>(sent, words.take(sent)),
+            _ => posted.fill_with::<2, _>(sent, words.take(sent)),
+        }
+        sent
+    }
+}
+
+/// Copies the next segment to private memory and sends it.
+#[cold]
+fn send_alone<C: Packets, L: Lane>(
+    card: &mut C,
+    large: &mut Large<'_, C::Orders>,
+    buffers: &Buffers,
+    frames: &mut Frames,
+    lane: &mut L,
+) {
+    let Large { sender, orders, headers, length, cut, cursor, .. } = large;
+    let Some(chunk) = cut.chunk(0) else { return };
+    let total = *length + chunk.len();
+    let Some(segment) = frames.staging.get_mut(HEADROOM..HEADROOM + total) else { return };
+    let (function, _, bus) = card.source(*sender);
+    segment[..*length].copy_from_slice(&headers[..*length]);
+    // All buffers were readable when the packet was begun, and nothing has changed since.
+    let read = cursor.read(buffers, chunk, (function, bus), &mut segment[*length..]);
+    cut.complete(segment);
+    if read.is_err() {
+        return;
+    }
+    send_segment(card, *sender, *orders, (&mut frames.staging, total, cut.sealed()), lane);
+}

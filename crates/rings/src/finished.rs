@@ -1,0 +1,65 @@
+//! A frame that the careful way has finished, on its way to the plane: it gets its VLAN tag. And a packet that makes no frame.
+
+use crate::frames::pad;
+use crate::packet::Flaw;
+use crate::packets::Packets;
+use plane::frame::{Frame, HEADROOM, Outer, Sealed};
+use plane::{Lane, Sender};
+
+/// Hands a finished frame to the plane. A tag that the descriptor asks for goes before one in the frame. The port's tag takes its
+/// place.
+#[inline(always)]
+pub(crate) fn send<C: Packets, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    orders: &C::Orders,
+    frame: &mut Frame<'_>,
+    lane: &mut L,
+) {
+    let (inner, outer) = lane.tag_types();
+    frame.look_behind(inner, outer);
+    let asked = card.asked_tag(sender, orders);
+    let inserted = lane.tag(asked);
+    // The outer tag is the sender's to bring. Without one there is nothing to put an inner one behind (82576 datasheet 7.4.5.1).
+    if inserted.is_some() && frame.outer == Outer::Missing {
+        return spoil(card, sender, Flaw::Offload, lane);
+    }
+    if asked.is_none() || inserted.is_none() {
+        frame.take_tag();
+    }
+    frame.tag = inserted.or(frame.tag);
+    let told = lane.send(card, frame);
+    if let Some(reason) = told.refused {
+        card.refused(sender, reason);
+    }
+    if told.sent {
+        card.left(sender, orders);
+    }
+}
+
+/// Sends a segment of `length` bytes that is in `place`, behind headroom.
+#[inline(never)]
+pub(crate) fn send_segment<C: Packets, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    orders: &C::Orders,
+    (place, length, sealed): (&mut [u8], usize, Option<Sealed>),
+    lane: &mut L,
+) {
+    let end = HEADROOM + pad(&mut place[HEADROOM..], length);
+    if let Some(mut frame) = Frame::new(&mut place[..end]) {
+        frame.set_seal(sealed);
+        send(card, sender, orders, &mut frame, lane);
+    }
+}
+
+/// Counts a packet that cannot be read, or is malformed.
+#[cold]
+pub(crate) fn spoil<C: Packets, L: Lane>(card: &mut C, sender: Sender, flaw: Flaw, lane: &mut L) {
+    if flaw == Flaw::Fault {
+        lane.counters().dma_faults += 1;
+        return;
+    }
+    lane.counters().tx_invalid += 1;
+    card.spoiled(sender, flaw);
+}
