@@ -94,7 +94,7 @@ impl Card {
         self.functions.resize_with(count, Function::new);
     }
 
-    /// What of a state no card can have.
+    /// Returns the part of a saved state that no card can have.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let vfs = self.functions.len();
         let rules = [
@@ -127,25 +127,25 @@ impl Card {
         }
     }
 
-    /// Works out which VFs may use the bus.
+    /// Finds the VFs that may use the bus.
     pub(crate) fn find_masters(&mut self) {
         let masters = VfIndex::first(self.functions.len()).zip(&self.functions);
         self.masters = masters.filter(|(_, function)| function.master).map(|(vf, _)| vf).collect();
     }
 
-    /// When a frame may leave that [`Card::forward`] has left behind for its VF's rate.
+    /// Returns the time at which a frame may leave that [`Card::forward`] has kept for its VF's rate.
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         self.due
     }
 
-    /// Whether a VF may use the bus.
+    /// Returns true if a VF may use the bus.
     #[must_use]
     pub fn is_bus_master(&self, vf: u8) -> bool {
         self.functions.get(usize::from(vf)).is_some_and(|function| function.master)
     }
 
-    /// What was counted for a VF.
+    /// Returns the counters of a VF.
     #[must_use]
     pub fn counters(&self, vf: u8) -> Option<&Counters> {
         self.functions.get(usize::from(vf)).map(|function| &function.counters)

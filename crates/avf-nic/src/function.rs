@@ -1,4 +1,4 @@
-//! One VF: its registers by the table, and what is behind them. Left out: what happens when it is polled.
+//! A VF: its registers by the table, and the state behind them.
 
 use crate::brake::Brake;
 use crate::counters::Counters;
@@ -70,11 +70,11 @@ pub struct Filters {
     pub unicast: bool,
     /// Every frame to a group.
     pub multicast: bool,
-    /// What it sends is held to its addresses and VLANs.
+    /// Frames with another VF's address or VLAN are dropped.
     pub spoof_check: bool,
     /// The most that it may send, Mb/s; 0 is no limit.
     pub rate: u32,
-    /// What becomes of tags.
+    /// Handling of tags.
     pub tags: Tags,
 }
 
@@ -116,7 +116,7 @@ impl Function {
         }
     }
 
-    /// What of a state no VF can have.
+    /// Returns the part of a saved state that no VF can have.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let counted = self.counters.all().into_iter().chain(self.statistics.all());
         let rules = [

@@ -1,8 +1,7 @@
-//! Transmit rings: descriptors up to the end of a packet, and descriptors given back in order. A
-//! packet that is not whole yet stays where it is. A malformed one is dropped and counted, and a queue with many
-//! of them is stopped: real cards stop it at the first.
+//! Transmit rings: they read descriptors up to the end of a packet, and give them back in order. A packet without an end stays in the
+//! ring. A malformed one is dropped and counted, and a queue with many of them is stopped: real cards stop it at the first.
 //!
-//! Left out: the packet's bytes, checksums and segmentation (`rings`), for which a packet has orders.
+//! `rings` reads a packet's bytes, inserts checksums and cuts segments.
 
 use crate::packet::PacketOrders;
 use crate::plain::Descriptors;
@@ -23,7 +22,7 @@ pub(crate) const MOST_BYTES: usize = 1 << 18;
 const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
 /// Malformed packets after which a queue is stopped.
 const PATIENCE: u32 = 64;
-/// Where their count stops.
+/// Maximum count of malformed packets.
 const MOST_MALFORMED: u32 = PATIENCE + 1;
 /// The least payload of a segment.
 const LEAST_MSS: u16 = 64;
@@ -32,7 +31,7 @@ const LEAST_MSS: u16 = 64;
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct TxQueue {
     context: Option<TxContext>,
-    /// What the card takes next.
+    /// Index of the descriptor that the card reads next.
     head: u32,
     /// The register, as the driver wrote it.
     pub(crate) tail: u32,
@@ -54,7 +53,7 @@ pub(crate) struct Gathered {
     packet: PacketOrders,
     /// Number of buffers.
     count: usize,
-    /// It is malformed.
+    /// The packet is malformed.
     broken: bool,
     /// Descriptors to be reported as done, a bit each.
     reports: u128,
@@ -74,7 +73,7 @@ impl TxQueue {
         (self.tail, self.rung) = (tail, true);
     }
 
-    /// Whether a PF driver could have set it up so.
+    /// Returns true if a PF driver can set up such a queue.
     pub(crate) fn is_sound(&self) -> bool {
         let fits =
             |context: TxContext| RING.contains(&context.length.into()) && self.head < context.length.into();
@@ -130,20 +129,20 @@ impl TxQueue {
         self.context.map_or(Ok(()), |context| self.give_back(&context, gathered, own, bus))
     }
 
-    /// A packet was malformed; whether it was one too many, and the queue is stopped.
+    /// Counts a malformed packet; returns true if the queue is stopped because of it.
     pub(crate) fn spoil(&mut self) -> bool {
         self.malformed = (self.malformed + 1).min(MOST_MALFORMED);
         self.running &= self.malformed < PATIENCE;
         self.malformed == PATIENCE
     }
 
-    /// Whether there may be something in the ring.
+    /// Returns true if descriptors may be pending.
     pub(crate) fn has_more(&self) -> bool {
         self.rung && self.context.is_some_and(|context| self.left(context.length.into()) > 0)
     }
 
-    /// Where the next descriptor is, and how many there are before the tail or the ring's end; none while the queue does not
-    /// run.
+    /// Returns the address of the next descriptor, and the number of descriptors before the tail or the ring's end. `None` while the
+    /// queue does not run.
     pub(crate) fn ready(&self) -> (u64, usize) {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else { return (0, 0) };
         let length = u32::from(context.length);
@@ -151,7 +150,7 @@ impl TxQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// The frames of the first descriptors at hand have left: gives these back.
+    /// Gives back the first descriptors of a burst, whose frames have left.
     pub(crate) fn pass<B: Bus>(
         &mut self,
         plain: &mut Descriptors,
@@ -164,7 +163,7 @@ impl TxQueue {
         self.advance(&context, count as u32, own, bus)
     }
 
-    /// The first `descriptors` from the head on are the driver's again; none if the driver cannot be told.
+    /// Gives `descriptors` from the head on back to the driver; none if they cannot be written.
     fn advance<B: Bus>(
         &mut self,
         context: &TxContext,
@@ -209,7 +208,7 @@ impl TxQueue {
                 }
             }
         }
-        // So many descriptors and no end: no driver does that.
+        // No driver makes a packet of this number of descriptors.
         gathered.broken = true;
         Ok(left >= MOST_DESCRIPTORS)
     }

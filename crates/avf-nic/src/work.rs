@@ -17,7 +17,7 @@ use avf::descriptor::tx::{Ip, L4, SIZE};
 use avf::ids::{MAX_PAIRS, MAX_VFS};
 use offload::crc::frame_check_sequence;
 use offload::insert::insert;
-use offload::plain::Plain;
+use offload::plain::{Insertion, Plain};
 use pcie::Function::Vf;
 use pcie::{Bus, Function, Hint};
 use plane::frame::{Ends, Frame, HEADER, Sealed};
@@ -182,7 +182,11 @@ impl<B: Bus> rings::Card for Work<'_, B> {
         (Vf(vf), &mut function.tx[queue].buffers, self.bus)
     }
 
-    fn insert(&self, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
+    fn insertion(&self, _sender: Sender, at: usize) -> Option<Insertion> {
+        request(&self.card.plain.data(at)?).plain()
+    }
+
+    fn insert(&self, _sender: Sender, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
         let asked = self.card.plain.data(at).filter(|data| (data.ip, data.l4) != (Ip::None, L4::None));
         asked.map_or(Ok(None), |data| insert(frame, &request(&data)).map_err(|_| Misfit))
     }
@@ -222,7 +226,7 @@ impl<B: Bus> rings::Card for Work<'_, B> {
     }
 }
 
-/// Whether a frame is for one station, a group or all stations.
+/// Returns the kind of a frame's destination: one station, a group or all stations.
 #[inline]
 fn cast(ends: Ends) -> Cast {
     match ends.is_to_group() {

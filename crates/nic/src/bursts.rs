@@ -3,14 +3,25 @@
 use crate::offload::plain::{Advanced, Plain};
 use crate::policy::{self, pool};
 use crate::queue::QueueIo;
-use crate::scratch::Receiving;
+use crate::scratch::{Receiving, Scratch};
 use crate::work::Work;
 use alloc::boxed::Box;
 use i82576::descriptor::SIZE;
+use offload::Request;
+use offload::insert::insert;
+use offload::plain::Insertion;
 use pcie::{Bus, Function, Hint};
+use plane::frame::Sealed;
 use plane::switch::Reason;
 use plane::{Port, Sender};
-use rings::{Places, Receiver, Terms};
+use rings::{Misfit, Places, Receiver, Terms};
+
+impl<B: Bus> Work<'_, B> {
+    /// Returns the checksums that a descriptor of a burst asks for.
+    fn request(&self, sender: Sender, at: usize) -> Option<Request> {
+        self.queues.tx[policy::queue(sender).index()].request(at, &self.scratch.upcoming)
+    }
+}
 
 impl<B: Bus> rings::Card for Work<'_, B> {
     type Bus = B;
@@ -37,18 +48,25 @@ impl<B: Bus> rings::Card for Work<'_, B> {
         let tx = &mut queues.tx[queue.index()];
         let Some(ring) = tx.open(file) else { return &[] };
         let function = scratch.conditions.owners.of_queue(queue);
-        let fetched = tx.next_plain(&mut QueueIo { file, function, bus: *bus }, &ring, most);
+        let Scratch { upcoming, faults, .. } = scratch;
+        let fetched = tx.next_plain(&mut QueueIo { file, function, bus: *bus }, &ring, most, upcoming);
         fetched.unwrap_or_else(|_| {
-            scratch.faults += 1;
+            *faults += 1;
             &[]
         })
     }
 
     fn pass(&mut self, sender: Sender, count: usize) {
-        let tx = &mut self.queues.tx[policy::queue(sender).index()];
-        if let Some(ring) = tx.open(self.file) {
-            tx.pass_plain(&ring, count);
-        }
+        self.queues.tx[policy::queue(sender).index()].pass_plain(count, &self.scratch.upcoming);
+    }
+
+    fn insertion(&self, sender: Sender, at: usize) -> Option<Insertion> {
+        self.request(sender, at)?.plain()
+    }
+
+    fn insert(&self, sender: Sender, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
+        let asked = self.request(sender, at).filter(|asked| asked.ip_checksum || asked.l4_checksum);
+        asked.map_or(Ok(None), |asked| insert(frame, &asked).map_err(|_| Misfit))
     }
 
     fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut B) {

@@ -1,9 +1,9 @@
-//! What lasts no longer than a call: the places where frames and descriptors are while they pass through, and what a
-//! poll notes for its own end. Left out: everything that a next call has to know ([`State`](crate::State)).
+//! Private memory of a call of the card: places of frames and descriptors that pass through, and notes of a poll. All that a later
+//! call needs is in [`State`](crate::State).
 
 use crate::conditions::Conditions;
 use crate::queue::receive::Opened;
-use crate::queue::transmit::Descriptors;
+use crate::queue::transmit::{Descriptors, Upcoming};
 use crate::sizes::PACKET;
 use alloc::boxed::Box;
 use i82576::Time;
@@ -11,10 +11,10 @@ use i82576::ids::QUEUES;
 use pcie::Function;
 use rings::Places;
 
-/// A receive queue in a poll.
+/// Receive queue of a poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Receiving {
-    /// Whose memory its ring and buffers are in.
+    /// Function whose memory holds its ring and buffers.
     pub(crate) function: Function,
     /// Its ring and buffers; `None` if it receives nothing.
     pub(crate) opened: Option<Opened>,
@@ -27,32 +27,34 @@ impl Receiving {
 /// A poll's notes, and its places.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
-    /// The moment of the poll under way.
+    /// Time of the poll.
     pub(crate) now: Time,
-    /// What holds for all of it.
+    /// Settings that all frames of the poll share.
     pub(crate) conditions: Conditions,
-    /// What was found out for one frame serves others, and what is usual is not looked at closely.
+    /// Bursts and remembered flows are permitted. Tests compare the card with one that takes each frame the careful way.
     pub(crate) shortcuts: bool,
-    /// Most frames need no more than a glance.
+    /// A glance at a frame's head may be enough.
     pub(crate) glances: bool,
     /// Receive queues that got a frame in this poll, a bit each.
     pub(crate) rx_touched: u16,
-    /// Those of them that got one which interrupts at once.
+    /// Receive queues that got a frame which interrupts at once, a bit each.
     pub(crate) rx_urgent: u16,
-    /// Receive queues whose place in [`Self::receiving`] is as their registers have it, a bit each.
+    /// Receive queues whose element of [`Self::receiving`] matches their registers, a bit each.
     pub(crate) opened: u16,
-    /// The receive queues, sixteen, as far as they were looked at in this poll.
+    /// The sixteen receive queues; an element counts if its bit in `opened` is set.
     pub(crate) receiving: [Receiving; QUEUES],
     /// Private memory of frames and packets; `None` while it is lent to `rings`.
     pub(crate) places: Option<Box<Places>>,
-    /// Requests for memory that were refused since they were counted.
+    /// Refused memory requests that are not counted yet.
     pub(crate) faults: u64,
+    /// The descriptors that a burst takes from a transmit queue.
+    pub(crate) upcoming: Upcoming,
     /// The descriptors of the packet that is taken from a transmit queue.
     pub(crate) descriptors: Descriptors,
 }
 
 impl Scratch {
-    /// Nothing is under way.
+    /// Creates the memory of a card that is between two calls.
     pub(crate) fn new() -> Self {
         Self {
             now: Time::ZERO,
@@ -65,6 +67,7 @@ impl Scratch {
             receiving: [Receiving::NOTHING; QUEUES],
             places: Some(Places::new(PACKET)),
             faults: 0,
+            upcoming: Upcoming::default(),
             descriptors: Descriptors::default(),
         }
     }

@@ -12,7 +12,9 @@
 //! [`verify`]: crate::verify
 
 use crate::checksum::Sum;
-use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, TCP_HEADER, UDP_HEADER, protocol};
+use crate::headers::{
+    ETHERNET_HEADER, IPV4_CHECKSUM, IPV4_HEADER, TCP_CHECKSUM, TCP_HEADER, UDP_CHECKSUM, UDP_HEADER, protocol,
+};
 use crate::verify::is_seal_right;
 use plane::frame::{Sealed, Transport};
 
@@ -72,6 +74,15 @@ impl PlainKind {
     }
 }
 
+/// Checksums to insert into a plain frame: that of the transport, and the IPv4 header's too if `network`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Insertion {
+    /// True for UDP, false for TCP.
+    pub udp: bool,
+    /// True to insert the checksum of the IPv4 header.
+    pub network: bool,
+}
+
 /// Properties of a plain frame whose payload is not completely summed up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Glance {
@@ -113,6 +124,35 @@ impl Glance {
         let glance = within.and_then(|plain| Some(plain.glance(Sum::of(head.get(SUM_FROM..plain.end)?))));
         *self = glance.unwrap_or_default();
         glance.is_some()
+    }
+
+    /// Returns true if the frame is plain UDP, false if it is TCP.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_udp(&self) -> bool {
+        self.found.is_udp()
+    }
+
+    /// Inserts checksums into the head of the frame that was examined, as [`insert`](crate::insert::insert) does, given the sum of the
+    /// little-endian words of the rest. The transport's field holds the sender's sum of the pseudo header, which counts as it is: if
+    /// it is wrong, so is the checksum.
+    #[inline(always)]
+    pub fn insert(&mut self, head: &mut [u8; HEAD], rest: u64, insertion: Insertion) {
+        if insertion.network {
+            put(head, ETHERNET_HEADER + IPV4_CHECKSUM, 0);
+            let checksum = Sum::of(&head[ETHERNET_HEADER..TRANSPORT]).checksum();
+            put(head, ETHERNET_HEADER + IPV4_CHECKSUM, checksum);
+            self.found.0 &= !PlainKind::NETWORK_WRONG;
+        }
+        let field = TRANSPORT + if insertion.udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
+        let seed = u16::from_le_bytes([head[field], head[field + 1]]);
+        let checksum = Sum::of(&head[TRANSPORT..]).words(rest).checksum();
+        // In UDP a zero would mean "no checksum".
+        let checksum = if checksum == 0 && insertion.udp { 0xffff } else { checksum };
+        put(head, field, checksum);
+        // The sum so far includes the seed, which the checksum has replaced.
+        self.sum = self.sum.words((!seed).into()).words(checksum.swap_bytes().into());
+        self.found.0 |= PlainKind::SUMMED;
     }
 
     /// Adds the sum of the little-endian words of the rest of the payload, and returns the frame's properties.
@@ -233,6 +273,12 @@ impl<'a> Plain<'a> {
             _ => self.glance(Sum::of(frame.get(SUM_FROM..self.end).unwrap_or_default())).finish(0),
         }
     }
+}
+
+/// Writes a number in network byte order.
+#[inline(always)]
+fn put(head: &mut [u8; HEAD], at: usize, value: u16) {
+    [head[at], head[at + 1]] = value.to_be_bytes();
 }
 
 /// Returns the head as little-endian words.

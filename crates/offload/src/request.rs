@@ -3,6 +3,7 @@
 //! descriptors that carry a request belong to the card's family.
 
 use crate::headers::{ETHERNET_HEADER, IPV4_HEADER};
+use crate::plain::Insertion;
 use plane::frame::Transport;
 
 /// Description of a packet by its sender, and its checksum requests.
@@ -39,12 +40,17 @@ impl Request {
         self.l4_start() + self.l4_length
     }
 
-    /// Returns true if it describes TCP or UDP in IPv4 without options, behind an Ethernet header without tags, whose checksum is to
-    /// be inserted.
+    /// Returns the checksums to insert if the request describes TCP or UDP in IPv4 without options, behind an Ethernet header
+    /// without tags; `None` for every other request, and if no checksum of the transport is to be inserted.
     #[must_use]
-    pub fn is_plain(&self) -> bool {
-        let transport = matches!(self.l4, Some(Transport::Tcp | Transport::Udp));
+    #[inline]
+    pub fn plain(&self) -> Option<Insertion> {
         let lengths = (self.mac_length, self.ip_length) == (ETHERNET_HEADER, IPV4_HEADER);
-        lengths && self.ipv4 && transport && self.l4_checksum
+        let udp = match self.l4? {
+            Transport::Tcp => false,
+            Transport::Udp => true,
+            Transport::Sctp => return None,
+        };
+        (lengths && self.ipv4 && self.l4_checksum).then_some(Insertion { udp, network: self.ip_checksum })
     }
 }

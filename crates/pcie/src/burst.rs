@@ -18,11 +18,15 @@ pub const HEADERS: usize = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hint(pub u32);
 
+/// Completes the head of a frame that a bus carries, given the frame's index in the run, the head, and the sum of the bytes after it.
+/// The bus calls it when it has copied those bytes, and before it delivers the head. A card inserts checksums in this way.
+pub type Complete<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
+
 /// Frames to carry from one function's buffers to another's, one element of each slice per frame.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// Private copies of the first [`HEAD`] bytes, with zeros behind a shorter frame.
-    pub heads: &'a [[u8; HEAD]],
+    pub heads: &'a mut [[u8; HEAD]],
     /// Addresses of the sender's buffers.
     pub sources: &'a [u64],
     /// Bytes to deliver, [`LONGEST`] at most.

@@ -1,7 +1,7 @@
 //! The bus as a device uses it: memory requests and interrupts in the name of one of its functions.
 
 use crate::VfIndex;
-use crate::burst::{HEAD, HEADERS, Hint, LONGEST, Payloads, Run};
+use crate::burst::{Complete, HEAD, HEADERS, Hint, LONGEST, Payloads, Run};
 use core::fmt;
 
 /// I/O virtual address in a device's request, translated per function.
@@ -133,9 +133,15 @@ pub trait Bus {
 
     /// Copies frames of one function into buffers of another: their heads as gathered, the rest from the sender's
     /// memory, each byte read once. Stops at the first frame that cannot be read or written as a whole. Returns the
-    /// number of copied frames. The default copies frame by frame.
-    fn carry(&mut self, from: Space<'_>, to: Space<'_>, run: Run<'_>) -> usize {
-        carry(self, from.function, to.function, run)
+    /// number of copied frames. `complete` may change a head before it is delivered. The default copies frame by frame.
+    fn carry(
+        &mut self,
+        from: Space<'_>,
+        to: Space<'_>,
+        run: Run<'_>,
+        complete: Option<&mut Complete<'_>>,
+    ) -> usize {
+        carry(self, (from.function, to.function), run, complete)
     }
 
     /// Copies payloads of up to [`crate::burst::BURST`] segments from one function's buffers to another's, each byte read once.
@@ -201,19 +207,30 @@ fn gather<B: Bus + ?Sized>(
 }
 
 /// Carries frames by two requests each; see [`Bus::carry`].
-fn carry<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, run: Run<'_>) -> usize {
+fn carry<B: Bus + ?Sized>(
+    bus: &mut B,
+    (from, to): (Function, Function),
+    run: Run<'_>,
+    mut complete: Option<&mut Complete<'_>>,
+) -> usize {
     let mut place = [0; LONGEST];
     let Run { heads, sources, lengths, targets, sums } = run;
     let buffers = sources.iter().zip(targets).zip(lengths);
-    for (at, (((source, target), length), (head, sum))) in buffers.zip(heads.iter().zip(sums)).enumerate() {
+    for (at, (((source, target), length), (head, sum))) in buffers.zip(heads.iter_mut().zip(sums)).enumerate()
+    {
         let Some(frame) = place.get_mut(..*length as usize) else { return at };
         if frame.len() > HEAD && bus.dma_read(from, *source, frame).is_err() {
             return at;
         }
         let within = frame.len().min(HEAD);
-        frame[..within].copy_from_slice(&head[..within]);
         *sum = sum_of(&frame[within..]);
+        let gathered = *head;
+        if let Some(complete) = &mut complete {
+            complete(at, head, *sum);
+        }
+        frame[..within].copy_from_slice(&head[..within]);
         if bus.dma_write(to, *target, frame).is_err() {
+            *head = gathered;
             return at;
         }
     }

@@ -6,7 +6,7 @@ use crate::posted::Posted;
 use crate::ring::Ring;
 use alloc::boxed::Box;
 use core::ops::RangeInclusive;
-use offload::plain::{Plain, PlainKind};
+use offload::plain::{Insertion, Plain, PlainKind};
 use pcie::{Bus, Function, Hint};
 use plane::frame::Sealed;
 use plane::switch::Reason;
@@ -24,7 +24,7 @@ pub trait TxFormat {
     /// descriptor. `second` is its second word.
     fn plain(second: u64) -> Option<u32>;
 
-    /// Returns the bytes of a frame that is this descriptor alone and may ask for checksums, which [`Card::insert`] inserts.
+    /// Returns the bytes of a frame that is this descriptor alone and may ask for checksums: those of [`Card::insertion`].
     #[inline]
     fn summed(second: u64) -> Option<u32> {
         Self::plain(second)
@@ -102,12 +102,18 @@ pub trait Card: Sink {
     /// The owner of a queue's buffers, the hint where these are, and the bus.
     fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut Self::Bus);
 
-    /// Inserts the checksums that the descriptor at a place of [`Card::next`] asks for.
+    /// Returns the checksums that the descriptor at a place of [`Card::next`] asks for; `None` if they are not those of a plain frame.
+    fn insertion(&self, sender: Sender, at: usize) -> Option<Insertion> {
+        let _ = (sender, at);
+        None
+    }
+
+    /// Inserts the checksums that the descriptor at a place of [`Card::next`] asks for, whatever they are.
     ///
     /// # Errors
     /// The frame does not fit the request. It is unchanged, and the family takes its descriptor in its own way.
-    fn insert(&self, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
-        let _ = (at, frame);
+    fn insert(&self, sender: Sender, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
+        let _ = (sender, at, frame);
         Ok(None)
     }
 

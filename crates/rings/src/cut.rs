@@ -70,7 +70,7 @@ fn begin<'a, C: Packets, L: Lane>(
     }
     let request = orders.request();
     let length = request.payload_start();
-    if !request.is_plain() || length > HEADERS || buffers.bytes() <= length {
+    if request.plain().is_none() || length > HEADERS || buffers.bytes() <= length {
         return None;
     }
     // Segments leave before later buffers are read, so all have to be readable now.

@@ -5,7 +5,7 @@ use crate::card::{Card, Receiver, RxFormat, Terms};
 use crate::frames::Frames;
 use core::ops::Range;
 use offload::plain::{Plain, PlainKind};
-use pcie::burst::{BURST, LONGEST, Run};
+use pcie::burst::{BURST, Complete, HEAD, LONGEST, Run};
 use pcie::{Access, Bus, Function, Hint, Space};
 use plane::frame::Frame;
 use plane::{About, Port};
@@ -69,18 +69,19 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
         Some(())
     }
 
-    /// Puts the first frames of a run into the buffers that are ready; returns the number of frames.
+    /// Puts the first frames of a run into the buffers that are ready; returns the number of frames. Those that ask
+    /// for checksums get them.
     #[inline(never)]
     pub(crate) fn fill(
         mut self,
-        from: Function,
-        hint: &mut Hint,
+        (from, hint): (Function, &mut Hint),
         frames: &mut Frames,
         run: Range<usize>,
     ) -> usize {
         let ready = self.ready();
         let Self { posted, ring, longest, function, bus, format, .. } = self;
-        let Frames { heads, sources, padded, glances, targets, sums, spread, .. } = frames;
+        let Frames { heads, sources, padded, glances, summed, insertions, targets, sums, spread, .. } =
+            frames;
         let run = run.start..run.end.min(run.start + ready).min(BURST);
         let lengths = &padded[run.clone()];
         let fits = if longest >= LONGEST {
@@ -92,11 +93,19 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
         let (targets, sums) = (&mut targets[..fits], &mut sums[..fits]);
         posted.addresses(&ring, targets);
         let to = Space { function, hint: &mut posted.buffers };
-        let (heads, sources, lengths) = (&heads[run.clone()], &sources[run.clone()], &padded[run.clone()]);
+        let (heads, sources) = (&mut heads[run.clone()], &sources[run.clone()]);
+        let (lengths, glances) = (&padded[run.clone()], &mut glances[run.clone()]);
+        let (summed, insertions) = (*summed >> run.start, &insertions[run.clone()]);
+        let mut insert = |at: usize, head: &mut [u8; HEAD], rest: u64| {
+            if summed >> at & 1 != 0 {
+                glances[at].insert(head, rest, insertions[at]);
+            }
+        };
+        let complete: Option<&mut Complete<'_>> = if summed == 0 { None } else { Some(&mut insert) };
         let carried = Run { heads, sources, lengths, targets, sums };
-        let moved = bus.carry(Space { function: from, hint }, to, carried).min(fits);
+        let moved = bus.carry(Space { function: from, hint }, to, carried, complete).min(fits);
         let run = run.start..run.start + moved;
-        let found = glances[run.clone()].iter().zip(&sums[..moved]);
+        let found = glances.iter().zip(&sums[..moved]);
         let known = found.zip(&lengths[..moved]).zip(&spread[run]);
         let words = known
             .map(|(((glance, sum), length), (_, hash))| format.words(glance.finish(*sum), *hash, *length));

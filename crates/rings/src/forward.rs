@@ -54,7 +54,7 @@ pub(crate) fn forward<C: Card, L: Lane>(
         let judged_run = judged.run(at).map(|(end, start)| (end, frames.verdicts[start]));
         let run = judged_run.and_then(|(end, verdict)| Some((at..end, verdict.port()?, verdict)));
         let (Some((run, port, verdict)), Some(terms)) = (run, terms) else {
-            if !send_alone(card, sender, frames, at..count, lane) {
+            if !send_first(card, sender, frames, at..count, lane) {
                 break;
             }
             at += 1;
@@ -108,19 +108,28 @@ impl Judged {
 
 impl Frames {
     /// Takes addresses and lengths from the first descriptors that are plain; returns their number, and a bit for each frame that has
-    /// to be sent alone, because it is longer than `longest` or asks for checksums.
+    /// to be sent alone, because it is longer than `longest`.
     #[inline(always)]
     fn take<F: TxFormat>(&mut self, descriptors: &[[u8; 16]], longest: u32) -> (usize, u32) {
+        let Self { sources, lengths, summed, .. } = self;
+        *summed = 0;
         let (mut count, mut alone, least) = (0, 0, *F::LENGTHS.start());
         let longest = longest.max(least);
-        let slots = self.sources.iter_mut().zip(&mut self.lengths);
+        let slots = sources.iter_mut().zip(lengths);
         for (raw, (source, slot)) in descriptors.iter().zip(slots) {
             let [address, second] =
                 [0, 8].map(|at| u64::from_le_bytes(core::array::from_fn(|n| raw[at + n])));
-            let plain = F::plain(second);
-            let Some(length) = plain.or_else(|| F::summed(second)) else { break };
+            let length = match F::plain(second) {
+                Some(length) => length,
+                None => {
+                    core::hint::cold_path();
+                    let Some(length) = F::summed(second) else { break };
+                    *summed |= 1 << count;
+                    length
+                }
+            };
             (*source, *slot) = (address, length);
-            if plain.is_none() || length.wrapping_sub(least) > longest.wrapping_sub(least) {
+            if length.wrapping_sub(least) > longest.wrapping_sub(least) {
                 core::hint::cold_path();
                 if !F::LENGTHS.contains(&length) {
                     break;
@@ -177,7 +186,29 @@ fn judge<C: Card, L: Lane>(
             alone |= 1 << at;
         }
     }
+    if frames.summed != 0 {
+        alone |= ask(card, source.sender, frames, (count, frames.summed & !alone));
+    }
     Judged { count, starts, alone }
+}
+
+/// Asks the card for the checksums to insert into frames, a bit each; returns those of the first `count` whose descriptors do not
+/// describe what they are, a bit each.
+#[inline(never)]
+fn ask<C: Card>(card: &mut C, sender: Sender, frames: &mut Frames, (count, mut summed): (usize, u32)) -> u32 {
+    let mut alone = 0;
+    while summed != 0 {
+        let at = summed.trailing_zeros() as usize;
+        if at >= count {
+            break;
+        }
+        match card.insertion(sender, at).filter(|asked| asked.udp == frames.glances[at].is_udp()) {
+            Some(asked) => frames.insertions[at] = asked,
+            None => alone |= 1 << at,
+        }
+        summed &= summed - 1;
+    }
+    alone
 }
 
 /// Returns the number of frames before the first that is longer than `longest`. Mostly none is, which a loop without an exit finds
@@ -209,7 +240,7 @@ fn deliver_run<C: Card>(
         let queue = if spreads { frames.spread[at].0 } else { 0 };
         let end = if spreads { end_of_queue(frames, at, run.end) } else { run.end };
         let Some(receiver) = card.receiver(port, queue, terms) else { break };
-        let filled = receiver.fill(source.function, &mut source.hint, frames, at..end);
+        let filled = receiver.fill((source.function, &mut source.hint), frames, at..end);
         if filled == 0 {
             break;
         }
@@ -238,10 +269,27 @@ fn end_of_queue(frames: &Frames, at: usize, end: usize) -> usize {
     at + frames.spread[at..end].iter().take_while(|(other, _)| *other == queue).count()
 }
 
-/// Copies the first frame of a range to private memory and sends it; `false` if it cannot be read, or does not fit the checksums
-/// that it asks for.
+/// Sends the first frame of a range alone; `false` if it has not left.
+#[inline(always)]
+fn send_first<C: Card, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    frames: &mut Frames,
+    range: Range<usize>,
+    lane: &mut L,
+) -> bool {
+    if frames.summed >> range.start & 1 == 0 {
+        send_alone::<_, _, false>(card, sender, frames, range, lane)
+    } else {
+        core::hint::cold_path();
+        send_alone::<_, _, true>(card, sender, frames, range, lane)
+    }
+}
+
+/// Copies the first frame of a range to private memory and sends it, with checksums if it is `SUMMED`; `false` if it cannot be read,
+/// or does not fit the checksums that it asks for. Most frames ask for none, and have a copy of this function without a seal.
 #[inline(never)]
-fn send_alone<C: Card, L: Lane>(
+fn send_alone<C: Card, L: Lane, const SUMMED: bool>(
     card: &mut C,
     sender: Sender,
     frames: &mut Frames,
@@ -258,7 +306,8 @@ fn send_alone<C: Card, L: Lane>(
     if bus.dma_read(function, sources[at], place).is_err() {
         return false;
     }
-    let Ok(sealed) = card.insert(at, place) else { return false };
+    let inserted = if SUMMED { card.insert(sender, at, place) } else { Ok(None) };
+    let Ok(sealed) = inserted else { return false };
     let padded = length.max(SHORTEST as usize);
     if length < padded {
         staging[HEADROOM + length..HEADROOM + padded].fill(0);

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use offload::plain::{Glance, PlainKind};
+use offload::plain::{Glance, Insertion, PlainKind};
 use pcie::Iova;
 use pcie::burst::{BURST, HEAD, HEADERS};
 use plane::Verdict;
@@ -38,6 +38,10 @@ pub(crate) struct Frames {
     /// Verdicts of frames whose addresses differ from those of the frame before.
     pub(crate) verdicts: [Verdict; BURST],
     pub(crate) glances: [Glance; BURST],
+    /// Frames that ask for checksums, a bit each.
+    pub(crate) summed: u32,
+    /// The checksums to insert into them.
+    pub(crate) insertions: [Insertion; BURST],
     /// Addresses of the receiver's buffers.
     pub(crate) targets: [Iova; BURST],
     pub(crate) sums: [u64; BURST],
@@ -60,6 +64,8 @@ impl Frames {
             padded: [0; BURST],
             verdicts: [Verdict::ALONE; BURST],
             glances: [Glance::default(); BURST],
+            summed: 0,
+            insertions: [Insertion::default(); BURST],
             targets: [0; BURST],
             sums: [0; BURST],
             spread: [(0, None); BURST],

@@ -6,7 +6,7 @@
 
 use super::access::Direction;
 use super::{DmaFault, DmaTable};
-use crate::memory::frames::{self, BURST, HEAD, LongPlaces, Payloads, Place, Places, Regions, Run};
+use crate::memory::frames::{self, BURST, Complete, HEAD, LongPlaces, Payloads, Place, Places, Regions, Run};
 
 /// Look-up of many addresses that mostly lie in one region.
 struct Cursor<'table, 'hint, const WRITES: bool> {
@@ -66,8 +66,14 @@ impl DmaTable {
 
     /// Copies up to 32 frames from this table's memory into buffers of another: their heads as gathered, the rest
     /// from the sender's memory. Stops at the first frame that is not permitted or crosses regions. Returns the
-    /// number of copied frames.
-    pub fn carry(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, run: Run<'_>) -> usize {
+    /// number of copied frames. `complete` may change a head before it is delivered.
+    pub fn carry(
+        &self,
+        hint: &mut u32,
+        (to, to_hint): (&Self, &mut u32),
+        run: Run<'_>,
+        complete: Option<&mut Complete<'_>>,
+    ) -> usize {
         let Run { heads, sources, lengths, targets, sums } = run;
         let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
@@ -75,7 +81,7 @@ impl DmaTable {
         let read =
             written.any_long().then(|| LongPlaces::find(&sources[..written.len()], lengths, &mut from));
         written.truncate(read.as_ref().map_or(count, LongPlaces::len));
-        frames::carry(heads, read.as_ref(), &written, sums);
+        frames::carry(heads, read.as_ref(), &written, sums, complete);
         written.len()
     }
 

@@ -32,7 +32,7 @@ pub use mapping::{MappedRegion, PendingRegion, RemovedRegions};
 use region::Region;
 pub use region::{DmaRegion, Permissions};
 
-pub use crate::memory::frames::{Payloads, Run};
+pub use crate::memory::frames::{Complete, Payloads, Run};
 use crate::memory::{MapError, poison_events};
 
 /// Unit of addresses and sizes in bytes, as announced to the client (`pgsizes`).

@@ -145,6 +145,14 @@ pub fn plain_length(second: u64) -> Option<u32> {
     plain.then_some((second as u16).into())
 }
 
+/// Returns the bytes of a packet of one descriptor that asks for checksums at most, given the descriptor's second word, or `None` for
+/// every other packet.
+#[must_use]
+#[inline(always)]
+pub fn summed_length(second: u64) -> Option<u32> {
+    plain_length(second & !(((IXSM | TXSM) as u64) << 32))
+}
+
 /// Returns the report bit of a data descriptor's command, or 0 if it is not set.
 #[must_use]
 #[inline(always)]
@@ -280,6 +288,7 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
+    use super::summed_length;
     use super::{Context, Data, L4, RS, Transmit, buffer, legacy, parse, plain_length, qword, report_of};
     use crate::descriptor::orders::Orders;
 
@@ -330,6 +339,10 @@ mod tests {
             let expected = buffer(&raw).filter(|buffer| buffer.end_of_packet && quiet);
             let length = expected.map(|buffer| buffer.length.into());
             assert_eq!(plain_length(qword(&raw, 1)), length, "bits {one} and {two}");
+            let summed = |o: Orders| !o.insert_vlan() && !o.segment() && !o.time_stamp();
+            let summed = Orders::of(&raw).filter(|orders| summed(*orders)).and_then(|_| buffer(&raw));
+            let summed = summed.filter(|buffer| buffer.end_of_packet).map(|buffer| buffer.length.into());
+            assert_eq!(summed_length(qword(&raw, 1)), summed, "bits {one} and {two}");
             assert!(expected.is_none_or(|buffer| u32::from(buffer.report_status) * RS == report_of(&raw)));
         }
         assert!(plain_length(qword(&usual.emit(), 1)).is_some());

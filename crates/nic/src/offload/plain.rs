@@ -23,6 +23,11 @@ impl TxFormat for Advanced {
     fn plain(second: u64) -> Option<u32> {
         tx::plain_length(second)
     }
+
+    #[inline(always)]
+    fn summed(second: u64) -> Option<u32> {
+        tx::summed_length(second)
+    }
 }
 
 /// The two words of a descriptor for each thing that may be found: packet type in the first, status in the second.

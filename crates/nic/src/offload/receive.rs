@@ -1,4 +1,4 @@
-//! What the receive descriptor says of a frame: the headers found, and which checksums were looked at and are
+//! Describes a frame for its receive descriptor: the headers found, and which checksums were looked at and are
 //! wrong (datasheet 7.1.10 and 7.1.5: packet type, extended status and errors). Without RXCSUM.PCSD it also sums
 //! up the packet, or the payload of a UDP fragment, in the place of the RSS hash.
 //!
@@ -54,7 +54,7 @@ pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
     Some(Sum::of(summed).value())
 }
 
-/// What a descriptor says of an IPv4 packet in the place of the RSS hash.
+/// Description of an IPv4 packet that a descriptor has in the place of the RSS hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fragment {
     /// Its identification.

@@ -1,4 +1,4 @@
-//! What of a frame may go to a header buffer: PSRTYPE names the kinds of frames whose headers are split off (datasheet
+//! Splits headers from payload for a header buffer: PSRTYPE names the kinds of frames whose headers are split off (datasheet
 //! 7.1.5; the kinds are described in appendix A.1 of the I210's). A kind is an exact one: the headers of TCP over IPv4
 //! are split off for the bit of that name and for no other, except that the bit for Ethernet splits behind the
 //! Ethernet header whatever no other bit is for.
@@ -10,7 +10,7 @@ use offload::headers::{Headers, L3, L4};
 use plane::tag::TAG;
 use serde::{Deserialize, Serialize};
 
-/// Where a frame could be split.
+/// Places to split a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Split {
     /// The bit of PSRTYPE for frames like this; 0 if there is none.
@@ -22,7 +22,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Where a frame with these headers could be split.
+    /// Returns the places to split a frame with these headers.
     #[must_use]
     pub fn of(headers: &Headers) -> Self {
         let kind = match (headers.l3, headers.l4) {
@@ -37,7 +37,7 @@ impl Split {
         Self::at(kind, headers.l3_offset, headers.header_length)
     }
 
-    /// A frame of a kind, with so many bytes of Ethernet header and of all headers.
+    /// Returns the places of a frame of a kind, given the bytes of its Ethernet header and of all headers.
     #[must_use]
     pub(super) const fn at(kind: u32, ethernet: usize, headers: usize) -> Self {
         Self { kind, ethernet: ethernet as u16, headers: headers as u16 }

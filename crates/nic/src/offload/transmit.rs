@@ -10,7 +10,7 @@ use offload::insert::Error;
 use plane::bytes::put16;
 use plane::frame::{Sealed, Transport};
 
-/// What a data descriptor and its context ask for.
+/// Returns the request that a data descriptor and its context make.
 #[inline]
 pub(crate) fn request(orders: Orders, context: &Context) -> Request {
     Request {

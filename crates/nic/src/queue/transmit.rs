@@ -1,8 +1,11 @@
-//! A transmit queue: descriptors are fetched in bursts, and a packet is taken only when all of its descriptors are there. Left out:
-//! the packet's bytes, which `rings` reads.
+//! A transmit queue: it fetches descriptors in bursts, and takes a packet when all of its descriptors are there. `rings` reads the
+//! packet's bytes.
 
 mod plain;
 mod saved;
+mod upcoming;
+
+pub(crate) use upcoming::Upcoming;
 
 use super::BURST;
 use super::io::QueueIo;
@@ -22,11 +25,11 @@ use plane::frame::HEADROOM;
 use rings::{Buffers, Flaw, Held, MAX_BUFFERS, Ring, Taken};
 use serde::{Deserialize, Serialize};
 
-/// The most descriptors a packet may take, its context included. Linux igbvf needs about 40 for the largest
-/// one; what goes beyond is dropped, in pieces of this size, up to its end.
+/// Maximum number of descriptors of a packet, its context included. Linux igbvf needs about 40 for the largest packet. A longer one
+/// is dropped, in pieces of this size, up to its end.
 pub const MAX_DESCRIPTORS: usize = MAX_BUFFERS;
-/// What a frame of the budget pays for: descriptors read and bytes gathered. Honest packets make more frames
-/// than that; only a guest that wants the card to work for nothing does not.
+/// Descriptors and bytes that the card reads for one frame of the budget. An honest packet needs fewer for each of its frames; a
+/// hostile guest could otherwise make the card read without end for nothing.
 const DESCRIPTORS_A_FRAME: usize = 16;
 const BYTES_A_FRAME: usize = 2048;
 
@@ -43,15 +46,15 @@ impl Default for Descriptors {
     }
 }
 
-/// How far the descriptors of the next packet have been read.
+/// Result of reading the descriptors of the next packet.
 enum Scan {
-    /// `count` descriptors from the head make a packet; the number of its first buffer.
+    /// A packet: its number of descriptors, and the index of the one with its first buffer.
     Complete(usize, usize),
-    /// `count` descriptors from the head are contexts only.
+    /// This number of contexts, and no buffer.
     Contexts(usize),
-    /// The tail came first.
+    /// A packet without an end before the tail.
     Incomplete,
-    /// `count` descriptors from the head are no packet.
+    /// This number of descriptors that make no packet.
     Invalid(usize, Flaw),
 }
 
@@ -62,13 +65,13 @@ pub struct TransmitQueue {
     queue: Queue,
     contexts: [Context; 2],
     /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. Never a whole ring, so that
-    /// whoever goes round comes to one that has to be fetched, before those fetched the last time.
+    /// the head meets a descriptor that has to be fetched before it meets one of the last round.
     burst: [[u8; SIZE]; BURST],
     fetched_at: u32,
     fetched: u32,
     /// Descriptors passed and not given back yet.
     done: Batch,
-    /// What was begun is too long for a packet and is dropped up to its end.
+    /// A packet with too many descriptors is being dropped, up to its end.
     skipping: bool,
     /// Descriptors and bytes that the last packet took.
     effort: (usize, usize),
@@ -83,12 +86,12 @@ pub struct TransmitQueue {
 }
 
 impl TransmitQueue {
-    /// Which queue it is.
+    /// Returns the queue's number.
     pub(crate) fn queue(&self) -> Queue {
         self.queue
     }
 
-    /// A queue that holds nothing.
+    /// Creates a queue without descriptors.
     #[must_use]
     pub fn new(queue: Queue) -> Self {
         Self {
@@ -107,18 +110,18 @@ impl TransmitQueue {
         }
     }
 
-    /// Whether the queue is at a descriptor of its ring, if it has one.
+    /// Returns true if the queue has no ring, or its head is in the ring.
     pub(crate) fn is_in_its_ring(&self, file: &RegisterFile) -> bool {
         ring::transmit(file, self.queue).is_none_or(|ring| ring.contains(self.done.head()))
     }
 
-    /// A register of the ring was written, or the queue goes on from a saved state.
+    /// Reads the ring's registers again, after one was written or the queue was restored.
     pub fn decode(&mut self, file: &RegisterFile) {
         self.ring = ring::transmit(file, self.queue);
     }
 
-    /// Forgets what was fetched and starts over at the head register: the queue was enabled or given another
-    /// ring. Contexts stay until they are overwritten.
+    /// Drops fetched descriptors and starts at the head register, after the queue was enabled or got another ring. Contexts stay until
+    /// they are overwritten.
     pub fn restart(&mut self, file: &RegisterFile) {
         self.fetched = 0;
         self.done = Batch::at(file.get(tx_block(self.queue) + tx::TDH));
@@ -127,34 +130,35 @@ impl TransmitQueue {
         self.decode(file);
     }
 
-    /// TXDCTL was written, and the queue that has sent segments of a packet is still enabled.
+    /// Reads the ring's registers after TXDCTL was written; returns true if a packet waits between two segments and the queue is still
+    /// enabled.
     #[must_use]
     pub fn goes_on(&mut self, file: &RegisterFile) -> bool {
         self.decode(file);
         !self.held.is_empty() && self.ring.is_some()
     }
 
-    /// The queue was reset: what its owner told it is forgotten as well.
+    /// Resets the queue, contexts included.
     pub fn reset(&mut self, file: &RegisterFile) {
         self.contexts = [Context::default(); 2];
         self.restart(file);
     }
 
-    /// Whether descriptors wait that have not been looked at, or segments.
+    /// Returns true if descriptors are pending, or segments of a packet.
     #[must_use]
     pub fn has_more(&self, file: &RegisterFile) -> bool {
         let waiting = self.open(file).filter(|_| !self.done.is_halted());
         !self.held.is_empty() || waiting.is_some_and(|ring| ring.available(self.next(&ring)) > 0)
     }
 
-    /// What the last packet cost the card, in frames of the budget.
+    /// Returns the cost of the last packet, in frames of the budget.
     #[must_use]
     pub fn effort(&self) -> usize {
         let (descriptors, bytes) = self.effort;
         (descriptors / DESCRIPTORS_A_FRAME).max(bytes / BYTES_A_FRAME)
     }
 
-    /// The ring as the registers have it; `None` if the queue sends nothing.
+    /// Returns the ring that the registers describe; `None` if the queue sends nothing.
     #[must_use]
     pub fn open(&self, file: &RegisterFile) -> Option<Ring> {
         debug_assert_eq!(self.ring, ring::transmit(file, self.queue));
@@ -236,7 +240,7 @@ impl TransmitQueue {
         })
     }
 
-    /// The first descriptor that has not been consumed.
+    /// Returns the index of the first descriptor that has not been taken.
     fn next(&self, ring: &Ring) -> u32 {
         ring.advance(self.done.head(), self.done.waiting())
     }
@@ -283,7 +287,7 @@ impl TransmitQueue {
         })
     }
 
-    /// The place of the descriptor at a ring index, fetching a burst if it is not at hand.
+    /// Returns the place in the burst of the descriptor at a ring index. Fetches a burst if the descriptor is in none.
     fn fetch<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, ring: &Ring, index: u32) -> Result<usize, DmaFault> {
         let at = index.wrapping_sub(self.fetched_at);
         if at < self.fetched {
@@ -309,7 +313,7 @@ impl TransmitQueue {
         packet.get(first).map_or(Taken::Dropped(Flaw::Size), |first| self.taken(first, buffers.bytes()))
     }
 
-    /// What was taken when all buffers are there, `length` bytes, the first of them that of descriptor `first`.
+    /// Returns the packet of `length` bytes whose first buffer is that of descriptor `first`.
     #[inline]
     fn taken(&self, first: &[u8; SIZE], length: usize) -> Taken<PacketOrders> {
         match Orders::of(first) {

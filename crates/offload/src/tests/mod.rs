@@ -3,5 +3,6 @@
 
 mod frames;
 mod headers;
+mod inserted;
 mod segment;
 mod unfinished;

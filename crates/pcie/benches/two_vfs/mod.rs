@@ -4,7 +4,7 @@
 use host::dma::{DmaLimits, DmaTable, Permissions};
 use host::shared::SharedMemory;
 use pcie::Function::{self, Vf};
-use pcie::burst::{HEAD, HEADERS, Payloads, Run};
+use pcie::burst::{Complete, HEAD, HEADERS, Payloads, Run};
 use pcie::{Access, Bus, DmaFault, Iova, Space};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -87,11 +87,17 @@ impl Bus for Memory {
         memory.map_or(0, |memory| memory.gather(&mut from.hint.0, sources, lengths, heads))
     }
 
-    fn carry(&mut self, from: Space<'_>, to: Space<'_>, run: Run<'_>) -> usize {
+    fn carry(
+        &mut self,
+        from: Space<'_>,
+        to: Space<'_>,
+        run: Run<'_>,
+        complete: Option<&mut Complete<'_>>,
+    ) -> usize {
         let (Ok(source), Ok(target)) = (self.of(from.function, 0), self.of(to.function, 0)) else { return 0 };
         let Run { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::Run { heads, sources, lengths, targets, sums };
-        source.carry(&mut from.hint.0, target, &mut to.hint.0, run)
+        source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
     }
 
     fn copy(&mut self, from: Space<'_>, to: Space<'_>, payloads: Payloads<'_>) -> usize {

@@ -9,7 +9,7 @@ use host::eventfd::{EventFd, Notifier};
 use host::memory::MappingShare;
 use host::worker::Worker;
 use i82576::config::pf;
-use pcie::burst::{HEAD, HEADERS, Payloads, Run};
+use pcie::burst::{Complete, HEAD, HEADERS, Payloads, Run};
 use pcie::{Access, Bus, DmaFault, Function, Iova, Space, VfIndex};
 use vfio_user::wire::pci_irq;
 
@@ -323,13 +323,19 @@ impl Bus for LiveBus {
         memory.map_or(0, |memory| memory.gather(&mut from.hint.0, sources, lengths, heads))
     }
 
-    fn carry(&mut self, from: Space<'_>, to: Space<'_>, run: Run<'_>) -> usize {
+    fn carry(
+        &mut self,
+        from: Space<'_>,
+        to: Space<'_>,
+        run: Run<'_>,
+        complete: Option<&mut Complete<'_>>,
+    ) -> usize {
         let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
             return 0;
         };
         let Run { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::Run { heads, sources, lengths, targets, sums };
-        source.carry(&mut from.hint.0, target, &mut to.hint.0, run)
+        source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
     }
 
     fn copy(&mut self, from: Space<'_>, to: Space<'_>, payloads: Payloads<'_>) -> usize {

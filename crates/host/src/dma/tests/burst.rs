@@ -20,13 +20,13 @@ fn carried(
     let (mut heads, mut sums) = (vec![[0xff; 64]; sources.len()], vec![0xff; sources.len()]);
     let gathered = from.gather(&mut 0, sources, lengths, &mut heads);
     let run = Run {
-        heads: &heads[..gathered],
+        heads: &mut heads[..gathered],
         sources: &sources[..gathered],
         lengths: &lengths[..gathered],
         targets: &targets[..gathered],
         sums: &mut sums[..gathered],
     };
-    let moved = from.carry(&mut 0, to, &mut 0, run);
+    let moved = from.carry(&mut 0, (to, &mut 0), run, None);
     sums.truncate(moved);
     (moved, sums)
 }
@@ -171,13 +171,13 @@ impl Frames {
         let (count, (mut hint, mut to_hint)) = (heads.len(), hints);
         let mut sums = vec![0xff; count];
         let run = Run {
-            heads,
+            heads: &mut heads.to_vec(),
             sources: &self.sources[..count],
             lengths: &self.lengths[..count],
             targets: &self.targets[..count],
             sums: &mut sums,
         };
-        let moved = from.carry(&mut hint, to, &mut to_hint, run);
+        let moved = from.carry(&mut hint, (to, &mut to_hint), run, None);
         if moved < count {
             // The target may overlap a frame that was moved before, so it keeps its bytes.
             let bytes = self.read(to, &self.targets, moved);
@@ -226,4 +226,37 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn heads_are_completed_by_the_sum_of_the_bytes_behind_them() {
+    let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
+    let frame: Vec<u8> = (0..100).collect();
+    from.write(PAGE, &frame).unwrap();
+    // The second frame is not in the receiver's memory.
+    let (mut heads, targets) = ([[0; 64]; 2], [PAGE, 9 * PAGE]);
+    from.gather(&mut 0, &[PAGE; 2], &[100; 2], &mut heads);
+    let mut seen = Vec::new();
+    let mut complete = |at: usize, head: &mut [u8; 64], rest: u64| {
+        seen.push((at, rest));
+        head[0] = 0xee;
+    };
+    let run = Run {
+        heads: &mut heads,
+        sources: &[PAGE; 2],
+        lengths: &[100; 2],
+        targets: &targets,
+        sums: &mut [0; 2],
+    };
+    assert_eq!(from.carry(&mut 0, (&to, &mut 0), run, Some(&mut complete)), 1);
+    assert_eq!(
+        (heads[0][0], heads[1][0]),
+        (0xee, 0),
+        "only the head of a frame that is delivered is changed"
+    );
+    let mut delivered = vec![0; 100];
+    to.read(PAGE, &mut delivered).unwrap();
+    assert_eq!((delivered[0], &delivered[1..]), (0xee, &frame[1..]));
+    let [(0, rest)] = seen[..] else { panic!("one head is completed") };
+    assert_eq!(rest % 0xffff, sum_of(&frame[64..]) % 0xffff);
 }

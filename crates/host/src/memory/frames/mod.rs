@@ -25,11 +25,14 @@ pub(crate) const BURST: usize = 32;
 /// Frames of prefetch distance for bytes after the head.
 const AHEAD: usize = 4;
 
+/// Completes the head of a frame that is carried, given the frame's index, the head, and the sum of the bytes after it.
+pub type Complete<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
+
 /// Frames to carry, one element of each slice per frame.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// Private copies of the first 64 bytes.
-    pub heads: &'a [[u8; HEAD]],
+    pub heads: &'a mut [[u8; HEAD]],
     /// Addresses of the sender's buffers.
     pub sources: &'a [u64],
     /// Bytes to deliver.
@@ -265,17 +268,22 @@ fn gather_any(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
 }
 
 /// Writes each frame to its target: its head from the private copy, the rest from the source, which is as long as
-/// the target. Stores the sum of the rest. Sources are needed for long frames only.
+/// the target. Stores the sum of the rest. Sources are needed for long frames only. Heads are completed in between.
 #[inline(always)]
 pub(crate) fn carry(
-    heads: &[[u8; HEAD]],
+    heads: &mut [[u8; HEAD]],
     sources: Option<&LongPlaces<'_, '_>>,
     targets: &Places<'_, '_, true>,
     sums: &mut [u64],
+    complete: Option<&mut Complete<'_>>,
 ) {
     sums[..targets.count].fill(0);
     if let Some(sources) = sources {
         copy_behind::<HEAD>(&sources.0, targets, sums);
+    }
+    if let Some(complete) = complete {
+        let frames = heads.iter_mut().zip(sums.iter()).take(targets.count).enumerate();
+        frames.for_each(|(at, (head, sum))| complete(at, head, *sum));
     }
     if targets.short {
         carry_any(heads, targets);

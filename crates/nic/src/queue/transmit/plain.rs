@@ -1,26 +1,31 @@
-//! Plain frames for the bursts of `rings`: the descriptors that come next, and those whose frames have left. Left out: every other
-//! packet.
+//! Descriptors for the bursts of `rings`: those of plain frames that come next, contexts left out, and those whose frames have left.
 
 use super::TransmitQueue;
+use super::upcoming::{Upcoming, second};
+use crate::offload::transmit::request;
 use crate::queue::BURST;
 use crate::queue::io::QueueIo;
 use i82576::descriptor::SIZE;
+use i82576::descriptor::orders::Orders;
+use i82576::descriptor::tx::{Transmit, parse, summed_length};
+use offload::Request;
 use pcie::{Bus, DmaFault, Hint};
 use rings::Ring;
 
 impl TransmitQueue {
-    /// Returns up to `most` descriptors that come next, fetched in a burst; none while a packet waits, or
+    /// Returns up to `most` data descriptors that come next, fetched in a burst; none while a packet waits, or
     /// is dropped up to its end, and none if the ring cannot be read: [`TransmitQueue::take`] finds out. The ring was opened
     /// after the queue's registers were written the last time.
     ///
     /// # Errors
     /// [`DmaFault`] if descriptors cannot be given back; the queue then stays silent until it is set up anew.
-    pub(crate) fn next_plain<B: Bus>(
-        &mut self,
+    pub(crate) fn next_plain<'a, B: Bus>(
+        &'a mut self,
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
         most: usize,
-    ) -> Result<&[[u8; SIZE]], DmaFault> {
+        upcoming: &'a mut Upcoming,
+    ) -> Result<&'a [[u8; SIZE]], DmaFault> {
         let next = self.next(ring);
         let available = ring.available(next);
         if available == 0 || self.skipping || self.done.is_halted() || !self.held.is_empty() {
@@ -34,15 +39,42 @@ impl TransmitQueue {
             return Err(fault);
         }
         let room = BURST - self.done.waiting() as usize;
-        let count = (self.fetched as usize).saturating_sub(at).min(available as usize).min(most).min(room);
-        Ok(&self.burst[at..at + count])
+        let count = (self.fetched as usize).saturating_sub(at).min(available as usize).min(room);
+        let descriptors = &self.burst[at..at + count];
+        (upcoming.first, upcoming.count) = (at, 0);
+        if descriptors.first().is_none_or(|first| summed_length(second(first)).is_some()) {
+            return Ok(&descriptors[..count.min(most)]);
+        }
+        upcoming.copy(descriptors, self.contexts);
+        Ok(&upcoming.raw[..upcoming.count.min(most)])
     }
 
-    /// Passes the first `count` descriptors of [`TransmitQueue::next_plain`].
-    pub(crate) fn pass_plain(&mut self, ring: &Ring, count: usize) {
-        let at = self.next(ring).wrapping_sub(self.fetched_at) as usize % BURST;
-        self.done.push_sent(&self.burst[at..(at + count).min(BURST)]);
-        self.effort = (count.min(1), 0);
+    /// Passes the descriptors of the first `count` frames of [`TransmitQueue::next_plain`], which has found what is `upcoming`.
+    pub(crate) fn pass_plain(&mut self, count: usize, upcoming: &Upcoming) {
+        let Upcoming { first, ends, .. } = *upcoming;
+        if upcoming.count == 0 {
+            return self.done.push_sent(&self.burst[first..(first + count).min(BURST)]);
+        }
+        let passed = ends.get(count.wrapping_sub(1)).map_or(0, |end| usize::from(*end));
+        for raw in self.burst.get(first..first + passed).unwrap_or_default() {
+            // One test finds data descriptors.
+            if summed_length(second(raw)).is_some() {
+                self.done.push_sent(&[*raw]);
+            } else if let Transmit::Context(context) = parse(raw) {
+                self.contexts[usize::from(context.index & 1)] = context;
+                self.done.push(*raw, false);
+            }
+        }
+    }
+
+    /// Returns the checksums that a data descriptor of [`TransmitQueue::next_plain`] asks for, and the headers that its context
+    /// describes.
+    pub(crate) fn request(&self, at: usize, upcoming: &Upcoming) -> Option<Request> {
+        if upcoming.count > 0 {
+            return upcoming.requests.get(at).copied();
+        }
+        let orders = Orders::of(self.burst.get(upcoming.first + at)?)?;
+        Some(request(orders, &self.contexts[usize::from(orders.context() & 1)]))
     }
 
     /// The hint where the queue's buffers are.

@@ -1,4 +1,4 @@
-//! A transmit queue as it is saved. Left out: its registers, which are saved with all others.
+//! The saved state of a transmit queue. Its registers are saved with all others.
 
 use super::TransmitQueue;
 use crate::damaged::Damaged;
@@ -15,7 +15,7 @@ use plane::frame::HEADROOM;
 use rings::{Held, Packet};
 use serde::{Deserialize, Serialize};
 
-/// A queue as it is saved: the descriptors at hand, without the room for more.
+/// Saved queue: the fetched descriptors, without the room for more.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SavedTransmit {
     queue: Queue,

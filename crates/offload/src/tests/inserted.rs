@@ -1,0 +1,91 @@
+//! Tests checksums that are inserted into the head of a plain frame while its rest is copied.
+
+use super::frames::{pseudo, tcp4, udp4};
+use crate::Request;
+use crate::insert::insert;
+use crate::plain::{Glance, Insertion, Plain};
+use alloc::vec::Vec;
+use plane::frame::Transport;
+use proptest::prelude::*;
+
+const HEAD: usize = 64;
+
+/// Inserts checksums as a burst does; returns the frame, and its properties for its receiver. `None` if a glance is not enough.
+fn inserted(frame: &[u8], insertion: Insertion) -> Option<(Vec<u8>, usize)> {
+    let (mut head, within) = ([0; HEAD], frame.len().min(HEAD));
+    head[..within].copy_from_slice(&frame[..within]);
+    let words = frame[within..].chunks(2);
+    let rest = words.map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum();
+    let mut glance = Glance::default();
+    let plain = glance.look(&head, frame.len() as u32) && glance.is_udp() == insertion.udp;
+    plain.then(|| {
+        glance.insert(&mut head, rest, insertion);
+        ([&head[..within], &frame[within..]].concat(), glance.finish(rest).index())
+    })
+}
+
+proptest! {
+    #[test]
+    fn burst_and_careful_way_insert_the_same_checksums(
+        udp: bool,
+        payload in proptest::collection::vec(any::<u8>(), 0..200),
+        trailing in 0_usize..3,
+        field in prop_oneof![Just(None), any::<u16>().prop_map(Some)],
+        network: bool,
+        wrong_header: bool,
+        zeros: bool,
+    ) {
+        let mut frame = if udp { udp4(&payload) } else { tcp4(&payload) };
+        let (protocol, place) = if udp { (17, 40) } else { (6, 50) };
+        // The sum of zeros is 0, which UDP writes in another way.
+        if zeros && udp {
+            frame[34..38].fill(0);
+            frame[42..].fill(0);
+        }
+        let seed = field.unwrap_or_else(|| pseudo(&frame, false, protocol, frame.len() - 34));
+        frame[place..][..2].copy_from_slice(&seed.to_be_bytes());
+        frame[24] ^= u8::from(wrong_header);
+        frame.extend(core::iter::repeat_n(0x5a, trailing));
+        let transport = if udp { Transport::Udp } else { Transport::Tcp };
+        let request = Request {
+            mac_length: 14, ip_length: 20, ipv4: true, l4: Some(transport),
+            l4_checksum: true, ip_checksum: network, ..Request::default()
+        };
+        let insertion = request.plain().unwrap();
+        prop_assert_eq!(insertion, Insertion { udp, network });
+        let found = inserted(&frame, insertion);
+        prop_assert!(found.is_some() || trailing > 0);
+        if let Some(found) = found {
+            let sealed = insert(&mut frame, &request).unwrap();
+            let sent = frame.clone();
+            frame.resize(frame.len().max(60), 0);
+            let plain = Plain::of(frame.first_chunk().unwrap(), frame.len()).unwrap();
+            for sealed in [sealed, None] {
+                prop_assert_eq!(&found, &(sent.clone(), plain.find(&frame, sealed).index()));
+            }
+        }
+    }
+}
+
+#[test]
+fn request_is_plain_for_tcp_and_udp_in_ipv4_without_options() {
+    let plain = Request {
+        mac_length: 14,
+        ip_length: 20,
+        ipv4: true,
+        l4: Some(Transport::Udp),
+        l4_checksum: true,
+        ..Request::default()
+    };
+    assert_eq!(plain.plain(), Some(Insertion { udp: true, network: false }));
+    for other in [
+        Request { mac_length: 18, ..plain },
+        Request { ip_length: 24, ..plain },
+        Request { ipv4: false, ..plain },
+        Request { l4: Some(Transport::Sctp), ..plain },
+        Request { l4: None, ..plain },
+        Request { l4_checksum: false, ip_checksum: true, ..plain },
+    ] {
+        assert_eq!(other.plain(), None, "{other:?}");
+    }
+}
