@@ -29,7 +29,8 @@ use tally::Tally;
 /// Selects the stages to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Leave out what boots virtual machines or builds for release; it counts as skipped.
+    /// Run formatting, tidy, lints and the unit tests of the pure crates, for the time between two edits. The other
+    /// stages count as skipped.
     #[arg(long)]
     quick: bool,
     /// Run these stages and no others.
@@ -77,12 +78,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
 impl Options {
     fn stages(&self) -> Vec<Stage> {
-        let asked_for = |stage: &Stage| self.only.is_empty() || self.only.contains(stage);
-        Stage::ALL.into_iter().filter(asked_for).collect()
+        let selects = |stage: &Stage| {
+            let (whole, named) = (self.only.is_empty(), self.only.contains(stage));
+            named || whole && (self.quick || !stage.is_part_of_another())
+        };
+        Stage::ALL.into_iter().filter(selects).collect()
     }
 
     fn reason_to_skip(&self, stage: Stage, built: bool) -> Option<&'static str> {
-        if self.quick && stage.is_long() {
+        if self.quick && !stage.is_quick() {
             Some("left out by --quick")
         } else if !built && stage.needs_build() {
             Some("the build failed")
@@ -100,14 +104,30 @@ mod tests {
     fn stages_run_in_their_own_order_whatever_the_order_asked_for() {
         let options = Options { quick: false, only: vec![Stage::Test, Stage::Fmt] };
         assert_eq!(options.stages(), [Stage::Fmt, Stage::Test]);
+    }
+
+    #[test]
+    fn whole_run_has_every_stage_once() {
         let all = Options { quick: false, only: Vec::new() };
-        assert_eq!(all.stages(), Stage::ALL);
+        let mut expected = Stage::ALL.to_vec();
+        // The stage `test` runs the unit tests of all crates.
+        expected.retain(|stage| *stage != Stage::Unit);
+        assert_eq!(all.stages(), expected);
+    }
+
+    #[test]
+    fn quick_run_has_four_stages() {
+        let options = Options { quick: true, only: Vec::new() };
+        let mut stages = options.stages();
+        stages.retain(|&stage| options.reason_to_skip(stage, true).is_none());
+        assert_eq!(stages, [Stage::Fmt, Stage::Tidy, Stage::Clippy, Stage::Unit]);
     }
 
     #[test]
     fn skipped_stage_has_a_reason() {
         let options = Options { quick: true, only: Vec::new() };
         assert_eq!(options.reason_to_skip(Stage::Linux, true), Some("left out by --quick"));
+        let options = Options { quick: false, only: Vec::new() };
         assert_eq!(options.reason_to_skip(Stage::Test, false), Some("the build failed"));
         assert_eq!(options.reason_to_skip(Stage::Test, true), None);
         assert_eq!(options.reason_to_skip(Stage::Tree, false), None);

@@ -14,6 +14,7 @@ use super::process::{self, Show};
 use super::tally::Tally;
 use super::{demo, results, setup};
 use crate::explore::seed::SEED;
+use crate::tidy::pure::PURE;
 use crate::{explore, instructions, metadata, tidy};
 
 /// Selects all of `tests/`; `--all-targets` passes over what says `test = false`.
@@ -25,6 +26,7 @@ pub(super) enum Stage {
     Fmt,
     Tidy,
     Clippy,
+    Unit,
     Doc,
     Build,
     Test,
@@ -38,11 +40,12 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Setup,
         Self::Fmt,
         Self::Tidy,
         Self::Clippy,
+        Self::Unit,
         Self::Doc,
         Self::Build,
         Self::Test,
@@ -62,6 +65,7 @@ impl Stage {
             Self::Fmt => "fmt",
             Self::Tidy => "tidy",
             Self::Clippy => "clippy",
+            Self::Unit => "unit",
             Self::Doc => "doc",
             Self::Build => "build",
             Self::Test => "test",
@@ -81,6 +85,7 @@ impl Stage {
             Self::Fmt => "formatting",
             Self::Tidy => "layering, lengths, unsafe code, licences, words",
             Self::Clippy => "lints",
+            Self::Unit => "unit tests of the pure crates",
             Self::Doc => "documentation builds without warnings",
             Self::Build => "everything builds",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
@@ -94,7 +99,7 @@ impl Stage {
         }
     }
 
-    pub(super) fn is_long(self) -> bool {
+    fn is_long(self) -> bool {
         matches!(
             self,
             Self::Instructions | Self::Boot | Self::Linux | Self::Package | Self::Demo | Self::DemoLinux
@@ -103,6 +108,16 @@ impl Stage {
 
     pub(super) fn needs_build(self) -> bool {
         self == Self::Test || self.is_long()
+    }
+
+    /// Returns true if `--quick` runs this stage.
+    pub(super) fn is_quick(self) -> bool {
+        matches!(self, Self::Fmt | Self::Tidy | Self::Clippy | Self::Unit)
+    }
+
+    /// Returns true if another stage of a whole run contains this one.
+    pub(super) fn is_part_of_another(self) -> bool {
+        self == Self::Unit
     }
 
     /// # Errors
@@ -116,6 +131,7 @@ impl Stage {
                 cargo(context, "clippy --workspace --all-targets -- --deny warnings"),
                 cargo(context, &format!("clippy --workspace {UNRUN_TOO} -- --deny warnings")),
             ]),
+            Self::Unit => unit_tests(context),
             Self::Doc => {
                 let mut doc = cargo(context, "doc --workspace --no-deps");
                 doc.env("RUSTDOCFLAGS", "--deny warnings");
@@ -143,7 +159,7 @@ impl Stage {
             return Ok(Tally::skip(format!("{}: {obstacle}", self.title())));
         }
         let arguments = format!("test --workspace --test {} -- --nocapture", self.name());
-        test(cargo(context, &arguments), Show::Live)
+        test(&mut cargo(context, &arguments), Show::Live)
     }
 }
 
@@ -164,8 +180,8 @@ fn check(commands: &mut [Command]) -> Result<Tally> {
 }
 
 /// A stage that counts by its tests.
-fn test(mut command: Command, show: Show) -> Result<Tally> {
-    let output = process::run(&mut command, show)?;
+fn test(command: &mut Command, show: Show) -> Result<Tally> {
+    let output = process::run(command, show)?;
     let (success, tally) = (output.success, results::read(output.texts()));
     if success && tally.is_empty() {
         println!("no test ran");
@@ -175,6 +191,14 @@ fn test(mut command: Command, show: Show) -> Result<Tally> {
     Ok(if !success && tally.failed == 0 { Tally { failed: 1, ..tally } } else { tally })
 }
 
+/// Runs the unit tests of the pure crates. Their selection has features of its own, so it is built beside the one of the
+/// other stages, with far fewer dependencies.
+fn unit_tests(context: &Context) -> Result<Tally> {
+    let mut command = cargo(context, "test --lib --no-fail-fast");
+    command.args(PURE.iter().flat_map(|package| ["--package", package]));
+    test(command.args(["--", "--show-output"]), Show::FailedTests)
+}
+
 /// Runs the tests, and the cases that exploring found.
 fn test_all(context: &Context) -> Result<Tally> {
     match env::var(SEED) {
@@ -182,7 +206,8 @@ fn test_all(context: &Context) -> Result<Tally> {
         Err(_) => println!("   property tests: seeds by chance, since {} is not set", SEED),
     }
     // The output of tests that pass is wanted for what they say they skipped.
-    let tests = test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::FailedTests)?;
+    let mut all = cargo(context, "test --workspace --no-fail-fast -- --show-output");
+    let tests = test(&mut all, Show::FailedTests)?;
     Ok(tests.and(explore::worker::repeat(&context.root)?))
 }
 

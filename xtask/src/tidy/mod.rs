@@ -11,7 +11,7 @@ mod licences;
 mod modules;
 mod opening;
 mod printed;
-mod pure;
+pub(crate) mod pure;
 pub(crate) mod source;
 mod unrun;
 mod unsafety;

@@ -9,7 +9,7 @@ use super::source::{Rust, attribute, group, ident, inside, is_punct};
 use crate::metadata::{self, Package};
 
 /// The crates that are state machines.
-pub(super) const PURE: [&str; 18] = [
+pub(crate) const PURE: [&str; 18] = [
     "units",
     "pcie",
     "plane",

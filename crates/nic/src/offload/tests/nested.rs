@@ -69,7 +69,7 @@ fn nested(six: bool, l4: L4, segment: &[u8], tags: usize, extended: bool) -> Nes
     Nested { frame, context, six, field: at + field.start..at + field.end }
 }
 
-/// What the card says of the checksums: looked at, and wrong.
+/// Returns the status bits of the checksums: verified, and wrong.
 fn told(frame: &[u8]) -> (u32, u32) {
     let status = classify(frame, &parsed(frame), u32::MAX, None).status;
     (status & (IPCS | L4CS | UDPCS), status & (IPE | L4E))

@@ -54,7 +54,7 @@ fn tcp_and_udp_over_ipv4_take_a_glance_only() {
 }
 
 #[test]
-fn what_is_not_plain_takes_a_closer_look() {
+fn other_frames_need_a_closer_look() {
     let tagged =
         built!(link().single_vlan(VlanId::try_new(5).unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2), &[0; 20]);
     let echo = built!(ipv4().icmpv4_echo_request(1, 2), &[0; 40]);
@@ -85,7 +85,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// What a card says that it has sealed, true or not.
+/// Draws a seal of a frame, right or wrong.
 fn seal() -> impl Strategy<Value = Option<Sealed>> {
     let transport = prop_oneof![(0..1u8).prop_map(|_| Transport::Tcp), (0..1u8).prop_map(|_| Transport::Udp)];
     proptest::option::of(
@@ -96,7 +96,7 @@ fn seal() -> impl Strategy<Value = Option<Sealed>> {
 
 proptest! {
     #[test]
-    fn a_glance_sees_what_a_closer_look_sees(frame in frame(), all in any::<bool>(), control in any::<u32>()) {
+    fn glance_and_closer_look_agree(frame in frame(), all in any::<bool>(), control in any::<u32>()) {
         agrees(&frame, if all { rxcsum::IPOFL | rxcsum::TUOFL } else { control }, None);
     }
 

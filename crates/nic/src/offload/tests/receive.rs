@@ -1,4 +1,4 @@
-//! What the receive descriptor says of checksums, rule by rule.
+//! Tests the checksum bits of receive descriptors, rule by rule.
 
 use super::frames::{ipv4_frame, ipv4_header, ipv6_frame, tcp4, tcp6, udp4, udp6};
 use super::parsed;
@@ -127,7 +127,7 @@ fn fragments(datagram: &[u8]) -> [Fragment; 2] {
 }
 
 #[test]
-fn the_fragments_of_a_datagram_and_its_pseudo_header_sum_up_to_ones() {
+fn fragments_and_pseudo_header_sum_up_to_ones() {
     let whole = udp4(b"some thirty-odd bytes of payload");
     let [first, rest] = fragments(&whole[34..]);
     assert_eq!((first.identification, rest.identification), (0x1234, 0x1234));
@@ -163,7 +163,7 @@ fn only_fragments_of_udp_over_ipv4_are_summed_and_only_if_asked() {
 }
 
 #[test]
-fn the_packet_checksum_is_taken_where_neither_hash_nor_fragment_is_asked_for() {
+fn packet_checksum_needs_neither_hash_nor_fragment() {
     let frame = [0x11; 20];
     assert_eq!(
         [0, 4, 19, 20, 255].map(|pcss| packet_sum(&frame, pcss)),
@@ -173,7 +173,7 @@ fn the_packet_checksum_is_taken_where_neither_hash_nor_fragment_is_asked_for() {
 }
 
 #[test]
-fn the_checksum_of_a_packet_with_other_ends_than_its_addresses_is_not_looked_at() {
+fn checksum_over_other_addresses_is_not_verified() {
     let datagram = [0, 1, 0, 2, 0, 8, 0xab, 0xcd];
     let option = [&[17, 2, 1, 2, 0, 0, 0xc9, 16][..], &[7; 16], &datagram].concat();
     let routing = [&[17, 2, 2, 1, 0, 0, 0, 0][..], &[7; 16], &datagram].concat();
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn what_etherparse_builds_is_right_and_any_flipped_payload_bit_is_seen(
+    fn etherparse_frames_are_right_until_a_payload_bit_flips(
         payload in proptest::collection::vec(0u8.., 1..1500),
         six: bool,
         tcp: bool,

@@ -91,7 +91,7 @@ fn extensions_select_the_extended_types() {
 }
 
 #[test]
-fn what_is_not_enabled_or_not_ip_is_not_hashed() {
+fn disabled_types_and_other_frames_are_not_hashed() {
     assert_eq!(hash(0, &tcp4(&[])), Hash::default());
     assert_eq!(hash(EVERY_TYPE ^ 0x0003_0000, &tcp4(&[])), Hash::default());
     assert_eq!(hash(EVERY_TYPE, &[0; 60]), Hash::default());

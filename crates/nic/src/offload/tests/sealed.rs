@@ -1,4 +1,4 @@
-//! What the card has summed up itself it does not sum up again, and descriptors say the same either way.
+//! Tests seals: the card does not verify a checksum that it has inserted, and writes the descriptors of one that does.
 
 use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
 use super::{parsed, segmenter};
@@ -45,7 +45,7 @@ fn packet(kind: u8, payload: &[u8]) -> (Vec<u8>, Context, u16, usize) {
     (frame, context, seed, start + field)
 }
 
-/// What descriptors say of a frame, padded, the second time without looking at the seal.
+/// Returns the contents of a padded frame's descriptor by its seal, and without it.
 fn told(frame: &[u8], sealed: Option<Sealed>) -> (u32, u32) {
     let mut frame = frame.to_vec();
     frame.resize(frame.len().max(60), 0);
@@ -54,7 +54,7 @@ fn told(frame: &[u8], sealed: Option<Sealed>) -> (u32, u32) {
 }
 
 #[test]
-fn a_seal_speaks_for_a_frame_whose_payload_nobody_looks_at() {
+fn seal_replaces_a_look_at_the_payload() {
     for kind in 0..5 {
         let (mut frame, context, seed, field) = packet(kind, b"some payload of an odd length");
         if kind < 4 {
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn nor_does_the_seal_of_a_segment(
+    fn seal_of_a_segment_replaces_a_look_too(
         kind in 0..4u8,
         payload in proptest::collection::vec(any::<u8>(), 0..400),
         seed in around(0xabcd),

@@ -31,7 +31,7 @@ fn context(ip_length: u16, l4: L4) -> Context {
 }
 
 #[test]
-fn checksums_are_what_an_independent_stack_computes() {
+fn checksums_equal_those_of_an_independent_stack() {
     for (frame, ip, l4, protocol) in [
         (tcp4(b"odd"), 20, L4::Tcp, 6),
         (udp4(b"even"), 20, L4::Udp, 17),
@@ -109,7 +109,7 @@ fn sctp_gets_its_crc_whatever_the_field_held() {
 }
 
 #[test]
-fn what_the_context_places_outside_the_frame_changes_nothing() {
+fn request_outside_the_frame_changes_nothing() {
     let frame = tcp4(&[]);
     let outside = |change: fn(&mut Context)| {
         let mut context = context(20, L4::Tcp);
