@@ -1,10 +1,9 @@
-//! A hostile guest with an Adaptive Virtual Function beside another guest: it writes registers and memory, resets, and sends
-//! messages with a valid operation and length, so that the fuzzer reaches the code behind those checks, and packets with any
-//! headers and any offloads.
+//! A hostile guest with an Adaptive Virtual Function beside another guest: it writes registers and memory, resets, and
+//! sends messages with a valid operation and length, so that the fuzzer reaches the code behind those checks, and
+//! packets with any headers and any offloads.
 //!
-//! The first byte of the input selects a rate limit and mapped doorbells. The rest is a list of moves, each a byte with the
-//! kind and then its parameters.
-//! Checked: no panic, and the other VF is neither reset nor left without an answer.
+//! The first byte of the input selects a rate limit and mapped doorbells. The rest is a list of moves, each a byte with
+//! the kind and then its parameters. Checked: no panic, and the other VF is neither reset nor left without an answer.
 #![no_main]
 
 use avf::admin::{Descriptor, SIZE, flag, opcode};
@@ -52,7 +51,8 @@ impl Input<'_> {
     }
 }
 
-/// Sends a message by the guest's own ring, which is set up again. With `own`, the body begins with the id of the VF's VSI.
+/// Sends a message by the guest's own ring, which is set up again. With `own`, the body begins with the id of the VF's
+/// VSI.
 fn send(world: &mut World, number: u32, mut body: Vec<u8>, own: bool) {
     if own && body.len() > 1 {
         body[..2].copy_from_slice(&1_u16.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Random bytes as the state of a port of the second family. An accepted state is restored, and card, plane and PF driver are
-//! used. They must answer and stay within their bounds, and the state must not grow when it is saved again.
+//! Random bytes as the state of a port of the second family. An accepted state is restored, and card, plane and PF
+//! driver are used. They must answer and stay within their bounds, and the state must not grow when it is saved again.
 //!
 //! The first byte of an input selects its kind: an envelope, a body, or changes to the kept body of the newest version.
 //! Property tests compare the behaviour after a valid state.

@@ -1,5 +1,6 @@
-//! Random bytes as the state of a card. An accepted state is restored, and the card is used: registers, configuration, rings,
-//! polls, visits of the PF driver. It must answer and stay within its bounds, and the state must not grow when it is saved again.
+//! Random bytes as the state of a card. An accepted state is restored, and the card is used: registers, configuration,
+//! rings, polls, visits of the PF driver. It must answer and stay within its bounds, and the state must not grow when
+//! it is saved again.
 //!
 //! The first byte of an input selects its kind: an envelope, a body, or changes to the kept body of the newest version.
 //! Property tests compare the behaviour after a valid state.

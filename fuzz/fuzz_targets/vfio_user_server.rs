@@ -1,8 +1,9 @@
 //! A hostile client that sends any bytes in any pieces, with descriptors anywhere, and may not read its replies.
 //!
-//! The input is a list of moves. A move starts with an opcode byte: raw bytes, or a message with a valid header, so that the
-//! fuzzer reaches the code behind the header's checks, cut at a position from the input. Checked: no panic, bounded memory,
-//! well-formed replies, accesses inside regions, windows that never overlap, no descriptor left at the end.
+//! The input is a list of moves. A move starts with an opcode byte: raw bytes, or a message with a valid header, so
+//! that the fuzzer reaches the code behind the header's checks, cut at a position from the input. Checked: no panic,
+//! bounded memory, well-formed replies, accesses inside regions, windows that never overlap, no descriptor left at the
+//! end.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! A host with silent guests: its processor time, and the latency of the first frame after a silence. Also the processor time
-//! of naps alone, which is the least for a host that polls doorbells in memory. The generator polls while its frame is
-//! pending, so the machine as a whole is not idle then.
+//! A host with silent guests: its processor time, and the latency of the first frame after a silence. Also the
+//! processor time of naps alone, which is the least for a host that polls doorbells in memory. The generator polls
+//! while its frame is pending, so the machine as a whole is not idle then.
 
 use crate::contender::served::Served;
 use crate::contender::stations::Circle;

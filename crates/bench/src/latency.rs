@@ -1,7 +1,8 @@
 //! Latency through the served card under load. Frames are due at a steady pace, and the latency counts from when a
 //! frame is due until the receiving guest has copied it, so that a delayed sender hides nothing.
 //!
-//! It is the latency in one direction. The peers' generator cannot stamp frames, so they have no row. There is no wire, so no time on one.
+//! It is the latency in one direction. The peers' generator cannot stamp frames, so they have no row. There is no wire,
+//! so no time on one.
 
 use crate::contender::Contender;
 use crate::contender::served::Served;
@@ -19,8 +20,8 @@ const WARM_UP: Duration = Duration::from_millis(50);
 /// Most frames of a measurement.
 const MOST: usize = 4_000_000;
 
-/// Measures latency at a load, and returns the row, without numbers if no frame arrives in time. `capacity` is the card's rate
-/// at full load in both directions, millions of frames a second.
+/// Measures latency at a load, and returns the row, without numbers if no frame arrives in time. `capacity` is the
+/// card's rate at full load in both directions, millions of frames a second.
 ///
 /// # Errors
 /// The host is gone.

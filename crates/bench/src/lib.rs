@@ -1,10 +1,10 @@
 //! Benchmark of the served card beside alternatives: frames a second that each forwards between two functions, with one
 //! processor for the forwarder and another that generates and receives the frames.
 //!
-//! A shared machine changes its speed within seconds, so results of different runs cannot be compared. Contenders take turns
-//! in slices of a fraction of a second. Before each slice a raw reference is measured (copying, a cache line from one
-//! processor to the other), and slices of a round are compared only if their references agree. The report has the median of
-//! these ratios.
+//! A shared machine changes its speed within seconds, so results of different runs cannot be compared. Contenders take
+//! turns in slices of a fraction of a second. Before each slice a raw reference is measured (copying, a cache line from
+//! one processor to the other), and slices of a round are compared only if their references agree. The report has the
+//! median of these ratios.
 //!
 //! | module | purpose |
 //! |---|---|

@@ -1,9 +1,10 @@
-//! Interrupt rates of a receiver and their effects: four policies under four loads, live. The receiver's driver acts only on
-//! interrupts, has a ring of 64 buffers, and returns them when it has emptied the ring. Frames that arrive between two
-//! interrupts and do not fit are dropped, as in the research behind the adaptive policy (Dong et al., HPCA 2010).
+//! Interrupt rates of a receiver and their effects: four policies under four loads, live. The receiver's driver acts
+//! only on interrupts, has a ring of 64 buffers, and returns them when it has emptied the ring. Frames that arrive
+//! between two interrupts and do not fit are dropped, as in the research behind the adaptive policy (Dong et al., HPCA
+//! 2010).
 //!
-//! Adaptive Virtual Functions are not measured, because their driver has one policy. The lab models the cost of an interrupt
-//! for a guest's processor; this receiver polls its eventfd.
+//! Adaptive Virtual Functions are not measured, because their driver has one policy. The lab models the cost of an
+//! interrupt for a guest's processor; this receiver polls its eventfd.
 
 use crate::contender::Mode;
 use crate::contender::card::Card;

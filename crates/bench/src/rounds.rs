@@ -22,8 +22,8 @@ pub struct Turn {
 /// Turn of each contender, in order.
 pub type Round = Vec<Turn>;
 
-/// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too many
-/// rounds have passed.
+/// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too
+/// many rounds have passed.
 ///
 /// # Errors
 /// A contender is gone.

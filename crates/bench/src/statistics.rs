@@ -1,5 +1,5 @@
-//! Medians of comparable slices: those of one round whose references differ by a tenth at most. The spread is that of the
-//! middle half of the values.
+//! Medians of comparable slices: those of one round whose references differ by a tenth at most. The spread is that of
+//! the middle half of the values.
 
 use crate::contender::{Contender, Mode};
 use crate::raw::Reference;

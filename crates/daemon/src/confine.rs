@@ -1,4 +1,5 @@
-//! Confinement of a host: its user before it starts, and then, in each thread, the rights that the thread does not need.
+//! Confinement of a host: its user before it starts, and then, in each thread, the rights that the thread does not
+//! need.
 //!
 //! A program that runs a host beside other things ([`crate::Host`] in a test, or a demo) confines the host's own
 //! threads only. `softiov serve` confines its whole process: [`begin`] before the host starts, [`first_thread`] after.
@@ -15,7 +16,8 @@ use host::tap::Tap;
 use std::path::{Path, PathBuf};
 
 /// Creates the folder for sockets, changes to the user that the configuration names, and denies all files except the
-/// host's own and `readable`. Returns the enforced part of that, which depends on the kernel. Call it before any other thread starts.
+/// host's own and `readable`. Returns the enforced part of that, which depends on the kernel. Call it before any other
+/// thread starts.
 ///
 /// # Errors
 /// [`StartError`]; the process should end, since it may have given up a part.
@@ -29,7 +31,8 @@ pub fn begin(config: &Config, readable: &[PathBuf]) -> Result<Option<Enforced>, 
     }
     folder::make(&config.runtime_dir, folder::PASSABLE)?;
     if let Some(folder) = &config.state_dir {
-        // A Landlock rule needs an existing folder. If it cannot be created, a later change reports that it cannot be kept.
+        // A Landlock rule needs an existing folder. If it cannot be created, a later change reports that it cannot be
+        // kept.
         let _ = std::fs::create_dir_all(folder);
     }
     Ok(Some(restrict_files(&reach(config, readable))?))
@@ -43,7 +46,8 @@ pub fn first_thread(config: &Config) -> Result<(), StartError> {
     Ok(confinement(config).prepare(Role::Main)?.apply()?)
 }
 
-/// Prepares the confinement of a thread that the program starts beside the host and that may block. Call it after [`begin`].
+/// Prepares the confinement of a thread that the program starts beside the host and that may block. Call it after
+/// [`begin`].
 ///
 /// # Errors
 /// [`StartError::Confine`].
@@ -108,7 +112,8 @@ fn reach(config: &Config, readable: &[PathBuf]) -> Reach {
     let folders = sockets.filter_map(|socket| socket.parent()).filter(|folder| folder.is_dir());
     let work =
         folders.map(Path::to_owned).chain([config.runtime_dir.clone()]).chain(config.state_dir.clone());
-    // Names of users, groups, services and protocols, the machine's number for addresses, and the process's own /proc entry.
+    // Names of users, groups, services and protocols, the machine's number for addresses, and the process's own /proc
+    // entry.
     let names = ["/etc/passwd", "/etc/group", "/etc/services", "/etc/protocols", "/etc/nsswitch.conf"];
     let own = names.into_iter().chain(["/etc/machine-id", "/proc/self"]);
     let token = config.http.iter().map(|http| http.token_file.clone());

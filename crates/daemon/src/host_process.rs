@@ -1,5 +1,5 @@
-//! The running host: its threads, its end, and its part of a hand-over to a successor. `management` serves the requests,
-//! and the command starts the successor.
+//! The running host: its threads, its end, and its part of a hand-over to a successor. `management` serves the
+//! requests, and the command starts the successor.
 
 use crate::config::Config;
 use crate::confine::Threads;
@@ -198,8 +198,9 @@ impl Host {
         self.orders.try_recv().ok()
     }
 
-    /// Pauses every port for a successor, and accepts no more clients of the control interface. The ports wait for `time` for
-    /// [`Host::leave`], and resume afterwards. Returns false if a port cannot pause; then all resume at once.
+    /// Pauses every port for a successor, and accepts no more clients of the control interface. The ports wait for
+    /// `time` for [`Host::leave`], and resume afterwards. Returns false if a port cannot pause; then all resume at
+    /// once.
     #[must_use]
     pub fn pause(&self, time: Duration) -> bool {
         self.server.hold(true);
@@ -224,8 +225,8 @@ impl Host {
         self.join();
     }
 
-    /// Begins the end: notifies guests that their VFs stop, and disconnects clients in a way that their machines survive.
-    /// Follow it by [`Host::has_ended`] or [`Host::stop`].
+    /// Begins the end: notifies guests that their VFs stop, and disconnects clients in a way that their machines
+    /// survive. Follow it by [`Host::has_ended`] or [`Host::stop`].
     pub fn end(&self) {
         self.server.stop();
         self.ports.end_all();

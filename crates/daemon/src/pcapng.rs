@@ -1,5 +1,5 @@
-//! Blocks of a pcapng file (draft-ietf-opsawg-pcapng) for recordings and captures: a section, its interfaces, and packets
-//! with times in nanoseconds. Only writing; `replay` reads files.
+//! Blocks of a pcapng file (draft-ietf-opsawg-pcapng) for recordings and captures: a section, its interfaces, and
+//! packets with times in nanoseconds. Only writing; `replay` reads files.
 
 use pcap_parser::{
     EnhancedPacketBlock, InterfaceDescriptionBlock, InterfaceStatisticsBlock, Linktype, OptionCode,

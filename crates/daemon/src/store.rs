@@ -196,7 +196,8 @@ fn read(path: &Path) -> Result<Option<State>, StoreError> {
     }
 }
 
-/// Replaces a file. The new one is on the disk before it gets the name, and the name is on the disk before this returns.
+/// Replaces a file. The new one is on the disk before it gets the name, and the name is on the disk before this
+/// returns.
 fn write(path: &Path, state: &State) -> io::Result<()> {
     let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

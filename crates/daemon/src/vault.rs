@@ -1,5 +1,5 @@
-//! Copies of descriptors by name, for a successor of a port's thread or of the whole process. They are kept here, and by
-//! the keeper if there is one.
+//! Copies of descriptors by name, for a successor of a port's thread or of the whole process. They are kept here, and
+//! by the keeper if there is one.
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
@@ -115,8 +115,8 @@ impl Vault {
         untold.iter().for_each(|name| contents.changed(name));
     }
 
-    /// Sends everything to a successor, with the keeper's socket under a name of its own. Later changes are not sent to the
-    /// keeper, unless the successor is [abandoned](Self::abandon).
+    /// Sends everything to a successor, with the keeper's socket under a name of its own. Later changes are not sent to
+    /// the keeper, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors
     /// The successor is gone.

@@ -1,5 +1,5 @@
-//! Changes that end with the host (`--volatile`), stored in memory for a successor: an upgrade or a crash is not the end
-//! of the host. `store` has the changes that are kept on disk.
+//! Changes that end with the host (`--volatile`), stored in memory for a successor: an upgrade or a crash is not the
+//! end of the host. `store` has the changes that are kept on disk.
 
 use crate::config::Config;
 use crate::settings::{Layers, Leaves};

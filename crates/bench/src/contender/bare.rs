@@ -1,8 +1,9 @@
-//! The bare path: two threads of this program, one of which moves frames between two ports with descriptors, a look-up and a
-//! copy, and nothing else. Every card that copies frames between two guests does at least that, so this is the limit of the
-//! card on this machine, including the cache lines that cross between the processors.
+//! The bare path: two threads of this program, one of which moves frames between two ports with descriptors, a look-up
+//! and a copy, and nothing else. Every card that copies frames between two guests does at least that, so this is the
+//! limit of the card on this machine, including the cache lines that cross between the processors.
 //!
-//! A descriptor is a box: its owner has the buffer. So no thread reads memory that another writes, and no check is needed.
+//! A descriptor is a box: its owner has the buffer. So no thread reads memory that another writes, and no check is
+//! needed.
 //!
 //! It has no policy, offloads, memory of other processes or doorbells.
 
@@ -73,8 +74,8 @@ pub(super) struct Bare {
     processors: Processors,
 }
 
-/// Creates both sides of a port with this number of descriptors, for frames of `size` bytes. Also returns the guest's spare
-/// buffers.
+/// Creates both sides of a port with this number of descriptors, for frames of `size` bytes. Also returns the guest's
+/// spare buffers.
 fn port(descriptors: usize, size: usize) -> (End, End, Vec<Descriptor>) {
     let ring = || RingBuffer::new(descriptors);
     let ((to_card, sent), (to_guest, received)) = (ring(), ring());

@@ -36,7 +36,8 @@ impl Card {
         }
     }
 
-    /// Returns the configuration of a driver that polls one queue pair: descriptors of its rings, and frames per doorbell.
+    /// Returns the configuration of a driver that polls one queue pair: descriptors of its rings, and frames per
+    /// doorbell.
     #[must_use]
     pub fn wanted(self, descriptors: u16, burst: u16) -> AnyVfConfig {
         let i82576 = Config {

@@ -14,8 +14,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Seven VFs on a port VLAN, which is inserted and stripped, with configured addresses that are checked. VFs that exchange no
-/// frames have a rate limit; the limit of an 82576's VF is at most 1 Gb/s, so the exchanging ones have none.
+/// Seven VFs on a port VLAN, which is inserted and stripped, with configured addresses that are checked. VFs that
+/// exchange no frames have a rate limit; the limit of an 82576's VF is at most 1 Gb/s, so the exchanging ones have
+/// none.
 const PORT: &str = "[[port]]\nname = \"pf0\"\nvfs = 7\n";
 /// Number of VFs.
 const VFS: usize = 7;

@@ -73,7 +73,8 @@ pub struct Slice {
     pub cycles: Option<u64>,
     /// Frames of the best-served sender over those of the worst-served one, if they are counted by sender.
     pub unfairness: Option<f64>,
-    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
+    /// do.
     pub under_way: Option<f64>,
 }
 
@@ -112,7 +113,8 @@ pub type Contenders = Vec<Box<dyn Contender>>;
 /// Time for which a contender runs before it is measured.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(30);
 
-/// Starts all contenders that the options select and that support the work. Also returns the reasons why others are missing.
+/// Starts all contenders that the options select and that support the work. Also returns the reasons why others are
+/// missing.
 ///
 /// # Errors
 /// A contender does not start, or moves no frame.

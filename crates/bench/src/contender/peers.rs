@@ -1,6 +1,6 @@
 //! Peers made of testpmd: one that forwards, and one that generates and receives the frames; in one case Open vSwitch
-//! forwards. Also the null forwarder, which copies frames without any source: the limit of every forwarder that copies a frame
-//! once in and once out. None of them looks at addresses or enforces a policy.
+//! forwards. Also the null forwarder, which copies frames without any source: the limit of every forwarder that copies
+//! a frame once in and once out. None of them looks at addresses or enforces a policy.
 
 use super::switch::{Port, Setup, Switch};
 use super::testpmd::{Start, Testpmd};
@@ -20,8 +20,8 @@ use tempfile::TempDir;
 /// Longest wait for the first frame.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Parameters of a peer. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length, `{ring}`
-/// the descriptors of a ring and `{rsize}` their binary logarithm.
+/// Parameters of a peer. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length,
+/// `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
 #[derive(Debug)]
 pub(super) struct Recipe {
     pub(super) name: &'static str,
@@ -33,7 +33,8 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// Returns true if the peer supports a work. None of them segments sends, so the null forwarder is the limit for those.
+    /// Returns true if the peer supports a work. None of them segments sends, so the null forwarder is the limit for
+    /// those.
     pub(super) fn does(&self, work: Work) -> bool {
         match work {
             Work::Frames(_) => true,

@@ -1,5 +1,5 @@
-//! The card of `softiov serve` as a contender: a host ([`super::host`]) and guests that exchange frames as fast as they arrive
-//! ([`super::stations`]).
+//! The card of `softiov serve` as a contender: a host ([`super::host`]) and guests that exchange frames as fast as they
+//! arrive ([`super::stations`]).
 
 use super::card::Card;
 use super::host::Host;

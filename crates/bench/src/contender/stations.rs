@@ -1,5 +1,6 @@
-//! Guests on one thread: our VF driver on some VFs, polled. It never acknowledges an interrupt, so that there is none after
-//! the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and out by another.
+//! Guests on one thread: our VF driver on some VFs, polled. It never acknowledges an interrupt, so that there is none
+//! after the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and out by
+//! another.
 //!
 //! There is no TCP/IP stack.
 
@@ -17,8 +18,8 @@ use vfio_client::VfioUserHal;
 
 /// Bytes of a driver's buffer, and of two descriptors.
 const SLOT: u64 = 2048 + 32;
-/// Buffers of a receiver beyond the most pending frames to it. It has twice as many if it posts buffers by messages, which stay
-/// in the socket for a while.
+/// Buffers of a receiver beyond the most pending frames to it. It has twice as many if it posts buffers by messages,
+/// which stay in the socket for a while.
 const MARGIN: u16 = 64;
 /// Frames sent, and buffers returned, per doorbell.
 const BURST: u16 = 32;
@@ -59,7 +60,8 @@ pub struct Exchange {
     pub arrived: Vec<u64>,
     /// Duration.
     pub took: Duration,
-    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
+    /// do.
     pub under_way: f64,
 }
 
@@ -130,8 +132,8 @@ impl Circle {
         arrived
     }
 
-    /// Waits until pending frames have arrived, or are lost. Otherwise a sender that counts lost frames as pending would send
-    /// less than the others.
+    /// Waits until pending frames have arrived, or are lost. Otherwise a sender that counts lost frames as pending
+    /// would send less than the others.
     fn settle(&mut self) {
         let mut last = Instant::now();
         while self.stations.iter().any(|station| station.under_way > 0) && last.elapsed() < LOST {
@@ -234,8 +236,8 @@ impl Station {
         let (mut hal, mut vf) = loop {
             match attach() {
                 Ok(attached) => break attached,
-                // The PF's driver may not have started yet. Or a program that this process is starting still has a copy of the
-                // former guest's socket, so that the host turns this client away.
+                // The PF's driver may not have started yet. Or a program that this process is starting still has a copy
+                // of the former guest's socket, so that the host turns this client away.
                 Err(_) if begun.elapsed() < PATIENCE => thread::sleep(RETRY),
                 Err(error) => return Err(error).with_context(|| format!("the VF of {name} does not start")),
             }
@@ -276,8 +278,8 @@ impl Station {
         }
     }
 
-    /// Copies a burst of frames to `buffer`, one over the other. Returns the number of frames, and the number of frames with this
-    /// size and sender.
+    /// Copies a burst of frames to `buffer`, one over the other. Returns the number of frames, and the number of frames
+    /// with this size and sender.
     fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
         let mut ours = 0;
         let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {

@@ -1,5 +1,5 @@
-//! Open vSwitch with DPDK: its database, the switch with two ports, and a flow in each direction. It forwards for testpmd
-//! (`peers`), and for a guest whose traffic is measured beside other guests'. It does not learn addresses.
+//! Open vSwitch with DPDK: its database, the switch with two ports, and a flow in each direction. It forwards for
+//! testpmd (`peers`), and for a guest whose traffic is measured beside other guests'. It does not learn addresses.
 
 use super::peers::prefix;
 use super::telemetry;

@@ -1,5 +1,5 @@
-//! Counters of a DPDK program over its telemetry socket: a text message, and an answer in JSON. Only a port's received frames
-//! are read.
+//! Counters of a DPDK program over its telemetry socket: a text message, and an answer in JSON. Only a port's received
+//! frames are read.
 
 use anyhow::{Context, Result};
 use rustix::net::{

@@ -11,7 +11,8 @@ use std::process::{ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Text in the log after the start of its ports. DPDK 22.11 crashes on a request for a vhost port's counters before that.
+/// Text in the log after the start of its ports. DPDK 22.11 crashes on a request for a vhost port's counters before
+/// that.
 const STARTED: &str = "Checking link statuses";
 
 /// Parameters of a testpmd.

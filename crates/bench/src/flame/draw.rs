@@ -1,5 +1,5 @@
-//! Flame graph of a tree of samples as SVG, with the outermost functions at the bottom. The width of a function is its number
-//! of samples. Names that do not fit are shown under the pointer.
+//! Flame graph of a tree of samples as SVG, with the outermost functions at the bottom. The width of a function is its
+//! number of samples. Names that do not fit are shown under the pointer.
 
 use super::fold::Node;
 use maud::{Markup, html};

@@ -1,5 +1,5 @@
-//! Parser of stacks as `perf script --fields comm,ip,sym` prints them: the program's name, a line for each frame from the
-//! innermost to the outermost, and an empty line.
+//! Parser of stacks as `perf script --fields comm,ip,sym` prints them: the program's name, a line for each frame from
+//! the innermost to the outermost, and an empty line.
 
 use std::collections::BTreeMap;
 

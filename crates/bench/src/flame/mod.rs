@@ -1,5 +1,5 @@
-//! Profile of the host's cycles as a flame graph: `perf` samples the host while frames move. `perf` is in Debian's linux-perf.
-//! The usual drawing program, inferno, has a licence that the project does not use.
+//! Profile of the host's cycles as a flame graph: `perf` samples the host while frames move. `perf` is in Debian's
+//! linux-perf. The usual drawing program, inferno, has a licence that the project does not use.
 //!
 //! | module | purpose |
 //! |---|---|

@@ -1,5 +1,6 @@
-//! Cycles of a process, including the kernel's on its behalf: from the processor's counters, or, if a virtual machine has
-//! none, from the processor time of its threads times the clock rate. If the kernel reports neither, there is no number.
+//! Cycles of a process, including the kernel's on its behalf: from the processor's counters, or, if a virtual machine
+//! has none, from the processor time of its threads times the clock rate. If the kernel reports neither, there is no
+//! number.
 
 use host::measure::PROBES;
 use perf_event::events::Hardware;

@@ -35,7 +35,8 @@ pub struct Row {
     /// Frames of the best-served sender over those of the worst-served one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
-    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
+    /// do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<f64>,
     /// Measured slices.

@@ -21,8 +21,8 @@ pub(crate) const MOST: usize = 4;
 const RING: usize = 4 << 20;
 /// Most bytes of a frame, enough for a packet before segmentation.
 pub(crate) const LONGEST: usize = 1 << 17;
-/// Bytes before each frame in the ring: time (8), length (4), interface, direction, and length of the drop reason, whose
-/// text follows.
+/// Bytes before each frame in the ring: time (8), length (4), interface, direction, and length of the drop reason,
+/// whose text follows.
 const HEAD: usize = 8 + 4 + 3;
 /// Most bytes of a drop reason.
 const WORDS: usize = u8::MAX as usize;
@@ -147,7 +147,8 @@ pub(crate) fn begin(wanted: Wanted) -> (Capture, Frames) {
 }
 
 impl Frames {
-    /// Returns the beginning of the file: a section, and an interface for each name. Entries of one name must be adjacent.
+    /// Returns the beginning of the file: a section, and an interface for each name. Entries of one name must be
+    /// adjacent.
     ///
     /// # Errors
     /// A name is too long for the format.
@@ -161,7 +162,8 @@ impl Frames {
         Ok(head)
     }
 
-    /// Returns the number of missing frames as a block. Sending it while no frames arrive reveals that a client has gone.
+    /// Returns the number of missing frames as a block. Sending it while no frames arrive reveals that a client has
+    /// gone.
     ///
     /// # Errors
     /// No error is known; the encoder's signature has one.
@@ -174,8 +176,9 @@ impl Frames {
         self.receiver.is_abandoned() && self.receiver.is_empty()
     }
 
-    /// Reads pending frames, up to about `bytes`, and returns blocks of those that the filter `selects` by their bytes and length.
-    /// The blocks are cut after the filter has seen the whole frames. Returns `None` if no frame is pending.
+    /// Reads pending frames, up to about `bytes`, and returns blocks of those that the filter `selects` by their bytes
+    /// and length. The blocks are cut after the filter has seen the whole frames. Returns `None` if no frame is
+    /// pending.
     ///
     /// # Errors
     /// No error is known; the encoder's signature has one.

@@ -37,8 +37,8 @@ pub struct File {
     /// Rights that the host gives up after its start.
     #[serde(default)]
     pub confine: ConfineKeys,
-    /// Limit of the memory that one client may share with its function, such as "64G". Default: the machine's memory and
-    /// swap space.
+    /// Limit of the memory that one client may share with its function, such as "64G". Default: the machine's memory
+    /// and swap space.
     pub client_memory: Option<Size>,
     /// Ports. Without any there is one, with default values.
     #[serde(default)]
@@ -86,8 +86,8 @@ pub struct Port {
     pub access: AccessKeys,
     /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
-    /// Thresholds of a VF's conduct by kind, events a second. A missing kind keeps its default; a missing threshold of a
-    /// kind that is named is never reached.
+    /// Thresholds of a VF's conduct by kind, events a second. A missing kind keeps its default; a missing threshold of
+    /// a kind that is named is never reached.
     #[serde(default)]
     pub limits: BTreeMap<String, Limit>,
     /// Storm control: limits of broadcasts and multicasts to the VFs. Default: no limit.

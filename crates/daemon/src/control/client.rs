@@ -116,8 +116,8 @@ pub enum Told {
     Lost(u64),
 }
 
-/// Follows events. Passes those after the event with the id `last` to `take` as they happen, until it breaks, or the host
-/// ends. Without `last`, or with an id of another process, it begins with all kept events.
+/// Follows events. Passes those after the event with the id `last` to `take` as they happen, until it breaks, or the
+/// host ends. Without `last`, or with an id of another process, it begins with all kept events.
 ///
 /// # Errors
 /// [`ClientError`].

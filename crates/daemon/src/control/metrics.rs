@@ -10,7 +10,8 @@ use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder}
 /// Function that reads a metric's value from a VF's status.
 type Read = fn(&VfStatus) -> u64;
 
-/// Metrics that SR-IOV dashboards know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port is a PCI domain, in order.
+/// Metrics that SR-IOV dashboards know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port is a PCI domain, in
+/// order.
 const KNOWN: [(&str, &str, Read); 9] = [
     ("sriov_vf_rx_bytes", "Bytes received by the guest", |vf| vf.rx.bytes),
     ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),

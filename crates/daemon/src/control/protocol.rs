@@ -1,4 +1,5 @@
-//! Requests to a running host, and its answers. `route` maps them to HTTP, and `status` has the reports on ports and VFs.
+//! Requests to a running host, and its answers. `route` maps them to HTTP, and `status` has the reports on ports and
+//! VFs.
 
 use super::functions::Functions;
 use super::problem::Kind;

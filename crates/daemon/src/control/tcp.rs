@@ -1,5 +1,5 @@
-//! Control interface over TCP: its socket, which outlives the process like the control socket, and the token that clients
-//! must send (`server` serves it).
+//! Control interface over TCP: its socket, which outlives the process like the control socket, and the token that
+//! clients must send (`server` serves it).
 
 use crate::config::http::Http;
 use crate::vault::Vault;
@@ -82,14 +82,15 @@ impl Token {
         Ok(Self(token.to_owned()))
     }
 
-    /// Returns true if a client has sent this token. The comparison takes constant time, so that it reveals no part of it.
+    /// Returns true if a client has sent this token. The comparison takes constant time, so that it reveals no part of
+    /// it.
     pub(crate) fn is(&self, sent: &str) -> bool {
         self.0.as_bytes().ct_eq(sent.as_bytes()).into()
     }
 }
 
-/// Opens the socket, a predecessor's or a new one, and reads the token; `None` if the configuration has none. The vault is
-/// unchanged, because the predecessor may still resume; [`settle`] changes it.
+/// Opens the socket, a predecessor's or a new one, and reads the token; `None` if the configuration has none. The vault
+/// is unchanged, because the predecessor may still resume; [`settle`] changes it.
 pub(crate) fn open(http: Option<&Http>, vault: &Vault) -> Result<Option<(TcpListener, Token)>, HttpError> {
     let Some(Http { listen, token_file }) = http else { return Ok(None) };
     let token = Token::read(token_file)?;

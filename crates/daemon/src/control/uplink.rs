@@ -81,8 +81,8 @@ pub enum UplinkState {
     Up,
     /// The interface exists, but the administrator has set it down.
     Down,
-    /// The uplink is missing: the interface was deleted, no port has the wire's other end, or no process is connected. The
-    /// port attaches to it as soon as it exists again.
+    /// The uplink is missing: the interface was deleted, no port has the wire's other end, or no process is connected.
+    /// The port attaches to it as soon as it exists again.
     Gone,
 }
 

@@ -1,5 +1,5 @@
-//! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A thread of its own writes
-//! them, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
+//! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A thread of its own
+//! writes them, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
 
 use super::recording::{Recording, Taken};
 use host::confine::{ConfineError, Prepared};

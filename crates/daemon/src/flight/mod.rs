@@ -1,9 +1,9 @@
-//! Flight recorder of each VF: the last accesses and events between it and its client. Commands read it, and a quarantine
-//! writes it to a file, so that an administrator can see later what the guest did before.
+//! Flight recorder of each VF: the last accesses and events between it and its client. Commands read it, and a
+//! quarantine writes it to a file, so that an administrator can see later what the guest did before.
 //!
-//! The port's thread notes ([`Flight`]) into preallocated places, without an allocation and without a lock. It notes drops
-//! once a second by the counters, instead of single frames. Other threads name the notes ([`recording`]) and write files
-//! ([`files`]).
+//! The port's thread notes ([`Flight`]) into preallocated places, without an allocation and without a lock. It notes
+//! drops once a second by the counters, instead of single frames. Other threads name the notes ([`recording`]) and
+//! write files ([`files`]).
 
 pub(crate) mod files;
 pub(crate) mod recording;

@@ -1,4 +1,5 @@
-//! Flight recordings: notes with the names of registers and requests, in order of time (`softiov vf flight` prints them).
+//! Flight recordings: notes with the names of registers and requests, in order of time (`softiov vf flight` prints
+//! them).
 
 use super::{Copied, Note, Place, What};
 use crate::config::file::Family;
@@ -30,7 +31,8 @@ pub struct Recording {
 pub struct Entry {
     /// Nanoseconds from the last of these to the recording.
     pub before_ns: u64,
-    /// Kind: `read` and `write` of a register, `refused` by the PF driver, `dropped` frames, `offence`, or the text of an event.
+    /// Kind: `read` and `write` of a register, `refused` by the PF driver, `dropped` frames, `offence`, or the text of
+    /// an event.
     pub what: String,
     /// Name of the register, or the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -78,7 +78,8 @@ impl Management {
         Ok(())
     }
 
-    /// Refuses an address that a guest of another port has chosen, so that no configuration has it. A port checks its own guests.
+    /// Refuses an address that a guest of another port has chosen, so that no configuration has it. A port checks its
+    /// own guests.
     fn refuse_addresses_in_use(&self, next: &Config) -> Outcome<()> {
         for port in &next.ports {
             let old = self.config.ports.iter().find(|old| old.name == port.name);

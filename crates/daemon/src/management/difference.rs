@@ -7,8 +7,8 @@ use crate::settings::{Leaves, Settings};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Returns the changes from one configuration to another: added and changed parts in the new configuration's order, then
-/// removed parts.
+/// Returns the changes from one configuration to another: added and changed parts in the new configuration's order,
+/// then removed parts.
 pub(super) fn difference(before: &Config, after: &Config) -> Vec<Changed> {
     let mut changes = Vec::new();
     for port in &after.ports {

@@ -63,8 +63,8 @@ impl Ports {
         (Self { running: Arc::default(), vault: vault.clone(), threads, common, failed }, receiver)
     }
 
-    /// Opens failed ports again, until the end of the host. Opening needs files and threads, which the confinement denies a
-    /// port's own thread.
+    /// Opens failed ports again, until the end of the host. Opening needs files and threads, which the confinement
+    /// denies a port's own thread.
     pub(crate) fn revive(&self, failed: &Receiver<Option<Life>>) {
         while let Ok(Some(mut life)) = failed.recv() {
             let config = lock(&life.config).clone();
@@ -285,7 +285,7 @@ impl Life {
     }
 }
 
-/// Runs a port's thread. Nothing of a port that has panicked is used again; its successor reads memory that is always consistent.
+/// Runs a port's thread. The successor of a port that has panicked reads only memory that is always consistent.
 fn run(port: Port, cpus: &Cpus, life: Life, failed: &Sender<Option<Life>>) {
     match catch_unwind(AssertUnwindSafe(|| port.run(&life.inbox, cpus))) {
         Ok(port::Outcome::Ended | port::Outcome::HandedOver) => {}

@@ -34,8 +34,8 @@ impl Management {
         Ok(Some(Box::new(Refit { uplink, stages, link, link_local, cpus: new.cpus.clone() })))
     }
 
-    /// Replaces uplinks, links and processors of ports. Afterwards `refits` holds their former parts; or, if a port refuses,
-    /// the new parts that are not in use.
+    /// Replaces uplinks, links and processors of ports. Afterwards `refits` holds their former parts; or, if a port
+    /// refuses, the new parts that are not in use.
     pub(super) fn put_refits_to_work(&self, refits: &mut Refits) -> Outcome<()> {
         let mut back = Refits::new();
         while let Some((name, refit)) = refits.pop_first() {

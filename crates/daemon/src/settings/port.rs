@@ -105,7 +105,8 @@ impl Settings for PortSettings {
 }
 
 impl PortSettings {
-    /// Creates a policy from these settings for a port with this number of VFs. [`PortPolicy::check`] checks the result.
+    /// Creates a policy from these settings for a port with this number of VFs. [`PortPolicy::check`] checks the
+    /// result.
     ///
     /// # Errors
     /// [`SettingError`].

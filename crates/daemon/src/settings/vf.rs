@@ -49,8 +49,8 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub trust: Option<bool>,
-    /// Let the guest use the address of another VF that has this setting too; off by default. Addresses of virtual routers
-    /// (VRRP) are shared without it.
+    /// Let the guest use the address of another VF that has this setting too; off by default. Addresses of virtual
+    /// routers (VRRP) are shared without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub share_mac: Option<bool>,
@@ -143,7 +143,8 @@ impl VfSettings {
         self
     }
 
-    /// Creates a policy from these settings; `own` is the VF's address if none is set. [`VfPolicy::check`] checks the result.
+    /// Creates a policy from these settings; `own` is the VF's address if none is set. [`VfPolicy::check`] checks the
+    /// result.
     ///
     /// # Errors
     /// [`SettingError`].

@@ -1,5 +1,5 @@
-//! State of a port of family AVF: the configuration by guests and the policy, which outlive the card, and between two rounds
-//! also the card itself with its PF driver and plane.
+//! State of a port of family AVF: the configuration by guests and the policy, which outlive the card, and between two
+//! rounds also the card itself with its PF driver and plane.
 //!
 //! Clients with their sockets and memory are journaled separately, as they come and go.
 

@@ -51,7 +51,8 @@ impl CardState {
         Self { nic: nic.save(), pf: pf.map(Pf::save), manager: manager.map(Manager::save) }
     }
 
-    /// Restores the card and its software. They continue from the saved state, without a reset and without a notice to guests.
+    /// Restores the card and its software. They continue from the saved state, without a reset and without a notice to
+    /// guests.
     ///
     /// # Errors
     /// [`RestoreError`], the only effect of an invalid state.

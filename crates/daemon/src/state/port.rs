@@ -38,8 +38,8 @@ pub struct ClientState {
     pub warned: bool,
 }
 
-/// Software of a port: the policy, and the configuration by guests. It outlives the card: if the card's state is lost, the
-/// card is set up again from it.
+/// Software of a port: the policy, and the configuration by guests. It outlives the card: if the card's state is lost,
+/// the card is set up again from it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SoftwareState {
     /// PF driver and SR-IOV manager; `None` if a guest has the PF.
@@ -59,9 +59,9 @@ pub struct HostedState {
     pub configured: Configured,
 }
 
-/// Policies of a port by its configuration. If a successor's configuration has the same, the effective policies stay; if
-/// not, the administrator has changed the file since, and the successor's configuration applies. The port's own policy has
-/// the form of its family's software.
+/// Policies of a port by its configuration. If a successor's configuration has the same, the effective policies stay;
+/// if not, the administrator has changed the file since, and the successor's configuration applies. The port's own
+/// policy has the form of its family's software.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Configured<P = SavedPortPolicy> {
     /// Policy of the port.

@@ -1,5 +1,5 @@
-//! Versions 1 and 2 of a card's and a port's state, and version 1 of its software's. In these, VFs could not share addresses,
-//! and no VLANs were withheld. In version 1 no frames waited for descriptors. The rest is as today.
+//! Versions 1 and 2 of a card's and a port's state, and version 1 of its software's. In these, VFs could not share
+//! addresses, and no VLANs were withheld. In version 1 no frames waited for descriptors. The rest is as today.
 
 use super::port::{ClientState, Configured, GuestState, HostedState};
 use super::{CardState, PortState, SoftwareState};

@@ -1,5 +1,5 @@
-//! Adaptive Virtual Functions on a live port, with our own driver: delays of answers while other guests send requests and
-//! frames. Prints the distribution:
+//! Adaptive Virtual Functions on a live port, with our own driver: delays of answers while other guests send requests
+//! and frames. Prints the distribution:
 //!
 //! ```sh
 //! cargo test -p daemon --test live avf -- --nocapture

@@ -1,5 +1,5 @@
-//! The control interface with hostile clients: invalid requests are refused by name, clients that are too slow or send too
-//! much are cut off, and other clients are not disturbed.
+//! The control interface with hostile clients: invalid requests are refused by name, clients that are too slow or send
+//! too much are cut off, and other clients are not disturbed.
 
 use crate::support::http::{self, Reply, send};
 use crate::support::live::Live;
@@ -13,8 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Slow clients at a time. The host gives each of them 5 seconds. If it served one after the other, other clients would not
-/// be served within [`PATIENCE`].
+/// Slow clients at a time. The host gives each of them 5 seconds. If it served one after the other, other clients would
+/// not be served within [`PATIENCE`].
 const SLOW: usize = 20;
 
 /// Returns true if the host has closed a connection, without reading from it.

@@ -1,5 +1,5 @@
-//! Disconnection by the host: the client reads pending replies, then the end of the stream, and never a reset, on which QEMU
-//! would abort.
+//! Disconnection by the host: the client reads pending replies, then the end of the stream, and never a reset, on which
+//! QEMU would abort.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;

@@ -1,6 +1,6 @@
 //! Hand-over of a host while guests with Adaptive Virtual Functions send frames and requests: no VF is reset, no link
-//! changes, and no counter falls. With doorbells as messages and in mapped memory. `softiov` tests hand-overs to another
-//! process, and crashes, after which drivers restart.
+//! changes, and no counter falls. With doorbells as messages and in mapped memory. `softiov` tests hand-overs to
+//! another process, and crashes, after which drivers restart.
 
 use crate::support::eventually;
 use crate::support::live::Live;

@@ -1,5 +1,5 @@
-//! An existing network interface as the uplink: one end of a pair, with the test's own host at the other end. `host::packet`
-//! tests bursts, tags and checksums.
+//! An existing network interface as the uplink: one end of a pair, with the test's own host at the other end.
+//! `host::packet` tests bursts, tags and checksums.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;

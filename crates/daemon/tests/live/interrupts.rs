@@ -157,7 +157,8 @@ fn adaptive_rule_exceeds_its_formula_by_no_interrupt() {
         a.take();
     }
     let interrupts = live.show(0).interventions.interrupts - before;
-    // IF = max(pps * r / bufs, lif): a second's packets count in the next one, so the sum over all packets is the bound.
+    // IF = max(pps * r / bufs, lif): a second's packets count in the next one, so the sum over all packets is the
+    // bound.
     let bufs = driver::vf::Config::default().rx_descriptors;
     let most = begun.elapsed().as_secs_f64() * 1_000.0 + FRAMES as f64 * 1.2 / f64::from(bufs) + 2.0;
     assert!(

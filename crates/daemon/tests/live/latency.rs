@@ -1,5 +1,5 @@
-//! Worst round-trip time of two guests while a third does the most expensive things to the host: it ends with much memory,
-//! punches holes in it, maps and unmaps it. Printed as the median of several runs:
+//! Worst round-trip time of two guests while a third does the most expensive things to the host: it ends with much
+//! memory, punches holes in it, maps and unmaps it. Printed as the median of several runs:
 //!
 //! ```sh
 //! SOFTIOV_LATENCY_MIB=4096 cargo test --release -p daemon --test live latency -- --nocapture

@@ -1,5 +1,5 @@
-//! VFs with mappable doorbells: the offer to a VMM, and messages to pages that a client has mapped. Embedded guests test
-//! traffic through the pages.
+//! VFs with mappable doorbells: the offer to a VMM, and messages to pages that a client has mapped. Embedded guests
+//! test traffic through the pages.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
@@ -57,7 +57,8 @@ fn avf_pages_are_offered_and_alias_the_registers() {
     let (tails, vectors) = (page(0).unwrap(), page(0x3000).unwrap());
     let seen = avf::bits::dyn_ctl::SEEN;
     assert_eq!((tails.load_dword(0), vectors.load_dword(0x800)), (Ok(0), Ok(seen)));
-    // A guest's store is in the register before the host answers a later message, and a written register is in the page.
+    // A guest's store is in the register before the host answers a later message, and a written register is in the
+    // page.
     tails.store_dword(4, 5).unwrap();
     let (tail, tail2) = (avf::register::qtx_tail(1), avf::register::qtx_tail(2));
     let mut read = [0; 4];

@@ -1,5 +1,5 @@
-//! Round-trip times of two guests while a third floods the port with the most expensive work. Printed beside the times while
-//! the third keeps a processor as busy without using the port:
+//! Round-trip times of two guests while a third floods the port with the most expensive work. Printed beside the times
+//! while the third keeps a processor as busy without using the port:
 //!
 //! ```sh
 //! SOFTIOV_NEIGHBOUR_ROUNDS=5000 cargo test --release -p daemon --test live neighbours -- --nocapture

@@ -114,7 +114,8 @@ fn thousand_function_level_resets_leak_nothing() {
             let peer = live.show(0).peer.clone().unwrap();
             (peer.windows, peer.shareable, peer.shareable_bytes)
         };
-        // A request to the host uses a descriptor for a moment, so the count is taken before it, and repeated at the end.
+        // A request to the host uses a descriptor for a moment, so the count is taken before it, and repeated at the
+        // end.
         let (fds, bytes) = (descriptors(), resident());
         let (maps, told) = (mapped(&a), windows());
         for round in 0..1000 {
@@ -208,7 +209,8 @@ fn lost_client_resets_a_guests_pf() {
     let text = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
     let (live, new) = (Live::with(text), Live::with(text));
     let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
-    // CTRL has the reset bit. The registers before the rings and filters write to NVM and PHY, which keep their contents.
+    // CTRL has the reset bit. The registers before the rings and filters write to NVM and PHY, which keep their
+    // contents.
     use_up(&mut machine, qemu::PF, &[0..0xc8, 0x1000..0x1500, 0x12000..0x13000]);
     drop(machine);
     eventually("the client is gone", || live.port().pf.is_some_and(|pf| pf.peer.is_none()));

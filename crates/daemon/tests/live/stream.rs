@@ -1,4 +1,5 @@
-//! A stream socket as the uplink, with peers that follow the protocol and peers that do not. The framing has unit tests.
+//! A stream socket as the uplink, with peers that follow the protocol and peers that do not. The framing has unit
+//! tests.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::guest::{Guest, exchange};

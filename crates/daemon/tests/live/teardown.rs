@@ -1,5 +1,5 @@
-//! Memory and descriptors of clients that take long to map, unmap or close: only their owner waits. Also the limits of a
-//! client's memory.
+//! Memory and descriptors of clients that take long to map, unmap or close: only their owner waits. Also the limits of
+//! a client's memory.
 
 use crate::support::alone::alone;
 use crate::support::eventually;

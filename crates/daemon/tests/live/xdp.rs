@@ -1,5 +1,5 @@
-//! An existing network interface over AF_XDP: one end of a pair, with the test's own host at the other end. `host::xdp` tests
-//! rings and queues.
+//! An existing network interface over AF_XDP: one end of a pair, with the test's own host at the other end. `host::xdp`
+//! tests rings and queues.
 
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::eventually;

@@ -1,5 +1,5 @@
-//! State of a port of family AVF that uses every part of the encoding: the card, its plane and the PF driver from their own
-//! tests' world, and the parts that a live port adds.
+//! State of a port of family AVF that uses every part of the encoding: the card, its plane and the PF driver from their
+//! own tests' world, and the parts that a live port adds.
 
 #[path = "../../../avf-nic/tests/driver_against_card/pages.rs"]
 mod pages;

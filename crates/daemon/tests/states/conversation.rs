@@ -1,5 +1,5 @@
-//! Random actions of guests, drivers, the host and the wire, with successors taking over before some of them, and between
-//! rounds while drivers wait. The visible results must be the same as without a successor.
+//! Random actions of guests, drivers, the host and the wire, with successors taking over before some of them, and
+//! between rounds while drivers wait. The visible results must be the same as without a successor.
 
 use crate::world::{Device, VFS, World, index};
 use backplane::vf_mac;

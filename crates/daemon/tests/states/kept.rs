@@ -1,9 +1,9 @@
-//! States of earlier versions, as files of hexadecimal digits beside this one, and the encoding of today's version as text,
-//! a type a line. Today's program must read them all. A change of the encoding without a new version fails.
+//! States of earlier versions, as files of hexadecimal digits beside this one, and the encoding of today's version as
+//! text, a type a line. Today's program must read them all. A change of the encoding without a new version fails.
 //!
 //! A new version needs its number in the type (`Saved::VERSION`), a conversion from earlier versions
-//! (`Saved::from_earlier`), and its own files: `BLESS=1 cargo test -p daemon --test states -- kept` writes missing ones. A
-//! port's state and its software's contain a card's, and change with it.
+//! (`Saved::from_earlier`), and its own files: `BLESS=1 cargo test -p daemon --test states -- kept` writes missing
+//! ones. A port's state and its software's contain a card's, and change with it.
 
 use crate::avf::rich_avf;
 use crate::conversation::{Act, perform};

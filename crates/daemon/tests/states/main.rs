@@ -1,5 +1,5 @@
-//! Tests of saved states: a card with its PF driver and SR-IOV manager is saved, encoded, decoded and continued; states of
-//! earlier versions are read; and damaged states are refused. `live` tests hand-over with a port around the card.
+//! Tests of saved states: a card with its PF driver and SR-IOV manager is saved, encoded, decoded and continued; states
+//! of earlier versions are read; and damaged states are refused. `live` tests hand-over with a port around the card.
 
 mod avf;
 mod conversation;

@@ -1,5 +1,5 @@
-//! A card with both drivers and the SR-IOV manager, in one process and with a clock moved by hand, which can be saved and
-//! restored between any two actions.
+//! A card with both drivers and the SR-IOV manager, in one process and with a clock moved by hand, which can be saved
+//! and restored between any two actions.
 
 use backplane::{Backplane, PORT_MAC};
 use daemon::state::{self, CardState};
@@ -103,8 +103,8 @@ impl World {
         state
     }
 
-    /// Replaces the card and its software by a successor, restored from bytes. Until the next action, [`between`] replaces card
-    /// and PF driver again and again.
+    /// Replaces the card and its software by a successor, restored from bytes. Until the next action, [`between`]
+    /// replaces card and PF driver again and again.
     pub(crate) fn set_aside(&mut self) {
         let written = state::write(&self.state()).unwrap();
         let restored = through(&written).restore().unwrap();

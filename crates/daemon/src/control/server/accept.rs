@@ -72,8 +72,8 @@ impl Form {
         closest
     }
 
-    /// Returns how closely a range names the form, or `None` if it names another. Parameters besides `version` and `charset`
-    /// are ignored; `escaping` has no effect, because our metric names need no escaping.
+    /// Returns how closely a range names the form, or `None` if it names another. Parameters besides `version` and
+    /// `charset` are ignored; `escaping` has no effect, because our metric names need no escaping.
     fn specificity(&self, range: &[&str]) -> Option<Specificity> {
         let (kind, subtype) = range.first()?.split_once('/')?;
         let specificity = match (kind.trim(), subtype.trim()) {

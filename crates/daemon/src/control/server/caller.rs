@@ -1,5 +1,5 @@
-//! Identity of a client for the log: a process by SO_PEERCRED, or a TCP client with the token. The control socket's owner,
-//! group and mode, and the token, decide on access.
+//! Identity of a client for the log: a process by SO_PEERCRED, or a TCP client with the token. The control socket's
+//! owner, group and mode, and the token, decide on access.
 
 use std::fmt;
 use tokio::net::{TcpStream, UnixStream};

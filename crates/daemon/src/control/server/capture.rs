@@ -24,8 +24,8 @@ use tokio::time::{Instant, timeout};
 
 /// Interval at which the ring is read.
 const LOOK: Duration = Duration::from_millis(100);
-/// Longest silence of the response. Then the server sends a statistics block, because only a write shows that the client
-/// has gone.
+/// Longest silence of the response. Then the server sends a statistics block, because only a write shows that the
+/// client has gone.
 const SILENCE: Duration = Duration::from_secs(3);
 /// Bytes of the ring that make one piece of the response.
 const PIECE: usize = 1 << 18;
@@ -74,7 +74,8 @@ pub(super) struct Query {
 }
 
 impl CaptureService {
-    /// Creates the service and reads the tables of names now, because the confined server thread cannot open files later.
+    /// Creates the service and reads the tables of names now, because the confined server thread cannot open files
+    /// later.
     pub(super) fn new(starter: Starter) -> Self {
         let table = |path| fs::read_to_string(path).unwrap_or_default();
         let names = Arc::new(Names::new(table(SERVICES), table(PROTOCOLS)));

@@ -75,8 +75,8 @@ pub(crate) struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// Stops or resumes accepting clients. Meanwhile they wait in the socket's queue, for this process or for a successor
-    /// with the same socket.
+    /// Stops or resumes accepting clients. Meanwhile they wait in the socket's queue, for this process or for a
+    /// successor with the same socket.
     pub(crate) fn hold(&self, hold: bool) {
         self.hold.send_replace(hold);
     }
@@ -88,8 +88,8 @@ impl ServerHandle {
 }
 
 impl Server {
-    /// Creates a server for clients of `listener`, and for TCP clients that have the token. Requests go to `sender`, and
-    /// captures to ports by `starter`.
+    /// Creates a server for clients of `listener`, and for TCP clients that have the token. Requests go to `sender`,
+    /// and captures to ports by `starter`.
     ///
     /// # Errors
     /// The process is out of descriptors.

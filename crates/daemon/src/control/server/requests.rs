@@ -1,5 +1,5 @@
-//! Queue of requests from the thread that serves clients to the control thread, which carries them out one at a time, in
-//! the order of their arrival.
+//! Queue of requests from the thread that serves clients to the control thread, which carries them out one at a time,
+//! in the order of their arrival.
 
 use crate::control::problem::Kind;
 use crate::control::protocol::{Answer, Failure, Request};
@@ -29,7 +29,8 @@ pub(crate) struct RequestSender {
     permits: Arc<Semaphore>,
 }
 
-/// Probe of the watchdog, with a place of its own in the queue. The weak sender does not keep the control thread running.
+/// Probe of the watchdog, with a place of its own in the queue. The weak sender does not keep the control thread
+/// running.
 #[derive(Debug, Clone)]
 pub(crate) struct Probe(mpsc::WeakSender<Asked>);
 
@@ -92,8 +93,8 @@ fn busy() -> Failure {
 }
 
 impl Queue {
-    /// Carries out requests by `handle`. It ends when no sender is left, after a hand-over, or when `leaving` is set. Requests
-    /// whose clients have disconnected are skipped.
+    /// Carries out requests by `handle`. It ends when no sender is left, after a hand-over, or when `leaving` is set.
+    /// Requests whose clients have disconnected are skipped.
     pub(crate) fn serve(
         mut self,
         leaving: &AtomicBool,

@@ -146,8 +146,8 @@ fn malformed(why: &str) -> Failure {
     Failure::new(Kind::Malformed, why)
 }
 
-/// Handles the stream of events. The id in the header Last-Event-ID wins over the query: a browser that reconnects sends
-/// both, and only the header is up to date.
+/// Handles the stream of events. The id in the header Last-Event-ID wins over the query: a browser that reconnects
+/// sends both, and only the header is up to date.
 async fn events(State(context): State<Context>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();

@@ -1,7 +1,7 @@
-//! Stream of events as they happen, as server-sent events. The server buffers nothing for a client: the stream reads the
-//! host's list of events ([`crate::events`]) as fast as the client reads the stream. A client that falls behind receives
-//! the number of missed events, and one that stops reading is disconnected. When the host ends or hands over, streams end
-//! after the last event.
+//! Stream of events as they happen, as server-sent events. The server buffers nothing for a client: the stream reads
+//! the host's list of events ([`crate::events`]) as fast as the client reads the stream. A client that falls behind
+//! receives the number of missed events, and one that stops reading is disconnected. When the host ends or hands over,
+//! streams end after the last event.
 
 use crate::control::problem::Kind;
 use crate::control::protocol::Failure;

@@ -55,8 +55,8 @@ pub(crate) fn host_broadcasts(count: usize) {
 }
 
 /// Checks that frames move both ways between the guest and the host at this interface. After its carrier comes up, an
-/// interface gets its send queue a moment later (the kernel's linkwatch) and drops earlier frames silently, so both send until
-/// one frame arrives.
+/// interface gets its send queue a moment later (the kernel's linkwatch) and drops earlier frames silently, so both
+/// send until one frame arrives.
 #[track_caller]
 pub(crate) fn reaches_the_host(guest: &mut Guest<Qemu>, interface: &str) {
     let before = received_by_the_host(interface);

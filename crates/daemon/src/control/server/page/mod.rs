@@ -1,5 +1,5 @@
-//! Dashboard: a web page that uses the control interface like any other client. Its files are part of the program and load
-//! nothing from other hosts (`main.js` is the page itself).
+//! Dashboard: a web page that uses the control interface like any other client. Its files are part of the program and
+//! load nothing from other hosts (`main.js` is the page itself).
 
 use super::context::Context;
 use axum::Router;
@@ -25,7 +25,8 @@ const FILES: [(&str, &str, &str); 13] = [
     ("/page/capture.js", SCRIPT, include_str!("capture.js")),
     ("/page/events.js", SCRIPT, include_str!("events.js")),
 ];
-/// Content-Security-Policy: a browser loads nothing from other hosts, runs no inline script, and shows the page in no frame.
+/// Content-Security-Policy: a browser loads nothing from other hosts, runs no inline script, and shows the page in no
+/// frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
