@@ -2,16 +2,20 @@
 # The guest's first and only service: loads drivers for the devices it finds, as a distribution's udev would,
 # then runs the commands that the host sends over the virtio port "softiov.control".
 #
-# From the host, one line each:   run ID HEX | kill ID | reboot | poweroff      (HEX: a shell script)
+# From the host, one line each:   run ID SCRIPT. | kill ID | reboot | poweroff
 # To the host, one line each:     ready BOOT-ID RELEASE . | done ID STATUS oHEX eHEX .
-# Every line to the host begins after a line feed and ends in " .", so one cut short by a reboot cannot be
-# mistaken for a whole one.
+# In SCRIPT, a backslash is "\\" and a line feed "\n". Every line to the host begins after a line feed and ends in
+# " .", so one cut short by a reboot cannot be mistaken for a whole one.
+#
+# An emulated processor takes 15 ms to start a program, and checks run thousands of commands. So a command starts no
+# program but its shell and, if it prints something, hexdump.
 
 export PATH=/bin HOME=/ TERM=dumb
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mkdir -p /run/jobs
+mkfifo /run/turn
 ln -s /proc/self/fd /dev/fd
 echo 0 > /proc/sys/kernel/hung_task_timeout_secs 2>/dev/null
 ip link set lo up
@@ -39,38 +43,48 @@ while [ -z "$control" ]; do
     done
     [ -n "$control" ] || usleep 20000
 done
-exec 3<>"$control"
+exec 3<>"$control" 4<>/run/turn
 
-# There is one port and many jobs: who makes the folder may write.
-lock() { while ! mkdir /run/lock 2>/dev/null; do usleep 5000; done; }
-unlock() { rmdir /run/lock; }
-hex() { xxd -p "$1" | tr -d '\n'; }
+# There is one port and many jobs: the job that has read the line feed from the pipe may write.
+lock() { read -r turn <&4; }
+unlock() { echo >&4; }
+hex() { [ ! -s "$1" ] || hexdump -v -e '/1 "%02x"' "$1"; }
 
 job() {
     job=/run/jobs/$1
-    setsid /bin/dash "$job/script" </dev/null >"$job/out" 2>"$job/err" 3>&- &
-    echo $! > "$job/session"
+    setsid /bin/dash "$job.script" </dev/null >"$job.out" 2>"$job.err" 3>&- 4>&- &
+    echo $! > "$job.session"
     wait $!
     status=$?
     lock
-    { printf '\ndone %s %s o' "$1" $status; hex "$job/out"; printf ' e'; hex "$job/err"; printf ' .\n'; } >&3
+    { printf '\ndone %s %s o' "$1" $status; hex "$job.out"; printf ' e'; hex "$job.err"; printf ' .\n'; } >&3
     unlock
-    rm -rf "$job"
+    : > "$job.over"
+    [ $(($1 % 16)) -ne 0 ] || sweep
 }
 
-lock
+# Removes the files of the jobs that are over.
+sweep() {
+    set --
+    for over in /run/jobs/*.over; do
+        job=${over%.over}
+        set -- "$@" "$job.script" "$job.out" "$job.err" "$job.session" "$over"
+    done
+    rm -f "$@"
+}
+
 printf '\nready %s %s .\n' "$(cat /proc/sys/kernel/random/boot_id)" "$(uname -r)" >&3
+# The pipe is empty so far.
 unlock
 
 # Reading nothing means that the host has hung up: nobody will ever turn this machine off but itself.
 while read -r verb id script <&3; do
     case $verb in
     run)
-        mkdir -p "/run/jobs/$id"
-        printf %s "$script" | xxd -r -p > "/run/jobs/$id/script"
+        printf %b "${script%.}" > "/run/jobs/$id.script"
         job "$id" &
         ;;
-    kill) kill -KILL "-$(cat "/run/jobs/$id/session")" 2>/dev/null ;;
+    kill) read -r session 2>/dev/null < "/run/jobs/$id.session" && kill -KILL "-$session" 2>/dev/null ;;
     reboot) reboot -f ;;
     poweroff) poweroff -f ;;
     esac

@@ -221,9 +221,9 @@ mod tests {
     fn commands_are_answered_in_any_order() {
         let (host, mut guest) = pair();
         let first = host.start("sleep 9").unwrap();
-        assert_eq!(read_command(&guest), "run 1 736c6565702039\n");
+        assert_eq!(read_command(&guest), "run 1 sleep 9.\n");
         let second = host.start("id").unwrap();
-        assert_eq!(read_command(&guest), "run 2 6964\n");
+        assert_eq!(read_command(&guest), "run 2 id.\n");
         guest.write_all(b"\ndone 2 0 o3a29 e .\n\ndone 1 1 o e21 .\n").unwrap();
         assert_eq!(host.wait(second, SOON).unwrap().stdout, ":)");
         let output = host.wait(first, SOON).unwrap();

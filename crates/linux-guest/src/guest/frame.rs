@@ -25,7 +25,7 @@ pub(super) enum Request<'a> {
 impl Request<'_> {
     pub(super) fn line(self) -> String {
         match self {
-            Self::Run { id, script } => format!("run {id} {}\n", to_hex(script.as_bytes())),
+            Self::Run { id, script } => format!("run {id} {}.\n", to_line(script)),
             Self::Kill { id } => format!("kill {id}\n"),
             Self::Reboot => "reboot\n".into(),
             Self::PowerOff => "poweroff\n".into(),
@@ -82,8 +82,10 @@ fn parse(line: &[u8]) -> Option<Frame> {
     }
 }
 
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Returns a script as one line, which `printf %b` turns back. The guest's `read` would drop leading blanks, which have
+/// no meaning in a script.
+fn to_line(script: &str) -> String {
+    script.trim_start().replace('\\', r"\\").replace('\n', r"\n")
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
@@ -111,7 +113,8 @@ mod tests {
 
     #[test]
     fn any_script_is_sent_as_one_line() {
-        assert_eq!(Request::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 610a226222\n");
+        assert_eq!(Request::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 a\\n\"b\".\n");
+        assert_eq!(Request::Run { id: 7, script: " printf '\\n' " }.line(), "run 7 printf '\\\\n' .\n");
         assert_eq!(Request::Kill { id: 7 }.line(), "kill 7\n");
     }
 
