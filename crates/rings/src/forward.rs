@@ -1,5 +1,5 @@
-//! A burst of plain frames on its way from a transmit queue: descriptors are read, heads gathered, frames judged, and runs of equal
-//! verdicts delivered. What a burst cannot judge is sent alone, in its turn. Left out: every other packet, which ends a burst.
+//! Sends a burst of plain frames from a transmit queue: reads descriptors, gathers heads, judges frames, and delivers runs of equal
+//! verdicts. A frame that a burst cannot judge is sent alone, in its turn. Every other packet ends a burst.
 
 use crate::card::{Card, Terms, TxFormat};
 use crate::deliver::AHEAD;

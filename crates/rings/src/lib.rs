@@ -1,16 +1,16 @@
 //! Descriptor rings of network cards, worked in bursts, for any family of cards.
 //!
-//! A plain frame is one descriptor that asks for nothing. Up to 32 of them travel stop by stop: descriptors are read, the first 64
-//! bytes of each frame are copied to private memory, each frame gets a verdict, and runs of equal verdicts are delivered, the bytes
-//! behind the heads straight from sender to receiver. Counters, rates and descriptors are settled once a run or once a burst.
+//! A plain frame is one data descriptor that asks for checksums at most. Up to 32 of them travel stop by stop: descriptors are read,
+//! the first 64 bytes of each frame are copied to private memory, each frame gets a verdict, and runs of equal verdicts are delivered,
+//! the bytes behind the heads straight from sender to receiver. Counters, rates and descriptors are settled once a run or once a burst.
 //!
 //! A family implements [`Card`]: which descriptors come next, where a port receives, and its descriptor format ([`TxFormat`],
 //! [`RxFormat`]). A frame for which a burst has no verdict is copied to private memory as a whole and sent through the plane alone.
 //!
-//! Any other packet takes the careful way, for which a family implements [`Packets`]: the next packet of a queue, copied to private
-//! memory, and what its descriptors ask for ([`Orders`]). The packet gets its checksums or is cut into segments, as its port's rate
-//! allows; what is left of it waits ([`Held`]). A frame that is not plain for its receiver is looked at and put into buffers by
-//! [`Arrivals`], and so is one from the uplink.
+//! Any other packet takes the careful way, for which a family implements [`Packets`]: it reads the descriptors of the next packet, which
+//! name its buffers and its offload requests ([`Orders`]). The segments of a large packet for one port go from the sender's buffers to
+//! the receiver's. Every other packet is copied to private memory, gets its checksums or is cut there, as its port's rate permits; the
+//! rest of it waits ([`Held`]). [`Arrivals`] puts a frame into buffers that is not plain for its receiver, or that is from the uplink.
 //!
 //! | module | contents |
 //! |---|---|
