@@ -4,7 +4,7 @@ use crate::admin::Admin;
 use crate::counters::Counters;
 use crate::function::Function;
 use crate::plain::Descriptors;
-use crate::transmit::Gathered;
+use crate::tx_ring::Gathered;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -3,8 +3,8 @@
 
 use crate::card::Card;
 use crate::function::{Filters, Function};
-use crate::receive::RxQueue;
-use crate::transmit::TxQueue;
+use crate::rx_ring::RxQueue;
+use crate::tx_ring::TxQueue;
 use alloc::vec::Vec;
 use avf::control::{Cause, Control, Order, TxContext};
 use avf::virtchnl::Statistics;

@@ -1,9 +1,9 @@
 //! Delivers frames into the receive queues of VFs and counts them. Descriptors are written back together, with one interrupt.
-//! `receive` has the queues, `scaling` the choice of a queue.
+//! `rx_ring` has the queues, `scaling` the choice of a queue.
 
 use crate::card::Card;
 use crate::function::Function;
-use crate::receive::Missed;
+use crate::rx_ring::Missed;
 use avf::descriptor::rx::{Cast, WriteBack};
 use avf::ids::FCS;
 use pcie::{Bus, Function as BusFunction};

@@ -1,6 +1,6 @@
 //! Pages of a VF's BAR 0 that its guest maps ([`avf::ids::MAPPED`]): tails, intervals, and the control of every vector but the
-//! first. The card reads the guest's stores later ([`Card::look`]) and handles them as register writes, and publishes the values
-//! that the guest loads ([`Card::show`]).
+//! first. The card reads the guest's stores later ([`Card::read_doorbells`]) and handles them as register writes, and publishes the values
+//! that the guest loads ([`Card::publish_registers`]).
 //!
 //! # Stores that overwrite each other
 //! Of several stores to a register between two reads, the last counts. That suffices for tails and intervals. A control register
@@ -57,7 +57,7 @@ impl Doorbells {
     /// Adopts pages that hold the values published for the card's state, except for later stores by the guest.
     #[must_use]
     pub fn adopt(card: &Card, vf: u8) -> Self {
-        Self { vf, places: Places::adopt(&REGISTERS, COUNT, |place| card.shown(vf, place)) }
+        Self { vf, places: Places::adopt(&REGISTERS, COUNT, |place| card.published(vf, place)) }
     }
 
     /// Adopts pages with any content: publishes the card's registers and discards the guest's stores so far.
@@ -70,14 +70,14 @@ impl Doorbells {
 
     /// Returns `true` if the guest has stored anything since the last read.
     #[must_use]
-    pub fn stirred<P: Pages>(&self, pages: &P) -> bool {
-        self.places.stirred(pages)
+    pub fn has_stores<P: Pages>(&self, pages: &P) -> bool {
+        self.places.has_stores(pages)
     }
 }
 
 impl Card {
     /// Handles the guest's stores since the last read. Returns `true` if there were any.
-    pub fn look<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) -> bool {
+    pub fn read_doorbells<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) -> bool {
         let Doorbells { vf, places } = doorbells;
         let controls = r::VFINT_DYN_CTLN..r::VFINT_DYN_CTLN + 4 * EACH as u32;
         places.take(
@@ -88,25 +88,25 @@ impl Card {
     }
 
     /// Publishes the registers that have changed. Stores of the guest since the last read stay for the next read.
-    pub fn show<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
+    pub fn publish_registers<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
         let Some(function) = self.functions.get_mut(usize::from(doorbells.vf)) else { return };
         let stale = core::mem::take(&mut function.stale);
         for index in (0..EACH).filter(|index| stale >> index & 1 == 1) {
             let places = (index..COUNT).step_by(EACH);
-            let all = doorbells.places.show(pages, places, |place| function.shown(place));
+            let all = doorbells.places.publish(pages, places, |place| function.published(place));
             // A register with a newer store is published after that store was read.
             function.stale |= u16::from(!all) << index;
         }
     }
 
     /// Returns the value to publish in a place.
-    fn shown(&self, vf: u8, place: usize) -> u32 {
-        self.functions.get(usize::from(vf)).map_or(0, |function| function.shown(place))
+    fn published(&self, vf: u8, place: usize) -> u32 {
+        self.functions.get(usize::from(vf)).map_or(0, |function| function.published(place))
     }
 }
 
 impl Function {
-    fn shown(&self, place: usize) -> u32 {
+    fn published(&self, place: usize) -> u32 {
         let (kind, index) = (place / EACH, place % EACH);
         let vector = index as u8 + 1;
         match kind {

@@ -1,7 +1,7 @@
 //! The saved form of a packet that waits between two of its segments. Left out: when it waits (`rings`).
 
 use crate::packet::PacketOrders;
-use crate::transmit::MOST_BYTES;
+use crate::tx_ring::MOST_BYTES;
 use alloc::vec;
 use alloc::vec::Vec;
 use avf::descriptor::tx::{Context, Data};

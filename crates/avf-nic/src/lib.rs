@@ -18,14 +18,14 @@
 //! | `brake` | the PF's restraint of a VF |
 //! | `reset` | resets, and the state that each keeps |
 //! | `control` | orders of the PF driver |
-//! | [`transmit`], `sending` | transmit rings |
+//! | [`tx_ring`], `sending` | transmit rings |
 //! | [`packet`], `held` | a packet's offload requests; the saved form of a pending packet |
-//! | `forward` | visits to the transmit queues, frames from the uplink |
+//! | `rounds` | visits to the transmit queues, frames from the uplink |
 //! | `work` | VFs as sources and sinks of frames (crate `rings`) |
 //! | `ports` | VFs as ports of the plane: tables, rates |
 //! | [`contents`], `scaling` | packet type and checksums of a received frame; its hash and queue |
 //! | `plain` | descriptors of plain frames, which pass in bursts (crate `rings`) |
-//! | [`receive`], `delivery` | receive rings |
+//! | [`rx_ring`], `delivery` | receive rings |
 //! | [`saved`] | saved state of the card and its plane, and its check |
 //!
 //! The crate `plane` forwards frames; `avf::config` has the configuration space.
@@ -42,7 +42,6 @@ mod control;
 mod counters;
 mod delivery;
 pub mod doorbell;
-mod forward;
 mod function;
 mod held;
 mod interrupt;
@@ -53,13 +52,14 @@ mod pf;
 mod plain;
 pub mod poll;
 mod ports;
-pub mod receive;
 mod reset;
 mod ring;
+mod rounds;
+pub mod rx_ring;
 pub mod saved;
 mod scaling;
 mod sending;
-pub mod transmit;
+pub mod tx_ring;
 mod work;
 
 pub use card::Card;
@@ -67,6 +67,6 @@ pub use counters::Counters;
 pub use delivery::Arrival;
 pub use packet::PacketOrders;
 pub use poll::Poll;
-pub use receive::Missed;
 pub use rings::{Staging, Taken};
+pub use rx_ring::Missed;
 pub use saved::{Basis, RestoreError, State};

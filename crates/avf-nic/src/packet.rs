@@ -1,4 +1,4 @@
-//! Offload requests of a VF's packets. `transmit` reads their descriptors. Tunnels are not offered.
+//! Offload requests of a VF's packets. `tx_ring` reads their descriptors. Tunnels are not offered.
 
 use avf::descriptor::tx::{Context, Data, Ip, L4};
 use offload::Request;

@@ -1,8 +1,8 @@
-//! Packets out of the transmit queues of VFs: each is counted, and noted as an interrupt. Left out: the queues (`transmit`).
+//! Packets out of the transmit queues of VFs: each is counted, and noted as an interrupt. `tx_ring` has the queues.
 
 use crate::card::Card;
 use crate::packet::PacketOrders;
-use crate::transmit::TxQueue;
+use crate::tx_ring::TxQueue;
 use avf::descriptor::tx::SIZE;
 use pcie::{Bus, Function as BusFunction, Space};
 use plane::Sender;

@@ -2,14 +2,14 @@
 //! between two of its segments, the VF keeps the rest. When the VF may send again, the rest goes first, whichever of its queues is
 //! visited.
 //!
-//! Left out: descriptors (`transmit`, `receive`), and the switch's tables (`ports`).
+//! Left out: descriptors (`tx_ring`, `rx_ring`), and the switch's tables (`ports`).
 
 use crate::card::Card;
 use crate::contents::Contents;
 use crate::packet::{PacketOrders, request};
 use crate::plain::{self, Described};
 use crate::ports::{strips_tags, told_of_tag};
-use crate::receive::{self, RxQueue};
+use crate::rx_ring::{self, RxQueue};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use avf::descriptor::rx::{Cast, PlainWords, WriteBack};
@@ -140,9 +140,9 @@ impl<B: Bus> Arrivals for Work<'_, B> {
         *reached |= 1 << (vf % MAX_VFS as u8);
         match function.put((Vf(vf), queue), with_check, said, *bus) {
             Ok(()) => Ok(length),
-            Err(receive::Missed::NoFunction | receive::Missed::NotRunning) => Err(Missed::Disabled),
-            Err(receive::Missed::TooLong | receive::Missed::NoBuffer) => Err(Missed::Dropped),
-            Err(receive::Missed::Fault) => Err(Missed::Fault),
+            Err(rx_ring::Missed::NoFunction | rx_ring::Missed::NotRunning) => Err(Missed::Disabled),
+            Err(rx_ring::Missed::TooLong | rx_ring::Missed::NoBuffer) => Err(Missed::Dropped),
+            Err(rx_ring::Missed::Fault) => Err(Missed::Fault),
         }
     }
 

@@ -71,7 +71,7 @@ impl<const N: usize> Places<N> {
 
     /// Returns true if the guest has stored anything since the last read.
     #[must_use]
-    pub fn stirred<P: Pages>(&self, pages: &P) -> bool {
+    pub fn has_stores<P: Pages>(&self, pages: &P) -> bool {
         let mut found = [0; N];
         // Last places first: tails, which a guest stores most.
         self.runs.iter().rev().any(|run| {
@@ -143,7 +143,7 @@ impl<const N: usize> Places<N> {
 
     /// Publishes new values of `places`, by their numbers. Keeps a guest's store since the last read for the next
     /// one, and returns false if there was any.
-    pub fn show<P: Pages>(
+    pub fn publish<P: Pages>(
         &mut self,
         pages: &P,
         places: impl IntoIterator<Item = usize>,

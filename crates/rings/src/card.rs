@@ -1,5 +1,5 @@
 //! The traits of a family of cards in bursts: its next descriptors, a port's receive queue, and its descriptor formats. Left out: the
-//! way of a frame (`forward`, `deliver`), and frames that travel alone (`packets`).
+//! way of a frame (`burst`, `deliver`), and frames that travel alone (`packets`).
 
 use crate::places::Places;
 use crate::posted::Posted;

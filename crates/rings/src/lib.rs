@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `card`, `packets` | traits of a family: bursts, and the careful way |
 //! | `visit` | a visit to a transmit queue: bursts, and packets between them |
-//! | `forward`, `frames` | a burst from a transmit queue |
+//! | `burst`, `frames` | a burst from a transmit queue |
 //! | `send`, `finished`, `packet`, `buffers`, `held` | a packet, or the rest of one that waits |
 //! | `cut` | a large packet, cut into segments for one receiver |
 //! | `arrive`, `deliver` | a frame into a receive queue, from the plane or from the uplink |
@@ -31,11 +31,11 @@ extern crate alloc;
 
 mod arrive;
 mod buffers;
+mod burst;
 mod card;
 mod cut;
 mod deliver;
 mod finished;
-mod forward;
 mod frames;
 mod held;
 mod packet;

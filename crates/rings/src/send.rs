@@ -1,5 +1,5 @@
 //! The careful way of a packet from a transmit queue to the plane: checksums are inserted, or it is cut into segments. Its frames
-//! are handed over until the port's rate says wait. Left out: how descriptors are read (the family), and plain frames (`forward`).
+//! are handed over until the port's rate says wait. Left out: how descriptors are read (the family), and plain frames (`burst`).
 
 use crate::cut::send_through;
 use crate::finished::{send, send_segment, spoil};

@@ -1,8 +1,8 @@
 //! A visit to a transmit queue: it sends packets until its budget is spent, a frame is not due yet, or the queue is empty. Left out:
-//! which queue is visited (the family), and how a packet leaves (`forward`, `send`).
+//! which queue is visited (the family), and how a packet leaves (`burst`, `send`).
 
+use crate::burst::send_burst;
 use crate::card::Card;
-use crate::forward::forward;
 use crate::packets::Packets;
 use crate::places::Places;
 use crate::send::send_next;
@@ -19,7 +19,7 @@ pub fn visit<C: Packets, L: Lane>(card: &mut C, sender: Sender, mut budget: usiz
             left = false;
             break;
         }
-        let plain = if bursts { forward(card, sender, &mut places.frames, budget, lane) } else { 0 };
+        let plain = if bursts { send_burst(card, sender, &mut places.frames, budget, lane) } else { 0 };
         // A driver that sends packets of another kind sends more of them. A burst would read their descriptors in vain.
         bursts &= plain > 0 || C::KEEPS_DESCRIPTORS;
         let frames = if plain > 0 { Some(plain) } else { send_next(card, sender, &mut places, lane) };

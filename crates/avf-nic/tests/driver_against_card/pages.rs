@@ -65,9 +65,9 @@ impl World {
     pub(crate) fn read_doorbells(&mut self) -> bool {
         let mut any = false;
         for Mapped { pages, doorbells } in self.mapped.values_mut() {
-            let stirred = doorbells.stirred(pages);
-            let seen = self.card.look(doorbells, pages);
-            assert_eq!(stirred, seen, "`stirred` and `look` agree");
+            let has_stores = doorbells.has_stores(pages);
+            let seen = self.card.read_doorbells(doorbells, pages);
+            assert_eq!(has_stores, seen, "`has_stores` and `look` agree");
             any |= seen;
         }
         any
@@ -76,7 +76,7 @@ impl World {
     /// Has the card publish its registers in all pages.
     pub(crate) fn publish_registers(&mut self) {
         for Mapped { pages, doorbells } in self.mapped.values_mut() {
-            self.card.show(doorbells, pages);
+            self.card.publish_registers(doorbells, pages);
         }
     }
 

@@ -1,18 +1,18 @@
 //! Pages of a VF's BAR0 that the guest maps as memory ([`MAPPED`]). The guest's loads and stores there cause no exit, so the
-//! card compares the pages later ([`Nic::look`]), and publishes the values that the guest is to read ([`Nic::show`]).
+//! card compares the pages later ([`Nic::read_doorbells`]), and publishes the values that the guest is to read ([`Nic::publish_registers`]).
 //!
 //! A place that differs from the published value ([`pcie::pages`]) has been stored to by the guest. The card treats the
 //! store as a write of the register. It then publishes the value that a read would return now, unless the guest has stored
 //! again.
 //!
 //! # Differences from trapped accesses
-//! - Of several stores to a register between two calls of [`Nic::look`] only the last counts. A tail needs no more. VTEIMS
+//! - Of several stores to a register between two calls of [`Nic::read_doorbells`] only the last counts. A tail needs no more. VTEIMS
 //!   does: a store that is overwritten would leave its vector masked for ever. So each store to VTEIMS unmasks all vectors
 //!   that the guest has enabled and the card has masked since (VTEIAM). A vector that is unmasked too early costs one
 //!   needless interrupt.
 //! - Stores are applied in the order of [`REGISTERS`], not in the guest's order. A driver that depends on its order reads a
 //!   register outside these pages in between, as drivers do to flush posted writes; the owner of the pages calls
-//!   [`Nic::look`] before it answers that read.
+//!   [`Nic::read_doorbells`] before it answers that read.
 //! - A store of the published value cannot be noticed. In VTEICS, VTEIMS and VTEIMC such a store has an effect, so the card
 //!   publishes them with a reserved bit set ([`SEEN`]): a driver's value always differs.
 //! - The card does not notice loads: they do not clear VTEICR and RQDPC, and counters are as of the last publication.
@@ -110,7 +110,7 @@ pub struct Doorbells {
 }
 
 impl Doorbells {
-    /// Takes over pages that [`Nic::show`] has published for the card's state. Stores of the guest since then count.
+    /// Takes over pages that [`Nic::publish_registers`] has published for the card's state. Stores of the guest since then count.
     #[must_use]
     pub fn adopt(nic: &Nic, vf: VfIndex, now: Time) -> Self {
         let slot = |offset| window::resolve(vf, offset).unwrap_or(NOTHING);
@@ -127,10 +127,10 @@ impl Doorbells {
         doorbells
     }
 
-    /// Returns true if the guest has stored anything since the last [`Nic::look`].
+    /// Returns true if the guest has stored anything since the last [`Nic::read_doorbells`].
     #[must_use]
-    pub fn stirred<P: Pages>(&self, pages: &P) -> bool {
-        self.places.stirred(pages)
+    pub fn has_stores<P: Pages>(&self, pages: &P) -> bool {
+        self.places.has_stores(pages)
     }
 }
 
@@ -155,7 +155,7 @@ const NOTHING: Slot = Slot { offset: 0, shift: 0, mask: 0, access: window::TABLE
 
 impl Nic {
     /// Applies the guest's stores since the last call. Returns true if there were any.
-    pub fn look<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P, now: Time) -> bool {
+    pub fn read_doorbells<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P, now: Time) -> bool {
         let Doorbells { vf, places, enabled, .. } = doorbells;
         // The card itself masks only vectors in VTEIAM. Any other masked vector was disabled by a reset or through the PF's view.
         *enabled &= self.vectors(*vf, r::EIMS) | self.vectors(*vf, r::EIAM);
@@ -165,14 +165,14 @@ impl Nic {
         })
     }
 
-    /// Publishes the registers in the pages. A store of the guest since the last [`Nic::look`] stays for the next one.
-    pub fn show<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
+    /// Publishes the registers in the pages. A store of the guest since the last [`Nic::read_doorbells`] stays for the next one.
+    pub fn publish_registers<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
         let Doorbells { vf, slots, places, .. } = doorbells;
         if self.answering(vf.get()).is_none() {
-            places.show(pages, 0..COUNT, |_| u32::MAX);
+            places.publish(pages, 0..COUNT, |_| u32::MAX);
             return;
         }
-        places.show(pages, 0..COUNT, |place| self.value_of(slots[place], *vf, now));
+        places.publish(pages, 0..COUNT, |place| self.value_of(slots[place], *vf, now));
     }
 
     /// Returns the value that a load of a register returns: all ones from a VF that does not answer.

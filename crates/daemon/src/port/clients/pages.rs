@@ -6,7 +6,7 @@
 //! `nic::doorbell` and `avf_nic::doorbell` define the effect of a store. `waiting` decides when to poll for one.
 
 use crate::port::engine::family::Family;
-use crate::port::engine::pages::PageMemory;
+use crate::port::engine::page_memory::PageMemory;
 use host::shared::SharedMemoryError;
 use i82576::Time;
 use pcie::VfIndex;

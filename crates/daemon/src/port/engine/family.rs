@@ -3,7 +3,7 @@
 
 use super::bus::LiveBus;
 use super::error::CardRefusal;
-use super::pages::PageMemory;
+use super::page_memory::PageMemory;
 use super::uplink::Uplink;
 use crate::config;
 use crate::control::status::{Conduct, Filters, Mailbox, Waiting};

@@ -19,7 +19,7 @@ pub(in crate::port) mod bus;
 pub(in crate::port) mod error;
 pub(in crate::port) mod family;
 pub(in crate::port) mod i82576;
-pub(in crate::port) mod pages;
+pub(in crate::port) mod page_memory;
 pub(in crate::port) mod uplink;
 
 use crate::capture::Capture;

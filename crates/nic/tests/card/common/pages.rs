@@ -107,9 +107,9 @@ impl Bench {
     pub(crate) fn look(&mut self) -> bool {
         let mut any = false;
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
-            let stirred = doorbells.stirred(pages);
-            let seen = self.nic.look(doorbells, pages, self.now);
-            assert_eq!(stirred, seen, "look finds stores exactly when stirred reports them");
+            let has_stores = doorbells.has_stores(pages);
+            let seen = self.nic.read_doorbells(doorbells, pages, self.now);
+            assert_eq!(has_stores, seen, "look finds stores exactly when has_stores reports them");
             any |= seen;
         }
         any
@@ -119,7 +119,7 @@ impl Bench {
     pub(crate) fn poll_while(&mut self, loads: usize, stores: &[(u32, u32)]) {
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
             let racing = Racing { pages, loads: Cell::new(loads), stores };
-            self.nic.look(doorbells, &racing, self.now);
+            self.nic.read_doorbells(doorbells, &racing, self.now);
         }
         self.nic.poll(self.now, self.budget, &mut self.world.bus, &mut self.world.wire);
     }
@@ -127,7 +127,7 @@ impl Bench {
     /// Publishes the registers in the pages.
     pub(crate) fn show(&mut self) {
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
-            self.nic.show(doorbells, pages, self.now);
+            self.nic.publish_registers(doorbells, pages, self.now);
         }
     }
 

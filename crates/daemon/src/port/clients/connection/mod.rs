@@ -6,15 +6,16 @@
 //!
 //! `device` carries out the messages.
 
+mod bounds;
 mod partial;
-mod visit;
 
+pub(in crate::port) use bounds::{EndReason, Visit};
 pub(in crate::port) use partial::PartialMessage;
-pub(in crate::port) use visit::{EndReason, Visit};
 
 use super::device::FunctionDevice;
 use super::journal::Progress;
 use crate::clock::Clock;
+use bounds::{RECEIVES, VisitBudget};
 use host::poll::{Interest, Poller};
 use host::socket::{FdBatch, Received, ReplyLog, Sent, Stream};
 use host::worker::LateFd;
@@ -27,7 +28,6 @@ use vfio_user::decoder::Partial;
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
 use vfio_user::wire::{Errno, MAX_MESSAGE_FDS};
-use visit::{RECEIVES, VisitBudget};
 
 /// A connected client.
 #[derive(Debug)]

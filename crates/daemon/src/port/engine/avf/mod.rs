@@ -17,7 +17,7 @@ mod saved;
 use super::bus::LiveBus;
 use super::error::CardRefusal;
 use super::family::{DriverState, Family, RefusedPolicy, VfFacts, Visit};
-use super::pages::PageMemory;
+use super::page_memory::PageMemory;
 use super::uplink::Uplink;
 use crate::config;
 use crate::settings::PortSettings;
@@ -161,18 +161,18 @@ impl Family for Avf {
     }
 
     fn has_new_doorbells(&self, vf: VfIndex, pages: &PageMemory) -> bool {
-        self.doorbells[vf.index()].as_ref().is_some_and(|doorbells| doorbells.stirred(pages))
+        self.doorbells[vf.index()].as_ref().is_some_and(|doorbells| doorbells.has_stores(pages))
     }
 
     fn read_doorbells(&mut self, vf: VfIndex, pages: &PageMemory, _: Time) {
         if let Some(doorbells) = &mut self.doorbells[vf.index()] {
-            self.card.look(doorbells, pages);
+            self.card.read_doorbells(doorbells, pages);
         }
     }
 
     fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, _: Time) {
         if let Some(doorbells) = &mut self.doorbells[vf.index()] {
-            self.card.show(doorbells, pages);
+            self.card.publish_registers(doorbells, pages);
         }
     }
 

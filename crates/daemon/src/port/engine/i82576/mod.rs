@@ -8,7 +8,7 @@ mod restore;
 use super::bus::LiveBus;
 use super::error::CardRefusal;
 use super::family::{DriverState, Family, REASONS, RefusedPolicy, VfFacts, Visit, conduct, offence_counts};
-use super::pages::PageMemory;
+use super::page_memory::PageMemory;
 use super::uplink::Uplink;
 use crate::config;
 use crate::control::status::{Filters, Mailbox, Waiting};
@@ -122,18 +122,18 @@ impl Family for I82576 {
     }
 
     fn has_new_doorbells(&self, vf: VfIndex, pages: &PageMemory) -> bool {
-        self.pages_of(vf).is_some_and(|doorbells| doorbells.stirred(pages))
+        self.pages_of(vf).is_some_and(|doorbells| doorbells.has_stores(pages))
     }
 
     fn read_doorbells(&mut self, vf: VfIndex, pages: &PageMemory, now: Time) {
         if let Some(Some(doorbells)) = self.doorbells.get_mut(vf.index()) {
-            self.nic.look(doorbells, pages, now);
+            self.nic.read_doorbells(doorbells, pages, now);
         }
     }
 
     fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, now: Time) {
         if let Some(Some(doorbells)) = self.doorbells.get_mut(vf.index()) {
-            self.nic.show(doorbells, pages, now);
+            self.nic.publish_registers(doorbells, pages, now);
         }
     }
 

@@ -22,7 +22,7 @@ struct Source {
 /// Sends the plain frames that come next in a queue, a burst and `budget` at most, as long as they are due. Returns how many have
 /// left. If it is none, what comes next is not plain, or is a frame that cannot be read: the family takes it in its own way.
 #[inline(never)]
-pub(crate) fn forward<C: Card, L: Lane>(
+pub(crate) fn send_burst<C: Card, L: Lane>(
     card: &mut C,
     sender: Sender,
     frames: &mut Frames,
