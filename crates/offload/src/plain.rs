@@ -258,20 +258,26 @@ impl<'a> Plain<'a> {
     #[must_use]
     #[inline(always)]
     pub fn find(&self, frame: &[u8], sealed: Option<Sealed>) -> PlainKind {
+        match sealed.and_then(|sealed| self.find_sealed(&sealed)) {
+            Some(found) => found,
+            None if self.found.0 & PlainKind::SUMMED == 0 => self.found,
+            None => self.glance(Sum::of(frame.get(SUM_FROM..self.end).unwrap_or_default())).finish(0),
+        }
+    }
+
+    /// Returns the properties of a frame by its seal; `None` if the seal is of another range or transport.
+    #[must_use]
+    #[inline(always)]
+    pub fn find_sealed(&self, sealed: &Sealed) -> Option<PlainKind> {
         let (number, transport) =
             if self.is_udp() { (protocol::UDP, Transport::Udp) } else { (protocol::TCP, Transport::Tcp) };
-        match sealed {
-            Some(sealed)
-                if (sealed.start, sealed.end, sealed.transport) == (TRANSPORT, self.end, transport) =>
-            {
-                let number = u32::from(number) << 16 | (self.end - TRANSPORT) as u32;
-                let pseudo = Sum::of(&self.head[ADDRESSES..TRANSPORT]).number(number);
-                let wrong = self.found.0 & PlainKind::SUMMED != 0 && !is_seal_right(&sealed, pseudo);
-                PlainKind(self.found.0 | if wrong { PlainKind::TRANSPORT_WRONG } else { 0 })
-            }
-            _ if self.found.0 & PlainKind::SUMMED == 0 => self.found,
-            _ => self.glance(Sum::of(frame.get(SUM_FROM..self.end).unwrap_or_default())).finish(0),
+        if (sealed.start, sealed.end, sealed.transport) != (TRANSPORT, self.end, transport) {
+            return None;
         }
+        let number = u32::from(number) << 16 | (self.end - TRANSPORT) as u32;
+        let pseudo = Sum::of(&self.head[ADDRESSES..TRANSPORT]).number(number);
+        let wrong = self.found.0 & PlainKind::SUMMED != 0 && !is_seal_right(sealed, pseudo);
+        Some(PlainKind(self.found.0 | if wrong { PlainKind::TRANSPORT_WRONG } else { 0 }))
     }
 }
 

@@ -199,7 +199,7 @@ impl Cut {
         self.sealed
     }
 
-    /// Returns the bytes of the longest segment that is still to come.
+    /// Returns the bytes of the longest segment.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.headers + self.payload.min(self.mss)

@@ -133,7 +133,8 @@ pub trait Bus {
 
     /// Copies frames of one function into buffers of another: their heads as gathered, the rest from the sender's
     /// memory, each byte read once. Stops at the first frame that cannot be read or written as a whole. Returns the
-    /// number of copied frames. `complete` may change a head before it is delivered. The default copies frame by frame.
+    /// number of copied frames. `complete` may change a head before it is delivered, also that of a frame that then cannot be
+    /// written. The default copies frame by frame.
     fn carry(
         &mut self,
         from: Space<'_>,
@@ -195,13 +196,17 @@ fn gather<B: Bus + ?Sized>(
 ) -> usize {
     let mut place = [0; LONGEST];
     for (at, ((source, length), head)) in sources.iter().zip(lengths).zip(heads).enumerate() {
-        let Some(frame) = place.get_mut(..*length as usize) else { return at };
-        if bus.dma_read(from, *source, frame).is_err() {
-            return at;
-        }
-        let within = frame.len().min(HEAD);
         *head = [0; HEAD];
-        head[..within].copy_from_slice(&frame[..within]);
+        for start in (0..*length as usize).step_by(LONGEST) {
+            let piece = &mut place[..(*length as usize - start).min(LONGEST)];
+            if bus.dma_read(from, source.wrapping_add(start as u64), piece).is_err() {
+                return at;
+            }
+            if start == 0 {
+                let within = piece.len().min(HEAD);
+                head[..within].copy_from_slice(&piece[..within]);
+            }
+        }
     }
     sources.len()
 }

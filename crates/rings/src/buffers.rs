@@ -56,6 +56,7 @@ impl Buffers {
     /// [`DmaFault`] if a buffer cannot be read.
     pub fn read<B: Bus>(&self, function: Function, bus: &mut B, mut into: &mut [u8]) -> Result<(), DmaFault> {
         let (addresses, lengths) = self.all();
+        // Most packets have one buffer.
         if let ([address], true) = (addresses, into.len() == self.bytes) {
             return bus.dma_read(function, *address, into);
         }

@@ -4,9 +4,9 @@
 
 use crate::buffers::{Buffers, Cursor};
 use crate::card::{Receiver, RxFormat, Spread, Terms};
-use crate::finished::send_segment;
+use crate::finished::{send_segment, spoil};
 use crate::frames::{Frames, SHORTEST};
-use crate::packet::Orders;
+use crate::packet::{Flaw, Orders};
 use crate::packets::Packets;
 use crate::places::Places;
 use offload::checksum::Sum;
@@ -31,6 +31,8 @@ struct Large<'a, O> {
     spread: Spread,
     terms: BurstTerms,
     told: Terms,
+    /// All further segments are sent alone: a receive buffer is not in its owner's memory, so payloads would be copied in vain.
+    alone: bool,
 }
 
 /// Sends the segments of a packet that are due, if one port gets them all and finds them plain. Returns the number of segments that
@@ -47,8 +49,8 @@ pub(crate) fn send_through<C: Packets, L: Lane>(
     card.cuts();
     let before = large.cut.count();
     while large.cut.count() > 0 && lane.is_due() {
-        if send_run(card, &mut large, buffers, frames, lane) == 0 {
-            send_alone(card, &mut large, buffers, frames, lane);
+        if large.alone || send_run(card, &mut large, buffers, frames, lane) == 0 {
+            send_next_segment(card, &mut large, buffers, frames, lane);
         }
     }
     Some((before - large.cut.count(), large.cut.count()))
@@ -64,25 +66,16 @@ fn begin<'a, C: Packets, L: Lane>(
     lane: &mut L,
 ) -> Option<Large<'a, C::Orders>> {
     let terms = lane.burst_terms().filter(|_| card.judges() && !card.is_careful())?;
-    let uncut = lane.takes_uncut() && orders.may_leave_uncut();
-    if uncut || lane.tag_types().1.is_some() || card.asked_tag(sender, orders).is_some() {
+    if lane.tag_types().1.is_some() || card.asked_tag(sender, orders).is_some() {
         return None;
     }
     let request = orders.request();
-    let length = request.payload_start();
-    if request.plain().is_none() || length > HEADERS || buffers.bytes() <= length {
+    let (asked, length) = (request.plain()?, request.payload_start());
+    if length > HEADERS || buffers.bytes() <= length {
         return None;
     }
-    // Segments leave before later buffers are read, so all have to be readable now.
-    let (addresses, lengths) = buffers.all();
-    let (function, hint, bus) = card.source(sender);
-    for (addresses, lengths) in addresses.chunks(BURST).zip(lengths.chunks(BURST)) {
-        let space = Space { function, hint: &mut *hint };
-        if bus.gather(space, addresses, lengths, &mut frames.heads) < addresses.len() {
-            return None;
-        }
-    }
     let mut headers = [0; HEADERS];
+    let (function, _, bus) = card.source(sender);
     buffers.read(function, bus, &mut headers[..length]).ok()?;
     let cut = orders.cut(&headers[..length], buffers.bytes(), card.flag_masks())?;
     let verdict = lane.judge(Ends::of(&headers), terms);
@@ -94,10 +87,20 @@ fn begin<'a, C: Packets, L: Lane>(
     // A driver leaves the lengths of the packet's own headers to the card.
     let mut completed = headers;
     cut.clone().complete_headers(&mut completed[..length], first, Sum::default());
-    let plain = Plain::of(completed.first_chunk()?, length + first)?;
+    let plain =
+        Plain::of(completed.first_chunk()?, length + first).filter(|plain| plain.is_udp() == asked.udp)?;
+    // Segments leave before later buffers are read, so all have to be readable now.
+    let (addresses, lengths) = buffers.all();
+    let (function, hint, bus) = card.source(sender);
+    for (addresses, lengths) in addresses.chunks(BURST).zip(lengths.chunks(BURST)) {
+        let space = Space { function, hint: &mut *hint };
+        if bus.gather(space, addresses, lengths, &mut frames.heads) < addresses.len() {
+            return None;
+        }
+    }
     let spread = if card.spreads(port) { card.spread(port, &plain) } else { (0, None) };
     let cursor = Cursor::default();
-    Some(Large { sender, orders, headers, length, cut, cursor, port, spread, terms, told })
+    Some(Large { sender, orders, headers, length, cut, cursor, port, spread, terms, told, alone: false })
 }
 
 /// Delivers the next segments, up to a burst, to the port; returns their number.
@@ -109,13 +112,14 @@ fn send_run<C: Packets, L: Lane>(
     lane: &mut L,
 ) -> usize {
     let count = find_payloads(large, buffers, frames);
-    let Large { sender, headers, length, cut, port, spread: (queue, hash), terms, told, .. } = large;
+    let Large { sender, headers, length, cut, port, spread: (queue, hash), terms, told, alone, .. } = large;
     let count = lane.admits(&frames.padded[..count], *terms);
     let (function, hint, _) = card.source(*sender);
     let mut hint = *hint;
     let from = Space { function, hint: &mut hint };
     let Some(receiver) = card.receiver(*port, *queue, *told) else { return 0 };
-    let sent = receiver.fill_cut(from, frames, count, (&headers[..*length], cut, *hash));
+    let (tried, sent) = receiver.fill_cut(from, frames, count, (&headers[..*length], cut, *hash));
+    *alone = sent < tried;
     *card.source(*sender).1 = hint;
     if sent > 0 {
         cut.pass(sent as u32);
@@ -145,7 +149,8 @@ fn find_payloads<O>(large: &mut Large<'_, O>, buffers: &Buffers, frames: &mut Fr
 }
 
 impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
-    /// Puts the first `count` segments of a burst into the buffers that are ready; returns the number of segments.
+    /// Puts the first `count` segments of a burst into the buffers that are ready; returns the number of segments that have a buffer,
+    /// and of those that were delivered. Source addresses and lengths are those of payloads, padded lengths those of segments.
     #[inline(never)]
     fn fill_cut(
         mut self,
@@ -153,7 +158,7 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
         frames: &mut Frames,
         count: usize,
         (headers, cut, hash): (&[u8], &Cut, Option<u32>),
-    ) -> usize {
+    ) -> (usize, usize) {
         let ready = self.ready();
         let Self { posted, ring, longest, function, bus, format, .. } = self;
         let Frames { sources, lengths, padded, targets, sums, headers: completed, kinds, .. } = frames;
@@ -171,27 +176,27 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
             completed[at][..headers.len()].copy_from_slice(headers);
             let segment = &mut completed[at][..headers.len()];
             cut.complete_headers(segment, *payload as usize, Sum::default().words(sums[at]));
-            let Some(found) = segment.first_chunk().and_then(|head| Plain::of(head, padded[at] as usize))
-            else {
-                break;
-            };
-            kinds[at] = found.find(&[], cut.sealed());
+            // The headers of UDP are shorter than the bytes that are examined; those behind them do not count.
+            let found = completed[at].first_chunk().and_then(|head| Plain::of(head, padded[at] as usize));
+            let found = found.zip(cut.sealed()).and_then(|(found, sealed)| found.find_sealed(&sealed));
+            let Some(found) = found else { break };
+            kinds[at] = found;
             plain += 1;
         }
         let to = Space { function, hint: &mut posted.buffers };
-        let sent = bus.scatter(to, &completed[..plain], headers.len(), &targets[..plain]);
+        let sent = bus.scatter(to, &completed[..plain], headers.len(), &targets[..plain]).min(plain);
         let words = kinds.iter().zip(padded).map(|(found, whole)| format.words(*found, hash, *whole));
         match ring.size() {
             32 => posted.fill_with::<4, _>(sent, words.take(sent)),
             _ => posted.fill_with::<2, _>(sent, words.take(sent)),
         }
-        sent
+        (fits, sent)
     }
 }
 
 /// Copies the next segment to private memory and sends it.
 #[cold]
-fn send_alone<C: Packets, L: Lane>(
+fn send_next_segment<C: Packets, L: Lane>(
     card: &mut C,
     large: &mut Large<'_, C::Orders>,
     buffers: &Buffers,
@@ -199,16 +204,20 @@ fn send_alone<C: Packets, L: Lane>(
     lane: &mut L,
 ) {
     let Large { sender, orders, headers, length, cut, cursor, .. } = large;
-    let Some(chunk) = cut.chunk(0) else { return };
+    let chunk = cut.chunk(0).unwrap_or_default();
     let total = *length + chunk.len();
-    let Some(segment) = frames.staging.get_mut(HEADROOM..HEADROOM + total) else { return };
     let (function, _, bus) = card.source(*sender);
-    segment[..*length].copy_from_slice(&headers[..*length]);
+    let segment = frames.staging.get_mut(HEADROOM..HEADROOM + total);
+    let read = segment.and_then(|segment| {
+        segment[..*length].copy_from_slice(&headers[..*length]);
+        cursor.read(buffers, chunk, (function, bus), &mut segment[*length..]).ok()?;
+        Some(segment)
+    });
     // All buffers were readable when the packet was begun, and nothing has changed since.
-    let read = cursor.read(buffers, chunk, (function, bus), &mut segment[*length..]);
+    let Some(segment) = read else {
+        cut.pass(1);
+        return spoil(card, *sender, Flaw::Fault, lane);
+    };
     cut.complete(segment);
-    if read.is_err() {
-        return;
-    }
     send_segment(card, *sender, *orders, (&mut frames.staging, total, cut.sealed()), lane);
 }

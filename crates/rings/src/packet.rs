@@ -65,7 +65,7 @@ pub struct Packet<O> {
 pub enum Taken<O> {
     /// No complete packet is there.
     Nothing,
-    /// The descriptors of a packet are there, and its bytes can be read.
+    /// All descriptors of a packet are there. Its bytes have not been read.
     Packet(O),
     /// Descriptors without a byte were given back.
     Empty,

@@ -215,7 +215,20 @@ impl Guests {
                 let payload = u32::from(length) - 54;
                 let context = Context { segment: true, mss: 600, payload, ..Context::default() };
                 self.put(vf, queue, &context.emit());
-                self.put(vf, queue, &Data { report_status, ip: Ip::V4Checksum, l4: L4::Tcp, ..data }.emit());
+                let mut left = length;
+                // The payload is in one buffer, or in several that end within segments.
+                let piece = if flags & 0x10 == 0 { length } else { 1_111 };
+                while left > 0 {
+                    let (at, now) = (length - left, left.min(piece));
+                    left -= now;
+                    let buffer = Data {
+                        address: place + u64::from(at),
+                        length: now,
+                        end_of_packet: left == 0,
+                        ..sums
+                    };
+                    self.put(vf, queue, &Data { report_status, tag, ..buffer }.emit());
+                }
             }
             4 => self.put(
                 vf,

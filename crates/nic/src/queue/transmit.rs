@@ -206,9 +206,9 @@ impl TransmitQueue {
                 }
             };
             packet.count = count;
-            if let Some(Taken::Packet(_)) = taken {
+            if let Some(packet @ Taken::Packet(_)) = taken {
                 self.effort = (self.effort.0 + count, buffers.bytes());
-                return Ok(taken.unwrap_or(Taken::Nothing));
+                return Ok(packet);
             }
             self.pass_all(io, ring, packet)?;
             self.effort.0 += count;

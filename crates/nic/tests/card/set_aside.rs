@@ -29,7 +29,7 @@ enum Act {
     Start(u8),
     Send(u8, Vec<[u8; 16]>),
     /// A VF sends bytes to a function, to be cut into segments.
-    SendLarge(u8, u8, u16),
+    SendLarge(u8, u8, u16, u8),
     /// A VF sends equal frames of a kind to a function, with or without a request for a tag.
     SendMany(u8, u8, [u8; 2], usize),
     /// The host changes its policy, by bits.
@@ -78,7 +78,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => pf_register().prop_map(|at| Act::Read(Pf, at)),
         3 => (0..VFS).prop_map(Act::Start),
         3 => (0..VFS, descriptors()).prop_map(|(vf, descriptors)| Act::Send(vf, descriptors)),
-        4 => (0..VFS, 0..10u8, 500..20_000u16).prop_map(|(vf, to, bytes)| Act::SendLarge(vf, to, bytes)),
+        4 => (0..VFS, 0..10u8, 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| Act::SendLarge(vf, to, bytes, shape)),
         6 => (0..VFS, 0..6u8, any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| Act::SendMany(vf, to, kinds, count)),
         2 => any::<u32>().prop_map(Act::Police),
         // 63 buffers without EOP fill the ring, and their packet is dropped.
@@ -103,7 +103,7 @@ fn traffic() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => act(),
         8 => (0..VFS, to(), any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| Act::SendMany(vf, to, kinds, count)),
-        3 => (0..VFS, to(), 500..20_000u16).prop_map(|(vf, to, bytes)| Act::SendLarge(vf, to, bytes)),
+        4 => (0..VFS, to(), 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| Act::SendLarge(vf, to, bytes, shape)),
         6 => (0..VFS).prop_map(Act::Post),
         2 => frame().prop_map(Act::Arrive),
         10 => (1..40usize).prop_map(Act::Poll),
@@ -134,7 +134,7 @@ fn perform(bench: &mut Bench, act: &Act) -> Answer {
             descriptors.iter().for_each(|raw| _ = bench.vf(*n).put(*raw));
             bench.vf(*n).ring();
         }
-        Act::SendLarge(n, to, length) => send_large(bench, *n, *to, *length),
+        Act::SendLarge(n, to, bytes, shape) => send_large(bench, *n, *to, *bytes, *shape),
         Act::SendMany(n, to, kinds, count) => send_many(bench, *n, *to, *kinds, *count),
         Act::Police(bits) => police(bench, *bits),
         Act::Chain(n, count) => {
@@ -172,16 +172,44 @@ fn perform(bench: &mut Bench, act: &Act) -> Answer {
     Answer::Nothing
 }
 
-/// Sends a packet for segments of 500 bytes, from two buffers.
-fn send_large(bench: &mut Bench, n: u8, to: u8, length: u16) {
-    let address = bench.vf(n).place(&tcp(mac(to), mac(n), &vec![n; length.into()]));
-    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
-    let context = Context { ipv4: true, l4: L4::Tcp, mss: 500, ..lengths };
-    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..data(address, 54) };
-    let first = Data { segment: true, payload_length: length.into(), ..sums };
-    let rest = Data { end_of_packet: true, report_status: true, ..data(address + 54, length) };
-    for raw in [context.emit(), first.emit(), rest.emit()] {
-        bench.vf(n).put(raw);
+/// Sends a packet to be cut into segments. By the bits of `shape`, it is UDP, its context names the other transport, its segments have
+/// 500 or 1,400 bytes, and its payload is in one buffer or in several, which end within segments.
+fn send_large(bench: &mut Bench, n: u8, to: u8, length: u16, shape: u8) {
+    let on = |bit: u8| shape >> bit & 1 != 0;
+    let payload: Vec<u8> = (0..length).map(|at| at as u8 ^ n).collect();
+    let mut frame = if on(0) { udp(mac(to), mac(n), &payload) } else { tcp(mac(to), mac(n), &payload) };
+    if on(7) {
+        // The card adds the length of each segment.
+        let seed = Sum::of(&frame[26..34]).bytes(&[0, frame[23]]).value();
+        let field = if on(0) { 40 } else { 50 };
+        frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
+    }
+    let (l4, l4_length) = if on(0) ^ (shape >> 1 & 7 == 7) { (L4::Udp, 8) } else { (L4::Tcp, 20) };
+    let address = bench.vf(n).place(&frame);
+    let lengths = Context { mac_length: 14, ip_length: 20, l4_length, ..Context::default() };
+    let context = Context { ipv4: true, l4, mss: if on(4) { 1400 } else { 500 }, ..lengths };
+    bench.vf(n).put(context.emit());
+    let piece = [usize::from(u16::MAX), 1_700, 5_000, 933][usize::from(shape >> 5 & 3)];
+    let headers = 34 + usize::from(l4_length);
+    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, segment: true, ..Data::default() };
+    let mut buffers = vec![(0, headers)];
+    buffers.extend((headers..frame.len()).step_by(piece).map(|at| (at, (frame.len() - at).min(piece))));
+    for (at, (start, bytes)) in buffers.iter().enumerate() {
+        let first = if at == 0 {
+            Data { payload_length: (frame.len() - headers) as u32, ..sums }
+        } else {
+            Data::default()
+        };
+        let last = at + 1 == buffers.len();
+        let buffer = data(address + *start as u64, *bytes as u16);
+        let raw = Data {
+            address: buffer.address,
+            length: buffer.length,
+            end_of_packet: last,
+            report_status: last,
+            ..first
+        };
+        bench.vf(n).put(raw.emit());
     }
     bench.vf(n).ring();
 }

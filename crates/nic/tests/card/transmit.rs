@@ -1,6 +1,7 @@
 //! Transmit descriptors: packets, write-back, and the gates of a queue. Segmentation and checksums have tests beside their
 //! code (`offload`).
 
+mod large;
 mod legacy;
 mod offload;
 mod rules;

@@ -326,7 +326,7 @@ fn copy_behind<const SKIPPED: usize>(
 #[inline(never)]
 fn copy_rest(source: &Place<'_, false>, target: &Place<'_, true>, skipped: usize) -> u64 {
     let length = target.len.min(source.len).saturating_sub(skipped);
-    // SAFETY: both places have this many bytes behind the skipped ones.
+    // SAFETY: the caller has found both places longer than `skipped`, so they have this many bytes behind the skipped ones.
     unsafe {
         let (source, target) = (source.at.add(skipped).as_ptr(), target.at.add(skipped).as_ptr());
         copy_and_sum(source, target, length)

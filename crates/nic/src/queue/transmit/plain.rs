@@ -41,10 +41,11 @@ impl TransmitQueue {
         let room = BURST - self.done.waiting() as usize;
         let count = (self.fetched as usize).saturating_sub(at).min(available as usize).min(room);
         let descriptors = &self.burst[at..at + count];
-        (upcoming.first, upcoming.count) = (at, 0);
+        (upcoming.first, upcoming.copied, upcoming.count) = (at, false, 0);
         if descriptors.first().is_none_or(|first| summed_length(second(first)).is_some()) {
             return Ok(&descriptors[..count.min(most)]);
         }
+        upcoming.copied = true;
         upcoming.copy(descriptors, self.contexts);
         Ok(&upcoming.raw[..upcoming.count.min(most)])
     }
@@ -52,7 +53,7 @@ impl TransmitQueue {
     /// Passes the descriptors of the first `count` frames of [`TransmitQueue::next_plain`], which has found what is `upcoming`.
     pub(crate) fn pass_plain(&mut self, count: usize, upcoming: &Upcoming) {
         let Upcoming { first, ends, .. } = *upcoming;
-        if upcoming.count == 0 {
+        if !upcoming.copied {
             return self.done.push_sent(&self.burst[first..(first + count).min(BURST)]);
         }
         let passed = ends.get(count.wrapping_sub(1)).map_or(0, |end| usize::from(*end));
@@ -70,7 +71,7 @@ impl TransmitQueue {
     /// Returns the checksums that a data descriptor of [`TransmitQueue::next_plain`] asks for, and the headers that its context
     /// describes.
     pub(crate) fn request(&self, at: usize, upcoming: &Upcoming) -> Option<Request> {
-        if upcoming.count > 0 {
+        if upcoming.copied {
             return upcoming.requests.get(at).copied();
         }
         let orders = Orders::of(self.burst.get(upcoming.first + at)?)?;

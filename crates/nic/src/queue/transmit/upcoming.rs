@@ -13,7 +13,9 @@ use offload::Request;
 pub(crate) struct Upcoming {
     /// Index of the first in the queue's burst.
     pub(super) first: usize,
-    /// Number of data descriptors that were copied; 0 if none had to be.
+    /// Data descriptors were copied.
+    pub(super) copied: bool,
+    /// Number of copied data descriptors.
     pub(super) count: usize,
     pub(super) raw: [[u8; SIZE]; BURST],
     /// Number of descriptors up to the end of each frame, contexts included.
@@ -24,7 +26,7 @@ pub(crate) struct Upcoming {
 impl Default for Upcoming {
     fn default() -> Self {
         let requests = [Request::default(); BURST];
-        Self { first: 0, count: 0, raw: [[0; SIZE]; BURST], ends: [0; BURST], requests }
+        Self { first: 0, copied: false, count: 0, raw: [[0; SIZE]; BURST], ends: [0; BURST], requests }
     }
 }
 

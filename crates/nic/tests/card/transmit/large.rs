@@ -1,0 +1,72 @@
+//! Packets whose segments go straight to one receiver's buffers: each byte is copied once, whatever the receiver posts.
+
+use super::bench;
+use crate::common::{BASE, Bench, RX_RING, data, mac, tcp, udp};
+use i82576::bits::rxcsum;
+use i82576::descriptor::rx::Posted;
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::register as r;
+use pcie::Function::Vf;
+
+/// Bytes of a packet's payload, and of a segment's.
+const PAYLOAD: usize = 8_000;
+const MSS: u16 = 500;
+
+/// Returns a card whose VF 1 receives.
+fn pair() -> Bench {
+    let mut bench = bench();
+    bench.pf().write(r::RXCSUM, rxcsum::PCSD);
+    bench.vf(1).start();
+    bench.vf(1).post(40);
+    bench
+}
+
+/// Sends a packet to VF 1; returns the number of bytes that were written to VF 1's memory.
+fn send(bench: &mut Bench, l4: L4) -> usize {
+    let (frame, l4_length) = match l4 {
+        L4::Udp => (udp(mac(1), mac(0), &[7; PAYLOAD]), 8),
+        _ => (tcp(mac(1), mac(0), &[7; PAYLOAD]), 20),
+    };
+    let address = bench.vf(0).place(&frame);
+    let lengths = Context { mac_length: 14, ip_length: 20, l4_length, ..Context::default() };
+    let context = Context { ipv4: true, l4, mss: MSS, ..lengths };
+    let asked = Data { insert_l4_checksum: true, insert_ip_checksum: true, segment: true, ..Data::default() };
+    let whole = data(address, frame.len() as u16);
+    let packet = Data {
+        address: whole.address,
+        length: whole.length,
+        end_of_packet: true,
+        payload_length: PAYLOAD as u32,
+        ..asked
+    };
+    bench.world.bus.log.clear();
+    bench.vf(0).transmit(&[context.emit(), packet.emit()]);
+    let writes =
+        bench.world.bus.log.iter().filter(|access| access.write && !access.fault && access.function == Vf(1));
+    writes.map(|access| access.length).sum()
+}
+
+#[test]
+fn segments_are_copied_once_to_the_receiver() {
+    for (l4, headers) in [(L4::Tcp, 54), (L4::Udp, 42)] {
+        let mut bench = pair();
+        let bytes = send(&mut bench, l4);
+        let received = bench.vf(1).received();
+        assert_eq!(received.len(), PAYLOAD.div_ceil(MSS.into()), "{l4:?}");
+        let frames: usize = received.iter().map(|frame| frame.bytes.len()).sum();
+        assert_eq!(frames, PAYLOAD + received.len() * headers, "{l4:?}");
+        // Beside the frames, the card writes descriptors.
+        assert!(bytes <= frames + received.len() * 16 + 64, "{l4:?}: {bytes} bytes for {frames}");
+    }
+}
+
+#[test]
+fn receiver_without_memory_for_headers_costs_its_sender_one_burst() {
+    let mut bench = pair();
+    // Each buffer begins 10 bytes before the VF's memory, so that payloads fit and headers do not.
+    for i in 0..40_u64 {
+        bench.vf(1).poke(RX_RING + 16 * i, &Posted { packet: BASE - 10, header: 0 }.emit());
+    }
+    let bytes = send(&mut bench, L4::Tcp);
+    assert!(bytes < 2 * PAYLOAD, "{bytes} bytes were written");
+}
