@@ -163,7 +163,7 @@ fn only_fragments_of_udp_over_ipv4_are_summed_and_only_if_asked() {
 }
 
 #[test]
-fn packet_checksum_needs_neither_hash_nor_fragment() {
+fn hash_or_fragment_leaves_no_room_for_a_packet_checksum() {
     let frame = [0x11; 20];
     assert_eq!(
         [0, 4, 19, 20, 255].map(|pcss| packet_sum(&frame, pcss)),

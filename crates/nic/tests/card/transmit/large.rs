@@ -61,7 +61,7 @@ fn segments_are_copied_once_to_the_receiver() {
 }
 
 #[test]
-fn receiver_without_memory_for_headers_costs_its_sender_one_burst() {
+fn receiver_without_memory_costs_its_sender_one_burst() {
     let mut bench = pair();
     // Each buffer begins 10 bytes before the VF's memory, so that payloads fit and headers do not.
     for i in 0..40_u64 {
