@@ -20,6 +20,12 @@ use crate::{explore, instructions, metadata, tidy};
 /// Selects all of `tests/`; `--all-targets` passes over what says `test = false`.
 const UNRUN_TOO: &str = "--test *";
 
+/// Settings of glibc's allocator, in bytes: blocks below 32 MiB, the most that it allows, come from its heaps, which it
+/// keeps. Most tests create a card or a guest's memory for each case; by default each free returns the pages, and the
+/// kernel has to clear them again for the next case.
+const MALLOC: [(&str, &str); 2] =
+    [("MALLOC_MMAP_THRESHOLD_", "33554432"), ("MALLOC_TRIM_THRESHOLD_", "268435456")];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Stage {
     Setup,
@@ -195,7 +201,7 @@ fn test(command: &mut Command, show: Show) -> Result<Tally> {
 /// other stages, with far fewer dependencies.
 fn unit_tests(context: &Context) -> Result<Tally> {
     let mut command = cargo(context, "test --lib --no-fail-fast");
-    command.args(PURE.iter().flat_map(|package| ["--package", package]));
+    command.args(PURE.iter().flat_map(|package| ["--package", package])).envs(MALLOC);
     test(command.args(["--", "--show-output"]), Show::FailedTests)
 }
 
@@ -207,7 +213,7 @@ fn test_all(context: &Context) -> Result<Tally> {
     }
     // The output of tests that pass is wanted for what they say they skipped.
     let mut all = cargo(context, "test --workspace --no-fail-fast -- --show-output");
-    let tests = test(&mut all, Show::FailedTests)?;
+    let tests = test(all.envs(MALLOC), Show::FailedTests)?;
     Ok(tests.and(explore::worker::repeat(&context.root)?))
 }
 
