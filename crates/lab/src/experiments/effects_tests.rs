@@ -7,6 +7,8 @@ use crate::runner::plan::{Assignment, Selection, points};
 use crate::runner::{self, LabError, Options, Run};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// Another value for each setting that is no constant, and for some constants. The adaptive policy's r and
 /// bufs, which have no effect in the first second, and the scheduler, which has one only after a while, have
@@ -61,31 +63,42 @@ fn ends(experiment: &'static Experiment) -> Vec<Params> {
     points.into_iter().take(1).chain(last).collect()
 }
 
+/// Returns the settings that are accepted at a point and affect nothing there.
+fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
+    let brief: &[_] = &[("warm_up_ms", "8"), ("measure_ms", "8")];
+    let is_timed = run(experiment, point, brief).is_ok();
+    let brief = if is_timed { brief } else { &[] };
+    let base = run(experiment, point, brief).unwrap();
+    let mut moves = BTreeMap::<&str, bool>::new();
+    for other in OTHER.iter().filter(|(name, _)| point.get(name).is_none()) {
+        match run(experiment, point, &[brief, &[*other]].concat()) {
+            Ok(run) => *moves.entry(other.0).or_default() |= happened(&run) != happened(&base),
+            Err(error) => assert!(without_effect(&error), "{error}"),
+        }
+    }
+    let idle = moves.into_iter().filter(|(_, moves)| !moves);
+    idle.map(|(name, _)| format!("{} {point}: {name}", experiment.name)).collect()
+}
+
 #[test]
 fn setting_affects_a_row_or_is_rejected() {
-    let mut idle = Vec::new();
     let all = catalogue().experiments.iter();
-    for (experiment, point) in
-        all.flat_map(|experiment| ends(experiment).into_iter().map(move |it| (experiment, it)))
-    {
-        let brief: &[_] = &[("warm_up_ms", "8"), ("measure_ms", "8")];
-        let is_timed = run(experiment, &point, brief).is_ok();
-        let brief = if is_timed { brief } else { &[] };
-        let base = run(experiment, &point, brief).unwrap();
-        let mut moves = BTreeMap::<&str, bool>::new();
-        for other in OTHER.iter().filter(|(name, _)| point.get(name).is_none()) {
-            match run(experiment, &point, &[brief, &[*other]].concat()) {
-                Ok(run) => *moves.entry(other.0).or_default() |= happened(&run) != happened(&base),
-                Err(error) => assert!(without_effect(&error), "{error}"),
-            }
+    let points: Vec<_> =
+        all.flat_map(|experiment| ends(experiment).into_iter().map(move |it| (experiment, it))).collect();
+    // Points are independent, and this is the crate's longest test: each thread takes the next point.
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut idle = Vec::new();
+        while let Some((experiment, point)) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+            idle.extend(idle_settings(experiment, point));
         }
-        idle.extend(
-            moves
-                .into_iter()
-                .filter(|(_, moves)| !moves)
-                .map(|(name, _)| format!("{} {point}: {name}", experiment.name)),
-        );
-    }
+        idle
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let idle: Vec<String> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
     assert_eq!(idle, Vec::<String>::new());
 }
 
