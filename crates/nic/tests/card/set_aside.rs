@@ -4,7 +4,7 @@
 
 mod packets;
 
-use crate::common::{BASE, Bench, POOL, TestBus, data, mac, plain, tagged, tcp};
+use crate::common::{Bench, POOL, TestBus, data, mac, plain, tagged, tcp};
 use crate::random::{bytes, descriptors, rate, register, value};
 use i82576::Pool;
 use i82576::bits::{dtxswc, eerw, eitr, mdic, mrqc, rxcsum, sccrl, srrctl, tcptimer, vlvf, vmolr, vmvir};
@@ -139,7 +139,8 @@ fn perform(bench: &mut Bench, act: &Act) -> Answer {
         Act::SendMany(n, to, kinds, count) => send_many(bench, *n, *to, *kinds, *count),
         Act::Police(bits) => police(bench, *bits),
         Act::Chain(n, count) => {
-            let buffer = data(BASE, 100).emit();
+            // Not in a ring: a card may read it before or after it writes descriptors back.
+            let buffer = data(bench.vf(*n).place(&[0x5a; 100]), 100).emit();
             (0..*count).for_each(|_| _ = bench.vf(*n).put(buffer));
             bench.vf(*n).ring();
         }
