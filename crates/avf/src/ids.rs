@@ -40,8 +40,6 @@ pub const MAX_FRAME: usize = 9728;
 pub const MIN_FRAME: usize = 17;
 /// Bytes of the frame check sequence.
 pub const FCS: usize = 4;
-/// Shortest frame on the wire in bytes, frame check sequence excluded.
-pub const SHORTEST: usize = 60;
 /// Longest frame on the wire in bytes, frame check sequence excluded.
 pub const LONGEST: usize = MAX_FRAME - FCS;
 /// Maximum number of buffers of a frame on the wire.

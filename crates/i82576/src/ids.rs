@@ -35,6 +35,4 @@ pub const BAR3_SIZE: usize = 0x4000;
 pub const LINK_SPEED: u32 = 1_000;
 /// Longest frame of the MAC in bytes, CRC included (9.5 KB).
 pub const MAX_FRAME: usize = 9728;
-/// Shortest frame on the wire in bytes, without CRC.
-pub const MIN_FRAME: usize = 60;
 pub use units::FCS;

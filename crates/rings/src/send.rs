@@ -54,7 +54,7 @@ fn send_taken<C: Packets, L: Lane>(
         if !card.end_take(sender, read)? {
             spoil(card, sender, Flaw::Fault, lane);
         } else if left > 0 {
-            keep(card, sender, Packet { orders: *orders, sent }, &mut places.packet);
+            keep(card, sender, Packet { orders: *orders, sent }, &mut places.packet, lane);
         }
         return Some(sent as usize);
     }
@@ -91,10 +91,17 @@ fn read_packet<C: Packets>(card: &mut C, sender: Sender, places: &mut Places) ->
     buffers.read(function, bus, packet.extend(buffers.bytes())).is_ok()
 }
 
-/// Keeps the rest of a packet until its port may send again.
-fn keep<C: Packets>(card: &mut C, sender: Sender, packet: Packet<C::Orders>, staging: &mut Staging) {
-    if let Some(held) = card.held(sender) {
-        held.keep(packet, sender.queue, staging);
+/// Keeps the rest of a packet until its port may send again. A port without a place for it drops the rest, and counts it.
+fn keep<C: Packets, L: Lane>(
+    card: &mut C,
+    sender: Sender,
+    packet: Packet<C::Orders>,
+    staging: &mut Staging,
+    lane: &mut L,
+) {
+    match card.held(sender) {
+        Some(held) => held.keep(packet, sender.queue, staging),
+        None => spoil(card, sender, Flaw::Offload, lane),
     }
 }
 
@@ -154,8 +161,11 @@ fn send_cut<C: Packets, L: Lane>(
             break;
         }
     }
-    if cut.count() > 0 {
-        keep(card, sender, packet, staging);
+    if cut.count() > 0 && lane.is_due() {
+        // A segment that has no place would wait for ever.
+        spoil(card, sender, Flaw::Size, lane);
+    } else if cut.count() > 0 {
+        keep(card, sender, packet, staging, lane);
     }
     (packet.sent - before).max(1) as usize
 }
