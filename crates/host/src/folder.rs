@@ -21,17 +21,17 @@ pub enum FolderError {
     /// A system call on the folder failed.
     #[error("{} could not be {doing}: {source}", path.display())]
     System {
-        /// Folder.
+        /// Path of the folder on which the call failed.
         path: PathBuf,
-        /// Failed step, as a past participle.
+        /// What failed, as a past participle: "created".
         doing: &'static str,
-        /// Kernel's error.
+        /// Kernel's error for the call.
         source: io::Error,
     },
     /// The path leads to a file, or to a symbolic link.
     #[error("{} is not a folder; remove it, or choose another path", path.display())]
     NotAFolder {
-        /// Path of the file or link.
+        /// Path of the file or link in the folder's place.
         path: PathBuf,
     },
     /// Another user owns the folder.
@@ -40,7 +40,7 @@ pub enum FolderError {
         path.display()
     )]
     NotOurs {
-        /// Folder, or a parent of it.
+        /// Path of the folder, or of a parent folder, that the other user owns.
         path: PathBuf,
         /// User id of the owner.
         owner: u32,
@@ -53,7 +53,7 @@ pub enum FolderError {
         path.display()
     )]
     NotTheirs {
-        /// Folder.
+        /// Path of the folder that the host's user does not own.
         path: PathBuf,
         /// User id of the owner.
         owner: u32,
@@ -66,15 +66,15 @@ pub enum FolderError {
         path.display()
     )]
     Writable {
-        /// Folder, or a parent of it.
+        /// Path of the folder, or of a parent folder, that others may write to.
         path: PathBuf,
-        /// Permission bits.
+        /// Permission bits of the folder.
         mode: u32,
     },
     /// The user that the host becomes cannot enter the folder.
     #[error("{} cannot be entered by user {uid}; choose another path", path.display())]
     Closed {
-        /// Folder, or a parent of it.
+        /// Path of the folder, or of a parent folder, that the user cannot enter.
         path: PathBuf,
         /// User id of the host.
         uid: u32,
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_is_created_with_its_mode_and_kept() {
+    fn existing_folder_keeps_the_mode_of_its_creation() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();

@@ -1,4 +1,4 @@
-//! Default folder of sockets.
+//! Default folder of the host's sockets.
 //!
 //! [`crate::folder`] creates and checks the folder.
 
@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 pub struct NotOurs {
     /// Path of the folder.
     pub path: PathBuf,
-    /// User id that must own it.
+    /// User id that must own the folder.
     pub uid: u32,
 }
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn session_folder_precedes_system_and_tmp() {
+    fn session_folder_is_preferred_to_system_folder_and_tmp() {
         let session = |path: &str| Some(PathBuf::from(path));
         assert_eq!(location(session("/run/user/1000"), 1000), Path::new("/run/user/1000/softiov"));
         assert_eq!(location(session("relative"), 1000), Path::new("/tmp/softiov-1000"));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_in_tmp_must_belong_to_the_user() {
+    fn default_folder_in_tmp_must_belong_to_the_user() {
         let (folder, uid) = (tempfile::tempdir().unwrap(), geteuid().as_raw());
         let path = folder.path().join("softiov");
         assert_eq!(ours(path.clone(), uid).unwrap(), path, "the folder does not exist yet");

@@ -3,7 +3,7 @@
 //!
 //! The header is not checked against the frame.
 
-/// Segmentation of a packet.
+/// Segmentation that a packet still needs before it fits on a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Segments {
     /// The frame needs no segmentation.
@@ -13,21 +13,21 @@ pub enum Segments {
     TcpV4,
     /// TCP over IPv6 (VIRTIO_NET_HDR_GSO_TCPV6).
     TcpV6,
-    /// Another segmentation type (VIRTIO_NET_HDR_GSO_*).
+    /// Segmentation type without a variant here (VIRTIO_NET_HDR_GSO_*).
     Other(u8),
 }
 
-/// Fields of the header.
+/// Fields of a frame's virtio-net header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
     /// Start of the bytes covered by a missing checksum, from the start of the frame, and the checksum's offset
     /// from there. Its field holds the pseudo header's sum.
     pub checksum: Option<(u16, u16)>,
-    /// Segmentation of the packet.
+    /// Segmentation that the packet still needs.
     pub segments: Segments,
-    /// Bytes of all headers of a packet to be segmented.
+    /// Bytes of all headers of a packet that is to be segmented.
     pub headers: u16,
-    /// Payload bytes of a segment.
+    /// Payload bytes of each segment of the packet.
     pub size: u16,
 }
 
@@ -40,10 +40,10 @@ const TCP_V6: u8 = 4;
 const ECN: u8 = 0x80;
 
 impl VnetHeader {
-    /// Size of the header in bytes.
+    /// Size of the virtio-net header in bytes.
     pub const SIZE: usize = 10;
 
-    /// Parses a header.
+    /// Parses the virtio-net header of a frame.
     #[must_use]
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Self {
         let [flags, kind, numbers @ ..] = bytes;
@@ -58,7 +58,7 @@ impl VnetHeader {
         Self { checksum, segments, headers: number(0), size: number(1) }
     }
 
-    /// Returns the header's bytes.
+    /// Returns the bytes of the virtio-net header.
     #[must_use]
     pub fn emit(&self) -> [u8; Self::SIZE] {
         let kind = match self.segments {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vnet_header_round_trips() {
+    fn parsed_virtio_net_header_is_emitted_unchanged() {
         let plain = VnetHeader::default();
         assert_eq!(plain.emit(), [0; VnetHeader::SIZE]);
         for segments in [Segments::None, Segments::TcpV4, Segments::TcpV6, Segments::Other(5)] {

@@ -23,8 +23,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Thread names are cut off by the kernel after this many bytes.
 const NAME: usize = 15;
 
-/// Handle of the thread. Clones send work to the same thread, which ends after the last handle is dropped and every
-/// job is done. Dropping does not wait.
+/// Handle of a thread that does work which may block. Clones send work to the same thread, which ends after the last
+/// handle is dropped and every job is done. Dropping does not wait.
 #[derive(Clone, Debug)]
 pub struct Worker {
     jobs: Sender<Job>,
@@ -74,7 +74,7 @@ impl Worker {
         (Self { jobs, backlog }, move || work(&queue, &left))
     }
 
-    /// Sends a job to the thread. Never blocks. The caller bounds the number of pending jobs; see
+    /// Sends a job to the worker's thread. Never blocks. The caller bounds the number of pending jobs; see
     /// [`Self::backlog`].
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         self.backlog.fetch_add(1, Ordering::Relaxed);
@@ -82,25 +82,25 @@ impl Worker {
         let _ = self.jobs.send(Box::new(job));
     }
 
-    /// Makes the thread drop a value, which may unmap memory or close descriptors.
+    /// Makes the worker's thread drop a value, which may unmap memory or close descriptors.
     pub fn discard(&self, what: impl Send + 'static) {
         self.run(move || drop(what));
     }
 
-    /// Wraps a descriptor that the thread will close.
+    /// Wraps a descriptor that the worker's thread will close.
     #[must_use]
     pub fn keep(&self, fd: OwnedFd) -> LateFd {
         LateFd { fd: Some(fd), worker: self.clone() }
     }
 
-    /// Returns the number of unfinished jobs.
+    /// Returns the number of jobs that the worker's thread has not finished.
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.backlog.load(Ordering::Relaxed)
     }
 }
 
-/// Cuts a name to the kernel's limit.
+/// Cuts a thread's name to the kernel's limit.
 fn cut(name: &str) -> &str {
     name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }
@@ -116,7 +116,7 @@ fn work(queue: &Receiver<Job>, left: &AtomicUsize) {
 /// Client's descriptor that a [`Worker`] closes on drop: closing may block, depending on the client's file.
 #[derive(Debug)]
 pub struct LateFd {
-    /// `None` after it was taken or closed.
+    /// Descriptor to close; `None` after it was taken or closed.
     fd: Option<OwnedFd>,
     worker: Worker,
 }

@@ -13,7 +13,7 @@ use landlock::{
 
 use super::ConfineError;
 
-/// Newest Landlock ABI that this program uses: the first that covers ioctls of devices.
+/// Newest Landlock ABI that this program uses: the first that restricts ioctls of devices.
 const KNOWN: ABI = ABI::V5;
 
 /// Folders, files and TCP ports that the process needs.
@@ -29,14 +29,14 @@ pub struct Reach {
     pub listen: Vec<u16>,
 }
 
-/// Extent to which the kernel enforces the rules.
+/// Extent to which the kernel enforces the Landlock rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enforced {
-    /// The kernel enforces all rules.
+    /// The kernel enforces all Landlock rules.
     Fully,
-    /// The kernel enforces the rules that its version knows.
+    /// The kernel enforces those Landlock rules that its version knows.
     Partly,
-    /// The kernel enforces nothing: it has no Landlock, or Landlock is switched off.
+    /// The kernel enforces no Landlock rule: it has no Landlock, or Landlock is switched off.
     Not,
 }
 

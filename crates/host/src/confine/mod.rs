@@ -31,7 +31,7 @@ pub enum ConfineError {
     User {
         /// The user's name or number.
         user: String,
-        /// The kernel's error.
+        /// The kernel's error for the switch to the user.
         source: io::Error,
     },
     /// The kernel refuses to drop a thread's capabilities.
@@ -43,7 +43,7 @@ pub enum ConfineError {
     /// The kernel has Landlock and refuses the rules.
     #[error("cannot restrict files: {0}; start with --landlock false to run without")]
     Landlock(io::Error),
-    /// The kernel refuses another thread.
+    /// The kernel refuses to start another thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -51,13 +51,13 @@ pub enum ConfineError {
 /// Rights that threads give up, by their roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confinement {
-    /// Action on system calls outside the role's list.
+    /// Action on system calls that the thread's role does not permit.
     pub seccomp: Seccomp,
-    /// Capabilities that a thread keeps.
+    /// Linux capabilities that the thread keeps.
     pub capabilities: Capabilities,
 }
 
-/// Restrictions of one thread, compiled while an error can still be reported.
+/// Seccomp filter and capabilities for one thread, compiled while an error can still be reported.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     filter: seccomp::Filter,

@@ -23,16 +23,16 @@ const START: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::NET_RAW)
     .union(CapabilitySet::BPF);
 
-/// Capabilities that a thread keeps.
+/// Linux capabilities that a thread keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capabilities {
     /// The thread keeps all capabilities that it has.
     Unchanged,
     /// The thread keeps at most the given capabilities.
     Only {
-        /// CAP_NET_ADMIN: a tap may have to be created again.
+        /// True if the thread keeps CAP_NET_ADMIN: a tap may have to be created again.
         net_admin: bool,
-        /// CAP_NET_RAW: a packet socket may have to be opened again.
+        /// True if the thread keeps CAP_NET_RAW: a packet socket may have to be opened again.
         net_raw: bool,
     },
 }
@@ -84,7 +84,7 @@ fn limit_bounding_set(held: CapabilitySet) -> io::Result<()> {
 }
 
 impl Capabilities {
-    /// Reduces the calling thread's capabilities to the kept ones.
+    /// Reduces the calling thread's capabilities to the ones that it keeps.
     pub(super) fn apply(self) -> io::Result<()> {
         match self {
             Self::Unchanged => Ok(()),

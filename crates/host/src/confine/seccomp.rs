@@ -14,19 +14,19 @@ use seccompiler::{
 use super::table::{Role, Row, When};
 use super::{ConfineError, trap};
 
-/// Action on system calls outside a role's list.
+/// Action on system calls that a thread's role does not permit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seccomp {
-    /// The call ends the host.
+    /// A forbidden system call ends the host.
     #[default]
     On,
-    /// The kernel logs the call and carries it out.
+    /// The kernel logs a forbidden system call and carries it out.
     Log,
     /// System calls are not restricted.
     Off,
 }
 
-/// Unknown seccomp mode.
+/// Error for a text that names no seccomp mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown seccomp mode (allowed: true, false, log)")]
 pub struct UnknownMode;
@@ -34,7 +34,7 @@ pub struct UnknownMode;
 impl FromStr for Seccomp {
     type Err = UnknownMode;
 
-    /// Reads `true`, `false` or `log`.
+    /// Reads a seccomp mode: `true`, `false` or `log`.
     fn from_str(text: &str) -> Result<Self, UnknownMode> {
         match text {
             "true" => Ok(Self::On),
@@ -91,7 +91,7 @@ fn architecture() -> Result<seccompiler::TargetArch, ConfineError> {
     std::env::consts::ARCH.try_into().map_err(backend)
 }
 
-/// Returns the rules for each call. An empty list permits the call with any arguments.
+/// Returns the seccomp rules for each system call. An empty list permits the call with any arguments.
 fn rules(lists: &[&[Row]]) -> Result<BTreeMap<i64, Vec<SeccompRule>>, ConfineError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for &(call, when) in lists.iter().copied().flatten() {

@@ -11,7 +11,7 @@
 
 use libc::c_long;
 
-/// Purpose of a thread.
+/// Purpose of a thread, which decides its system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Starts the other threads, and waits for signals.
@@ -28,18 +28,18 @@ pub enum Role {
     Keeper,
 }
 
-/// Condition on a call's arguments, which count from 0.
+/// Condition on a system call's arguments, which count from 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum When {
-    /// Matches any arguments.
+    /// Matches a system call with any arguments.
     Always,
-    /// Matches if the argument is one of the values.
+    /// Matches if the argument of this number is one of the values.
     Is(u8, &'static [u32]),
-    /// Matches if the argument is none of the values.
+    /// Matches if the argument of this number is none of the values.
     IsNot(u8, &'static [u32]),
-    /// Matches if the argument has all of the bits.
+    /// Matches if the argument of this number has all of the bits.
     Has(u8, u32),
-    /// Matches if the argument is this process's id.
+    /// Matches if the argument of this number is this process's id.
     IsThisProcess(u8),
 }
 
@@ -47,7 +47,7 @@ use When::{Always, Has, Is, IsNot, IsThisProcess};
 
 pub(super) type Row = (c_long, When);
 
-/// Calls of every thread: memory, time, locks, the end of a thread, signals, and messages on standard error.
+/// System calls of every thread: memory, time, locks, the end of a thread, signals, and messages on standard error.
 const EVERY: &[Row] = &[
     (libc::SYS_brk, Always),
     (libc::SYS_clock_gettime, Always),
@@ -83,7 +83,7 @@ const EVERY: &[Row] = &[
 /// `PR_SET_VMA` (linux/prctl.h): the C library's allocator names its memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
 
-/// Calls of a port: clients, interrupts, the uplink, guest memory.
+/// System calls of a port's thread: clients, interrupts, the uplink, guest memory.
 const CARD: &[Row] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_create1, Always),
@@ -126,7 +126,7 @@ const CARD: &[Row] = &[
     (libc::SYS_unlinkat, Always),
 ];
 
-/// Calls that may block: memory and files that clients share, which are examined before they are mapped.
+/// System calls that may block: memory and files that clients share, which are examined before they are mapped.
 const SLOW: &[Row] = &[
     (libc::SYS_fstat, Always),
     (libc::SYS_fstatfs, Always),
@@ -144,7 +144,7 @@ const SLOW: &[Row] = &[
     (libc::SYS_sendmsg, Always),
 ];
 
-/// Calls of the control thread: commands, configuration, sockets and folders, the tap, and starting threads.
+/// System calls of the control thread: commands, configuration, sockets and folders, the tap, and starting threads.
 const MANAGE: &[Row] = &[
     (libc::SYS_bind, Always),
     // When an interface returns, a program that was loaded before is attached to it.
@@ -189,7 +189,7 @@ const MANAGE: &[Row] = &[
     (libc::SYS_wait4, Always),
     (libc::SYS_waitid, Always),
 ];
-/// Calls of the thread that reads requests of the control interface: only on sockets that other threads have
+/// System calls of the thread that reads requests of the control interface: only on sockets that other threads have
 /// opened. It opens no file, guest memory, socket or thread.
 const SERVE: &[Row] = &[
     (libc::SYS_accept4, Always),
@@ -207,8 +207,8 @@ const SERVE: &[Row] = &[
     (libc::SYS_statx, Always),
     (libc::SYS_unlinkat, Always),
 ];
-/// Calls of the keeper: messages with descriptors, waiting for processes, and forwarding signals. It opens no file,
-/// program, process or thread.
+/// System calls of the keeper: messages with descriptors, waiting for processes, and forwarding signals. It opens no
+/// file, program, process or thread.
 const KEEP: &[Row] = &[
     (libc::SYS_epoll_create1, Always),
     (libc::SYS_epoll_ctl, Always),
@@ -237,7 +237,7 @@ const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;
 /// a packet socket or AF_XDP, and all other sockets are Unix sockets.
 const FAMILIES: &[u32] =
     &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32, libc::AF_PACKET as u32, libc::AF_XDP as u32];
-/// ioctls of a socket, of the log's terminal, of a tap, of an interface.
+/// ioctls on a socket, on the log's terminal, on a tap and on an interface.
 const IOCTLS: &[u32] = &[
     libc::FIONBIO as u32,
     libc::FIONREAD as u32,
@@ -257,7 +257,7 @@ const IOCTLS: &[u32] = &[
     libc::SIOCGIFNAME as u32,
 ];
 
-/// Older names of the same calls on x86-64, which libraries use.
+/// Older system calls of the same effect on x86-64, which libraries use.
 #[cfg(target_arch = "x86_64")]
 const OLDER_EVERY: &[Row] = &[(libc::SYS_poll, Always)];
 #[cfg(target_arch = "x86_64")]
@@ -309,7 +309,7 @@ const NO_FILES: &[Row] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always
 const NO_PROCESS: &[Row] = &[(libc::SYS_clone3, Always), (libc::SYS_socket, IsNot(0, FAMILIES))];
 
 impl Role {
-    /// Returns the lists whose rows are allowed.
+    /// Returns the lists of system calls that the role may make.
     pub(super) fn allowed(self) -> &'static [&'static [Row]] {
         match self {
             Self::Port => &[EVERY, OLDER_EVERY, CARD, OLDER_CARD],
@@ -320,7 +320,7 @@ impl Role {
         }
     }
 
-    /// Returns the lists whose rows fail with ENOSYS. They take precedence over allowed rows.
+    /// Returns the lists of system calls that fail with ENOSYS for the role. They take precedence over allowed rows.
     pub(super) fn refused(self) -> &'static [&'static [Row]] {
         match self {
             Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],

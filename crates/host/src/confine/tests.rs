@@ -107,7 +107,7 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
         ],
     ),
 ];
-/// Environment variable with the index of the pair that a child process of this test tries.
+/// Environment variable with the index of the row of [`FORBIDDEN`] that a child process of this test tries.
 const TRY: &str = "SOFTIOV_TEST_TRY";
 
 #[test]
@@ -161,7 +161,7 @@ fn optional_calls_of_libraries_fail_without_ending_the_host() {
 }
 
 #[test]
-fn confined_port_serves_its_client() {
+fn port_with_restricted_system_calls_serves_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
     let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -184,7 +184,7 @@ fn confined_port_serves_its_client() {
 }
 
 #[test]
-fn control_thread_starts_a_port_with_a_stricter_list() {
+fn control_thread_starts_a_port_that_may_call_less() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
     confined(Role::Control, || {
@@ -201,7 +201,7 @@ fn control_thread_starts_a_port_with_a_stricter_list() {
 }
 
 #[test]
-fn landlock_permits_only_listed_files() {
+fn landlock_permits_access_to_listed_files_only() {
     let folder = tempfile::tempdir().unwrap();
     let (work, read, other) = (folder.path().join("w"), folder.path().join("r"), folder.path().join("o"));
     for path in [&work, &read, &other] {
@@ -216,7 +216,7 @@ fn landlock_permits_only_listed_files() {
     };
     let body = || {
         if restrict_files(&reach).unwrap() == Enforced::Not {
-            return skipped("landlock_permits_only_listed_files", "no Landlock here");
+            return skipped("landlock_permits_access_to_listed_files_only", "no Landlock here");
         }
         let denied = |result: std::io::Result<()>| {
             assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));

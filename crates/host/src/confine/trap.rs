@@ -9,7 +9,8 @@ use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// Exit status: 128 and the number of SIGSYS, as shells report a process that a signal ended.
+/// Exit status after a forbidden system call: 128 and the number of SIGSYS, as shells report a process that a signal
+/// ended.
 pub const EXIT_STATUS: i32 = 128 + libc::SIGSYS;
 
 /// The part of `siginfo_t` that a SIGSYS fills in.
@@ -57,7 +58,7 @@ extern "C" fn on_sigsys(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     unsafe { libc::_exit(EXIT_STATUS) }
 }
 
-/// Formats the report without allocating. Returns its length in bytes.
+/// Formats the report of a forbidden system call without allocating. Returns its length in bytes.
 fn format_report(line: &mut [u8], thread: &[u8], call: i32) -> usize {
     let thread = thread.split(|byte| *byte == 0).next().unwrap_or_default();
     let thread = str::from_utf8(thread).unwrap_or("?");
@@ -76,7 +77,7 @@ mod tests {
     use super::format_report;
 
     #[test]
-    fn report_names_thread_and_call_and_fits_its_buffer() {
+    fn seccomp_report_names_thread_and_call_and_fits_its_buffer() {
         let mut line = [0; 256];
         let length = format_report(&mut line, b"pf0\0\0\0", 59);
         let said = str::from_utf8(&line[..length]).unwrap();

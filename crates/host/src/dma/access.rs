@@ -8,26 +8,26 @@ use crate::memory::{AccessError, View, done_last};
 
 const WORD: usize = size_of::<u64>();
 
-/// Access that the device was not permitted. No byte was moved.
+/// Access to guest memory that the device was not permitted. No byte was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("address {iova:#x}: {kind}")]
 pub struct DmaFault {
-    /// First address that was not permitted.
+    /// First I/O virtual address that was not permitted.
     pub iova: u64,
-    /// Reason of the fault.
+    /// Reason why the access was not permitted.
     pub kind: FaultKind,
 }
 
-/// Reason why an address is not accessible.
+/// Reason why an I/O virtual address is not accessible.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The address is in no region.
+    /// The address is in no region that the client has mapped.
     #[error("not mapped")]
     Unmapped,
-    /// The region was mapped without a descriptor.
+    /// The region at the address was mapped without a descriptor.
     #[error("in a region that is not shared")]
     NotShared,
-    /// The region's permissions exclude this access.
+    /// The permissions of the region at the address exclude the access.
     #[error("not permitted by the region")]
     Forbidden,
     /// The access runs past the last address.
@@ -59,7 +59,7 @@ struct Piece<'table> {
 }
 
 impl DmaTable {
-    /// Reads `buffer.len()` bytes at `iova`.
+    /// Reads `buffer.len()` bytes of guest memory at `iova`.
     ///
     /// # Errors
     /// [`DmaFault`]; `buffer` is then unchanged.
@@ -71,7 +71,7 @@ impl DmaTable {
         }
     }
 
-    /// Writes `bytes` at `iova`. Short aligned writes store their words in the order of
+    /// Writes `bytes` to guest memory at `iova`. Short aligned writes store their words in the order of
     /// [`MappedFile::write`](crate::memory::MappedFile::write).
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl DmaTable {
         Some((region.backing.as_ref()?.view(), iova.wrapping_sub(region.first)))
     }
 
-    /// Reads from a region that was not accessed last, or across regions.
+    /// Reads guest memory from a region that was not accessed last, or across regions.
     #[cold]
     #[inline(never)]
     fn read_elsewhere(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
@@ -192,7 +192,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Checks that a whole range is permitted.
+    /// Checks that the device may access a whole range of addresses.
     fn check(&self, iova: u64, len: usize, direction: Direction) -> Result<(), DmaFault> {
         let (mut at, mut rest) = (iova, len);
         while rest > 0 {
@@ -203,7 +203,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns the first part of a range that lies in one region. `len` is not 0.
+    /// Returns the first part of an address range that lies in one region. `len` is not 0.
     fn piece(&self, iova: u64, len: usize, direction: Direction) -> Result<Piece<'_>, DmaFault> {
         let fault = |kind| DmaFault { iova, kind };
         if iova.checked_add(len as u64 - 1).is_none() {

@@ -8,7 +8,7 @@ use super::access::Direction;
 use super::{DmaFault, DmaTable};
 use crate::memory::frames::{self, BURST, Complete, HEAD, LongPlaces, Payloads, Place, Places, Regions, Run};
 
-/// Look-up of many addresses that mostly lie in one region.
+/// Look-up of many guest addresses that mostly lie in one region.
 struct Cursor<'table, 'hint, const WRITES: bool> {
     table: &'table DmaTable,
     hint: &'hint mut u32,
@@ -23,7 +23,8 @@ impl<'table, 'hint, const WRITES: bool> Cursor<'table, 'hint, WRITES> {
         cursor
     }
 
-    /// Selects the hinted region; selects none if the hint is stale or the region does not permit the access.
+    /// Selects the region that the hint names; selects none if the hint is out of date or the region does not permit
+    /// the access.
     fn enter(&mut self) {
         let direction = if WRITES { Direction::Write } else { Direction::Read };
         let region = self.table.regions.get(*self.hint as usize);
@@ -114,7 +115,7 @@ impl DmaTable {
         written.len()
     }
 
-    /// Reads descriptors by their ring's hint.
+    /// Reads descriptors, found by the hint of their ring (the region used last).
     ///
     /// # Errors
     /// [`DmaFault`]; `buffer` is then unchanged.
@@ -123,7 +124,7 @@ impl DmaTable {
         self.read(iova, buffer)
     }
 
-    /// Writes descriptors by their ring's hint, as [`DmaTable::write_descriptors`] does.
+    /// Writes descriptors, found by the hint of their ring, as [`DmaTable::write_descriptors`] does.
     ///
     /// # Errors
     /// As for [`DmaTable::write_descriptors`].
@@ -138,7 +139,7 @@ impl DmaTable {
         self.write_descriptors(iova, bytes, size)
     }
 
-    /// Makes the hinted region the last accessed one. Searches for the region if the hint is stale.
+    /// Makes the hinted region the last accessed one. Searches for the region if the hint is out of date.
     #[inline]
     fn go_to(&self, hint: &mut u32, iova: u64) {
         let holds = self.regions.get(*hint as usize).is_some_and(|region| region.holds(iova));
@@ -148,7 +149,7 @@ impl DmaTable {
         self.last_hit.set(*hint as usize);
     }
 
-    /// Returns the index of the region that holds an address.
+    /// Returns the index of the region that holds an I/O virtual address.
     fn index_of(&self, iova: u64) -> Option<u32> {
         let index = self.regions.partition_point(|region| region.last < iova);
         self.regions.get(index).filter(|region| region.holds(iova)).map(|_| index as u32)

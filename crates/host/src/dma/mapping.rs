@@ -17,14 +17,14 @@ use crate::memory::{FileIdentity, MapError, MappedFile, Protection};
 const LEAST_BLOCK: u64 = 1 << 30;
 const BLOCKS: u64 = 32;
 
-/// Client's descriptor, shared by all mappings of the file.
+/// Client's descriptor of a file with guest memory, shared by all mappings of the file.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) fd: OwnedFd,
     identity: FileIdentity,
 }
 
-/// Mapped part of a file.
+/// Mapped part of a file with guest memory.
 #[derive(Debug)]
 pub(super) struct Mapping {
     pub(super) memory: Arc<MappedFile>,
@@ -47,7 +47,7 @@ impl Mapping {
 pub(super) struct Mappings(Arc<Mutex<Vec<Weak<Mapping>>>>);
 
 impl Mappings {
-    /// Returns an existing or new mapping that covers this part of a file.
+    /// Returns an existing or new mapping that covers a part of a client's file.
     fn get(
         &self,
         fd: OwnedFd,
@@ -101,7 +101,7 @@ fn block(size: u64) -> u64 {
     (size / BLOCKS).checked_next_power_of_two().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
 }
 
-/// Region that a table has admitted, and whose memory is not mapped yet.
+/// Region that a table has admitted; its memory is not mapped yet.
 #[derive(Debug)]
 pub struct PendingRegion {
     pub(super) first: u64,
@@ -114,7 +114,7 @@ pub struct PendingRegion {
 }
 
 impl PendingRegion {
-    /// Maps the region's memory from its file. May block.
+    /// Maps the memory of an admitted region from the client's file. May block.
     ///
     /// # Errors
     /// The descriptor is unsuitable, or a limit is reached.
@@ -141,7 +141,7 @@ pub struct MappedRegion(pub(super) Region);
 pub struct RemovedRegions(pub(super) Vec<Region>);
 
 impl RemovedRegions {
-    /// Returns true if no region has memory, so that dropping them does not block.
+    /// Returns true if none of the removed regions has memory, so that dropping them does not block.
     #[must_use]
     pub fn is_light(&self) -> bool {
         self.0.iter().all(|region| region.backing.is_none())

@@ -45,13 +45,14 @@ const SPREAD_SAMPLES: u64 = 256;
 /// Bounds on this process's resources for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DmaLimits {
-    /// Regions, with or without memory (`max_dma_maps`).
+    /// Largest number of regions, with or without memory (`max_dma_maps`).
     pub regions: usize,
-    /// Memory mappings. Regions of one file share them; see also [`MappingShare`](crate::memory::MappingShare).
+    /// Largest number of memory mappings. Regions of one file share them; see also
+    /// [`MappingShare`](crate::memory::MappingShare).
     pub mappings: usize,
-    /// Different files, whose descriptors are kept for a successor.
+    /// Largest number of different files. Their descriptors are kept for a successor.
     pub files: usize,
-    /// Bytes in regions with memory.
+    /// Largest number of bytes in regions with memory.
     pub bytes: u64,
 }
 
@@ -69,17 +70,17 @@ pub enum MapRegionError {
     /// The size is 0, the end is beyond 2^64, or a value is not a multiple of [`PAGE_SIZE`].
     #[error("region {iova:#x}+{size:#x} is empty, unaligned or wraps")]
     Invalid {
-        /// First address.
+        /// First address of the refused region.
         iova: u64,
-        /// Size in bytes.
+        /// Size of the refused region in bytes.
         size: u64,
     },
-    /// Another region holds some of the addresses.
+    /// Another region holds some of the refused region's addresses.
     #[error("region {iova:#x}+{size:#x} overlaps the region at {existing:#x}")]
     Overlap {
-        /// First address.
+        /// First address of the refused region.
         iova: u64,
-        /// Size in bytes.
+        /// Size of the refused region in bytes.
         size: u64,
         /// First address of the other region.
         existing: u64,
@@ -90,20 +91,21 @@ pub enum MapRegionError {
     /// [`DmaLimits::bytes`] would be exceeded.
     #[error("region of {size} bytes exceeds the client's limit: {mapped} of {limit} bytes are mapped")]
     TooMuchMemory {
-        /// Size of the region in bytes.
+        /// Size of the refused region in bytes.
         size: u64,
-        /// Bytes that are mapped already.
+        /// Bytes that the client has mapped already.
         mapped: u64,
         /// Bytes that the client may map.
         limit: u64,
     },
-    /// The descriptor is unsuitable.
+    /// The client's descriptor cannot be mapped.
     #[error(transparent)]
     Memory(#[from] MapError),
 }
 
 impl MapRegionError {
-    /// Returns the errno of the reply: EEXIST for an overlap (vfio-user, DMA_MAP), EINVAL, ENOSPC, ENOMEM.
+    /// Returns the errno of the reply to the refused mapping: EEXIST for an overlap (vfio-user, DMA_MAP), EINVAL,
+    /// ENOSPC, ENOMEM.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -116,18 +118,18 @@ impl MapRegionError {
     }
 }
 
-/// Range that holds no region, or cuts one.
+/// Address range to unmap that holds no region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("no whole regions in {iova:#x}+{size:#x}")]
 pub struct NotMapped {
-    /// First requested address.
+    /// First address of the range to unmap.
     pub iova: u64,
-    /// Requested size in bytes.
+    /// Size of the range to unmap in bytes.
     pub size: u64,
 }
 
 impl NotMapped {
-    /// Returns the errno of the reply: ENOENT.
+    /// Returns the errno of the reply to the refused request: ENOENT.
     #[must_use]
     pub fn errno(&self) -> i32 {
         Errno::NOENT.raw_os_error()
@@ -150,7 +152,7 @@ pub struct DmaTable {
 }
 
 impl DmaTable {
-    /// Creates an empty table.
+    /// Creates a table without regions.
     #[must_use]
     pub fn new(limits: DmaLimits) -> Self {
         Self { limits, ..Self::default() }
@@ -203,7 +205,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns the table index of a region that overlaps no other.
+    /// Returns the table index for a new region. Fails if the region overlaps another.
     fn place(&self, first: u64, last: u64) -> Result<usize, MapRegionError> {
         let index = self.regions.partition_point(|region| region.last < first);
         match self.regions.get(index).filter(|region| region.first <= last) {
@@ -215,7 +217,7 @@ impl DmaTable {
         }
     }
 
-    /// Removes every region inside the `size` bytes at `iova` from the device's reach. The caller drops their
+    /// Removes every region inside the `size` bytes at `iova` from the device's reach. The caller drops the regions'
     /// memory.
     ///
     /// # Errors
@@ -261,13 +263,13 @@ impl DmaTable {
         self.regions.iter().map(Region::describe)
     }
 
-    /// Returns the number of regions, with or without memory.
+    /// Returns the number of the client's regions, with or without memory.
     #[must_use]
     pub fn len(&self) -> usize {
         self.regions.len()
     }
 
-    /// Returns true if there is no region.
+    /// Returns true if the client has no region.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.regions.is_empty()
@@ -286,7 +288,8 @@ impl DmaTable {
         self.mapped_bytes
     }
 
-    /// Returns true if a sample of the memory holds only zeros: its lowest pages, and some spread over the rest.
+    /// Returns true if a sample of the guest's memory holds only zeros: its lowest pages, and some spread over the
+    /// rest.
     ///
     /// A client that maps its memory privately (`share=off`) also sends a file, but writes to private copies of the
     /// pages. In shared memory that is in use, the first page or two differ from zero.

@@ -10,16 +10,16 @@ use crate::memory::{View, Window};
 /// Device's permissions in a region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
-    /// The device may read.
+    /// True if the device may read the region.
     pub read: bool,
-    /// The device may write.
+    /// True if the device may write to the region.
     pub write: bool,
 }
 
 impl Permissions {
-    /// Permissions of ordinary memory.
+    /// Permissions of ordinary guest memory.
     pub const READ_WRITE: Self = Self { read: true, write: true };
-    /// Permissions of ROM.
+    /// Permissions of a guest's ROM.
     pub const READ_ONLY: Self = Self { read: true, write: false };
 
     pub(super) fn any(self) -> bool {
@@ -27,14 +27,14 @@ impl Permissions {
     }
 }
 
-/// Description of a region.
+/// Description of a client's memory region.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaRegion<'table> {
-    /// First address.
+    /// First address of the region.
     pub iova: u64,
-    /// Last address: a region may end at 2^64 - 1.
+    /// Last address of the region: it may end at 2^64 - 1.
     pub last: u64,
-    /// Device's permissions.
+    /// Device's permissions in the region.
     pub permissions: Permissions,
     /// File and offset of the region's first byte; `None` if the region has no memory.
     pub file: Option<(BorrowedFd<'table>, u64)>,
@@ -44,9 +44,9 @@ pub struct DmaRegion<'table> {
 pub(super) struct Backing {
     /// Exactly the region's bytes of the mapping.
     window: Window,
-    /// Mapping, shared with other regions of the file.
+    /// Mapping that holds the region, shared with other regions of the file.
     pub(super) mapping: Arc<Mapping>,
-    /// Bytes of the mapping before the region.
+    /// Offset of the region in the mapping, in bytes.
     skip: u64,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Returns the size in bytes, at most 2^64 - 4,096: regions are whole pages and only two together fill the
+    /// Returns the region's size in bytes, at most 2^64 - 4,096: regions are whole pages and only two together fill the
     /// address space.
     pub(super) fn size(&self) -> u64 {
         (self.last - self.first).saturating_add(1)

@@ -69,7 +69,7 @@ fn descriptors_are_written_whole_at_any_address() {
 }
 
 #[test]
-fn descriptor_with_unmapped_end_is_a_fault() {
+fn writing_a_descriptor_with_an_unmapped_end_faults() {
     let table = table(&[(1, 1)]);
     let end = 2 * PAGE;
     assert_eq!(table.write_descriptors(end - 40, &[1; 64], 32), fault(end, FaultKind::Unmapped));
@@ -96,7 +96,7 @@ fn descriptor_word_with_done_bit_is_written_last() {
 }
 
 #[test]
-fn buffer_may_cross_adjacent_regions_but_not_a_hole() {
+fn access_may_cross_adjacent_regions_but_not_a_hole() {
     let table = table(&[(1, 1), (2, 1), (3, 2), (6, 1)]);
     let long: Vec<u8> = (0..2 * PAGE + 10).map(|value| value as u8).collect();
     table.write(2 * PAGE - 5, &long).unwrap();
@@ -134,7 +134,7 @@ fn memory_is_blank_until_sampled_pages_are_written() {
 }
 
 #[test]
-fn wrapping_address_is_a_fault() {
+fn access_past_the_last_address_faults() {
     let mut table = DmaTable::default();
     let last_page = u64::MAX - PAGE + 1;
     table.map(last_page, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
@@ -147,7 +147,7 @@ fn wrapping_address_is_a_fault() {
 }
 
 #[test]
-fn region_without_descriptor_is_known_but_unreachable() {
+fn region_without_descriptor_is_listed_but_not_accessible() {
     let mut table = table(&[(0, 1)]);
     table.map(PAGE, PAGE, Permissions::READ_ONLY, None).unwrap();
     assert_eq!((table.len(), table.shareable_regions(), table.mapped_bytes()), (2, 1, PAGE));
@@ -160,7 +160,7 @@ fn region_without_descriptor_is_known_but_unreachable() {
 }
 
 #[test]
-fn overlap_is_eexist_and_invalid_range_is_einval() {
+fn overlapping_region_gets_eexist_and_invalid_range_einval() {
     let mut table = table(&[(4, 4), (10, 1)]);
     let mut map = |page, pages| {
         let outcome = table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, None);
@@ -203,7 +203,7 @@ fn unmap_removes_every_region_inside_the_range() {
 }
 
 #[test]
-fn region_can_be_remapped_at_another_address() {
+fn unmapped_memory_can_be_mapped_at_another_address() {
     let fd = memfd(1);
     let mut table = DmaTable::default();
     table.map(0, PAGE, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), 0))).unwrap();
@@ -216,7 +216,7 @@ fn region_can_be_remapped_at_another_address() {
 }
 
 #[test]
-fn permissions_restrict_the_device() {
+fn region_permissions_restrict_the_devices_accesses() {
     let mut table = DmaTable::default();
     let write_only = Permissions { read: false, write: true };
     let nothing = Permissions { read: false, write: false };
@@ -232,7 +232,7 @@ fn permissions_restrict_the_device() {
 }
 
 #[test]
-fn descriptor_without_memory_is_refused() {
+fn region_with_a_descriptor_of_no_memory_is_refused() {
     let mut table = DmaTable::default();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let refused = table.map(0, PAGE, Permissions::READ_WRITE, Some((pipe, 0))).unwrap_err();
@@ -242,7 +242,7 @@ fn descriptor_without_memory_is_refused() {
 }
 
 #[test]
-fn client_limits_are_enforced() {
+fn clients_limits_of_regions_files_and_bytes_are_enforced() {
     let limits = DmaLimits { regions: 5, mappings: 3, files: 2, bytes: 8 * PAGE };
     let mut table = DmaTable::new(limits);
     let (a, b, c) = (memfd(8), memfd(1), memfd(1));

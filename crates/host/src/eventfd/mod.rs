@@ -33,7 +33,7 @@ pub enum AdoptError {
 }
 
 impl AdoptError {
-    /// Returns the errno of the reply to the client.
+    /// Returns the errno of the reply to the client that sent the descriptor.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -42,7 +42,7 @@ impl AdoptError {
         }
     }
 
-    /// Returns the administrator's or user's remedy.
+    /// Returns what the administrator or user can do against the error.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ fn is_kind(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(readlinkat(CWD, path, Vec::new())?.as_bytes() == b"anon_inode:[eventfd]")
 }
 
-/// Counter that wakes its reader while it is above zero.
+/// Kernel's counter (eventfd) that wakes its reader while it is above zero.
 #[derive(Debug)]
 pub struct EventFd(OwnedFd);
 
@@ -104,8 +104,8 @@ impl EventFd {
         if flags.contains(OFlags::NONBLOCK) { Ok(()) } else { fcntl_setfl(&self.0, flags | OFlags::NONBLOCK) }
     }
 
-    /// Adds one to the counter. A full counter already wakes its reader. An error is ignored: a client that breaks
-    /// its own eventfd loses only its own interrupts.
+    /// Adds one to the eventfd's counter. A full counter already wakes its reader. An error is ignored: a client that
+    /// breaks its own eventfd loses only its own interrupts.
     #[inline]
     pub fn signal(&self) {
         if self.keep_from_blocking().is_ok() {
@@ -113,7 +113,7 @@ impl EventFd {
         }
     }
 
-    /// Resets the counter to zero and returns its previous value.
+    /// Resets the eventfd's counter to zero and returns the counter's previous value.
     #[inline]
     pub fn drain(&self) -> u64 {
         let mut count = [0; size_of::<u64>()];
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_add_up_until_drained() {
+    fn signals_of_an_eventfd_add_up_until_they_are_read() {
         let event = EventFd::new().unwrap();
         assert_eq!(event.drain(), 0);
         event.signal();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn full_counter_does_not_block_the_signal() {
+    fn full_eventfd_counter_does_not_block_a_signal() {
         let event = EventFd::new().unwrap();
         rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         event.signal();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn client_closing_its_end_changes_nothing() {
+    fn eventfd_closed_by_the_client_can_still_be_signalled() {
         let ours = EventFd::new().unwrap();
         let theirs = ours.as_fd().try_clone_to_owned().unwrap();
         drop(ours);

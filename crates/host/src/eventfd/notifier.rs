@@ -19,14 +19,14 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::EventFd;
 
-/// Completions per reaping: half of the context's capacity.
+/// Completions that are collected at once: half of the context's capacity.
 const BATCH: u32 = 64;
 /// `IOCB_CMD_PREAD` (linux/aio_abi.h).
 const PREAD: u16 = 0;
 /// `IOCB_FLAG_RESFD` (linux/aio_abi.h).
 const RESFD: u32 = 1;
 
-/// Request, `struct iocb` of linux/aio_abi.h on a little-endian machine.
+/// Asynchronous I/O request, `struct iocb` of linux/aio_abi.h on a little-endian machine.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Iocb {
@@ -44,7 +44,7 @@ struct Iocb {
     result_fd: u32,
 }
 
-/// Completion, `struct io_event` of linux/aio_abi.h.
+/// Completion of a request, `struct io_event` of linux/aio_abi.h.
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(C)]
 struct IoEvent {
@@ -63,7 +63,7 @@ struct Aio {
     context: libc::c_ulong,
     /// Empty file that the requests read.
     empty: OwnedFd,
-    /// Requests since the last reaping of completions.
+    /// Number of requests since completions were last collected.
     pending: u32,
 }
 
@@ -127,7 +127,7 @@ impl Aio {
         self.pending += 1;
     }
 
-    /// Submits a request. Returns true if the kernel accepted it.
+    /// Submits an asynchronous I/O request. Returns true if the kernel accepted it.
     fn submit(&self, request: &mut Iocb) -> bool {
         let mut list = [ptr::from_mut(request)];
         // SAFETY: the list has one pointer to a request, which io_submit(2) reads before it returns; the request is for
@@ -136,7 +136,7 @@ impl Aio {
         taken == 1
     }
 
-    /// Reaps the context's completions.
+    /// Collects the completions of finished requests.
     fn reap(&mut self) {
         let mut events = [IoEvent::default(); BATCH as usize];
         let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -171,7 +171,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn interrupt_adds_one() {
+    fn interrupt_adds_one_to_the_eventfd() {
         let mut notifier = Notifier::new();
         let event = EventFd::new().unwrap();
         (0..3 * BATCH).for_each(|_| notifier.signal(&event));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_reader_wakes() {
+    fn interrupt_wakes_a_waiting_reader() {
         let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let reader = event.try_clone().unwrap();
         let waits = thread::spawn(move || {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn racing_client_does_not_block_its_interrupt() {
+    fn client_that_fills_its_eventfd_does_not_block_interrupts() {
         let mut notifier = Notifier::new();
         if !notifier.is_safe() {
             crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not available here");

@@ -1,4 +1,4 @@
-//! Mirrors a shelf in systemd's file descriptor store.
+//! Copies a keeper's shelf (its descriptors by name) to systemd's file descriptor store.
 //!
 //! systemd stores an open file once: it drops a second descriptor of the same file, whatever its name. But a VMM
 //! sends the same memory file for each of its VFs, and the same eventfd again when a driver is loaded anew. So an
@@ -58,7 +58,7 @@ fn names(shelf: &Shelf, fd: BorrowedFd<'_>) -> Vec<String> {
     shelf.iter().filter(|(_, other)| is_same(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Returns true if the kernel reports that two descriptors refer to one open file. Returns false if it reports
+/// Returns true if the kernel reports that two descriptors refer to one open file. Returns false if the kernel reports
 /// nothing.
 #[must_use]
 pub fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {

@@ -22,21 +22,21 @@ use super::backing;
 use super::message::{self, Shelf, value};
 use super::store::{PATIENCE, Store};
 
-/// Environment variable that marks standard input as such a socket and names its other end.
+/// Environment variable that says that standard input is the socket for kept descriptors, and names the sender.
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
 pub(super) const KEEPER: &str = "keeper";
 pub(super) const PREDECESSOR: &str = "predecessor";
 /// First descriptor that systemd passes (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
-/// Message of a successor, with its process id, before it takes its heritage.
+/// Message of a successor, with its process id, before it takes the kept descriptors.
 pub const STARTED: &str = "STARTED";
-/// Last message of a heritage.
+/// Message that follows the last kept descriptor.
 const END: &str = "END=1";
 
-/// Reason why a heritage could not be received.
+/// Reason why a process could not receive the descriptors kept for it.
 #[derive(Debug, thiserror::Error)]
 pub enum HeritageError {
-    /// The socket failed.
+    /// The socket for kept descriptors failed.
     #[error("cannot receive the descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
     /// The sender ended before it had sent everything.
@@ -47,14 +47,14 @@ pub enum HeritageError {
     Environment(&'static str),
 }
 
-/// Sender of a heritage.
+/// Sender of kept descriptors.
 #[derive(Debug)]
 pub enum From {
     /// No sender: the process was started by hand.
     NoSender,
-    /// Keeper, which keeps the descriptors further.
+    /// The keeper, which goes on keeping the descriptors.
     Keeper(Store),
-    /// Predecessor, which waits for the hand-over's result.
+    /// The previous process, which waits for the hand-over's result.
     Predecessor(Line),
 }
 
@@ -68,14 +68,14 @@ pub struct Heritage {
 }
 
 impl Heritage {
-    /// Returns true if a keeper or a predecessor started this process.
+    /// Returns true if a keeper or this process's predecessor started it.
     #[must_use]
     pub fn is_left_by_ours() -> bool {
         env::var_os(HERITAGE).is_some()
     }
 
-    /// Receives the heritage, once in a process. Sends [`STARTED`] to a predecessor first, which stops its ports
-    /// only then.
+    /// Receives the kept descriptors, once in a process. Sends [`STARTED`] to a predecessor first, which stops its
+    /// ports only then.
     ///
     /// # Errors
     /// [`HeritageError`].
@@ -139,8 +139,8 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Makes `command` read its heritage from `socket`. `from` names the other end: [`KEEPER`] or [`PREDECESSOR`]. The
-/// process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through the keeper.
+/// Makes `command` receive kept descriptors from `socket`. `from` names the other end: [`KEEPER`] or [`PREDECESSOR`].
+/// The process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through the keeper.
 pub(super) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
     use std::os::unix::process::CommandExt as _;
     command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");
@@ -157,7 +157,7 @@ impl Line {
         Ok(Self(socket))
     }
 
-    /// Sends everything on a shelf.
+    /// Sends all descriptors of a shelf with their names.
     ///
     /// # Errors
     /// The peer is gone.
@@ -168,7 +168,7 @@ impl Line {
         message::send(&self.0, END, None)
     }
 
-    /// Sends one message.
+    /// Sends one message to the other process.
     ///
     /// # Errors
     /// The peer is gone, or reads nothing for two seconds.
@@ -176,7 +176,7 @@ impl Line {
         message::send(&self.0, word, None)
     }
 
-    /// Waits for one message, at most for `patience`. Returns `None` if the peer is gone.
+    /// Waits for one message of the other process, at most for `patience`. Returns `None` if the peer is gone.
     ///
     /// # Errors
     /// `WouldBlock` after `patience`.

@@ -54,11 +54,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
 const PROCESS: u64 = 2;
-/// Processes other than the host: a successor, and former hosts.
+/// Number of processes other than the host that the keeper waits for: a successor, and former hosts.
 const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
-/// Keeper and its host.
+/// State of the keeper and of its host.
 struct Keeper {
     starter: Starter,
     shelf: Shelf,
@@ -163,7 +163,7 @@ impl Keeper {
         }
     }
 
-    /// Carries out one message. Returns false if the host has closed the socket.
+    /// Carries out one message of the host. Returns false if the host has closed the socket.
     fn hear(&mut self, line: &Line, host: &mut Process, poller: &Poller) -> io::Result<bool> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
         let text = &message.text;
@@ -205,7 +205,7 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Forwards a message to the service manager, if there is one. It may have ended.
+    /// Forwards a message to the service manager, if there is one. The manager may have ended.
     fn relay(&self, text: &str) {
         if let Some(notify) = &self.notify {
             let _ = message::send(notify, text, None);
@@ -268,7 +268,7 @@ impl Keeper {
         }
     }
 
-    /// Returns the exit status, or `None` if another host is to be started.
+    /// Returns the keeper's exit status, or `None` if another host is to be started.
     fn status_to_end_with(&mut self, death: Death) -> Option<u8> {
         match death {
             // systemd stores the descriptors, and starts the next keeper with them.

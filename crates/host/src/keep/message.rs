@@ -18,7 +18,7 @@ const MAX_NAME: usize = 255;
 /// Descriptors on a shelf: above the clients on 64 VFs of each of three ports, 85 each.
 const MAX_KEPT: usize = 16_384;
 
-/// Received message.
+/// Message received by a keeper or its client.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) text: String,
@@ -69,7 +69,7 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
     Ok(Some(Message { text, fd }))
 }
 
-/// Returns the value of a key in a message of `KEY=value` lines.
+/// Returns the value of a key, in a message of `KEY=value` lines.
 pub(super) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
 }
@@ -79,13 +79,13 @@ pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c == ':' || c.is_ascii_control())
 }
 
-/// Descriptors by name.
+/// Kept descriptors by name.
 #[derive(Debug, Default)]
 pub struct Shelf(BTreeMap<String, OwnedFd>);
 
 impl Shelf {
     /// Applies the descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
-    /// needed; closing it may block.
+    /// needed; closing that one may block.
     #[must_use]
     pub(super) fn apply(&mut self, message: Message) -> Option<OwnedFd> {
         let name = value(&message.text, "FDNAME").filter(|name| is_name(name))?;
@@ -97,7 +97,7 @@ impl Shelf {
         if kept { self.0.insert(name.to_owned(), fd) } else { Some(fd) }
     }
 
-    /// Stores a descriptor under a name. Returns the one that it replaces.
+    /// Stores a descriptor under a name. Returns the former descriptor of that name.
     pub fn put(&mut self, name: &str, fd: OwnedFd) -> Option<OwnedFd> {
         self.0.insert(name.to_owned(), fd)
     }
@@ -118,13 +118,13 @@ impl Shelf {
         self.0.iter().map(|(name, fd)| (name.as_str(), fd.as_fd()))
     }
 
-    /// Returns the number of descriptors.
+    /// Returns the number of kept descriptors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true if the shelf is empty.
+    /// Returns true if no descriptor is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
-/// End of a process.
+/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Death {
     /// The process exited with this status.
@@ -28,7 +28,7 @@ impl Process {
         let _ = pidfd_send_signal(&self.0, signal);
     }
 
-    /// Returns the process's end, or `None` while it runs. Call it until it returns an end, which reaps the
+    /// Returns the process's end, or `None` while it runs. Call it until it returns an end: that call reaps the
     /// process.
     pub(super) fn death(&self) -> io::Result<Option<Death>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;

@@ -38,10 +38,10 @@ use super::store::PATIENCE;
 
 /// Process name in `ps`. The kernel keeps 15 bytes.
 const NAME: &CStr = c"softiov-starter";
-/// Replies: with the host's pidfd, or with an errno.
+/// Replies of the starter: with the host's pidfd, or with an errno.
 const STARTED: &str = "STARTED=1";
 const FAILED: &str = "FAILED";
-/// Time limit of a reply, generous for a machine that swaps: after it no host can be started any more.
+/// Time limit of a starter's reply, generous for a machine that swaps: after it no host can be started any more.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Exit status of a host whose program cannot be run (as in shells).
 const NO_PROGRAM: i32 = 127;
@@ -72,7 +72,7 @@ impl Starter {
         Ok(Self { line: Some(ours), process: Process::of(handle) })
     }
 
-    /// Has a host started that reads its heritage from `socket`; see [`heritage::arrange`].
+    /// Has a host started that receives kept descriptors from `socket`; see [`heritage::arrange`].
     ///
     /// # Errors
     /// The starter has ended, or the system is out of processes. A program that cannot be run shows as the host's

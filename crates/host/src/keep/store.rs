@@ -21,7 +21,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) const SUCCEED: &str = "SUCCEED=1";
 pub(super) const ABANDON: &str = "ABANDON=1";
 
-/// Connection to a keeper of descriptors.
+/// Connection to the keeper of this process's descriptors.
 #[derive(Debug)]
 pub struct Store {
     socket: OwnedFd,
@@ -86,7 +86,7 @@ impl Store {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)
     }
 
-    /// Has the keeper start a successor of this process. Returns the channel to it.
+    /// Has the keeper start a successor of this process. Returns the channel to the successor.
     ///
     /// # Errors
     /// As [`Store::keep`].

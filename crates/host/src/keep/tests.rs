@@ -1,4 +1,4 @@
-//! Tests the shelf, its names, and hostile peers. Tests of the command cover the keeper's loop.
+//! Tests the shelf (descriptors by name), its names, and hostile peers. Tests of the command cover the keeper's loop.
 
 use super::message::{self, Shelf};
 use super::process::{Death, Process};
@@ -42,7 +42,7 @@ fn kept_descriptor_is_the_same_open_file_until_forgotten() {
 }
 
 #[test]
-fn name_keeps_its_last_descriptor() {
+fn shelf_keeps_the_last_descriptor_of_a_name() {
     let (store, keeper) = pair();
     let mut shelf = Shelf::default();
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
@@ -54,7 +54,7 @@ fn name_keeps_its_last_descriptor() {
 }
 
 #[test]
-fn invalid_name_is_refused_by_both_sides() {
+fn invalid_descriptor_name_is_refused_by_store_and_shelf() {
     let (store, keeper) = pair();
     let event = EventFd::new().unwrap();
     for name in ["", "a:b", "a\nFDSTOREREMOVE=1", &"n".repeat(256)] {
@@ -70,7 +70,7 @@ fn invalid_name_is_refused_by_both_sides() {
 }
 
 #[test]
-fn peer_closing_is_no_error() {
+fn closing_the_keepers_socket_is_no_error() {
     let (store, keeper) = pair();
     drop(store);
     assert!(message::receive(&keeper).unwrap().is_none());
@@ -98,7 +98,7 @@ fn backed(shelf: &mut Shelf, store: &mut Vec<(String, OwnedFd)>, text: &str, fd:
 }
 
 #[test]
-fn systemd_store_mirrors_shared_open_files() {
+fn systemd_store_holds_a_shared_open_file_once() {
     let (mut shelf, mut store) = (Shelf::default(), Vec::new());
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
     let mut step = |text: &str, fd, expected: &[&str]| {

@@ -17,7 +17,7 @@ const INFO: usize = 16;
 const INDEX: usize = 4;
 const FLAGS: usize = 8;
 
-/// State of an interface.
+/// State of a network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Interface index in its namespace. The kernel reuses an index only on request.
@@ -30,7 +30,7 @@ pub struct Link {
     pub mtu: u32,
 }
 
-/// Reply to a request.
+/// Reply to a request for an interface.
 pub(super) enum Answer {
     Link(Link),
     Error(Errno),
@@ -54,7 +54,7 @@ pub(super) fn question(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Parses a reply. Returns `None` if it is malformed.
+/// Parses a reply about an interface. Returns `None` if it is malformed.
 pub(super) fn answer(bytes: &[u8]) -> Option<Answer> {
     let message = NetlinkBuffer::new_checked(bytes).ok()?;
     match message.message_type() {
@@ -67,7 +67,7 @@ pub(super) fn answer(bytes: &[u8]) -> Option<Answer> {
     }
 }
 
-/// Returns index and name of each interface in notifications.
+/// Returns index and name of each interface that notifications name.
 pub(super) fn changes(bytes: &[u8]) -> impl Iterator<Item = (u32, &str)> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -23,12 +23,12 @@ pub use message::Link;
 
 /// Receive buffer in bytes. The kernel's messages about one interface stay below 8 KiB (NLMSG_GOODSIZE).
 const BUFFER: usize = 32 << 10;
-/// Messages read per visit; later ones keep the descriptor readable.
+/// Notifications read per visit; later ones keep the descriptor readable.
 const READS: usize = 64;
 /// Multicast group of interface notifications, as a bit (RTMGRP_LINK).
 const NEWS: u32 = libc::RTMGRP_LINK as u32;
 
-/// Notifications that a visit found.
+/// Interfaces of which a visit found notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heard {
     /// No notification, or only ones of other interfaces.

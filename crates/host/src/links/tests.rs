@@ -37,7 +37,7 @@ fn hear(links: &mut Links) -> Heard {
 }
 
 #[test]
-fn look_up_reports_the_current_state() {
+fn look_up_reports_an_interfaces_current_state() {
     with_tap("links: as it is", |tap| {
         let mut links = Links::new().unwrap();
         let link = links.look_up("watched0").unwrap().unwrap();
@@ -55,7 +55,7 @@ fn look_up_reports_the_current_state() {
 }
 
 #[test]
-fn notifications_name_the_interface() {
+fn link_notifications_name_the_changed_interface() {
     with_tap("links: news", |tap| {
         let mut links = Links::new().unwrap();
         assert_eq!(hear(&mut links), Heard::Unrelated);
@@ -81,7 +81,7 @@ fn notifications_name_the_interface() {
 }
 
 #[test]
-fn dropped_notifications_are_reported() {
+fn link_notifications_dropped_by_the_kernel_are_reported() {
     with_tap("links: lost news", |_tap| {
         let mut links = Links::new().unwrap();
         // The kernel rounds the size up to its minimum.
@@ -98,7 +98,7 @@ fn dropped_notifications_are_reported() {
 }
 
 #[test]
-fn malformed_messages_are_ignored() {
+fn malformed_rtnetlink_messages_are_ignored() {
     for length in 0..40 {
         for byte in [0, 1, 16, 0xff] {
             let bytes = vec![byte; length];

@@ -13,12 +13,12 @@ const FRAME: usize = 1_514;
 /// Factor from nanoseconds a frame to nanoseconds for 1,000 bytes.
 const PER_KILOBYTE: f64 = 1_000.0 / FRAME as f64;
 
-/// Copies from few enough frames for the smallest cache.
+/// Measures copies of few enough frames for the smallest cache.
 pub(super) fn warm() -> Result<Sample, Unmeasured> {
     in_turn(4)
 }
 
-/// Copies from 12 MB of frames: above a core's own caches, and within a server's last-level cache.
+/// Measures copies of 12 MB of frames: above a core's own caches, and within a server's last-level cache.
 pub(super) fn shared() -> Result<Sample, Unmeasured> {
     in_turn(8_192)
 }

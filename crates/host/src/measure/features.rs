@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-/// Feature of this machine and the source of that information.
+/// Virtualization feature of this machine, and the file that reports the feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Name of the feature.
+    /// Name of the virtualization feature.
     pub what: &'static str,
     /// True if the machine has the feature; `None` if unknown.
     pub found: Option<bool>,
-    /// File with the information.
+    /// File that reports the feature.
     pub source: &'static str,
 }
 

@@ -19,27 +19,27 @@ pub use features::{Feature, features};
 
 use std::io;
 
-/// Measurement with its name and unit.
+/// Measurement of a duration, with its name and unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
-    /// Name in results.
+    /// Name of the measurement in results.
     pub name: &'static str,
-    /// Unit of the figure.
+    /// Unit of the measured figure.
     pub unit: &'static str,
-    /// Description in a few words.
+    /// Description of the measurement in a few words.
     pub what: &'static str,
-    /// Runs the measurement.
+    /// Function that runs the measurement.
     pub run: fn() -> Result<Sample, Unmeasured>,
 }
 
 /// Result of repeated measurements, in the probe's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Median of the repetitions.
+    /// Median of the repeated measurements.
     pub median: f64,
-    /// Smallest repetition.
+    /// Smallest of the repeated measurements.
     pub least: f64,
-    /// Largest repetition.
+    /// Largest of the repeated measurements.
     pub most: f64,
 }
 
@@ -58,9 +58,9 @@ pub enum Unmeasured {
     /// A KVM call failed.
     #[error("KVM does not work here: {what}: {error}")]
     Kvm {
-        /// Failed action.
+        /// Failed action on the virtual machine.
         what: &'static str,
-        /// Kernel's error.
+        /// Kernel's error for the KVM call.
         error: io::Error,
     },
     /// The virtual machine exited for a reason other than the measured one.
@@ -80,7 +80,7 @@ const fn probe(
     Probe { name, unit, what, run }
 }
 
-/// All measurements; those of VM exits on x86-64 only.
+/// All measurements. VM exits are measured on x86-64 only.
 pub const PROBES: &[Probe] = &[
     probe("clock", "Hz", "the clock, from a chain of dependent instructions", calls::clock),
     probe("system_call", "ns", "a system call that does nothing", calls::system_call),

@@ -26,7 +26,7 @@ pub(super) fn per_operation(
     Ok(Sample { median: found[REPETITIONS / 2], least: found[0], most: found[REPETITIONS - 1] })
 }
 
-/// Measures nanoseconds of one operation, as [`per_operation`] does.
+/// Measures the nanoseconds that one operation takes, as [`per_operation`] does.
 pub(super) fn each(mut operation: impl FnMut() -> Result<(), Unmeasured>) -> Result<Sample, Unmeasured> {
     per_operation(|count| timed(|| (0..count).try_for_each(|_| operation())))
 }
@@ -39,7 +39,7 @@ pub(super) fn timed(work: impl FnOnce() -> Result<(), Unmeasured>) -> Result<u64
 }
 
 impl Sample {
-    /// Multiplies every value by a factor.
+    /// Multiplies every value of a sample by a factor.
     pub(super) fn times(self, factor: f64) -> Self {
         Self { median: self.median * factor, least: self.least * factor, most: self.most * factor }
     }

@@ -7,7 +7,7 @@ use super::{PROBES, Unmeasured};
 use crate::test_support::skipped;
 
 #[test]
-fn every_probe_returns_a_figure_or_a_reason() {
+fn every_measurement_returns_a_figure_or_a_reason() {
     let names: BTreeSet<_> = PROBES.iter().map(|probe| probe.name).collect();
     assert_eq!(names.len(), PROBES.len());
     for probe in PROBES {

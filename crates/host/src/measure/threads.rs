@@ -28,7 +28,7 @@ pub(super) fn switch() -> Result<Sample, Unmeasured> {
     per_operation(|count| Ok(ping_pong([processor; 2], count)?.round_trips / 2))
 }
 
-/// Measures a cache line's transfer: from a store until the other processor has seen it.
+/// Measures a cache line's transfer: from a store until the other processor has seen the stored value.
 pub(super) fn cache_line() -> Result<Sample, Unmeasured> {
     let processors = two_processors()?;
     let bounce = |count| {
@@ -50,7 +50,7 @@ pub(super) fn cache_line() -> Result<Sample, Unmeasured> {
 /// Durations of a number of round trips, in nanoseconds.
 struct PingPong {
     round_trips: u64,
-    /// Part of the duration in the first thread's writes.
+    /// Time that the first thread spent in its writes, in nanoseconds.
     writes: u64,
 }
 
@@ -71,7 +71,7 @@ fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPong, Unmeasured>
     Ok(PingPong { round_trips, writes })
 }
 
-/// Runs both closures, each pinned to a processor. Returns the result of the first.
+/// Runs both closures, each pinned to a processor. Returns the result of the first closure.
 fn side_by_side<T: Send>(
     processors: [usize; 2],
     first: impl FnOnce() -> Result<T, Unmeasured> + Send,

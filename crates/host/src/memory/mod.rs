@@ -33,12 +33,12 @@ pub(crate) use view::{View, Window};
 /// Bytes of the longest descriptor.
 pub const DESCRIPTOR: usize = copy::LONG;
 
-/// Access that a mapping permits this process.
+/// Access to mapped memory that the mapping permits this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Loads only.
+    /// The process may only load from the memory.
     ReadOnly,
-    /// Loads and stores.
+    /// The process may load from the memory and store to it.
     ReadWrite,
 }
 
@@ -58,15 +58,15 @@ pub enum MapError {
     /// The file offset is not a multiple of the page size.
     #[error("file offset {offset:#x} is not page aligned")]
     Unaligned {
-        /// Requested offset in bytes.
+        /// Requested file offset in bytes.
         offset: u64,
     },
     /// The file is too short for the range.
     #[error("range {offset:#x}+{len:#x} lies outside the file of {size:#x} bytes")]
     OutsideFile {
-        /// Requested first byte.
+        /// First requested byte in the file.
         offset: u64,
-        /// Requested bytes.
+        /// Number of requested bytes.
         len: u64,
         /// Size of the file in bytes.
         size: u64,
@@ -80,7 +80,7 @@ pub enum MapError {
 }
 
 impl MapError {
-    /// Returns the errno of the reply to the client.
+    /// Returns the errno of the reply to the client that sent the descriptor.
     #[must_use]
     pub fn errno(&self) -> i32 {
         let errno = match self {
@@ -103,7 +103,7 @@ pub enum AccessError {
     OutOfRange {
         /// First byte of the access, from the start of the mapping.
         offset: u64,
-        /// Bytes of the access.
+        /// Number of bytes of the access.
         len: usize,
     },
     /// The access is a store to a read-only mapping.
@@ -111,7 +111,8 @@ pub enum AccessError {
     ReadOnly,
 }
 
-/// Part of a file, mapped shared. Dropping a large one may block: leave it to a [`Worker`](crate::worker::Worker).
+/// Part of a guest's memory file, mapped shared. Dropping a large one may block: leave it to a
+/// [`Worker`](crate::worker::Worker).
 pub struct MappedFile {
     /// Requested bytes, inside `span`: with huge pages the kernel maps more.
     view: View,
@@ -200,12 +201,12 @@ impl MappedFile {
         self.view.len() == 0
     }
 
-    /// Returns the first byte's address in this process, for the kernel to map for a device.
+    /// Returns the address of the first mapped byte in this process, for the kernel to map for a device.
     pub(crate) fn address(&self) -> usize {
         self.view.address()
     }
 
-    /// Returns true if stores are permitted.
+    /// Returns true if the mapping permits stores.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.view.is_writable()
@@ -218,7 +219,7 @@ impl MappedFile {
         self.registration.poisoned()
     }
 
-    /// Copies bytes out, each loaded once: later changes by the guest do not show in `buffer`.
+    /// Copies bytes out of the mapping, each loaded once: later changes by the guest do not show in `buffer`.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`].
@@ -242,8 +243,8 @@ impl MappedFile {
         self.view.read_completed(offset, size, into)
     }
 
-    /// Copies bytes in. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by word in
-    /// rising order: a guest that sees the last word of a written-back descriptor also sees the earlier ones.
+    /// Copies bytes into the mapping. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by
+    /// word in rising order: a guest that sees the last word of a written-back descriptor also sees the earlier ones.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
@@ -259,7 +260,8 @@ impl MappedFile {
         self.view.prefetch(range, writes);
     }
 
-    /// Loads a dword that the client or device stores whole. Its earlier stores are visible afterwards.
+    /// Loads a dword that the client or device stores whole. The earlier stores of that client or device are visible
+    /// afterwards.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`], also for an unaligned dword.
@@ -268,7 +270,7 @@ impl MappedFile {
         Ok(self.dword(offset)?.load(Ordering::Acquire))
     }
 
-    /// Loads consecutive dwords, each as [`Self::load_dword`] does, the last first.
+    /// Loads consecutive dwords of the mapping, each as [`Self::load_dword`] does, the last first.
     ///
     /// # Errors
     /// As for [`Self::load_dword`]; then no dword is loaded.
@@ -286,7 +288,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Stores a dword whole. A reader that sees it also sees all earlier stores.
+    /// Stores a dword whole. A reader that sees the dword also sees all earlier stores.
     ///
     /// # Errors
     /// As for [`Self::load_dword`], and [`AccessError::ReadOnly`].
@@ -314,7 +316,7 @@ impl MappedFile {
         self.dword(offset)
     }
 
-    /// Returns a dword of the mapping. The caller may store to it only if the mapping is writable.
+    /// Returns a reference to a dword of the mapping. The caller may store to it only if the mapping is writable.
     #[inline]
     fn dword(&self, offset: u64) -> Result<&AtomicU32, AccessError> {
         let dword = self.view.at(offset, size_of::<u32>())?.cast::<AtomicU32>();

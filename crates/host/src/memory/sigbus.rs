@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize
 
 use rustix::io::Errno;
 
-/// Table entries for mappings of one process. The kernel's limit for all of them is 65,530 (vm.max_map_count).
+/// Number of entries in this process's table of mappings. The kernel's limit for all of them is 65,530
+/// (vm.max_map_count).
 const CAPACITY: usize = 32_768;
-/// Entries outside all shares, for memory of this process.
+/// Table entries that no client's share holds, for memory of this process.
 const UNSHARED: usize = 4_096;
-/// Mappings of one share: usual and minimum size.
+/// Number of mappings in one client's share: usual and minimum.
 const SHARE: usize = 256;
 const LEAST_SHARE: usize = 32;
 /// A share of a size requires the free entries of this many shares, so that ports with 64 VFs have room beside each
@@ -37,7 +38,7 @@ const PAGE: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: usize,
-    /// Length in bytes.
+    /// Length of the mapping in bytes.
     pub(crate) len: usize,
 }
 
@@ -93,7 +94,7 @@ impl MappingShare {
         sizes.find(|size| take(*size)).map(Self)
     }
 
-    /// Returns the share's size in mappings.
+    /// Returns the number of mappings that the share reserves.
     #[must_use]
     pub fn mappings(&self) -> usize {
         self.0
@@ -106,7 +107,7 @@ impl Drop for MappingShare {
     }
 }
 
-/// Taken slot of the table.
+/// Entry of a mapping in the table.
 #[derive(Debug)]
 pub(crate) struct Registration(usize);
 
@@ -115,13 +116,13 @@ impl Registration {
         SLOTS[self.0].poisoned.load(Ordering::Acquire)
     }
 
-    /// Frees the slot. The owner's `drop` calls it once, before it unmaps.
+    /// Frees the mapping's entry in the table. The owner's `drop` calls it once, before it unmaps.
     pub(crate) fn release(&self) {
         SLOTS[self.0].start.store(FREE, Ordering::Release);
     }
 }
 
-/// Enters a mapping. Returns `None` if the table is full.
+/// Enters a mapping in the table. Returns `None` if the table is full.
 pub(crate) fn register(span: Span) -> Option<Registration> {
     let first = NEXT.load(Ordering::Relaxed);
     let index = (0..CAPACITY).map(|step| (first + step) % CAPACITY).find(|index| {
@@ -136,7 +137,7 @@ pub(crate) fn register(span: Span) -> Option<Registration> {
     Some(Registration(index))
 }
 
-/// Installs the handler, once per process.
+/// Installs the SIGBUS handler, once per process.
 pub(crate) fn install() -> Result<(), Errno> {
     static INSTALLED: OnceLock<Result<(), Errno>> = OnceLock::new();
     *INSTALLED.get_or_init(|| {

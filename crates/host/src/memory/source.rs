@@ -19,11 +19,11 @@ const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 pub(super) struct Extent {
     /// File offset of the first mapped byte.
     pub(super) offset: u64,
-    /// Bytes to map.
+    /// Number of bytes to map.
     pub(super) len: usize,
-    /// Bytes before the requested range.
+    /// Mapped bytes before the requested range.
     pub(super) lead: usize,
-    /// Requested bytes.
+    /// Number of requested bytes.
     pub(super) visible: usize,
     /// Size of the file's pages in bytes.
     pub(super) page: u64,

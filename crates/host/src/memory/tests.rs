@@ -33,7 +33,7 @@ fn mappings_of_one_file_share_their_bytes() {
 }
 
 #[test]
-fn offset_selects_a_part_of_the_file() {
+fn file_offset_selects_the_mapped_part_of_the_file() {
     let fd = memfd(3);
     let whole = mapped(&fd, 3);
     let part = MappedFile::map(&fd, PAGE, PAGE, Protection::ReadWrite).unwrap();
@@ -44,7 +44,7 @@ fn offset_selects_a_part_of_the_file() {
 }
 
 #[test]
-fn no_byte_outside_the_range_is_accessible() {
+fn no_byte_outside_the_requested_range_is_accessible() {
     let fd = memfd(2);
     let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadWrite).unwrap();
     let outside = |offset, len| Err(AccessError::OutOfRange { offset, len });
@@ -55,7 +55,7 @@ fn no_byte_outside_the_range_is_accessible() {
 }
 
 #[test]
-fn every_length_and_alignment_is_written_whole() {
+fn writes_of_every_length_and_alignment_are_whole() {
     let fd = memfd(1);
     let map = mapped(&fd, 1);
     let pattern: Vec<u8> = (1..=100).collect();
@@ -84,7 +84,7 @@ fn completed_descriptors_are_read_up_to_the_first_pending() {
 }
 
 #[test]
-fn unaligned_or_outside_descriptors_are_refused() {
+fn descriptors_unaligned_or_outside_a_mapping_are_refused() {
     let fd = memfd(1);
     let map = mapped(&fd, 1);
     let mut found = [[0; DESCRIPTOR]; 4];
@@ -114,7 +114,7 @@ fn range_outside_the_file_is_refused() {
 }
 
 #[test]
-fn only_memory_is_mapped() {
+fn descriptor_of_no_memory_is_not_mapped() {
     let refused = |fd: OwnedFd| MappedFile::map(fd, 0, PAGE, Protection::ReadOnly).unwrap_err();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let (socket, _) =
@@ -151,7 +151,7 @@ fn write_sealed_memfd_is_not_writable() {
 }
 
 #[test]
-fn truncated_memfd_becomes_zeros_alone() {
+fn truncated_memfd_reads_as_zeros_and_others_do_not() {
     let (hostile, honest) = (memfd(64), memfd(1));
     let (victim, neighbour) = (mapped(&hostile, 64), mapped(&honest, 1));
     victim.write(40 * PAGE, &[0xaa; 16]).unwrap();
@@ -172,7 +172,7 @@ fn truncated_memfd_becomes_zeros_alone() {
 }
 
 #[test]
-fn reused_slot_is_not_poisoned() {
+fn new_mapping_in_a_poisoned_ones_entry_is_intact() {
     for _ in 0..100 {
         let fd = memfd(1);
         let map = mapped(&fd, 1);
@@ -184,8 +184,8 @@ fn reused_slot_is_not_poisoned() {
 }
 
 #[test]
-fn shares_never_exceed_the_table() -> io::Result<()> {
-    let name = "memory::tests::shares_never_exceed_the_table";
+fn clients_shares_never_exceed_the_table_of_mappings() -> io::Result<()> {
+    let name = "memory::tests::clients_shares_never_exceed_the_table_of_mappings";
     let taken = || {
         let shares: Vec<MappingShare> = std::iter::from_fn(MappingShare::reserve).collect();
         let port = 65;
@@ -216,7 +216,7 @@ fn large_mappings_are_unmapped_whole() {
 }
 
 #[test]
-fn truncation_races_with_copies_on_many_threads() {
+fn truncation_during_copies_on_many_threads_is_survived() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

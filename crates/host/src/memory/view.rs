@@ -12,7 +12,7 @@ pub(super) const LINE: usize = 64;
 /// Maximum bytes that are prefetched for a frame.
 pub(super) const PREFETCHED: usize = 32 * LINE;
 
-/// Mapped bytes, offsets 0 to `len - 1`.
+/// Mapped bytes of guest memory, offsets 0 to `len - 1`.
 pub(crate) struct View {
     base: NonNull<u8>,
     len: usize,
@@ -55,7 +55,7 @@ impl View {
         self.writable
     }
 
-    /// See [`MappedFile::read`].
+    /// Copies bytes out of the memory, as [`MappedFile::read`] does.
     #[inline]
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), AccessError> {
         let source = self.at(offset, buffer.len())?;
@@ -65,7 +65,7 @@ impl View {
         Ok(())
     }
 
-    /// See [`MappedFile::read_completed`].
+    /// Copies completed descriptors, as [`MappedFile::read_completed`] does.
     #[inline]
     pub(crate) fn read_completed(
         &self,
@@ -83,7 +83,7 @@ impl View {
         Ok(unsafe { copy::completed_out_of_guest(source.as_ptr(), size, into) })
     }
 
-    /// See [`MappedFile::write`].
+    /// Copies bytes into the memory, as [`MappedFile::write`] does.
     #[inline]
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
         let target = self.at_writable(offset, bytes.len())?;
@@ -92,9 +92,8 @@ impl View {
         Ok(())
     }
 
-    /// Copies descriptors of `size` bytes (16 or 32) in. If they are 8-byte aligned, they are stored word by word,
-    /// one descriptor after the other, the second word of each last: a guest that sees it sees the whole
-    /// descriptor.
+    /// Copies descriptors of `size` bytes (16 or 32) in. If they are 8-byte aligned, they are stored word by word, one
+    /// descriptor after the other, the second word of each last: a guest that sees that word sees the whole descriptor.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
@@ -111,7 +110,7 @@ impl View {
         Ok(())
     }
 
-    /// See [`MappedFile::prefetch`].
+    /// Prefetches cache lines of the memory, as [`MappedFile::prefetch`] does.
     #[inline]
     pub(crate) fn prefetch(&self, (offset, length): (u64, usize), writes: bool) {
         let length = length.min(PREFETCHED);
@@ -158,7 +157,7 @@ unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
     }
 }
 
-/// Part of a mapping. Keeps the mapping alive.
+/// Part of a file's mapping, for one region. Keeps the mapping alive.
 pub(crate) struct Window {
     view: View,
     _mapping: Arc<MappedFile>,

@@ -11,7 +11,7 @@ use std::ptr;
 
 use rustix::io::Errno;
 
-/// Frames of a burst.
+/// Number of frames in a burst.
 const FRAMES: usize = 32;
 /// Buffer of a frame in bytes.
 const PLACE: usize = 16 * 1024;
@@ -39,7 +39,7 @@ pub enum Arrived<'a> {
     TooLong,
 }
 
-/// Received frames.
+/// Burst of received frames.
 #[derive(Debug)]
 pub struct ReceiveBurst {
     memory: Box<[u8]>,
@@ -154,7 +154,7 @@ fn fill_checksum(frame: &mut [u8], start: usize, offset: usize) {
     }
 }
 
-/// Returns the VLAN tag that the kernel has removed from a frame.
+/// Returns the VLAN tag that the kernel has cut out of a frame.
 fn tag(control: &Control) -> Option<[u8; TAG]> {
     let mut flat = [0_u8; mem::size_of::<Control>()];
     for (to, word) in flat.chunks_exact_mut(8).zip(control) {
@@ -181,7 +181,7 @@ fn tag(control: &Control) -> Option<[u8; TAG]> {
     Some([a, b, c, d])
 }
 
-/// Frames to send.
+/// Burst of frames to send.
 #[derive(Debug)]
 pub struct SendBurst {
     memory: Box<[u8]>,
@@ -192,11 +192,11 @@ pub struct SendBurst {
 /// Numbers of frames that were not sent, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Frames longer than the interface's MTU.
+    /// Number of frames longer than the interface's MTU.
     pub too_long: u64,
-    /// Frames that the kernel had no buffer for, or refused.
+    /// Number of frames that the kernel had no buffer for, or refused.
     pub no_room: u64,
-    /// Frames for an interface that is down or deleted.
+    /// Number of frames for an interface that is down or deleted.
     pub no_link: u64,
 }
 
@@ -233,7 +233,7 @@ impl SendBurst {
         self.count == 0
     }
 
-    /// Discards the frames.
+    /// Discards the burst's frames.
     pub fn clear(&mut self) {
         self.count = 0;
     }
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksum_is_filled_in_at_the_header_offset() {
+    fn frame_gets_its_checksum_at_the_offset_of_its_header() {
         // UDP from 10.0.0.1 to 10.0.0.2, ports 1 and 2, four bytes: the field holds the pseudo header's sum.
         let pseudo: u16 = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 17 + 12;
         let mut frame = vec![0xee; 4];
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn vlan_tag_is_inserted_after_the_addresses() {
+    fn received_vlan_tag_is_inserted_after_the_addresses() {
         let mut place: Vec<u8> = (0..40).collect();
         let (begin, length) = finish(&mut place, 30, &[0; HEADER], Some([0x81, 0, 0, 5]));
         let expected: Vec<u8> = (4..16).chain([0x81, 0, 0, 5]).chain(16..34).collect();

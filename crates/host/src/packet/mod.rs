@@ -41,27 +41,27 @@ pub enum PacketError {
         "attaching to interface {name} needs root or CAP_NET_RAW; a tap that root has created needs neither"
     )]
     NotPermitted {
-        /// Interface.
+        /// Interface that the socket was to receive from.
         name: InterfaceName,
     },
     /// There is no interface of this name.
     #[error("interface {name} does not exist; name one that `ip link` lists, or use a tap, which is created")]
     NoInterface {
-        /// Interface.
+        /// Name that no interface has.
         name: InterfaceName,
     },
     /// The interface has another link type.
     #[error("interface {name} carries no Ethernet frames; name one that does (link/ether in `ip link`)")]
     NotEthernet {
-        /// Interface.
+        /// Interface of another link type than Ethernet.
         name: InterfaceName,
     },
-    /// The kernel refused.
+    /// The kernel refused to open the packet socket.
     #[error("attaching to interface {name} failed: {source}")]
     System {
-        /// Interface.
+        /// Interface that the socket was to receive from.
         name: InterfaceName,
-        /// Kernel's error.
+        /// Kernel's error for the packet socket.
         source: io::Error,
     },
 }
@@ -170,7 +170,7 @@ impl PacketSocket {
         burst.send(&self.fd)
     }
 
-    /// Returns the frames dropped by the kernel for a full receive buffer since the socket was opened.
+    /// Returns the number of frames dropped by the kernel for a full receive buffer since the socket was opened.
     #[must_use]
     pub fn missed(&self) -> u64 {
         let news = request::take_missed(&self.fd).map_or(0, u64::from);

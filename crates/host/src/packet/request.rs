@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// Interface that a socket is bound to.
 pub(super) struct Bound {
-    /// Interface index; `None` if it was deleted.
+    /// Index of the interface; `None` if the interface was deleted.
     pub(super) index: Option<u32>,
     pub(super) is_ethernet: bool,
 }
@@ -83,7 +83,7 @@ fn no_address() -> libc::sockaddr_ll {
     unsafe { mem::zeroed() }
 }
 
-/// Returns the frames dropped for a full receive buffer since the last call.
+/// Returns the number of frames dropped for a full receive buffer since the last call.
 pub(super) fn take_missed(socket: impl AsFd) -> io::Result<u32> {
     let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut size = mem::size_of_val(&counts) as libc::socklen_t;

@@ -1,4 +1,4 @@
-//! Tests bursts of frames between the memories of two clients, and stale hints.
+//! Tests bursts of frames between the memories of two clients, and hints of regions that are out of date.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use proptest::{prop_assert_eq, proptest};
 use super::{PAGE, Permissions, Run, memfd, table};
 use crate::dma::DmaTable;
 
-/// Gathers and carries frames. Returns the number moved, and their sums.
+/// Gathers and carries frames. Returns the number of carried frames, and the sums of their bytes.
 fn carried(
     from: &DmaTable,
     to: &DmaTable,
@@ -53,7 +53,7 @@ fn frames_are_carried_whole_between_two_tables() {
 }
 
 #[test]
-fn burst_ends_before_a_forbidden_frame() {
+fn burst_of_frames_ends_before_one_without_permission() {
     let mut from = table(&[(1, 2)]);
     from.map(8 * PAGE, PAGE, Permissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
     let to = &from;
@@ -76,7 +76,7 @@ fn burst_ends_before_a_forbidden_frame() {
 }
 
 #[test]
-fn stale_hint_is_detected_and_renewed() {
+fn hint_of_a_removed_region_is_detected_and_renewed() {
     let mut table = table(&[(1, 1), (2, 1), (5, 1)]);
     let (mut hint, mut heads) = (7, [[0; 64]; 1]);
     table.write(5 * PAGE, &[5; 64]).unwrap();
@@ -160,7 +160,7 @@ impl Frames {
         heads
     }
 
-    /// Carries frames with these heads. Returns their number, and their sums.
+    /// Carries frames with these heads. Returns the number of carried frames, and the sums of their bytes.
     fn carry(
         &self,
         from: &DmaTable,
@@ -188,14 +188,14 @@ impl Frames {
     }
 }
 
-/// Sums 16-bit little-endian words.
+/// Returns the sum of a frame's 16-bit little-endian words.
 fn sum_of(bytes: &[u8]) -> u64 {
     bytes.chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum()
 }
 
 proptest! {
     #[test]
-    fn bursts_equal_single_requests(
+    fn frames_moved_in_bursts_equal_frames_moved_singly(
         frames in vec((address(), address(), length()), 1..40),
         contents in vec(any::<u8>(), 7..4096),
         hints in (0..9_u32, 0..9_u32),
@@ -229,7 +229,7 @@ proptest! {
 }
 
 #[test]
-fn heads_are_completed_by_the_sum_of_the_bytes_behind_them() {
+fn frame_heads_are_completed_with_the_sum_of_the_rest() {
     let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
     let frame: Vec<u8> = (0..100).collect();
     from.write(PAGE, &frame).unwrap();

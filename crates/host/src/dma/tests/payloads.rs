@@ -25,7 +25,7 @@ fn copied(
     (copied, sums)
 }
 
-/// Sums 16-bit little-endian words.
+/// Returns the sum of a payload's 16-bit little-endian words.
 fn sum_of(bytes: &[u8]) -> u64 {
     bytes.chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum()
 }

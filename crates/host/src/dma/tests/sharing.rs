@@ -45,7 +45,7 @@ fn page_by_page_maps_share_few_mappings() {
 }
 
 #[test]
-fn shared_mapping_keeps_permissions_and_bounds_apart() {
+fn regions_of_one_mapping_keep_their_own_permissions() {
     let fd = memfd(16);
     let mut table = DmaTable::default();
     let mut map = |page: u64, at: u64, permissions| {
@@ -65,7 +65,7 @@ fn shared_mapping_keeps_permissions_and_bounds_apart() {
 }
 
 #[test]
-fn grown_or_shrunken_file_is_mapped_anew() {
+fn file_that_changed_its_size_is_mapped_anew() {
     let fd = memfd(2);
     let mut table = DmaTable::default();
     let map = |table: &mut DmaTable, page: u64, at: u64| {
@@ -102,7 +102,7 @@ fn removed_region_is_unreachable_before_it_is_unmapped() {
 }
 
 #[test]
-fn region_mapped_too_late_is_returned() {
+fn region_whose_place_was_taken_meanwhile_is_returned() {
     let mut table = DmaTable::default();
     let pending = table.admit(0, PAGE, Permissions::READ_WRITE, Some(0)).unwrap().unwrap();
     table.map(0, PAGE, Permissions::READ_ONLY, None).unwrap();

@@ -16,7 +16,7 @@ use crate::measure::Unmeasured;
 const START: u64 = 0x1000;
 const PAGE: usize = 0x1000;
 
-/// Virtual machine. Fields are dropped in order, the processor first.
+/// Virtual machine that runs a measurement's program. Fields are dropped in order, the processor first.
 pub(super) struct Machine {
     processor: VcpuFd,
     _machine: VmFd,

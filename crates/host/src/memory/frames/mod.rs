@@ -18,9 +18,9 @@ use super::View;
 use super::copy::{guest_may_have_written, prefetch};
 use super::view::{LINE, PREFETCHED};
 
-/// Bytes of a head.
+/// Bytes of a frame's head, which is copied to private memory.
 pub(crate) const HEAD: usize = 64;
-/// Maximum frames of a burst.
+/// Maximum number of frames in a burst.
 pub(crate) const BURST: usize = 32;
 /// Frames of prefetch distance for bytes after the head.
 const AHEAD: usize = 4;
@@ -31,26 +31,26 @@ pub type Complete<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 /// Frames to carry, one element of each slice per frame.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// Private copies of the first 64 bytes.
+    /// Private copies of the frames' first 64 bytes.
     pub heads: &'a mut [[u8; HEAD]],
-    /// Addresses of the sender's buffers.
+    /// Addresses of the frames in the sender's memory.
     pub sources: &'a [u64],
-    /// Bytes to deliver.
+    /// Lengths of the frames in bytes.
     pub lengths: &'a [u32],
-    /// Addresses of the receiver's buffers.
+    /// Addresses of the frames' places in the receiver's memory.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],
 }
 
-/// Payloads to be copied, a slot of each slice per payload.
+/// Payloads to be copied, one element of each slice per payload.
 #[derive(Debug)]
 pub struct Payloads<'a> {
-    /// Addresses in the sender's buffers.
+    /// Addresses of the payloads in the sender's memory.
     pub sources: &'a [u64],
-    /// Bytes.
+    /// Lengths of the payloads in bytes.
     pub lengths: &'a [u32],
-    /// Addresses in the receiver's buffers.
+    /// Addresses of the payloads' places in the receiver's memory.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of the 16-bit little-endian words.
     pub sums: &'a mut [u64],
@@ -141,9 +141,9 @@ pub(crate) struct Places<'map, 'run, const WRITES: bool> {
     /// Length of each frame in bytes; the slice may be longer than `count`.
     lengths: &'run [u32],
     count: usize,
-    /// Number of frames that are longer than a head.
+    /// Number of frames in the burst that are longer than a head.
     long: usize,
-    /// True if a frame is shorter than a head.
+    /// True if a frame of the burst is shorter than a head.
     short: bool,
     mapped: PhantomData<&'map View>,
 }
