@@ -15,14 +15,14 @@ use units::Time;
 /// Reason why a VF is quarantined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// The VF exceeded a threshold.
+    /// The VF exceeded a threshold of its conduct.
     Offence(Offence),
     /// The administrator has quarantined the VF.
     Administrator,
 }
 
 impl Cause {
-    /// Returns the reason's name in tables.
+    /// Returns the name of the reason for a quarantine, as tables show it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,15 +32,15 @@ impl Cause {
     }
 }
 
-/// Events of each kind since the start.
+/// Number of a VF's events of each kind since the start.
 pub type Totals = [u64; KINDS];
 
-/// Finding and measure.
+/// Threshold that a VF exceeded, and the measure against the VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// Kind of event.
+    /// Kind of the events that exceeded the threshold.
     pub offence: Offence,
-    /// Rate per second.
+    /// Events per second of that kind.
     pub rate: u64,
     /// Measure against the VF.
     pub action: Action,
@@ -59,11 +59,11 @@ pub(crate) const HELD_INTERVAL_US: u32 = 1_000;
 /// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
 const MOST_COUNTED: u64 = 1 << 58;
 
-/// Conduct of one VF. A successor continues with it.
+/// Record of one VF's conduct. A successor of this process continues the record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Monitor {
     sampled: Option<(Time, Totals)>,
-    /// Periods with an exceeded threshold, by kind.
+    /// Number of periods with an exceeded threshold, by kind of event.
     crossed: Totals,
     throttled_until: Option<Time>,
     quarantined: Option<Cause>,
@@ -84,7 +84,7 @@ impl Monitor {
         self.quarantined
     }
 
-    /// Returns true if the VF is throttled.
+    /// Returns true if the VF is throttled for its conduct.
     #[must_use]
     pub fn throttled(&self) -> bool {
         self.throttled_until.is_some()
@@ -101,13 +101,13 @@ impl Monitor {
         self.throttled() || self.quarantined.is_some()
     }
 
-    /// Returns true if no counter is about to overflow.
+    /// Returns true if no counter of the VF's conduct is about to overflow.
     pub(crate) fn is_sound(&self) -> bool {
         self.crossed.iter().all(|count| *count < MOST_COUNTED)
     }
 
-    /// Compares new totals with the limits once a period, and throttles the VF if they require it. Returns the
-    /// gravest finding; the caller carries out a quarantine.
+    /// Compares new totals of events with the VF's limits once a period, and throttles the VF if they require it.
+    /// Returns the gravest finding; the caller carries out a quarantine.
     pub(crate) fn observe(&mut self, now: Time, totals: Totals, limits: &ConductLimits) -> Option<Verdict> {
         let Some((then, before)) = self.sampled else {
             self.sampled = Some((now, totals));
@@ -141,12 +141,12 @@ impl Monitor {
         }
     }
 
-    /// Quarantines the VF. Returns true if it was not quarantined before.
+    /// Quarantines the VF. Returns true if the VF was not quarantined before.
     pub(crate) fn quarantine(&mut self, why: Cause) -> bool {
         self.quarantined.replace(why).is_none()
     }
 
-    /// Releases the VF, and ends its throttle. Returns true if it was quarantined.
+    /// Releases the VF, and ends its throttle. Returns true if the VF was quarantined.
     pub(crate) fn release(&mut self) -> bool {
         let before = core::mem::replace(self, Self { crossed: self.crossed, ..Self::default() });
         before.quarantined.is_some()
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn each_threshold_has_its_action() {
+    fn each_threshold_of_conduct_has_its_action() {
         for offence in Offence::ALL {
             assert_eq!(found(offence, 9), None);
             for (rate, action) in [
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_threshold_is_never_reached() {
+    fn conduct_threshold_of_zero_is_never_reached() {
         let never = [Thresholds { warn: 0, throttle: 0, quarantine: 0 }; KINDS];
         let mut monitor = Monitor::default();
         monitor.observe(seconds(0), [0; KINDS], &never);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_measured_over_at_least_a_second() {
+    fn event_rates_of_conduct_are_measured_over_a_second() {
         let mut monitor = Monitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         assert_eq!(monitor.observe(Time::from_micros(999_999), [1_000; KINDS], &LIMITS), None, "too soon");

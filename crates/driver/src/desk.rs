@@ -11,7 +11,7 @@ use i82576::Time;
 /// Device address of the first allocation, which needs more than 32 bits.
 pub(crate) const BASE: u64 = 0x12_0000_0000;
 
-/// Registers and memory of one function.
+/// Registers and memory of one function, for tests that play the card.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     pub(crate) registers: BTreeMap<u32, u32>,

@@ -7,7 +7,7 @@ use i82576::Time;
 /// Bytes of the longest descriptor of any family.
 pub const DESCRIPTOR: usize = 32;
 
-/// Purpose of a prefetch.
+/// Purpose for which memory is prefetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The memory will be read.
@@ -34,13 +34,13 @@ pub trait Hal {
 /// Memory that the card accesses at `iova` and the driver through [`DmaHal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DmaRegion {
-    /// Device address of the first byte.
+    /// Device address of the region's first byte.
     pub iova: u64,
-    /// Length in bytes.
+    /// Length of the region in bytes.
     pub length: usize,
 }
 
-/// DMA memory is exhausted.
+/// Error: DMA memory for this many bytes is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no DMA memory left for {0} bytes")]
 pub struct OutOfDmaMemory(pub usize);
@@ -55,10 +55,10 @@ pub trait DmaHal: Hal {
     /// [`OutOfDmaMemory`].
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory>;
 
-    /// Copies out of DMA memory. The card's writes before the copied bytes are visible to later reads (acquire).
+    /// Copies bytes out of DMA memory. The card's writes before the copied bytes are visible to later reads (acquire).
     fn dma_read(&self, iova: u64, into: &mut [u8]);
 
-    /// Copies into DMA memory. The card sees earlier writes before this one (release).
+    /// Copies bytes into DMA memory. The card sees earlier writes before this one (release).
     fn dma_write(&mut self, iova: u64, from: &[u8]);
 
     /// Copies consecutive descriptors of `size` bytes (16 or 32) up to the first incomplete one, each to the front

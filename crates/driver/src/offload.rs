@@ -3,7 +3,7 @@
 //!
 //! Not supported: SCTP, tunnels, and segmentation of UDP. Each family encodes its descriptors elsewhere.
 
-/// Offloads of one frame.
+/// Work that the card does for one frame to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxOffload {
     /// True to fill in the checksum of an IPv4 header.
@@ -17,7 +17,7 @@ pub struct TxOffload {
 }
 
 impl TxOffload {
-    /// Returns true if an offload needs the headers.
+    /// Returns true if the card needs to know the frame's headers for an offload.
     pub(crate) fn needs_headers(&self) -> bool {
         self.ip_checksum || self.l4_checksum || self.tso.is_some()
     }
@@ -112,7 +112,7 @@ impl Headers {
         }
     }
 
-    /// Returns the sum of addresses, protocol and length, not complemented.
+    /// Returns the sum over a pseudo-header (addresses, protocol and length), not complemented.
     fn pseudo_header(&self, ip_header: &[u8], length: u32) -> u16 {
         let addresses = if self.ipv4 { &ip_header[12..20] } else { &ip_header[8..40] };
         let words = addresses.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn checksum_seed_is_the_pseudo_header_sum() {
+    fn checksum_field_starts_with_the_pseudo_header_sum() {
         let mut frame = ipv4_udp(22);
         let headers = Headers::parse(&frame).unwrap();
         let offload = TxOffload { l4_checksum: true, ip_checksum: true, ..TxOffload::default() };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_headers_are_refused() {
+    fn offload_of_incomplete_headers_is_refused() {
         let frame = ipv4_udp(0);
         for length in 0..42 {
             assert_eq!(Headers::parse(&frame[..length]), None, "{length}");

@@ -23,7 +23,7 @@ impl<H: DmaHal> AnyFrame<'_, '_, H> {
         }
     }
 
-    /// Copies the frame to the front of `into`. Returns its length.
+    /// Copies the frame to the front of `into`. Returns the frame's length.
     ///
     /// # Errors
     /// [`RxError`]: the frame is lost, and counted.

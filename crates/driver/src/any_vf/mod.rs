@@ -15,7 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use i82576::MacAddress;
 
-/// Maximum queue pairs of an Adaptive Virtual Function in use.
+/// Maximum number of an Adaptive Virtual Function's queue pairs that are used.
 const MAX_QUEUE_PAIRS: u16 = 4;
 
 /// Device family of a VF.
@@ -101,13 +101,13 @@ impl AnyVfConfig {
     }
 }
 
-/// Error of either family's driver.
+/// Error of a VF's driver, of either family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnyVfError {
-    /// The 82576's driver.
+    /// Error of an 82576 VF's driver.
     #[error(transparent)]
     I82576(#[from] vf::VfError),
-    /// The driver of an Adaptive Virtual Function.
+    /// Error of an Adaptive Virtual Function's driver.
     #[error(transparent)]
     Avf(#[from] adaptive::VfError),
 }
@@ -129,18 +129,18 @@ impl AnyVfError {
 pub enum LinkState {
     /// Frames can be sent and received.
     Up,
-    /// The link is down.
+    /// The VF's link is down.
     Down,
-    /// The function was reset: call [`AnyVf::restart`].
+    /// The VF was reset: call [`AnyVf::restart`].
     ResetNeeded,
 }
 
 /// Counters of a pair of rings, kept across resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueCounters {
-    /// Counters of the receive ring.
+    /// Counters of the pair's receive ring.
     pub rx: RxCounters,
-    /// Counters of the transmit ring.
+    /// Counters of the pair's transmit ring.
     pub tx: TxCounters,
 }
 
@@ -160,7 +160,7 @@ impl From<crate::Vf> for AnyVf {
 }
 
 impl AnyVf {
-    /// Probes the function. No frame moves before [`AnyVf::start`].
+    /// Probes the VF's function. No frame moves before [`AnyVf::start`].
     ///
     /// # Errors
     /// [`AnyVfError`].
@@ -174,7 +174,7 @@ impl AnyVf {
         })
     }
 
-    /// Starts the function.
+    /// Starts the VF's function.
     ///
     /// # Errors
     /// [`AnyVfError`].
@@ -185,7 +185,7 @@ impl AnyVf {
         }
     }
 
-    /// Starts the function again after a reset. Pending frames are lost.
+    /// Starts the VF's function again after a reset. Pending frames are lost.
     ///
     /// # Errors
     /// [`AnyVfError`].
@@ -196,7 +196,7 @@ impl AnyVf {
         }
     }
 
-    /// Stops the function. A removed function is left alone.
+    /// Stops the VF's function. A removed function is left alone.
     pub fn stop<H: DmaHal>(&mut self, hal: &mut H) {
         match self {
             Self::I82576(vf) => vf.stop(hal),
@@ -206,7 +206,7 @@ impl AnyVf {
         }
     }
 
-    /// Returns the device family.
+    /// Returns the device family of the VF.
     #[must_use]
     pub fn family(&self) -> Family {
         match self {
@@ -215,7 +215,7 @@ impl AnyVf {
         }
     }
 
-    /// Returns the current MAC address. A reset may change it.
+    /// Returns the VF's current MAC address. A reset may change it.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         match self {

@@ -6,12 +6,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Bounds of a visit.
+/// Bounds of one visit to the PF's inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Messages per visit.
+    /// Maximum number of messages taken in a visit.
     pub messages: u32,
-    /// Visits between two checks for resets.
+    /// Number of visits between two checks for resets.
     pub resets_every: u32,
 }
 
@@ -25,14 +25,14 @@ pub struct InboxState {
     strange: u64,
 }
 
-/// Pending messages of VFs, some of which a reset has voided.
+/// Messages of VFs that the PF has not served. A reset of a VF voids that VF's messages.
 #[derive(Debug, Clone)]
 pub struct Inbox {
     queue: Queue,
     limits: Limits,
-    /// Visits since the last check for resets.
+    /// Number of visits since the last check for resets.
     visits: u32,
-    /// Descriptors taken before this visit.
+    /// Number of descriptors taken before this visit.
     before: u64,
     /// For each VF, the last message before its reset, counted over all VFs.
     cancelled: Vec<u64>,
@@ -55,7 +55,7 @@ impl Inbox {
         self.cancelled.resize(count, 0);
     }
 
-    /// Returns the state for a successor.
+    /// Returns the inbox's state for a successor of this process.
     pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> InboxState {
         let (visits, cancelled) = (self.visits, self.cancelled.clone());
         let (dropped, strange) = (self.dropped, self.strange);
@@ -86,7 +86,7 @@ impl Inbox {
         self.queue.waiting(ring)
     }
 
-    /// Begins a visit. Returns true if it has to check for resets.
+    /// Begins a visit. Returns true if the visit has to check for resets.
     pub fn begin(&mut self) -> bool {
         self.before = self.queue.taken();
         self.visits += 1;
@@ -125,13 +125,13 @@ impl Inbox {
         self.queue.pending(ring) > 0
     }
 
-    /// Returns the messages dropped for a reset.
+    /// Returns the number of messages dropped because their VF was reset.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Returns the descriptors that were not messages of VFs.
+    /// Returns the number of descriptors that were not messages of VFs.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn successor_keeps_pending_messages_and_counters() {
+    fn restored_inbox_keeps_pending_messages_and_counters() {
         let (old, before) = midway();
         assert_eq!((before.dropped(), before.strange()), (1, 1));
         let (mut ring, mut inbox) = new(LIMITS);

@@ -32,16 +32,16 @@ impl Memory for [u8] {
     }
 }
 
-/// Message of a VF.
+/// Message of a VF to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// Number of the VF.
     pub vf: u16,
-    /// Operation (virtchnl).
+    /// Operation of the message (virtchnl).
     pub operation: u32,
-    /// Bytes of the body.
+    /// Length of the message's body in bytes.
     pub length: u16,
-    /// Slot whose buffer has the body, until the tail is written.
+    /// Ring slot whose buffer has the message's body, until the tail is written.
     pub slot: u16,
 }
 
@@ -54,7 +54,7 @@ pub enum Found {
     Other(u16),
 }
 
-/// Saved state of a queue. Of its memory only pending descriptors are saved.
+/// Saved state of an admin receive queue. Of the queue's memory only pending descriptors are saved.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueueState {
     next: u16,
@@ -63,7 +63,7 @@ pub struct QueueState {
     waiting: Vec<[u8; SIZE]>,
 }
 
-/// Driver's side of a queue.
+/// Driver's side of an admin receive queue.
 #[derive(Debug, Clone)]
 pub struct Queue {
     slots: u16,
@@ -72,7 +72,7 @@ pub struct Queue {
     buffer_bytes: u16,
     /// Address of the first buffer; the others follow.
     buffers: u64,
-    /// Number of VFs.
+    /// Number of VFs whose messages are accepted.
     vfs: u16,
 }
 
@@ -96,7 +96,7 @@ impl Queue {
         self.vfs = self.vfs.max(vfs);
     }
 
-    /// Returns the state for a successor.
+    /// Returns the queue's state for a successor of this process.
     pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> QueueState {
         let waiting = self.waiting(ring).map(|slot| Self::raw(slot, ring)).collect();
         QueueState { next: self.next, taken: self.taken, waiting }
@@ -161,7 +161,7 @@ impl Queue {
         (self.next + self.slots - 1) % self.slots
     }
 
-    /// Returns the slot `step` slots after the next.
+    /// Returns the ring slot that lies `step` slots after the next one.
     fn slot(&self, step: u16) -> u16 {
         (self.next + step) % self.slots
     }

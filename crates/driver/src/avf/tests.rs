@@ -32,7 +32,7 @@ fn queue(slots: u16) -> (Vec<u8>, Queue) {
 }
 
 #[test]
-fn every_buffer_is_posted_at_its_address() {
+fn every_admin_queue_buffer_is_posted_at_its_address() {
     let (ring, queue) = queue(4);
     for (slot, raw) in ring.as_chunks().0.iter().enumerate() {
         let posted = Descriptor::parse(raw);

@@ -6,11 +6,11 @@ use core::time::Duration;
 use i82576::Time;
 use serde::{Deserialize, Serialize};
 
-/// Headroom of the buffers: r of the formula, in tenths, so that 12 is 1.2.
+/// Factor by which buffers exceed the packets of an interval: r of the formula, in tenths, so that 12 is 1.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Redundancy(pub u32);
 
-/// Parameters of the adaptive policy.
+/// Parameters of the adaptive interrupt policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adaptive {
     /// Factor r, above one, so that buffers do not run full between two interrupts.
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_link_has_the_lowest_frequency() {
+    fn quiet_link_has_the_lowest_interrupt_frequency() {
         let adaptive = Adaptive { lowest_hz: 1_000, ..Adaptive::default() };
         assert_eq!(interrupt_frequency(0, &adaptive), 1_000);
         assert_eq!(interrupt_frequency(53_333, &adaptive), 1_000);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_buffers_do_not_divide_by_zero() {
+    fn interrupt_frequency_of_zero_buffers_does_not_panic() {
         let adaptive = Adaptive { buffers: 0, ..Adaptive::default() };
         assert_eq!(interrupt_frequency(1_000, &adaptive), 1_200);
     }

@@ -12,9 +12,9 @@ use i82576::Time;
 const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
 /// Index of the initial interval.
 const FIRST: usize = 1;
-/// Interrupts per measurement.
+/// Number of interrupts in one measurement.
 const EVENTS: u64 = 64;
-/// Steps without rest after which the search pauses, and measurements of the pause.
+/// Number of interval changes without rest after which the search pauses, and measurements of the pause.
 const PAUSE_AFTER: u32 = 2 * INTERVALS_US.len() as u32;
 /// Smallest difference of two rates that counts, in percent.
 const SIGNIFICANT_PCT: u64 = 10;
@@ -44,7 +44,7 @@ struct Rates {
     events: u64,
 }
 
-/// Result of comparing two measurements.
+/// Result of comparing the rates of two measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Same,
@@ -52,12 +52,12 @@ enum Change {
     Worse,
 }
 
-/// Search for the best interval.
+/// Search for the best interrupt interval of a vector.
 #[derive(Debug, Clone)]
 pub struct Dynamic {
     profile: usize,
     stance: SearchState,
-    /// Steps towards longer and shorter intervals since the last turn.
+    /// Number of changes to longer and shorter intervals since the last turn.
     longer: u32,
     shorter: u32,
     tired: u32,
@@ -83,7 +83,7 @@ impl Default for Dynamic {
 }
 
 impl Dynamic {
-    /// Returns the interval in force, in microseconds.
+    /// Returns the interrupt interval in force, in microseconds.
     #[must_use]
     pub fn interval_us(&self) -> u32 {
         INTERVALS_US[self.profile]
@@ -189,7 +189,7 @@ impl Dynamic {
 }
 
 impl Rates {
-    /// Compares bytes first, then packets; with equal ones, fewer interrupts are better.
+    /// Compares bytes first, then packets; if both are equal, fewer interrupts are better.
     fn against(&self, before: &Self) -> Change {
         let change = match (compare(self.bytes, before.bytes), compare(self.packets, before.packets)) {
             (Change::Same, packets) => packets,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_stream_leads_to_the_longest_interval() {
+    fn steady_stream_leads_to_the_longest_interrupt_interval() {
         let (mut dynamic, mut at) = (Dynamic::default(), (0, Received::default()));
         assert_eq!(dynamic.interval_us(), 8, "net_dim's initial interval");
         run(&mut dynamic, &mut at, 1_000, 20);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_change_restarts_the_search() {
+    fn packet_rate_change_restarts_the_interval_search() {
         let (mut dynamic, mut at) = (Dynamic::default(), (0, Received::default()));
         run(&mut dynamic, &mut at, 1_000, 20);
         run(&mut dynamic, &mut at, 4, 2);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_at_one_time_change_nothing() {
+    fn interrupts_at_one_time_keep_the_interval() {
         let mut dynamic = Dynamic::default();
         for _ in 0..1_000 {
             dynamic.interrupted(Time::ZERO, Received { buffers: 1, bytes: 1 });

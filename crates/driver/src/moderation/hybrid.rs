@@ -9,7 +9,7 @@ use i82576::Time;
 /// Sampling period of the packet rate.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Parameters of the hybrid policy.
+/// Parameters of the hybrid interrupt policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hybrid {
     /// Packets per second from which on interrupts are delayed.
@@ -24,7 +24,7 @@ impl Default for Hybrid {
     }
 }
 
-/// State of the hybrid policy.
+/// State of the hybrid interrupt policy: whether interrupts are delayed.
 #[derive(Debug, Clone)]
 pub(super) struct Switch {
     hybrid: Hybrid,

@@ -23,12 +23,12 @@ use i82576::bits::eitr;
 /// Longest interval of EITR in microseconds (82576 datasheet 8.8.14).
 pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
 
-/// Totals received by a queue.
+/// Totals that a queue has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Filled buffers: packets, except those longer than a buffer.
+    /// Number of filled buffers: packets, except those longer than a buffer.
     pub buffers: u64,
-    /// Bytes in the buffers.
+    /// Number of bytes in the filled buffers.
     pub bytes: u64,
 }
 
@@ -37,11 +37,11 @@ pub struct Received {
 pub enum Policy {
     /// Fixed interval in microseconds; 0 delays no interrupt.
     Fixed(u32),
-    /// Minimum interrupts for the packet rate.
+    /// Fewest interrupts that the packet rate permits.
     Adaptive(Adaptive),
     /// Policy of current Linux drivers ([`Dynamic`]).
     Dynamic,
-    /// Immediate at low rates, at a fixed interval at high ones.
+    /// Interrupts at once at low packet rates, and at a fixed interval at high rates.
     Hybrid(Hybrid),
 }
 
@@ -66,7 +66,7 @@ pub const fn register_value(interval_us: u32) -> u32 {
     micros << eitr::INTERVAL_SHIFT
 }
 
-/// State of a policy.
+/// State of an interrupt moderation policy.
 #[derive(Debug, Clone)]
 enum PolicyState {
     Fixed(u32),
@@ -75,7 +75,7 @@ enum PolicyState {
     Hybrid(Switch),
 }
 
-/// Policy of one vector with its state.
+/// Interrupt moderation of one vector: the policy and the policy's state.
 #[derive(Debug, Clone)]
 pub struct Moderator(PolicyState);
 
@@ -94,7 +94,7 @@ impl Moderator {
         })
     }
 
-    /// Returns the interval in force, in microseconds.
+    /// Returns the interrupt interval in force, in microseconds.
     #[must_use]
     pub fn interval_us(&self) -> u32 {
         match &self.0 {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_fit_the_register() {
+    fn interrupt_intervals_fit_the_eitr_register() {
         assert_eq!(interval_us(2_000), 500);
         assert_eq!(interval_us(0), 8191);
         assert_eq!(register_value(488), 0x7a0);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_interval_never_changes() {
+    fn fixed_interrupt_interval_never_changes() {
         let mut moderator = Moderator::new(Policy::Fixed(100));
         assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
         assert_eq!(moderator.sample(Time::from_micros(1_000_000), packets(1_000_000)), None);

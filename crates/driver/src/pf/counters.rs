@@ -3,27 +3,27 @@
 use i82576::mailbox::{ID_MASK, id};
 use serde::{Deserialize, Serialize};
 
-/// Kind of a message (82576 VF mailbox).
+/// Kind of a VF's message in the 82576's mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// VF_RESET.
+    /// VF_RESET: the VF was reset.
     Reset,
-    /// SET_MAC_ADDR.
+    /// SET_MAC_ADDR: the VF requests an address.
     Mac,
-    /// SET_MULTICAST.
+    /// SET_MULTICAST: the VF requests multicast groups.
     Multicast,
-    /// SET_VLAN.
+    /// SET_VLAN: the VF joins or leaves a VLAN.
     Vlan,
-    /// SET_LPE.
+    /// SET_LPE: the VF requests a longest frame.
     FrameLength,
-    /// SET_PROMISC.
+    /// SET_PROMISC: the VF requests promiscuity.
     Promiscuity,
     /// Unknown message.
     Other,
 }
 
 impl Kind {
-    /// All kinds, in the order of [`Counters::messages`].
+    /// All kinds of messages, in the order of [`Counters::messages`].
     pub const ALL: [Kind; 7] = [
         Kind::Reset,
         Kind::Mac,
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// Returns the kind's name in tables.
+    /// Returns the name of the kind of message, as tables show it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-/// Reason why a message was refused.
+/// Reason why the PF refused a VF's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The VF has not sent VF_RESET yet.
@@ -72,13 +72,13 @@ pub enum Refusal {
     /// The VF sent VF_RESET while it has no address.
     #[error("no address is set for the VF")]
     NoAddress,
-    /// The administrator has set the address.
+    /// The administrator has set the VF's address.
     #[error("the address was set by the administrator")]
     AddressFixed,
-    /// The address is zero or a group address.
+    /// The requested address is zero or a group address.
     #[error("invalid address: zero or a group")]
     AddressInvalid,
-    /// Another function has the address, and does not share it.
+    /// Another function has the requested address, and does not share it.
     #[error("the address is in use by another function; allow it with share_mac for both, or with trust")]
     AddressInUse,
     /// Every receive-address entry is in use.
@@ -90,13 +90,13 @@ pub enum Refusal {
     /// Every VLVF entry is in use.
     #[error("all VLAN filters are in use")]
     NoVlanFilter,
-    /// The VLAN is not in the administrator's list.
+    /// The requested VLAN is not in the administrator's list.
     #[error("the administrator does not allow the VLAN")]
     VlanNotAllowed,
-    /// The frame length exceeds the MAC's maximum.
+    /// The requested frame length exceeds the MAC's maximum.
     #[error("the frame length exceeds the card's maximum")]
     FrameLength,
-    /// The frame length exceeds the administrator's limit.
+    /// The requested frame length exceeds the administrator's limit.
     #[error("the frame length exceeds the administrator's MTU")]
     MtuLimit,
     /// The administrator does not allow multicast promiscuity.
@@ -111,7 +111,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// All reasons, in the order of [`Counters::refused`].
+    /// All reasons of refusals, in the order of [`Counters::refused`].
     pub const ALL: [Refusal; 14] = [
         Refusal::NotReady,
         Refusal::NoAddress,
@@ -129,7 +129,7 @@ impl Refusal {
         Refusal::Unknown,
     ];
 
-    /// Returns the reason's name in tables.
+    /// Returns the name of the refusal's reason, as tables show it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -151,39 +151,39 @@ impl Refusal {
     }
 }
 
-/// Counters of a VF.
+/// The PF driver's counters of one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     messages: [u64; Kind::ALL.len()],
     refused: [u64; Refusal::ALL.len()],
-    /// Granted messages.
+    /// Number of the VF's messages that were granted.
     pub granted: u64,
-    /// Messages without a reply: refused too soon after the last refusal.
+    /// Number of messages without a reply: refused too soon after the last refusal.
     pub unanswered: u64,
-    /// Requests dropped because the VF kept the mailbox.
+    /// Number of requests dropped because the VF kept the mailbox.
     pub dropped: u64,
-    /// Resets of the function (VFLR and CTRL.RST).
+    /// Number of the VF's resets (VFLR and CTRL.RST).
     pub resets: u64,
-    /// PF_CONTROL messages sent.
+    /// Number of PF_CONTROL messages sent to the VF.
     pub notices: u64,
-    /// Reports of blocked frames with a forged source.
+    /// Number of reports of blocked frames with a forged source.
     pub spoofed: u64,
 }
 
 impl Counters {
-    /// Returns the messages of a kind.
+    /// Returns the number of the VF's messages of a kind.
     #[must_use]
     pub fn messages(&self, kind: Kind) -> u64 {
         self.messages[kind as usize]
     }
 
-    /// Returns the messages refused for a reason.
+    /// Returns the number of the VF's messages refused for a reason.
     #[must_use]
     pub fn refused(&self, reason: Refusal) -> u64 {
         self.refused[reason as usize]
     }
 
-    /// Returns the messages of every kind, including those without a reply.
+    /// Returns the number of messages of every kind, including those without a reply.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.messages.iter().sum::<u64>() + self.dropped
@@ -213,7 +213,7 @@ mod tests {
     use super::{Kind, Refusal};
 
     #[test]
-    fn all_lists_are_in_index_order() {
+    fn lists_of_message_kinds_and_refusals_are_in_index_order() {
         assert!(Kind::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(Refusal::ALL.iter().enumerate().all(|(i, reason)| *reason as usize == i));
     }

@@ -5,10 +5,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Reason why a request was refused, or granted without effect.
+/// Reason why a VF's request was refused, or granted without effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The body is not a valid message.
+    /// The request's body is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The VF must request its resources first; only version, resources and reset are served before.
@@ -23,19 +23,19 @@ pub enum Refusal {
     /// The request names no queue, or one that the VF does not have.
     #[error("the VF does not have the queue")]
     NoSuchQueue,
-    /// The ring's base, length, buffer size or descriptor format is invalid.
+    /// The requested ring's base, length, buffer size or descriptor format is invalid.
     #[error("invalid base, length, buffer size or descriptor format of a ring")]
     Ring,
-    /// The VF does not have the vector.
+    /// The VF does not have the interrupt vector that the request names.
     #[error("the VF does not have the vector")]
     NoSuchVector,
-    /// The administrator has set the address.
+    /// The administrator has set the VF's address.
     #[error("the address was set by the administrator")]
     AddressFixed,
-    /// The address is zero or broadcast.
+    /// The requested address is zero or broadcast.
     #[error("invalid receive address: zero or broadcast")]
     AddressInvalid,
-    /// Another VF has the address, and does not share it.
+    /// Another VF has the requested address, and does not share it.
     #[error("the address is in use by another VF; allow it with share_mac for both, or with trust")]
     AddressInUse,
     /// The VF's quota of addresses is used up.
@@ -68,7 +68,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Names of the reasons, in the order of [`Counters::refused`].
+    /// Names of the refusal reasons, in the order of [`Counters::refused`].
     pub const NAMES: [&'static str; 19] = [
         "malformed",
         "not-ready",
@@ -115,13 +115,13 @@ impl Refusal {
         }
     }
 
-    /// Returns the reason's name in tables.
+    /// Returns the name of the refusal's reason, as tables show it.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self.index()]
     }
 
-    /// Returns the status of the reply.
+    /// Returns the status of the reply to a refused request.
     #[must_use]
     pub fn status(self) -> Status {
         match self {
@@ -135,18 +135,18 @@ impl Refusal {
 /// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
 const MOST_COUNTED: u64 = 1 << 56;
 
-/// Counters of one VF.
+/// The PF driver's counters of one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     requests: Vec<u64>,
     refused: Vec<u64>,
-    /// Requests of unknown operations.
+    /// Number of requests with unknown operations.
     pub unknown: u64,
-    /// Resets of any origin.
+    /// Number of the VF's resets, of any origin.
     pub resets: u64,
-    /// Events sent: link changes and resets.
+    /// Number of events sent to the VF: link changes and resets.
     pub events: u64,
-    /// Messages dropped because the VF's queue was full.
+    /// Number of messages dropped because the VF's queue was full.
     pub lost: u64,
 }
 
@@ -158,25 +158,25 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Returns the requests of an operation.
+    /// Returns the number of the VF's requests of an operation.
     #[must_use]
     pub fn requests(&self, op: Op) -> u64 {
         self.requests.get(op.index()).copied().unwrap_or(0)
     }
 
-    /// Returns the refusals by reason, in the order of [`Refusal::NAMES`].
+    /// Returns the number of refusals by reason, in the order of [`Refusal::NAMES`].
     #[must_use]
     pub fn refused(&self) -> &[u64] {
         &self.refused
     }
 
-    /// Returns the refusals for a reason.
+    /// Returns the number of requests refused for a reason.
     #[must_use]
     pub fn refused_for(&self, refusal: Refusal) -> u64 {
         self.refused.get(refusal.index()).copied().unwrap_or(0)
     }
 
-    /// Returns the messages of known operations with malformed bodies.
+    /// Returns the number of messages of known operations with malformed bodies.
     pub(super) fn malformed(&self) -> u64 {
         self.refused.first().map_or(0, |refused| refused.saturating_sub(self.unknown))
     }

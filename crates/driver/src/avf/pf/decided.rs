@@ -31,7 +31,7 @@ impl Default for Decided {
     }
 }
 
-/// Saved encoding. `S` encodes whether the VF may share addresses.
+/// Saved encoding of a VF's policy. `S` encodes whether the VF may share addresses.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "AvfPolicy")]
 pub(super) struct SavedPolicy<S> {

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::Deserialize;
 
-/// Earlier value: VFs could not share addresses.
+/// Value in states of earlier versions, where VFs could not share addresses.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct NotShared;
 
@@ -59,7 +59,7 @@ impl From<VfState> for super::VfState {
     }
 }
 
-/// State of a PF driver.
+/// State of a PF driver, as earlier versions wrote it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct PfState {
     vfs: Vec<VfState>,

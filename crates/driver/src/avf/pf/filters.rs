@@ -88,13 +88,13 @@ impl Pf {
         }
     }
 
-    /// Removes every address.
+    /// Removes every receive address of a VF.
     pub(super) fn forget_addresses<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let addresses = core::mem::take(&mut self.state_mut(vf).addresses);
         addresses.into_iter().for_each(|mac| hal.order(vf, Order::Address { mac: mac.0, on: false }));
     }
 
-    /// Sets promiscuity. A VF without permission gets a success reply, and no more frames.
+    /// Serves a VF's request for promiscuity. A VF without permission gets a success reply, and no more frames.
     pub(super) fn set_promiscuity<H: Card>(&mut self, hal: &mut H, vf: u8, flags: u16) -> Answer {
         let (unicast, multicast) = (flags & promiscuity::UNICAST != 0, flags & promiscuity::MULTICAST != 0);
         let policy = &self.state(vf).decided.policy;

@@ -24,7 +24,7 @@ impl VfState {
 }
 
 impl Pf {
-    /// Compares a VF's counts with its limits, and acts on the gravest finding. `totals` has the card's counts of
+    /// Compares a VF's counts with its limits, and acts on the gravest excess. `totals` has the card's counts of
     /// messages and packets and the host's count of interrupts; this adds the resets by the guest and malformed
     /// messages. Call it at least once a second: limits are rates per second.
     pub fn watch<H: Card>(
@@ -56,8 +56,8 @@ impl Pf {
         }
     }
 
-    /// Releases a quarantined VF: the PF announces a reset and resets it, so that its driver sets it up again. On a
-    /// VF that is not quarantined, ends the throttle.
+    /// Releases a quarantined VF: the PF announces a reset and resets it, so that its driver sets it up again. On a VF
+    /// that is not quarantined, ends the throttle.
     pub fn release<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.release() {
@@ -67,19 +67,19 @@ impl Pf {
         }
     }
 
-    /// Returns a VF's conduct: its offences, and the measures taken.
+    /// Returns the record of a VF's conduct: its offences, and the measures taken.
     #[must_use]
     pub fn conduct(&self, vf: u8) -> Option<&Monitor> {
         self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
     }
 
-    /// Returns the conduct of every VF, for a successor.
+    /// Returns the record of every VF's conduct, for a successor of this process.
     #[must_use]
     pub fn monitors(&self) -> Vec<Monitor> {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()
     }
 
-    /// Restores the conduct that a predecessor saved, and restrains the same VFs. Resets no VF.
+    /// Restores the VFs' conduct that the previous process saved, and restrains the same VFs. Resets no VF.
     ///
     /// # Errors
     /// [`RestoreError`] if the conduct is that of another number of VFs, or a count in it is about to overflow.

@@ -27,7 +27,7 @@ impl Pf {
         }
     }
 
-    /// Notifies a VF of its link, if its driver is active.
+    /// Notifies a VF of its link's state, if its driver is active.
     pub(super) fn send_link<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         if state.stage != Stage::Active {

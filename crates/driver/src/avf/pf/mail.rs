@@ -24,7 +24,7 @@ pub(super) const LIMITS: Limits = Limits { messages: 16, resets_every: 1 };
 /// Alignment of a ring in bytes.
 const ALIGN: usize = 4096;
 
-/// Both queues, with a buffer for each descriptor.
+/// The PF's send and receive queue, with a buffer for each descriptor.
 #[derive(Debug, Clone)]
 pub(super) struct Mail {
     receive: Region,
@@ -34,7 +34,7 @@ pub(super) struct Mail {
     next: u16,
 }
 
-/// Ring, followed by its buffers.
+/// Memory of an admin queue: the ring, followed by its buffers.
 #[derive(Debug, Clone, Copy)]
 struct Region {
     iova: u64,
@@ -54,7 +54,7 @@ impl Region {
     }
 }
 
-/// Ring in DMA memory.
+/// Ring of an admin queue in DMA memory.
 struct InDma<'a, H: ?Sized>(&'a mut H, u64);
 
 impl<H: DmaHal + ?Sized> Memory for InDma<'_, H> {
@@ -67,23 +67,23 @@ impl<H: DmaHal + ?Sized> Memory for InDma<'_, H> {
     }
 }
 
-/// Saved state of both queues. The card has taken every sent message, so none is pending there.
+/// Saved state of the PF's two admin queues. The card has taken every sent message, so none is pending there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MailState {
     /// Addresses of the receive queue and the send queue for the card.
     places: [u64; 2],
     inbox: InboxState,
-    /// Bodies of pending messages, in order.
+    /// Bodies of the VFs' pending messages, in order.
     bodies: Vec<Vec<u8>>,
     next: u16,
 }
 
-/// Results of a visit.
+/// Results of one visit of the PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Visit {
-    /// Served requests.
+    /// Number of requests served in the visit.
     pub served: u32,
-    /// VFs with a served request, a bit each.
+    /// VFs whose request was served in the visit, a bit each.
     pub answered: u64,
     /// VFs that their guests have reset, a bit each.
     pub resets: u64,
@@ -111,7 +111,7 @@ impl Mail {
         Ok(mail)
     }
 
-    /// Places both queues in memory, with every buffer posted. Returns the receive queue's tail. Writes no
+    /// Places both admin queues in memory, with every buffer posted. Returns the receive queue's tail. Writes no
     /// register.
     fn lay_out<H: DmaHal>(hal: &mut H, vfs: u16) -> Result<(Self, u16), OutOfDmaMemory> {
         let (receive, send) = (Region::new(hal)?, Region::new(hal)?);
@@ -126,7 +126,7 @@ impl Mail {
         self.inbox.grow(vfs);
     }
 
-    /// Returns the state for a successor.
+    /// Returns the admin queues' state for a successor of this process.
     pub(super) fn save<H: DmaHal>(&self, hal: &mut H) -> MailState {
         let ring = InDma(hal, self.receive.iova);
         let body = |slot: u16| {
@@ -141,7 +141,7 @@ impl Mail {
         MailState { places, inbox: self.inbox.save(&ring), bodies, next: self.next }
     }
 
-    /// Restores queues from a state. `hal` must allocate the same addresses as before.
+    /// Restores the admin queues from a saved state. `hal` must allocate the same addresses as before.
     pub(super) fn restore<H: DmaHal>(hal: &mut H, vfs: u16, state: &MailState) -> Result<Self, RestoreError> {
         let no_memory = RestoreError("no memory for its queues");
         let (mut mail, _) = Self::lay_out(hal, vfs).map_err(|_| no_memory)?;
@@ -164,7 +164,7 @@ impl Mail {
         Ok(mail)
     }
 
-    /// Sends a message to a VF. Returns false if the queue is full.
+    /// Sends a message to a VF. Returns false if the send queue is full.
     fn send<H: Hal + DmaHal>(&mut self, hal: &mut H, vf: u8, op: u32, status: Status, body: &[u8]) -> bool {
         let after = (self.next + 1) % SLOTS;
         if u32::from(after) == hal.read(r::PF_ATQH) || body.len() > MAX_BODY {

@@ -80,7 +80,7 @@ enum Stage {
     Active,
 }
 
-/// State of a VF.
+/// The PF driver's state of one VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfVfState")]
 struct VfState {
@@ -99,14 +99,14 @@ struct VfState {
     vlans: Vec<u16>,
     /// VLANs that the VF requested and its policy denies.
     withheld: Vec<u16>,
-    /// Running queues, a bit each.
+    /// The VF's running queues, a bit each.
     rx: u16,
     tx: u16,
     /// Removal of received tags, and insertion of sent ones.
     strip: bool,
     insert: bool,
     counters: Counters,
-    /// Conduct, which is saved beside the driver: it outlives the card.
+    /// Record of the VF's conduct, which is saved beside the driver: conduct outlives the card.
     #[serde(skip)]
     monitor: Monitor,
 }
@@ -137,7 +137,7 @@ impl VfState {
         self.agreed.has(capability)
     }
 
-    /// Returns the number of MSI-X vectors: one per queue pair and the mailbox's.
+    /// Returns the number of MSI-X vectors: one per queue pair and one for the mailbox.
     fn vectors(&self) -> u16 {
         self.pairs + 1
     }
@@ -183,12 +183,12 @@ impl Pf {
         self.mail.grow(count as u16);
     }
 
-    /// Returns the VFs.
+    /// Returns the VFs that the driver serves.
     pub fn vfs(&self) -> impl Iterator<Item = u8> + use<> {
         0..self.vfs.len() as u8
     }
 
-    /// Returns a VF's address, if it has one.
+    /// Returns a VF's MAC address, if the VF has one.
     #[must_use]
     pub fn vf_mac(&self, vf: u8) -> Option<MacAddress> {
         self.vfs.get(usize::from(vf))?.mac
@@ -218,7 +218,7 @@ impl Pf {
         self.vfs.get(usize::from(vf)).map_or(0, |state| state.pairs)
     }
 
-    /// Returns the counters of a VF.
+    /// Returns the PF driver's counters of a VF.
     #[must_use]
     pub fn counters(&self, vf: u8) -> Option<&Counters> {
         self.vfs.get(usize::from(vf)).map(|state| &state.counters)

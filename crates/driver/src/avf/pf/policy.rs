@@ -11,14 +11,14 @@ use ::policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 use pcie::VfIndex;
 use units::MacAddress;
 
-/// Returns true if a running VF must be reset to notice the difference.
+/// Returns true if a running VF must be reset to notice the difference between two policies.
 fn needs_reset(new: &VfPolicy, old: &VfPolicy) -> bool {
     (new.mac, new.admin_mac, new.vlan) != (old.mac, old.admin_mac, old.vlan)
         || (new.trust, new.enabled, new.allmulti) != (old.trust, old.enabled, old.allmulti)
         || new.longest_frame(&LIMITS) != old.longest_frame(&LIMITS)
 }
 
-/// Checks each policy. Returns the first VF whose policy is refused, with the reason.
+/// Applies a check to each VF's policy. Returns the first VF whose policy is refused, with the reason.
 fn each(
     wanted: &[VfPolicy],
     check: impl Fn(u8, &VfPolicy) -> Result<(), PolicyError>,

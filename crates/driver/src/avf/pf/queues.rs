@@ -10,7 +10,7 @@ use ::avf::descriptor::rx::Form;
 use ::avf::ids::{RING, RING_ALIGNMENT};
 use ::avf::virtchnl::{Capabilities, Chunk, Direction, List, QueuePair, RxQueue, TxQueue, VectorMap};
 
-/// Unit of buffer sizes in bytes (i40e).
+/// Unit of receive buffer sizes in bytes (i40e).
 const BUFFER_UNIT: u32 = 128;
 const BUFFERS: core::ops::RangeInclusive<u32> = BUFFER_UNIT..=16_256;
 /// Valid longest frames of a VF in bytes (i40e).

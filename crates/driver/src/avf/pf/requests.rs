@@ -13,18 +13,18 @@ use ::avf::virtchnl::{Capabilities, Request, Resources, Status, Version, VlanCap
 use alloc::vec::Vec;
 use i82576::MacAddress;
 
-/// Reply to a granted request.
+/// Reply of the PF to a granted request.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// Status only.
+    /// The reply is a success status only.
     Done,
-    /// Status and body.
+    /// The reply is a success status and this body.
     Body(Vec<u8>),
-    /// Success status, though the request has no effect.
+    /// The reply is a success status, though the request has no effect.
     Pretended(Refusal),
-    /// No reply: the VF is reset.
+    /// There is no reply: the VF is reset.
     Reset,
-    /// No reply: the VF is notified of a reset, and reset.
+    /// There is no reply: the VF is notified of a reset, and reset.
     ResetWithNotice,
 }
 
@@ -37,7 +37,7 @@ const TOEPLITZ: u16 = 0;
 const SYMMETRIC: u16 = 2;
 
 impl Pf {
-    /// Serves a request.
+    /// Serves one request of a VF.
     pub(super) fn serve<H: Card>(&mut self, hal: &mut H, vf: u8, number: u32, body: &[u8]) {
         self.state_mut(vf).counters.count_request(number);
         let request = Request::decode(number, body);

@@ -12,7 +12,7 @@ use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
-/// Saved state of a PF driver.
+/// Saved state of an AVF's PF driver.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfPfState")]
 pub struct PfState {
@@ -21,13 +21,13 @@ pub struct PfState {
     pub(super) wire: Option<u32>,
 }
 
-/// Invalid saved state, with the fault.
+/// Error for an invalid saved state of the driver, with the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the state of the PF driver is damaged: {0}; start the port again without it")]
 pub struct RestoreError(pub(super) &'static str);
 
 impl Pf {
-    /// Returns the state for a successor. Call it between two visits; nothing is changed.
+    /// Returns the driver's state for a successor of this process. Call it between two visits; nothing is changed.
     pub fn save<H: DmaHal>(&self, hal: &mut H) -> PfState {
         PfState { vfs: self.vfs.clone(), mail: self.mail.save(hal), wire: self.wire }
     }
@@ -51,7 +51,7 @@ impl Pf {
 }
 
 impl PfState {
-    /// Returns the number of VFs.
+    /// Returns the number of VFs in the saved state.
     #[must_use]
     pub fn vfs(&self) -> usize {
         self.vfs.len()
@@ -59,7 +59,7 @@ impl PfState {
 }
 
 impl VfState {
-    /// Returns the fault of an invalid VF state.
+    /// Returns the fault of an invalid VF state, or `None`.
     fn flaw(&self) -> Option<&'static str> {
         let vlans = usize::from(LAST_VLAN) + 1;
         let asked = || self.vlans.iter().chain(&self.withheld);

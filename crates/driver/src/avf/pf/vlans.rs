@@ -105,7 +105,7 @@ impl Pf {
         Answer::Done
     }
 
-    /// Applies the policy to the VLANs that a VF requested.
+    /// Applies a VF's policy to the VLANs that a VF requested.
     pub(super) fn follow_vlan_policy<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         if state.decided.policy.vlan.is_some() {

@@ -15,19 +15,19 @@ const ITR_US: u16 = 2;
 /// Vector of the mailbox; queues have the others.
 const MAILBOX_VECTOR: u16 = 0;
 
-/// Result of a link check.
+/// Result of a check of the VF's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
     /// Frames can move at this speed in Mb/s.
     Up(u32),
-    /// The link is down.
+    /// The VF's link is down.
     Down,
     /// The PF has reset the VF, or announced it: call [`Vf::restart`].
     ResetNeeded,
 }
 
 impl Vf {
-    /// Reads pending events of the PF. Returns the link speed in Mb/s.
+    /// Reads pending events of the PF. Returns the VF's link speed in Mb/s.
     pub fn look<H: DmaHal>(&mut self, hal: &mut H) -> Option<u32> {
         while let Some(message) = self.mailbox.receive(hal) {
             self.note(&message);
@@ -69,7 +69,7 @@ impl Vf {
         self.running
     }
 
-    /// Returns true if the function was reset: its mailbox is disabled.
+    /// Returns true if the VF was reset: a reset disables the mailbox.
     pub fn was_reset<H: DmaHal>(&self, hal: &mut H) -> bool {
         !mailbox::is_on(hal)
     }
@@ -83,7 +83,7 @@ impl Vf {
         }
     }
 
-    /// Returns the vectors in use: the mailbox's, and one per queue pair.
+    /// Returns the number of vectors in use: one for the mailbox, and one per queue pair.
     #[must_use]
     pub fn vectors(&self) -> u16 {
         self.pairs() + 1

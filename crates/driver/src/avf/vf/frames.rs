@@ -16,7 +16,7 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 /// IP protocol numbers of transports that begin with two ports: TCP and UDP.
 const PORTED: [u8; 2] = [6, 17];
 
-/// Computes the FNV-1a hash.
+/// Computes the FNV-1a hash of bytes.
 pub(super) fn fold(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
@@ -39,12 +39,12 @@ fn flow(frame: &[u8]) -> u32 {
 }
 
 impl Vf {
-    /// Queues a frame on a queue. Returns `false` if it is refused.
+    /// Adds a frame to a transmit queue. Returns `false` if the frame is refused.
     pub fn transmit<H: DmaHal>(&mut self, hal: &mut H, queue: u8, frame: &[u8]) -> bool {
         self.transmit_with(hal, queue, frame, &TxOffload::default())
     }
 
-    /// Queues a packet on a queue, with an offload. Returns `false` if it is refused.
+    /// Adds a packet to a transmit queue, with an offload. Returns `false` if the packet is refused.
     pub fn transmit_with<H: DmaHal>(
         &mut self,
         hal: &mut H,
@@ -103,12 +103,12 @@ impl Vf {
         if self.pairs() > 1 { (flow(packet) % u32::from(self.pairs())) as usize } else { 0 }
     }
 
-    /// Rings the doorbells for queued packets.
+    /// Rings the doorbells of the transmit queues for queued packets.
     pub fn flush<H: DmaHal>(&mut self, hal: &mut H) {
         self.tx.iter_mut().for_each(|ring| ring.flush(hal));
     }
 
-    /// Reclaims completed descriptors. Returns their number.
+    /// Reclaims the descriptors of sent packets. Returns the number of descriptors.
     pub fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.tx.iter_mut().map(|ring| ring.clean(hal)).sum()
     }

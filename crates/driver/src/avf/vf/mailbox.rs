@@ -9,7 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Descriptors of either ring.
+/// Number of descriptors in either ring of the mailbox.
 const SLOTS: u16 = 8;
 /// Pause between two looks for a reply, and their maximum number.
 pub(super) const TICK: Duration = Duration::from_millis(1);
@@ -49,7 +49,7 @@ impl Mailbox {
         Ok(Self { send: ring()?.iova, receive: ring()?.iova, out: 0, next: 0 })
     }
 
-    /// Sets up both rings, with every receive buffer posted.
+    /// Sets up both rings of the mailbox, with every receive buffer posted.
     pub(super) fn start<H: DmaHal>(&mut self, hal: &mut H) {
         (self.out, self.next) = (0, 0);
         (0..SLOTS).for_each(|slot| self.post(hal, slot));

@@ -37,19 +37,19 @@ use core::time::Duration;
 use i82576::MacAddress;
 use mailbox::Mailbox;
 
-/// Error of the VF driver.
+/// Error of an AVF's VF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VfError {
-    /// VFGEN_RSTAT does not become active.
+    /// The VF's reset does not end: VFGEN_RSTAT does not become active.
     #[error("the VF stays in reset; check that the PF driver runs")]
     NoReset,
-    /// The PF has sent no reply in time.
+    /// The PF has sent no reply to a request in time.
     #[error("the PF does not reply to request {0}")]
     NoAnswer(u32),
-    /// The PF refuses a request.
+    /// The PF refuses a request, with a status.
     #[error("the PF refuses request {0} with status {1}")]
     Refused(u32, i32),
-    /// The reply is malformed.
+    /// The PF's reply to a request is malformed.
     #[error("malformed PF reply to request {0}")]
     Malformed(u32),
     /// DMA memory is exhausted.
@@ -57,7 +57,7 @@ pub enum VfError {
     Memory(#[from] OutOfDmaMemory),
 }
 
-/// Configuration of a VF.
+/// Configuration that the owner wishes for an AVF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wishes {
     /// Capabilities to request. The PF grants those that it offers.
@@ -116,7 +116,7 @@ impl Default for Wishes {
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 200;
 
-/// Driver of a VF.
+/// Driver of an Adaptive Virtual Function.
 #[derive(Debug)]
 pub struct Vf {
     mailbox: Mailbox,
@@ -202,7 +202,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Sets up and starts every queue: pair n raises vector n + 1.
+    /// Sets up and starts every queue of the VF: pair n raises vector n + 1.
     ///
     /// # Errors
     /// [`VfError`].
@@ -254,14 +254,14 @@ impl Vf {
         QueueSet { vsi: self.resources.vsi, rx: all, tx: all }
     }
 
-    /// Stops frames on every ring.
+    /// Stops sending and receiving on every ring.
     fn halt(&mut self) {
         self.running = false;
         self.tx.iter_mut().for_each(TxRing::stop);
         self.rx.iter_mut().for_each(RxRing::stop);
     }
 
-    /// Stops every queue.
+    /// Stops every queue of the VF.
     ///
     /// # Errors
     /// [`VfError`].
@@ -291,13 +291,13 @@ impl Vf {
         self.mailbox.send(hal, &Request::Reset);
     }
 
-    /// Returns the current MAC address.
+    /// Returns the VF's current MAC address.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac
     }
 
-    /// Returns the queue pairs in use, limited by the rings.
+    /// Returns the number of queue pairs in use, limited by the rings.
     #[must_use]
     pub fn pairs(&self) -> u16 {
         self.resources.pairs.min(self.tx.len() as u16)
@@ -313,7 +313,7 @@ impl Vf {
         decode(&body).ok_or(VfError::Malformed(request.op().number()))
     }
 
-    /// Sends a request and waits for its reply.
+    /// Sends a request to the PF and waits for the PF's reply.
     ///
     /// # Errors
     /// [`VfError`].

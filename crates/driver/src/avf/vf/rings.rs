@@ -13,10 +13,10 @@ use ::avf::virtchnl::{RxQueue, TxQueue};
 /// Longest frame in bytes that a VF requests, if the PF sets no limit.
 const LONGEST_FRAME: u32 = 9728;
 
-/// Received frame.
+/// Received frame of an AVF, as the card describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Length in bytes.
+    /// Length of the frame in bytes.
     pub length: usize,
     /// The card's description of the frame.
     pub said: WriteBack,
@@ -26,7 +26,7 @@ pub struct Received {
 pub type RxFrame<'a, H> = receive::RxFrame<'a, H, Form>;
 
 impl Received {
-    /// Returns true if a checksum is wrong.
+    /// Returns true if the card reports a wrong checksum of the frame.
     #[must_use]
     pub fn has_bad_checksum(&self) -> bool {
         self.said.checksums.is_some_and(|found| found.ip_wrong || found.l4_wrong)

@@ -58,7 +58,7 @@ impl World {
 }
 
 #[test]
-fn warning_restrains_nothing() {
+fn warned_vf_is_not_restrained() {
     for offence in Offence::ALL {
         let mut world = World::active();
         let verdict = world.judge(offence, 7, Thresholds { warn: 7, ..NEVER });
@@ -69,7 +69,7 @@ fn warning_restrains_nothing() {
 }
 
 #[test]
-fn throttled_vf_is_limited_to_ten_megabits() {
+fn throttled_vf_sends_at_most_ten_megabits() {
     let mut world = World::active();
     world.throttle();
     assert_eq!((world.told().rate, world.told().restraint), (10, HELD));
@@ -112,7 +112,7 @@ fn quarantined_vf_is_reset_with_queues_off_and_link_down() {
 }
 
 #[test]
-fn quarantine_outlasts_resets() {
+fn quarantine_of_a_vf_outlasts_its_resets() {
     let mut world = World::active();
     world.quarantine();
     world.card.arrive(0, Op::ResetVf.number(), &[]);
@@ -233,7 +233,7 @@ fn malformed_bodies_and_unknown_operations_are_counted_apart() {
 }
 
 #[test]
-fn successor_keeps_conduct_and_restraint() {
+fn successor_keeps_the_vfs_conduct_and_restraint() {
     let mut old = World::active();
     old.throttle();
     let mut world = World::active();
@@ -248,7 +248,7 @@ fn successor_keeps_conduct_and_restraint() {
 }
 
 #[test]
-fn missing_vf_is_not_judged() {
+fn conduct_of_a_missing_vf_is_not_judged() {
     let mut world = World::new();
     let limits: ConductLimits = [Thresholds { quarantine: 1, ..NEVER }; 6];
     assert_eq!(world.pf.watch(&mut world.card, 77, [1; 6], &limits), None);

@@ -153,7 +153,7 @@ fn address_quota_is_18_or_more_if_trusted() {
 }
 
 #[test]
-fn deleting_a_missing_filter_succeeds() {
+fn deleting_a_missing_address_or_vlan_succeeds() {
     let mut world = World::active();
     assert_eq!(delete(&mut world, &[mac(5)]), Status::Success);
     assert_eq!(
@@ -241,7 +241,7 @@ fn vlan_v2_filters_are_one_outer_tag_of_type_8100() {
 }
 
 #[test]
-fn stripping_and_inserting_are_independent() {
+fn vlan_tag_stripping_and_inserting_are_independent() {
     let mut world = World::active();
     let one = VlanSetting { outer: 1, inner: 0, vsi: VSI };
     world.granted(Request::VlanOffload(VlanWhat::Strip, true, one));

@@ -11,7 +11,7 @@ use std::vec;
 const UP: Event = Event::Link { speed: 25_000, up: true };
 
 #[test]
-fn version_reply_matches_the_vf() {
+fn version_reply_has_the_older_of_both_versions() {
     let mut world = World::new();
     for (asked, answered) in [
         (Version::V1_1, Version::V1_1),
@@ -73,7 +73,7 @@ fn resources_may_be_requested_twice() {
 }
 
 #[test]
-fn vf_without_address_gets_zero() {
+fn vf_without_mac_address_gets_a_zero_address() {
     assert_eq!(World::new().introduce(0, OFFERED).mac, [0; 6]);
 }
 
@@ -169,7 +169,7 @@ fn vlan_v2_offers_one_tag_or_none_on_a_port_vlan() {
 }
 
 #[test]
-fn descriptor_formats_need_their_capability() {
+fn flexible_descriptor_formats_need_their_capability() {
     let mut world = World::active();
     let (status, body) = world.ask(0, Request::RxDescriptors);
     assert_eq!((status, body[0] & 2), (Status::Success, 2), "legacy must be among them");

@@ -48,7 +48,7 @@ fn rings_are_configured_as_requested() {
 }
 
 #[test]
-fn ring_of_length_zero_stays_unchanged() {
+fn ring_configured_with_length_zero_stays_unchanged() {
     let mut world = World::active();
     let mut half = pair(1);
     half.tx.length = 0;
@@ -84,7 +84,7 @@ fn invalid_ring_refuses_the_whole_message() {
 }
 
 #[test]
-fn pair_must_have_one_valid_queue_number() {
+fn queue_pair_must_have_one_valid_queue_number() {
     let mut world = World::active();
     let mut crossed = pair(1);
     crossed.tx.queue = 2;
@@ -210,7 +210,7 @@ fn other_pair_number_is_granted_by_reset_without_reply() {
 }
 
 #[test]
-fn too_many_pairs_reply_has_the_maximum() {
+fn reply_to_too_many_queue_pairs_has_the_maximum() {
     let mut world = World::active();
     assert!(world.pf.set_pairs(&mut world.card, 0, 4, 8));
     world.introduce(0, OFFERED);

@@ -42,7 +42,7 @@ fn version_and_address_survive_a_reset() {
 }
 
 #[test]
-fn flr_voids_pending_requests() {
+fn function_level_reset_voids_the_vfs_pending_requests() {
     let mut world = World::active();
     world.introduce(1, OFFERED);
     world.card.sent.clear();
@@ -123,7 +123,7 @@ fn invalid_policy_changes_nothing() {
 }
 
 #[test]
-fn policies_of_several_vfs_are_set_atomically() {
+fn policies_of_several_vfs_are_set_all_or_none() {
     let mut world = World::new();
     let policy = |n| VfPolicy { mac: Some(MacAddress(mac(n))), ..VfPolicy::default() };
     let macs = |world: &World| [0, 1].map(|vf| world.pf.vf_mac(vf).map(|mac| mac.0[5]));
@@ -168,7 +168,7 @@ fn visit_serves_sixteen_requests_and_reports_more() {
 }
 
 #[test]
-fn events_are_counted() {
+fn link_and_reset_events_to_a_vf_are_counted() {
     let mut world = World::active();
     world.set(|policy| policy.trust = true);
     assert_eq!(world.events().last(), Some(&Event::ResetImpending));
