@@ -15,7 +15,7 @@ const BLOCK: usize = 64;
 /// Sizes of a chunk's storage: none, or 1 to 32 blocks in powers of two.
 const SIZES: usize = 7;
 
-/// Memory from address 0.
+/// Host physical memory, from address 0.
 #[derive(Debug, Clone, Default)]
 pub struct HostMemory {
     bytes: usize,
@@ -25,12 +25,12 @@ pub struct HostMemory {
     free: [Vec<u32>; SIZES],
 }
 
-/// Stored part of a chunk; all bytes behind it are zero.
+/// Stored part of a chunk of host memory. All bytes of the chunk behind the stored part are zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct Chunk {
-    /// Start in `kept`, in blocks.
+    /// Start of the chunk's storage in `kept`, in blocks.
     at: u32,
-    /// Size class ([`Chunk::length`]).
+    /// Size class of the chunk's storage ([`Chunk::length`]).
     size: u8,
 }
 
@@ -55,7 +55,7 @@ impl Chunk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("address range {address:#x} + {length} exceeds the memory")]
 pub struct OutOfMemoryRange {
-    /// Start of the range.
+    /// First address of the range that exceeds the memory.
     pub address: u64,
     /// Length of the range in bytes.
     pub length: usize,
@@ -68,7 +68,7 @@ impl HostMemory {
         Self { bytes, chunks: vec![Chunk::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
     }
 
-    /// Reads bytes.
+    /// Reads bytes of host memory at `address`.
     ///
     /// # Errors
     /// [`OutOfMemoryRange`], with nothing read.
@@ -89,7 +89,7 @@ impl HostMemory {
         Ok(())
     }
 
-    /// Writes bytes.
+    /// Writes bytes to host memory at `address`.
     ///
     /// # Errors
     /// [`OutOfMemoryRange`], with nothing written.

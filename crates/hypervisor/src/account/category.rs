@@ -8,57 +8,57 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Category {
-    /// Kernel: interrupts, softirq, stack, scheduler.
+    /// Cycles of a kernel: interrupts, softirq, stack and scheduler.
     Kernel,
-    /// Network driver: VF driver, front end, and the service domain's driver of its cards.
+    /// Cycles of a network driver: VF driver, front end, or the service domain's driver of its cards.
     Driver,
-    /// Program, including its system calls.
+    /// Cycles of a program, including its system calls.
     User,
-    /// Device model in the service domain, serving a guest's access.
+    /// Cycles of the device model, which handles a guest's device accesses in the service domain.
     DeviceModel,
-    /// Back end of a split driver, in the service domain.
+    /// Cycles of the back end of a split driver, in the service domain.
     Backend,
-    /// Software bridge of the service domain.
+    /// Cycles of the service domain's software bridge.
     Bridge,
-    /// Refilling caches and TLB after another virtual CPU ran.
+    /// Cycles to refill caches and TLB after another virtual CPU ran.
     Refill,
-    /// Physical interrupt taken while a guest ran.
+    /// Cycles of exits for physical interrupts that arrive while a guest runs.
     ExternalInterrupt,
-    /// Guest's end-of-interrupt write to the APIC page.
+    /// Cycles of exits for a guest's end-of-interrupt writes to the APIC page.
     ApicEoi,
-    /// Any other access to the APIC page.
+    /// Cycles of exits for any other access to the APIC page.
     ApicOther,
-    /// Access to a guest's MSI-X table.
+    /// Cycles of exits for accesses to a guest's MSI-X table.
     MsixMmio,
-    /// Access to other emulated memory.
+    /// Cycles of exits for accesses to other emulated device memory.
     OtherMmio,
-    /// Hypercall without a category of its own.
+    /// Cycles of hypercalls without a category of their own.
     Hypercall,
-    /// Guest going idle and being woken.
+    /// Cycles of a guest's going idle and of waking it.
     Hlt,
-    /// Exit for a guest that can take a pending interrupt.
+    /// Cycles of exits for a guest that can take a pending interrupt.
     InterruptWindow,
-    /// Access to a model-specific register, including x2APIC.
+    /// Cycles of exits for accesses to model-specific registers, including x2APIC registers.
     Msr,
-    /// Exit of any other kind.
+    /// Cycles of exits of any other kind.
     OtherExit,
-    /// Requesting an interrupt in a virtual APIC and injecting it at entry.
+    /// Cycles to request an interrupt in a virtual APIC and to inject it at entry.
     Injection,
-    /// Sending and delivering an event-channel event.
+    /// Cycles to send and deliver an event-channel event.
     EventChannel,
-    /// Grant operations: map, unmap, copy, transfer.
+    /// Cycles of grant operations: map, unmap, copy and transfer.
     Grant,
-    /// Switching a thread to another virtual CPU.
+    /// Cycles to switch a thread to another virtual CPU.
     Switch,
-    /// Timers of the hypervisor.
+    /// Cycles of the hypervisor's timers.
     Timer,
 }
 
 impl Category {
-    /// Number of categories.
+    /// Number of categories of cycles.
     pub const COUNT: usize = Category::ALL.len();
 
-    /// All categories, in index order.
+    /// All categories of cycles, in index order.
     pub const ALL: [Category; 22] = [
         Category::Kernel,
         Category::Driver,
@@ -84,7 +84,7 @@ impl Category {
         Category::Timer,
     ];
 
-    /// Returns the index in [`Category::ALL`].
+    /// Returns the category's index in [`Category::ALL`].
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
@@ -95,7 +95,7 @@ impl Category {
         self.index() >= Category::ExternalInterrupt.index()
     }
 
-    /// Returns the name used in reports.
+    /// Returns the category's name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Category::Kernel => "kernel",
@@ -124,13 +124,13 @@ impl Category {
     }
 }
 
-/// Sink for charged cycles: a step of the machine, or a list in a test.
+/// Sink for charged cycles: an executing step of the machine, or a list in a test.
 pub trait Charge {
     /// Charges `cycles` of work, as measured without a busy sibling thread.
     fn charge(&mut self, category: Category, cycles: u64);
 }
 
-/// Cycles by category. Only touched categories are visited.
+/// Charged cycles by category. Only categories with charges are visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charges {
     cycles: [u64; Category::COUNT],
@@ -152,12 +152,12 @@ impl Charges {
         self.cycles[category.index()]
     }
 
-    /// Returns the sum of all categories.
+    /// Returns the cycles charged to all categories together.
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, cycles)| cycles).sum()
     }
 
-    /// Returns `true` if the sum is zero.
+    /// Returns `true` if no cycles are charged.
     pub fn is_empty(&self) -> bool {
         self.iter().all(|(_, cycles)| cycles == 0)
     }

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use super::Category;
 use crate::domain::DomainId;
 
-/// Cycles since the start of the machine.
+/// Cycles spent and idle since the start of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Sums per domain and category.
+    /// Cycles spent, per domain and category.
     spent: Vec<[u64; Category::COUNT]>,
     /// Idle cycles per thread.
     idle: Vec<u64>,

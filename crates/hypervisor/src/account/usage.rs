@@ -6,28 +6,28 @@
 use super::{Category, Ledger};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// The accounts do not balance.
+/// Error of an account whose spent and idle cycles differ from the cycles that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("accounts do not balance: {accounted} cycles accounted for, {passed} elapsed")]
 pub struct ConservationError {
-    /// Spent and idle cycles.
+    /// Cycles in the ledger, spent and idle.
     pub accounted: u64,
     /// Threads times elapsed cycles, plus cycles charged ahead of the clock.
     pub passed: u64,
 }
 
-/// Ledger at an instant.
+/// State of the ledger at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub(crate) ledger: Ledger,
-    /// Current cycle of the clock.
+    /// Cycle of the clock at the snapshot.
     pub(crate) cycle: u64,
     /// Cycles charged ahead of the clock, over all threads.
     pub(crate) ahead: u64,
     pub(crate) hertz: u64,
 }
 
-/// Usage between two snapshots.
+/// Cycles used between two snapshots of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     ledger: Ledger,
@@ -38,7 +38,7 @@ pub struct Usage {
 }
 
 impl Snapshot {
-    /// Returns the ledger.
+    /// Returns the ledger at the snapshot.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -54,7 +54,7 @@ impl Snapshot {
         }
     }
 
-    /// Checks that all cycles since the start are accounted for.
+    /// Checks that all cycles since the machine's start are accounted for.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Usage {
         self.ids().map(|domain| self.cycles(domain, category)).sum()
     }
 
-    /// Returns the cycles of `domain`'s own work.
+    /// Returns the cycles of `domain`'s own work, without the hypervisor's for it.
     pub fn own(&self, domain: DomainId) -> u64 {
         self.sum(domain, false)
     }
@@ -111,7 +111,7 @@ impl Usage {
         self.ids().map(|domain| self.hypervisor_for(domain)).sum()
     }
 
-    /// Returns the cycles of own work of all `domains` of the wanted kinds. `domains` are the machine's.
+    /// Returns the cycles of own work of those `domains` whose kind is wanted. `domains` are the machine's.
     pub fn own_of(&self, domains: &[Domain], wanted: impl Fn(DomainKind) -> bool) -> u64 {
         let ids = self.ids().zip(domains).filter(|(_, domain)| wanted(domain.kind));
         ids.map(|(id, _)| self.own(id)).sum()

@@ -1,7 +1,7 @@
 //! Model of a socket's last-level cache by reuse distance: a buffer is cached if no more than the cache size
 //! was touched since its last use. Associativity, device writes and a core's own caches are not modelled.
 
-/// Last-level cache, as seen by streams of packet buffers.
+/// Last-level cache of a socket, as seen by streams of packet buffers.
 #[derive(Clone, Debug)]
 pub struct LastLevelCache {
     bytes: u64,
@@ -18,7 +18,7 @@ impl LastLevelCache {
 /// Points of a ring at which the touched bytes are sampled.
 const MARKS: usize = 16;
 
-/// Ring of buffers touched in turn.
+/// Ring of packet buffers that are touched in turn.
 #[derive(Clone, Debug)]
 pub struct BufferRing {
     /// Bytes the socket had touched at the last visit of each part of the ring.
@@ -35,7 +35,7 @@ impl BufferRing {
         BufferRing { marks: [0; MARKS], slots: u64::from(slots).max(1), next: 0, distance: 0 }
     }
 
-    /// Touches the next buffer, of `bytes` bytes. Returns `true` if it was cached.
+    /// Touches the ring's next buffer, of `bytes` bytes. Returns `true` if the buffer was cached.
     pub fn touch(&mut self, cache: &mut LastLevelCache, bytes: u64) -> bool {
         cache.touched += bytes;
         let part = (self.next * MARKS as u64 / self.slots) as usize;

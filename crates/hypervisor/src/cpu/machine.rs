@@ -23,17 +23,17 @@ pub struct Config {
     pub threads_per_core: u16,
     /// Clock of all cores.
     pub clock: Frequency,
-    /// Thousandths of a cycle per cycle of work while a sibling is busy; at least 1,000.
+    /// Contention factor: thousandths of a cycle per cycle of work while a sibling is busy; at least 1,000.
     pub contention_permille: u64,
     /// Cycles to switch a thread to another virtual CPU: the hypervisor's work.
     pub switch: u64,
     /// Cycles a switched virtual CPU takes to refill its caches and TLB.
     pub refill: u64,
-    /// Cycles of others on the thread after which the whole refill is due, a part after fewer. 0: always whole.
+    /// Cycles of other virtual CPUs on a thread after which the whole refill is due, a part after fewer; 0: always.
     pub displacement: u64,
-    /// Thousandths of a cycle per refill cycle under nested paging; at least 1,000.
+    /// Factor of nested paging: thousandths of a cycle per refill cycle; at least 1,000.
     pub nested_permille: u64,
-    /// Longest time a virtual CPU runs while others wait for the thread.
+    /// Longest time that a virtual CPU runs while others wait for its thread.
     pub slice: Span,
 }
 
@@ -58,22 +58,22 @@ impl Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Visit {
-    /// Thread to visit.
+    /// Thread that is to be visited.
     pub thread: ThreadId,
-    /// Time of the visit.
+    /// Time at which the thread is to be visited.
     pub at: Instant,
 }
 
-/// Action of a visited thread.
+/// Action that a visited thread requires.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box for each step would be an allocation")]
 #[must_use]
 pub enum ThreadAction {
     /// Execute this step and pass it to [`Machine::finish`].
     Run(Step),
-    /// The thread is busy; visit it again.
+    /// The thread is busy; visit it again at this time.
     Later(Visit),
-    /// The thread is idle until a virtual CPU of it is woken.
+    /// The thread is idle until one of its virtual CPUs is woken.
     Idle,
 }
 
@@ -81,7 +81,7 @@ pub enum ThreadAction {
 enum State {
     Blocked,
     Ready,
-    /// Running on its thread; `true` if it was woken since its step began.
+    /// The virtual CPU runs on its thread; `true` if it was woken since its step began.
     Running(bool),
 }
 
@@ -90,9 +90,9 @@ pub(super) struct Vcpu {
     domain: DomainId,
     home: ThreadId,
     state: State,
-    /// Remainder of a preempted step.
+    /// Remainder of the virtual CPU's preempted step.
     pub(super) unfinished: Option<PreemptedStep>,
-    /// Thread of its last run, and the cycles worked on that thread by then.
+    /// Thread that the virtual CPU last ran on, and the cycles worked on that thread by then.
     last_run: Option<(ThreadId, u64)>,
 }
 
@@ -123,7 +123,7 @@ impl Machine {
 }
 
 impl<S: Scheduler> Machine<S> {
-    /// Creates a machine with only the hypervisor's domain.
+    /// Creates a machine with only the hypervisor's domain, scheduled by `scheduler`.
     pub fn with_scheduler(mut config: Config, mut scheduler: S) -> Machine<S> {
         config.threads_per_core = config.threads_per_core.max(1);
         config.contention_permille = config.contention_permille.max(super::step::ALONE);
@@ -165,7 +165,7 @@ impl<S: Scheduler> Machine<S> {
         vcpu
     }
 
-    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a visit if none is outstanding.
+    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a thread's visit if none is outstanding.
     #[must_use]
     pub fn wake(&mut self, vcpu: VcpuId, now: Instant) -> Option<Visit> {
         let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
@@ -256,7 +256,8 @@ impl<S: Scheduler> Machine<S> {
         self.visit_when_free(thread)
     }
 
-    /// Returns the cycles to refill caches and TLB on a thread, in proportion to what others ran there since.
+    /// Returns the cycles to refill caches and TLB on a thread, in proportion to what others ran there since the
+    /// virtual CPU's last run.
     fn refill(&self, vcpu: VcpuId, thread: ThreadId) -> u64 {
         let Config { refill, displacement, nested_permille, .. } = self.config;
         let Vcpu { last_run, domain, .. } = &self.vcpus[vcpu.index()];
@@ -333,7 +334,7 @@ impl<S: Scheduler> Machine<S> {
         &self.domains
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration of the machine.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -343,7 +344,7 @@ impl<S: Scheduler> Machine<S> {
         self.threads.len()
     }
 
-    /// Takes a completed step off the thread.
+    /// Removes a completed step from its thread.
     fn retire(&mut self, thread: ThreadId) {
         let Some(Current { vcpu, then, took }) = self.threads[thread.index()].current.take() else { return };
         let state = &mut self.vcpus[vcpu.index()].state;

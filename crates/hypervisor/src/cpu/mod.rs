@@ -72,14 +72,14 @@ impl ThreadId {
         ThreadId(index)
     }
 
-    /// Returns the index.
+    /// Returns the index of the thread.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl VcpuId {
-    /// Returns the index.
+    /// Returns the index of the virtual CPU.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -18,7 +18,7 @@ impl<S: Scheduler> Machine<S> {
         self.scheduler.due().map(|cycle| self.config.clock.start_of(cycle))
     }
 
-    /// Advances the scheduler's clocks to `now`. Returns visits of the threads whose schedule changed.
+    /// Advances the scheduler's clocks to `now`. Returns visits of the threads that now have to run something else.
     #[must_use]
     pub fn run_scheduler(&mut self, now: Instant) -> Vec<Visit> {
         let cycle = self.config.clock.cycle_at(now);

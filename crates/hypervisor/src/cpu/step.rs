@@ -7,12 +7,12 @@ use super::{ThreadId, VcpuId};
 use crate::account::{Category, Charge, Charges};
 use crate::domain::DomainId;
 
-/// State of a virtual CPU after a step.
+/// State of a virtual CPU after its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterStep {
-    /// Ready: it has more to do.
+    /// The virtual CPU is ready: it has more to do.
     Continue,
-    /// Blocked until it is woken.
+    /// The virtual CPU is blocked until it is woken.
     Block,
 }
 
@@ -50,7 +50,7 @@ impl Step {
         self.vcpu
     }
 
-    /// Returns the virtual CPU's domain, which is charged.
+    /// Returns the domain of the virtual CPU, to which the step's cycles are charged.
     pub fn domain(&self) -> DomainId {
         self.domain
     }
@@ -60,7 +60,7 @@ impl Step {
         &self.charges
     }
 
-    /// Returns the time the step began.
+    /// Returns the time at which the step began.
     pub fn began(&self) -> Instant {
         self.clock.start_of(self.start)
     }
@@ -92,12 +92,12 @@ pub(super) const ALONE: u64 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) permille: u64,
-    /// Remainder in thousandths of a cycle, below 1,000.
+    /// Remainder of the conversion, in thousandths of a cycle, below 1,000.
     pub(super) remainder: u64,
 }
 
 impl Stretch {
-    /// Returns the cycles that `work` takes.
+    /// Returns the cycles that `work` takes with contention.
     #[inline]
     pub(super) fn apply(&mut self, work: u64) -> u64 {
         if self.permille == ALONE {

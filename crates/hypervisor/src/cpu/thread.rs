@@ -8,14 +8,13 @@ pub(super) struct Thread {
     /// Cycle up to which all cycles are accounted for; the thread is busy until then if it is ahead of the
     /// clock.
     pub(super) position: u64,
-    /// Cycles of work ever run on this thread.
+    /// Cycles of work run on this thread since the machine's start.
     pub(super) worked: u64,
-    /// Step that runs, or ran last and has not been retired.
+    /// Step that runs on the thread, or ran last and has not been retired.
     pub(super) current: Option<Current>,
     /// Virtual CPU whose state the thread holds. An idle thread keeps it: going idle and back is no switch.
     pub(super) loaded: Option<VcpuId>,
-    /// Cycle of the outstanding visit. Visits at other times were requested before a preemption and are
-    /// stale.
+    /// Cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are stale.
     pub(super) visit_cycle: Option<u64>,
     /// Thousandths of a cycle left over from stretched work.
     pub(super) remainder: u64,
@@ -25,7 +24,7 @@ pub(super) struct Thread {
 pub(super) struct Current {
     pub(super) vcpu: VcpuId,
     pub(super) then: AfterStep,
-    /// Cycles of the step, without stolen ones.
+    /// Cycles that the step took, without stolen ones.
     pub(super) took: u64,
 }
 
@@ -46,12 +45,12 @@ impl Thread {
         self.current.is_none() && self.visit_cycle.is_none()
     }
 
-    /// Returns `true` if another step follows immediately.
+    /// Returns `true` if another step follows the current one immediately.
     pub(super) fn is_continuing(&self) -> bool {
         matches!(self.current, Some(Current { then: AfterStep::Continue, .. }))
     }
 
-    /// Returns the stretch for work from here on.
+    /// Returns the conversion of work to time from here on, with this contention factor.
     pub(super) fn stretch(&self, contended: Option<u64>) -> Stretch {
         Stretch { permille: contended.unwrap_or(ALONE), remainder: self.remainder }
     }

@@ -4,14 +4,14 @@
 use super::cpu::{AF, CF, OF, PF, SF, ZF, mask};
 use iced_x86::Mnemonic;
 
-/// Flags computed here.
+/// Mask of the RFLAGS bits that this module computes.
 pub const FLAGS: u64 = CF | PF | AF | ZF | SF | OF;
 
-/// Operation on two values.
+/// Arithmetic or logic operation on two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     kind: Kind,
-    /// The result is written; comparisons discard it.
+    /// The instruction writes the operation's result; comparisons discard it.
     pub writes_result: bool,
 }
 
@@ -43,7 +43,8 @@ impl Operation {
         Some(Self { kind, writes_result })
     }
 
-    /// Returns the result of an operation on `bytes` bytes, and the flags after `flags`.
+    /// Applies the operation to two values of `bytes` bytes. Returns the result, and `flags` with the operation's
+    /// changes.
     #[must_use]
     pub fn apply(self, a: u64, b: u64, bytes: usize, flags: u64) -> (u64, u64) {
         let (a, b, all) = (a & mask(bytes), b & mask(bytes), u128::from(mask(bytes)));
@@ -80,7 +81,7 @@ impl Operation {
     }
 }
 
-/// Performs an operation on one value. Returns the result and the flags after `flags`.
+/// Performs an operation on one value. Returns the result, and `flags` with the operation's changes.
 #[must_use]
 pub fn unary(mnemonic: Mnemonic, value: u64, bytes: usize, flags: u64) -> Option<(u64, u64)> {
     let apply = |kind, a, b| Operation { kind, writes_result: true }.apply(a, b, bytes, flags);

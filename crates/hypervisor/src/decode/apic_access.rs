@@ -9,44 +9,44 @@ use crate::lapic::{Lapic, WriteEffect, registers::EOI};
 use iced_x86::{Mnemonic, OpKind};
 use sim::Instant;
 
-/// Policy for end-of-interrupt writes.
+/// Policy for a guest's end-of-interrupt writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EoiPolicy {
     /// Trust the exit: a write at the EOI register is an EOI, and RIP advances by the instruction's length.
     /// Other effects of the instruction are lost: RDI, RSI and RCX of a string instruction.
     Fast,
-    /// Fetch the instruction, and take the fast path if it is a plain move.
+    /// Fetch the instruction, and trust the exit qualification if the instruction is a plain move.
     FastChecked,
     /// Fetch, decode and emulate every instruction.
     Emulate,
 }
 
-/// Access type (SDM volume 3, exit qualification for APIC-access exits).
+/// Type of an access to the APIC page (SDM volume 3, exit qualification for APIC-access exits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessKind {
-    /// Linear read by an instruction.
+    /// Data read by an instruction, at a linear address.
     Read,
-    /// Linear write by an instruction.
+    /// Data write by an instruction, at a linear address.
     Write,
-    /// Instruction fetch.
+    /// Fetch of an instruction.
     Fetch,
     /// Event delivery or guest-physical access; not an instruction's own data access.
     Other,
 }
 
-/// APIC-access exit.
+/// VM exit for an access to the APIC page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApicAccess {
-    /// Offset in the page, 0 to FFFh.
+    /// Offset of the access in the APIC page, 0 to FFFh.
     pub offset: u16,
-    /// Access type.
+    /// Type of the access to the APIC page.
     pub access: AccessKind,
-    /// Bytes of the instruction, from the VM-exit instruction length.
+    /// Length of the accessing instruction in bytes, from the VM-exit instruction length.
     pub length: u8,
 }
 
 impl ApicAccess {
-    /// Decodes the exit qualification: offset in bits 11:0, access type in bits 15:12.
+    /// Decodes the exit qualification of an APIC-access exit: offset in bits 11:0, access type in bits 15:12.
     #[must_use]
     pub fn new(qualification: u64, length: u8) -> Self {
         let access = match qualification >> 12 & 15 {
@@ -65,16 +65,16 @@ impl ApicAccess {
     }
 }
 
-/// Guest state an instruction may access.
+/// State of the guest that an emulated instruction may access.
 #[derive(Debug)]
 pub struct GuestContext<'a, M> {
     /// Guest physical memory.
     pub memory: &'a mut M,
-    /// APIC of the vCPU.
+    /// Virtual local APIC of the vCPU.
     pub lapic: &'a mut Lapic,
     /// Physical address of the APIC page.
     pub apic_page: u64,
-    /// Current time.
+    /// Current time, for the APIC's timer.
     pub now: Instant,
 }
 
@@ -85,12 +85,12 @@ impl<M> GuestContext<'_, M> {
     }
 }
 
-/// Path by which an exit was handled.
+/// Path by which an APIC-access exit was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandlingPath {
-    /// EOI by the exit qualification alone.
+    /// The exit was handled as an EOI by its qualification alone.
     Fast,
-    /// EOI after checking the instruction.
+    /// The exit was handled as an EOI after its instruction was checked.
     Checked,
     /// The instruction was emulated, or trapped.
     Emulated,
@@ -99,20 +99,20 @@ pub enum HandlingPath {
 /// Effect of an instruction on the APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicEffect {
-    /// No access: the instruction did not touch the APIC page.
+    /// The instruction did not access the APIC page.
     None,
-    /// Only reads.
+    /// The instruction only read APIC registers.
     Read,
-    /// Write with this effect.
+    /// The instruction wrote an APIC register, with this effect.
     Write(WriteEffect),
 }
 
-/// Outcome of an exit.
+/// Outcome of handling an APIC-access exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExitOutcome {
-    /// Path taken.
+    /// Path by which the exit was handled.
     pub how: HandlingPath,
-    /// Work of fetching and emulating.
+    /// Work of fetching and emulating the instruction.
     pub work: EmulationWork,
     /// Effect on the APIC, or the trap to inject.
     pub result: Result<ApicEffect, Trap>,

@@ -4,19 +4,19 @@
 use super::Trap;
 use iced_x86::Register;
 
-/// Carry flag.
+/// RFLAGS bit: carry flag.
 pub const CF: u64 = 1;
-/// Parity flag.
+/// RFLAGS bit: parity flag.
 pub const PF: u64 = 1 << 2;
-/// Auxiliary carry flag.
+/// RFLAGS bit: auxiliary carry flag.
 pub const AF: u64 = 1 << 4;
-/// Zero flag.
+/// RFLAGS bit: zero flag.
 pub const ZF: u64 = 1 << 6;
-/// Sign flag.
+/// RFLAGS bit: sign flag.
 pub const SF: u64 = 1 << 7;
-/// Direction flag: string instructions go down.
+/// RFLAGS bit: direction flag. If set, string instructions move towards lower addresses.
 pub const DF: u64 = 1 << 10;
-/// Overflow flag.
+/// RFLAGS bit: overflow flag.
 pub const OF: u64 = 1 << 11;
 
 /// Index of RAX in [`Cpu::registers`].
@@ -31,17 +31,17 @@ pub const RDI: usize = 7;
 /// Registers of a vCPU in 64-bit mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
+    /// General-purpose registers: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
     pub registers: [u64; 16],
     /// Address of the next instruction.
     pub rip: u64,
-    /// RFLAGS.
+    /// Value of RFLAGS.
     pub flags: u64,
-    /// Base addresses of FS and GS.
+    /// Base addresses of the segments FS and GS.
     pub bases: [u64; 2],
-    /// CR3: address of the page tables.
+    /// Value of CR3: physical address of the page tables.
     pub cr3: u64,
-    /// User code is running (CPL 3).
+    /// The vCPU runs user code (CPL 3).
     pub user: bool,
 }
 
@@ -68,7 +68,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// Returns a segment's base, or the value of a register in an address.
+    /// Returns a part of an operand's address: the base of a segment, or the value of a register.
     pub(super) fn address_part(&self, register: Register) -> Option<u64> {
         match register {
             Register::FS => Some(self.bases[0]),
@@ -79,7 +79,7 @@ impl Cpu {
     }
 }
 
-/// Returns the mask of a value of 1 to 8 bytes.
+/// Returns the bit mask of a value of 1 to 8 bytes.
 pub(super) fn mask(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
 }

@@ -9,10 +9,10 @@ use super::paging::{Intent, is_canonical, walk};
 use super::{Cpu, EmulationWork, Trap};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-/// Bytes of a page.
+/// Bytes of a page of guest memory.
 const PAGE: u64 = 4096;
 
-/// Instruction being emulated.
+/// Instruction that is being emulated.
 pub(super) struct Execution<'a, M> {
     pub(super) guest: GuestContext<'a, M>,
     pub(super) cpu: &'a mut Cpu,
@@ -175,8 +175,8 @@ impl<M: GuestMemory> Execution<'_, M> {
         Ok(walk.result?)
     }
 
-    /// APIC registers have 4 bytes (SDM volume 3, 10.4.1). Accesses to parts of them are allowed, as
-    /// operating systems rely on it; accesses of 8 bytes or across registers trap.
+    /// Reads an APIC register, which has 4 bytes (SDM volume 3, 10.4.1). Accesses to parts of a register are allowed,
+    /// as operating systems rely on them; accesses of 8 bytes or across registers trap.
     fn apic_read(&mut self, offset: u16, bytes: usize) -> Result<u64, Trap> {
         let (register, lane) = register_and_lane(offset, bytes)?;
         let value = self.guest.lapic.read(self.guest.now, register);
@@ -198,7 +198,7 @@ impl<M: GuestMemory> Execution<'_, M> {
     }
 }
 
-/// Returns the register and the first bit of an access.
+/// Returns the register that an access reads or writes, and the access's first bit in it.
 fn register_and_lane(offset: u16, bytes: usize) -> Result<(u16, u32), Trap> {
     let inside = usize::from(offset % 4);
     if inside + bytes > 4 { Err(Trap::Undefined) } else { Ok((offset - inside as u16, 8 * inside as u32)) }

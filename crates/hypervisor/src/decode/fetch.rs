@@ -5,9 +5,9 @@ use super::paging::{Intent, is_canonical, walk};
 use super::{Cpu, EmulationWork, Trap};
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction};
 
-/// Longest instruction in bytes (SDM volume 2, 2.3.11).
+/// Length of the longest instruction, in bytes (SDM volume 2, 2.3.11).
 const MAX_LENGTH: usize = 15;
-/// Bytes of a page.
+/// Bytes of a page of guest memory.
 const PAGE: u64 = 4096;
 
 /// Fetches and decodes the instruction at RIP. Walks the following page only if the instruction extends into
@@ -39,7 +39,7 @@ fn decode(bytes: &[u8], rip: u64) -> Result<Instruction, DecoderError> {
     }
 }
 
-/// Reads code within one page.
+/// Reads bytes of an instruction within one page.
 fn fetch_bytes(
     memory: &impl GuestMemory,
     cpu: &Cpu,

@@ -3,15 +3,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Guest physical memory.
+/// Physical memory of a guest.
 pub trait GuestMemory {
-    /// Reads bytes. Returns `false`, with nothing read, if memory is missing for any of them.
+    /// Reads bytes of guest memory. Returns `false`, with nothing read, if memory is missing for any of the bytes.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
-    /// Writes bytes. Returns `false`, with nothing written, if memory is missing for any of them.
+    /// Writes bytes of guest memory. Returns `false`, with nothing written, if memory is missing for any of the bytes.
     fn write(&mut self, address: u64, from: &[u8]) -> bool;
 }
 
-/// Contiguous memory from address 0.
+/// Contiguous guest memory from address 0.
 #[derive(Debug, Clone)]
 pub struct FlatMemory(Vec<u8>);
 

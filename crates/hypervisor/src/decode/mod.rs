@@ -40,15 +40,15 @@ pub enum Trap {
     Undefined,
 }
 
-/// Work of an emulation, for which the caller charges.
+/// Work of emulating an instruction, for which the caller charges cycles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EmulationWork {
-    /// Page-table entries loaded from guest memory.
+    /// Page-table entries loaded from guest memory during the emulation.
     pub table_loads: u32,
-    /// Bytes of code fetched.
+    /// Bytes of code fetched from guest memory.
     pub fetched: u32,
-    /// Instructions decoded, 0 or 1.
+    /// Instructions decoded in the emulation, 0 or 1.
     pub decoded: u32,
-    /// Operands read from or written to memory or APIC.
+    /// Operands that the instruction read from or wrote to memory or the APIC.
     pub accesses: u32,
 }

@@ -4,48 +4,48 @@
 
 use super::memory::GuestMemory;
 
-/// Entry bit: present.
+/// Page-table entry bit: the entry is present.
 const PRESENT: u64 = 1;
-/// Entry bit: writable.
+/// Page-table entry bit: the page is writable.
 pub const WRITE: u64 = 1 << 1;
-/// Entry bit: accessible to user code.
+/// Page-table entry bit: user code may access the page.
 pub const USER: u64 = 1 << 2;
-/// Entry bit: a page of 2 MiB or 1 GiB instead of a table.
+/// Page-table entry bit: the entry maps a page of 2 MiB or 1 GiB instead of naming a table.
 const LARGE: u64 = 1 << 7;
-/// Entry bit: not executable.
+/// Page-table entry bit: the page is not executable.
 pub const NO_EXECUTE: u64 = 1 << 63;
-/// Entry bits of the physical address.
+/// Page-table entry bits of the physical address.
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-/// Error-code bit: the entry had a reserved bit set.
+/// Page-fault error-code bit: an entry had a reserved bit set.
 const RESERVED: u32 = 1 << 3;
 
-/// Purpose of an access.
+/// Purpose of a memory access by the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// Data read.
+    /// Access to read data.
     Read,
-    /// Data write.
+    /// Access to write data.
     Write,
-    /// Instruction fetch.
+    /// Access to fetch an instruction.
     Fetch,
 }
 
-/// Page fault.
+/// Page fault of a guest's access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("page fault at {linear:#x}, error code {code:#x}")]
 pub struct PageFault {
-    /// Linear address, for CR2.
+    /// Linear address that faulted, for CR2.
     pub linear: u64,
-    /// Error code: present, write, user, reserved bit, fetch.
+    /// Error code of the page fault: present, write, user, reserved bit, fetch.
     pub code: u32,
 }
 
-/// Result of a page walk.
+/// Result of a walk of the guest's page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walk {
-    /// Physical address, or the fault.
+    /// Physical address that the walk found, or the page fault.
     pub result: Result<u64, PageFault>,
-    /// Entries loaded.
+    /// Page-table entries that the walk loaded.
     pub loads: u32,
 }
 
@@ -102,7 +102,7 @@ fn descend(memory: &impl GuestMemory, cr3: u64, linear: u64, loads: &mut u32) ->
     Err(0)
 }
 
-/// Builds page tables in guest memory, with pages for tables from a range.
+/// Builder of page tables in guest memory, which takes pages for the tables from a range.
 #[derive(Debug, Clone)]
 pub struct GuestTables {
     root: u64,
@@ -112,11 +112,11 @@ pub struct GuestTables {
 /// Page sizes, each with the level of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageSize {
-    /// 4 KiB.
+    /// Page of 4 KiB.
     Small = 0,
-    /// 2 MiB.
+    /// Page of 2 MiB.
     Large = 1,
-    /// 1 GiB.
+    /// Page of 1 GiB.
     Huge = 2,
 }
 
@@ -128,7 +128,7 @@ impl GuestTables {
         Self { root, next: root + 0x1000 }
     }
 
-    /// Returns the value for CR3.
+    /// Returns the value of CR3 that selects these page tables.
     #[must_use]
     pub fn cr3(&self) -> u64 {
         self.root

@@ -78,11 +78,11 @@ fn ended() -> ApicEffect {
 
 /// `mov dword [APIC + b0h], 0`: the EOI write of Linux 2.6.28.
 const MOV_IMMEDIATE: [u8; 11] = [0xc7, 0x04, 0x25, 0xb0, 0xd0, 0x5f, 0xff, 0, 0, 0, 0];
-/// `stosd`.
+/// Code of `stosd`.
 const STOS: [u8; 1] = [0xab];
-/// `rep stosd`.
+/// Code of `rep stosd`.
 const REP_STOS: [u8; 2] = [0xf3, 0xab];
-/// `movsd`.
+/// Code of `movsd`.
 const MOVS: [u8; 1] = [0xa5];
 
 #[test]
@@ -137,7 +137,7 @@ fn address_includes_segment_base_and_index() {
 }
 
 #[test]
-fn reads_extend_into_the_destination_register() {
+fn apic_reads_are_extended_to_the_destination_register() {
     // mov eax, [rdi]; movzx eax, byte [rdi]; mov ah, [rdi]; movsx rax, byte [rdi]; movsxd rax, dword [rdi].
     let codes: [(&[u8], u64); 5] = [
         (&[0x8b, 0x07], 0x8034_56f1),
@@ -240,7 +240,7 @@ fn next_page_is_walked_only_if_code_crosses_into_it() {
 }
 
 #[test]
-fn fault_leaves_the_guest_unchanged() {
+fn faulting_instruction_leaves_the_guest_unchanged() {
     // movsd from a page that is not present; stosd to pages that are not writable or not present.
     let codes: [(&[u8], u64, u64, u32); 3] =
         [(&MOVS, APIC + 0xb0, 0x1000, 0), (&STOS, CODE, 0, 3), (&STOS, 0x1000, 0, 2)];
@@ -305,7 +305,7 @@ fn page_walk_loads_one_entry_per_level_and_obeys_each() {
 }
 
 #[test]
-fn exit_does_not_allocate_after_the_first() {
+fn handling_an_exit_does_not_allocate_after_the_first() {
     let mut world = Vcpu::running(&MOV_IMMEDIATE);
     world.emulate().unwrap();
     let allocated = allocation_counter::measure(|| {
@@ -344,7 +344,7 @@ proptest! {
     }
 
     #[test]
-    fn any_code_with_any_registers_is_survived(
+    fn any_code_with_any_registers_does_not_panic(
         code in prop::collection::vec(any::<u8>(), 1..16),
         registers in prop::array::uniform16(prop_oneof![Just(APIC + 0xb0), Just(DATA), Just(2), any::<u64>()]),
         qualification: u64,
@@ -360,7 +360,7 @@ proptest! {
     }
 
     #[test]
-    fn any_page_tables_are_survived(tables in prop::collection::vec(any::<u8>(), 4096), linear: u64, cr3 in 0u64..4) {
+    fn any_guest_page_tables_do_not_panic(tables in prop::collection::vec(any::<u8>(), 4096), linear: u64, cr3 in 0u64..4) {
         let mut memory = FlatMemory::new(0x4000);
         memory.write(0, &tables);
         let walk = walk(&memory, cr3 << 12, linear, Intent::Write, true);

@@ -2,12 +2,12 @@
 
 use alloc::string::String;
 
-/// Domain of a [`crate::cpu::Machine`]; [`DomainId::HYPERVISOR`] always exists.
+/// Index of a domain of a [`crate::cpu::Machine`]; [`DomainId::HYPERVISOR`] always exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainId(u16);
 
 impl DomainId {
-    /// The hypervisor, for work on behalf of no domain.
+    /// Domain of the hypervisor, for work on behalf of no other domain.
     pub const HYPERVISOR: DomainId = DomainId(0);
 
     pub(crate) const fn new(index: u16) -> DomainId {
@@ -23,15 +23,15 @@ impl DomainId {
 /// Kind of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DomainKind {
-    /// Hypervisor.
+    /// The hypervisor itself.
     Hypervisor,
-    /// Service domain: PF driver, device models, back ends.
+    /// The service domain: PF driver, device models, back ends.
     Dom0,
-    /// Hardware-virtualized guest: virtual LAPIC, exits.
+    /// A hardware-virtualized guest: virtual LAPIC, exits.
     Hvm,
-    /// Paravirtualized guest: event channels, hypercalls.
+    /// A paravirtualized guest: event channels, hypercalls.
     Pvm,
-    /// Operating system without a hypervisor.
+    /// An operating system without a hypervisor.
     Native,
 }
 
@@ -42,11 +42,11 @@ impl DomainKind {
     }
 }
 
-/// Domain.
+/// Domain of a machine: its kind and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
     /// Kind of the domain.
     pub kind: DomainKind,
-    /// Name used in reports.
+    /// Name of the domain in reports.
     pub name: String,
 }

@@ -5,9 +5,9 @@ use super::{Binding, Error, EventDelivery};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Ports per domain: 64 words of 64 bits.
+/// Event-channel ports of a domain: 64 words of 64 bits.
 pub const PORTS: u16 = 4096;
-/// Words of pending bits.
+/// Words of pending bits in a domain's shared memory.
 const WORDS: usize = 64;
 
 /// Event-channel port.
@@ -17,17 +17,17 @@ struct Port {
     vcpu: u16,
 }
 
-/// Per-vCPU part of the shared memory.
+/// Event-channel state of one vCPU in the shared memory.
 #[derive(Debug, Clone, Copy, Default)]
 struct Vcpu {
-    /// Words of pending bits to scan.
+    /// Bit mask of the words of pending bits that the vCPU has to scan.
     selector: u64,
     upcall_pending: bool,
-    /// No upcalls, like a cleared interrupt flag.
+    /// The vCPU takes no upcalls, as with a cleared interrupt flag.
     upcall_masked: bool,
 }
 
-/// Ports of a domain.
+/// Event-channel ports of one domain.
 #[derive(Debug, Clone)]
 pub struct DomainPorts {
     ports: Vec<Port>,
@@ -48,7 +48,7 @@ impl DomainPorts {
         }
     }
 
-    /// Returns the binding of a port.
+    /// Returns the binding of an event-channel port.
     ///
     /// # Errors
     /// [`Error::Port`] if the port is not in use.
@@ -71,14 +71,14 @@ impl DomainPorts {
         was
     }
 
-    /// Unmasks a port. An event pending there is notified now, possibly a second time, so that none is lost.
+    /// Unmasks a port. An event pending at the port is notified now, possibly a second time, so that none is lost.
     pub fn unmask(&mut self, port: u16) -> Option<EventDelivery> {
         let (word, bit) = word_and_bit(port);
         self.masked[word] &= !bit;
         self.is_pending(port).then(|| self.notify(port))
     }
 
-    /// Binds a port to the vCPU it notifies. Sends no notification: use [`super::Channels::rebind`] for a
+    /// Binds a port to the vCPU that its events notify. Sends no notification: use [`super::Channels::rebind`] for a
     /// port in use.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl DomainPorts {
         if self.masked[word] & bit != 0 { EventDelivery::Masked } else { self.notify(port) }
     }
 
-    /// Selects the port's word at its vCPU and requests an upcall.
+    /// Selects the port's word at the vCPU that the port notifies, and requests an upcall.
     fn notify(&mut self, port: u16) -> EventDelivery {
         let at = self.ports[usize::from(port % PORTS)].vcpu;
         let vcpu = &mut self.vcpus[usize::from(at)];
@@ -193,7 +193,7 @@ impl DomainPorts {
         if asked || vcpu.upcall_masked { EventDelivery::UpcallPending } else { EventDelivery::Upcall(at) }
     }
 
-    /// Takes the lowest event of a word that belongs to this vCPU.
+    /// Takes the lowest-numbered event that belongs to this vCPU from a word of pending bits.
     fn take(&mut self, word: usize, vcpu: u16) -> Option<u16> {
         let mut ready = self.pending[word] & !self.masked[word];
         while ready != 0 {

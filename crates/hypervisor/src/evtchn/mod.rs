@@ -18,25 +18,25 @@ pub use domain::{DomainPorts, PORTS};
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 
-/// Binding of a port.
+/// Binding of an event-channel port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
-    /// Unbound; the named domain may bind to it.
+    /// The port is unbound; the named domain may bind to it.
     Unbound(DomainId),
-    /// Bound to a port of another domain.
+    /// The port is bound to this port of another domain.
     Interdomain(DomainId, u16),
-    /// Bound to a physical interrupt.
+    /// The port is bound to this physical interrupt.
     Pirq(u16),
-    /// Bound to a virtual interrupt, such as timer or console.
+    /// The port is bound to this virtual interrupt, such as timer or console.
     Virq(u8),
-    /// Sends from one vCPU of the domain to another.
+    /// The port sends events from one vCPU of the domain to another.
     Ipi,
 }
 
-/// Outcome of sending an event.
+/// Outcome of sending an event to a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventDelivery {
-    /// The event was pending already; both are one.
+    /// The port's event was pending already; the two are delivered as one.
     Coalesced,
     /// The event is pending at a masked port.
     Masked,
@@ -127,7 +127,7 @@ impl Channels {
         Ok(own)
     }
 
-    /// Allocates a port for an interrupt: [`Binding::Pirq`], [`Binding::Virq`] or [`Binding::Ipi`].
+    /// Allocates a port and binds it to an interrupt: [`Binding::Pirq`], [`Binding::Virq`] or [`Binding::Ipi`].
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Vcpu`], [`Error::Full`]; [`Error::NotWaiting`] for the other bindings.
@@ -177,8 +177,8 @@ impl Channels {
         Ok(domain.set_pending(port))
     }
 
-    /// Moves a port to another vCPU without losing an event: mask, rebind, unmask, which checks for a pending
-    /// event. Returns the notification of the unmask, if the port was not masked before.
+    /// Moves a port to another vCPU without losing an event: masks the port, rebinds it, and unmasks it, which checks
+    /// for a pending event. Returns the notification of the unmask, if the port was not masked before.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`], [`Error::Vcpu`].

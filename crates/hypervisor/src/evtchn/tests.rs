@@ -31,7 +31,7 @@ fn upcall(machine: &mut Channels, domain: DomainId, vcpu: u16) -> Vec<u16> {
 }
 
 #[test]
-fn event_arrives_once_at_the_connected_port() {
+fn sent_event_arrives_once_at_the_connected_port() {
     let (mut machine, back, own, front, theirs) = connected();
     assert_eq!(machine.send(back, own), Ok(EventDelivery::Upcall(0)));
     assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced));
@@ -134,7 +134,7 @@ fn invalid_arguments_are_rejected() {
 }
 
 #[test]
-fn closed_port_is_available_again() {
+fn closed_port_can_be_allocated_again() {
     let mut machine = Channels::new();
     let domain = DomainId::new(0);
     machine.add_domain(domain, 1);
@@ -149,7 +149,7 @@ fn closed_port_is_available_again() {
 }
 
 #[test]
-fn no_event_is_lost_in_any_history_of_six_steps() {
+fn no_event_is_lost_in_any_sequence_of_six_operations() {
     const STEPS: u32 = 7;
     for history in 0..STEPS.pow(6) {
         let (mut machine, back, own, front, theirs) = connected();
@@ -174,7 +174,7 @@ fn no_event_is_lost_in_any_history_of_six_steps() {
 
 proptest! {
     #[test]
-    fn arbitrary_guest_calls_are_survived(steps in prop::collection::vec((0u8..12, any::<u16>(), 0u16..6), 0..200)) {
+    fn arbitrary_event_channel_calls_do_not_panic(steps in prop::collection::vec((0u8..12, any::<u16>(), 0u16..6), 0..200)) {
         let (mut machine, ..) = connected();
         for (what, wild, tame) in steps {
             let port = if wild % 2 == 0 { tame } else { wild };

@@ -10,25 +10,25 @@ use crate::cost::{Cost, CostTable};
 /// Reason of a VM exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitKind {
-    /// Physical interrupt.
+    /// Exit for a physical interrupt.
     ExternalInterrupt,
-    /// Write to the EOI register of the APIC page.
+    /// Exit for a write to the EOI register of the APIC page.
     ApicEoi,
-    /// Other access to the APIC page.
+    /// Exit for any other access to the APIC page.
     ApicOther,
-    /// Access to an MSI-X table.
+    /// Exit for an access to an MSI-X table.
     MsixMmio,
-    /// Access to other emulated memory.
+    /// Exit for an access to other emulated device memory.
     OtherMmio,
-    /// Hypercall.
+    /// Exit for a hypercall.
     Hypercall,
-    /// `hlt`.
+    /// Exit for a `hlt` instruction.
     Hlt,
-    /// The guest can take a pending interrupt now.
+    /// Exit because the guest can take a pending interrupt now.
     InterruptWindow,
-    /// Access to a model-specific register, including x2APIC.
+    /// Exit for an access to a model-specific register, including x2APIC registers.
     Msr,
-    /// Any other reason.
+    /// Exit for any other reason.
     Other,
 }
 
@@ -74,16 +74,16 @@ impl ExitKind {
 /// Path by which the hypervisor handles an EOI write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EoiPath {
-    /// Fetch, decode and emulate the instruction.
+    /// The hypervisor fetches, decodes and emulates the writing instruction.
     Emulated,
-    /// Trust the exit qualification.
+    /// The hypervisor trusts the exit qualification.
     Fast,
-    /// Trust the exit qualification after fetching and decoding the instruction.
+    /// The hypervisor fetches and decodes the instruction, then trusts the exit qualification.
     FastChecked,
 }
 
 impl EoiPath {
-    /// Returns the exit's cost in cycles.
+    /// Returns the cost of an EOI exit by this path, in cycles.
     pub fn price(self, table: &CostTable) -> u64 {
         match self {
             EoiPath::Emulated => table[Cost::EoiEmulated],
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_exit_is_hypervisor_work_above_the_transition() {
+    fn every_exit_is_hypervisor_work_and_costs_over_a_transition() {
         use ExitKind::{
             ApicEoi, ApicOther, ExternalInterrupt, Hlt, Hypercall, InterruptWindow, MsixMmio, Msr, Other,
             OtherMmio,

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference(pub u32);
 
-/// Handle of a mapped page, held by the domain that mapped it.
+/// Handle of a mapped page, held by the domain that mapped the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(u32);
 
@@ -30,7 +30,7 @@ pub struct Handle(u32);
 pub struct GrantAddress {
     /// Domain that owns the page.
     pub owner: DomainId,
-    /// Entry that grants it.
+    /// Reference of the grant entry that permits access to the page.
     pub reference: Reference,
     /// Bytes from the start of the page.
     pub offset: u16,
@@ -96,7 +96,7 @@ impl Grants {
         Self::default()
     }
 
-    /// Adds a domain with `pages` zeroed pages and a table of `entries` unused entries.
+    /// Adds a domain with `pages` zeroed pages and a grant table of `entries` unused entries.
     pub fn add_domain(&mut self, domain: DomainId, pages: u32, entries: u32) {
         let at = domain.index();
         if self.tables.len() <= at {
@@ -117,7 +117,7 @@ impl Grants {
         self.tables.get(domain.index()).and_then(Option::as_ref).ok_or(Error::Domain)
     }
 
-    /// Maps a granted page. Its owner cannot end the grant until it is unmapped.
+    /// Maps a granted page. The page's owner cannot end the grant until the page is unmapped.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Reference`], [`Error::NotGranted`], [`Error::Page`], [`Error::ReadOnly`],
@@ -155,7 +155,7 @@ impl Grants {
         Ok(())
     }
 
-    /// Returns a mapped page for reading.
+    /// Returns a page that `by` has mapped, for reading.
     ///
     /// # Errors
     /// [`Error::Handle`], [`Error::Page`].
@@ -164,7 +164,7 @@ impl Grants {
         self.table(mapping.owner)?.page(mapping.page)
     }
 
-    /// Returns a mapped page for writing.
+    /// Returns a page that `by` has mapped, for writing.
     ///
     /// # Errors
     /// [`Error::Handle`], [`Error::ReadOnly`], [`Error::Page`].
@@ -192,7 +192,7 @@ impl Grants {
         Ok(())
     }
 
-    /// Copies bytes of a granted page to `by`.
+    /// Copies bytes of a granted page into memory of `by`.
     ///
     /// # Errors
     /// As for [`Grants::copy_to`], without [`Error::ReadOnly`].

@@ -5,25 +5,25 @@ use crate::domain::DomainId;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Bytes of a page.
+/// Bytes of a domain's page.
 pub const PAGE: usize = 4096;
 
-/// Access rights to a page.
+/// Access to a page that a grant entry permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Read.
+    /// The grantee may read the page.
     Read,
-    /// Read and write.
+    /// The grantee may read and write the page.
     Write,
 }
 
-/// Grant entry.
+/// Entry of a domain's grant table.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     to: DomainId,
     page: u32,
     access: Access,
-    /// Number of mappings through this entry.
+    /// Number of existing mappings of the page through this entry.
     mapped: u32,
 }
 
@@ -72,7 +72,7 @@ impl Table {
         Ok(Reference(at))
     }
 
-    /// Ends a grant.
+    /// Ends a grant, so that the other domain loses access to the page.
     ///
     /// # Errors
     /// [`Error::Reference`] for an unused entry; [`Error::InUse`] while the page is mapped.
@@ -89,7 +89,7 @@ impl Table {
         }
     }
 
-    /// Returns the page of an entry if it permits `by` the access.
+    /// Returns the page that a grant entry names, if the entry permits `by` the access.
     pub(super) fn check(&self, reference: Reference, by: DomainId, access: Access) -> Result<u32, Error> {
         let entry =
             self.entries.get(reference.0 as usize).and_then(Option::as_ref).ok_or(Error::Reference)?;

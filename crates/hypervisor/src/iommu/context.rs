@@ -8,7 +8,7 @@ use pcie::Rid;
 
 type Bus = [Option<DomainId>; 256];
 
-/// Domain of every function.
+/// Domain of every function on the bus, by routing id.
 #[derive(Debug, Clone, Default)]
 pub struct Contexts {
     buses: Vec<Option<Box<Bus>>>,

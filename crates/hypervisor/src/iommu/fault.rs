@@ -8,34 +8,34 @@ use pcie::{Iova, Rid};
 /// Faults stored until cleared. The bound keeps a flooding device from filling memory.
 pub const MAX_STORED: usize = 64;
 
-/// Reason a request was blocked.
+/// Reason why the IOMMU blocked a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultReason {
-    /// The function has no domain.
+    /// The requesting function has no domain.
     UnknownFunction,
     /// The address exceeds 48 bits.
     Width,
     /// No page is mapped at the address.
     Unmapped,
-    /// The page forbids the access.
+    /// The page's rights forbid the requested access.
     Rights,
 }
 
-/// Blocked request.
+/// Request that the IOMMU blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA {access:?} of {rid} at {iova:#x} blocked: {reason:?}")]
 pub struct Fault {
-    /// Routing id of the requester.
+    /// Routing id of the function that made the blocked request.
     pub rid: Rid,
-    /// Address of the request.
+    /// Address that the blocked request named.
     pub iova: Iova,
-    /// Requested access.
+    /// Access, read or write, that the blocked request asked for.
     pub access: Access,
-    /// Reason of the block.
+    /// Reason why the request was blocked.
     pub reason: FaultReason,
 }
 
-/// Log of blocked requests.
+/// Log of the requests that the IOMMU blocked.
 #[derive(Debug, Clone)]
 pub struct FaultLog {
     kept: Vec<Fault>,
@@ -66,7 +66,7 @@ impl FaultLog {
         self.kept.clear();
     }
 
-    /// Records and returns a fault.
+    /// Records a fault in the log and returns it.
     pub(super) fn record(&mut self, fault: Fault) -> Fault {
         self.count += 1;
         if self.kept.len() < MAX_STORED {

@@ -26,38 +26,38 @@ use alloc::vec::Vec;
 use context::Contexts;
 use pcie::{Iova, Rid};
 
-/// Access of a function to memory.
+/// Access of a function to memory by DMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Memory read.
+    /// Read of memory by DMA.
     Read,
-    /// Memory write.
+    /// Write to memory by DMA.
     Write,
 }
 
-/// Translated address.
+/// Result of translating a device address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Translation {
-    /// Host physical address.
+    /// Host physical address that the device address is translated to.
     pub address: u64,
     /// Bytes from the address to the end of the page.
     pub room: u64,
-    /// Table entries loaded; 0 on an IOTLB hit.
+    /// Page-table entries loaded for the translation; 0 on an IOTLB hit.
     pub loads: u8,
 }
 
-/// Work of translating a range.
+/// Page walks and loads that the translation of an address range took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TranslationWork {
-    /// Translations made.
+    /// Pages translated, hits and misses together.
     pub pages: u32,
-    /// IOTLB misses among them.
+    /// Translations of the range that missed the IOTLB.
     pub misses: u32,
-    /// Table entries loaded on misses.
+    /// Page-table entries loaded on IOTLB misses.
     pub loads: u32,
 }
 
-/// IOMMU of a machine.
+/// IOMMU of a machine: contexts, page tables, IOTLB and fault log.
 #[derive(Debug, Clone)]
 pub struct Iommu {
     contexts: Contexts,
@@ -114,7 +114,7 @@ impl Iommu {
         Ok(())
     }
 
-    /// Returns the log of blocked requests.
+    /// Returns the log of requests that the IOMMU blocked.
     pub fn faults(&mut self) -> &mut FaultLog {
         &mut self.faults
     }

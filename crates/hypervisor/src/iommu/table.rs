@@ -6,30 +6,30 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use pcie::Iova;
 
-/// Address bits translated.
+/// Number of address bits that the IOMMU translates.
 pub(super) const WIDTH: u32 = 48;
 /// Levels of tables; the first is indexed by bits 47:39.
 const LEVELS: u32 = 4;
-/// Entry bit: readable.
+/// Page-table entry bit: devices may read the page.
 const READ: u64 = 1;
-/// Entry bit: writable.
+/// Page-table entry bit: devices may write the page.
 const WRITE: u64 = 2;
-/// Entry bit of the third level: a 2 MiB page.
+/// Page-table entry bit of the third level: the entry maps a 2 MiB page.
 const LARGE: u64 = 1 << 7;
-/// Entry bits of the address, or of a table's index.
+/// Page-table entry bits that hold a page's address or a table's index.
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
-/// Page size.
+/// Size of a page that an entry maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// 4 KiB.
+    /// Page of 4 KiB.
     Small,
-    /// 2 MiB.
+    /// Page of 2 MiB.
     Large,
 }
 
 impl Size {
-    /// Returns the size in bytes.
+    /// Returns the page size in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         1 << self.shift()
@@ -46,16 +46,16 @@ impl Size {
 /// Rights of a domain's devices to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
-    /// Readable.
+    /// The domain's devices may read the page.
     pub read: bool,
-    /// Writable.
+    /// The domain's devices may write the page.
     pub write: bool,
 }
 
 impl Rights {
-    /// Read and write.
+    /// Rights to read and write the page.
     pub const ALL: Self = Self { read: true, write: true };
-    /// Read only, as for a transmit buffer.
+    /// Right to read the page only, as for a transmit buffer.
     pub const READ: Self = Self { read: true, write: false };
 
     fn bits(self) -> u64 {
@@ -71,14 +71,14 @@ impl Rights {
     }
 }
 
-/// Mapped page.
+/// Page that a domain's tables map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// Host address of the first byte.
+    /// Host physical address of the page's first byte.
     pub host: u64,
-    /// Page size.
+    /// Size of the mapped page.
     pub size: Size,
-    /// Permitted accesses.
+    /// Accesses that the mapping permits to the domain's devices.
     pub rights: Rights,
 }
 
@@ -89,7 +89,7 @@ impl Page {
     }
 }
 
-/// Error of changing a mapping.
+/// Error of mapping or unmapping a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// An address is not a multiple of the page size.
@@ -111,7 +111,7 @@ pub enum MapError {
 
 type Table = [u64; 512];
 
-/// Page tables. Table 0 is the root; an emptied table is reused.
+/// Page tables of a domain. Table 0 is the root; an emptied table is reused.
 #[derive(Debug, Clone)]
 pub struct PageTables {
     tables: Vec<Box<Table>>,

@@ -7,16 +7,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 use pcie::Iova;
 
-/// Lookup counters.
+/// Counters of IOTLB lookups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TlbCounts {
-    /// Lookups that hit.
+    /// Lookups that found a translation in the IOTLB.
     pub hits: u64,
-    /// Lookups that walked the tables.
+    /// Lookups that missed the IOTLB and walked the page tables.
     pub misses: u64,
 }
 
-/// Cached translation.
+/// Translation in one way of an IOTLB set.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     page: Page,
@@ -34,7 +34,7 @@ fn tag(domain: DomainId, iova: Iova, size: Size) -> u64 {
     iova >> size.shift() << 18 | (domain.index() as u64) << 2 | kind
 }
 
-/// IOTLB.
+/// IOTLB of a machine.
 #[derive(Debug, Clone)]
 pub struct Tlb {
     tags: Vec<u64>,
@@ -67,18 +67,18 @@ impl Tlb {
         }
     }
 
-    /// Returns the lookup counters.
+    /// Returns the counters of IOTLB lookups.
     #[must_use]
     pub fn counts(&self) -> TlbCounts {
         self.counts
     }
 
-    /// Invalidates all entries.
+    /// Invalidates all entries of the IOTLB.
     pub fn invalidate_all(&mut self) {
         (0..self.tags.len()).for_each(|at| self.forget(at));
     }
 
-    /// Invalidates the entries of a domain.
+    /// Invalidates the IOTLB entries of a domain.
     pub fn invalidate_domain(&mut self, domain: DomainId) {
         for at in 0..self.tags.len() {
             if self.tags[at] >> 2 & 0xffff == domain.index() as u64 {

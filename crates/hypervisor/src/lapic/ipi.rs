@@ -8,7 +8,7 @@ const FIXED: u8 = 0;
 /// Delivery mode lowest priority: the vector, to one of the destinations.
 const LOWEST_PRIORITY: u8 = 1;
 
-/// Destination of an interrupt.
+/// Destination of an interprocessor interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
     /// APIC with this id; all ones address every APIC.
@@ -21,14 +21,14 @@ pub enum Destination {
     Others,
 }
 
-/// Interprocessor interrupt to send.
+/// Interprocessor interrupt that an APIC sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipi {
-    /// Vector.
+    /// Vector of the interprocessor interrupt.
     pub vector: u8,
-    /// Delivery mode, 0 to 7: fixed, lowest priority, SMI, reserved, NMI, INIT, start-up, reserved.
+    /// Delivery mode of the interrupt, 0 to 7: fixed, lowest priority, SMI, reserved, NMI, INIT, start-up, reserved.
     pub mode: u8,
-    /// Destination.
+    /// APICs that the interrupt is sent to.
     pub to: Destination,
 }
 
@@ -59,7 +59,7 @@ impl Lapic {
         }
     }
 
-    /// Executes the command in the interrupt-command register.
+    /// Sends the interrupt that the interrupt-command register describes.
     pub(super) fn send(&mut self, wide: bool) -> WriteEffect {
         let low = self.command as u32;
         let (vector, mode) = (low as u8, (low >> 8) as u8 & 7);
@@ -79,12 +79,12 @@ impl Lapic {
         WriteEffect::Ipi(Ipi { vector, mode, to })
     }
 
-    /// Handles the self shorthand, which permits fixed interrupts only (10.6.1).
+    /// Requests an interrupt by the self shorthand, which permits fixed interrupts only (10.6.1).
     fn send_to_self(&mut self, vector: u8, mode: u8) -> WriteEffect {
         if mode == FIXED { WriteEffect::SelfIpi(self.accept(vector)) } else { WriteEffect::Ignored }
     }
 
-    /// Accepts another CPU's interrupt. Returns `None` for a mode without a vector.
+    /// Accepts an interrupt from another CPU. Returns `None` for a mode without a vector.
     pub fn receive(&mut self, ipi: Ipi) -> Option<RequestOutcome> {
         (ipi.mode <= LOWEST_PRIORITY).then(|| self.accept(ipi.vector))
     }

@@ -33,10 +33,10 @@ const ERROR_RECEIVED: u32 = 1 << 6;
 /// Error status bit: access to a nonexistent register.
 const ERROR_REGISTER: u32 = 1 << 7;
 
-/// Outcome of an interrupt request.
+/// Outcome of an interrupt request at an APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestOutcome {
-    /// The request is in the IRR.
+    /// The vector is requested in the IRR.
     Requested,
     /// The vector was requested already; both are one.
     Coalesced,
@@ -49,15 +49,15 @@ pub enum RequestOutcome {
 /// Effect of an end of interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Eoi {
-    /// Vector removed from service, if any.
+    /// Vector removed from service by the end of interrupt, if any.
     pub ended: Option<u8>,
-    /// The interrupt was level-triggered, so the I/O APIC must be notified.
+    /// The ended interrupt was level-triggered, so the I/O APIC must be notified.
     pub level: bool,
-    /// Vector that may be injected now.
+    /// Vector that may be injected after the end of interrupt.
     pub next: Option<u8>,
 }
 
-/// Local APIC.
+/// Virtual local APIC of a vCPU.
 #[derive(Debug, Clone)]
 pub struct Lapic {
     id: u32,
@@ -194,14 +194,14 @@ impl Lapic {
         (times > 0 && !self.lvt.timer_masked()).then(|| self.accept(self.lvt.timer_vector()))
     }
 
-    /// Returns the time at which [`Lapic::run_timer`] is due. Returns `None` while the timer is stopped or
-    /// masked.
+    /// Returns the time of the next timer interrupt, at which [`Lapic::run_timer`] is due. Returns `None` while the
+    /// timer is stopped or masked.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.timer.zero_at().filter(|_| !self.lvt.timer_masked())
     }
 
-    /// Sets the TSC deadline as an instant, or disarms it. Ignored in other timer modes.
+    /// Sets the TSC deadline of the timer as an instant, or disarms the timer. Ignored in other timer modes.
     pub fn arm_deadline(&mut self, deadline: Option<Instant>) {
         self.timer.arm(deadline);
     }
@@ -222,7 +222,8 @@ impl Lapic {
         if self.irr.insert(vector) { RequestOutcome::Requested } else { RequestOutcome::Coalesced }
     }
 
-    /// Records an error. The LVT's error interrupt is requested if enabled with a legal vector (10.5.3).
+    /// Records an error in the error status register. The LVT's error interrupt is requested if enabled with a legal
+    /// vector (10.5.3).
     fn error(&mut self, error: u32) {
         self.errors |= error;
         if let Some(vector) = self.lvt.error_vector().filter(|&vector| vector >= 16 && self.enabled()) {
@@ -232,7 +233,7 @@ impl Lapic {
     }
 }
 
-/// Returns the class of a priority or vector: its upper four bits.
+/// Returns the priority class of a priority or vector: its upper four bits.
 fn class(priority: u8) -> u8 {
     priority >> 4
 }

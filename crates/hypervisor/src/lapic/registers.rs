@@ -4,70 +4,70 @@
 use super::{ERROR_REGISTER, Eoi, Ipi, Lapic, SVR_ENABLE, TimerMode, ipi::logical_x2apic};
 use sim::Instant;
 
-/// APIC id, bits 31:24.
+/// Offset of the APIC id register: id in bits 31:24.
 pub const ID: u16 = 0x20;
-/// Version and number of LVT entries.
+/// Offset of the version register: version, and number of LVT entries.
 pub const VERSION: u16 = 0x30;
-/// Task priority.
+/// Offset of the task-priority register.
 pub const TPR: u16 = 0x80;
-/// Processor priority.
+/// Offset of the processor-priority register.
 pub const PPR: u16 = 0xa0;
-/// End of interrupt, write only.
+/// Offset of the end-of-interrupt register, write only.
 pub const EOI: u16 = 0xb0;
-/// Logical destination.
+/// Offset of the logical-destination register.
 pub const LDR: u16 = 0xd0;
-/// Destination format.
+/// Offset of the destination-format register.
 pub const DFR: u16 = 0xe0;
-/// Spurious-interrupt vector and software enable.
+/// Offset of the spurious-interrupt vector register, which has the software enable.
 pub const SVR: u16 = 0xf0;
-/// In service, eight registers.
+/// Offset of the first of eight in-service registers.
 pub const ISR: u16 = 0x100;
-/// Trigger mode, eight registers.
+/// Offset of the first of eight trigger-mode registers.
 pub const TMR: u16 = 0x180;
-/// Interrupt request, eight registers.
+/// Offset of the first of eight interrupt-request registers.
 pub const IRR: u16 = 0x200;
-/// Error status; a write updates the visible value with accumulated errors.
+/// Offset of the error status register; a write updates the visible value with accumulated errors.
 pub const ESR: u16 = 0x280;
-/// Interrupt command; writing the low half sends.
+/// Offset of the low half of the interrupt-command register; a write to it sends the interrupt.
 pub const ICR: u16 = 0x300;
-/// Interrupt command, high half: the destination.
+/// Offset of the high half of the interrupt-command register: the destination.
 pub const ICR_HIGH: u16 = 0x310;
-/// LVT entry of the timer; those of thermal sensor, performance counters, LINT0, LINT1 and errors follow.
+/// Offset of the timer's LVT entry; those of thermal sensor, performance counters, LINT0, LINT1 and errors follow.
 pub const LVT_TIMER: u16 = 0x320;
-/// LVT entry for errors.
+/// Offset of the LVT entry for errors.
 pub const LVT_ERROR: u16 = 0x370;
-/// Timer: initial count.
+/// Offset of the timer's initial-count register.
 pub const TMICT: u16 = 0x380;
-/// Timer: current count.
+/// Offset of the timer's current-count register.
 pub const TMCCT: u16 = 0x390;
-/// Timer: divide configuration.
+/// Offset of the timer's divide-configuration register.
 pub const TDCR: u16 = 0x3e0;
-/// Self IPI, x2APIC only.
+/// Offset of the self-IPI register, x2APIC only.
 pub const SELF_IPI: u16 = 0x3f0;
-/// MSR of the register at offset 0; the next MSR is that of offset 10h.
+/// Number of the x2APIC MSR for the register at offset 0; the next MSR is that of offset 10h.
 pub const MSR_BASE: u32 = 0x800;
 
 /// Value of the version register: version 14h, six LVT entries.
 const VERSION_VALUE: u32 = 0x0005_0014;
-/// LVT bit: masked.
+/// Bit of an LVT entry: the interrupt is masked.
 const MASKED: u32 = 1 << 16;
 /// Writable bits of each LVT entry.
 const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff, 0x1_00ff];
 
-/// Effect of a register write.
+/// Effect of a write to an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteEffect {
     /// The register was written. After TPR or SVR, call [`Lapic::deliverable`].
     Stored,
-    /// No change: the register is read-only or reserved, or the value was rejected.
+    /// The write changed nothing: the register is read-only or reserved, or the value was rejected.
     Ignored,
-    /// An interrupt ended.
+    /// The write ended an interrupt.
     Eoi(Eoi),
-    /// An interrupt for other CPUs, which the caller delivers.
+    /// The write sent an interrupt to other CPUs, which the caller delivers.
     Ipi(Ipi),
-    /// An interrupt for this CPU.
+    /// The write requested an interrupt at this CPU, with this outcome.
     SelfIpi(super::RequestOutcome),
-    /// The timer was programmed: call [`Lapic::deadline`].
+    /// The write programmed the timer: call [`Lapic::deadline`].
     Timer,
 }
 
@@ -76,7 +76,7 @@ pub enum WriteEffect {
 #[error("general-protection fault at an x2APIC register")]
 pub struct GeneralProtection;
 
-/// Local vector table.
+/// Local vector table of an APIC.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lvt([u32; 6]);
 

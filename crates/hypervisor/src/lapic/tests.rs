@@ -204,7 +204,7 @@ fn mode_change_disarms_the_tsc_deadline() {
 }
 
 #[test]
-fn write_to_the_low_command_half_sends() {
+fn write_to_the_low_command_half_sends_the_interrupt() {
     // 10.6.1.
     let mut lapic = enabled();
     assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), WriteEffect::Stored);
@@ -320,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_register_accesses_are_survived(steps in prop::collection::vec((any::<bool>(), 0u16..0x400, any::<u32>()), 0..100)) {
+    fn arbitrary_apic_register_accesses_do_not_panic(steps in prop::collection::vec((any::<bool>(), 0u16..0x400, any::<u32>()), 0..100)) {
         let mut lapic = enabled();
         let mut now = T0;
         for (reads, offset, value) in steps {

@@ -6,16 +6,16 @@ use sim::{Instant, Span};
 /// Timer mode: bits 18:17 of the LVT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TimerMode {
-    /// Counts once from the initial count to zero.
+    /// The timer counts once from the initial count to zero.
     #[default]
     OneShot,
-    /// Restarts from the initial count whenever it reaches zero.
+    /// The timer restarts from the initial count whenever it reaches zero.
     Periodic,
-    /// Expires once, at a given time.
+    /// The timer expires once, at a given time.
     TscDeadline,
 }
 
-/// APIC timer.
+/// Timer of a local APIC.
 #[derive(Debug, Clone)]
 pub struct Timer {
     /// Period of the bus clock in picoseconds.
@@ -105,13 +105,13 @@ impl Timer {
         left.div_ceil(self.tick()).min(u64::from(self.initial)) as u32
     }
 
-    /// Returns the time at which the count next reaches zero.
+    /// Returns the time at which the timer's count next reaches zero.
     #[must_use]
     pub fn zero_at(&self) -> Option<Instant> {
         self.zero_at
     }
 
-    /// Advances the timer to `now`. Returns how many times zero was reached, including at `now`.
+    /// Advances the timer to `now`. Returns how many times its count reached zero, including at `now`.
     pub fn advance(&mut self, now: Instant) -> u64 {
         let Some(zero_at) = self.zero_at.filter(|&at| at <= now) else { return 0 };
         if self.mode != TimerMode::Periodic {
@@ -128,7 +128,7 @@ impl Timer {
         Span::from_picos(self.tick().saturating_mul(u64::from(count)))
     }
 
-    /// Returns picoseconds per count. Bits 3, 1, 0 select a divisor from 2 (000) to 128 (110); 111 is 1.
+    /// Returns the picoseconds per timer count. Bits 3, 1, 0 select a divisor from 2 (000) to 128 (110); 111 is 1.
     fn tick(&self) -> u64 {
         let code = self.divide & 3 | self.divide >> 1 & 4;
         self.bus_tick.saturating_mul(1 << ((code + 1) & 7))

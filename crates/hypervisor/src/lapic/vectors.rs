@@ -5,14 +5,14 @@
 pub struct Vectors([u64; 4]);
 
 impl Vectors {
-    /// Adds a vector. Returns `true` if it was not in the set.
+    /// Adds a vector to the set. Returns `true` if it was not in the set.
     pub const fn insert(&mut self, vector: u8) -> bool {
         let new = !self.contains(vector);
         self.0[vector as usize / 64] |= 1 << (vector % 64);
         new
     }
 
-    /// Removes a vector.
+    /// Removes a vector from the set.
     pub const fn remove(&mut self, vector: u8) {
         self.0[vector as usize / 64] &= !(1 << (vector % 64));
     }
@@ -23,7 +23,7 @@ impl Vectors {
         self.0[vector as usize / 64] >> (vector % 64) & 1 != 0
     }
 
-    /// Returns the vector of highest priority.
+    /// Returns the vector of highest priority in the set.
     #[must_use]
     pub fn highest(&self) -> Option<u8> {
         let word = (0..4).rev().find(|&word| self.0[word] != 0)?;

@@ -12,30 +12,30 @@ use alloc::vec;
 use alloc::vec::Vec;
 use pcie::msix::{Control, ENTRY, Message, Table};
 
-/// Offset of the vector control word in an entry.
+/// Offset of the vector control word in an MSI-X table entry, in bytes.
 const CONTROL: u64 = 12;
-/// Bit of vector control: masked.
+/// Bit of the vector control word: the vector is masked.
 const MASKED: u8 = 1;
 
-/// Handler of accesses to the table.
+/// Party that handles a guest's accesses to the MSI-X table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
-    /// Every access is forwarded, which takes two domain switches.
+    /// The device model handles every access; forwarding one takes two domain switches.
     DeviceModel,
-    /// The hypervisor handles reads and masking; changes of a message are forwarded.
+    /// The hypervisor handles reads and masking; changes of a message are forwarded to the device model.
     Hypervisor,
 }
 
-/// Actual handler of an access.
+/// Party that actually handled an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandledBy {
-    /// Hypervisor, at the exit.
+    /// The hypervisor handled the access at the exit.
     Hypervisor,
-    /// Device model, for this reason.
+    /// The device model handled the access, for this reason.
     DeviceModel(ForwardReason),
 }
 
-/// Reason an access was forwarded.
+/// Reason why an access was forwarded to the device model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardReason {
     /// The policy forwards every access.
@@ -55,16 +55,16 @@ pub enum ForwardReason {
 pub struct WriteOutcome {
     /// Handler of the write.
     pub by: HandledBy,
-    /// Vector whose mask bit changed, and its new value; `None` for a write across entries.
+    /// Vector whose mask bit the write changed, and the bit's new value; `None` for a write across entries.
     pub mask: Option<(u16, bool)>,
 }
 
-/// Access counters by handler.
+/// Counters of MSI-X table accesses, by handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccessCounts {
-    /// Accesses handled at the exit.
+    /// Accesses that the hypervisor handled at the exit.
     pub hypervisor: u64,
-    /// Accesses forwarded.
+    /// Accesses that were forwarded to the device model.
     pub device_model: u64,
 }
 
@@ -86,13 +86,13 @@ impl VirtualTable {
         Self { table, changed, handler, counts: AccessCounts::default() }
     }
 
-    /// Returns the access counters.
+    /// Returns the counters of MSI-X table accesses.
     #[must_use]
     pub fn counts(&self) -> AccessCounts {
         self.counts
     }
 
-    /// Returns the table.
+    /// Returns the MSI-X table behind the guest's accesses.
     #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
@@ -136,8 +136,8 @@ impl VirtualTable {
         }
     }
 
-    /// Signals a vector for the device. Returns the guest's message, or `None` if it is now pending or the
-    /// vector does not exist.
+    /// Signals a vector for the device. Returns the guest's message, or `None` if the vector is now pending or does not
+    /// exist.
     pub fn signal(&mut self, vector: u16) -> Option<Message> {
         self.table.signal(vector)
     }
@@ -183,7 +183,7 @@ impl VirtualTable {
         control[0] & MASKED != 0
     }
 
-    /// Writes within an entry. Returns `true` if its address or data changed.
+    /// Writes within one MSI-X table entry. Returns `true` if the entry's address or data changed.
     fn write_entry(&mut self, entry: u16, offset: u64, from: &[u8]) -> bool {
         if offset % ENTRY as u64 >= CONTROL {
             self.table.write(offset, from);

@@ -6,19 +6,19 @@ use pcie::msix::Message;
 
 /// Bits 31:20 of the address of every interrupt message.
 const WINDOW: u64 = 0xfee;
-/// Address bit of a remappable message.
+/// Bit of an interrupt message's address: the message is remappable.
 const REMAPPABLE: u64 = 1 << 4;
 /// Position of the delivery mode in the data; only fixed (0) and lowest priority (1) have a vector.
 const MODE_SHIFT: u32 = 8;
 
-/// Interrupt as programmed by a guest.
+/// Interrupt as a guest programs it into its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Vector, 16 or above.
+    /// Interrupt vector of the guest, 16 or above.
     pub vector: u8,
-    /// Destination id.
+    /// Destination APIC id of the interrupt.
     pub destination: u8,
-    /// The destination is logical.
+    /// The destination id is logical.
     pub logical: bool,
 }
 
@@ -36,22 +36,22 @@ impl Request {
     }
 }
 
-/// Remappable message.
+/// Interrupt message in remappable format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remappable {
-    /// Index of the table entry.
+    /// Index of the remapping-table entry that the message names.
     pub handle: u16,
 }
 
 impl Remappable {
-    /// Encodes the message: handle bits 14:0 in address bits 19:5, bit 15 in bit 2; no data.
+    /// Encodes the remappable message: handle bits 14:0 in address bits 19:5, bit 15 in bit 2; no data.
     #[must_use]
     pub fn message(self) -> Message {
         let handle = u64::from(self.handle);
         Message { address: WINDOW << 20 | (handle & 0x7fff) << 5 | REMAPPABLE | handle >> 15 << 2, data: 0 }
     }
 
-    /// Parses a message. Returns `None` if it is not remappable.
+    /// Parses a remappable message. Returns `None` if the message is not remappable.
     #[must_use]
     pub fn from_message(message: Message) -> Option<Self> {
         let Message { address, .. } = message;

@@ -21,21 +21,21 @@ use alloc::vec::Vec;
 use pcie::Rid;
 use pcie::msix::Message;
 
-/// Table entries, at most: a handle has 16 bits.
+/// Entries of the remapping table, at most: a handle has 16 bits.
 const MAX_ENTRIES: usize = 1 << 16;
 
 /// Owner of a physical vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Domain of the owner.
+    /// Domain that owns the vector.
     pub domain: DomainId,
-    /// Routing id of the sending function.
+    /// Routing id of the function that sends the vector's interrupts.
     pub rid: Rid,
     /// Index of the vector in the function's MSI-X table.
     pub entry: u16,
 }
 
-/// Interrupt that has arrived.
+/// Interrupt that has arrived at a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupt {
     /// Physical vector seen by the CPU.
@@ -46,7 +46,7 @@ pub struct Interrupt {
     pub guest: Request,
 }
 
-/// Error of programming a guest's message.
+/// Error of remapping a guest's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RemapError {
     /// The message is not an interrupt that a device may request.
@@ -63,7 +63,7 @@ pub enum RemapError {
     Full,
 }
 
-/// Reason an interrupt was blocked (VT-d 5.1.4).
+/// Reason why an interrupt was blocked (VT-d 5.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocked {
     /// The message has the compatibility format, so the device forged it.
@@ -96,13 +96,13 @@ impl Remapper {
         Self { entries: Vec::new(), vectors, blocked: 0 }
     }
 
-    /// Returns the physical vectors.
+    /// Returns the machine's physical vectors.
     #[must_use]
     pub fn vectors(&self) -> &VectorSpace {
         &self.vectors
     }
 
-    /// Returns the number of blocked interrupts.
+    /// Returns the number of interrupts blocked so far.
     #[must_use]
     pub fn blocked(&self) -> u64 {
         self.blocked
@@ -142,7 +142,7 @@ impl Remapper {
         }
     }
 
-    /// Translates a function's message from the bus.
+    /// Translates the interrupt message of a function into an interrupt, or blocks it.
     ///
     /// # Errors
     /// [`Blocked`]; the interrupt is dropped and counted.

@@ -76,7 +76,7 @@ fn message_without_a_legal_vector_is_rejected() {
 }
 
 #[test]
-fn exhausted_vectors_are_not_shared() {
+fn exhausted_vector_space_rejects_further_vectors() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     for n in 0..191 {
         remapper.program(owner(n, n, 0), programmed(0x41)).unwrap();

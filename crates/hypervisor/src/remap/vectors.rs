@@ -4,9 +4,9 @@ use super::Owner;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// First dynamic vector; lower ones are exceptions.
+/// First dynamic vector of an interrupt table; lower vectors are exceptions.
 pub const FIRST: u8 = 0x20;
-/// Last dynamic vector; higher ones are the hypervisor's own: timers, kicks, spurious.
+/// Last dynamic vector of an interrupt table; higher ones are the hypervisor's own: timers, kicks, spurious.
 pub const LAST: u8 = 0xdf;
 
 /// All physical vectors are in use; vectors are never shared.
@@ -17,9 +17,9 @@ pub struct Exhausted;
 /// Physical vector: an interrupt table and an entry of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PhysicalVector {
-    /// Table: 0, or the CPU's number where every CPU has its own.
+    /// Number of the interrupt table: 0, or the CPU's number where every CPU has its own.
     pub table: u16,
-    /// Entry of the table.
+    /// Number of the vector in the interrupt table.
     pub vector: u8,
 }
 
@@ -50,7 +50,7 @@ impl VectorSpace {
         self.tables.iter().map(free).sum()
     }
 
-    /// Returns the owner of a vector.
+    /// Returns the owner of a physical vector.
     #[must_use]
     pub fn owner(&self, at: PhysicalVector) -> Option<Owner> {
         self.tables.get(usize::from(at.table))?[usize::from(at.vector)]
@@ -70,7 +70,7 @@ impl VectorSpace {
         Ok(PhysicalVector { table: emptiest as u16, vector })
     }
 
-    /// Frees a vector.
+    /// Frees a physical vector.
     pub fn free(&mut self, at: PhysicalVector) {
         if let Some(table) = self.tables.get_mut(usize::from(at.table)) {
             table[usize::from(at.vector)] = None;
@@ -78,7 +78,7 @@ impl VectorSpace {
     }
 }
 
-/// Returns the dynamic vectors. 80h is excluded: a guest's Linux uses it for system calls.
+/// Returns the dynamic vector numbers of a table. 80h is excluded: a guest's Linux uses it for system calls.
 fn dynamic() -> impl Iterator<Item = u8> {
     (FIRST..=LAST).filter(|&vector| vector != 0x80)
 }

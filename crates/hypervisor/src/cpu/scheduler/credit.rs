@@ -17,7 +17,7 @@ const ACCOUNTING_MS: u64 = 30;
 /// Credits distributed per thread and accounting, and the bound on saved and owed credits.
 const CREDITS_PER_ACCOUNTING: i64 = PER_MS * ACCOUNTING_MS as i64;
 
-/// Clocks of the scheduler, in cycles.
+/// Clocks of the credit scheduler, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
     /// Cycles per millisecond.
@@ -33,13 +33,13 @@ pub struct Clocks {
 /// Priority of a virtual CPU, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// In the real-time class and woken by its device.
+    /// The virtual CPU is in the real-time class and was woken by its device.
     RealTime,
-    /// Woken with credits.
+    /// The virtual CPU was woken while it had credits.
     Boost,
-    /// Has credits.
+    /// The virtual CPU has credits.
     Under,
-    /// Has no credits.
+    /// The virtual CPU has no credits.
     Over,
 }
 
@@ -48,22 +48,22 @@ struct Account {
     share: Share,
     credits: i64,
     priority: Priority,
-    /// Ran at a tick since its credits were last capped.
+    /// The virtual CPU ran at a tick since its credits were last capped.
     active: bool,
 }
 
 #[derive(Debug, Default)]
 struct RunQueue {
-    /// Waiting virtual CPUs, by priority and then by arrival.
+    /// Virtual CPUs that wait for the thread, by priority and then by arrival.
     ready: VecDeque<VcpuId>,
-    /// Virtual CPU of the current slice.
+    /// Virtual CPU that has the current slice of the thread.
     current: Option<VcpuId>,
     slice_end: u64,
-    /// The slice had ended at the last scheduler call.
+    /// The current slice had ended at the last scheduler call.
     slice_ended: bool,
 }
 
-/// Credit scheduler.
+/// Xen's credit scheduler for all threads.
 #[derive(Debug)]
 pub struct Credit {
     clocks: Clocks,
@@ -97,7 +97,7 @@ impl Credit {
         }
     }
 
-    /// Distributes credits by weight, and sets priorities by credits.
+    /// Distributes credits to virtual CPUs by weight, and sets their priorities by credits.
     fn distribute_credits(&mut self) {
         let weight = |account: &Account| i64::from(account.share.weight).max(1);
         let weights: i64 = self.accounts.iter().filter(|account| account.active).map(weight).sum();
@@ -130,8 +130,8 @@ impl Credit {
         self.accounts[vcpu.index()].share.affinity >> thread.index().min(63) & 1 == 1
     }
 
-    /// Finds a waiting virtual CPU of another thread with at least that priority. Returns its queue and
-    /// index.
+    /// Finds a virtual CPU that waits on another thread, has at least priority `least` and may run on `thread`. Returns
+    /// its queue and its index there.
     fn find_stealable(&self, thread: ThreadId, least: Priority) -> Option<(usize, usize)> {
         let may = |vcpu: &VcpuId| self.priority(*vcpu) <= least && self.may_run(*vcpu, thread);
         let others = self.queues.iter().enumerate().filter(|(queue, _)| *queue != thread.index());

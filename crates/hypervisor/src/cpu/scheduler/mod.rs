@@ -21,11 +21,11 @@ use super::{ThreadId, VcpuId};
 /// Scheduling share of a virtual CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Weight in relation to others' under contention.
+    /// Weight of the virtual CPU in relation to others' under contention.
     pub weight: u16,
-    /// Precedes all others when its device wakes it.
+    /// The virtual CPU precedes all others when its device wakes it.
     pub real_time: bool,
-    /// Permitted threads as a bit mask, in addition to the first one.
+    /// Threads on which the virtual CPU may run, as a bit mask, in addition to its first one.
     pub affinity: u64,
 }
 
@@ -89,12 +89,12 @@ pub trait Scheduler: Debug {
     }
 }
 
-/// Selected scheduler.
+/// Scheduler that a machine uses.
 #[derive(Debug)]
 pub enum Policy {
-    /// [`RoundRobin`].
+    /// Round-robin scheduler.
     RoundRobin(RoundRobin),
-    /// [`Credit`].
+    /// Credit scheduler.
     Credit(Credit),
 }
 

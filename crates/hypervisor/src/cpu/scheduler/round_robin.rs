@@ -20,7 +20,7 @@ pub struct RoundRobin {
 struct RunQueue {
     ready: VecDeque<VcpuId>,
     members: usize,
-    /// Cycles used of the current slice.
+    /// Cycles that the virtual CPU has used of its current slice.
     used: u64,
 }
 

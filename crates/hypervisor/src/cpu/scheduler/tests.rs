@@ -47,7 +47,7 @@ fn tick_debits_the_running_vcpu_and_ends_its_boost() {
 }
 
 #[test]
-fn real_time_vcpu_preempts_on_wake_even_in_debt() {
+fn real_time_vcpu_preempts_when_woken_even_without_credits() {
     let (mut credit, ids) = credit(1, &[Share { real_time: true, ..share(1) }, share(16), share(16)]);
     credit.woken(FIRST, ids[0]);
     credit.pick(FIRST, 0);
@@ -204,7 +204,7 @@ fn priorities(credit: &Credit) -> [Priority; 2] {
 }
 
 #[test]
-fn tick_debits_100_credits() {
+fn tick_debits_100_credits_from_the_running_vcpu() {
     let (mut credit, ids) = credit(1, &[share(1), share(1)]);
     let [one, other] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[one, None], [one, None], [other, None]]);
@@ -218,7 +218,7 @@ fn credits_scale_with_threads_and_zero_is_not_over() {
     assert_eq!(priorities(&credit), [Priority::Under; 2], "-300 and 300 for each");
 }
 
-/// The remaining credits of a light virtual CPU show when a heavy one gets all that is distributed.
+/// Shows the remaining credits of a light virtual CPU by when a heavy one gets all that is distributed.
 #[test]
 fn credits_reset_only_above_the_accounting_bound() {
     let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);
@@ -248,7 +248,7 @@ fn stealing_respects_affinity_and_home_threads() {
 }
 
 #[test]
-fn round_robin_measures_no_time_and_steals_nothing() {
+fn round_robin_measures_no_time_and_steals_no_vcpu() {
     let mut round = Policy::RoundRobin(RoundRobin::new(100));
     (0..2).for_each(|_| round.add_thread());
     round.add_vcpu(FIRST, VcpuId(0), Share { affinity: 0b11, ..share(1) });

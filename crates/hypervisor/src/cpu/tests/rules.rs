@@ -172,7 +172,7 @@ fn switch_is_charged_only_when_the_vcpu_changes() {
     assert_eq!((of(a), of(b)), ([80, 120], [40, 60]));
 }
 
-/// A virtual CPU that returns soon finds most of its cached state.
+/// Checks that a virtual CPU that returns soon finds most of its cached state.
 #[test]
 fn refill_is_proportional_to_the_cycles_of_others() {
     let mut world = World::new(Config { refill: 60, displacement: 4_000, ..config(1, 1) });

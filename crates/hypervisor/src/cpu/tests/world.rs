@@ -11,7 +11,7 @@ use crate::domain::{DomainId, DomainKind};
 const CPU: Label = Label::new("cpu");
 const STEP: Label = Label::new("step");
 
-/// Event of the driver.
+/// Event of the program that drives the machine.
 #[derive(Debug)]
 pub(super) enum Event {
     Visit(ThreadId),
