@@ -1,9 +1,9 @@
 //! The internet checksum (RFC 1071): a ones' complement sum of big-endian words, taken eight bytes at a step.
 //! [`crate::insert`], [`crate::segment`] and [`crate::verify`] choose the bytes that a protocol sums.
 
-/// Unfinished sum. Every part but the last must have an even number of bytes. It adds little-endian words, and
-/// several of them at once: a ones' complement sum may be taken in either byte order and swapped at the end (RFC
-/// 1071, 2B), and in words of any length and folded at the end (RFC 1071, 2C).
+/// Unfinished checksum: the sum of some bytes. Every part but the last must have an even number of bytes. The sum adds
+/// little-endian words, and several of them at once: a ones' complement sum may be taken in either byte order and
+/// swapped at the end (RFC 1071, 2B), and in words of any length and folded at the end (RFC 1071, 2C).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum(u64);
 
@@ -49,7 +49,7 @@ impl Sum {
         Self(plus(self.0, value.swap_bytes().into()))
     }
 
-    /// Adds bytes whose number is a multiple of eight.
+    /// Adds an array of bytes, whose number is a multiple of eight.
     #[must_use]
     #[inline(always)]
     pub fn whole<const N: usize>(self, bytes: &[u8; N]) -> Self {
@@ -57,28 +57,30 @@ impl Sum {
         Self(of_words(self.0, bytes))
     }
 
-    /// Adds little-endian words, or a sum of such.
+    /// Adds little-endian words, or a sum of little-endian words.
     #[must_use]
     #[inline(always)]
     pub fn words(self, words: u64) -> Self {
         Self(plus(self.0, words))
     }
 
-    /// Adds the sum of bytes that follow.
+    /// Adds the sum of the bytes that follow the bytes summed so far.
     #[must_use]
     #[inline]
     pub fn sum(self, other: Self) -> Self {
         self.words(other.0)
     }
 
-    /// Returns the sum that the same bytes have behind a number of others: behind an odd one, the halves of all words are swapped.
+    /// Returns the sum of the same bytes, moved behind `others` other bytes: behind an odd number of bytes, the halves
+    /// of all words are swapped.
     #[must_use]
     #[inline]
     pub fn behind(self, others: usize) -> Self {
         if others.is_multiple_of(2) { self } else { Self(self.0.rotate_left(8)) }
     }
 
-    /// Returns true if bytes that include their checksum sum up to a correct one. The bytes must not be all zero.
+    /// Returns true if bytes that include their checksum have the sum of a right checksum. The bytes must not be all
+    /// zero.
     #[must_use]
     #[inline(always)]
     pub fn is_zero(self) -> bool {
@@ -110,9 +112,9 @@ const QUOTIENT: u64 = u64::MAX / 0xffff;
 const INVERSE: u64 = QUOTIENT.wrapping_neg();
 /// Minimum number of bytes for which a call is cheaper than inlined code.
 const LONG: usize = 128;
-/// Bytes of a chain of additions, each of which adds the carry of the one before.
+/// Number of bytes in a chain of additions. Each addition adds the carry of the addition before.
 const CHAIN: usize = 64;
-/// Bytes of a block: four independent chains, which is twice as fast as one.
+/// Number of bytes in a block: four independent chains of additions, which are twice as fast as one chain.
 const BLOCK: usize = 4 * CHAIN;
 
 /// Returns the ones' complement sum of two words of 64 bits: the carry is added again.
@@ -133,7 +135,7 @@ fn of_words<const N: usize>(sum: u64, bytes: &[u8; N]) -> u64 {
     plus(sum, carry.into())
 }
 
-/// Returns the sum of a number and of blocks.
+/// Returns the sum of a number and of blocks of [`BLOCK`] bytes.
 fn of_blocks(sum: u64, blocks: &[[u8; BLOCK]]) -> u64 {
     let sums = blocks.iter().fold([sum, 0, 0, 0], |mut sums, block| {
         for (sum, chain) in sums.iter_mut().zip(block.as_chunks::<CHAIN>().0) {

@@ -4,7 +4,7 @@
 
 type Tables = [[u32; 256]; 8];
 
-/// Effect of byte `b` with `k` more bytes behind it: `CASTAGNOLI[k][b]`.
+/// Effect on CRC-32C of byte `b` with `k` more bytes behind it: `CASTAGNOLI[k][b]`.
 static CASTAGNOLI: Tables = tables(0x82f6_3b78);
 static ETHERNET: Tables = tables(0xedb8_8320);
 

@@ -8,7 +8,7 @@ use plane::tag::{self, TAG};
 
 /// Bytes of the two Ethernet addresses.
 const ADDRESSES: usize = 12;
-/// Ether type of a service (outer) VLAN tag, without outer tags in use.
+/// Ether type of a service (outer) VLAN tag. Such a tag is skipped even if outer tags are not in use.
 const TYPE_SERVICE_VLAN: u16 = 0x88a8;
 /// Ether type of IP version 4.
 pub const TYPE_IPV4: u16 = 0x0800;
@@ -17,7 +17,7 @@ pub const TYPE_IPV6: u16 = 0x86dd;
 /// Ether type of ARP.
 pub const TYPE_ARP: u16 = 0x0806;
 
-/// Bytes of the addresses and type before an IP header, without tags.
+/// Number of bytes before an IP header: Ethernet addresses and type, without tags.
 pub const ETHERNET_HEADER: usize = 14;
 /// Bytes of an IPv4 header without options.
 pub const IPV4_HEADER: usize = 20;
@@ -40,7 +40,7 @@ pub const SCTP_CHECKSUM: usize = 8;
 
 /// Maximum number of IPv6 extension headers that are followed; a longer chain hides its transport.
 const MAX_EXTENSIONS: usize = 8;
-/// Kinds of destination options: padding of one byte, and the home address.
+/// Types of IPv6 destination options: padding of one byte, and the home address.
 const PAD_1: u8 = 0;
 const HOME_ADDRESS: u8 = 0xc9;
 
@@ -66,7 +66,7 @@ pub mod protocol {
 /// Kind of network header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L3 {
-    /// Neither version of IP.
+    /// Network header that is neither IPv4 nor IPv6.
     #[default]
     None,
     /// IPv4.
@@ -78,7 +78,7 @@ pub enum L3 {
 /// Kind of transport header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L4 {
-    /// Unknown transport, or a fragment.
+    /// Unknown transport, or a fragment, which has no transport header.
     #[default]
     None,
     /// TCP.
@@ -104,15 +104,13 @@ pub struct Headers {
     pub extended: bool,
     /// True if the packet is a fragment. Every IPv6 packet with a fragment header counts as one.
     pub fragment: bool,
-    /// End of the IP packet according to its header; `None` if that is not inside the frame.
+    /// Offset of the end of the IP packet according to its header; `None` if the end is not inside the frame.
     pub l3_end: Option<usize>,
-    /// Offset of the address in a home address option, which is the sender's own (RFC 6275, 6.3); 0 if there is
-    /// none.
+    /// Offset of the sender's home address, in a home address option (RFC 6275, 6.3); 0 if there is none.
     pub home: usize,
-    /// Offset of the address in a routing header of type 2, which is the receiver's own (RFC 6275, 6.4); 0 if there
-    /// is none.
+    /// Offset of the receiver's home address, in a routing header of type 2 (RFC 6275, 6.4); 0 if there is none.
     pub routed: usize,
-    /// IP protocol number of the transport, from the last header before it.
+    /// IP protocol number of the transport, from the last header before the transport header.
     pub protocol: u8,
     /// Kind of the transport header.
     pub l4: L4,
@@ -120,7 +118,7 @@ pub struct Headers {
     pub l4_offset: usize,
     /// Length of the transport header, options included.
     pub l4_length: usize,
-    /// Length of all the headers found, Ethernet included.
+    /// Number of bytes from the frame's start to the end of the last header found.
     pub header_length: usize,
 }
 
@@ -131,8 +129,8 @@ impl Headers {
         Self::parse_behind(frame, false, tag::TYPE)
     }
 
-    /// Finds the headers of a frame whose first tag is an outer one of any type if `outer`, and whose other tags
-    /// have type `inner`.
+    /// Finds the headers of a frame with outer tags. If `outer` is true, the first tag is an outer one and may have any
+    /// type. All other tags have type `inner`.
     #[must_use]
     #[inline]
     pub fn parse_behind(frame: &[u8], outer: bool, inner: u16) -> Self {
@@ -145,8 +143,7 @@ impl Headers {
         headers
     }
 
-    /// Returns true if the endpoints have other addresses than the IPv6 header: those are in the transport
-    /// checksum.
+    /// Returns true if the transport checksum covers a home address instead of an address of the IPv6 header.
     #[must_use]
     #[inline]
     pub fn is_readdressed(&self) -> bool {
@@ -214,8 +211,8 @@ impl Headers {
         self.transport(frame, next);
     }
 
-    /// Stores a network header of `length` bytes in a packet whose length field says `total` bytes, of which
-    /// `available` are in the frame.
+    /// Stores the place of a network header of `length` bytes. Its length field says that the packet has `total` bytes,
+    /// of which `available` are in the frame.
     #[inline]
     fn network(&mut self, l3: L3, length: usize, total: usize, available: usize) {
         self.l3 = l3;
@@ -252,7 +249,7 @@ struct Extension {
     address: Option<Address>,
 }
 
-/// Address in an extension header: its offset in bytes from the header's start.
+/// Home address in an extension header, as an offset in bytes from the header's start.
 enum Address {
     Home(usize),
     Routed(usize),

@@ -56,7 +56,7 @@ pub fn insert(frame: &mut [u8], request: &Request) -> Result<Option<Sealed>, Err
     Ok(sealed)
 }
 
-/// Returns the position of the transport's checksum in its header.
+/// Returns the byte range of the checksum field in a transport header.
 fn checksum_field(transport: Transport) -> Range<usize> {
     match transport {
         Transport::Tcp => TCP_CHECKSUM..TCP_CHECKSUM + 2,

@@ -18,37 +18,37 @@ use crate::headers::{
 use crate::verify::is_seal_right;
 use plane::frame::{Sealed, Transport};
 
-/// Bytes of a frame that [`Plain`] examines, and those that are copied for a [`Glance`].
+/// Number of a frame's first bytes that [`Plain`] examines. A caller copies as many for a [`Glance`].
 pub const LOOK: usize = 48;
 const HEAD: usize = 64;
-/// Offset of the first byte that the payload's sum includes: the words before are in [`LOOK`].
+/// Offset in a frame of the first byte that the payload's sum includes. The words before are in [`LOOK`].
 const SUM_FROM: usize = 32;
-/// Offsets of an IPv4 header's addresses, of the transport header, and of the end of its ports.
+/// Offsets in a plain frame: the addresses of the IPv4 header, the transport header, and the end of the ports.
 const ADDRESSES: usize = ETHERNET_HEADER + 12;
 const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
 const PORTS_END: usize = TRANSPORT + 4;
 
-/// Properties of a plain frame, a bit each: a number below [`PlainKind::ALL`], which is an index in a card family's
-/// table of descriptor words.
+/// Properties of a plain frame: transport, and which checksums are right, a bit each. The number is below
+/// [`PlainKind::ALL`], and is an index in a card's table of descriptor words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlainKind(u32);
 
 impl PlainKind {
-    /// Number of possible values.
+    /// Number of combinations of properties of a plain frame.
     pub const ALL: usize = 16;
-    /// Lowest bit, so that the carry of a comparison can be added.
+    /// Bit of a wrong transport checksum. It is the lowest bit, so that the carry of a comparison can be added.
     const TRANSPORT_WRONG: u32 = 1;
     const UDP: u32 = 2;
     const NETWORK_WRONG: u32 = 4;
     const SUMMED: u32 = 8;
 
-    /// Returns the properties of an index.
+    /// Returns the properties of a plain frame that an index of a table stands for.
     #[must_use]
     pub const fn of(index: usize) -> Self {
         Self(index as u32 & 15)
     }
 
-    /// Returns the index.
+    /// Returns the properties as an index in a table of descriptor words.
     #[must_use]
     #[inline(always)]
     pub const fn index(self) -> usize {
@@ -83,7 +83,7 @@ pub struct Insertion {
     pub network: bool,
 }
 
-/// Properties of a plain frame whose payload is not completely summed up.
+/// Properties of a plain frame whose payload is not yet in the checksum's sum.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Glance {
     found: PlainKind,
@@ -174,7 +174,7 @@ fn is_plain(head: &[u8]) -> bool {
     kind & 0x00ff_ffff == 0x0045_0008 && fragment & 0xff3f == 0
 }
 
-/// Returns the bits for a transport of `transport` bytes; `None` if its header or length is invalid.
+/// Returns the property bits of a transport header at `transport` bytes; `None` if the header or its length is invalid.
 #[inline(always)]
 fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
     match (w2 >> 56) as u8 {
@@ -193,14 +193,14 @@ fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
     }
 }
 
-/// Returns the bit for a wrong checksum of the IPv4 header.
+/// Returns the property bit of a wrong IPv4 header checksum, or 0.
 #[inline(always)]
 fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u32 {
     let sum = Sum::default().words(w2).words(w3).words((w1 >> 48) + (w4 & 0xffff));
     if sum.is_zero() { 0 } else { PlainKind::NETWORK_WRONG }
 }
 
-/// Plain frame.
+/// Head of a plain frame: complete TCP or UDP in IPv4 without tags, options or fragments.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a> {
     head: &'a [u8; LOOK],
@@ -229,8 +229,7 @@ impl<'a> Plain<'a> {
         self.found.is_udp()
     }
 
-    /// Returns both addresses and both ports, six of the twelve bytes in each number: the identity of a
-    /// conversation.
+    /// Returns both addresses and both ports, which identify a conversation: six of the twelve bytes in each number.
     #[must_use]
     #[inline(always)]
     pub fn ends(&self) -> [u64; 2] {
@@ -244,8 +243,8 @@ impl<'a> Plain<'a> {
         (&self.head[ADDRESSES..TRANSPORT], &self.head[TRANSPORT..PORTS_END])
     }
 
-    /// Creates a glance from a sum of the frame's bytes from [`SUM_FROM`] on. The addresses of the pseudo header
-    /// stand just before the transport header.
+    /// Creates the properties of the frame from a sum of its bytes from [`SUM_FROM`] on. The addresses of the pseudo
+    /// header stand just before the transport header.
     #[inline(always)]
     fn glance(&self, payload: Sum) -> Glance {
         let [_, _, w2, w3, ..]: [u64; 6] = words(self.head);
@@ -281,13 +280,13 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Writes a number in network byte order.
+/// Writes a number into the head of a frame in network byte order.
 #[inline(always)]
 fn put(head: &mut [u8; HEAD], at: usize, value: u16) {
     [head[at], head[at + 1]] = value.to_be_bytes();
 }
 
-/// Returns the head as little-endian words.
+/// Returns the head of a frame as little-endian words.
 #[inline(always)]
 fn words<const WORDS: usize>(head: &[u8]) -> [u64; WORDS] {
     let (words, _) = head.as_chunks::<8>();

@@ -9,11 +9,11 @@ use plane::frame::Transport;
 /// Description of a packet by its sender, and its checksum requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
-    /// Bytes before the IP header.
+    /// Number of bytes before the IP header.
     pub mac_length: usize,
-    /// Bytes of the IP header, options or extensions included.
+    /// Number of bytes of the IP header, options or extensions included.
     pub ip_length: usize,
-    /// Bytes of the transport header, options included. Counts only for a packet that is cut.
+    /// Number of bytes of the transport header, options included. It counts only for a packet that is cut.
     pub l4_length: usize,
     /// True for an IPv4 header, false for IPv6.
     pub ipv4: bool,

@@ -20,7 +20,7 @@ const SHORTEST: usize = 60;
 /// Reason why a packet cannot be segmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Error {
-    /// The segment size is zero.
+    /// The requested segment size is zero.
     #[error("segment size of zero")]
     SegmentSize,
     /// The request gives a header less than its minimum length.
@@ -34,32 +34,32 @@ pub enum Error {
     Transport,
 }
 
-/// Masks of the TCP flags that survive in the first, middle and last segment, twelve bits each.
+/// Masks of TCP flags, twelve bits each. A flag stays in a segment if the mask for the segment's place has its bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlagMasks {
-    /// Mask for the first of several.
+    /// Mask of TCP flags for the first of several segments.
     pub first: u16,
-    /// Mask for the segments between first and last.
+    /// Mask of TCP flags for the segments between first and last.
     pub middle: u16,
-    /// Mask for the last of several.
+    /// Mask of TCP flags for the last of several segments.
     pub last: u16,
 }
 
 impl FlagMasks {
-    /// Keeps FIN and PSH in the last only, CWR in the first only (RFC 3168, 6.1.2: it answers one congestion
-    /// event).
+    /// Keeps the flags FIN and PSH in the last segment only. Keeps CWR in the first only, because CWR answers one
+    /// congestion event (RFC 3168, 6.1.2).
     pub const DEFAULT: Self = Self { first: 0xff6, middle: 0xf76, last: 0xf7f };
 }
 
-/// Sums of the bytes that are equal in all segments, so that a segment's headers need not be summed up again.
+/// Sums of header bytes that all segments of a packet share, so that they need not be summed up again.
 #[derive(Debug, Clone, Copy, Default)]
 struct Same {
-    /// Sum of an IPv4 header, without length, identification and checksum.
+    /// Sum of the IPv4 header without length, identification and checksum.
     ip: Sum,
-    /// Sum of a transport header without options, the seed in its checksum field: without TCP's sequence number and
-    /// flags, or UDP's length.
+    /// Sum of the transport header without options, the seed in its checksum field. TCP's sequence number and flags, or
+    /// UDP's length, are left out.
     l4: Sum,
-    /// Sum of the seed, which is the pseudo header's sum without its length.
+    /// Sum of the pseudo header without the length, which the driver leaves in the checksum field.
     seed: Sum,
 }
 
@@ -78,7 +78,7 @@ impl Same {
 /// Progress of cutting a packet, without its bytes: the owner of the bytes passes them to each call.
 #[derive(Debug, Clone)]
 pub struct Cut {
-    /// Bytes of the headers, and of the payload behind them.
+    /// Numbers of bytes in the packet: headers, and the payload behind them.
     headers: usize,
     payload: usize,
     request: Request,
@@ -87,7 +87,7 @@ pub struct Cut {
     masks: FlagMasks,
     seal_ip: bool,
     same: Same,
-    /// Number of segments, at least one.
+    /// Number of segments of the packet, at least one.
     total: u32,
     next: u32,
     sealed: Option<Sealed>,
@@ -112,7 +112,7 @@ impl<'a> Segmenter<'a> {
         Ok(Self { packet, cut: Cut::new(packet, payload, request, mss, masks)? })
     }
 
-    /// Skips the first `segments`, which were written before.
+    /// Skips the first `segments` segments, which were written before.
     #[must_use]
     pub fn skip(mut self, segments: u32) -> Self {
         self.cut.next = segments.min(self.cut.total);
@@ -126,7 +126,7 @@ impl<'a> Segmenter<'a> {
         self.cut.count()
     }
 
-    /// Returns the bytes of the longest segment, which a buffer must hold.
+    /// Returns the number of bytes in the longest segment, which a buffer must hold.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.cut.longest()
@@ -144,7 +144,7 @@ impl<'a> Segmenter<'a> {
         self.cut.sealed
     }
 
-    /// Returns the remaining work without the bytes, for a caller that may change the packet.
+    /// Returns the progress of the cutting without the packet's bytes, for a caller that may change the packet.
     #[must_use]
     pub fn cut(self) -> Cut {
         self.cut
@@ -152,7 +152,8 @@ impl<'a> Segmenter<'a> {
 }
 
 impl Cut {
-    /// Prepares a packet as [`Segmenter::new`] does, by its first bytes, with all headers, and the number of bytes behind them.
+    /// Prepares a packet as [`Segmenter::new`] does. The caller passes the packet's first bytes, with all headers, and
+    /// the number of bytes behind them.
     ///
     /// # Errors
     /// As for [`Segmenter::new`].
@@ -199,13 +200,14 @@ impl Cut {
         self.sealed
     }
 
-    /// Returns the bytes of the longest segment.
+    /// Returns the number of bytes in the longest segment.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.headers + self.payload.min(self.mss)
     }
 
-    /// Returns the range of the packet that is the payload of the segment `ahead` of the next one, if there is such a segment.
+    /// Returns the range of the packet that is the payload of a later segment, `ahead` segments after the next one.
+    /// `None` if there is no such segment.
     #[must_use]
     pub fn chunk(&self, ahead: u32) -> Option<Range<usize>> {
         let start = (self.next + ahead) as usize * self.mss;
@@ -247,7 +249,7 @@ impl Cut {
         Some((segment, length))
     }
 
-    /// Leaves out the next `segments`.
+    /// Counts the next `segments` segments as written.
     pub fn pass(&mut self, segments: u32) {
         self.next = self.next.saturating_add(segments).min(self.total);
     }
@@ -258,14 +260,15 @@ impl Cut {
         self.complete_headers(headers, payload.len(), Sum::of(payload));
     }
 
-    /// Completes the headers of the next segment, a copy of the packet's, by the bytes of its payload and their sum.
+    /// Completes the headers of the next segment. `headers` is a copy of the packet's headers; `payload` is the number
+    /// of payload bytes, `sum` their sum.
     pub fn complete_headers(&mut self, headers: &mut [u8], payload: usize, sum: Sum) {
         self.network(headers, payload);
         self.transport(headers, payload, sum);
         self.next += 1;
     }
 
-    /// Writes the length, and for IPv4 identification and checksum.
+    /// Writes the length into a segment's network header. For IPv4, writes identification and checksum too.
     fn network(&self, headers: &mut [u8], chunk: usize) {
         let start = self.request.mac_length;
         let whole = headers.len() - start + chunk;
@@ -284,7 +287,7 @@ impl Cut {
         }
     }
 
-    /// Writes sequence number and flags, or the length; then the checksum.
+    /// Writes sequence number and flags (TCP) or the length (UDP) into a segment's transport header; then the checksum.
     fn transport(&mut self, headers: &mut [u8], payload: usize, sum: Sum) {
         let (start, end) = (self.headers - self.request.l4_length, self.headers + payload);
         let length = (end - start) as u32;

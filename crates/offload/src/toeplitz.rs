@@ -1,13 +1,13 @@
 //! The Toeplitz hash of a packet's addresses and ports, by which frames are spread over queues (Microsoft published
 //! the algorithm and its test vectors). The card chooses the packets to hash, and the queue of a hash.
 
-/// Half-bytes of the longest hash input: two IPv6 addresses and two ports.
+/// Number of half-bytes in the longest hash input: two IPv6 addresses and two ports.
 const NIBBLES: usize = 72;
 
-/// Hash function with a fixed key.
+/// Toeplitz hash function with a fixed key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toeplitz {
-    /// Contribution of each value of each half-byte of the input.
+    /// Contribution to the hash of each value of each half-byte of the input.
     contributions: [[u32; 16]; NIBBLES],
 }
 
@@ -65,7 +65,7 @@ fn differ(pair: &[u8], into: &mut [u8]) -> usize {
 mod tests {
     use super::Toeplitz;
 
-    /// Key of Microsoft's test vectors.
+    /// Hash key of Microsoft's test vectors.
     const KEY: [u8; 40] = [
         0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
         0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,

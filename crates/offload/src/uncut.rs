@@ -19,9 +19,9 @@ use plane::frame::Transport;
 /// Maximum number of segments that one packet is cut into: 64 KB at the smallest MSS that Linux allows (48) is
 /// 1,366.
 pub const MAX_SEGMENTS: u32 = 2048;
-/// Longest IP packet in bytes.
+/// Number of bytes in the longest IP packet.
 const LONGEST: usize = 65_535;
-/// Offset of the flags in a TCP header.
+/// Offset of the flags byte in a TCP header.
 const FLAGS: usize = 13;
 /// TCP flag that answers one congestion event (RFC 3168, 6.1.2): Linux must be informed of a packet with it.
 const CWR: u8 = 0x80;
@@ -40,13 +40,13 @@ pub fn sent(packet: &[u8], request: &Request, mss: u16, masks: FlagMasks) -> Opt
     (usual && many && describes(&uncut, packet) && is_seeded(&uncut, packet)).then_some(uncut)
 }
 
-/// Returns true if the checksum field has the sum of the pseudo header, without the length. Zero has two forms.
+/// Returns true if the TCP checksum field has the sum of the pseudo header, without the length. Zero has two forms.
 fn is_seeded(uncut: &Uncut, packet: &[u8]) -> bool {
     let seed = be16(packet, uncut.l4 + TCP_CHECKSUM).unwrap_or(0);
     pseudo(uncut, packet).value() % 0xffff == seed % 0xffff
 }
 
-/// Returns true if the packet's headers match the description.
+/// Returns true if the packet's headers match the sender's description.
 fn describes(uncut: &Uncut, packet: &[u8]) -> bool {
     let length = uncut.l4.saturating_sub(uncut.l3);
     let network = packet.get(uncut.l3..uncut.l4).unwrap_or_default();
@@ -67,9 +67,9 @@ fn describes(uncut: &Uncut, packet: &[u8]) -> bool {
         && tcp.is_some_and(|tcp| usize::from(tcp[12] >> 4) * 4 == length && tcp[FLAGS] & CWR == 0)
 }
 
-/// Returns the description of a packet that arrived uncut at the uplink, TCP over the given IP version with `mss`
-/// bytes of payload per segment, and prepares its headers for cutting. `None` if it is no such packet, makes more
-/// segments than a card takes of one packet, or one with more than `longest` bytes.
+/// Returns the description of a packet that arrived uncut at the uplink, and prepares its headers for cutting. The
+/// packet is TCP over the given IP version, with `mss` bytes of payload per segment. `None` if it is no such packet,
+/// makes more segments than a card takes of one packet, or makes a segment with more than `longest` bytes.
 #[must_use]
 pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<Uncut> {
     let headers = Headers::parse(packet);
@@ -85,7 +85,7 @@ pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Optio
     (segments.count() <= MAX_SEGMENTS && segments.longest() <= longest).then_some(uncut)
 }
 
-/// Prepares cutting the packet.
+/// Prepares an uncut packet for cutting into segments.
 ///
 /// # Errors
 /// See [`Segmenter::new`].
@@ -117,7 +117,7 @@ pub fn complete(uncut: &Uncut, packet: &mut [u8]) {
     put16(packet, uncut.l4 + TCP_CHECKSUM, pseudo.value());
 }
 
-/// Returns the sum of the pseudo header, without the length.
+/// Returns the sum of the packet's pseudo header, without the length.
 fn pseudo(uncut: &Uncut, packet: &[u8]) -> Sum {
     let addresses = if uncut.ipv4 { uncut.l3 + 12..uncut.l3 + 20 } else { uncut.l3 + 8..uncut.l3 + 40 };
     Sum::of(packet.get(addresses).unwrap_or_default()).number(protocol::TCP.into())

@@ -92,14 +92,14 @@ pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
 }
 
 /// Returns true if a sealed checksum is right, given the sum of the pseudo header. The sealed bytes sum up to ones
-/// exactly if the seed was that sum, of which zero has two forms.
+/// exactly if the seed was the pseudo header's sum. A sum of zero has two forms.
 #[must_use]
 #[inline]
 pub(crate) fn is_seal_right(sealed: &Sealed, pseudo: Sum) -> bool {
     pseudo.value() % 0xffff == sealed.seed % 0xffff
 }
 
-/// Returns the sum of the pseudo header.
+/// Returns the sum of the frame's pseudo header.
 fn pseudo(frame: &[u8], headers: &Headers, length: usize, protocol: u8) -> Sum {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
     let addresses = match headers.l3 {
@@ -115,7 +115,7 @@ fn part<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
     packet.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
-/// Returns true if pseudo header and segment sum up to ones.
+/// Returns true if pseudo header and segment sum up to ones, as with a right checksum.
 fn is_right(pseudo: &Sum, segment: &[u8], seal: Option<Sealed>) -> bool {
     match seal {
         Some(sealed) => is_seal_right(&sealed, *pseudo),

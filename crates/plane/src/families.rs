@@ -1,4 +1,5 @@
-//! Joins two families of ports on one plane. For three, nest [`Joined`]. The plane's owner assigns ports to families.
+//! Joins the ports of two families of devices on one plane. For three, nest [`Joined`]. The plane's owner assigns ports
+//! to families.
 
 use crate::frame::Frame;
 use crate::ledger::{PortCounters, Traffic};
@@ -12,9 +13,9 @@ use crate::{Port, Ports};
 pub struct Joined<'a, A, B> {
     /// Ports of the first family. All others belong to the second.
     pub ports: Ports,
-    /// First family.
+    /// First family of ports.
     pub first: &'a mut A,
-    /// Second family.
+    /// Second family of ports.
     pub second: &'a mut B,
 }
 
@@ -56,7 +57,7 @@ impl<A: Source, B: Source> Source for Joined<'_, A, B> {
     }
 }
 
-/// Lane of one family, whose frames may also go to the ports of the other.
+/// Lane of a queue of one family, whose frames may also go to the ports of the other family.
 struct Beside<'a, L, O> {
     lane: &'a mut L,
     others: &'a mut O,

@@ -1,5 +1,5 @@
-//! Forwards a frame: the switch names its ports, they and the uplink get the frame, and each port is counted and charged.
-//! `source` and `sink` are the family's side, before and after.
+//! Forwards a frame. The switch names the ports that get the frame; ports and uplink get it, and each port is counted
+//! and charged. `source` and `sink` do the work of the device before and after.
 
 use crate::frame::{Ends, Frame};
 use crate::ledger::{Ledger, PortCounters};
@@ -15,18 +15,18 @@ use units::{MacAddress, Time};
 /// A forwarding plane of `N` ports.
 #[derive(Debug, Clone)]
 pub struct Plane<const N: usize> {
-    /// Switch tables.
+    /// Tables by which the switch decides.
     pub(crate) tables: Tables<N>,
     pub(crate) flows: Flows<N>,
     /// Transmit rates and debts of the ports.
     pub pacing: Pacing<N>,
-    /// Storm control.
+    /// Storm control: windows, limits and counts.
     pub storm: Storm,
-    /// Counters of the ports.
+    /// Traffic counters of the ports.
     pub ledger: Ledger<N>,
-    /// State of the uplink.
+    /// State of the uplink: link, reception, loopback.
     pub uplink: Uplink,
-    /// Frames that crossed the uplink since the family took the tally.
+    /// Counts of the frames that crossed the uplink since the device last took these counts.
     pub tally: Tally,
     /// Time of the current poll.
     pub now: Time,
@@ -146,7 +146,8 @@ impl<const N: usize> Plane<N> {
         Forwarded { refused: None, sent }
     }
 
-    /// Delivers a frame to every port of the decision. Returns the best [`Fate`], or `None` without a port.
+    /// Delivers a frame to every port of the decision. Returns the best [`Fate`] of the frame at these ports; `None` if
+    /// the decision has no port.
     #[inline(always)]
     fn hand_out<S: Sink>(
         &mut self,
@@ -231,12 +232,12 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Counts a delivery that had waited for a receive buffer ([`Missed::Waits`]).
+    /// Counts the late delivery of a frame that had waited for a receive buffer ([`Missed::Waits`]).
     pub fn came_late(&mut self, port: Port, from_uplink: bool, ends: Ends, bytes: usize) {
         self.count_received(port, from_uplink, ends, bytes);
     }
 
-    /// Counts a sent frame: to other ports (`local`), to the `uplink`, or both.
+    /// Counts a frame that a port sent: to other ports (`local`), to the `uplink`, or both.
     #[inline]
     pub(crate) fn count_sent(&mut self, port: Port, ends: Ends, length: usize, local: bool, uplink: bool) {
         if !local && !uplink {
@@ -249,8 +250,8 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Counts a violation of the sender and returns `true`: the frame ends here. Returns `false` for every other reason, which is
-    /// counted after the delivery.
+    /// Counts a violation of the sender and returns `true`: the frame ends here. Returns `false` for every other
+    /// reason; other drops are counted after the delivery.
     #[cold]
     fn refuses(&mut self, port: Port, reason: Reason) -> bool {
         let counters = self.ledger.of(port);
@@ -280,7 +281,7 @@ impl<const N: usize> Plane<N> {
         Ports::NONE
     }
 
-    /// Returns the reason to drop the frame, or `None` to forward it.
+    /// Returns the reason to drop a frame before delivery, or `None` to forward it.
     fn lost_here(&self, origin: Origin, decision: Decision, frame: &mut Frame<'_>) -> Option<Loss> {
         let Decision { ports, uplink, dropped, .. } = decision;
         let truncated = origin == Origin::Uplink && dropped.is_none() && is_truncated(frame.untagged());
@@ -311,7 +312,7 @@ impl<const N: usize> Plane<N> {
     }
 }
 
-/// Reports a frame that storm control keeps from ports to captures.
+/// Reports to the captures a frame that storm control keeps from ports.
 fn keep_from<W: Wire>(ports: Ports, frame: &mut Frame<'_>, wire: &mut W) {
     for port in ports.iter() {
         let seen = Seen { at: Origin::Port(port), way: Way::Out, lost: Some(Loss::Storm) };

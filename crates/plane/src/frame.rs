@@ -17,32 +17,32 @@ pub enum Transport {
     Tcp,
     /// UDP.
     Udp,
-    /// SCTP, whose checksum is a CRC.
+    /// SCTP, whose checksum is a cyclic check (CRC-32C).
     Sctp,
 }
 
-/// A transport checksum that the sender's family inserted. The receiver's family need not sum the frame again: the checksum is
-/// right if its seed is.
+/// A transport checksum that the sending device inserted. The receiving device need not sum the frame again: the
+/// checksum is right if its seed is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sealed {
-    /// Offset of the transport header in the frame, bytes.
+    /// Offset of the transport header in the frame, in bytes.
     pub start: usize,
-    /// Offset of the first byte behind the summed range.
+    /// Offset of the first byte behind the bytes that the checksum covers.
     pub end: usize,
     /// Transport that the sender's descriptor names.
     pub transport: Transport,
-    /// Sum of the pseudo header. Unused for SCTP, which has none.
+    /// Sum of the pseudo header, as the checksum includes it. Unused for SCTP, which has no pseudo header.
     pub seed: u16,
 }
 
 impl Sealed {
-    /// Returns the seal with offsets that count from `offset` bytes before the frame.
+    /// Returns the sealed checksum with offsets that count from `offset` bytes before the frame.
     #[must_use]
     pub fn behind(self, offset: usize) -> Self {
         Self { start: self.start + offset, end: self.end + offset, ..self }
     }
 
-    /// Returns the seal with offsets that count from `offset` bytes within the frame.
+    /// Returns the sealed checksum with offsets that count from `offset` bytes within the frame.
     #[must_use]
     pub fn before(self, offset: usize) -> Self {
         Self { start: self.start.saturating_sub(offset), end: self.end.saturating_sub(offset), ..self }
@@ -53,9 +53,9 @@ impl Sealed {
 /// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// Destination, and the first two bytes of the source.
+    /// Destination address, and the first two bytes of the source address.
     pub low: u64,
-    /// Last four bytes of the source.
+    /// Last four bytes of the source address.
     pub high: u32,
 }
 
@@ -70,14 +70,14 @@ impl Ends {
         Self { low: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), high: u32::from_le_bytes(*high) }
     }
 
-    /// Returns the destination.
+    /// Returns the destination address.
     #[must_use]
     #[inline]
     pub fn destination(self) -> MacAddress {
         MacAddress::from_words(self.low as u32, (self.low >> 32) as u32)
     }
 
-    /// Returns the source.
+    /// Returns the source address.
     #[must_use]
     #[inline]
     pub fn source(self) -> MacAddress {
@@ -92,7 +92,7 @@ impl Ends {
     }
 }
 
-/// Outer tag of a frame.
+/// State of a frame's outer VLAN tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outer {
     /// The plane uses no outer tags.
@@ -107,20 +107,20 @@ pub enum Outer {
 #[derive(Debug)]
 pub struct Frame<'a> {
     buffer: &'a mut [u8],
-    /// Offset of the untagged frame in the buffer, and of the frame as it is now.
+    /// Offsets in the buffer: of the frame without its tag, and of the frame as it is now.
     start: usize,
     head: usize,
-    /// Bytes of the frame check sequence at the end; 0 without one.
+    /// Number of bytes of the frame check sequence at the frame's end; 0 without one.
     trailer: usize,
-    /// The tag is in the bytes now, so `head` is [`TAG`] bytes before `start`.
+    /// True if the tag is in the bytes now, so that `head` is [`TAG`] bytes before `start`.
     tag_in_place: bool,
-    /// Ether type of the tag, for the time when one is inserted.
+    /// Ether type that the tag gets when it is inserted into the bytes.
     kind: u16,
-    /// Tag control information: priority, DEI, VLAN id.
+    /// Tag control information of the VLAN tag: priority, DEI, VLAN id. `None` without a tag.
     pub tag: Option<u16>,
     /// State of the outer tag.
     pub outer: Outer,
-    /// Seal with offsets that count from the start of the buffer.
+    /// Sealed transport checksum, with offsets that count from the start of the buffer.
     sealed: Option<Sealed>,
 }
 
@@ -143,13 +143,14 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Marks the last `bytes` as the frame check sequence.
+    /// Marks the frame's last `bytes` bytes as the frame check sequence.
     #[inline(always)]
     pub fn set_trailer(&mut self, bytes: usize) {
         self.trailer = bytes.min(self.buffer.len() - HEADROOM - HEADER);
     }
 
-    /// Sets the type of tags and looks for an outer tag of type `outer`; `None` if outer tags are not in use.
+    /// Sets the ether type of VLAN tags, and looks for an outer tag of type `outer`; `None` if outer tags are not in
+    /// use.
     #[inline(always)]
     pub fn look_behind(&mut self, inner: u16, outer: Option<u16>) {
         self.kind = inner;
@@ -160,21 +161,22 @@ impl<'a> Frame<'a> {
         };
     }
 
-    /// Sets the seal, with offsets from the frame's start. Later tags do not move the sealed bytes in the buffer.
+    /// Sets the sealed transport checksum, with offsets from the frame's start. Tags that are inserted later do not
+    /// move the sealed bytes in the buffer.
     #[inline(always)]
     pub fn set_seal(&mut self, sealed: Option<Sealed>) {
         self.sealed = sealed.map(|sealed| sealed.behind(self.start));
     }
 
-    /// Returns the seal, with offsets from the start of [`Frame::untagged`].
+    /// Returns the sealed transport checksum, with offsets from the start of [`Frame::untagged`].
     #[must_use]
     #[inline(always)]
     pub fn seal(&self) -> Option<Sealed> {
         self.sealed.map(|sealed| sealed.before(self.start))
     }
 
-    /// Moves a tag from the bytes to [`Frame::tag`], if there is one and a type follows it. A frame without its outer tag
-    /// ([`Outer::Missing`]) stays as it is.
+    /// Moves a VLAN tag from the bytes to [`Frame::tag`], if the frame has one and a type follows it. A frame without
+    /// its outer tag ([`Outer::Missing`]) stays as it is.
     #[inline(always)]
     pub fn take_tag(&mut self) {
         let place = place(self.outer);
@@ -204,27 +206,28 @@ impl<'a> Frame<'a> {
         self.bytes(true, 0)
     }
 
-    /// Returns the frame as it is delivered: with or without its tag, and with its check sequence, if it was kept.
+    /// Returns the frame as a port gets it: with or without its tag, and with its frame check sequence, if that was
+    /// kept.
     #[inline(always)]
     pub fn delivered(&mut self, tagged: bool) -> &[u8] {
         self.bytes(tagged, self.trailer)
     }
 
-    /// Returns the bytes of the check sequence; 0 if it was not kept.
+    /// Returns the number of bytes of the frame check sequence; 0 if it was not kept.
     #[must_use]
     #[inline(always)]
     pub fn trailer(&self) -> usize {
         self.trailer
     }
 
-    /// Returns the frame's bytes with the tag, without the check sequence.
+    /// Returns the number of bytes in the frame, with the tag, without the frame check sequence.
     #[must_use]
     #[inline(always)]
     pub fn length(&self) -> usize {
         self.buffer.len() - self.start - self.trailer + if self.tag.is_some() { TAG } else { 0 }
     }
 
-    /// Returns destination and source.
+    /// Returns the frame's destination and source address.
     #[must_use]
     #[inline(always)]
     pub fn ends(&self) -> Ends {
@@ -249,8 +252,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Inserts a tag into bytes that start [`TAG`] bytes before the untagged frame, or strips one. Returns `true` if the bytes have a
-/// tag then.
+/// Inserts a tag into bytes that start [`TAG`] bytes before the untagged frame, or strips one. Returns `true` if the
+/// bytes have a tag afterwards.
 #[inline(never)]
 fn move_tag(bytes: &mut [u8], outer: Outer, kind: u16, inserts: Option<u16>) -> bool {
     match inserts {
@@ -259,7 +262,7 @@ fn move_tag(bytes: &mut [u8], outer: Outer, kind: u16, inserts: Option<u16>) -> 
     }
 }
 
-/// Returns the offset of the tag in the frame, bytes.
+/// Returns the offset of the tag in the frame, in bytes.
 #[inline]
 fn place(outer: Outer) -> usize {
     if outer == Outer::Present { tag::BEHIND_OUTER } else { tag::OUTERMOST }

@@ -4,17 +4,17 @@
 use crate::{Port, Ports};
 use serde::{Deserialize, Serialize};
 
-/// A port's traffic and losses.
+/// Traffic and losses of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "PoolCounters")]
 pub struct PortCounters {
     /// Frames received into the port.
     pub rx_packets: u64,
-    /// Their bytes, frame check sequence excluded.
+    /// Bytes of the frames received into the port, frame check sequence excluded.
     pub rx_bytes: u64,
-    /// Of these frames, multicast ones.
+    /// Multicast frames received into the port.
     pub rx_multicast: u64,
-    /// Of these frames, broadcast ones.
+    /// Broadcast frames received into the port.
     pub rx_broadcast: u64,
     /// Frames for the port that found too few descriptors.
     pub rx_no_descriptors: u64,
@@ -24,28 +24,28 @@ pub struct PortCounters {
     pub rx_storm: u64,
     /// Frames sent by the port that were switched or put on the uplink.
     pub tx_packets: u64,
-    /// Their bytes, frame check sequence excluded.
+    /// Bytes of the frames sent by the port, frame check sequence excluded.
     pub tx_bytes: u64,
-    /// Of the frames sent, multicast ones.
+    /// Multicast frames sent by the port.
     pub tx_multicast: u64,
-    /// Of the frames sent, broadcast ones.
+    /// Broadcast frames sent by the port.
     pub tx_broadcast: u64,
-    /// Malformed packets: descriptors, lengths, offload requests.
+    /// Malformed packets of the port, dropped for their descriptors, lengths or offload requests.
     pub tx_invalid: u64,
-    /// Frames with an address or VLAN that is not the port's, and link-control frames.
+    /// Frames of the port dropped for an address or VLAN that is not the port's, or as link-control frames.
     pub tx_blocked: u64,
-    /// Of these, frames with an address or VLAN that is not the port's.
+    /// Frames of the port dropped for an address or VLAN that is not the port's.
     pub tx_spoofed: u64,
-    /// Of these, link-control frames: pause, spanning tree and the like.
+    /// Link-control frames of the port that were dropped: pause, spanning tree and the like.
     pub tx_link_control: u64,
-    /// Frames that no port and no uplink took.
+    /// Frames of the port that no port and no uplink took.
     pub tx_unclaimed: u64,
-    /// Memory requests that the guest's side refused.
+    /// Memory requests of the port that the guest's IOMMU or bus refused.
     pub dma_faults: u64,
 }
 
 impl PortCounters {
-    /// Iterates over all counters.
+    /// Iterates over the values of all counters.
     pub fn all(&self) -> impl Iterator<Item = u64> {
         let Self { rx_packets, rx_bytes, rx_multicast, rx_broadcast, .. } = *self;
         let Self { rx_no_descriptors, rx_disabled, rx_storm, tx_packets, tx_bytes, .. } = *self;
@@ -103,25 +103,25 @@ impl core::ops::Add for PortCounters {
 /// Number of frames and of their bytes, frame check sequence excluded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Frames.
+    /// Number of frames.
     pub packets: u64,
-    /// Bytes.
+    /// Number of bytes in these frames, frame check sequence excluded.
     pub bytes: u64,
 }
 
-/// Frames of a port and a direction that its counters do not have yet.
+/// Frames that a port has sent or received since they were last added to the port's counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traffic {
-    /// Traffic with the uplink only, and traffic with other ports.
+    /// Sums of the frames exchanged with the uplink only, and of the frames exchanged with other ports.
     sums: [Sum; 2],
-    /// Multicast frames among them.
+    /// Number of multicast frames.
     pub multicast: u64,
-    /// Broadcast frames among them.
+    /// Number of broadcast frames.
     pub broadcast: u64,
 }
 
 impl Traffic {
-    /// Counts a frame of `length` bytes; `local` if another port sent it or gets it.
+    /// Counts a frame of `length` bytes. `local` is true if another port sent it or gets it.
     #[inline]
     pub(crate) fn add(&mut self, local: bool, length: usize) {
         let sum = &mut self.sums[usize::from(local)];
@@ -157,10 +157,10 @@ impl Traffic {
     }
 }
 
-/// Counters of all ports, and the traffic that they do not have yet.
+/// Counters of all ports, and the traffic that is not yet added to these counters.
 #[derive(Debug, Clone)]
 pub struct Ledger<const N: usize> {
-    /// Counters by port.
+    /// Counters of each port.
     pub counters: [PortCounters; N],
     received: [Traffic; N],
     sent: [Traffic; N],
@@ -188,7 +188,7 @@ impl<const N: usize> Ledger<N> {
         &mut self.sent[port.index::<N>()]
     }
 
-    /// Returns the ports that received something since [`Ledger::settle_received`].
+    /// Returns the ports that received a frame since [`Ledger::settle_received`].
     #[must_use]
     pub fn reached(&self) -> Ports {
         let some = |traffic: &Traffic| traffic.all().packets > 0;
@@ -205,14 +205,14 @@ impl<const N: usize> Ledger<N> {
         counters
     }
 
-    /// Adds the frames that a port received to its counters, and returns them.
+    /// Adds the frames that a port has received to the port's counters, and returns the added traffic.
     pub fn settle_received(&mut self, port: Port) -> Traffic {
         let traffic = core::mem::take(&mut self.received[port.index::<N>()]);
         self.of(port).add_received(&traffic);
         traffic
     }
 
-    /// Adds the frames that a port sent to its counters, and returns them.
+    /// Adds the frames that a port has sent to the port's counters, and returns the added traffic.
     pub fn settle_sent(&mut self, port: Port) -> Traffic {
         let traffic = core::mem::take(&mut self.sent[port.index::<N>()]);
         self.of(port).add_sent(&traffic);

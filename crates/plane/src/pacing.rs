@@ -13,10 +13,10 @@ use units::{FCS, Time};
 /// so bytes times factor is the exact price with 14 - 3 = 11 places.
 const FRACTION_BITS: u32 = 11;
 
-/// Time that frames have cost so far.
+/// Time that a port's frames, or the frames between ports, have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Time at which all frames so far are paid for, nanoseconds, and its fraction.
+    /// Time in nanoseconds at which all frames so far are paid for, and the fraction of a nanosecond.
     due: u64,
     fraction: u64,
 }
@@ -44,25 +44,25 @@ impl Account {
     }
 }
 
-/// Debt of a port.
+/// Time that a port's frames still owe to its rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Debt {
-    /// Account of the port's rate.
+    /// Time that the port's frames have cost at the port's rate.
     pub rate: Account,
-    /// Lateness of the plane when the last frame left, nanoseconds. An idle guest may make up for this much later, and not for its
-    /// own idle time.
+    /// Lateness of the plane when the port's last frame left, in nanoseconds. An idle guest may make up for this much
+    /// later, and not for its own idle time.
     pub owed: u64,
-    /// Time at which its last frame to other ports has crossed the plane, nanoseconds.
+    /// Time in nanoseconds at which the port's last frame to other ports has crossed the plane.
     pub crossed: u64,
-    /// Queues, a bit each, in which the last poll left frames. While there is one, a delay is the plane's fault and may be made up
-    /// for.
+    /// Queues of the port in which the last poll left frames, a bit each. While there is one, a delay is the plane's
+    /// fault and may be made up for.
     pub waiting: u16,
 }
 
 /// Rate and debt of a port.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sender {
-    /// 1 Gb/s divided by the port's rate, with 14 binary places; `None` without a limit.
+    /// Rate factor: 1 Gb/s divided by the port's rate, with 14 binary places; `None` without a limit.
     factor: Option<u32>,
     debt: Debt,
 }
@@ -84,17 +84,17 @@ pub struct Pacing<const N: usize> {
     lateness: Lateness,
 }
 
-/// Lateness of the plane that a port may make up for.
+/// Longest delay by the plane that a port may make up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lateness {
-    /// Time of this many KB at the port's rate (82576 datasheet, RTTBCNRM).
+    /// Time that this many KB take at the port's rate (82576 datasheet, RTTBCNRM).
     Kilobytes(u32),
-    /// Nanoseconds.
+    /// Time in nanoseconds, equal for all rates.
     Time(u64),
 }
 
 impl Lateness {
-    /// Returns the lateness in nanoseconds, for a port whose rate has this factor.
+    /// Returns the longest delay in nanoseconds that a port with this rate factor may make up for.
     #[inline]
     fn window(self, factor: u64) -> u64 {
         match self {
@@ -111,13 +111,13 @@ impl<const N: usize> Pacing<N> {
         Self::resume(loopback, Account::default())
     }
 
-    /// Creates rates without a limit, with a saved account of the frames between ports.
+    /// Creates rates without a limit, with a saved cost of the frames between ports.
     #[must_use]
     pub fn resume(loopback: Option<NonZeroU64>, crossing: Account) -> Self {
         Self { ports: [Sender::default(); N], loopback, crossing, lateness: Lateness::Kilobytes(0) }
     }
 
-    /// Returns the bandwidth between ports, bits per second, and the account of the frames between them.
+    /// Returns the bandwidth between ports in bits per second, and the cost so far of the frames between ports.
     #[must_use]
     pub fn crossing(&self) -> (Option<NonZeroU64>, Account) {
         (self.loopback, self.crossing)
@@ -150,7 +150,7 @@ impl<const N: usize> Pacing<N> {
         self.loopback.is_some() || self.port(port).factor.is_some()
     }
 
-    /// Returns true if frames between ports are charged for.
+    /// Returns true if frames between ports take time of a limited bandwidth.
     pub(crate) fn limits_crossing(&self) -> bool {
         self.loopback.is_some()
     }
@@ -177,8 +177,8 @@ impl<const N: usize> Pacing<N> {
         *self.port_mut(port) = Sender { factor, debt };
     }
 
-    /// Returns the debt of a port whose rate is about to be set: it owes nothing for the time without a limit, in which the plane
-    /// was not late.
+    /// Returns the debt of a port whose rate is about to be set. The port owes nothing for the time without a limit, in
+    /// which the plane was not late.
     #[must_use]
     pub fn debt_at(&self, port: Port, factor: Option<u32>) -> Debt {
         let Sender { factor: before, debt } = *self.port(port);
@@ -206,7 +206,7 @@ impl<const N: usize> Pacing<N> {
         port.debt.rate.catch_up(now, late);
     }
 
-    /// Ends a visit to a queue at `now`, in which frames were `left` or not.
+    /// Ends a visit to a queue at `now`. `left` is true if frames are left in the queue.
     #[inline]
     pub fn visited(&mut self, port: Port, queue: u8, left: bool, now: Time) {
         let port = self.port_mut(port);
@@ -214,7 +214,7 @@ impl<const N: usize> Pacing<N> {
         port.set_waiting(queue, left);
     }
 
-    /// Notes that a queue may not send for a reason other than its rate.
+    /// Records that a queue may not send for a reason other than its rate.
     pub fn rest(&mut self, port: Port, queue: u8) {
         self.port_mut(port).set_waiting(queue, false);
     }

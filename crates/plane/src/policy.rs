@@ -1,11 +1,11 @@
-//! Changes a running plane: its tables, and its treatment of link-local frames.
+//! Changes the settings of a running plane: its switch tables, and its treatment of link-local frames.
 
 use crate::Plane;
 use crate::switch::Tables;
 
 impl<const N: usize> Plane<N> {
-    /// Replaces the tables. Equal tables keep the remembered flows: a guest that resets its function again and again must not slow
-    /// down the frames of other guests.
+    /// Replaces the switch tables. Equal tables keep the remembered flows: a guest that resets its function again and
+    /// again must not slow down the frames of other guests.
     pub fn set_tables(&mut self, mut tables: Tables<N>) {
         tables.forwards_link_local = self.tables.forwards_link_local;
         if tables != self.tables {
@@ -20,7 +20,7 @@ impl<const N: usize> Plane<N> {
         self.flows.forget();
     }
 
-    /// Stops remembering flows: every frame is decided by the tables.
+    /// Stops remembering decisions for flows: the tables decide every frame.
     pub fn remember_no_flows(&mut self) {
         self.flows.never_remember();
     }

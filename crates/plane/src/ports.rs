@@ -23,7 +23,7 @@ impl Port {
         Self(bits as u8 & 63)
     }
 
-    /// Returns the number.
+    /// Returns the port's number.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u8 {
@@ -51,17 +51,17 @@ impl Port {
 pub struct Ports(u64);
 
 impl Ports {
-    /// No port.
+    /// The set without a port.
     pub const NONE: Self = Self(0);
 
-    /// Returns the set whose bits are given.
+    /// Returns the set of the ports whose bits are set.
     #[must_use]
     #[inline]
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Returns the bits.
+    /// Returns the set as bits: bit n is port n.
     #[must_use]
     #[inline]
     pub const fn bits(self) -> u64 {

@@ -1,4 +1,4 @@
-//! The receiving side of a family's ports, and the fate of a frame there. `switch` chooses the ports.
+//! The receiving side of a device's ports, and the fate of a frame there. `switch` chooses the ports.
 
 use crate::Port;
 use crate::frame::Frame;
@@ -7,17 +7,17 @@ use crate::switch::Reason;
 /// Properties of a frame for the port that receives it.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
-    /// The frame came from the uplink.
+    /// True if the frame came from the uplink.
     pub from_uplink: bool,
-    /// No other port gets the frame.
+    /// True if no other port gets the frame.
     pub alone: bool,
-    /// No exact filter has its destination.
+    /// True if no exact address filter has the frame's destination.
     pub inexact: bool,
-    /// The port gets the frame without its tag, and the tag beside it.
+    /// True if the port gets the frame without its tag, and the tag beside the frame.
     pub strips: bool,
 }
 
-/// Reason why a port did not get a frame.
+/// Reason why a frame did not reach a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
     /// The port's driver has not set up its queue.
@@ -32,12 +32,12 @@ pub enum Missed {
     Fault,
 }
 
-/// Receiving side of a family's ports.
+/// Receiving side of a device's ports.
 pub trait Sink {
-    /// Results of parsing a frame, shared by all ports of the family that get it.
+    /// Results of parsing a frame, shared by all ports of the device that get the frame.
     type Findings: Default;
 
-    /// Puts a frame into a port's own buffers. Returns its bytes there, check sequence excluded.
+    /// Puts a frame into a port's own buffers. Returns the number of bytes put there, frame check sequence excluded.
     ///
     /// # Errors
     /// [`Missed`]: the port's driver does not get the frame.
@@ -53,9 +53,9 @@ pub trait Sink {
 /// Fate of a frame at a port, in ascending order of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
-    /// The buffer in which frames wait for room was full.
+    /// The frame is lost: the buffer in which frames wait for room was full.
     Missed,
-    /// The port dropped the frame.
+    /// The port dropped the frame for want of room.
     Dropped,
     /// The port has the frame, or the frame waits there for room.
     Reached,
@@ -64,8 +64,8 @@ pub enum Fate {
 /// Result of forwarding a frame, for its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forwarded {
-    /// Violation for which the frame was dropped.
+    /// Violation of the sender for which the frame was dropped.
     pub refused: Option<Reason>,
-    /// The frame left by the uplink.
+    /// True if the frame left by the uplink.
     pub sent: bool,
 }

@@ -1,5 +1,6 @@
-//! The sending side of a family's ports, and the plane's visit to a queue: the queue hands over frames until its budget is spent or
-//! its port's rate stops it. The family chooses the next queue, since it knows which queues are ready.
+//! The sending side of a device's ports, and the plane's visit to a transmit queue. The queue hands over frames until
+//! its budget is spent or its port's rate stops it. The device chooses the next queue, since it knows which queues are
+//! ready.
 
 use crate::Port;
 use crate::forward::Plane;
@@ -15,19 +16,20 @@ use units::Time;
 /// A transmit queue of a port. All queues of a port share its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sender {
-    /// Port of the queue.
+    /// Port that the queue belongs to.
     pub port: Port,
-    /// Number of the queue at its port, 0 to 15.
+    /// Number of the queue among its port's queues, 0 to 15.
     pub queue: u8,
 }
 
-/// Sending side of a family's ports.
+/// Sending side of a device's ports.
 pub trait Source: Sink + Sized {
     /// Returns `true` if a queue may send now, apart from its rate: it is enabled, and its function may use the bus.
     fn may_send(&self, sender: Sender) -> bool;
 
-    /// Hands over the frames of a queue until `budget` frames have left, the next is not due ([`Lane::is_due`]), or the queue is
-    /// empty. Returns `false` if it is empty. The family passes itself to [`Lane::send`], for frames to its own ports.
+    /// Hands over the frames of a queue until `budget` frames have left, the next is not due ([`Lane::is_due`]), or the
+    /// queue is empty. Returns `false` if the queue is empty. The device passes itself to [`Lane::send`], for frames to
+    /// its own ports.
     fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool;
 
     /// Returns `true` if a queue holds a frame or a part of one.
@@ -36,7 +38,7 @@ pub trait Source: Sink + Sized {
 
 /// The plane during a visit to one queue, as its [`Source`] sees it.
 pub trait Lane {
-    /// Forwards a finished frame. `own` are the ports of the source's family.
+    /// Forwards a finished frame. `own` is the device with the sending port.
     fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded;
 
     /// Returns the terms by which bursts of the port's frames are judged; `None` if each frame is sent alone.
@@ -50,19 +52,20 @@ pub trait Lane {
         Verdict::ALONE
     }
 
-    /// Returns the bytes of the longest frame of a burst that a port takes.
+    /// Returns the number of bytes in the longest frame of a burst that a port takes.
     fn longest_taken(&self, to: Port, terms: BurstTerms) -> usize {
         let _ = (to, terms);
         0
     }
 
-    /// Returns how many of these frames may leave now.
+    /// Returns how many frames of these lengths the port's rate lets leave now.
     fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
         let _ = (lengths, terms);
         0
     }
 
-    /// Counts and charges a run of frames, all of one verdict, that have reached a port: their lengths, and the sum of these.
+    /// Counts and charges a run of frames with one verdict that have reached a port: the frames' lengths, and the sum
+    /// of the lengths.
     fn count_run(&mut self, to: Port, lengths: &[u32], bytes: u64, terms: BurstTerms) {
         let _ = (to, lengths, bytes, terms);
     }
@@ -85,7 +88,7 @@ pub trait Lane {
     /// Returns the tag that a frame gets, given the tag that its descriptor requests.
     fn tag(&self, asked: Option<u16>) -> Option<u16>;
 
-    /// Returns the ether type of tags, and of outer tags if they are in use.
+    /// Returns the ether type of VLAN tags, and that of outer tags if they are in use.
     fn tag_types(&self) -> (u16, Option<u16>);
 
     /// Returns the port's counters.
@@ -101,7 +104,7 @@ struct Visit<'a, W, const N: usize> {
     plane: &'a mut Plane<N>,
     wire: &'a mut W,
     port: Port,
-    /// The port's frames may have to wait ([`crate::pacing::Pacing::may_delay`]).
+    /// True if the port's frames may have to wait ([`crate::pacing::Pacing::may_delay`]).
     waits: bool,
 }
 
@@ -181,19 +184,19 @@ impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
     }
 }
 
-/// Result of a visit.
+/// Result of a visit to a transmit queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Visited {
-    /// The queue was allowed to send.
+    /// True if the queue was allowed to send.
     pub served: bool,
-    /// Frames are left in the queue.
+    /// True if frames are left in the queue.
     pub left: bool,
-    /// Time at which they may leave, if not now.
+    /// Time at which the queue's remaining frames may leave, if not now.
     pub due: Option<Time>,
 }
 
 impl<const N: usize> Plane<N> {
-    /// Visits a queue. Returns `None` if [`Source::may_send`] is false.
+    /// Visits a transmit queue. Returns `None` if [`Source::may_send`] is false.
     #[inline]
     pub fn visit<F: Source, W: Wire>(
         &mut self,

@@ -10,29 +10,29 @@
 
 use crate::bytes::{be16, put16};
 
-/// Bytes of a tag, and of the headroom before an untagged frame.
+/// Number of bytes in a VLAN tag, and in the headroom before an untagged frame.
 pub const TAG: usize = 4;
-/// Ether type of a C-TAG (IEEE 802.1Q, table 9-1).
+/// Ether type of a customer VLAN tag, the C-TAG (IEEE 802.1Q, table 9-1).
 pub const TYPE: u16 = 0x8100;
 /// Canonical form indicator of a tag, called drop eligible indicator (DEI) since IEEE 802.1Q-2011.
 pub const CFI: u16 = 1 << 12;
-/// VLAN id of a tag.
+/// Mask of the VLAN id in a tag.
 pub const ID_MASK: u16 = 0xfff;
 
-/// Bytes of both addresses.
+/// Number of bytes in both Ethernet addresses.
 const ADDRESSES: usize = 12;
 /// Offset of a tag behind an outer tag.
 pub const BEHIND_OUTER: usize = ADDRESSES + TAG;
 /// Offset of a tag in a frame without an outer tag.
 pub const OUTERMOST: usize = ADDRESSES;
 
-/// Returns `true` if a frame has an outer tag of a type.
+/// Returns `true` if a frame has an outer tag of type `kind`.
 #[must_use]
 pub fn has_outer(frame: &[u8], kind: u16) -> bool {
     be16(frame, ADDRESSES) == Some(kind)
 }
 
-/// Returns the tag of a type at an offset: priority, DEI and id. `None` if the frame has none there.
+/// Returns the tag of type `kind` at an offset of a frame: priority, DEI and id. `None` if the frame has none there.
 #[must_use]
 pub fn read(frame: &[u8], at: usize, kind: u16) -> Option<u16> {
     if be16(frame, at)? == kind { be16(frame, at + 2) } else { None }

@@ -17,15 +17,15 @@ impl Verdict {
     const STRIPS: u32 = 1 << 8;
     const INEXACT: u32 = 1 << 9;
 
-    /// The frame is for one port, which gets it without its tag if it `strips` tags. `inexact` if no exact filter has the
-    /// destination.
+    /// Returns the verdict of a frame for one port, which gets it without its tag if it `strips` tags. `inexact` is
+    /// true if no exact filter has the frame's destination.
     #[inline]
     fn to(port: Port, strips: bool, inexact: bool) -> Self {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         Self(u32::from(port.get()) | flag(strips, Self::STRIPS) | flag(inexact, Self::INEXACT))
     }
 
-    /// Returns the port, or `None` if the frame is sent alone.
+    /// Returns the port that gets the frame, or `None` if the frame is sent alone.
     #[must_use]
     #[inline]
     pub fn port(self) -> Option<Port> {
@@ -39,7 +39,7 @@ impl Verdict {
         self.0 & Self::STRIPS != 0
     }
 
-    /// Returns `true` if no exact filter has the destination.
+    /// Returns `true` if no exact filter has the frame's destination.
     #[must_use]
     #[inline]
     pub fn is_inexact(self) -> bool {
@@ -47,18 +47,19 @@ impl Verdict {
     }
 }
 
-/// Terms by which bursts of a port's frames are judged.
+/// Terms by which a port's frames are judged in bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BurstTerms {
-    /// The tag that the plane puts into each frame.
+    /// VLAN tag that the plane puts into each frame of the burst.
     pub tag: Option<u16>,
-    /// Bytes of the longest frame that the port may send, without that tag. Longer ones are sent alone.
+    /// Number of bytes in the longest frame that the port may send, without the plane's tag. Longer frames are sent
+    /// alone.
     pub longest: u32,
 }
 
 impl<const N: usize> Plane<N> {
-    /// Returns how a port's frames are judged in bursts; `None` if each has to be sent alone, because it is watched, counted by
-    /// storm control, charged for crossing the plane, or may have two tags.
+    /// Returns the terms by which a port's frames are judged in bursts. `None` if each frame has to be sent alone,
+    /// because it is watched, counted by storm control, charged for crossing the plane, or may have two tags.
     pub(crate) fn burst_terms(&self, port: Port, watched: bool) -> Option<BurstTerms> {
         let tables = &self.tables;
         let alone = watched
@@ -71,7 +72,8 @@ impl<const N: usize> Plane<N> {
         (!alone).then_some(BurstTerms { tag, longest: u32::try_from(bytes).unwrap_or(u32::MAX) })
     }
 
-    /// Returns the bytes of the longest frame of a burst that a port takes, without the tag that the plane puts into each.
+    /// Returns the number of bytes in the longest frame of a burst that a port takes, without the tag that the plane
+    /// puts into each frame.
     #[inline]
     pub(crate) fn longest_taken(&self, to: Port, tag: Option<u16>) -> usize {
         self.tables.longest_taken(to, tag.is_some()).saturating_sub(tag_bytes(tag))
@@ -91,7 +93,8 @@ impl<const N: usize> Plane<N> {
         if strips || tag.is_none() { Verdict::to(to, strips, decision.inexact) } else { Verdict::ALONE }
     }
 
-    /// Counts a run of a port's frames, of these lengths without their tags and `bytes` in sum, that has reached another port.
+    /// Counts a run of a port's frames that has reached another port: the frames' lengths without their tags, and
+    /// `bytes`, the sum of the lengths.
     #[inline]
     pub(crate) fn count_run(&mut self, from: Port, to: Port, tagged: bool, (lengths, bytes): (&[u32], u64)) {
         let (frames, tag) = (lengths.len() as u64, if tagged { TAG } else { 0 });
@@ -103,7 +106,7 @@ impl<const N: usize> Plane<N> {
     }
 }
 
-/// Returns the bytes of a tag that the plane puts into a frame.
+/// Returns the number of bytes of a tag that the plane puts into a frame.
 #[inline]
 fn tag_bytes(tag: Option<u16>) -> usize {
     if tag.is_some() { TAG } else { 0 }

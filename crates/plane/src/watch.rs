@@ -1,5 +1,5 @@
-//! Observations for captures: each frame at each port and at the uplink, with its fate there. A capture changes nothing on the
-//! plane. Without a capture a frame costs one check ([`crate::Wire::is_watched`]).
+//! Observations for captures: each frame at each port and at the uplink, with the frame's fate there. A capture changes
+//! nothing on the plane. Without a capture a frame costs one check ([`crate::Wire::is_watched`]).
 
 use crate::sink::Missed;
 use crate::switch::{Origin, Reason};
@@ -9,22 +9,22 @@ use crate::switch::{Origin, Reason};
 pub struct Seen {
     /// Port or uplink where the frame was seen.
     pub at: Origin,
-    /// Direction of the frame there.
+    /// Direction of the frame at that place.
     pub way: Way,
-    /// Reason for the drop; `None` if the frame was forwarded.
+    /// Reason for the frame's drop; `None` if the frame was forwarded.
     pub lost: Option<Loss>,
 }
 
 /// Direction of a frame, as the plane sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Onto the plane: a port sent it, or it came from the uplink.
+    /// The frame enters the plane: a port sent it, or it came from the uplink.
     In,
-    /// From the plane: to a port, or to the uplink.
+    /// The frame leaves the plane: to a port, or to the uplink.
     Out,
 }
 
-/// Reason for a drop.
+/// Reason why a captured frame was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// The switch dropped the frame.
@@ -33,7 +33,7 @@ pub enum Loss {
     Missed(Missed),
     /// Storm control keeps the frame from the port.
     Storm,
-    /// The length field exceeds the frame.
+    /// The frame's length field exceeds the frame.
     Truncated,
     /// No port and no uplink takes the frame.
     Unclaimed,

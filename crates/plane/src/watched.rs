@@ -7,7 +7,7 @@ use crate::switch::Origin;
 use crate::uplink::Wire;
 use crate::watch::{Loss, Seen, Way};
 
-/// Ports of a family whose deliveries are reported to captures.
+/// Ports of a device whose deliveries are reported to captures.
 pub(crate) struct Watched<'a, S, W> {
     pub(crate) sinks: &'a mut S,
     pub(crate) wire: &'a mut W,

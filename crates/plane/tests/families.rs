@@ -1,5 +1,5 @@
-//! Two families on one plane: one keeps frames in slots of one size with the tag beside them, the other in one long buffer with the
-//! tag in the bytes.
+//! Tests two devices on one plane: one keeps frames in slots of one size with the tag beside them, the other keeps
+//! frames in one long buffer with the tag in the bytes.
 
 use plane::frame::{Frame, HEADROOM};
 use plane::pacing::Pacing;
@@ -15,7 +15,7 @@ const PORTS: usize = 16;
 
 type Plane = plane::Plane<PORTS>;
 
-/// A frame in a slot.
+/// Frame of the first test device, in a slot of fixed size.
 #[derive(Debug, PartialEq)]
 struct Slot {
     port: u8,
@@ -24,7 +24,7 @@ struct Slot {
     looks: usize,
 }
 
-/// Family of slots. Its findings about a frame are the number of its ports that got the frame.
+/// Test device that keeps frames in slots. Its findings about a frame are the number of its ports that got the frame.
 #[derive(Default)]
 struct Slots {
     free: usize,
@@ -85,7 +85,7 @@ impl Sink for Slots {
     }
 }
 
-/// Family of a long buffer, in which each frame has its port and length before it.
+/// Test device with a long buffer, in which each frame has its port and length before it.
 #[derive(Default)]
 struct Stream {
     set_up: bool,
@@ -170,7 +170,7 @@ impl Wire for Cable {
     }
 }
 
-/// Plane with both families: ports 0 to 7 are slots, 8 to 15 the stream's. Port n has address n.
+/// Plane with both test devices: ports 0 to 7 belong to [`Slots`], 8 to 15 to [`Stream`]. Port n has address n.
 struct World {
     plane: Plane,
     slots: Slots,

@@ -1,4 +1,4 @@
-//! Builds frames with an independent packet library, and damaged ones.
+//! Builds frames with an independent packet library, and damages frames for tests.
 
 use alloc::vec::Vec;
 use etherparse::{Ethernet2Header, IpFragOffset, IpHeaders, Ipv4Header, Ipv4Options};

@@ -1,4 +1,4 @@
-//! Tests which headers are reported, and which are refused.
+//! Tests which headers of a frame are found, and which are refused as invalid.
 
 use super::frames::{built, ipv4_frame, ipv4_header, ipv6, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
 use crate::headers::{Headers, L3, L4};
@@ -83,7 +83,7 @@ fn a_routing_header_with_hops_left_hides_the_transport() {
     assert_eq!(Headers::parse(&routing(1)).l4, L4::None);
 }
 
-/// Builds a destination options header with these options, before a datagram.
+/// Builds an IPv6 destination options header with the given options, before a UDP datagram.
 fn with_options(options: &[u8]) -> Vec<u8> {
     assert_eq!((options.len() + 2) % 8, 0);
     let header = [&[17, (options.len() + 2) as u8 / 8 - 1], options].concat();

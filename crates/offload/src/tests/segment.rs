@@ -1,4 +1,4 @@
-//! Tests segmentation: the output is valid frames that reassemble to the input.
+//! Tests segmentation: the segments are valid frames, and their payloads together are the packet's payload.
 
 use super::frames::{pseudo, tcp4, tcp6, udp4};
 use crate::segment::{Error, FlagMasks, Segmenter};

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use proptest::prelude::*;
 
-/// Returns the offset of the transport header, and of its checksum in it.
+/// Returns the offset of the transport header in a frame, and the offset of the checksum in that header.
 fn places(six: bool, udp: bool) -> (usize, usize) {
     (if six { 54 } else { 34 }, if udp { 6 } else { 16 })
 }
@@ -21,7 +21,7 @@ fn build(six: bool, udp: bool, payload: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns the frame as it leaves Linux, for a card that inserts the checksum.
+/// Returns a frame without its transport checksum, as Linux leaves it for a card that inserts checksums.
 fn without_checksum(frame: &[u8], six: bool, udp: bool) -> Vec<u8> {
     let (start, place) = places(six, udp);
     let mut frame = frame.to_vec();

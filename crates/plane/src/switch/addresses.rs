@@ -1,5 +1,5 @@
-//! Address filters: exact ones in a hash table sized so that nearly every look-up is one probe, inexact ones as tables of 4096
-//! bits. `tables` has the ports of an inexact match.
+//! Address filters. Exact addresses are in a hash table sized so that nearly every look-up is one probe; inexact
+//! filters are tables of 4096 bits. `tables` has the ports of an inexact match.
 
 use crate::{Port, Ports};
 use alloc::boxed::Box;
@@ -12,20 +12,21 @@ const fn number(mac: MacAddress) -> u64 {
     u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], 0, 0])
 }
 
-/// An address and its ports. A slot without ports is empty.
+/// Entry of the hash table: an address and its ports. An entry without ports is empty.
 type Slot = (u64, Ports);
 
 /// Exact addresses and the ports of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exact {
-    /// Slots: a power of two, and more than twice the addresses, so that every probe sequence meets an empty slot.
+    /// Entries of the hash table: a power of two, and more than twice the addresses, so that every probe sequence meets
+    /// an empty entry.
     slots: Box<[Slot]>,
     /// Number of addresses that may still be added.
     room: usize,
 }
 
 impl Exact {
-    /// Creates an empty table with room for this number of addresses.
+    /// Creates an empty table with room for `addresses` addresses.
     #[must_use]
     pub fn with_room(addresses: usize) -> Self {
         let slots = (addresses * 2 + 2).next_power_of_two();
@@ -55,7 +56,8 @@ impl Exact {
         self.ports(mac).has(port)
     }
 
-    /// Returns the slot of an address, or the empty slot for it. The loop ends because there are more slots than addresses.
+    /// Returns the index of an address's entry, or of the empty entry for it. The loop ends because there are more
+    /// entries than addresses.
     fn slot(&self, mac: MacAddress) -> usize {
         let (key, last) = (number(mac), self.slots.len() - 1);
         // Fibonacci hashing: 2^64 divided by the golden ratio.
@@ -67,14 +69,14 @@ impl Exact {
     }
 }
 
-/// Hash filter: a bit for each value of twelve address bits.
+/// Inexact address filter: a bit for each value of twelve address bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inexact {
     words: [u32; 128],
 }
 
 impl Inexact {
-    /// Creates the table whose word `n` is `word(n)`.
+    /// Creates the filter whose 32-bit word `n` is `word(n)`.
     #[must_use]
     pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
         Self { words: core::array::from_fn(|n| word(n as u32)) }

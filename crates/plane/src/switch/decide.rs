@@ -11,9 +11,9 @@ const PAUSE: u8 = 0x01;
 /// Origin of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The uplink.
+    /// The frame came from the uplink.
     Uplink,
-    /// The port that sent it.
+    /// This port sent the frame.
     Port(Port),
 }
 
@@ -36,9 +36,9 @@ pub struct Frame {
     pub src: MacAddress,
     /// VLAN tag that the switch filters by, in the frame or about to be inserted.
     pub vlan: Option<u16>,
-    /// Bytes, tag included, frame check sequence excluded.
+    /// Number of bytes in the frame, tag included, frame check sequence excluded.
     pub length: usize,
-    /// Origin of the frame.
+    /// Port or uplink that the frame comes from.
     pub origin: Origin,
 }
 
@@ -52,7 +52,7 @@ pub enum Reason {
     SourceSpoofed,
     /// The sender is not in the frame's VLAN.
     VlanSpoofed,
-    /// No filter matches the frame.
+    /// No filter of any port matches the frame.
     Unwanted,
     /// Only the sender's own filters match the frame.
     OnlySender,
@@ -67,38 +67,39 @@ pub enum Reason {
 pub struct Decision {
     /// Ports that get the frame.
     pub ports: Ports,
-    /// The uplink gets the frame.
+    /// True if the uplink gets the frame.
     pub uplink: bool,
-    /// Receive options of replicated frames apply: a broadcast or multicast while replication is on.
+    /// True if the receive options of replicated frames apply: to a broadcast or multicast while replication is on.
     pub replicated: bool,
-    /// No exact filter has its destination, and it is no broadcast: the driver has to compare addresses.
+    /// True if no exact filter has the frame's destination, and it is no broadcast: the driver has to compare
+    /// addresses.
     pub inexact: bool,
-    /// Reason for the drop; `None` if a port or the uplink gets the frame.
+    /// Reason to drop the frame; `None` if a port or the uplink gets the frame.
     pub dropped: Option<Reason>,
 }
 
 impl Decision {
-    /// Decision without a receiver and without a reason: the value of an empty entry.
+    /// Decision without a receiver and without a reason: the value of an empty entry among remembered decisions.
     pub(super) const NOWHERE: Self =
         Self { ports: Ports::NONE, uplink: false, replicated: false, inexact: false, dropped: None };
 }
 
-/// Ports whose filters match a destination.
+/// Ports whose address filters match a destination.
 struct Match {
     ports: Ports,
-    /// An exact filter matches, or the destination is the broadcast address.
+    /// True if an exact filter matches, or the destination is the broadcast address.
     exact: bool,
 }
 
 impl Match {
-    /// Returns a match by hash or by default.
+    /// Returns a match by a hash filter or by default.
     const fn inexact(ports: Ports) -> Self {
         Self { ports, exact: false }
     }
 }
 
 impl<const N: usize> Tables<N> {
-    /// Decides on a frame, out of line: most frames belong to a remembered flow.
+    /// Decides on a frame by the tables. The function is out of line, because most frames belong to a remembered flow.
     #[cold]
     pub(super) fn decide_closely(&self, frame: &Frame) -> Decision {
         self.decide(frame)
@@ -182,12 +183,12 @@ impl<const N: usize> Tables<N> {
         Match::inexact(if hits.is_empty() && from_uplink { self.default_ports } else { hits })
     }
 
-    /// Returns the ports of a unicast hash match.
+    /// Returns the ports whose hash filter matches a unicast address.
     fn matching_inexactly(&self, dst: MacAddress) -> Ports {
         if self.unicast.hit(dst, self.hash_shift) { self.unicast_hits } else { Ports::NONE }
     }
 
-    /// Returns `true` if a filter matches a unicast address.
+    /// Returns `true` if an address filter matches a unicast address.
     #[must_use]
     pub fn knows(&self, dst: MacAddress) -> bool {
         !self.exact.ports(dst).is_empty() || !self.matching_inexactly(dst).is_empty()

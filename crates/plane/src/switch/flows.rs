@@ -10,7 +10,7 @@ use super::tables::Tables;
 use crate::frame::Ends;
 use alloc::boxed::Box;
 
-/// Flows remembered per sender.
+/// Number of flows that are remembered per sender.
 const FLOWS: usize = 32;
 
 /// Key of a sender's flow: all bits of both addresses, of the tag, and of the generation. Zero is no flow.
@@ -19,7 +19,7 @@ struct Key(u64, u64);
 
 impl Key {
     const TAGGED: u64 = 1 << 48;
-    /// Lowest bit of the generation, which has all bits from here to 63.
+    /// Lowest bit of the generation in a flow's key. The generation has all bits from here to 63.
     const GENERATION: u32 = 49;
 
     #[inline]
@@ -28,7 +28,7 @@ impl Key {
         Self(ends.low, u64::from(ends.high) | tag | generation)
     }
 
-    /// Returns the flow's index among its sender's, by Fibonacci hashing.
+    /// Returns the flow's index among the sender's flows, by Fibonacci hashing.
     #[inline]
     fn place(self) -> usize {
         let mixed = (self.0 ^ self.1.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -36,15 +36,15 @@ impl Key {
     }
 }
 
-/// A sender's flows and their decisions.
+/// Remembered flows of a sender, with their decisions.
 type Sender = [(Key, Decision); FLOWS];
 
-/// Flows of all senders.
+/// Remembered flows of all senders.
 #[derive(Debug, Clone)]
 pub struct Flows<const N: usize> {
     ports: Box<[Sender; N]>,
     uplink: Box<Sender>,
-    /// Generation, shifted to its place in a key; never zero.
+    /// Generation of the tables, shifted to its place in a flow's key; never zero.
     generation: u64,
     remembers: bool,
 }
@@ -53,7 +53,7 @@ impl<const N: usize> Flows<N> {
     const NOTHING: (Key, Decision) = (Key(0, 0), Decision::NOWHERE);
     const NONE: Sender = [Self::NOTHING; FLOWS];
 
-    /// Creates an empty table.
+    /// Creates a table without remembered flows.
     pub(crate) fn new() -> Self {
         Self {
             ports: Box::new([Self::NONE; N]),
@@ -85,7 +85,7 @@ impl<const N: usize> Flows<N> {
         self.forget();
     }
 
-    /// Returns true if decisions are remembered.
+    /// Returns true if decisions for flows are remembered.
     pub(crate) fn remembers(&self) -> bool {
         self.remembers
     }

@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 /// A mirror rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Ports that get the copies.
+    /// Ports that get the copies of the rule.
     pub to: Ports,
     /// Ports whose received frames are copied.
     pub ports: Ports,
-    /// Frames from the uplink are copied.
+    /// True if frames from the uplink are copied.
     pub from_uplink: bool,
-    /// Frames to the uplink are copied.
+    /// True if frames to the uplink are copied.
     pub to_uplink: bool,
     /// VLANs whose frames are copied, from the uplink and from ports.
     pub vlans: Ids,
@@ -25,15 +25,15 @@ pub struct Rule {
 pub struct Mirrors(Vec<Rule>);
 
 impl Mirrors {
-    /// No rule.
+    /// The list without a mirror rule.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Adds a rule.
+    /// Adds a mirror rule.
     pub fn add(&mut self, rule: Rule) {
         self.0.push(rule);
     }
 
-    /// Returns `true` if there is a rule: most switches have none.
+    /// Returns `true` if there is a mirror rule: most switches have none.
     pub(super) const fn any(&self) -> bool {
         !self.0.is_empty()
     }

@@ -7,27 +7,27 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::{FCS, MacAddress, Time};
 
-/// Bytes of a block, the unit in which traffic is counted (82576 datasheet, BSCTRH and MSCTRH).
+/// Number of bytes in a block, the unit in which storm control counts traffic (82576 datasheet, BSCTRH and MSCTRH).
 const BLOCK: usize = 64;
 
-/// Kind of traffic that is counted together.
+/// Kind of traffic that storm control counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Broadcasts and, with [`Limits::counts_unknown`], unicast frames that no filter matches.
     Broadcast,
-    /// Multicasts.
+    /// Multicast frames.
     Multicast,
 }
 
-/// Limit of a kind of traffic.
+/// Limit on a kind of traffic in a window of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormLimit")]
 pub struct Limit {
-    /// Blocks of 64 bytes per window; 0 is no limit.
+    /// Threshold in blocks of 64 bytes per window; 0 is no limit.
     pub threshold: u32,
-    /// Frames are dropped for the rest of a window that is over the threshold.
+    /// True to drop the frames in the rest of a window that is over the threshold.
     pub drops: bool,
-    /// All frames are dropped in the window after one that was over the threshold.
+    /// True to drop all frames in the window after one that was over the threshold.
     pub drops_next: bool,
 }
 
@@ -35,23 +35,23 @@ pub struct Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormLimits")]
 pub struct Limits {
-    /// Limits of broadcast and multicast.
+    /// Limits on broadcast traffic and on multicast traffic.
     pub kinds: [Limit; 2],
-    /// Length of a window, nanoseconds, never 0.
+    /// Length of a storm control window in nanoseconds, never 0.
     pub window: u64,
-    /// Unicast frames that no filter matches count as broadcast.
+    /// True to count unicast frames that no filter matches as broadcast.
     pub counts_unknown: bool,
 }
 
-/// Traffic of a kind in the current window.
+/// Traffic of a kind in the current window of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormWindow")]
 pub struct Window {
-    /// Blocks in this window, 64 bytes each.
+    /// Number of blocks of 64 bytes counted in this window.
     pub count: u32,
-    /// This window is over the threshold.
+    /// True if this window is over the threshold.
     pub over: bool,
-    /// The window before was over the threshold.
+    /// True if the window before was over the threshold.
     pub was_over: bool,
 }
 
@@ -59,17 +59,17 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Windows")]
 pub struct Storm {
-    /// Settings.
+    /// Limits of storm control.
     pub limits: Limits,
-    /// Windows of broadcast and multicast.
+    /// Current windows of broadcast and of multicast traffic.
     pub windows: [Window; 2],
-    /// Start of the current window.
+    /// Start time of the current window.
     pub began: Time,
 }
 
 impl Storm {
-    /// Counts a frame of `length` bytes that the switch has ports for. Returns `false` if it is to be dropped. `known` if a filter
-    /// matches its destination.
+    /// Counts a frame of `length` bytes that the switch has ports for. Returns `false` if the frame is to be dropped.
+    /// `known` is true if a filter matches the frame's destination.
     pub fn admits(&mut self, dst: MacAddress, known: bool, length: usize) -> bool {
         let kind = match dst.is_group() {
             true if dst.is_broadcast() => Kind::Broadcast,
@@ -106,7 +106,7 @@ impl Storm {
         }
     }
 
-    /// Returns the end of the current window.
+    /// Returns the end time of the current window.
     #[must_use]
     pub fn ends(&self) -> Time {
         self.began + Duration::from_nanos(self.limits.window)

@@ -11,7 +11,7 @@ use units::FCS;
 /// Longest untagged frame without jumbo frames, bytes, check sequence included (IEEE 802.3, 3.2.7).
 const STANDARD_FRAME: usize = 1518;
 
-/// Longest frame that a port receives, bytes, check sequence included.
+/// Length of the longest frame that a port receives, in bytes, check sequence included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fit {
     untagged: usize,
@@ -19,52 +19,52 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Ethernet's limit: 1518 bytes, and 4 more with a tag.
+    /// Ethernet's limit on a frame's length: 1518 bytes, and 4 more with a tag.
     pub const STANDARD: Self = Self { untagged: STANDARD_FRAME, tagged: STANDARD_FRAME + TAG };
-    /// Ethernet's limit where every frame has an outer tag.
+    /// Ethernet's limit on a frame's length where every frame has an outer tag.
     pub const WITH_OUTER: Self = Self { untagged: STANDARD_FRAME + TAG, tagged: STANDARD_FRAME + 2 * TAG };
 
-    /// Returns `true` if a frame of `length` bytes, check sequence excluded, tag included, fits.
+    /// Returns `true` if a frame of `length` bytes fits, check sequence excluded, tag included.
     #[inline]
     fn takes(self, length: usize, tagged: bool) -> bool {
         length + FCS <= if tagged { self.tagged } else { self.untagged }
     }
 
-    /// Returns a limit of `bytes`, a tag included.
+    /// Returns a limit on a frame's length of `bytes`, a tag included.
     #[must_use]
     pub const fn whole(bytes: usize) -> Self {
         Self { untagged: bytes, tagged: bytes }
     }
 }
 
-/// Tag of the frames that a port sends.
+/// Choice of the VLAN tag in frames that a port sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PortTag {
-    /// The tag that the descriptor requests, if any.
+    /// The frame gets the tag that its descriptor requests, if any.
     #[default]
     Asked,
-    /// No tag, even if the descriptor requests one.
+    /// The frame gets no tag, even if its descriptor requests one.
     Never,
-    /// This tag (the port VLAN), instead of one that the descriptor requests.
+    /// The frame gets this tag (the port VLAN), instead of one that its descriptor requests.
     Always(u16),
 }
 
-/// Tables of the switch.
+/// Tables by which the switch decides on frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables<const N: usize> {
-    /// Exact addresses.
+    /// Filter of exact addresses.
     pub exact: Exact,
-    /// Hashed multicast addresses.
+    /// Hash filter of multicast addresses.
     pub multicast: Inexact,
-    /// Hashed unicast addresses.
+    /// Hash filter of unicast addresses.
     pub unicast: Inexact,
-    /// First of the twelve address bits that are the hash.
+    /// Number of the first of the twelve address bits that the hash filters use.
     pub hash_shift: u32,
-    /// Members of the VLANs.
+    /// Member ports of the VLANs.
     pub vlans: Vlans,
-    /// The VLAN filter is on.
+    /// True if the VLAN filter is on.
     pub filter_vlans: bool,
-    /// Mask of tag bits, and the value that they must have (82576: RCTL.CFIEN and CFI).
+    /// Mask of tag bits, and the value that these bits must have in a received frame (82576: RCTL.CFIEN and CFI).
     pub canonical: (u16, u16),
     /// Ports that accept frames without a tag.
     pub untagged: Ports,
@@ -76,9 +76,9 @@ pub struct Tables<const N: usize> {
     pub unicast_hits: Ports,
     /// Ports that accept every multicast.
     pub every_multicast: Ports,
-    /// The address filter is off: every port accepts every frame.
+    /// True if the address filter is off: every port accepts every frame.
     pub ignore_address: bool,
-    /// Ports of a unicast frame from the uplink that no filter matches.
+    /// Ports that get a unicast frame from the uplink that no filter matches.
     pub default_ports: Ports,
     /// Ports that may receive.
     pub enabled: Ports,
@@ -89,13 +89,13 @@ pub struct Tables<const N: usize> {
     /// Link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the plane, so new tables
     /// of a family keep it.
     pub(crate) forwards_link_local: bool,
-    /// A frame goes to all ports that accept it; otherwise to the first.
+    /// True to send a frame to all ports that accept it, false to send it to the first of them.
     pub replicate: bool,
-    /// Broadcasts and multicasts go to the default port, unless an exact filter matches.
+    /// True if broadcasts and multicasts go to the default port, unless an exact filter matches.
     pub alone: bool,
-    /// Mirror rules.
+    /// Mirror rules of the switch.
     pub mirrors: Mirrors,
-    /// Ports may send to each other.
+    /// True if ports may send to each other.
     pub loopback: bool,
     /// Ports that may send to themselves.
     pub own_loopback: Ports,
@@ -103,23 +103,24 @@ pub struct Tables<const N: usize> {
     pub check_source: Ports,
     /// Ports that may send into their own VLANs only (VLAN spoof check).
     pub check_vlan: Ports,
-    /// Several ports share the switch, and the checks of senders apply.
+    /// True if several ports share the switch, and the checks of senders apply.
     pub shared: bool,
-    /// Ether type of tags.
+    /// Ether type of VLAN tags.
     pub inner: u16,
     /// Ether type of outer tags, if they are in use. The tables then apply to inner tags.
     pub outer: Option<u16>,
-    /// Ports that get frames without their tag, and the tag beside them.
+    /// Ports that get frames without their tag, and the tag beside the frame.
     pub strips: Ports,
-    /// Strip the VLAN tag from replicated frames.
+    /// True to strip the VLAN tag from replicated frames.
     pub strips_replicated: bool,
-    /// Tags of sent frames, by port.
+    /// Choice of the VLAN tag in the frames that each port sends.
     pub tags: [PortTag; N],
-    /// Longest frame that ports send, bytes, check sequence excluded, tags included.
+    /// Length of the longest frame that ports send, in bytes, check sequence excluded, tags included.
     longest: usize,
-    /// Longest frame that each port receives.
+    /// Length of the longest frame that each port receives.
     fits: [Fit; N],
-    /// Longest frame that fits every port, bytes, check sequence excluded: without a tag, and with one.
+    /// Length of the longest frame that every port receives, in bytes, check sequence excluded: without a tag, and with
+    /// one.
     fits_everybody: [usize; 2],
 }
 
@@ -165,20 +166,20 @@ impl<const N: usize> Tables<N> {
         }
     }
 
-    /// Sets the longest frame that each port receives.
+    /// Sets the length of the longest frame that each port receives.
     pub fn set_fits(&mut self, fits: [Fit; N]) {
         self.fits = fits;
         self.find_usual();
     }
 
-    /// Sets the longest frame that ports send: `bytes`, check sequence excluded, tags included. A port VLAN ([`PortTag::Always`])
-    /// may lengthen the guest's frame beyond it.
+    /// Sets the length of the longest frame that ports send: `bytes`, check sequence excluded, tags included. A port
+    /// VLAN ([`PortTag::Always`]) may lengthen the guest's frame beyond it.
     pub fn set_longest(&mut self, bytes: usize) {
         self.longest = bytes;
         self.find_usual();
     }
 
-    /// Finds the length up to which the length decides nothing.
+    /// Finds the length up to which a frame fits every port, so that the length need not be checked.
     fn find_usual(&mut self) {
         let smallest =
             |of: fn(&Fit) -> usize| self.fits.iter().map(of).min().unwrap_or(0).saturating_sub(FCS);
@@ -191,7 +192,7 @@ impl<const N: usize> Tables<N> {
         length > self.longest
     }
 
-    /// Returns the tag of a frame of a port whose descriptor requests `requested`.
+    /// Returns the VLAN tag of a frame that a port sends. `requested` is the tag that the frame's descriptor requests.
     #[must_use]
     #[inline]
     pub fn transmit_tag(&self, port: Port, requested: Option<u16>) -> Option<u16> {
@@ -216,12 +217,12 @@ impl<const N: usize> Tables<N> {
         length <= self.fits_everybody[usize::from(tagged)]
     }
 
-    /// Returns the bytes of the longest frame that ports send, check sequence excluded, tag included.
+    /// Returns the number of bytes in the longest frame that ports send, check sequence excluded, tag included.
     pub(crate) fn longest_sent(&self) -> usize {
         self.longest
     }
 
-    /// Returns the bytes of the longest frame that a port takes, check sequence excluded, tag included.
+    /// Returns the number of bytes in the longest frame that a port takes, check sequence excluded, tag included.
     #[inline]
     pub(crate) fn longest_taken(&self, port: Port, tagged: bool) -> usize {
         let fit = &self.fits[port.index::<N>()];

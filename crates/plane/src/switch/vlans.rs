@@ -1,5 +1,5 @@
-//! VLAN membership: the ports of each id, whether its frames stay off the uplink, and whether the switch accepts it. A table by id
-//! makes a look-up one load.
+//! VLAN membership: for each VLAN id, the member ports, whether its frames stay off the uplink, and whether the switch
+//! accepts them. A table by id makes a look-up one load.
 
 use crate::Ports;
 use alloc::boxed::Box;
@@ -13,7 +13,7 @@ const IDS: usize = 4096;
 pub struct Ids([u32; IDS / 32]);
 
 impl Ids {
-    /// No id.
+    /// The set without a VLAN id.
     pub const NONE: Self = Self([0; IDS / 32]);
 
     /// Returns the set whose word `n` is `word(n)`: its bit i is id 32 n + i.
@@ -22,19 +22,19 @@ impl Ids {
         Self(core::array::from_fn(|n| word(n as u32)))
     }
 
-    /// Adds the id of a tag.
+    /// Adds the VLAN id of a tag to the set.
     pub fn add(&mut self, tag: u16) {
         self.0[id(tag) / 32] |= 1 << (id(tag) % 32);
     }
 
-    /// Returns `true` if the set has a tag's id.
+    /// Returns `true` if the set has the VLAN id of a tag.
     #[must_use]
     pub fn has(&self, tag: u16) -> bool {
         self.0[id(tag) / 32] & 1 << (id(tag) % 32) != 0
     }
 }
 
-/// VLANs by id.
+/// Member ports and settings of each VLAN id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vlans {
     members: Box<[Ports]>,
@@ -43,7 +43,7 @@ pub struct Vlans {
 }
 
 impl Vlans {
-    /// Creates a table without members that drops the frames of every VLAN.
+    /// Creates a table of VLANs without members, which drops the frames of every VLAN.
     pub(super) fn new() -> Self {
         Self { members: vec![Ports::NONE; IDS].into_boxed_slice(), local: Ids::NONE, accepted: Ids::NONE }
     }
@@ -53,7 +53,7 @@ impl Vlans {
         self.accepted = accepted;
     }
 
-    /// Adds ports to a tag's VLAN; a `local` one stays off the uplink.
+    /// Adds ports to the VLAN of a tag. Frames of a `local` VLAN stay off the uplink.
     pub fn add(&mut self, tag: u16, ports: Ports, local: bool) {
         self.members[id(tag)] |= ports;
         if local {
@@ -61,17 +61,17 @@ impl Vlans {
         }
     }
 
-    /// Returns the ports in a tag's VLAN.
+    /// Returns the ports in the VLAN of a tag.
     pub(super) fn members(&self, tag: u16) -> Ports {
         self.members[id(tag)]
     }
 
-    /// Returns `true` if a tag's VLAN stays off the uplink.
+    /// Returns `true` if frames of a tag's VLAN stay off the uplink.
     pub(super) fn is_local(&self, tag: u16) -> bool {
         self.local.has(tag)
     }
 
-    /// Returns `true` if the switch accepts a tag's VLAN.
+    /// Returns `true` if the switch accepts frames of a tag's VLAN.
     pub(super) fn is_accepted(&self, tag: u16) -> bool {
         self.accepted.has(tag)
     }

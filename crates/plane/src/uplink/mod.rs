@@ -18,7 +18,7 @@ pub trait Wire {
     /// truncated: `into` is longer than the longest frame that the plane takes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
-    /// Returns the seal of the last received frame, if its transport checksum is known.
+    /// Returns the sealed transport checksum of the last received frame, if it is known to be right.
     fn sealed(&self) -> Option<Sealed> {
         None
     }
@@ -59,13 +59,13 @@ impl Wire for Unplugged {
 /// State of the uplink during a poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uplink {
-    /// The uplink has a link. Without one, frames to it are dropped.
+    /// True if the uplink has a link. Without one, frames to it are dropped.
     pub link: bool,
-    /// Frames from the uplink are received.
+    /// True if frames from the uplink are received.
     pub receives: bool,
-    /// Frames to the uplink come back as received frames (loopback).
+    /// True if frames to the uplink come back as received frames (loopback).
     pub loops_back: bool,
-    /// Frames whose length field exceeds the frame are counted and forwarded, not dropped.
+    /// True if frames whose length field exceeds the frame are counted and forwarded, not dropped.
     pub passes_truncated: bool,
 }
 

@@ -1,13 +1,13 @@
-//! Counts frames that cross the uplink. The family takes the tally at the end of a poll, for its own counters.
+//! Counts frames that cross the uplink. The device takes these counts at the end of a poll, for its own counters.
 
 use units::{FCS, MacAddress};
 
 /// Number of packets and of their octets, frame check sequence included.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Pair {
-    /// Packets.
+    /// Number of packets.
     pub packets: u32,
-    /// Octets.
+    /// Number of octets in these packets, frame check sequence included.
     pub octets: u32,
 }
 
@@ -19,16 +19,16 @@ impl Pair {
     }
 }
 
-/// Good packets of one direction.
+/// Counts of good packets in one direction.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Good {
     /// All good packets.
     pub all: Pair,
-    /// Multicast packets.
+    /// Good multicast packets.
     pub multicast: u32,
-    /// Broadcast packets.
+    /// Good broadcast packets.
     pub broadcast: u32,
-    /// Packets by size: up to 64 octets, 127, 255, 511, 1023, and more.
+    /// Good packets by size: up to 64 octets, 127, 255, 511, 1023, and more.
     pub sizes: [u32; 6],
 }
 
@@ -54,16 +54,16 @@ fn size_class(bytes: usize) -> usize {
     }
 }
 
-/// Frames that crossed the uplink in one poll. A poll has a budget, so 32 bits cannot overflow.
+/// Counts of the frames that crossed the uplink in one poll. A poll has a budget, so 32 bits cannot overflow.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
-    /// Frames that arrived.
+    /// Frames that arrived at the uplink.
     pub arrived: Pair,
-    /// Good frames that passed the filters.
+    /// Good frames from the uplink that passed the filters.
     pub received: Good,
-    /// Good frames that found room in a port's buffers, or wait for room.
+    /// Good frames from the uplink that found room in a port's buffers, or wait for room.
     pub reached: Pair,
-    /// Frames that were sent.
+    /// Frames that were sent by the uplink.
     pub sent: Good,
     /// Frames from the uplink that were too long for all their ports.
     pub too_long: u32,
@@ -72,13 +72,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a frame of `length` bytes that arrived.
+    /// Counts a frame of `length` bytes that arrived at the uplink.
     #[inline]
     pub fn arrived(&mut self, length: usize) {
         self.arrived.add(length);
     }
 
-    /// Counts a good frame that passed the filters. It `reached` a port's buffers or waits for room, or found none.
+    /// Counts a good frame that passed the filters. `reached` is true if the frame is in a port's buffers or waits for
+    /// room, false if it found no room.
     #[inline]
     pub(crate) fn received(&mut self, destination: MacAddress, length: usize, reached: bool) {
         self.received.add(destination, length);
@@ -87,7 +88,7 @@ impl Tally {
         }
     }
 
-    /// Counts a frame that was sent.
+    /// Counts a frame that was sent by the uplink.
     #[inline]
     pub(crate) fn sent(&mut self, destination: MacAddress, length: usize) {
         self.sent.add(destination, length);

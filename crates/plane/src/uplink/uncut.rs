@@ -1,17 +1,17 @@
 //! A TCP packet that leaves by the uplink unsegmented: the offsets of its parts.
 
-/// Layout of an unsegmented packet.
+/// Offsets of the headers and payload in an unsegmented TCP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uncut {
-    /// The network header is IPv4; otherwise IPv6.
+    /// True if the network header is IPv4, false if IPv6.
     pub ipv4: bool,
-    /// Offset of the network header in the packet, bytes.
+    /// Offset of the network header in the packet, in bytes.
     pub l3: usize,
-    /// Offset of the TCP header, bytes.
+    /// Offset of the TCP header in the packet, in bytes.
     pub l4: usize,
-    /// Offset of the payload, bytes.
+    /// Offset of the payload in the packet, in bytes.
     pub payload: usize,
-    /// Payload bytes of a segment (maximum segment size).
+    /// Number of payload bytes in a segment (maximum segment size).
     pub mss: u16,
 }
 
@@ -28,13 +28,13 @@ impl Uncut {
         (0..self.frames(length) as usize).map(move |n| self.payload + mss.min(payload - n * mss))
     }
 
-    /// Returns the bytes of the longest segment.
+    /// Returns the number of bytes in the longest segment.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.payload + usize::from(self.mss)
     }
 
-    /// Returns the layout with `bytes` more before the network header, such as a tag.
+    /// Returns the offsets in a packet with `bytes` more bytes before the network header, such as a tag.
     #[must_use]
     pub fn behind(self, bytes: usize) -> Self {
         Self { l3: self.l3 + bytes, l4: self.l4 + bytes, payload: self.payload + bytes, ..self }
