@@ -4,12 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a descriptor.
+/// Bytes of an admin queue's descriptor.
 pub const SIZE: usize = 32;
 /// Longest body of a message, and longest buffer that drivers post, in bytes.
 pub const MAX_BODY: usize = 4096;
 
-/// Flags of a descriptor.
+/// Flags of an admin queue's descriptor.
 pub mod flag {
     /// Descriptor done: the receiver has served it.
     pub const DD: u16 = 1 << 0;
@@ -38,7 +38,7 @@ pub mod flag {
 /// Longest buffer without [`flag::LB`], in bytes.
 pub const LARGE: usize = 512;
 
-/// Operations of a descriptor.
+/// Operations of an admin queue's descriptor.
 pub mod opcode {
     /// The driver announces that it stops using its queues.
     pub const QUEUE_SHUTDOWN: u16 = 0x0003;
@@ -48,7 +48,7 @@ pub mod opcode {
     pub const SEND_TO_VF: u16 = 0x0802;
 }
 
-/// Return values.
+/// Return values of commands in an admin queue.
 pub mod returned {
     /// The command succeeded.
     pub const OK: u16 = 0;
@@ -64,13 +64,13 @@ pub mod returned {
 /// unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Descriptor {
-    /// Flags, see [`flag`].
+    /// Flags of the descriptor, see [`flag`].
     pub flags: u16,
-    /// Operation, see [`opcode`].
+    /// Operation of the descriptor, see [`opcode`].
     pub opcode: u16,
-    /// Length of the body in bytes; of the buffer in a posted descriptor.
+    /// Length of the message's body in bytes; of the buffer in a posted descriptor.
     pub length: u16,
-    /// Return value, see [`returned`]; the VF's number in a descriptor that a PF receives.
+    /// Return value of the command, see [`returned`]; the VF's number in a descriptor that a PF receives.
     pub return_value: u16,
     /// Operation of the message, [`crate::virtchnl::Op`].
     pub cookie_high: u32,
@@ -80,12 +80,12 @@ pub struct Descriptor {
     pub param0: u32,
     /// Second parameter of the operation.
     pub param1: u32,
-    /// Address of the buffer in the memory of the driver.
+    /// Address of the descriptor's buffer in the memory of the driver.
     pub address: u64,
 }
 
 impl Descriptor {
-    /// Reads a descriptor from its bytes.
+    /// Reads an admin queue's descriptor from its bytes.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         let half = |at: usize| u16::from_le_bytes([raw[at], raw[at + 1]]);
@@ -103,7 +103,7 @@ impl Descriptor {
         }
     }
 
-    /// Returns the bytes of the descriptor.
+    /// Returns the bytes of the admin queue's descriptor.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let mut raw = [0; SIZE];
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn a_posted_buffer_beyond_512_bytes_has_lb_set() {
+    fn posted_buffer_above_512_bytes_has_the_large_buffer_flag() {
         assert_eq!(Descriptor::posted(0, 512).flags, flag::BUF);
         assert_eq!(Descriptor::posted(0, 513).flags, flag::BUF | flag::LB);
     }
 
     proptest! {
         #[test]
-        fn any_32_bytes_are_parsed_and_emitted_unchanged(raw in any::<[u8; SIZE]>()) {
+        fn any_32_bytes_are_a_descriptor_and_emitted_unchanged(raw in any::<[u8; SIZE]>()) {
             assert_eq!(Descriptor::parse(&raw).emit(), raw);
         }
     }

@@ -68,16 +68,16 @@ pub mod rstat {
     pub const STATE: u32 = 3;
 }
 
-/// State of a VF's reset, from VFGEN_RSTAT.
+/// State of a VF's reset, as VFGEN_RSTAT reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetState {
     /// The PF has not set the VF up again.
     InProgress,
-    /// The hardware has completed its part.
+    /// The hardware has completed its part of the reset.
     Completed,
-    /// The VF can be used.
+    /// The VF has been reset and can be used.
     Active,
-    /// The register cannot be read: it gives 0xDEADBEEF or all ones.
+    /// The state cannot be read: the register gives 0xDEADBEEF or all ones.
     Unknown,
 }
 
@@ -105,13 +105,13 @@ mod tests {
     use super::ResetState;
 
     #[test]
-    fn a_probe_continues_on_a_completed_reset_or_an_active_vf() {
+    fn driver_probe_continues_once_the_vfs_reset_is_completed() {
         let lets: std::vec::Vec<_> = (0..4).map(|value| ResetState::of(value).lets_probe()).collect();
         assert_eq!(lets, [false, true, true, false]);
     }
 
     #[test]
-    fn an_unreachable_card_has_an_unknown_reset_state() {
+    fn unreachable_card_has_an_unknown_reset_state() {
         for value in [0xdead_beef, u32::MAX] {
             assert_eq!(ResetState::of(value), ResetState::Unknown);
         }

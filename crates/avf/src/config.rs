@@ -37,7 +37,7 @@ pub const IDENTITY: Identity = Identity {
     subsystem: 0,
 };
 
-/// Express capability: 512-byte payload, role-based error reporting, function level reset; 8 GT/s x8.
+/// PCI Express capability of a VF: 512-byte payload, role-based error reporting, function level reset; 8 GT/s x8.
 const LINK: Express = Express {
     device_capabilities: 0x1000_8cc2,
     link_capabilities: 0x0003_6c83,

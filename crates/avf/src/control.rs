@@ -9,41 +9,41 @@ use crate::descriptor::rx::Form;
 use crate::virtchnl::Statistics;
 use serde::{Deserialize, Serialize};
 
-/// Context of a receive queue.
+/// Settings of a receive queue for the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RxContext {
-    /// Address of the ring.
+    /// Address of the receive queue's ring.
     pub base: u64,
     /// Number of descriptors in the ring.
     pub length: u16,
-    /// Format of the descriptors.
+    /// Format of the receive queue's descriptors.
     pub form: Form,
-    /// Size of a buffer in bytes.
+    /// Size of a receive buffer in bytes.
     pub buffer_bytes: u32,
-    /// Longest frame in bytes, frame check sequence included.
+    /// Longest received frame in bytes, frame check sequence included.
     pub max_frame: u32,
     /// True if received frames keep their frame check sequence.
     pub keep_fcs: bool,
 }
 
-/// Context of a transmit queue.
+/// Settings of a transmit queue for the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TxContext {
-    /// Address of the ring.
+    /// Address of the transmit queue's ring.
     pub base: u64,
     /// Number of descriptors in the ring.
     pub length: u16,
-    /// Address to which the card writes its head, if the driver asked for that.
+    /// Address to which the card writes the queue's head, if the driver asked for that.
     pub head_address: Option<u64>,
 }
 
-/// Vector that a queue raises, and the interval that delays it.
+/// Interrupt vector that a queue raises, and the interval that delays the interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "QueueCause")]
 pub struct Cause {
-    /// Number of the vector.
+    /// Number of the interrupt vector.
     pub vector: u8,
-    /// Index of the interval; 3 is none.
+    /// Index of the interrupt's interval; 3 is none.
     pub itr: u8,
 }
 
@@ -54,17 +54,17 @@ pub struct Tags {
     pub strip: bool,
     /// True if descriptors may have a tag inserted.
     pub insert: bool,
-    /// VLAN (priority, DEI, id) of all frames of the VF, invisible to it.
+    /// VLAN (priority, DEI, id) of all frames of the VF, invisible to the VF.
     pub port_vlan: Option<u16>,
 }
 
-/// Function that computes the hash of a packet.
+/// Function that computes a packet's RSS hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum HashFunction {
-    /// Toeplitz.
+    /// The Toeplitz hash of RSS.
     #[default]
     Toeplitz,
-    /// Toeplitz with the same result for both directions of a connection.
+    /// The Toeplitz hash with the same result for both directions of a connection.
     Symmetric,
 }
 
@@ -88,9 +88,9 @@ pub enum Order<'a> {
     ConfigureTx(u8, TxContext),
     /// Starts the queues of the set bits, and stops the others.
     Run {
-        /// Receive queues, a bit each.
+        /// Receive queues to start, a bit each.
         rx: u16,
-        /// Transmit queues, a bit each.
+        /// Transmit queues to start, a bit each.
         tx: u16,
     },
     /// Sets or removes the interrupt cause of a receive queue.
@@ -99,25 +99,25 @@ pub enum Order<'a> {
     MapTx(u8, Option<Cause>),
     /// Adds an address that the VF receives by and may send from, or removes it.
     Address {
-        /// The MAC address.
+        /// The MAC address to add or remove.
         mac: [u8; 6],
-        /// True to add, false to remove.
+        /// True to add the address, false to remove it.
         on: bool,
     },
     /// Makes the VF a member of a VLAN, or ends the membership. VLAN 0 stands for untagged frames.
     Vlan {
-        /// The VLAN id, 0 to 4,095.
+        /// Id of the VLAN, 0 to 4,095.
         vlan: u16,
-        /// True to join, false to leave.
+        /// True to join the VLAN, false to leave it.
         on: bool,
     },
     /// Sets the VLAN tag handling.
     Tags(Tags),
     /// Selects the frames that the VF receives besides those to its own addresses.
     Promiscuity {
-        /// Receives every frame to an individual address.
+        /// True if the VF receives every frame to an individual address.
         unicast: bool,
-        /// Receives every frame to a group address.
+        /// True if the VF receives every frame to a group address.
         multicast: bool,
     },
     /// Sets the spoof check: frames that the VF sends must have its addresses and VLANs.

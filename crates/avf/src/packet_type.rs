@@ -3,36 +3,36 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Unclassified: drivers use neither checksum nor hash.
+/// Packet type of an unclassified frame: drivers use neither checksum nor hash.
 pub const UNKNOWN: u8 = 0;
-/// A frame without a header that the card knows.
+/// Packet type of a frame without a header that the card knows.
 pub const L2: u8 = 1;
-/// ARP.
+/// Packet type of an ARP packet.
 pub const ARP: u8 = 11;
 
-/// Version of IP.
+/// Version of a packet's IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ip {
-    /// Version 4.
+    /// IP version 4.
     V4,
-    /// Version 6.
+    /// IP version 6.
     V6,
 }
 
 /// Payload of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Payload {
-    /// A fragment of an IP packet.
+    /// The payload is a fragment.
     Fragment,
-    /// Any other protocol.
+    /// The payload is of any other protocol.
     Other,
-    /// UDP.
+    /// The payload is a UDP datagram.
     Udp,
-    /// TCP.
+    /// The payload is a TCP segment.
     Tcp,
-    /// SCTP.
+    /// The payload is an SCTP packet.
     Sctp,
-    /// ICMP.
+    /// The payload is an ICMP message.
     Icmp,
 }
 
@@ -93,10 +93,10 @@ pub const fn hash_type(ip: Ip, payload: Payload) -> u64 {
         })
 }
 
-/// Hash bit of frames without IP.
+/// Bit that enables the hash of frames without IP.
 pub const HASH_L2: u64 = 1 << 63;
 
-/// Hash bits of every packet type that can be hashed.
+/// Bits of every packet type that can be hashed.
 pub const HASH_TYPES: u64 = {
     let kinds = [Payload::Udp, Payload::Tcp, Payload::Sctp, Payload::Other, Payload::Fragment];
     let (mut all, mut at) = (0, 0);
@@ -115,7 +115,7 @@ mod tests {
         [Payload::Fragment, Payload::Other, Payload::Udp, Payload::Tcp, Payload::Sctp, Payload::Icmp];
 
     #[test]
-    fn the_numbers_are_those_of_linuxs_table() {
+    fn packet_type_numbers_are_those_of_linuxs_table() {
         assert_eq!(ALL.map(|payload| ip(Ip::V4, payload)), [22, 23, 24, 26, 27, 28]);
         assert_eq!(ALL.map(|payload| ip(Ip::V6, payload)), [88, 89, 90, 92, 93, 94]);
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_types_are_the_bits_that_drivers_request() {
+    fn hash_types_of_rss_are_the_bits_that_drivers_request() {
         let bits: std::vec::Vec<_> = (0..64).filter(|bit| HASH_TYPES >> bit & 1 == 1).collect();
         assert_eq!(bits, [31, 33, 34, 35, 36, 41, 43, 44, 45, 46]);
     }

@@ -352,7 +352,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     #[test]
-    fn registers_are_within_the_bar_and_do_not_overlap() {
+    fn registers_lie_within_bar_0_without_overlap() {
         let mut taken = HashMap::new();
         for row in rows() {
             for offset in row.offsets() {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_register_is_found_at_exactly_its_offsets() {
+    fn register_is_found_at_its_own_offsets_only() {
         for row in rows() {
             for (index, offset) in row.offsets().enumerate() {
                 let (found, at) = find(offset).unwrap();

@@ -9,7 +9,7 @@ pub mod tx;
 /// Descriptor done: the status bit by which the card returns a receive descriptor.
 pub const DD: u64 = 1;
 
-/// Returns `N` words as little-endian bytes.
+/// Returns the `N` words of a descriptor as little-endian bytes.
 #[inline]
 fn words<const N: usize, const BYTES: usize>(words: [u64; N]) -> [u8; BYTES] {
     let mut raw = [0; BYTES];
@@ -19,7 +19,7 @@ fn words<const N: usize, const BYTES: usize>(words: [u64; N]) -> [u8; BYTES] {
     raw
 }
 
-/// Returns the word at an index; zero past the end.
+/// Returns the descriptor's word at an index; zero past the end.
 #[inline]
 fn word(raw: &[u8], index: usize) -> u64 {
     raw.get(8 * index..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))

@@ -7,37 +7,37 @@
 use super::{DD, field, word, words};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the longest format.
+/// Bytes of a receive descriptor in the longest format.
 pub const SIZE: usize = 32;
-/// Bytes of the short format.
+/// Bytes of a receive descriptor in the short format.
 pub const SHORT: usize = 16;
 
 /// Format of a queue's receive descriptors, chosen by a number (RXDID) in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Form {
-    /// 16 bytes.
+    /// Receive descriptors of 16 bytes.
     Short,
-    /// 32 bytes.
+    /// Receive descriptors of 32 bytes, in the format that needs no capability.
     #[default]
     Legacy,
-    /// 32 bytes, with the hash in the second word.
+    /// Flexible receive descriptors of 32 bytes, with the hash in the second word.
     Flex(u8),
-    /// 32 bytes, with the hash in the fourth word (number 22).
+    /// Flexible receive descriptors of 32 bytes, with the hash in the fourth word (number 22).
     FlexLate,
 }
 
-/// Number of the legacy format.
+/// Number of the legacy receive descriptor format.
 pub const RXDID_LEGACY: u8 = 1;
 const RXDID_FLEX: u8 = 2;
 const RXDID_COMMS: core::ops::RangeInclusive<u8> = 16..=21;
 const RXDID_LATE: u8 = 22;
 
-/// Answer to GET_SUPPORTED_RXDIDS: the set of the supported numbers, a bit each.
+/// Answer to GET_SUPPORTED_RXDIDS: the set of supported receive descriptor formats, a bit each.
 pub const SUPPORTED: u64 = 1 << RXDID_LEGACY | 1 << RXDID_FLEX | 1 << RXDID_LATE;
 
 impl Form {
-    /// Returns the format of a number. Without flexible descriptors negotiated every number means legacy; with them
-    /// 0 is short.
+    /// Returns the receive descriptor format of a number. Without flexible descriptors negotiated every number means
+    /// legacy; with them 0 is short.
     #[must_use]
     pub fn of(rxdid: u8, flexible: bool) -> Option<Self> {
         match rxdid {
@@ -51,7 +51,7 @@ impl Form {
         }
     }
 
-    /// Returns the number of the format.
+    /// Returns the number of the receive descriptor format.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -62,7 +62,7 @@ impl Form {
         }
     }
 
-    /// Returns the bytes of a descriptor.
+    /// Returns the number of bytes of a receive descriptor in this format.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -79,7 +79,7 @@ pub fn buffer(raw: &[u8]) -> u64 {
     word(raw, 0)
 }
 
-/// Creates a descriptor as the driver posts it.
+/// Creates a receive descriptor as the driver posts it.
 #[must_use]
 #[inline]
 pub fn posted(buffer: u64) -> [u8; SIZE] {
@@ -89,16 +89,16 @@ pub fn posted(buffer: u64) -> [u8; SIZE] {
 /// Kind of a frame's destination address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cast {
-    /// An individual address.
+    /// The frame goes to an individual address.
     #[default]
     Unicast,
-    /// A group address.
+    /// The frame goes to a group address.
     Multicast,
-    /// The broadcast address.
+    /// The frame goes to the broadcast address.
     Broadcast,
 }
 
-/// Result of the card's checksum check.
+/// Result of the card's check of a received frame's checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checksums {
     /// True if the IPv4 header checksum is wrong.
@@ -107,28 +107,29 @@ pub struct Checksums {
     pub l4_wrong: bool,
 }
 
-/// Report of the card on a buffer's frame. Only `length` and `end_of_packet` are valid before the last buffer.
+/// Report of the card on the frame in a receive buffer. Only `length` and `end_of_packet` are valid before the last
+/// buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
-    /// Bytes in this buffer (14 bits).
+    /// Bytes of the frame in this buffer (14 bits).
     pub length: u16,
     /// True in the last buffer of the frame.
     pub end_of_packet: bool,
-    /// Packet type, see [`crate::packet_type`] (8 bits).
+    /// Packet type of the frame, see [`crate::packet_type`] (8 bits).
     pub packet_type: u8,
-    /// Result of the checksum check; `None` if the card did not check.
+    /// Result of the check of the frame's checksums; `None` if the card did not check.
     pub checksums: Option<Checksums>,
-    /// VLAN tag that the card stripped.
+    /// VLAN tag that the card stripped from the frame.
     pub tag: Option<u16>,
-    /// Hash of the packet.
+    /// RSS hash of the frame.
     pub hash: Option<u32>,
-    /// Kind of its destination address. Flexible formats do not have it.
+    /// Kind of the frame's destination address. Flexible formats do not have it.
     pub cast: Cast,
     /// True if the frame came from inside the card.
     pub loopback: bool,
-    /// True if the buffer includes the frame check sequence.
+    /// True if the buffer includes the frame's check sequence.
     pub fcs: bool,
-    /// True if the frame is damaged.
+    /// True if the frame arrived damaged.
     pub damaged: bool,
 }
 
@@ -192,7 +193,7 @@ pub const fn contents(form: Form, packet_type: u8, checksums: Option<Checksums>)
 pub struct PlainWords {
     form: Form,
     common: [u64; 2],
-    /// Addend of each word per byte of length.
+    /// Number that each descriptor word grows by for each byte of the frame's length.
     byte: [u64; 2],
 }
 
@@ -216,7 +217,7 @@ impl PlainWords {
         }
     }
 
-    /// Returns the format of the descriptors.
+    /// Returns the format of these receive descriptors.
     #[must_use]
     #[inline]
     pub fn form(&self) -> Form {
@@ -243,8 +244,8 @@ impl PlainWords {
 }
 
 impl WriteBack {
-    /// Returns the descriptor as the card writes it, with DD set; a shorter format fills only the first bytes. The
-    /// card must write the second word last, since DD is in it.
+    /// Returns the receive descriptor as the card writes it, with DD set; a shorter format fills only the first bytes.
+    /// The card must write the second word last, since DD is in it.
     #[must_use]
     #[inline(always)]
     pub fn emit(&self, form: Form) -> [u8; SIZE] {
@@ -261,7 +262,7 @@ impl WriteBack {
         }
     }
 
-    /// Reads a descriptor; `None` while the card has not returned it.
+    /// Reads a receive descriptor; `None` while the card has not returned it.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8], form: Form) -> Option<Self> {

@@ -43,7 +43,7 @@ fn a_context_descriptor_of_linux_for_segmentation_is_parsed() {
 }
 
 #[test]
-fn only_a_returned_transmit_descriptor_is_done() {
+fn transmit_descriptor_is_done_once_the_card_returns_it() {
     let mut raw = Data { report_status: true, ..Data::default() }.emit();
     assert!(!tx::is_done(&raw) && !tx::is_done(&Context::default().emit()));
     raw[8..].copy_from_slice(&tx::done());
@@ -52,7 +52,7 @@ fn only_a_returned_transmit_descriptor_is_done() {
 }
 
 #[test]
-fn the_negotiated_capability_selects_the_format() {
+fn negotiated_capability_selects_the_descriptor_format() {
     assert_eq!(Form::of(0, false), Some(Form::Legacy), "32 bytes unless flexible ones were negotiated");
     assert_eq!(Form::of(0, true), Some(Form::Short), "DPDK built for 16 bytes");
     assert_eq!(Form::of(1, true), Some(Form::Legacy));
@@ -130,7 +130,7 @@ fn write_back() -> impl Strategy<Value = WriteBack> {
 
 proptest! {
     #[test]
-    fn a_write_back_survives_every_format(back in write_back()) {
+    fn receive_write_back_is_the_same_in_every_format(back in write_back()) {
         for form in FORMS {
             let raw = back.emit(form);
             let said = match form {
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn parsing_any_bytes_as_a_write_back_does_not_panic(raw in any::<[u8; SIZE]>(), length in 0..=SIZE) {
+    fn any_bytes_can_be_parsed_as_a_receive_write_back(raw in any::<[u8; SIZE]>(), length in 0..=SIZE) {
         for form in FORMS {
             let _ = WriteBack::parse(&raw[..length], form);
         }

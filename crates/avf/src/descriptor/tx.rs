@@ -7,13 +7,13 @@
 use super::{field, word, words};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a descriptor.
+/// Bytes of a transmit descriptor.
 pub const SIZE: usize = 16;
 
 const DATA: u64 = 0;
 const CONTEXT: u64 = 1;
 const DONE: u64 = 0xf;
-/// Shift of a data descriptor's command.
+/// Position of the command in a data descriptor's second word.
 const COMMAND_SHIFT: u32 = 4;
 
 /// Commands of a data descriptor, from bit 4 of the second word on.
@@ -33,50 +33,50 @@ pub mod command {
 /// Report request, in the second word of a data descriptor.
 pub const REPORT: u64 = command::RS << COMMAND_SHIFT;
 
-/// Kind of the packet's IP header.
+/// Kind of a packet's IP header, as the driver states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Ip {
-    /// Not given.
+    /// The driver states no IP header.
     #[default]
     None,
-    /// Version 6.
+    /// The packet has an IPv6 header.
     V6,
-    /// Version 4, whose checksum the card keeps.
+    /// The packet has an IPv4 header, whose checksum the card keeps.
     V4,
-    /// Version 4, whose checksum the card computes.
+    /// The packet has an IPv4 header, whose checksum the card computes.
     V4Checksum,
 }
 
 /// Transport protocol whose checksum the card computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum L4 {
-    /// No transport: the card computes no transport checksum.
+    /// The card computes no transport checksum.
     #[default]
     None,
-    /// TCP.
+    /// The card computes the TCP checksum.
     Tcp,
-    /// SCTP.
+    /// The card computes the SCTP checksum.
     Sctp,
-    /// UDP.
+    /// The card computes the UDP checksum.
     Udp,
 }
 
-/// A data descriptor.
+/// Transmit data descriptor: a buffer of a packet, and the packet's offloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Data {
-    /// Address of the buffer.
+    /// Address of the packet's buffer.
     pub address: u64,
-    /// Bytes in the buffer (14 bits).
+    /// Bytes of the packet in the buffer (14 bits).
     pub length: u16,
     /// True in the last buffer of the packet.
     pub end_of_packet: bool,
-    /// True if the driver asks for a report.
+    /// True if the driver asks for a report when the packet is done.
     pub report_status: bool,
     /// VLAN tag to insert. Counts in the packet's first descriptor.
     pub tag: Option<u16>,
     /// True if the descriptor carries no packet.
     pub dummy: bool,
-    /// Kind of the IP header.
+    /// Kind of the packet's IP header.
     pub ip: Ip,
     /// Transport protocol to compute the checksum of.
     pub l4: L4,
@@ -88,35 +88,35 @@ pub struct Data {
     pub l4_length: u16,
 }
 
-/// A context descriptor.
+/// Transmit context descriptor: instructions for the packet that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Context {
     /// True if the card must segment the packet.
     pub segment: bool,
     /// True if the card must time-stamp the packet.
     pub time_stamp: bool,
-    /// Second tag to insert.
+    /// Second VLAN tag to insert into the packet.
     pub tag2: Option<u16>,
-    /// Bytes of payload (18 bits).
+    /// Payload bytes of the packet before segmentation (18 bits).
     pub payload: u32,
-    /// Payload bytes of a segment (14 bits).
+    /// Payload bytes of each segment of the packet (14 bits).
     pub mss: u16,
-    /// Tunnel parameters, unparsed: bits 31:0 of the first word. 0 is none.
+    /// Tunnel parameters of the packet, unparsed: bits 31:0 of the first word. 0 is none.
     pub tunnel: u32,
 }
 
 /// Parsed transmit descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transmit {
-    /// A buffer of a packet.
+    /// The descriptor names a buffer of a packet.
     Data(Data),
-    /// Instructions for the packet that follows.
+    /// The descriptor has instructions for the packet that follows.
     Context(Context),
-    /// A type that this card does not support.
+    /// The descriptor is of a type that this card does not support.
     Other(u8),
 }
 
-/// Reads a descriptor from its bytes.
+/// Reads a transmit descriptor from its bytes.
 #[must_use]
 #[inline]
 pub fn parse(raw: &[u8; SIZE]) -> Transmit {
@@ -157,13 +157,13 @@ pub fn reports(raw: &[u8; SIZE]) -> bool {
     word(raw, 1) & REPORT != 0
 }
 
-/// Returns the second word of a returned descriptor. The card writes no other word.
+/// Returns the second word of a transmit descriptor that the card has returned. The card writes no other word.
 #[must_use]
 pub const fn done() -> [u8; 8] {
     DONE.to_le_bytes()
 }
 
-/// Returns true if the card has returned the descriptor.
+/// Returns true if the card has returned the transmit descriptor.
 #[must_use]
 pub fn is_done(raw: &[u8; SIZE]) -> bool {
     field(word(raw, 1), 0, 4) == DONE
@@ -204,14 +204,14 @@ impl Data {
         }
     }
 
-    /// Returns the descriptor as the driver writes it.
+    /// Returns the data descriptor as the driver writes it.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
         words(self.words())
     }
 
-    /// Returns the descriptor as two words.
+    /// Returns the data descriptor as two words.
     #[must_use]
     #[inline(always)]
     pub fn words(&self) -> [u64; 2] {
@@ -260,7 +260,7 @@ impl Context {
         }
     }
 
-    /// Returns the descriptor as the driver writes it.
+    /// Returns the context descriptor as the driver writes it.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let flag = |on: bool, bit: u64| if on { bit } else { 0 };

@@ -6,31 +6,31 @@ use alloc::vec::Vec;
 
 /// Flags of CONFIG_PROMISCUOUS_MODE.
 pub mod promiscuity {
-    /// Receives every frame to an individual address.
+    /// Flag: the VF receives every frame to an individual address.
     pub const UNICAST: u16 = 1;
-    /// Receives every frame to a group address.
+    /// Flag: the VF receives every frame to a group address.
     pub const MULTICAST: u16 = 2;
 }
 
-/// Purpose of an address.
+/// Purpose for which a VF uses an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressUse {
-    /// Not given: drivers older than the types.
+    /// The purpose is not given: the driver is older than the field.
     Legacy,
-    /// The VF's own address.
+    /// The address is the VF's own.
     Primary,
-    /// An additional address.
+    /// The VF receives by this address in addition.
     Extra,
-    /// An undefined number.
+    /// The purpose is an undefined number.
     Other(u8),
 }
 
 /// Address that a VF receives frames by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// MAC address.
+    /// MAC address that the VF receives by.
     pub mac: [u8; 6],
-    /// Purpose of the address.
+    /// Purpose for which the VF uses the address.
     pub usage: AddressUse,
 }
 
@@ -59,7 +59,7 @@ impl Item for Address {
     }
 }
 
-/// A VLAN of ADD_VLAN and DEL_VLAN.
+/// VLAN id in the messages ADD_VLAN and DEL_VLAN.
 impl Item for u16 {
     const SIZE: usize = 2;
 
@@ -75,7 +75,7 @@ impl Item for u16 {
 /// VLAN tag that a filter matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tag {
-    /// Tag: priority, DEI, id.
+    /// VLAN tag to match: priority, DEI, id.
     pub tci: u16,
     /// Mask of the tag bits that count; 0 stands for the id.
     pub mask: u16,
@@ -95,12 +95,12 @@ impl Tag {
     }
 }
 
-/// VLAN of ADD_VLAN_V2 and DEL_VLAN_V2.
+/// VLAN filter in the messages ADD_VLAN_V2 and DEL_VLAN_V2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanFilter {
-    /// The inner tag.
+    /// The frame's inner tag that the filter matches.
     pub inner: Tag,
-    /// The outer tag.
+    /// The frame's outer tag that the filter matches.
     pub outer: Tag,
 }
 

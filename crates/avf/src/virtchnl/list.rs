@@ -4,15 +4,15 @@ use crate::bytes::Reader;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-/// Element of a message.
+/// Element of a list in a message.
 pub trait Item: Copy {
-    /// Bytes of an element.
+    /// Number of bytes of an element.
     const SIZE: usize;
 
-    /// Reads an element; the caller ensures `SIZE` bytes.
+    /// Reads an element from a message; the caller ensures `SIZE` bytes.
     fn read(from: &mut Reader<'_>) -> Self;
 
-    /// Writes an element.
+    /// Writes an element to a message.
     fn write(&self, to: &mut Vec<u8>);
 }
 
@@ -30,7 +30,7 @@ impl<'a, T: Item> List<'a, T> {
         Self { bytes: bytes.get(..length).unwrap_or(bytes), item: PhantomData }
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len() / T::SIZE
@@ -42,7 +42,7 @@ impl<'a, T: Item> List<'a, T> {
         self.bytes.is_empty()
     }
 
-    /// Returns the elements, in order.
+    /// Returns the elements of the list, in order.
     pub fn iter(&self) -> impl Iterator<Item = T> + Clone + use<'a, T> {
         self.bytes.chunks_exact(T::SIZE).map(|bytes| T::read(&mut Reader::new(bytes)))
     }
@@ -52,7 +52,7 @@ impl<'a, T: Item> List<'a, T> {
     }
 }
 
-/// Elements encoded as in a message.
+/// List of elements, encoded as in a message.
 #[derive(Debug, Clone)]
 pub struct Packed<T> {
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ pub struct Packed<T> {
 }
 
 impl<T: Item> Packed<T> {
-    /// Encodes elements as in a message.
+    /// Encodes a list of elements as in a message.
     #[must_use]
     pub fn new(items: &[T]) -> Self {
         let mut bytes = Vec::with_capacity(items.len() * T::SIZE);
@@ -68,7 +68,7 @@ impl<T: Item> Packed<T> {
         Self { bytes, item: PhantomData }
     }
 
-    /// Returns all elements as a list.
+    /// Returns all encoded elements as a list.
     #[must_use]
     pub fn list(&self) -> List<'_, T> {
         List { bytes: &self.bytes, item: PhantomData }

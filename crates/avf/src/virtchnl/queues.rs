@@ -5,58 +5,58 @@ use super::list::Item;
 use crate::bytes::{Put, Reader};
 use alloc::vec::Vec;
 
-/// Transmit queue of CONFIG_VSI_QUEUES.
+/// Transmit queue as CONFIG_VSI_QUEUES describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxQueue {
-    /// Number of the VSI.
+    /// Number of the queue's VSI.
     pub vsi: u16,
-    /// Number of the queue.
+    /// Number of the transmit queue.
     pub queue: u16,
-    /// Number of descriptors; 0 keeps the queue unchanged (DPDK).
+    /// Number of the queue's descriptors; 0 keeps the queue unchanged (DPDK).
     pub length: u16,
-    /// True if the card writes its head to memory.
+    /// True if the card writes the queue's head to memory.
     pub head_write_back: bool,
-    /// Address of the ring.
+    /// Address of the transmit queue's ring.
     pub base: u64,
-    /// Address to which the card writes its head.
+    /// Address to which the card writes the queue's head.
     pub head_address: u64,
 }
 
-/// Receive queue of CONFIG_VSI_QUEUES.
+/// Receive queue as CONFIG_VSI_QUEUES describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxQueue {
-    /// Number of the VSI.
+    /// Number of the queue's VSI.
     pub vsi: u16,
-    /// Number of the queue.
+    /// Number of the receive queue.
     pub queue: u16,
-    /// Number of descriptors; 0 keeps the queue unchanged (DPDK).
+    /// Number of the queue's descriptors; 0 keeps the queue unchanged (DPDK).
     pub length: u32,
     /// Size of a header buffer in bytes.
     pub header_bytes: u16,
-    /// True if headers have buffers of their own: deprecated.
+    /// True if frames' headers have buffers of their own: deprecated.
     pub split: bool,
-    /// Size of a buffer in bytes.
+    /// Size of a receive buffer in bytes.
     pub buffer_bytes: u32,
     /// Longest frame that the VF requests, in bytes.
     pub max_frame: u32,
     /// True if received frames keep their frame check sequence.
     pub keep_fcs: bool,
-    /// Number of the descriptors' format (RXDID).
+    /// Number of the receive descriptors' format (RXDID).
     pub rxdid: u8,
-    /// Flags for time stamps and others.
+    /// Flags of the receive queue: time stamps and others.
     pub flags: u8,
-    /// Address of the ring.
+    /// Address of the receive queue's ring.
     pub base: u64,
-    /// Header at which the card splits frames.
+    /// Kind of header at which the card splits frames.
     pub split_at: u32,
 }
 
-/// Pair of queues in CONFIG_VSI_QUEUES.
+/// Pair of queues as CONFIG_VSI_QUEUES describes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueuePair {
-    /// Its transmit queue.
+    /// Transmit queue of the pair.
     pub tx: TxQueue,
-    /// Its receive queue.
+    /// Receive queue of the pair.
     pub rx: RxQueue,
 }
 
@@ -101,20 +101,20 @@ impl Item for QueuePair {
     }
 }
 
-/// Map of queues to the vector that they raise.
+/// Interrupt vector, and the queues that raise it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VectorMap {
-    /// Number of the VSI.
+    /// Number of the queues' VSI.
     pub vsi: u16,
-    /// Number of the vector.
+    /// Number of the interrupt vector.
     pub vector: u16,
-    /// Receive queues, a bit each.
+    /// Receive queues that raise the vector, a bit each.
     pub rx: u16,
-    /// Transmit queues, a bit each.
+    /// Transmit queues that raise the vector, a bit each.
     pub tx: u16,
-    /// Index of the interval of receive queues.
+    /// Index of the interrupt interval of the receive queues.
     pub rx_itr: u16,
-    /// Index of the interval of transmit queues.
+    /// Index of the interrupt interval of the transmit queues.
     pub tx_itr: u16,
 }
 
@@ -137,14 +137,14 @@ impl Item for VectorMap {
     }
 }
 
-/// Queues of a VSI, a bit each.
+/// Set of a VSI's queues, a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueSet {
-    /// Number of the VSI.
+    /// Number of the queues' VSI.
     pub vsi: u16,
-    /// Receive queues, a bit each.
+    /// Receive queues in the set, a bit each.
     pub rx: u32,
-    /// Transmit queues, a bit each.
+    /// Transmit queues in the set, a bit each.
     pub tx: u32,
 }
 
@@ -162,14 +162,14 @@ impl Item for QueueSet {
     }
 }
 
-/// Direction of a queue.
+/// Direction of the frames in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From the VF.
+    /// The queue has frames from the VF.
     Transmit,
-    /// To the VF.
+    /// The queue has frames to the VF.
     Receive,
-    /// An undefined number.
+    /// The direction is an undefined number.
     Other(u32),
 }
 
@@ -178,9 +178,9 @@ pub enum Direction {
 pub struct Chunk {
     /// Direction of the queues.
     pub direction: Direction,
-    /// Number of the first queue.
+    /// Number of the first queue in the range.
     pub start: u16,
-    /// Number of queues.
+    /// Number of queues in the range.
     pub count: u16,
 }
 

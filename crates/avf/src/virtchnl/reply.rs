@@ -6,37 +6,37 @@ use crate::bytes::{Put, Reader};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Counters of a VF.
+/// The card's counters of a VF's traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Bytes received.
+    /// Number of bytes that the VF received.
     pub rx_bytes: u64,
-    /// Frames to an individual address received.
+    /// Number of frames to an individual address that the VF received.
     pub rx_unicast: u64,
-    /// Frames to a group address received.
+    /// Number of frames to a group address that the VF received.
     pub rx_multicast: u64,
-    /// Broadcast frames received.
+    /// Number of broadcast frames that the VF received.
     pub rx_broadcast: u64,
-    /// Frames that found no buffer.
+    /// Number of frames for the VF that found no buffer.
     pub rx_discards: u64,
-    /// Frames of an unknown protocol.
+    /// Number of frames of an unknown protocol that the VF received.
     pub rx_unknown: u64,
-    /// Bytes sent.
+    /// Number of bytes that the VF sent.
     pub tx_bytes: u64,
-    /// Frames to an individual address sent.
+    /// Number of frames to an individual address that the VF sent.
     pub tx_unicast: u64,
-    /// Frames to a group address sent.
+    /// Number of frames to a group address that the VF sent.
     pub tx_multicast: u64,
-    /// Broadcast frames sent.
+    /// Number of broadcast frames that the VF sent.
     pub tx_broadcast: u64,
-    /// Frames that the card refused to send.
+    /// Number of the VF's frames that the card refused to send.
     pub tx_discards: u64,
-    /// Frames that failed to be sent.
+    /// Number of the VF's frames that failed to be sent.
     pub tx_errors: u64,
 }
 
 impl Statistics {
-    /// Returns every counter, in the order of the message.
+    /// Returns every counter, in the order of the GET_STATS reply.
     #[must_use]
     pub fn all(&self) -> [u64; 12] {
         let Self { rx_bytes, rx_unicast, rx_multicast, rx_broadcast, rx_discards, rx_unknown, .. } = *self;
@@ -78,17 +78,17 @@ impl Item for Statistics {
     }
 }
 
-/// Speed of a link.
+/// Speed of a VF's link, in the form that was negotiated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkSpeed {
-    /// Speed in Mb/s, if ADV_LINK_SPEED was negotiated.
+    /// Link speed in Mb/s, if ADV_LINK_SPEED was negotiated.
     Mbps(u32),
-    /// Bit of the old field, which has no bit beyond 40 Gb/s.
+    /// Link speed as a bit of the old field, which has no bit beyond 40 Gb/s.
     Bit(u32),
 }
 
 impl LinkSpeed {
-    /// Returns the old field's bit for a speed in Mb/s; 0 for a speed without a bit.
+    /// Returns the old field's bit for a link speed in Mb/s; 0 for a speed without a bit.
     #[must_use]
     pub const fn bit_of(mbps: u32) -> u32 {
         match mbps {
@@ -104,7 +104,7 @@ impl LinkSpeed {
         }
     }
 
-    /// Returns the word of the message.
+    /// Returns the word that a message has for the link speed.
     #[must_use]
     pub const fn word(self) -> u32 {
         match self {
@@ -113,19 +113,19 @@ impl LinkSpeed {
     }
 }
 
-/// Event that a PF sends unasked: 16 bytes.
+/// Event that a PF sends to a VF without a request: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The link has changed.
+    /// The VF's link has changed.
     Link {
-        /// Speed as it is in the message; the negotiated capability defines its unit.
+        /// Link speed as it is in the message; the negotiated capability defines its unit.
         speed: u32,
-        /// True if the link is up.
+        /// True if the VF's link is up.
         up: bool,
     },
     /// The VF is about to be reset.
     ResetImpending,
-    /// An undefined number.
+    /// The event has an undefined number.
     Other(u32),
 }
 
@@ -154,7 +154,7 @@ impl Item for Event {
     }
 }
 
-/// Encodes a body of fixed size.
+/// Encodes a message body of fixed size.
 #[must_use]
 pub fn encode<T: Item>(body: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(T::SIZE);
@@ -162,8 +162,8 @@ pub fn encode<T: Item>(body: &T) -> Vec<u8> {
     bytes
 }
 
-/// Reads a body of fixed size; `None` if it is too short. Excess bytes are ignored since PFs add to bodies: i40e
-/// sends a spare VSI with [`super::Resources`].
+/// Reads a message body of fixed size; `None` if it is too short. Excess bytes are ignored since PFs add to bodies:
+/// i40e sends a spare VSI with [`super::Resources`].
 #[must_use]
 pub fn decode<T: Item>(body: &[u8]) -> Option<T> {
     (body.len() >= T::SIZE).then(|| T::read(&mut Reader::new(body)))

@@ -16,18 +16,18 @@ use super::vlan_offload::{VlanSetting, VlanWhat};
 use crate::bytes::{Put, Reader};
 use alloc::vec::Vec;
 
-/// Request of a VF.
+/// Request of a VF to its PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// VERSION: the newest that the VF supports.
+    /// VERSION: the newest message version that the VF supports.
     Version(Version),
-    /// RESET_VF.
+    /// RESET_VF: resets the VF.
     Reset,
     /// GET_VF_RESOURCES: the VF's capabilities; a VF of version 1.0 gives none.
     Resources(Option<Capabilities>),
-    /// CONFIG_VSI_QUEUES.
+    /// CONFIG_VSI_QUEUES: sets up a VSI's queue pairs.
     ConfigureQueues(u16, List<'a, QueuePair>),
-    /// CONFIG_IRQ_MAP.
+    /// CONFIG_IRQ_MAP: maps queues to interrupt vectors.
     MapVectors(List<'a, VectorMap>),
     /// ENABLE_QUEUES (`true`) and DISABLE_QUEUES.
     SwitchQueues(bool, QueueSet),
@@ -41,40 +41,40 @@ pub enum Request<'a> {
     VlanFilters(bool, u16, List<'a, VlanFilter>),
     /// CONFIG_PROMISCUOUS_MODE of a VSI, see [`super::filters::promiscuity`].
     Promiscuity(u16, u16),
-    /// GET_STATS.
+    /// GET_STATS: asks for the VF's counters.
     Statistics(QueueSet),
-    /// CONFIG_RSS_HFUNC of a VSI.
+    /// CONFIG_RSS_HFUNC: selects the hash function of a VSI.
     HashFunction(u16, u16),
-    /// CONFIG_RSS_KEY of a VSI.
+    /// CONFIG_RSS_KEY: sets the RSS key of a VSI.
     HashKey(u16, &'a [u8]),
-    /// CONFIG_RSS_LUT of a VSI.
+    /// CONFIG_RSS_LUT: sets the RSS lookup table of a VSI.
     LookupTable(u16, &'a [u8]),
-    /// GET_RSS_HENA_CAPS.
+    /// GET_RSS_HENA_CAPS: asks for the packet types that can be hashed.
     GetHashTypes,
-    /// SET_RSS_HENA.
+    /// SET_RSS_HENA: selects the packet types that are hashed.
     SetHashTypes(u64),
     /// ENABLE_VLAN_STRIPPING (`true`) and DISABLE_VLAN_STRIPPING.
     Strip(bool),
-    /// REQUEST_QUEUES: the requested number of pairs.
+    /// REQUEST_QUEUES: the requested number of queue pairs.
     Queues(u16),
-    /// GET_SUPPORTED_RXDIDS.
+    /// GET_SUPPORTED_RXDIDS: asks for the receive descriptor formats.
     RxDescriptors,
-    /// GET_OFFLOAD_VLAN_V2_CAPS.
+    /// GET_OFFLOAD_VLAN_V2_CAPS: asks for the VLAN capabilities.
     VlanCapabilities,
-    /// The four messages that set stripping and inserting; `true` enables.
+    /// The four messages that set the stripping and inserting of VLAN tags; `true` enables.
     VlanOffload(VlanWhat, bool, VlanSetting),
 }
 
-/// Reason why a body is malformed.
+/// Reason why a request's body is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The operation is unknown, or only a PF sends it.
+    /// The request's operation is unknown, or only a PF sends it.
     #[error("operation {0} is unknown")]
     Unknown(u32),
-    /// The body is too short, or too long.
+    /// The request's body is too short, or too long.
     #[error("{1} bytes are not a valid body of {name}", name = .0.name())]
     Length(Op, usize),
-    /// The list is empty.
+    /// The request's list is empty.
     #[error("{name} has an empty list", name = .0.name())]
     Empty(Op),
 }
@@ -118,7 +118,7 @@ fn list<T: Item>(
     if fits { Ok(List::new(elements, count.into())) } else { Err(wrong) }
 }
 
-/// Reads a body of one exact size.
+/// Reads a request's body of one exact size.
 fn fixed<T: Item>(op: Op, body: &[u8]) -> Result<T, Malformed> {
     exactly(op, body, T::SIZE).map(|mut fields| T::read(&mut fields))
 }
@@ -250,7 +250,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Returns the body as every driver sends it: lists with one additional element.
+    /// Returns the request's body as every driver sends it: lists with one additional element.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();

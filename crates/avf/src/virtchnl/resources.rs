@@ -6,12 +6,12 @@ use crate::ids::{HASH_KEY, LOOKUP_TABLE};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Version of the messages.
+/// Version of the messages between VF and PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
-    /// Major number.
+    /// Major version number.
     pub major: u32,
-    /// Minor number.
+    /// Minor version number.
     pub minor: u32,
 }
 
@@ -77,7 +77,7 @@ impl Capabilities {
     /// Capabilities of a VF with version 1.0, whose request carries none.
     pub const OF_VERSION_1_0: Self = Self::L2.and(Self::RSS_REG).and(Self::VLAN);
 
-    /// Returns the union with others.
+    /// Returns the capabilities that are in either set.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
@@ -105,15 +105,15 @@ impl Capabilities {
 /// Resources of a VF: one virtual station interface (VSI) and its queue pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resources {
-    /// Number of queue pairs.
+    /// Number of the VF's queue pairs.
     pub pairs: u16,
-    /// Number of vectors, the mailbox's included.
+    /// Number of the VF's interrupt vectors, the mailbox's included.
     pub vectors: u16,
-    /// Longest frame in bytes, tag and frame check sequence included; 0 is no limit.
+    /// Longest frame of the VF in bytes, tag and frame check sequence included; 0 is no limit.
     pub max_frame: u16,
-    /// Agreed capabilities.
+    /// Capabilities that VF and PF have agreed on.
     pub capabilities: Capabilities,
-    /// Number of the VSI, which requests name.
+    /// Number of the VF's VSI, which requests name.
     pub vsi: u16,
     /// MAC address of the VF; zero lets the VF choose.
     pub mac: [u8; 6],

@@ -17,12 +17,12 @@ pub enum Status {
     AdminQueue,
     /// The operation is not supported.
     NotSupported,
-    /// Any other number.
+    /// The status has any other number.
     Other(i32),
 }
 
 impl Status {
-    /// Returns the status number.
+    /// Returns the number of the status.
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {

@@ -29,7 +29,7 @@ fn a_resources_request_of_version_1_0_has_no_capabilities() {
 }
 
 #[test]
-fn replies_have_the_sizes_of_the_header() {
+fn reply_bodies_have_the_sizes_of_virtchnl_h() {
     assert_eq!(Resources::SIZE, 20 + 16);
     assert_eq!(Statistics::SIZE, 12 * 8);
     assert_eq!(Event::SIZE, 16);
@@ -38,7 +38,7 @@ fn replies_have_the_sizes_of_the_header() {
 }
 
 #[test]
-fn resources_have_the_layout_of_the_header() {
+fn resources_of_a_vf_have_the_layout_of_virtchnl_h() {
     let resources = Resources {
         pairs: 4,
         vectors: 5,
@@ -98,7 +98,7 @@ fn vlan_v2_lists_have_exact_lengths() {
 }
 
 #[test]
-fn an_empty_list_is_malformed() {
+fn request_with_an_empty_list_is_malformed() {
     for (number, length) in [(6, 72), (7, 14), (10, 12), (12, 6), (23, 5), (24, 5), (52, 8), (107, 16)] {
         assert_eq!(Request::decode(number, &vec![0; length]), Err(Malformed::Empty(op(number))));
     }
@@ -165,7 +165,7 @@ fn events_have_the_layout_that_drivers_read() {
 }
 
 #[test]
-fn the_old_field_has_a_bit_for_each_speed_up_to_40_gigabits() {
+fn old_link_speed_field_has_a_bit_up_to_40_gigabits() {
     let speeds = [2_500, 100, 1_000, 10_000, 40_000, 20_000, 25_000, 5_000];
     for (bit, mbps) in speeds.into_iter().enumerate() {
         assert_eq!(LinkSpeed::bit_of(mbps), 1 << bit, "{mbps}");
@@ -174,7 +174,7 @@ fn the_old_field_has_a_bit_for_each_speed_up_to_40_gigabits() {
 }
 
 #[test]
-fn the_offer_of_one_tag_has_the_layout_of_the_header() {
+fn vlan_capabilities_have_the_layout_of_virtchnl_h() {
     let body = reply::encode(&VlanCapabilities::one_tag(64));
     let words: Vec<u32> = body.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
     assert_eq!(words, [1, 0, 1, 64, 0x8000_0101, 0, 0x8000_0101, 0, 1, 0]);
@@ -215,7 +215,7 @@ fn number() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_parsed_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn any_request_bytes_are_parsed_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
         if let Ok(request) = Request::decode(number, &body) {
             assert_eq!(request.op().number(), number);
             let again = request.encode();
@@ -250,7 +250,7 @@ proptest! {
     }
 
     #[test]
-    fn statistics_are_encoded_as_decoded(values in any::<[u64; 12]>()) {
+    fn statistics_of_a_vf_are_encoded_as_decoded(values in any::<[u64; 12]>()) {
         let body: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let read: Statistics = reply::decode(&body).unwrap();
         assert_eq!(reply::encode(&read), body);

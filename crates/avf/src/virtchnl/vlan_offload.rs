@@ -19,13 +19,13 @@ pub mod support {
 /// VLAN capabilities: 40 bytes. All zero means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanCapabilities {
-    /// Outer tags that filters can match.
+    /// Outer VLAN tags that filters can match.
     pub filter_outer: u32,
     /// Inner tags that filters can match.
     pub filter_inner: u32,
-    /// Ether type of filters at the start.
+    /// Ether type that VLAN filters match before a setting.
     pub filter_initial: u32,
-    /// Maximum number of filters of a VF.
+    /// Maximum number of a VF's VLAN filters.
     pub filters: u16,
     /// Outer tags that the card can strip.
     pub strip_outer: u32,
@@ -35,7 +35,7 @@ pub struct VlanCapabilities {
     pub insert_outer: u32,
     /// Inner tags that the card can insert.
     pub insert_inner: u32,
-    /// Ether type of stripping and insertion at the start.
+    /// Ether type of tags that are stripped and inserted before a setting.
     pub offload_initial: u32,
     /// Dependency between the ether types of stripping and insertion.
     pub ethertype_match: u8,
@@ -90,7 +90,7 @@ impl Item for VlanCapabilities {
     }
 }
 
-/// Offload that a setting is about.
+/// VLAN offload that a setting is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VlanWhat {
     /// Stripping tags from received frames.
@@ -106,7 +106,7 @@ pub struct VlanSetting {
     pub outer: u32,
     /// Ether types of inner tags.
     pub inner: u32,
-    /// Number of the VSI.
+    /// Number of the VSI whose tags are stripped or inserted.
     pub vsi: u16,
 }
 
