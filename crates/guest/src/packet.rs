@@ -23,13 +23,14 @@ pub const FRAGMENT: usize = 1_480;
 
 const ID_AT: usize = 18;
 const FRAGMENT_AT: usize = 20;
-/// Bits of the fragment field (RFC 791): "more fragments", and the fragment's offset in units of 8 bytes.
+/// Bits of the fragment field of an IPv4 header (RFC 791): "more fragments", and the fragment's offset in units of 8
+/// bytes.
 const MORE: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
 const PROTOCOL_AT: usize = 23;
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
-/// Offset of a segment's sequence number.
+/// Offset of the sequence number in a TCP frame, in bytes.
 const SEQUENCE_AT: usize = 38;
 const ACKNOWLEDGEMENT_AT: usize = 42;
 const WINDOW_AT: usize = 48;
@@ -55,9 +56,9 @@ pub fn set_number(datagram: &mut [u8], number: u32) {
 /// Kind of a received frame, with the fields the receiver needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet {
-    /// Datagram, with its payload bytes.
+    /// UDP datagram, with its number of payload bytes.
     Udp(usize),
-    /// TCP segment.
+    /// TCP segment, with the fields of its header.
     Tcp {
         /// Sequence number of the first byte, modulo 2^32.
         sequence: u32,
@@ -65,21 +66,21 @@ pub enum Packet {
         acknowledgement: u32,
         /// Packets that the segment's sender can receive beyond that byte.
         window: u16,
-        /// Payload bytes.
+        /// Payload bytes of the TCP segment.
         payload: usize,
     },
-    /// Fragment of a datagram.
+    /// Fragment of an IPv4 datagram.
     Fragment {
         /// IPv4 identification of the datagram.
         id: u16,
         /// Offset of the fragment in the IPv4 payload, in bytes, a multiple of 8.
         offset: u16,
-        /// More fragments follow.
+        /// The datagram has further fragments after this one.
         more: bool,
         /// Bytes after the IPv4 header, including the UDP header in the first fragment.
         payload: usize,
     },
-    /// Any other frame.
+    /// Any other kind of frame.
     Other,
 }
 

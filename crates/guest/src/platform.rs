@@ -11,22 +11,22 @@ use sim::Instant;
 /// Source of an interrupt, as seen by the kernel's entry code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
-    /// Local timer.
+    /// Interrupt of the kernel's local timer.
     Timer,
-    /// Vector of the network device; of a VF: transmit, receive or mailbox.
+    /// Interrupt of the network device, with its vector; of a VF: transmit, receive or mailbox.
     Device(u16),
 }
 
 /// Outcome of an access to an emulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The access is complete.
+    /// The access to the device is complete.
     Done,
     /// Another actor completes the access; the kernel stays blocked until it is woken.
     Blocked,
 }
 
-/// Machine below a kernel.
+/// Machine that a kernel runs on.
 pub trait Platform {
     /// Charges work of the kernel, its driver or its program, in cycles.
     fn charge(&mut self, category: Category, cycles: u64);

@@ -2,11 +2,11 @@
 //! occupies one buffer per fragment. The limit is the kernel's accounting (1,888 bytes per full frame);
 //! payload bytes are not stored.
 
-/// Receive buffer of a socket.
+/// Receive buffer of a socket, limited in kernel buffers.
 #[derive(Debug, Clone)]
 pub struct Socket {
     room: u32,
-    /// Packets stored, the kernel buffers they occupy, and their payload bytes.
+    /// Number of stored packets, of the kernel buffers they occupy, and of their payload bytes.
     packets: u32,
     buffers: u32,
     bytes: u64,
@@ -19,9 +19,9 @@ pub struct Socket {
 /// Number of packets and their payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Payload bytes.
+    /// Number of payload bytes of the packets.
     pub bytes: u64,
 }
 
@@ -40,7 +40,7 @@ impl Socket {
         Self { room, packets: 0, buffers: 0, bytes: 0, accepted, dropped }
     }
 
-    /// Stores a packet that occupies `pieces` kernel buffers. Returns `false` if it was dropped.
+    /// Stores a packet that occupies `pieces` kernel buffers. Returns `false` if the packet was dropped.
     pub fn push(&mut self, bytes: u64, pieces: u32) -> bool {
         if self.room() < pieces {
             self.dropped.add(bytes);
@@ -53,7 +53,8 @@ impl Socket {
         true
     }
 
-    /// Removes one packet. Returns its payload bytes and kernel buffers, or `None` if the socket is empty.
+    /// Removes the oldest packet from the socket. Returns its payload bytes and kernel buffers, or `None` if the socket
+    /// is empty.
     pub fn pop(&mut self) -> Option<(u64, u32)> {
         let bytes = self.bytes.checked_div(u64::from(self.packets))?;
         let pieces = self.buffers / self.packets;
@@ -63,7 +64,7 @@ impl Socket {
         Some((bytes, pieces))
     }
 
-    /// Returns the free kernel buffers.
+    /// Returns the number of free kernel buffers of the socket.
     #[must_use]
     pub fn room(&self) -> u32 {
         self.room - self.buffers

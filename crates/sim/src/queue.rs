@@ -11,7 +11,7 @@ use crate::time::Instant;
 #[cfg(test)]
 mod tests;
 
-/// Children per heap entry. Four siblings share one or two cache lines.
+/// Children of an entry of the heap. Four siblings share one or two cache lines.
 const CHILDREN: usize = 4;
 
 /// Key of a pending event, for cancelling or moving it. Once the event has been popped or cancelled, the key
@@ -33,7 +33,7 @@ struct Entry {
 struct Slot<E> {
     event: Option<E>,
     generation: u32,
-    /// Index in the heap; meaningful only while the slot holds an event.
+    /// Index of the event in the heap; meaningful only while the slot holds an event.
     position: u32,
 }
 
@@ -79,8 +79,8 @@ impl<E> EventQueue<E> {
         self.heap.first().map(|entry| entry.at)
     }
 
-    /// Schedules `event` for `at`, after everything already scheduled for that time. A time in the past is
-    /// replaced by the current time.
+    /// Schedules `event` for `at`, after everything already scheduled for that time. If `at` is in the past, the
+    /// current time is used.
     pub fn schedule(&mut self, at: Instant, event: E) -> EventKey {
         let slot = self.take_slot(event);
         let entry = self.entry(at, slot);

@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::trace::Label;
 
-/// Random stream: xoshiro256++ (Blackman and Vigna), whose output is fixed by its definition.
+/// Stream of random numbers: xoshiro256++ (Blackman and Vigna), whose output is fixed by its definition.
 #[derive(Clone, Debug)]
 pub struct Generator(Xoshiro256PlusPlus);
 

@@ -11,11 +11,11 @@ const PICOS_PER_MILLI: u64 = 1_000_000_000;
 /// Picoseconds in a second.
 pub const PICOS_PER_SECOND: u64 = 1_000_000_000_000;
 
-/// Point in virtual time, in picoseconds since time zero.
+/// Instant of virtual time, in picoseconds since time zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
-/// Length of virtual time, in picoseconds.
+/// Length of an interval of virtual time, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
@@ -52,7 +52,7 @@ impl Instant {
 }
 
 impl Span {
-    /// Zero length.
+    /// Span of zero length.
     pub const ZERO: Span = Span(0);
 
     /// Creates a span of picoseconds.
@@ -105,17 +105,17 @@ impl Span {
         }
     }
 
-    /// Returns the length in picoseconds.
+    /// Returns the span's length in picoseconds.
     pub const fn picos(self) -> u64 {
         self.0
     }
 
-    /// Returns the length in whole nanoseconds.
+    /// Returns the span's length in whole nanoseconds.
     pub const fn nanos(self) -> u64 {
         self.0 / PICOS_PER_NANO
     }
 
-    /// Returns the length in seconds, for reports only: floating point must not decide the order of events.
+    /// Returns the span's length in seconds, for reports only: floating point must not decide the order of events.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PICOS_PER_SECOND as f64
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn time_reads_as_microseconds() {
+    fn time_is_formatted_as_microseconds() {
         assert_eq!(Instant::from_picos(1_500_000_007).to_string(), "1500.000007 us");
     }
 }

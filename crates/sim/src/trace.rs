@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::time::Instant;
 
-/// Name of a source or event, hashed at compile time.
+/// Name of a trace source or event, hashed at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     name: &'static str,
@@ -38,14 +38,14 @@ impl Label {
     }
 }
 
-/// Traced event.
+/// Record of a traced event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Time of the event.
+    /// Time of the traced event.
     pub at: Instant,
     /// Component that reported the event.
     pub source: &'static str,
-    /// Name of the event.
+    /// Name of the traced event.
     pub event: &'static str,
     /// Values reported with the event.
     pub values: Vec<u64>,
@@ -96,7 +96,7 @@ impl Trace {
         self.events
     }
 
-    /// Returns the stored records, in order.
+    /// Returns the stored records of events, in order.
     pub fn records(&self) -> &[Record] {
         &self.records
     }

@@ -7,22 +7,22 @@ use alloc::vec;
 use alloc::vec::Vec;
 use i82576::MacAddress;
 
-/// Index of a bridge port.
+/// Index of a port of the bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u16);
 
 /// Forwarding decision for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Forward to this port.
+    /// Forward the frame to this port.
     To(Port),
-    /// Forward to all ports except the ingress: the destination is a group address or unknown.
+    /// Flood the frame to all ports except the ingress: the destination is a group address or unknown.
     Flood,
-    /// Drop: the destination is behind the ingress port, or the frame is too short.
+    /// Drop the frame: the destination is behind the ingress port, or the frame is too short.
     Filter,
 }
 
-/// Entries of a set of the table.
+/// Entries of a set of the address table.
 const WAYS: usize = 4;
 const SETS: usize = 128;
 
@@ -36,7 +36,7 @@ struct Entry {
     last_seen: u64,
 }
 
-/// Learning bridge.
+/// Learning bridge with a table of addresses of fixed size.
 #[derive(Debug)]
 pub struct Bridge {
     sets: Vec<[Option<Entry>; WAYS]>,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_address_is_flooded_until_learned() {
+    fn frames_to_an_unknown_address_are_flooded_until_learned() {
         let mut bridge = Bridge::new();
         assert_eq!(bridge.forward(Port(1), &frame(B, A)), Decision::Flood);
         assert_eq!(bridge.forward(Port(2), &frame(A, B)), Decision::To(Port(1)));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn group_addresses_are_flooded_and_not_learned() {
+    fn frames_to_group_addresses_are_flooded_and_not_learned() {
         let mut bridge = Bridge::new();
         assert_eq!(bridge.forward(Port(1), &frame([0xff; 6], [0xff; 6])), Decision::Flood);
         assert_eq!(bridge.forward(Port(2), &frame([0xff; 6], A)), Decision::Flood);

@@ -21,18 +21,18 @@ impl Thresholds {
     }
 }
 
-/// Distribution of events over virtual CPUs.
+/// Distribution of events over the service domain's virtual CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// All events to the first virtual CPU.
+    /// All events go to the first virtual CPU.
     First,
-    /// Events spread over all virtual CPUs.
+    /// Events are spread over all virtual CPUs.
     Spread,
-    /// Like `First` at low load, like `Spread` at high load.
+    /// Events are distributed as by `First` at low load, and as by `Spread` at high load.
     Balanced(Thresholds),
 }
 
-/// Event dispatcher: a policy and its current state.
+/// Dispatcher of events: a policy and its current state.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     policy: Policy,
@@ -46,7 +46,7 @@ impl Dispatcher {
         Self { policy, is_spread: policy == Policy::Spread }
     }
 
-    /// Evaluates the frames since the last sample. Returns `true` if the distribution changed.
+    /// Evaluates the number of frames since the last sample. Returns `true` if the distribution of events changed.
     pub fn sample(&mut self, frames: u64) -> bool {
         let Policy::Balanced(Thresholds { low, high }) = self.policy else { return false };
         let was = self.is_spread;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn load_between_the_thresholds_changes_nothing() {
+    fn load_between_the_thresholds_keeps_the_distribution() {
         let mut dispatcher = balanced(100, 200);
         let changes: Vec<bool> = [150, 200, 201, 150, 100, 99, 150, 0, 300]
             .into_iter()

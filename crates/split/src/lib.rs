@@ -40,7 +40,7 @@ pub use front::Front;
 
 use alloc::boxed::Box;
 
-/// Bytes of a page.
+/// Bytes of a page that the guest grants.
 pub const PAGE: usize = 4096;
 /// Pieces of a frame, at most: 64 KB in pages at any offset.
 pub const PIECES: usize = 18;
@@ -50,16 +50,16 @@ pub const MAX_FRAME: usize = 0xffff;
 /// The two rings of an interface, in pages that front end and back end share.
 #[derive(Debug, Clone, Default)]
 pub struct Rings {
-    /// Ring for frames from the guest.
+    /// Ring for frames that the guest sends.
     pub transmit: Box<ring::Page>,
-    /// Ring for frames to the guest, and its buffers.
+    /// Ring for frames that the guest receives, and for its buffers.
     pub receive: Box<ring::Page>,
 }
 
 /// Offloads that a frame in transit still needs; unused if it stays in the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// The TCP or UDP checksum is not filled in.
+    /// The TCP or UDP checksum of the frame is not filled in.
     pub csum_blank: bool,
     /// Payload bytes per segment, if the frame is to be segmented before it leaves the machine.
     pub segment: Option<u16>,

@@ -3,83 +3,83 @@
 
 use crate::ring::{SLOT, Slot};
 
-/// Flags of a transmit request.
+/// Flags of a transmit request on the ring.
 pub mod tx_flag {
-    /// The checksum is not filled in.
+    /// Flag: the frame's checksum is not filled in.
     pub const CSUM_BLANK: u16 = 1;
-    /// The checksum was validated.
+    /// Flag: the frame's checksum was validated.
     pub const DATA_VALIDATED: u16 = 2;
-    /// The frame continues in the next request.
+    /// Flag: the frame continues in the next request.
     pub const MORE: u16 = 4;
-    /// The next slot holds extra information.
+    /// Flag: the next slot of the ring holds extra information.
     pub const EXTRA: u16 = 8;
 }
 
-/// Flags of a receive response.
+/// Flags of a receive response on the ring.
 pub mod rx_flag {
-    /// The checksum was validated.
+    /// Flag: the frame's checksum was validated.
     pub const DATA_VALIDATED: u16 = 1;
-    /// The checksum is not filled in.
+    /// Flag: the frame's checksum is not filled in.
     pub const CSUM_BLANK: u16 = 2;
-    /// The frame continues in the next response.
+    /// Flag: the frame continues in the next response.
     pub const MORE: u16 = 4;
-    /// The next slot holds extra information.
+    /// Flag: the next slot of the ring holds extra information.
     pub const EXTRA: u16 = 8;
 }
 
-/// Status of a response.
+/// Status of a response on the ring.
 pub mod status {
-    /// Success.
+    /// Status: the request succeeded.
     pub const OKAY: i16 = 0;
-    /// The slot held extra information and is free.
+    /// Status: the slot held extra information and is free.
     pub const NULL: i16 = 1;
-    /// The request was invalid or failed.
+    /// Status: the request was invalid or failed.
     pub const ERROR: i16 = -1;
 }
 
 /// Piece of a frame to send. In the first piece, `size` is the length of the whole frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxRequest {
-    /// Grant reference of the page.
+    /// Grant reference of the page with the piece.
     pub reference: u32,
-    /// Offset in the page, in bytes.
+    /// Offset of the piece in the page, in bytes.
     pub offset: u16,
-    /// Flags ([`tx_flag`]).
+    /// Flags of the request ([`tx_flag`]).
     pub flags: u16,
-    /// Id, returned in the response.
+    /// Id of the request, returned in the response.
     pub id: u16,
-    /// Length in bytes.
+    /// Length of the piece in bytes, or of the whole frame in the first piece.
     pub size: u16,
 }
 
-/// Response to a transmit request.
+/// Response to a transmit request on the ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxResponse {
-    /// Id of the request.
+    /// Id of the transmit request that the response answers.
     pub id: u16,
-    /// Status ([`status`]).
+    /// Status of the transmit request ([`status`]).
     pub status: i16,
 }
 
-/// Page to receive into.
+/// Page that the back end may write a received frame into.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RxRequest {
-    /// Id, returned in the response.
+    /// Id of the posted page, returned in the response.
     pub id: u16,
-    /// Grant reference of the page.
+    /// Grant reference of the posted page.
     pub reference: u32,
 }
 
-/// Received piece of a frame.
+/// Received piece of a frame, in a posted page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RxResponse {
-    /// Id of the request.
+    /// Id of the posted page that holds the piece.
     pub id: u16,
-    /// Offset in the page, in bytes.
+    /// Offset of the piece in the page, in bytes.
     pub offset: u16,
-    /// Flags ([`rx_flag`]).
+    /// Flags of the received piece ([`rx_flag`]).
     pub flags: u16,
-    /// Length in bytes, or a negative [`status`].
+    /// Length of the received piece in bytes, or a negative [`status`].
     pub status: i16,
 }
 
@@ -96,7 +96,7 @@ fn word(slot: &Slot, at: usize) -> u32 {
 }
 
 impl TxRequest {
-    /// Encodes the request as a slot.
+    /// Encodes the transmit request as a slot.
     #[must_use]
     pub fn emit(&self) -> Slot {
         let mut slot = [0; SLOT];
@@ -107,7 +107,7 @@ impl TxRequest {
         slot
     }
 
-    /// Decodes a slot.
+    /// Decodes a transmit request from a slot.
     #[must_use]
     pub fn parse(slot: &Slot) -> Self {
         let [offset, flags, id, size] = [4, 6, 8, 10].map(|at| half(slot, at));
@@ -116,7 +116,7 @@ impl TxRequest {
 }
 
 impl TxResponse {
-    /// Encodes the response as a slot.
+    /// Encodes the transmit response as a slot.
     #[must_use]
     pub fn emit(&self) -> Slot {
         let mut slot = [0; SLOT];
@@ -125,7 +125,7 @@ impl TxResponse {
         slot
     }
 
-    /// Decodes a slot.
+    /// Decodes a transmit response from a slot.
     #[must_use]
     pub fn parse(slot: &Slot) -> Self {
         Self { id: half(slot, 0), status: half(slot, 2).cast_signed() }
@@ -133,7 +133,7 @@ impl TxResponse {
 }
 
 impl RxRequest {
-    /// Encodes the request as a slot.
+    /// Encodes the posted page as a slot.
     #[must_use]
     pub fn emit(&self) -> Slot {
         let mut slot = [0; SLOT];
@@ -142,7 +142,7 @@ impl RxRequest {
         slot
     }
 
-    /// Decodes a slot.
+    /// Decodes a posted page from a slot.
     #[must_use]
     pub fn parse(slot: &Slot) -> Self {
         Self { id: half(slot, 0), reference: word(slot, 4) }
@@ -150,7 +150,7 @@ impl RxRequest {
 }
 
 impl RxResponse {
-    /// Encodes the response as a slot.
+    /// Encodes the receive response as a slot.
     #[must_use]
     pub fn emit(&self) -> Slot {
         let mut slot = [0; SLOT];
@@ -161,7 +161,7 @@ impl RxResponse {
         slot
     }
 
-    /// Decodes a slot.
+    /// Decodes a receive response from a slot.
     #[must_use]
     pub fn parse(slot: &Slot) -> Self {
         let [id, offset, flags, status] = [0, 2, 4, 6].map(|at| half(slot, at));
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slot_encodings_round_trip() {
+    fn ring_messages_are_decoded_as_they_were_encoded() {
         let request = TxRequest { reference: 0x0102_0304, offset: 5, flags: 6, id: 7, size: 0xfedc };
         assert_eq!(TxRequest::parse(&request.emit()), request);
         let response = TxResponse { id: 0xfffe, status: status::ERROR };

@@ -11,7 +11,7 @@ use i82576::MacAddress;
 /// Events that a device interrupt reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceEvents {
-    /// Frames may have been received: poll until none is left.
+    /// Frames may have been received: poll until no frame is left.
     pub received: bool,
     /// Frames were sent, so there is room to send again.
     pub transmitted: bool,
@@ -39,7 +39,7 @@ pub trait Device<P> {
     /// [`TxError`]: [`TxError::Full`] until an interrupt reports that frames were sent.
     fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError>;
 
-    /// Returns the buffers of frames accepted and not reported as sent: one per frame, more for a frame over
+    /// Returns the number of buffers of frames accepted and not reported as sent: one per frame, more for a frame over
     /// 2 KB.
     fn unsent(&self) -> usize;
 

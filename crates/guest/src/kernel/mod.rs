@@ -35,28 +35,28 @@ pub struct Kernel<D> {
     spec: Spec,
     device: D,
     socket: Socket,
-    /// Progress of a hard interrupt that blocked.
+    /// Progress of a hard interrupt whose handling blocked.
     phase: Option<Phase>,
-    /// The receive ring is to be polled.
+    /// The receive ring has to be polled in the next step.
     poll: bool,
     /// The program was woken and has something to read.
     runnable: bool,
-    /// The last step found nothing to do.
+    /// The last step of the kernel found nothing to do.
     idle: bool,
-    /// Time the kernel last programmed the timer for.
+    /// Time for which the kernel last programmed the timer.
     timer: Option<Instant>,
     /// Thousandths of a timer write owed for starting and for stopping the tick.
     timer_debts: [u64; 2],
     stream: poll::Stream,
-    /// Sender of the last frame delivered to the program.
+    /// MAC address of the sender of the last frame delivered to the program.
     peer: MacAddress,
-    /// Highest datagram sequence number received.
+    /// Highest sequence number of a received datagram.
     newest: Option<u32>,
-    /// Responses of the program not yet given to the device.
+    /// Number of the program's responses that the device has not been given.
     due: u64,
     /// Datagram being reassembled.
     reassembly: reassembly::Reassembly,
-    /// SenderConfig program, if there is one.
+    /// Sending program, if there is one.
     sender: Option<send::Sender>,
     counters: Counters,
     buffer: Box<[u8]>,
@@ -67,17 +67,17 @@ pub struct Kernel<D> {
 pub struct Counters {
     /// Interrupts that reported received frames.
     pub receive_interrupts: u64,
-    /// Timer interrupts.
+    /// Timer interrupts that the kernel took.
     pub timer_interrupts: u64,
-    /// Polls of the receive ring.
+    /// Polls of the receive ring by the kernel.
     pub polls: u64,
-    /// Frames taken from the ring.
+    /// Frames that the kernel took from the receive ring.
     pub frames: u64,
     /// Datagrams received after one with a higher sequence number.
     pub reordered: u64,
-    /// Acknowledgements sent.
+    /// TCP acknowledgements that the kernel sent.
     pub acknowledgements: u64,
-    /// Responses sent.
+    /// Responses that the program sent.
     pub responses: u64,
     /// Payload bytes read by the program.
     pub read_bytes: u64,
@@ -89,7 +89,7 @@ pub struct Counters {
     pub written_messages: u64,
     /// Frames the device accepted from the sending program, counted in segments.
     pub sent_frames: u64,
-    /// Frames dropped because the device had no room.
+    /// Frames of the sending program dropped because the device had no room.
     pub send_drops: u64,
 }
 
@@ -125,7 +125,7 @@ impl<D> Kernel<D> {
         self.poll || self.phase.is_some() || self.sender.as_ref().is_some_and(|sender| sender.runnable)
     }
 
-    /// Performs one step. Returns whether the kernel continues or blocks.
+    /// Performs one step of the kernel. Returns whether the kernel continues or blocks.
     pub fn step<P: Platform>(&mut self, platform: &mut P) -> AfterStep
     where
         D: Device<P>,

@@ -13,11 +13,11 @@ use i82576::MacAddress;
 /// Receiving end of a TCP stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stream {
-    /// Sequence number of the next byte.
+    /// Sequence number of the next byte expected in the stream.
     expected: u32,
-    /// Segments received since the last acknowledgement.
+    /// Segments received since the last acknowledgement was sent.
     unacknowledged: u32,
-    /// Window of the last acknowledgement, in packets.
+    /// Window that the last acknowledgement announced, in packets.
     pub(super) window: u32,
 }
 
@@ -25,8 +25,8 @@ pub(super) struct Stream {
 const BUFFER: usize = 2_048;
 
 impl<D> Kernel<D> {
-    /// Polls once, up to the budget of packets. If the ring is then empty, the receive interrupt is enabled;
-    /// otherwise the next step polls again.
+    /// Polls the receive ring once, up to the budget of packets. If the ring is then empty, the receive interrupt is
+    /// enabled; otherwise the next step polls again.
     pub(super) fn poll<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,
@@ -56,7 +56,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Passes a frame up the stack.
+    /// Passes a received frame up the stack.
     fn take<P: Platform>(&mut self, platform: &mut P, frame: &[u8])
     where
         D: Device<P>,
@@ -122,7 +122,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Sends an acknowledgement. If the ring has no room it is dropped; the next one supersedes it.
+    /// Sends an acknowledgement. If the ring has no room, the acknowledgement is dropped; the next one supersedes it.
     pub(super) fn acknowledge<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,

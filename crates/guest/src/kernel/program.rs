@@ -12,7 +12,7 @@ use hypervisor::cost::Cost;
 const READS_PER_STEP: u32 = 8;
 
 impl<D> Kernel<D> {
-    /// Reads a few packets. The program sleeps when none is left.
+    /// Reads a few packets from the program's socket. The program sleeps when no packet is left.
     pub(super) fn run<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,

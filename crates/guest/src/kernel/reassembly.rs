@@ -3,17 +3,18 @@
 
 use crate::packet::UDP_HEADER;
 
-/// Datagram whose first fragments have arrived.
+/// Datagram of which the first fragments have arrived.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reassembly {
     id: u16,
-    /// Bytes received; 0 if no datagram has begun.
+    /// Bytes of the datagram received so far; 0 if no datagram has begun.
     bytes: usize,
     pieces: u32,
 }
 
 impl Reassembly {
-    /// Adds a fragment. Returns the datagram's payload bytes and pieces once it is complete.
+    /// Adds a fragment to the datagram. Returns the datagram's payload bytes and number of fragments once it is
+    /// complete.
     pub(super) fn add(&mut self, id: u16, offset: u16, more: bool, payload: usize) -> Option<(usize, u32)> {
         let before = core::mem::take(self);
         let begun = if offset == 0 { Self { id, ..Self::default() } } else { before };

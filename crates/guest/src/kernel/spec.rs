@@ -16,30 +16,30 @@ pub struct Spec {
     pub socket_packets: u32,
     /// TCP segments the socket holds: 120,832 bytes of payload, since TCP announces bytes, not buffers.
     pub stream_segments: u32,
-    /// Packets per poll of the receive ring, at most.
+    /// Packets that one poll of the receive ring takes, at most.
     pub budget: u32,
-    /// Work of the program.
+    /// Work of the kernel's program.
     pub load: Load,
 }
 
 /// Timer interrupt of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tick {
-    /// Interrupts at every period, also when idle.
+    /// Timer interrupts come at every period, also when the kernel is idle.
     Periodic(Span),
-    /// Interrupts at every period while something is runnable; the timer is reprogrammed on going idle and on
-    /// waking.
+    /// Timer interrupts come at every period while something is runnable; the timer is reprogrammed on going idle and
+    /// on waking.
     Tickless(Span),
 }
 
-/// Work of a program.
+/// Work of a program, which determines the packets that it reads and sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// Reads datagrams, one per system call.
+    /// The program reads datagrams, one per system call.
     Udp,
-    /// Reads a stream, all pending bytes per system call; the kernel acknowledges every second segment.
+    /// The program reads a stream, all pending bytes per system call; the kernel acknowledges every second segment.
     Tcp,
-    /// Answers each datagram with one of a byte (netperf UDP_RR): one system call to read, one to send.
+    /// The program answers each datagram with one of a byte (netperf UDP_RR): one system call to read, one to send.
     RequestResponse,
 }
 

@@ -102,12 +102,12 @@ impl CostTable {
         self
     }
 
-    /// Returns the table's name.
+    /// Returns the name of the cost table.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns the processor's virtualization features.
+    /// Returns the virtualization features of the table's processor.
     pub fn features(&self) -> Features {
         self.features
     }
@@ -118,7 +118,7 @@ impl CostTable {
         CostTable { features, ..self }
     }
 
-    /// Returns all constants, in order.
+    /// Returns the rows of all constants, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }
@@ -128,7 +128,7 @@ impl CostTable {
         &self.rows[cost as usize]
     }
 
-    /// Sets the constant called `name`, marking it as given by the user.
+    /// Sets the constant called `name` to a value that the user gives, and marks the constant as given.
     ///
     /// # Errors
     ///

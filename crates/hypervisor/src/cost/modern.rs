@@ -5,7 +5,7 @@
 use super::row::{Cost, Kind, Row, Unit};
 use crate::exit::Features;
 
-/// Virtualization features: interrupts of an assigned device and their end need no exit.
+/// Virtualization features of the processor: interrupts of an assigned device, and their end, need no exit.
 pub(super) const FEATURES: Features =
     Features { apic_virtualization: true, posted_interrupts: true, x2apic: true };
 

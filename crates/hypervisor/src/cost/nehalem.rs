@@ -6,7 +6,7 @@
 use super::row::{Cost, Kind, Row, Unit};
 use crate::exit::Features;
 
-/// Virtualization features: none, so APIC accesses, interrupts and MSI-X table writes all exit.
+/// Virtualization features of the processor: none, so APIC accesses, interrupts and MSI-X table writes all exit.
 pub(super) const FEATURES: Features =
     Features { apic_virtualization: false, posted_interrupts: false, x2apic: false };
 

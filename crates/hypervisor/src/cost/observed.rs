@@ -3,22 +3,22 @@
 
 use super::row::{Kind, Unit};
 
-/// Published observation.
+/// Published observation to calibrate on or to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// Name of the observation.
+    /// Name of the published observation.
     pub name: &'static str,
-    /// Observed value.
+    /// Value that was observed, in `unit`.
     pub value: u64,
     /// Unit of the value; permille are of one hardware thread unless the name says otherwise.
     pub unit: Unit,
-    /// Published, or stated in the reproduced paper.
+    /// Kind of evidence: published by others, or stated in the reproduced paper.
     pub kind: Kind,
     /// Circumstances of the observation and its source.
     pub source: &'static str,
 }
 
-/// All observations.
+/// All published observations.
 pub const OBSERVATIONS: &[Observation] = &[
     stated(
         "msi_dom0_before",

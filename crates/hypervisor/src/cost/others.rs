@@ -3,13 +3,13 @@
 
 use super::row::{Cost, Kind};
 
-/// Constant, value, plausible range, kind and source.
+/// Row that differs from the base table: constant, value, plausible range, kind and source.
 pub(super) type Value = (Cost, u64, (u64, u64), Kind, &'static str);
 
 const SEED: &str = "engineering seed";
 const RECEIVE: &str = "a part of the 11 K cycles a segment that 2,508 Mb/s take on a Pentium 4 (Menon et al., ATC 2006), at half of its cycles";
 
-/// Opteron 250: one core without SMT, 1 MB of cache, an on-chip memory controller.
+/// Constants of the Opteron 250: one core without SMT, 1 MB of cache, an on-chip memory controller.
 pub(super) const OPTERON: &[Value] = &[
     (
         Cost::ClockHertz,
@@ -76,7 +76,7 @@ pub(super) const OPTERON: &[Value] = &[
     ),
 ];
 
-/// Skylake-class machine. All values but one are the modern table's: the paper's lightweight hypervisor
+/// Constants of a Skylake-class machine. All values but one are the modern table's: the paper's lightweight hypervisor
 /// handles the exit of an interrupt in its own way.
 pub(super) const SKYLAKE: &[Value] = &[
     (
@@ -98,7 +98,7 @@ pub(super) const SKYLAKE: &[Value] = &[
 const CORE: &str = "engineering seed: a Core microarchitecture's cycles are near those of its successor";
 const BUS: &str = "engineering seed: memory is behind a front-side bus and a hub, at a clock of 2.0 GHz";
 
-/// Xeon E5405: two pairs of cores, each with its own cache; memory and devices behind a chipset hub.
+/// Constants of the Xeon E5405: two pairs of cores, each with its own cache; memory and devices behind a chipset hub.
 pub(super) const HARPERTOWN: &[Value] = &[
     (
         Cost::ClockHertz,
@@ -165,7 +165,7 @@ const NETBURST: &str =
 const RECEIVED: &str =
     "a part of the 11 K cycles a segment that 2,508 Mb/s take natively (Menon et al., ATC 2006)";
 
-/// Xeon at 2.4 GHz: one core without SMT in use, a small cache, a front-side bus.
+/// Constants of the Xeon at 2.4 GHz: one core without SMT in use, a small cache, a front-side bus.
 pub(super) const PRESTONIA: &[Value] = &[
     (
         Cost::ClockHertz,

@@ -2,25 +2,25 @@
 
 use core::ops::RangeInclusive;
 
-/// Unit of a value.
+/// Unit of a constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Cycles per operation.
+    /// Unit of processor cycles per operation.
     Cycles,
-    /// Cycles per 1,000 bytes.
+    /// Unit of processor cycles per 1,000 bytes.
     CyclesPerKilobyte,
-    /// Thousandths.
+    /// Unit of thousandths.
     Permille,
-    /// Events per second.
+    /// Unit of events per second.
     Hertz,
-    /// Bits per second.
+    /// Unit of bits per second.
     BitsPerSecond,
-    /// Units of 1,024 bytes.
+    /// Unit of 1,024 bytes.
     Kibibytes,
 }
 
 impl Unit {
-    /// Returns the name used in reports.
+    /// Returns the unit's name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Unit::Cycles => "cycles",
@@ -32,7 +32,7 @@ impl Unit {
         }
     }
 
-    /// Returns the plausible values: a clock has 1 MHz to 100 GHz, and no operation takes more than 10^9
+    /// Returns the plausible values in this unit: a clock has 1 MHz to 100 GHz, and no operation takes more than 10^9
     /// cycles.
     pub(crate) const fn range(self) -> RangeInclusive<u64> {
         match self {
@@ -45,27 +45,27 @@ impl Unit {
     }
 }
 
-/// Kind of evidence for a value.
+/// Kind of evidence for a constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Measured and published by others, for this processor or a similar one.
+    /// Value measured and published by others, for this processor or a similar one.
     Published,
-    /// Stated by the reproduced paper.
+    /// Value stated by the reproduced paper.
     Stated,
-    /// Computed from published or stated values; the source says how.
+    /// Value computed from published or stated values; the source says how.
     Derived,
-    /// Engineering estimate; the source gives its basis.
+    /// Value of an engineering estimate; the source gives its basis.
     Estimate,
-    /// Fitted by the lab's calibration.
+    /// Value fitted by the lab's calibration.
     Fitted,
-    /// Measured on this machine; the source says how.
+    /// Value measured on this machine; the source says how.
     Measured,
-    /// Given by the user.
+    /// Value given by the user.
     Given,
 }
 
 impl Kind {
-    /// Returns the name used in reports.
+    /// Returns the name of this kind of evidence in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Published => "published",
@@ -79,28 +79,28 @@ impl Kind {
     }
 }
 
-/// Constant of a table.
+/// Row of a cost table: a constant with its value and source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Constant this row defines.
+    /// Constant that this row defines.
     pub cost: Cost,
-    /// Name in files and on command lines.
+    /// Name of the constant in files and on command lines.
     pub name: &'static str,
-    /// Value, in `unit`.
+    /// Value of the constant, in `unit`.
     pub value: u64,
-    /// Unit of the value.
+    /// Unit of the constant's value.
     pub unit: Unit,
-    /// Plausible range for calibration and sensitivity, both ends included.
+    /// Plausible range of the value for calibration and sensitivity, both ends included.
     pub range: (u64, u64),
-    /// Kind of evidence.
+    /// Kind of evidence for the constant's value.
     pub kind: Kind,
-    /// Source of the value.
+    /// Source of the constant's value.
     pub source: &'static str,
 }
 
 impl Row {
-    /// Returns the permitted values: those of its unit; SMT contention is at least 1,000, as a busy sibling
-    /// never makes a thread faster.
+    /// Returns the permitted values of the constant: those of its unit; SMT contention is at least 1,000, as a busy
+    /// sibling never makes a thread faster.
     pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {
         let range = self.unit.range();
         match self.cost {
@@ -110,13 +110,13 @@ impl Row {
     }
 }
 
-/// Error of setting a constant.
+/// Error of setting a constant of a cost table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// No constant has that name.
     #[error("unknown constant")]
     Unknown,
-    /// The value is out of range.
+    /// The value is out of the constant's range.
     #[error("must be from {least} to {most} {name}", name = unit.name())]
     OutOfRange {
         /// Unit of the bounds.
@@ -126,7 +126,7 @@ pub enum SetError {
         /// Largest permitted value.
         most: u64,
     },
-    /// The exit would cost less than the processor's own transition.
+    /// The exit would cost less than the processor's own transition alone.
     #[error("below vm_transition ({least} cycles), the least cost of an exit")]
     BelowTransition {
         /// Cycles of the processor's transition.
@@ -138,146 +138,146 @@ pub enum SetError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Cost {
-    /// Clock frequency.
+    /// Frequency of the processor's clock.
     ClockHertz,
     /// Thousandths of a cycle per cycle of work while the sibling thread is busy.
     SmtContention,
     /// Size of a socket's last-level cache.
     LastLevelCache,
-    /// VM exit and entry, hardware only.
+    /// Cost of a VM exit and entry, hardware only.
     VmTransition,
-    /// Physical interrupt while a guest runs: exit, acknowledge, owner lookup, entry.
+    /// Cost of a physical interrupt while a guest runs: exit, acknowledge, owner lookup, entry.
     ExitExternalInterrupt,
-    /// EOI write, with the instruction fetched, decoded and emulated.
+    /// Cost of an EOI write whose instruction is fetched, decoded and emulated.
     EoiEmulated,
-    /// EOI write, handled by the exit qualification alone.
+    /// Cost of an EOI write that is handled by the exit qualification alone.
     EoiFast,
-    /// Fetching and decoding the instruction, in addition to [`Cost::EoiFast`].
+    /// Cost of fetching and decoding the EOI instruction, in addition to [`Cost::EoiFast`].
     EoiFetch,
-    /// Other access to the APIC page, with the instruction fetched, decoded and emulated.
+    /// Cost of any other access to the APIC page, with the instruction fetched, decoded and emulated.
     ExitApicOther,
-    /// Write to an MSI-X table, handled in the hypervisor.
+    /// Cost of a write to an MSI-X table that the hypervisor handles.
     ExitMsixMmio,
-    /// Access to emulated memory forwarded to a device model: the hypervisor's part.
+    /// Cost of forwarding an access to emulated memory to a device model: the hypervisor's part.
     ExitOtherMmio,
-    /// Device model serving one access, in the service domain's kernel and user space.
+    /// Cost of one access in the device model, in the service domain's kernel and user space.
     DeviceModel,
-    /// Hypercall of a hardware-virtualized guest.
+    /// Cost of a hypercall by a hardware-virtualized guest.
     HypercallHvm,
-    /// Guest going idle, and its return when woken.
+    /// Cost of a guest's going idle, and of its return when woken.
     ExitHlt,
-    /// Exit to inject an interrupt that had to wait.
+    /// Cost of an exit to inject an interrupt that had to wait.
     ExitInterruptWindow,
-    /// Access to an intercepted model-specific register.
+    /// Cost of an access to an intercepted model-specific register.
     ExitMsr,
-    /// Exit of any other kind.
+    /// Cost of an exit of any other kind.
     ExitOther,
-    /// Requesting an interrupt in a virtual APIC and injecting it at entry.
+    /// Cost of requesting an interrupt in a virtual APIC and injecting it at entry.
     Injection,
-    /// Timer interrupt of the hypervisor, including its scheduler.
+    /// Cost of a timer interrupt of the hypervisor, including its scheduler.
     HypervisorTick,
-    /// Switching a thread to another virtual CPU.
+    /// Cost of switching a thread to another virtual CPU.
     SwitchDirect,
-    /// Refilling caches and TLB after a switch.
+    /// Cost of refilling caches and TLB after a switch.
     SwitchIndirect,
-    /// Hypercall of a paravirtualized guest.
+    /// Cost of a hypercall by a paravirtualized guest.
     HypercallPv,
-    /// Sending an event on an event channel.
+    /// Cost of sending an event on an event channel.
     EventSend,
     /// Addition to [`Cost::EventSend`] if the receiver's virtual CPU runs on another thread.
     EventRemote,
     /// Addition to [`Cost::EventSend`] if the receiver's virtual CPU was blocked.
     EventBlocked,
-    /// Entering and leaving a paravirtualized guest's event handler.
+    /// Cost of entering and leaving a paravirtualized guest's event handler.
     EventUpcall,
-    /// Mapping and unmapping a granted page.
+    /// Cost of mapping and unmapping a granted page.
     GrantMapUnmap,
-    /// Copying to or from a granted page, without the bytes.
+    /// Cost of copying to or from a granted page, without the bytes.
     GrantCopy,
-    /// Exchanging the ownership of a page.
+    /// Cost of exchanging the ownership of a page.
     PageFlip,
-    /// Copying bytes that are in the cache.
+    /// Cost of copying bytes that are in the cache.
     CopyWarm,
-    /// Copying bytes that are not in the cache.
+    /// Cost of copying bytes that are not in the cache.
     CopyCold,
-    /// Forwarding a packet in the software bridge.
+    /// Cost of forwarding a packet in the software bridge.
     Bridge,
-    /// Raising and running a softirq.
+    /// Cost of raising and running a softirq.
     Softirq,
-    /// Packet in a split driver's back end, without copy, bridge, softirq and physical driver.
+    /// Cost of a packet in a split driver's back end, without copy, bridge, softirq and physical driver.
     Backend,
-    /// Packet in a split driver's front end, including grants.
+    /// Cost of a packet in a split driver's front end, including grants.
     Frontend,
     /// Addition to a system call of a 64-bit paravirtualized guest.
     PvSyscall,
-    /// Reading a device register.
+    /// Cost of reading a device register.
     MmioRead,
-    /// Writing a device register (posted).
+    /// Cost of writing a device register (posted).
     MmioWrite,
-    /// Taking and leaving an interrupt in a kernel, without its handler.
+    /// Cost of taking and leaving an interrupt in a kernel, without its handler.
     InterruptEntry,
-    /// Interrupt handler of a network driver, which schedules a poll.
+    /// Cost of a network driver's interrupt handler, which schedules a poll.
     InterruptHandler,
-    /// Periodic timer interrupt in a kernel.
+    /// Cost of a periodic timer interrupt in a kernel.
     GuestTick,
-    /// Daemons and timers of the service domain, per tick.
+    /// Cost of the service domain's daemons and timers, per tick.
     ServiceTick,
-    /// Beginning and ending a poll of the receive ring.
+    /// Cost of beginning and ending a poll of the receive ring.
     NapiEntry,
-    /// Received packet in the driver.
+    /// Cost of a received packet in the driver.
     RxDriver,
-    /// Socket buffer of a received packet.
+    /// Cost of the socket buffer of a received packet.
     RxSkb,
-    /// IP and TCP receive processing of a packet.
+    /// Cost of IP and TCP receive processing of a packet.
     RxTcp,
-    /// IP and UDP receive processing of a packet.
+    /// Cost of IP and UDP receive processing of a packet.
     RxUdp,
     /// Addition to [`Cost::RxUdp`] in a kernel that accounts for datagram memory under the socket lock.
     RxUdpAccounting,
-    /// Waking the receiver, and its system call.
+    /// Cost of waking the receiver, and of its system call.
     RxWake,
-    /// Copying the payload to the program; [`Cost::CopyCold`] applies if the buffer has left the last-level
+    /// Cost of copying the payload to the program; [`Cost::CopyCold`] applies if the buffer has left the last-level
     /// cache.
     RxCopy,
-    /// Sending a TCP acknowledgement.
+    /// Cost of sending a TCP acknowledgement.
     RxAck,
-    /// System call to send, without copy and protocol.
+    /// Cost of a system call to send, without copy and protocol.
     TxSyscall,
-    /// Passing a buffer through protocol and queue, segmented or not.
+    /// Cost of passing a buffer through protocol and queue, segmented or not.
     TxStack,
-    /// Describing a buffer to the card, and its later completion.
+    /// Cost of describing a buffer to the card, and of its later completion.
     TxDriver,
-    /// Switching between processes.
+    /// Cost of switching between processes.
     ContextSwitch,
-    /// Request through a kernel's block layer and driver, and its later completion.
+    /// Cost of a request through a kernel's block layer and driver, and of its later completion.
     BlockRequest,
-    /// Timer writes per 1,000 times a tickless kernel goes idle or wakes.
+    /// Number of timer writes per 1,000 times that a tickless kernel goes idle or wakes.
     TimerWrites,
-    /// Descriptor that the hypervisor checks and enqueues for a guest (CDNA).
+    /// Cost of a descriptor that the hypervisor checks and enqueues for a guest (CDNA).
     EnqueueCheck,
-    /// Segment inspected by a front end for merging.
+    /// Cost of a segment that a front end inspects for merging.
     MergeSegment,
-    /// Looking up and pinning a granted page's machine address without mapping it.
+    /// Cost of looking up and pinning a granted page's machine address without mapping it.
     GrantAddress,
-    /// Software segmentation, per segment: headers and buffer.
+    /// Cost of software segmentation, per segment: headers and buffer.
     CutSegment,
-    /// Refilling the kernel's TLB entries after a switch that flushed them.
+    /// Cost of refilling the kernel's TLB entries after a switch that flushed them.
     TlbKernel,
-    /// IP and TCP receive processing of an acknowledgement without payload.
+    /// Cost of IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck,
     /// Cycles of others on a thread after which nothing of a virtual CPU's state is left in the core's caches
     /// and TLB.
     SwitchDisplacement,
     /// Thousandths by which nested paging prolongs a guest's own work.
     NestedPaging,
-    /// Refilling the first-level caches and TLB after an exit.
+    /// Cost of refilling the first-level caches and TLB after an exit.
     ExitPollution,
-    /// Converting an event to an interrupt of a platform device, for a hardware-virtualized guest.
+    /// Cost of converting an event to an interrupt of a platform device, for a hardware-virtualized guest.
     EventConvert,
 }
 
 impl Cost {
-    /// Number of constants.
+    /// Number of constants of a cost table.
     pub const COUNT: usize = Cost::EventConvert as usize + 1;
 
     /// Costs of whole exits: the processor's transition plus the hypervisor's work.

@@ -63,7 +63,7 @@ fn replacement_keeps_its_position_only_at_the_same_time() {
 }
 
 #[test]
-fn event_scheduled_in_the_past_happens_now() {
+fn event_scheduled_in_the_past_is_due_now() {
     let mut queue = EventQueue::new();
     queue.schedule(at(10), "present");
     queue.pop();

@@ -37,20 +37,20 @@ pub struct Vif(pub u16);
 pub struct GrantedAddress {
     /// Interface of the granting guest.
     pub vif: Vif,
-    /// Grant reference.
+    /// Grant reference of the page with the address.
     pub reference: u32,
-    /// Bytes from the start of the page.
+    /// Offset of the address from the start of the page, in bytes.
     pub offset: u16,
 }
 
-/// The grant does not permit the access.
+/// Error of an access that the grant does not permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the grant does not permit this access")]
 pub struct NotGranted;
 
 /// The machine interface a back end needs. Costs are charged by the implementer.
 pub trait Host {
-    /// A mapped page.
+    /// Handle of a mapped page.
     type Mapping: Copy + Debug;
 
     /// Returns the rings of an interface.
@@ -62,7 +62,7 @@ pub trait Host {
     /// [`NotGranted`] if the grant does not permit it.
     fn map(&mut self, vif: Vif, reference: u32) -> Result<Self::Mapping, NotGranted>;
 
-    /// Unmaps a page.
+    /// Unmaps a page of the guest.
     fn unmap(&mut self, vif: Vif, mapping: Self::Mapping);
 
     /// Reads bytes of a mapped page into `into`.
@@ -108,52 +108,52 @@ pub struct Counters {
     pub unwritable: u64,
 }
 
-/// State of an interface.
+/// State of an interface in the back end.
 #[derive(Debug)]
 struct Interface {
     worker: usize,
     transmit: BackRing,
     receive: BackRing,
-    /// Slots of the receive ring reserved for queued frames.
+    /// Slots of the receive ring that are reserved for queued frames.
     promised: u32,
     /// The interface is in its worker's `ready` queue.
     is_ready: bool,
-    /// The receive ring has unpublished responses.
+    /// The interface's receive ring has unpublished responses.
     to_publish: bool,
-    /// The guest requested an event and has not got it.
+    /// The guest requested an event and has not received it.
     event_due: bool,
     /// The interface is in its worker's `withheld` list.
     event_withheld: bool,
     /// Frames given to the guest since its last event.
     unnotified: u32,
-    /// Frames in the worker's queue.
+    /// Frames for the interface in its worker's queue.
     queued: u32,
-    /// Requests without a response.
+    /// Requests of the guest without a response.
     unanswered: u32,
-    /// Worker the interface moves to, during a move.
+    /// Worker that the interface moves to, during a move.
     target: Option<usize>,
-    /// An event arrived during the move.
+    /// An event of the guest arrived during the move.
     event_arrived: bool,
-    /// Frames that arrived during the move.
+    /// Frames for the guest that arrived during the move.
     waiting: VecDeque<Key>,
-    /// The ring was invalid; the interface is ignored.
+    /// The guest's ring had an invalid index, so the interface is ignored.
     broken: bool,
     counters: Counters,
 }
 
-/// Queues of a worker. Other workers only append to `released`.
+/// Queues of one worker. Other workers only append to `released`.
 #[derive(Debug)]
 struct Worker<M> {
-    /// Interfaces with frames to send, in the order of service.
+    /// Interfaces with frames to send, in the order in which the worker serves them.
     ready: VecDeque<Vif>,
-    /// Frames to copy to guests.
+    /// Frames that the worker has to copy to guests.
     queue: VecDeque<Key>,
     /// Requests without a response, by slot.
     pending: Vec<Option<Pending<M>>>,
     free: Vec<u16>,
-    /// Slots whose pages are no longer needed.
+    /// Slots of `pending` whose pages are no longer needed.
     released: VecDeque<u16>,
-    /// Interfaces with unpublished responses.
+    /// Interfaces with unpublished responses on their rings.
     to_publish: Vec<Vif>,
     /// Interfaces whose guests are due an event later.
     withheld: Vec<Vif>,
@@ -182,7 +182,7 @@ pub struct Backend<M> {
     interfaces: Vec<Interface>,
     workers: Vec<Worker<M>>,
     packets: Packets,
-    /// Frames after which a guest gets its event without delay.
+    /// Number of frames after which a guest gets its event without delay.
     batch: u32,
 }
 
@@ -261,7 +261,7 @@ impl<M: Copy + Debug> Backend<M> {
         &self.interfaces[usize::from(vif.0)].counters
     }
 
-    /// Returns `true` if the interface's ring was invalid and it is ignored.
+    /// Returns `true` if the interface is ignored because its ring had an invalid index.
     ///
     /// # Panics
     /// If there is no such interface.
@@ -270,7 +270,7 @@ impl<M: Copy + Debug> Backend<M> {
         self.interfaces[usize::from(vif.0)].broken
     }
 
-    /// Returns the number of frames in the back end.
+    /// Returns the number of frames that the back end stores.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.packets.used()

@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 /// Bytes of a frame stored in the service domain: all of a frame from a card.
 pub const BUFFER: usize = 2048;
 
-/// Handle of a frame in the store.
+/// Handle of a frame in the store of frames.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Key(u32);
 
-/// Bytes in a mapped page.
+/// Piece of a frame: bytes in a mapped page.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Piece {
     /// Slot of the worker's `pending` list that holds the mapping.
@@ -21,18 +21,18 @@ pub(super) struct Piece {
     pub(super) size: u16,
 }
 
-/// Stored frame.
+/// Frame in the store.
 #[derive(Debug)]
 pub(super) struct Packet {
     pub(super) buffer: Box<[u8; BUFFER]>,
-    /// Bytes in the buffer.
+    /// Number of bytes of the frame in its buffer.
     pub(super) head: usize,
     pub(super) pieces: [Piece; PIECES],
     pub(super) count: usize,
     /// Worker whose slots hold the pieces.
     pub(super) worker: usize,
     pub(super) offload: Offload,
-    /// Interface the frame is queued for.
+    /// Interface that the frame is queued for.
     pub(super) to: super::Vif,
 }
 
@@ -49,13 +49,13 @@ impl Packet {
         }
     }
 
-    /// Returns the bytes of the whole frame.
+    /// Returns the length of the whole frame in bytes.
     pub(super) fn length(&self) -> usize {
         self.head + self.pieces[..self.count].iter().map(|piece| usize::from(piece.size)).sum::<usize>()
     }
 }
 
-/// Store of frames.
+/// Store of a fixed number of frames.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
     packets: Vec<Packet>,
@@ -63,7 +63,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Adds `count` empty frames.
+    /// Adds `count` empty frames to the store.
     pub(super) fn add(&mut self, count: usize) {
         let first = self.packets.len() as u32;
         self.packets.resize_with(self.packets.len() + count, Packet::new);
@@ -72,7 +72,7 @@ impl Packets {
         self.free.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Allocates a frame. Returns `None` if all are in use.
+    /// Allocates a frame of the store. Returns `None` if all are in use.
     pub(super) fn take(&mut self) -> Option<Key> {
         let key = Key(self.free.pop()?);
         let packet = self.at_mut(&key);
@@ -80,7 +80,7 @@ impl Packets {
         Some(key)
     }
 
-    /// Frees a frame. Keys are not copied, so a frame is freed once.
+    /// Frees a frame of the store. Keys are not copied, so a frame is freed once.
     pub(super) fn put(&mut self, Key(at): Key) {
         self.free.push(at);
     }

@@ -8,17 +8,17 @@ use crate::{Offload, PAGE, slots};
 use core::fmt::Debug;
 
 impl<M: Copy + Debug> Backend<M> {
-    /// Allocates an empty frame. Returns `None` if too many are in flight.
+    /// Allocates an empty frame. Returns `None` if all frames of the store are in use.
     pub fn allocate(&mut self) -> Option<Key> {
         self.packets.take()
     }
 
-    /// Returns the buffer of an empty frame.
+    /// Returns the buffer of a frame that is to be filled.
     pub fn buffer(&mut self, key: &Key) -> &mut [u8; BUFFER] {
         &mut self.packets.at_mut(key).buffer
     }
 
-    /// Sets the length of the frame in its buffer.
+    /// Sets the length of the frame in its buffer, and its offloads.
     pub fn set_filled(&mut self, key: &Key, length: usize, offload: Offload) {
         let packet = self.packets.at_mut(key);
         (packet.head, packet.offload) = (length.min(BUFFER), offload);
@@ -105,13 +105,13 @@ impl<M: Copy + Debug> Backend<M> {
         host.notify(vif);
     }
 
-    /// Returns `true` if guests of a worker have frames they were not notified of.
+    /// Returns `true` if guests of a worker have frames of which they were not notified.
     #[must_use]
     pub fn has_withheld_events(&self, worker: usize) -> bool {
         !self.workers[worker].withheld.is_empty()
     }
 
-    /// Notifies the guests of a worker of all frames they were not notified of.
+    /// Notifies the guests of a worker of all frames of which they were not notified.
     pub fn notify_withheld<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
         while let Some(vif) = self.workers[worker].withheld.pop() {
             let interface = self.interface(vif);
@@ -169,8 +169,7 @@ impl<M: Copy + Debug> Backend<M> {
         self.interface(to).receive.put(&mut host.rings(to).receive, response);
     }
 
-    /// Copies the next bytes of a frame to a granted page: first those in the buffer, then those in granted
-    /// pages.
+    /// Copies the next bytes of a frame to a granted page: first bytes of the buffer, then bytes in granted pages.
     fn fill<H: Host<Mapping = M>>(
         &self,
         key: &Key,
@@ -207,7 +206,7 @@ impl<M: Copy + Debug> Backend<M> {
     }
 }
 
-/// Position of a copy in a frame.
+/// Position in a frame that is being copied.
 #[derive(Debug, Default)]
 struct Cursor {
     head: usize,

@@ -17,17 +17,17 @@ const HEADERS: usize = 128;
 pub(super) struct Pending<M> {
     vif: Vif,
     id: u16,
-    /// An extra-information slot came with the request and needs a response too.
+    /// The request came with a slot of extra information, which needs a response too.
     extra: bool,
     reference: u32,
-    /// Mapping of the page; `None` if it could not be mapped.
+    /// Mapping of the request's page; `None` if the page could not be mapped.
     mapping: Option<M>,
 }
 
 /// Outcome of taking a frame from a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TransmitOutcome {
-    /// A frame and its interface.
+    /// A frame was taken from this interface.
     Frame(Vif, Key),
     /// The polled interface had no frame, or a malformed one.
     Nothing,
@@ -35,14 +35,14 @@ pub enum TransmitOutcome {
     Idle,
 }
 
-/// Requests of one frame, as read from the ring.
+/// Transmit requests of one frame, as read from the ring.
 struct FrameRequests {
     requests: [TxRequest; PIECES],
     count: usize,
     segment: Option<u16>,
 }
 
-/// The requests of a frame could not be delimited, so the ring is unusable.
+/// Error of requests that do not delimit a frame, so the ring is unusable.
 struct MalformedFrame;
 
 impl<M: Copy + Debug> Backend<M> {
@@ -56,7 +56,7 @@ impl<M: Copy + Debug> Backend<M> {
         }
     }
 
-    /// Returns `true` if a worker has frames to take or pages to release.
+    /// Returns `true` if a worker has frames to take from guests or pages to release.
     #[must_use]
     pub fn may_transmit(&self, worker: usize) -> bool {
         let worker = &self.workers[worker];
@@ -200,7 +200,7 @@ impl<M: Copy + Debug> Backend<M> {
         &packet.buffer[..packet.head]
     }
 
-    /// Returns the offloads a frame still needs.
+    /// Returns the offloads that a frame still needs.
     #[must_use]
     pub fn offload(&self, key: &Key) -> Offload {
         self.packets.at(key).offload
@@ -268,7 +268,7 @@ impl<M: Copy + Debug> Backend<M> {
         count
     }
 
-    /// Returns the granted address of a piece.
+    /// Returns the granted address of a frame's piece.
     pub(super) fn granted(&self, worker: usize, piece: Piece) -> Option<super::GrantedAddress> {
         let pending = self.workers[worker].pending[usize::from(piece.slot)].as_ref()?;
         Some(super::GrantedAddress { vif: pending.vif, reference: pending.reference, offset: piece.offset })

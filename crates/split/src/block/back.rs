@@ -9,15 +9,15 @@ use crate::ring::{BackRing, Page};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-/// Requests at the disk at once, at most.
+/// Requests that the disk processes at once, at most.
 pub const REQUESTS: usize = 32;
 
 /// The machine interface a back end needs. Costs are charged by the implementer.
 pub trait Host {
-    /// A mapped page.
+    /// Handle of a mapped page.
     type Mapping: Copy + Debug;
 
-    /// Returns the shared ring.
+    /// Returns the ring that front end and back end share.
     fn ring(&mut self) -> &mut Page;
 
     /// Maps a granted page; for writing if the disk is read.
@@ -26,30 +26,30 @@ pub trait Host {
     /// [`NotGranted`] if the grant does not permit it.
     fn map(&mut self, reference: u32, write: bool) -> Result<Self::Mapping, NotGranted>;
 
-    /// Unmaps a page.
+    /// Unmaps a page of the guest.
     fn unmap(&mut self, mapping: Self::Mapping);
 
-    /// Sends an event to the front end.
+    /// Sends an event to the guest's front end.
     fn notify(&mut self);
 }
 
 /// Command for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
-    /// Tag of the command, for [`Back::complete`].
+    /// Tag of the disk command, for [`Back::complete`].
     pub tag: u8,
-    /// The command writes; otherwise it reads.
+    /// The command writes to the disk; otherwise it reads.
     pub write: bool,
-    /// First sector.
+    /// First sector that the command reads or writes.
     pub sector: u64,
-    /// Number of sectors.
+    /// Number of sectors that the command reads or writes.
     pub sectors: u32,
 }
 
 /// Outcome of taking a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestOutcome {
-    /// A command for the disk.
+    /// The request became this command for the disk.
     Command(Command),
     /// The request was invalid and was answered with an error.
     Refused,
@@ -57,7 +57,7 @@ pub enum RequestOutcome {
     Idle,
 }
 
-/// Request counters.
+/// Counters of a guest's disk requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Requests given to the disk.
@@ -68,18 +68,18 @@ pub struct Counters {
     pub refused: u64,
 }
 
-/// Request at the disk.
+/// Request that the disk has not completed.
 #[derive(Debug)]
 struct Pending<M> {
     id: u16,
     pages: Vec<M>,
 }
 
-/// Back end of a disk.
+/// Back end of one disk.
 #[derive(Debug)]
 pub struct Back<M> {
     ring: BackRing,
-    /// Sectors of the disk, and whether they are writable.
+    /// Number of sectors of the disk, and whether they are writable.
     sectors: u64,
     writable: bool,
     pending: [Option<Pending<M>>; REQUESTS],
@@ -101,13 +101,13 @@ impl<M: Copy + Debug> Back<M> {
         }
     }
 
-    /// Returns `true` if the guest's ring was invalid and is ignored.
+    /// Returns `true` if the guest's ring is ignored because it had an invalid index.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Returns the request counters.
+    /// Returns the counters of the guest's disk requests.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
@@ -135,7 +135,7 @@ impl<M: Copy + Debug> Back<M> {
         RequestOutcome::Command(command)
     }
 
-    /// Completes a command of the disk. Returns `false` if there is none with that tag.
+    /// Completes a command of the disk. Returns `false` if no command has that tag.
     pub fn complete<H: Host<Mapping = M>>(&mut self, tag: u8, succeeded: bool, host: &mut H) -> bool {
         let Some(Pending { id, pages }) = self.pending.get_mut(usize::from(tag)).and_then(Option::take)
         else {

@@ -8,20 +8,20 @@ use alloc::vec::Vec;
 
 /// The machine interface a front end needs. Costs are charged by the implementer.
 pub trait Hal {
-    /// Returns the shared ring.
+    /// Returns the ring that front end and back end share.
     fn ring(&mut self) -> &mut Page;
 
     /// Grants a page of the guest to the service domain. Returns `None` if the grant table is full.
     fn grant(&mut self, page: u32, write: bool) -> Option<u32>;
 
-    /// Ends a grant.
+    /// Ends the grant of a page.
     fn end(&mut self, reference: u32);
 
-    /// Sends an event to the back end.
+    /// Sends an event to the back end in the service domain.
     fn notify(&mut self);
 }
 
-/// Error of submitting a request.
+/// Error of submitting a disk request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// The ring or the grant table is full; retry after a response.
@@ -32,20 +32,20 @@ pub enum SubmitError {
     Length,
 }
 
-/// Completed request.
+/// Disk request that the back end has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// Id that [`Front::submit`] returned.
+    /// Id of the request, which [`Front::submit`] returned.
     pub id: u16,
-    /// The back end reported success.
+    /// The back end reported that the request succeeded.
     pub succeeded: bool,
 }
 
-/// Front end of a disk.
+/// Front end of one disk.
 #[derive(Debug)]
 pub struct Front {
     ring: FrontRing,
-    /// Grants of pending requests, by request id.
+    /// Grant references of the pages of pending requests, by request id.
     requests: [Option<Vec<u32>>; REQUESTS],
 }
 

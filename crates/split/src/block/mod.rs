@@ -19,7 +19,7 @@ use crate::PAGE;
 use crate::message::status;
 use crate::ring::{SLOT, Slot};
 
-/// Bytes of a sector.
+/// Bytes of a disk sector.
 pub const SECTOR: u64 = 512;
 /// Sectors of a page.
 pub const PER_PAGE: u8 = (PAGE as u64 / SECTOR) as u8;
@@ -35,22 +35,22 @@ const WRITE: u8 = 1;
 struct Header {
     operation: u8,
     segments: u8,
-    /// Id, returned in the response.
+    /// Id of the request, returned in the response.
     id: u16,
     sector: u64,
 }
 
-/// Segment of a request.
+/// Segment of a disk request: sectors within a granted page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
-    /// Grant reference of the page.
+    /// Grant reference of the segment's page.
     reference: u32,
-    /// First and last sector within the page.
+    /// First and last sector of the segment within the page.
     first: u8,
     last: u8,
 }
 
-/// Response to a request; the slots of its segments have [`status::NULL`].
+/// Response to a disk request; the slots of the request's segments have [`status::NULL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Response {
     id: u16,
@@ -86,7 +86,7 @@ impl Segment {
         Self { reference: u32::from_le_bytes(reference), first, last }
     }
 
-    /// Returns the number of sectors, or `None` if they exceed the page.
+    /// Returns the number of sectors of the segment, or `None` if they exceed the page.
     fn sectors(self) -> Option<u64> {
         (self.first <= self.last && self.last < PER_PAGE).then(|| u64::from(self.last - self.first) + 1)
     }

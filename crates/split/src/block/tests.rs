@@ -16,7 +16,7 @@ use hypervisor::grant::{Access, Grants, Handle, Reference};
 const DISK: u64 = 10_000;
 const PAGES: u32 = 64;
 
-/// Ring, grants and event counts between the two halves.
+/// Ring, grants and event counts that the two halves share.
 struct SharedState {
     ring: Page,
     grants: Grants,
@@ -140,7 +140,7 @@ fn request(operation: u8, sector: u64, reference: u32, (first, last): (u8, u8)) 
 }
 
 #[test]
-fn slot_encodings_round_trip() {
+fn block_messages_are_decoded_as_they_were_encoded() {
     let header = Header { operation: WRITE, segments: 11, id: 0xfedc, sector: u64::MAX - 3 };
     assert_eq!(Header::parse(&header.emit()), header);
     let segment = Segment { reference: 0x0102_0304, first: 2, last: 7 };
@@ -291,10 +291,9 @@ fn response_to_an_unknown_request_is_ignored() {
     assert_eq!((bench.done(), bench.front.in_flight()), (Vec::new(), 1));
 }
 
-/// Fills all slots and indices with noise: the work stays bounded, and only pages of requests at the disk
-/// stay mapped.
+/// Fills all slots and indices with noise. The work stays bounded, and only pages of requests at the disk stay mapped.
 #[test]
-fn random_ring_contents_are_survived() {
+fn random_ring_contents_do_not_panic_the_block_back_end() {
     let mut state = 1u64;
     let mut noise = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

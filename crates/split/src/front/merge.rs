@@ -14,19 +14,19 @@ const SHORTEST_TCP: usize = 20;
 /// TCP flags permitted in a merged segment: ACK.
 const ALLOWED_FLAGS: u8 = 0x10;
 
-/// Frame read ahead, which waits for the next call if it cannot be merged.
+/// Merger of segments, with a frame read ahead that waits for the next call if it cannot be merged.
 #[derive(Debug)]
 pub(super) struct Merger {
     buffer: Box<[u8]>,
     waiting: Option<Received>,
 }
 
-/// Positions of a TCP segment in a frame.
+/// Offsets of the parts of a TCP segment in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     sequence: u32,
     acknowledgement: u32,
-    /// Start and end of the payload.
+    /// Offsets of the payload's start and end in the frame.
     payload: usize,
     end: usize,
 }
@@ -36,7 +36,7 @@ impl Merger {
         Self { buffer: alloc::vec![0; MAX_FRAME].into(), waiting: None }
     }
 
-    /// Returns `true` if a frame is waiting.
+    /// Returns `true` if a frame that could not be merged is waiting.
     pub(super) fn has_frame(&self) -> bool {
         self.waiting.is_some()
     }
@@ -48,7 +48,7 @@ impl Merger {
         Some(received)
     }
 
-    /// Returns the buffer for the next frame.
+    /// Returns the buffer for the next frame of the ring.
     pub(super) fn next(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
@@ -235,7 +235,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any input, a merged packet has the bytes of both frames, and an unmerged one is unchanged.
+        /// Checks that a merged packet has the bytes of both frames, and that an unmerged one is unchanged, for any
+        /// input.
         #[test]
         fn any_two_frames_are_merged_whole_or_not_at_all(
             changes in prop::collection::vec((0usize..80, any::<u8>()), 0..4),

@@ -25,7 +25,7 @@ use transmit::Transmit;
 /// The machine interface a front end needs. Pages below [`crate::ring::SLOTS`] are for sending, the next
 /// [`crate::ring::SLOTS`] for receiving. Costs are charged by the implementer.
 pub trait Hal {
-    /// Returns the rings.
+    /// Returns the interface's rings, which both halves share.
     fn rings(&mut self) -> &mut Rings;
 
     /// Returns one of the front end's pages.
@@ -45,11 +45,11 @@ pub trait Hal {
 /// Counters of a front end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames given to the back end.
+    /// Frames that the front end gave to the back end.
     pub sent: u64,
-    /// Requests answered with an error.
+    /// Transmit requests that the back end answered with an error.
     pub refused: u64,
-    /// Frames received.
+    /// Frames that the front end received.
     pub received: u64,
     /// Frames dropped because the back end's responses were malformed or reported an error.
     pub malformed: u64,
@@ -63,7 +63,7 @@ pub struct Front {
     mac: MacAddress,
     transmit: Transmit,
     receive: Receive,
-    /// Segment merger, if enabled.
+    /// Merger of received segments, if merging is enabled.
     merge: Option<Merger>,
     counters: Counters,
 }
@@ -98,7 +98,7 @@ impl Front {
         self.mac
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the front end.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters

@@ -8,21 +8,21 @@ use crate::ring::{FrontRing, SLOTS};
 use crate::{Offload, PAGE, PIECES};
 use alloc::boxed::Box;
 
-/// Received frame.
+/// Frame that the front end received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Length in bytes.
+    /// Length of the received frame in bytes.
     pub length: usize,
     /// Offloads not yet applied because the frame stayed in the machine.
     pub offload: Offload,
-    /// Frames merged into this one, including itself.
+    /// Number of frames merged into the received one, including itself.
     pub frames: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct Receive {
     ring: FrontRing,
-    /// Grant of each slot's page while the page is posted.
+    /// Grant reference of each slot's page while the page is posted.
     granted: Box<[Option<u32>]>,
 }
 
@@ -49,7 +49,7 @@ impl Receive {
 }
 
 impl Front {
-    /// Returns `true` if a frame may be pending.
+    /// Returns `true` if a received frame may be pending.
     pub fn has_received<H: Hal>(&self, hal: &mut H) -> bool {
         self.merge.as_ref().is_some_and(Merger::has_frame)
             || self.receive.ring.pending(&hal.rings().receive).is_ok_and(|count| count > 0)

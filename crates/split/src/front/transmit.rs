@@ -23,9 +23,9 @@ pub enum TransmitError {
 #[derive(Debug)]
 pub(super) struct Transmit {
     ring: FrontRing,
-    /// Pages not in use.
+    /// Pages that hold no frame.
     free: Vec<u16>,
-    /// Grant of each page in use.
+    /// Grant reference of each page in use.
     granted: Box<[Option<u32>]>,
 }
 
@@ -65,7 +65,7 @@ impl Transmit {
         self.ring.put(&mut hal.rings().transmit, &request.emit());
     }
 
-    /// Frees the page of a response. Returns `false` if it was not in use or its grant cannot end.
+    /// Frees the page that a response names. Returns `false` if the page was not in use or its grant cannot end.
     fn take_back<H: Hal>(&mut self, hal: &mut H, id: u16) -> bool {
         let Some(reference) = self.granted.get_mut(usize::from(id)).and_then(Option::take) else {
             return false;
@@ -120,7 +120,7 @@ impl Front {
         }
     }
 
-    /// Returns the number of requests without a response.
+    /// Returns the number of transmit requests without a response.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.transmit.ring.outstanding() as usize

@@ -8,26 +8,26 @@
 #[cfg(test)]
 mod tests;
 
-/// Slots of a ring, a power of two.
+/// Number of slots of a ring, a power of two.
 pub const SLOTS: u32 = 256;
-/// Bytes of a slot.
+/// Size of a slot in bytes.
 pub const SLOT: usize = 12;
 
-/// Request or response.
+/// Contents of a ring's slot: a request or a response.
 pub type Slot = [u8; SLOT];
 
-/// Page shared by front end and back end.
+/// Page of a ring, which front end and back end share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Index after the last published request.
+    /// Index of the slot after the last published request.
     pub requests: u32,
-    /// The back end wants an event once `requests` reaches this index.
+    /// Index of a request at which the back end wants an event.
     pub request_event: u32,
-    /// Index after the last published response.
+    /// Index of the slot after the last published response.
     pub responses: u32,
-    /// The front end wants an event once `responses` reaches this index.
+    /// Index of a response at which the front end wants an event.
     pub response_event: u32,
-    /// Requests, each replaced by its response.
+    /// Slots of the ring: requests, each replaced by its response.
     pub slots: [Slot; SLOTS as usize],
 }
 
@@ -43,7 +43,7 @@ impl Default for Page {
     }
 }
 
-/// The peer's index claims more filled slots than possible.
+/// Error of an index of the peer that claims more filled slots than possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid ring index: the peer claims {0} filled slots")]
 pub struct Overrun(pub u32);
@@ -57,14 +57,14 @@ fn slot_index(index: u32) -> usize {
     (index % SLOTS) as usize
 }
 
-/// Indices of a front end.
+/// Private indices of the front end in a ring.
 #[derive(Debug, Clone, Default)]
 pub struct FrontRing {
-    /// Requests put.
+    /// Number of requests put on the ring.
     put: u32,
-    /// Requests published.
+    /// Number of requests published to the back end.
     published: u32,
-    /// Responses taken.
+    /// Number of responses taken from the ring.
     taken: u32,
 }
 
@@ -87,7 +87,7 @@ impl FrontRing {
         self.put
     }
 
-    /// Puts a request. Returns its index, or `None` if the ring is full.
+    /// Puts a request on the ring. Returns its index, or `None` if the ring is full.
     pub fn put(&mut self, page: &mut Page, request: &Slot) -> Option<u32> {
         if self.room() == 0 {
             return None;
@@ -98,7 +98,7 @@ impl FrontRing {
         Some(index)
     }
 
-    /// Publishes requests. Returns `true` if the back end is due an event.
+    /// Publishes the requests that were put. Returns `true` if the back end is due an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut Page) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
@@ -130,14 +130,14 @@ impl FrontRing {
     }
 }
 
-/// Indices of a back end.
+/// Private indices of the back end in a ring.
 #[derive(Debug, Clone, Default)]
 pub struct BackRing {
-    /// Responses put.
+    /// Number of responses put on the ring.
     put: u32,
-    /// Responses published.
+    /// Number of responses published to the front end.
     published: u32,
-    /// Requests taken.
+    /// Number of requests taken from the ring.
     taken: u32,
 }
 
@@ -170,7 +170,7 @@ impl BackRing {
         true
     }
 
-    /// Publishes responses. Returns `true` if the front end is due an event.
+    /// Publishes the responses that were put. Returns `true` if the front end is due an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut Page) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);

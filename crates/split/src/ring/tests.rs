@@ -49,7 +49,7 @@ fn back_end_cannot_put_more_responses_than_requests() {
 }
 
 #[test]
-fn event_request_yields_one_event() {
+fn requested_event_is_sent_once() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     assert!(front.publish(&mut page), "the first request is waited for");
@@ -63,7 +63,7 @@ fn event_request_yields_one_event() {
 }
 
 #[test]
-fn request_before_the_final_check_is_seen_by_it() {
+fn request_before_the_final_check_is_seen_by_the_check() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     let _ = front.publish(&mut page);
@@ -75,8 +75,8 @@ fn request_before_the_final_check_is_seen_by_it() {
     assert_eq!(back.pending(&page), Ok(1), "the final check sees the request");
 }
 
-/// Tries every order of two puts, two publications, an event request and a check: no request stays without an
-/// event and unseen.
+/// Checks that no request stays without an event and unseen. Tries every order of two puts, two publications, an event
+/// request and a check.
 #[test]
 fn no_event_is_lost_in_any_order() {
     for order in 0u32..1 << 4 {

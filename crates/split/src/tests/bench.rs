@@ -12,7 +12,7 @@ use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::grant::{Access, GrantAddress, Grants, Handle, Reference};
 use i82576::MacAddress;
 
-/// Grants, rings and events between the two halves.
+/// Grants, rings and events that the two halves share.
 pub(super) struct SharedState {
     pub(super) grants: Grants,
     pub(super) rings: Vec<Rings>,
@@ -34,7 +34,7 @@ struct GuestSide<'a> {
     vif: Vif,
 }
 
-/// Returns a frame with a number at the start of its payload.
+/// Returns a frame that carries a number at the start of its payload.
 pub(super) fn frame(length: usize, number: u8) -> Vec<u8> {
     (0..length).map(|at| if at == 14 { number } else { (at % 251) as u8 }).collect()
 }
@@ -180,7 +180,7 @@ impl Bench {
         self.backend.release(worker, &mut self.shared, usize::MAX)
     }
 
-    /// Notifies a worker's guests of all frames they were not notified of.
+    /// Notifies a worker's guests of all frames of which they were not notified.
     pub(super) fn notify_withheld(&mut self, worker: usize) {
         self.backend.notify_withheld(worker, &mut self.shared);
     }
@@ -193,8 +193,8 @@ impl Bench {
         self.fronts[usize::from(vif.0)].unsent()
     }
 
-    /// Takes up to 64 times, delivering each frame to the interface chosen by its head. Returns the number of
-    /// frames.
+    /// Takes up to 64 frames from guests and delivers each to the interface that `to` chooses by the frame's head.
+    /// Returns the number of frames.
     pub(super) fn forward(&mut self, worker: usize, to: impl Fn(&[u8]) -> Vif) -> usize {
         let mut frames = 0;
         for _ in 0..64 {
@@ -211,19 +211,19 @@ impl Bench {
         frames
     }
 
-    /// Runs a worker's copies.
+    /// Copies the frames that a worker has queued to their guests.
     pub(super) fn copy(&mut self, worker: usize) -> usize {
         self.backend.receive(worker, &mut self.shared, 64)
     }
 
-    /// Runs a worker's copies, and the first worker's releases.
+    /// Copies the frames that a worker has queued, and runs the first worker's releases.
     pub(super) fn turn(&mut self, worker: usize) -> usize {
         let frames = self.copy(worker);
         self.release(0);
         frames
     }
 
-    /// Delivers a frame from a card.
+    /// Delivers a frame from a card to an interface.
     pub(super) fn arrive(&mut self, frame: &[u8], to: Vif) -> bool {
         let key = self.backend.allocate().expect("there is room for all that is posted");
         self.backend.buffer(&key)[..frame.len()].copy_from_slice(frame);
@@ -256,7 +256,7 @@ impl Bench {
         all
     }
 
-    /// Frees a guest's pages of sent frames.
+    /// Frees the pages of a guest's sent frames.
     pub(super) fn clean(&mut self, vif: Vif) -> usize {
         let (front, mut side) = self.front(vif);
         front.clean(&mut side)
@@ -274,7 +274,7 @@ impl Bench {
         self.shared.to_guests[usize::from(vif.0)]
     }
 
-    /// Overwrites every page a guest sends from.
+    /// Overwrites every page that a guest sends from.
     pub(super) fn scribble(&mut self, vif: Vif) {
         let guest = self.shared.guest(vif);
         let own = self.shared.grants.domain(guest).unwrap();

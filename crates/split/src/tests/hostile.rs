@@ -126,7 +126,7 @@ fn guest_that_takes_no_responses_blocks_only_itself() {
 }
 
 #[test]
-fn unwritable_posted_page_drops_its_guests_frame() {
+fn unwritable_posted_page_drops_only_its_guests_frame() {
     let mut bench = Bench::new(2, 1);
     let read_only = bench.grant(A, 0, false);
     let page = &mut bench.shared.rings[0].receive;
@@ -159,9 +159,9 @@ fn repeated_events_queue_an_interface_once() {
     assert_eq!((bench.take(0), bench.take(0)), (TransmitOutcome::Nothing, TransmitOutcome::Idle));
 }
 
-/// Fills all slots and indices with noise: the work stays bounded, and the other guest is unaffected.
+/// Fills all slots and indices with noise. The work stays bounded, and the other guest is unaffected.
 #[test]
-fn random_ring_contents_are_survived() {
+fn random_ring_contents_do_not_panic_the_back_end() {
     let mut state = 1u64;
     let mut noise = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -84,7 +84,7 @@ fn page_with_only_headers_is_released_at_once() {
 }
 
 #[test]
-fn inspected_headers_are_the_delivered_ones() {
+fn delivered_headers_are_those_that_were_inspected() {
     let mut bench = Bench::new(2, 1);
     bench.send(A, &frame(300, 1), Offload::default()).unwrap();
     let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
@@ -98,7 +98,7 @@ fn inspected_headers_are_the_delivered_ones() {
 }
 
 #[test]
-fn queue_never_exceeds_the_posted_pages() {
+fn frames_queued_for_a_guest_never_exceed_its_posted_pages() {
     let mut bench = Bench::new(1, 1);
     let fill = |bench: &mut Bench, n: u32| (0..n).filter(|_| bench.arrive(&frame(60, 0), A)).count();
     assert_eq!(fill(&mut bench, SLOTS + 10), SLOTS as usize);

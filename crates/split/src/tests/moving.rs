@@ -28,7 +28,7 @@ fn frames_during_a_move_wait_for_earlier_ones() {
 }
 
 #[test]
-fn mapped_page_delays_the_move() {
+fn interface_moves_only_after_its_pages_are_unmapped() {
     let mut bench = Bench::new(2, 2);
     bench.send(A, &frame(3_000, 1), Offload::default()).unwrap();
     let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
@@ -76,7 +76,7 @@ fn disabled_interface_stays_disabled_after_a_move() {
 }
 
 #[test]
-fn events_are_withheld_until_the_batch_or_a_request() {
+fn events_are_withheld_until_the_batch_is_full_or_requested() {
     let mut bench = Bench::new(1, 1);
     bench.backend.notify_every(3);
     let give = |bench: &mut Bench, frames: u8| {
@@ -99,7 +99,7 @@ fn events_are_withheld_until_the_batch_or_a_request() {
 }
 
 #[test]
-fn polling_guest_gets_no_event() {
+fn polling_guest_is_sent_no_event() {
     let mut bench = Bench::new(1, 1);
     bench.backend.notify_every(4);
     assert!(bench.arrive(&frame(60, 1), A));
@@ -114,7 +114,7 @@ fn polling_guest_gets_no_event() {
     assert_eq!(bench.received(A).len(), 8);
 }
 
-/// Operation of the property test.
+/// Operation of the property test on guests and workers.
 #[derive(Debug, Clone, Copy)]
 enum Operation {
     Arrive(u8),

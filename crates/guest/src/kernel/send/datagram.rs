@@ -36,7 +36,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Sends one frame, or drops it if the device's queue is full.
+    /// Sends one frame of a datagram, or drops the frame if the device's queue is full.
     fn send_piece<P: Platform>(
         &mut self,
         platform: &mut P,

@@ -21,9 +21,9 @@ const WRITES_PER_STEP: u32 = 4;
 /// Configuration of the sending program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// Destination MAC address.
+    /// MAC address that the program sends to.
     pub to: MacAddress,
-    /// TCP for a stream; any other load sends datagrams.
+    /// Kind of traffic: TCP for a stream; any other load sends datagrams.
     pub load: Load,
     /// Bytes per message, that is per system call.
     pub message_bytes: u32,
@@ -33,7 +33,7 @@ pub struct SenderConfig {
     pub buffers: u32,
 }
 
-/// SenderConfig program and its socket.
+/// Sending program and its socket.
 #[derive(Debug)]
 pub(super) struct Sender {
     config: SenderConfig,
@@ -77,7 +77,7 @@ impl<D> Kernel<D> {
         self.idle = false;
     }
 
-    /// Runs the program for one step: sends a few messages, or sleeps.
+    /// Runs the sending program for one step: it sends a few messages, or sleeps.
     pub(super) fn send<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,
@@ -94,7 +94,7 @@ impl<D> Kernel<D> {
         self.sender = Some(sender);
     }
 
-    /// Writes a message with a system call: copies it and passes it down the stack.
+    /// Writes a message with a system call, which copies the message and passes it down the stack.
     fn write<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
     where
         D: Device<P>,

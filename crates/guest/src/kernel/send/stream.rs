@@ -12,16 +12,16 @@ use driver::vf::TxOffload;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 
-/// Segments per packet, at most: 64 KB with headers hold no more.
+/// Segments of a packet before segmentation, at most: 64 KB with headers hold no more.
 const SEGMENTS: u32 = 44;
 /// Payload bytes of the largest packet.
 pub(super) const LARGEST: usize = SEGMENTS as usize * TCP_PAYLOAD;
 /// Window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
-/// Fraction of the window that must be open before the next packet is sent (Linux tcp_tso_win_divisor),
-/// unless no segment is unacknowledged.
+/// Fraction of the window that must be open before the next packet is sent (Linux tcp_tso_win_divisor), unless no
+/// segment is unacknowledged.
 const DEFERRED: u32 = 3;
-/// Repeated acknowledgements that trigger a retransmission of everything since.
+/// Number of repeated acknowledgements that triggers a retransmission of everything since.
 const DUPLICATES: u32 = 3;
 
 /// Converts kernel buffers of a send buffer to bytes of a stream.
@@ -32,11 +32,11 @@ pub(super) fn bytes(buffers: u32) -> u32 {
 /// State of a sending stream. Sequence numbers are modulo 2^32.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendStream {
-    /// Sequence number of the next byte to write.
+    /// Sequence number of the next byte that the program writes.
     written: u32,
-    /// Sequence number of the next byte to send.
+    /// Sequence number of the next byte that the stream sends.
     next: u32,
-    /// Sequence number of the first byte not acknowledged.
+    /// Sequence number of the first byte that is not acknowledged.
     acknowledged: u32,
     /// Window of the receiver, in segments from the first byte not acknowledged.
     room: u16,
@@ -50,7 +50,7 @@ impl Default for SendStream {
 }
 
 impl SendStream {
-    /// Returns the bytes stored because they are not acknowledged.
+    /// Returns the number of bytes that are stored because they are not acknowledged.
     pub(super) fn unacknowledged(&self) -> u32 {
         self.written.wrapping_sub(self.acknowledged)
     }
@@ -99,7 +99,7 @@ impl<D> Kernel<D> {
         self.push(platform, sender);
     }
 
-    /// Processes the peer's acknowledgement.
+    /// Processes an acknowledgement that the peer sent.
     pub(in crate::kernel) fn acknowledged<P: Platform>(&mut self, platform: &mut P, number: u32, room: u16)
     where
         D: Device<P>,
