@@ -1,5 +1,5 @@
-//! Frames on their way into receive queues: plain ones at a glance (`deliver`), others after a close look. Frames from the uplink take
-//! the same way behind the MAC. Left out: who gets a frame (the plane), and its buffers (the family).
+//! Puts frames into receive queues: plain ones after one look at their heads (`deliver`), others after a close look.
+//! Frames from the uplink pass the MAC first. The plane decides who gets a frame; the card has its buffers.
 
 use crate::deliver::deliver_plain;
 use crate::frames::{LONGEST_FRAME, pad};
@@ -11,8 +11,8 @@ use plane::uplink::Uplink;
 use plane::{About, Missed, Origin, Plane, Port, Wire};
 use units::FCS;
 
-/// Puts a frame into a receive queue of a port; returns its bytes there, check sequence excluded. `findings` are those of the port
-/// before, if other ports get the frame too.
+/// Puts a frame into a receive queue of a port. Returns the number of bytes put there, check sequence excluded.
+/// `findings` are the results for the port before, if other ports get the frame too.
 ///
 /// # Errors
 /// [`Missed`]: the port's owner sees nothing of the frame.
@@ -47,7 +47,7 @@ fn deliver_closely<C: Arrivals>(
     card.put(port, frame, about, contents)
 }
 
-/// Takes up to `budget` frames from the uplink and hands them to the plane; `false` if there are no more.
+/// Takes up to `budget` frames from the uplink and hands them to the plane. Returns `false` if there are no more.
 pub fn arrive<C: Arrivals, W: Wire, const N: usize>(
     card: &mut C,
     plane: &mut Plane<N>,
@@ -60,7 +60,7 @@ pub fn arrive<C: Arrivals, W: Wire, const N: usize>(
     more
 }
 
-/// Takes one frame; `false` if there is none.
+/// Takes one frame from the uplink. Returns `false` if there is none.
 fn arrive_one<C: Arrivals, W: Wire, const N: usize>(
     card: &mut C,
     place: &mut [u8],
@@ -76,7 +76,7 @@ fn arrive_one<C: Arrivals, W: Wire, const N: usize>(
     true
 }
 
-/// Hands over the `length` bytes of a frame that are in private memory, unless they end in the MAC.
+/// Hands a frame of `length` bytes in private memory to the plane, unless the frame ends in the MAC.
 fn pass_mac<C: Arrivals, W: Wire, const N: usize>(
     card: &mut C,
     place: &mut [u8],
@@ -105,7 +105,7 @@ fn pass_mac<C: Arrivals, W: Wire, const N: usize>(
     }
 }
 
-/// Puts the check sequence behind a frame; returns its bytes.
+/// Puts the frame check sequence behind a frame. Returns the number of bytes with it.
 #[cold]
 fn append_check_sequence(bytes: &mut [u8], length: usize) -> usize {
     let check = frame_check_sequence(&bytes[..length]).to_le_bytes();

@@ -12,7 +12,7 @@ pub struct Buffers {
     addresses: [Iova; MAX_BUFFERS],
     lengths: [u32; MAX_BUFFERS],
     count: usize,
-    /// Bytes of all buffers.
+    /// Number of bytes in all buffers of the packet.
     bytes: usize,
 }
 
@@ -23,13 +23,13 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    /// Drops all buffers.
+    /// Removes all buffers from the list.
     #[inline]
     pub fn clear(&mut self) {
         (self.count, self.bytes) = (0, 0);
     }
 
-    /// Adds a buffer. Nothing happens if it is empty, or if there are [`MAX_BUFFERS`].
+    /// Adds a buffer to the packet. Does nothing if the buffer is empty, or if there are [`MAX_BUFFERS`].
     #[inline]
     pub fn push(&mut self, address: Iova, length: u32) {
         if length > 0 && self.count < MAX_BUFFERS {
@@ -75,17 +75,17 @@ impl Buffers {
     }
 }
 
-/// A place in the buffers of a packet, which only moves on.
+/// Place of a byte in the buffers of a packet. It only moves on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cursor {
-    /// Index of a buffer, and the bytes of the packet before it.
+    /// Index of the buffer, and the number of the packet's bytes before it.
     at: usize,
     before: usize,
 }
 
 impl Cursor {
-    /// Moves on to the buffer with a byte of the packet; returns the byte's address, and the number of bytes from there to the
-    /// buffer's end. `None` if the packet ends before.
+    /// Moves on to the buffer that holds byte `byte` of the packet. Returns the byte's address, and the number of bytes
+    /// from there to the buffer's end. `None` if the packet ends before.
     pub(crate) fn seek(&mut self, buffers: &Buffers, byte: usize) -> Option<(Iova, usize)> {
         let (addresses, lengths) = buffers.all();
         loop {
@@ -98,7 +98,7 @@ impl Cursor {
         }
     }
 
-    /// Copies a range of the packet.
+    /// Copies a range of bytes of the packet.
     ///
     /// # Errors
     /// [`DmaFault`] if a buffer cannot be read, or if the packet ends before.

@@ -1,5 +1,6 @@
-//! Sends a burst of plain frames from a transmit queue: reads descriptors, gathers heads, judges frames, and delivers runs of equal
-//! verdicts. A frame that a burst cannot judge is sent alone, in its turn. Every other packet ends a burst.
+//! Sends a burst of plain frames from a transmit queue: reads descriptors, gathers the heads of frames, judges frames,
+//! and delivers runs of frames with equal verdicts. A frame that a burst cannot judge is sent alone, in its turn. Every
+//! other packet ends a burst.
 
 use crate::card::{Card, Terms, TxFormat};
 use crate::deliver::AHEAD;
@@ -11,16 +12,17 @@ use pcie::{Access, Bus, Function, Hint, Space};
 use plane::frame::{Ends, Frame, HEADROOM};
 use plane::{BurstTerms, Lane, Port, Sender, Verdict};
 
-/// The sender of a burst.
+/// Memory from which a burst's frames are sent.
 struct Source {
     sender: Sender,
-    /// The owner of its buffers, and the hint where these are.
+    /// Function that owns the frames' buffers, and a hint where these buffers are.
     function: Function,
     hint: Hint,
 }
 
-/// Sends the plain frames that come next in a queue, a burst and `budget` at most, as long as they are due. Returns how many have
-/// left. If it is none, what comes next is not plain, or is a frame that cannot be read: the family takes it in its own way.
+/// Sends the plain frames that come next in a queue while they are due: at most a burst, and at most `budget`. Returns
+/// how many have left. If none has, the next packet is not plain, or is a frame that cannot be read: the card then
+/// takes it as a packet of its own ([`crate::Packets`]).
 #[inline(never)]
 pub(crate) fn send_burst<C: Card, L: Lane>(
     card: &mut C,
@@ -80,21 +82,21 @@ pub(crate) fn send_burst<C: Card, L: Lane>(
     at
 }
 
-/// Frames of a burst that were judged.
+/// Results of judging the frames of a burst.
 struct Judged {
     count: usize,
-    /// Frames whose addresses differ from those of the frame before, a bit each. They have a verdict, which is that of the frames
-    /// behind them too.
+    /// Frames whose addresses differ from those of the frame before, a bit each. The verdict of such a frame applies to
+    /// the frames behind it too.
     starts: u32,
-    /// Frames that need more than a glance, a bit each.
+    /// Frames that have to be sent alone, a bit each.
     alone: u32,
 }
 
 impl Judged {
     const NONE: Self = Self { count: 0, starts: 0, alone: 0 };
 
-    /// Returns the end of the run that begins at a frame, and the frame whose verdict it has; `None` if the frame has to be sent
-    /// alone.
+    /// Returns the end of the run of frames that begins at `at`, and the frame whose verdict the run has. `None` if the
+    /// frame has to be sent alone.
     fn run(&self, at: usize) -> Option<(usize, usize)> {
         if at >= self.count || self.alone >> at & 1 != 0 {
             return None;
@@ -141,7 +143,7 @@ impl Frames {
         (count, alone)
     }
 
-    /// Finds the lengths to deliver of the first `count` frames.
+    /// Finds the lengths of the first `count` frames after padding.
     #[inline(always)]
     fn pad(&mut self, count: usize) -> &[u32] {
         let Self { lengths, padded, .. } = self;
@@ -192,8 +194,8 @@ fn judge<C: Card, L: Lane>(
     Judged { count, starts, alone }
 }
 
-/// Asks the card for the checksums to insert into frames, a bit each; returns those of the first `count` whose descriptors do not
-/// describe what they are, a bit each.
+/// Requests from the card the checksums to insert into frames, a bit each. Returns those of the first `count` frames
+/// that do not match their descriptors' description, a bit each.
 #[inline(never)]
 fn ask<C: Card>(card: &mut C, sender: Sender, frames: &mut Frames, (count, mut summed): (usize, u32)) -> u32 {
     let mut alone = 0;
@@ -211,8 +213,8 @@ fn ask<C: Card>(card: &mut C, sender: Sender, frames: &mut Frames, (count, mut s
     alone
 }
 
-/// Returns the number of frames before the first that is longer than `longest`. Mostly none is, which a loop without an exit finds
-/// out for several frames at once.
+/// Returns the number of frames before the first that is longer than `longest`. Mostly no frame is longer, and a loop
+/// without an exit finds that for several frames at once.
 #[inline(always)]
 fn fitting(lengths: &[u32], longest: usize) -> usize {
     let longest = longest.min(LONGEST) as u32;
@@ -222,7 +224,7 @@ fn fitting(lengths: &[u32], longest: usize) -> usize {
     lengths.iter().take_while(|length| **length <= longest).count()
 }
 
-/// Delivers a run of frames to a port; returns how many it got, and their bytes.
+/// Delivers a run of frames to a port. Returns how many frames the port got, and the number of their bytes.
 #[inline(always)]
 fn deliver_run<C: Card>(
     card: &mut C,
@@ -254,7 +256,7 @@ fn deliver_run<C: Card>(
     (at - first, all)
 }
 
-/// Finds the queue of each frame of a run.
+/// Finds the receive queue of each frame of a run.
 fn spread<C: Card>(card: &mut C, frames: &mut Frames, port: Port, run: Range<usize>) {
     let Frames { heads, lengths, spread, .. } = frames;
     for at in run {
@@ -263,13 +265,13 @@ fn spread<C: Card>(card: &mut C, frames: &mut Frames, port: Port, run: Range<usi
     }
 }
 
-/// Returns the end of the frames that go to the same queue as the one at an index.
+/// Returns the end of the frames that go to the same receive queue as the frame at an index.
 fn end_of_queue(frames: &Frames, at: usize, end: usize) -> usize {
     let queue = frames.spread[at].0;
     at + frames.spread[at..end].iter().take_while(|(other, _)| *other == queue).count()
 }
 
-/// Sends the first frame of a range alone; `false` if it has not left.
+/// Sends the first frame of a range alone. Returns `false` if the frame has not left.
 #[inline(always)]
 fn send_first<C: Card, L: Lane>(
     card: &mut C,
@@ -286,8 +288,9 @@ fn send_first<C: Card, L: Lane>(
     }
 }
 
-/// Copies the first frame of a range to private memory and sends it, with checksums if it is `SUMMED`; `false` if it cannot be read,
-/// or does not fit the checksums that it asks for. Most frames ask for none, and have a copy of this function without a seal.
+/// Copies the first frame of a range to private memory and sends it. Inserts the requested checksums if the frame is
+/// `SUMMED`. Returns `false` if the frame cannot be read, or does not fit its checksum request. Most frames request no
+/// checksum, and have a copy of this function without a seal.
 #[inline(never)]
 fn send_alone<C: Card, L: Lane, const SUMMED: bool>(
     card: &mut C,

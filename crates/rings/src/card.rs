@@ -1,5 +1,5 @@
-//! The traits of a family of cards in bursts: its next descriptors, a port's receive queue, and its descriptor formats. Left out: the
-//! way of a frame (`burst`, `deliver`), and frames that travel alone (`packets`).
+//! Traits of a card whose frames pass in bursts: its next descriptors, a port's receive queue, and its descriptor
+//! formats. `burst` and `deliver` move the frames; `packets` has the traits for frames that travel alone.
 
 use crate::places::Places;
 use crate::posted::Posted;
@@ -12,103 +12,108 @@ use plane::frame::Sealed;
 use plane::switch::Reason;
 use plane::{Port, Sender, Sink};
 
-/// Bytes of a transmit descriptor of every family.
+/// Number of bytes in a transmit descriptor of every card.
 pub(crate) const DESCRIPTOR: usize = 16;
 
-/// A family's transmit descriptors. The first word is the address of the buffer.
+/// Format of a card's transmit descriptors. The first word is the address of the buffer.
 pub trait TxFormat {
-    /// Bytes that a plain frame may have, check sequence excluded.
+    /// Allowed lengths of a plain frame in bytes, check sequence excluded.
     const LENGTHS: RangeInclusive<u32>;
 
-    /// Returns the bytes of a frame that is this descriptor alone and asks for nothing but to be sent; `None` for every other
-    /// descriptor. `second` is its second word.
+    /// Returns the length in bytes of a frame that has this descriptor alone and requests no offload. `None` for every
+    /// other descriptor. `second` is the descriptor's second word.
     fn plain(second: u64) -> Option<u32>;
 
-    /// Returns the bytes of a frame that is this descriptor alone and may ask for checksums: those of [`Card::insertion`].
+    /// Returns the length in bytes of a frame that has this descriptor alone and may request checksums
+    /// ([`Card::insertion`]).
     #[inline]
     fn summed(second: u64) -> Option<u32> {
         Self::plain(second)
     }
 }
 
-/// Receive descriptors of the frames of a run, as a family writes them.
+/// Format of the receive descriptors for a run of frames.
 pub trait RxFormat: Copy {
-    /// Returns the words of the descriptor of a plain frame; those that the ring's descriptors have not count for nothing.
+    /// Returns the words of the receive descriptor of a plain frame. Words beyond the size of the ring's descriptors
+    /// are ignored.
     fn words(self, found: PlainKind, hash: Option<u32>, length: u32) -> [u64; 4];
 }
 
-/// Properties that all frames of a run have for their receiver.
+/// Properties that all frames of a run share for the port that receives them.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// The tag that was taken out of the frames.
+    /// VLAN tag that was taken out of the frames.
     pub tag: Option<u16>,
-    /// No exact filter knows the frames' destination.
+    /// True if no exact address filter has the frames' destination.
     pub inexact: bool,
-    /// The frames come from the uplink.
+    /// True if the frames come from the uplink.
     pub from_uplink: bool,
 }
 
-/// The receive queue of a plain frame, and its hash if the port has it hashed.
+/// Receive queue of a plain frame, and the frame's hash if the port hashes such frames.
 pub type Spread = (u8, Option<u32>);
 
 /// A receive queue that takes plain frames.
 #[derive(Debug)]
 pub struct Receiver<'a, B, S> {
-    /// Its posted descriptors.
+    /// Posted descriptors of the receive queue.
     pub posted: &'a mut Posted,
-    /// Its ring.
+    /// Ring of the receive queue.
     pub ring: Ring,
-    /// Maximum number of descriptors to fill, posted or not.
+    /// Maximum number of descriptors that a run may fill, posted or not.
     pub room: usize,
-    /// Bytes of the longest frame that one buffer takes.
+    /// Number of bytes in the longest frame that one receive buffer takes.
     pub longest: usize,
-    /// The owner of its ring and buffers.
+    /// Function that owns the ring and its buffers.
     pub function: Function,
-    /// The bus.
+    /// Bus to the memory of ring and buffers.
     pub bus: &'a mut B,
-    /// The words of its descriptors.
+    /// Format of the queue's receive descriptors.
     pub format: S,
 }
 
-/// A card whose rings are worked in bursts.
+/// A card whose rings send and receive frames in bursts.
 pub trait Card: Sink {
-    /// The bus.
+    /// Bus to the guests' memory.
     type Bus: Bus;
-    /// Transmit descriptors.
+    /// Format of the card's transmit descriptors.
     type TxFormat: TxFormat;
-    /// Receive descriptors.
+    /// Format of the card's receive descriptors.
     type RxFormat: RxFormat;
 
-    /// Descriptors that a burst has read and not used are not read again for the packet that they make.
+    /// True if a packet uses the descriptors that a burst has read and not used, instead of reading them again.
     const KEEPS_DESCRIPTORS: bool = false;
 
-    /// Returns the place of the card's private memory, which is empty while frames pass. It may be empty before.
+    /// Returns the field with the card's private memory. The field is empty while frames pass, and may be empty before.
     fn places(&mut self) -> &mut Option<Box<Places>>;
 
-    /// Returns true if no frame travels in a burst. Tests compare bursts with the careful way.
+    /// Returns true if no frame travels in a burst. Tests compare frames in bursts with frames that are sent alone.
     fn is_careful(&self) -> bool {
         false
     }
 
-    /// Returns true if plain frames may be received after one look at their heads; else every frame is sent alone.
+    /// Returns true if plain frames may be received after one look at their heads. Otherwise every frame is sent alone.
     fn judges(&self) -> bool;
 
-    /// Returns up to `most` pending descriptors of a queue, from the next one on; none while a packet is unfinished.
+    /// Returns up to `most` pending descriptors of a transmit queue, from the next one on; none while a packet is
+    /// unfinished.
     fn next(&mut self, sender: Sender, most: usize) -> &[[u8; DESCRIPTOR]];
 
-    /// The frames of the first `count` of these descriptors have left: they are given back, those that ask for it as done.
+    /// Gives back the first `count` of these descriptors, whose frames have left. Descriptors that request a report are
+    /// reported as done.
     fn pass(&mut self, sender: Sender, count: usize);
 
-    /// The owner of a queue's buffers, the hint where these are, and the bus.
+    /// Returns the function that owns a transmit queue's buffers, the hint where these buffers are, and the bus.
     fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut Self::Bus);
 
-    /// Returns the checksums that the descriptor at a place of [`Card::next`] asks for; `None` if they are not those of a plain frame.
+    /// Returns the checksums that a descriptor of [`Card::next`] requests, at index `at`. `None` if they are not those
+    /// of a plain frame.
     fn insertion(&self, sender: Sender, at: usize) -> Option<Insertion> {
         let _ = (sender, at);
         None
     }
 
-    /// Inserts the checksums that the descriptor at a place of [`Card::next`] asks for, whatever they are.
+    /// Inserts the checksums that a descriptor of [`Card::next`] requests, of any kind. `at` is the descriptor's index.
     ///
     /// # Errors
     /// The frame does not fit the request. It is unchanged, and the family takes its descriptor in its own way.
@@ -117,24 +122,24 @@ pub trait Card: Sink {
         Ok(None)
     }
 
-    /// The plane has refused a frame.
+    /// Counts a frame that the plane has refused.
     fn refused(&mut self, sender: Sender, reason: Reason);
 
-    /// Returns true if a port spreads frames over several queues.
+    /// Returns true if a port spreads frames over several receive queues.
     #[inline]
     fn spreads(&self, port: Port) -> bool {
         let _ = port;
         false
     }
 
-    /// The queue of a frame for a port.
+    /// Returns the receive queue of a frame for a port, and the frame's hash.
     #[inline]
     fn spread(&mut self, port: Port, frame: &Plain<'_>) -> Spread {
         let _ = (port, frame);
         (0, None)
     }
 
-    /// A port's receive queue; `None` if it does not run, or has to look closely at frames.
+    /// Returns a port's receive queue. `None` if the queue does not run, or has to look closely at frames.
     fn receiver(
         &mut self,
         port: Port,
@@ -142,13 +147,13 @@ pub trait Card: Sink {
         terms: Terms,
     ) -> Option<Receiver<'_, Self::Bus, Self::RxFormat>>;
 
-    /// Counts frames, and their bytes in sum, that a receive queue has got.
+    /// Counts the frames that a receive queue has got, and the sum of their bytes.
     #[inline]
     fn received(&mut self, port: Port, queue: u8, frames: usize, bytes: u64) {
         let _ = (port, queue, frames, bytes);
     }
 }
 
-/// A frame does not fit the checksums that were asked for.
+/// Error: a frame does not fit the checksums that its descriptor requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Misfit;

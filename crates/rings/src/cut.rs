@@ -17,11 +17,11 @@ use pcie::{Bus, Space};
 use plane::frame::{Ends, HEADROOM};
 use plane::{BurstTerms, Lane, Port, Sender};
 
-/// A packet on its way to a port.
+/// A large packet on its way to one port.
 struct Large<'a, O> {
     sender: Sender,
     orders: &'a O,
-    /// The packet's headers, and their bytes.
+    /// Headers of the packet, and their number of bytes.
     headers: [u8; HEADERS],
     length: usize,
     cut: Cut,
@@ -31,12 +31,14 @@ struct Large<'a, O> {
     spread: Spread,
     terms: BurstTerms,
     told: Terms,
-    /// All further segments are sent alone: a receive buffer is not in its owner's memory, so payloads would be copied in vain.
+    /// True if all further segments are sent alone: a receive buffer is not in its owner's memory, so payloads would be
+    /// copied in vain.
     alone: bool,
 }
 
-/// Sends the segments of a packet that are due, if one port gets them all and finds them plain. Returns the number of segments that
-/// have left, and that of those still to come. `None`, and nothing has happened, if the packet has to be copied as a whole.
+/// Sends the segments of a packet that are due, if one port gets all of them as plain frames. Returns the number of
+/// segments that have left, and the number still to come. `None`, without any change, if the packet has to be copied as
+/// a whole.
 pub(crate) fn send_through<C: Packets, L: Lane>(
     card: &mut C,
     sender: Sender,
@@ -56,7 +58,7 @@ pub(crate) fn send_through<C: Packets, L: Lane>(
     Some((before - large.cut.count(), large.cut.count()))
 }
 
-/// Looks at a packet's headers; `None` if its segments cannot travel together.
+/// Reads a packet's headers. Returns `None` if the packet's segments cannot travel together.
 fn begin<'a, C: Packets, L: Lane>(
     card: &mut C,
     sender: Sender,
@@ -103,7 +105,7 @@ fn begin<'a, C: Packets, L: Lane>(
     Some(Large { sender, orders, headers, length, cut, cursor, port, spread, terms, told, alone: false })
 }
 
-/// Delivers the next segments, up to a burst, to the port; returns their number.
+/// Delivers the next segments of a packet to the port, at most a burst. Returns the number of delivered segments.
 fn send_run<C: Packets, L: Lane>(
     card: &mut C,
     large: &mut Large<'_, C::Orders>,
@@ -131,7 +133,8 @@ fn send_run<C: Packets, L: Lane>(
     sent
 }
 
-/// Finds the payloads of the next segments, up to a burst and up to one that has to be sent alone; returns their number.
+/// Finds the payloads of the next segments: at most a burst, and up to one that has to be sent alone. Returns the
+/// number of segments.
 fn find_payloads<O>(large: &mut Large<'_, O>, buffers: &Buffers, frames: &mut Frames) -> usize {
     let Frames { sources, lengths, padded, .. } = frames;
     let slots = sources.iter_mut().zip(lengths).zip(padded);
@@ -149,8 +152,9 @@ fn find_payloads<O>(large: &mut Large<'_, O>, buffers: &Buffers, frames: &mut Fr
 }
 
 impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
-    /// Puts the first `count` segments of a burst into the buffers that are ready; returns the number of segments that have a buffer,
-    /// and of those that were delivered. Source addresses and lengths are those of payloads, padded lengths those of segments.
+    /// Puts the first `count` segments of a burst into receive buffers that are ready. Returns the number of segments
+    /// that have a buffer, and of those that were delivered. Source addresses and lengths are those of payloads, padded
+    /// lengths those of segments.
     #[inline(never)]
     fn fill_cut(
         mut self,
@@ -194,7 +198,7 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
     }
 }
 
-/// Copies the next segment to private memory and sends it.
+/// Copies the next segment to private memory and sends it alone.
 #[cold]
 fn send_next_segment<C: Packets, L: Lane>(
     card: &mut C,

@@ -1,5 +1,5 @@
-//! Plain frames on their way into a receive ring: a run of a burst, straight from the sender's buffers, or one frame that is in
-//! private memory. Whatever does not fit is left to the caller, who then takes the family's careful way. Left out: who gets a frame.
+//! Puts plain frames into a receive ring: a run of a burst, straight from the sender's buffers, or one frame in private
+//! memory. The caller delivers a frame that does not fit in another way.
 
 use crate::card::{Card, Receiver, RxFormat, Terms};
 use crate::frames::Frames;
@@ -10,11 +10,11 @@ use pcie::{Access, Bus, Function, Hint, Space};
 use plane::frame::Frame;
 use plane::{About, Port};
 
-/// Frames by which a buffer is prefetched.
+/// Number of frames by which a buffer is prefetched before its own frame is copied.
 pub(crate) const AHEAD: usize = 4;
 
-/// Puts a plain frame into one buffer of the one port that gets it; returns its bytes there, check sequence excluded. `None`, and
-/// nothing has happened, if it is for several ports, not plain, or does not fit.
+/// Puts a plain frame into one buffer of the one port that gets it. Returns the number of bytes there, check sequence
+/// excluded. `None`, without any change, if the frame is for several ports, not plain, or does not fit.
 #[inline(always)]
 pub(crate) fn deliver_plain<C: Card>(
     card: &mut C,
@@ -45,7 +45,7 @@ pub(crate) fn deliver_plain<C: Card>(
 }
 
 impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
-    /// Descriptors that can be filled at once.
+    /// Returns the number of receive descriptors that can be filled at once.
     #[inline(always)]
     pub(crate) fn ready(&mut self) -> usize {
         if self.room == 0 {
@@ -54,7 +54,7 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
         self.posted.prepare(&self.ring, self.function, self.bus).unwrap_or(0).min(self.room)
     }
 
-    /// Puts one frame into the next buffer, which is ready.
+    /// Puts one frame into the next receive buffer, which is ready.
     #[inline(always)]
     fn put(&mut self, bytes: &[u8], found: PlainKind, hash: Option<u32>) -> Option<()> {
         if bytes.len() > self.longest {
@@ -69,8 +69,8 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
         Some(())
     }
 
-    /// Puts the first frames of a run into the buffers that are ready; returns the number of frames. Those that ask
-    /// for checksums get them.
+    /// Puts the first frames of a run into receive buffers that are ready. Returns the number of frames. Inserts the
+    /// checksums that frames request.
     #[inline(never)]
     pub(crate) fn fill(
         mut self,

@@ -1,4 +1,4 @@
-//! A frame that the careful way has finished, on its way to the plane: it gets its VLAN tag. And a packet that makes no frame.
+//! Hands a finished frame to the plane with its VLAN tag. Counts a packet that makes no frame.
 
 use crate::frames::pad;
 use crate::packet::Flaw;
@@ -6,8 +6,8 @@ use crate::packets::Packets;
 use plane::frame::{Frame, HEADROOM, Outer, Sealed};
 use plane::{Lane, Sender};
 
-/// Hands a finished frame to the plane. A tag that the descriptor asks for goes before one in the frame. The port's tag takes its
-/// place.
+/// Hands a finished frame to the plane. A tag that the descriptor requests goes before a tag in the frame. The port's
+/// own tag replaces the requested one.
 #[inline(always)]
 pub(crate) fn send<C: Packets, L: Lane>(
     card: &mut C,
@@ -37,7 +37,7 @@ pub(crate) fn send<C: Packets, L: Lane>(
     }
 }
 
-/// Sends a segment of `length` bytes that is in `place`, behind headroom.
+/// Sends a segment of `length` bytes that is in `place`, behind the headroom.
 #[inline(never)]
 pub(crate) fn send_segment<C: Packets, L: Lane>(
     card: &mut C,

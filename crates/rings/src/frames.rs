@@ -1,4 +1,4 @@
-//! The frames of a burst: an array for each thing that is known of them, with a slot per frame.
+//! Frames of a burst: an array for each property of a frame, with an element per frame.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -9,12 +9,13 @@ use plane::Verdict;
 use plane::frame::HEADROOM;
 use units::FCS;
 
-/// Bytes of the shortest frame, check sequence excluded.
+/// Length of the shortest frame in bytes, check sequence excluded.
 pub(crate) const SHORTEST: u32 = 60;
-/// Bytes of the longest frame, check sequence excluded.
+/// Length of the longest frame in bytes, check sequence excluded.
 pub(crate) const LONGEST_FRAME: usize = 9728 - FCS;
 
-/// Pads the frame of `length` bytes at the start of `place` with zeros to the shortest that Ethernet has; returns its length then.
+/// Pads the frame of `length` bytes at the start of `place` with zeros to Ethernet's shortest length. Returns the
+/// frame's new length.
 #[inline(always)]
 pub(crate) fn pad(place: &mut [u8], length: usize) -> usize {
     let padded = length.max(SHORTEST as usize).min(place.len());
@@ -24,38 +25,38 @@ pub(crate) fn pad(place: &mut [u8], length: usize) -> usize {
     padded
 }
 
-/// A place for a burst of frames.
+/// Private memory of a burst of frames.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Frames {
     pub(crate) heads: [[u8; HEAD]; BURST],
     /// Addresses of the sender's buffers.
     pub(crate) sources: [Iova; BURST],
-    /// Bytes that the sender has of each frame.
+    /// Lengths of the frames in the sender's buffers, in bytes.
     pub(crate) lengths: [u32; BURST],
-    /// Bytes that are delivered: short frames are padded.
+    /// Lengths of the frames as they are delivered, in bytes: short frames are padded.
     pub(crate) padded: [u32; BURST],
     /// Verdicts of frames whose addresses differ from those of the frame before.
     pub(crate) verdicts: [Verdict; BURST],
     pub(crate) glances: [Glance; BURST],
-    /// Frames that ask for checksums, a bit each.
+    /// Frames whose descriptors request checksums, a bit each.
     pub(crate) summed: u32,
-    /// The checksums to insert into them.
+    /// Checksums to insert into each frame.
     pub(crate) insertions: [Insertion; BURST],
     /// Addresses of the receiver's buffers.
     pub(crate) targets: [Iova; BURST],
     pub(crate) sums: [u64; BURST],
-    /// Receive queue and hash, while a run goes to a port that spreads frames over queues.
+    /// Receive queue and hash of each frame, while a run goes to a port that spreads frames over queues.
     pub(crate) spread: [(u8, Option<u32>); BURST],
-    /// Headers of segments that are cut from one packet, and what the segments are to their receiver.
+    /// Headers of segments that are cut from one packet, and properties of these segments for their receiver.
     pub(crate) headers: [[u8; HEADERS]; BURST],
     pub(crate) kinds: [PlainKind; BURST],
-    /// A frame that travels alone: sent as it is, cut from a packet, or from the uplink.
+    /// Bytes of a frame that travels alone: sent as it is, cut from a packet, or from the uplink.
     pub(crate) staging: Box<[u8]>,
 }
 
 impl Frames {
-    /// A place without a frame in it.
+    /// Creates the memory without a frame.
     pub(crate) fn new() -> Self {
         Self {
             heads: [[0; HEAD]; BURST],

@@ -1,6 +1,6 @@
-//! A packet that had to stop between two of its segments: the card keeps its bytes, so that its descriptors can go back. The place of
-//! the bytes is exchanged for the one that packets are read into, so nothing is copied. Left out: when the rest leaves (`send`), and
-//! the form in which a family saves the packet.
+//! Keeps the bytes of a packet that had to stop between two of its segments, so that its descriptors can go back. The
+//! memory is exchanged for the memory that packets are read into, so nothing is copied. `send` decides when the rest
+//! leaves.
 
 use crate::packet::Packet;
 use crate::staging::Staging;
@@ -8,10 +8,10 @@ use alloc::vec;
 use core::mem;
 use plane::frame::HEADROOM;
 
-/// A place for a packet of which some segments have left.
+/// Memory for a packet of which some segments have left.
 #[derive(Debug, Clone)]
 pub struct Held<O> {
-    /// The packet, and its queue.
+    /// The kept packet, and the number of its queue.
     packet: Option<(Packet<O>, u8)>,
     bytes: Staging,
 }
@@ -23,7 +23,7 @@ impl<O> Default for Held<O> {
 }
 
 impl<O: Copy> Held<O> {
-    /// Resumes with a packet of a queue whose bytes, without headroom, were saved.
+    /// Restores a packet of a queue. `bytes` are the packet's saved bytes, without headroom.
     #[must_use]
     pub fn restore(packet: Packet<O>, queue: u8, bytes: &[u8]) -> Self {
         let mut place = vec![0; HEADROOM];
@@ -31,7 +31,7 @@ impl<O: Copy> Held<O> {
         Self { packet: Some((packet, queue)), bytes: place.into() }
     }
 
-    /// Returns the packet, its queue and its bytes, without headroom.
+    /// Returns the kept packet, its queue and its bytes, without headroom.
     #[must_use]
     pub fn kept(&self) -> Option<(Packet<O>, u8, &[u8])> {
         self.packet.map(|(packet, queue)| (packet, queue, self.bytes.get(HEADROOM..).unwrap_or_default()))
@@ -51,23 +51,23 @@ impl<O: Copy> Held<O> {
         self.packet.is_some_and(|(_, own)| own == queue)
     }
 
-    /// Provides memory for packets of up to `bytes` bytes, so that none is needed when a packet stops.
+    /// Allocates memory for packets of up to `bytes` bytes, so that a packet which stops needs no allocation.
     pub fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// Drops the packet.
+    /// Drops the kept packet.
     pub fn clear(&mut self) {
         self.packet = None;
     }
 
-    /// Keeps a packet of a queue and its bytes, and leaves another place for the next packet.
+    /// Keeps a packet of a queue and its bytes. `staging` gets other memory for the next packet.
     pub(crate) fn keep(&mut self, packet: Packet<O>, queue: u8, staging: &mut Staging) {
         self.packet = Some((packet, queue));
         mem::swap(&mut self.bytes, staging);
     }
 
-    /// Puts the bytes of the packet into `staging`. Returns the packet and its queue.
+    /// Moves the bytes of the kept packet into `staging`. Returns the packet and its queue.
     #[inline]
     pub(crate) fn resume(&mut self, staging: &mut Staging) -> Option<(Packet<O>, u8)> {
         // Asked for every packet, and hardly ever there: not to be moved to see.

@@ -1,4 +1,5 @@
-//! A packet of a transmit queue: what its descriptors ask for, and why there is none. Left out: the family's descriptors.
+//! A packet of a transmit queue: the requests of its descriptors, and the reasons to drop it. The card reads the
+//! descriptors.
 
 use crate::frames::LONGEST_FRAME;
 use offload::Request;
@@ -6,24 +7,25 @@ use offload::segment::{Cut, FlagMasks};
 use offload::uncut::MAX_SEGMENTS;
 use plane::tag::TAG;
 
-/// Orders of a packet, as its descriptors and their context have them. By default there are none: the packet is a frame as it is.
+/// Offload requests of a packet, from its descriptors and their context. By default there are none: the packet is a
+/// frame as it is.
 pub trait Orders: Copy {
-    /// Returns the VLAN tag to insert.
+    /// Returns the VLAN tag to insert into the packet.
     fn tag(&self) -> Option<u16> {
         None
     }
 
-    /// Returns the headers that they describe, and the checksums to insert.
+    /// Returns the packet's headers as its descriptors describe them, and the checksums to insert.
     fn request(&self) -> Request {
         Request::default()
     }
 
-    /// Returns the payload bytes of a segment; `None` if the packet is one frame.
+    /// Returns the number of payload bytes in a segment; `None` if the packet is one frame.
     fn mss(&self) -> Option<u16> {
         None
     }
 
-    /// Returns true if they describe a packet of `bytes` bytes.
+    /// Returns true if the descriptors describe a packet of `bytes` bytes.
     fn describe(&self, bytes: usize) -> bool {
         let _ = bytes;
         true
@@ -34,14 +36,15 @@ pub trait Orders: Copy {
         true
     }
 
-    /// Returns true if `bytes` of the packet and its own tag make a frame that may be sent. The plane drops what a port's tag
-    /// makes too long, for which the sender is not to blame.
+    /// Returns true if `bytes` of the packet and its own tag make a frame that may be sent. The plane drops a frame
+    /// that becomes too long by the port's tag, for which the sender is not to blame.
     #[inline]
     fn fits(&self, bytes: usize) -> bool {
         bytes + if self.tag().is_some() { TAG } else { 0 } <= LONGEST_FRAME
     }
 
-    /// Prepares a packet of `bytes` bytes for cutting by its headers. Returns `None` if it cannot be cut as they say.
+    /// Prepares a packet of `bytes` bytes for cutting by its headers. Returns `None` if the packet cannot be cut as its
+    /// descriptors request.
     fn cut(&self, headers: &[u8], bytes: usize, masks: FlagMasks) -> Option<Cut> {
         let request = self.request();
         let payload = bytes.checked_sub(request.payload_start())?;
@@ -54,33 +57,33 @@ pub trait Orders: Copy {
 /// A packet whose bytes are in private memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<O> {
-    /// Orders of its descriptors.
+    /// Offload requests of the packet's descriptors.
     pub orders: O,
-    /// Segments that have left.
+    /// Number of the packet's segments that have left.
     pub sent: u32,
 }
 
 /// Result of taking the next packet of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken<O> {
-    /// No complete packet is there.
+    /// The queue has no complete packet.
     Nothing,
-    /// All descriptors of a packet are there. Its bytes have not been read.
+    /// All descriptors of a packet are in the ring. The packet's bytes have not been read.
     Packet(O),
-    /// Descriptors without a byte were given back.
+    /// Descriptors without a byte were given back to the driver.
     Empty,
     /// A packet was consumed and is dropped.
     Dropped(Flaw),
 }
 
-/// The flaw of a packet.
+/// Reason why a packet of a transmit queue is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// More descriptors or bytes than a packet may have, or none.
+    /// The packet has more descriptors or bytes than allowed, or none.
     Size,
-    /// A descriptor that no packet has.
+    /// A descriptor is of a kind that no packet has.
     Descriptor,
-    /// An offload that does not fit the packet.
+    /// The requested offload does not fit the packet.
     Offload,
     /// The ring or a buffer is not in the function's memory.
     Fault,

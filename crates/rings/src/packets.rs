@@ -1,5 +1,5 @@
-//! The traits of a family's careful way: the next packet of a transmit queue, and a frame that has to be looked at closely before it is
-//! received. Left out: the way itself (`visit`, `send`, `arrive`).
+//! Traits of a card for packets that travel one by one: the next packet of a transmit queue, and a frame that has to be
+//! looked at closely before it is received. `visit`, `send` and `arrive` move them.
 
 use crate::buffers::Buffers;
 use crate::card::{Card, Misfit};
@@ -11,36 +11,38 @@ use plane::frame::{Frame, Sealed};
 use plane::ledger::Traffic;
 use plane::{About, Missed, Port, Sender, Source};
 
-/// A card whose packets travel one by one, where they are not plain frames.
+/// A card whose packets travel one by one, if they are not plain frames.
 pub trait Packets: Card + Source {
-    /// Orders of descriptors.
+    /// Type of the offload requests in descriptors.
     type Orders: Orders;
 
-    /// A frame whose checksum request does not fit it leaves as its sender made it.
+    /// True if a frame that does not fit its checksum request leaves as its sender made it.
     const SENDS_MISFITS: bool = false;
 
-    /// Returns the place of a packet of a queue's port that waits between two segments; `None` if the port cuts no packets.
+    /// Returns the memory for a packet of a queue's port that waits between two segments; `None` if the port cuts no
+    /// packets.
     fn held(&mut self, sender: Sender) -> Option<&mut Held<Self::Orders>> {
         let _ = sender;
         None
     }
 
-    /// Reads the descriptors of the next packet of a queue, if all of them are there, and replaces `buffers` by those that they
-    /// name. Returns the packet with its cost in frames of the budget. The descriptors of a packet go back by
-    /// [`Packets::end_take`]; all others have gone back.
+    /// Reads the descriptors of the next packet of a queue, if all of them are in the ring. Puts the buffers that they
+    /// name into `buffers`. Returns the packet with its cost in frames of the budget. [`Packets::end_take`] gives back
+    /// the descriptors of a packet; all others have gone back.
     fn take(&mut self, sender: Sender, buffers: &mut Buffers) -> (Taken<Self::Orders>, usize);
 
-    /// Gives back the descriptors of the packet that was taken last, whose bytes have been read, or cannot be `read`. Returns
-    /// false if the packet is dropped because of a fault, and `None` if the queue has stopped and has counted the fault.
+    /// Gives back the descriptors of the packet that was taken last. `read` is true if the packet's bytes could be
+    /// read. Returns false if the packet is dropped because of a fault, and `None` if the queue has stopped and has
+    /// counted the fault.
     fn end_take(&mut self, sender: Sender, read: bool) -> Option<bool>;
 
-    /// Returns true if another packet may follow the last one in this visit.
+    /// Returns true if another packet may follow the last one in this visit to a queue.
     #[inline]
     fn may_follow(&self, sender: Sender) -> bool {
         self.may_send(sender)
     }
 
-    /// Counts a malformed packet, which the plane has counted.
+    /// Counts a malformed packet in the card's own counters. The plane has counted it already.
     fn spoiled(&mut self, sender: Sender, flaw: Flaw) {
         let _ = (sender, flaw);
     }
@@ -61,7 +63,7 @@ pub trait Packets: Card + Source {
         insert(frame, &orders.request()).map_err(|_| Misfit)
     }
 
-    /// Returns the TCP flags of first, middle and last segments.
+    /// Returns the masks of TCP flags for first, middle and last segments.
     fn flag_masks(&self) -> FlagMasks {
         FlagMasks::DEFAULT
     }
@@ -69,28 +71,29 @@ pub trait Packets: Card + Source {
     /// Counts a packet that is cut into segments, by the card or beyond its uplink.
     fn cuts(&mut self) {}
 
-    /// A frame has left by the uplink.
+    /// Counts a frame that has left by the uplink.
     #[inline]
     fn left(&mut self, sender: Sender, orders: &Self::Orders) {
         let _ = (sender, orders);
     }
 
-    /// Ends a visit in which a queue has `sent` frames; returns the DMA faults that are not counted yet.
+    /// Ends a visit in which a queue has `sent` frames. Returns the number of DMA faults that are not counted yet.
     fn end_visit(&mut self, sender: Sender, sent: &Traffic) -> u64 {
         let _ = (sender, sent);
         0
     }
 }
 
-/// A card whose ports receive frames one by one, where they are not plain.
+/// A card whose ports receive frames one by one, if they are not plain.
 pub trait Arrivals: Card {
-    /// Result of a look at a frame, for all ports that get it.
+    /// Type of the results of parsing a frame, which all ports that get the frame share.
     type Contents: Copy;
 
-    /// Looks at a frame's contents.
+    /// Parses a frame for all ports that get it.
     fn look(&mut self, frame: &mut Frame<'_>, about: About) -> Self::Contents;
 
-    /// Puts a frame into as many buffers of a port as it needs, or into none; returns its bytes there, check sequence excluded.
+    /// Puts a frame into as many buffers of a port as it needs, or into none. Returns the number of bytes there, check
+    /// sequence excluded.
     ///
     /// # Errors
     /// [`Missed`]: the port's owner sees nothing of the frame.
@@ -102,13 +105,13 @@ pub trait Arrivals: Card {
         contents: Self::Contents,
     ) -> Result<usize, Missed>;
 
-    /// Returns true if a frame from the uplink is for the MAC alone.
+    /// Returns true if a frame from the uplink is for the MAC alone, such as a pause frame.
     fn ends_in_mac(&mut self, frame: &[u8]) -> bool {
         let _ = frame;
         false
     }
 
-    /// Counts bytes from the uplink that are too few or too many for a frame.
+    /// Counts a frame from the uplink that is too short or too long. `bytes` is its length.
     fn wrong_length(&mut self, bytes: usize) {
         let _ = bytes;
     }

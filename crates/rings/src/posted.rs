@@ -1,16 +1,17 @@
-//! Posted receive descriptors: they are read in bursts, filled in place, and given back together. Left out: what a filled one says.
+//! Posted receive descriptors: they are read in bursts, filled in place, and given back together. The card defines the
+//! words of a filled descriptor.
 
 use crate::ring::Ring;
 use pcie::burst::BURST;
 use pcie::{Bus, DmaFault, Function, Hint, Iova, Space};
 
-/// Words of a burst of the longest descriptors.
+/// Number of words in a burst of the longest descriptors.
 const WORDS: usize = 4 * BURST;
-/// Bytes of a word.
+/// Number of bytes in a word of a descriptor.
 const WORD: usize = 8;
 
-/// Descriptors that follow each other in a ring. Up to `given` they are in the driver's memory again, and up to `filled` they are
-/// as the driver is to find them. The others, up to `end`, are as the driver has posted them.
+/// Receive descriptors that follow each other in a ring. Those before `given` are in the driver's memory again, and
+/// those before `filled` are as the driver is to find them. The others, up to `end`, are as the driver has posted them.
 #[derive(Debug, Clone)]
 pub struct Posted {
     raw: [[u8; WORD]; WORDS],
@@ -21,17 +22,17 @@ pub struct Posted {
     head: u32,
     /// Ring index of the next descriptor to read.
     fetch_at: u32,
-    /// Something was given back that the driver was not told of.
+    /// True if descriptors were given back of which the driver was not notified.
     spoke: bool,
-    /// Descriptors given back since the driver was told of such.
+    /// Number of descriptors given back since the driver was last notified.
     told_late: usize,
     ring: Hint,
-    /// The window of the buffers.
+    /// Hint to the memory window of the buffers.
     pub(crate) buffers: Hint,
 }
 
 impl Posted {
-    /// Makes an empty burst at a ring index.
+    /// Creates an empty burst of descriptors at a ring index.
     #[must_use]
     pub fn at(index: u32) -> Self {
         Self {
@@ -48,14 +49,14 @@ impl Posted {
         }
     }
 
-    /// Descriptors of `size` bytes that were read and not filled.
+    /// Returns the descriptors of `size` bytes that were read and not filled.
     pub fn unused(&self, size: usize) -> impl Iterator<Item = &[u8]> {
         let bytes = &self.raw.as_flattened()[self.filled * size..self.end * size];
         bytes.chunks_exact(size)
     }
 
-    /// Resumes with the descriptors of [`Posted::unused`], when those before `fetch_at` were read. `spoke`: the driver was not notified
-    /// of what was given back. `None` if they are more than a burst.
+    /// Resumes with the descriptors of [`Posted::unused`], when those before `fetch_at` were read. `spoke` is true if
+    /// the driver was not notified of descriptors that were given back. `None` if there are more than a burst.
     #[must_use]
     pub fn resume(unused: &[u8], size: usize, (head, fetch_at): (u32, u32), spoke: bool) -> Option<Self> {
         let mut posted = Self { fetch_at, spoke, end: unused.len() / size, ..Self::at(head) };
@@ -63,40 +64,40 @@ impl Posted {
         (posted.end <= BURST).then_some(posted)
     }
 
-    /// Ring index of the first descriptor that has not been given back.
+    /// Returns the ring index of the first descriptor that has not been given back.
     #[must_use]
     pub fn head(&self) -> u32 {
         self.head
     }
 
-    /// Ring index of the next descriptor to read.
+    /// Returns the ring index of the next descriptor to read.
     #[must_use]
     pub fn fetch_at(&self) -> u32 {
         self.fetch_at
     }
 
-    /// Something was given back that the driver was not told of.
+    /// Returns true if descriptors were given back of which the driver was not notified.
     #[must_use]
     pub fn spoke(&self) -> bool {
         self.spoke
     }
 
-    /// Descriptors that were filled since the driver was told of such. There cannot be more than the ring holds, unless the driver
-    /// has moved the tail back.
+    /// Returns the number of descriptors that were filled since the driver was last notified. It cannot exceed the
+    /// ring's size, unless the driver has moved the tail back.
     #[must_use]
     #[inline]
     pub fn used(&self) -> usize {
         self.told_late + self.filled - self.given
     }
 
-    /// Descriptors that were read and can be filled.
+    /// Returns the number of descriptors that were read and can be filled.
     #[must_use]
     #[inline]
     pub fn ready(&self) -> usize {
         self.end - self.filled
     }
 
-    /// Reads posted descriptors if none is ready, after it has given back what is filled. Returns how many are ready.
+    /// Gives back filled descriptors and reads posted ones, if no descriptor is ready. Returns how many are ready.
     ///
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; nothing has changed then.
@@ -128,14 +129,14 @@ impl Posted {
         Ok(())
     }
 
-    /// The words of the descriptor `ahead` of the next one to be filled, from its first on.
+    /// Returns a word of the descriptor that is `ahead` descriptors after the next one to be filled.
     #[must_use]
     #[inline(always)]
     pub fn word(&self, ring: &Ring, ahead: usize, word: usize) -> u64 {
         u64::from_le_bytes(self.raw[((self.filled + ahead) * (ring.size() / WORD) + word) % WORDS])
     }
 
-    /// The next descriptor to be filled, as the driver has posted it.
+    /// Returns the next descriptor to be filled, as the driver has posted it.
     #[must_use]
     #[inline]
     pub fn next(&self, ring: &Ring) -> Option<&[u8]> {
@@ -143,7 +144,7 @@ impl Posted {
         if self.ready() == 0 { None } else { self.raw.as_flattened().get(at..at + ring.size()) }
     }
 
-    /// Fills the next descriptor, which is ready. Words that it has not are not looked at.
+    /// Fills the next descriptor, which is ready. Words beyond the descriptor's size are ignored.
     #[inline(always)]
     pub fn fill(&mut self, ring: &Ring, words: [u64; 4]) {
         match ring.size() / WORD {
@@ -152,7 +153,7 @@ impl Posted {
         }
     }
 
-    /// Fills the next `count` descriptors of `STRIDE` words, which are ready.
+    /// Fills the next `count` descriptors of `STRIDE` words each, which are ready.
     #[inline(always)]
     pub(crate) fn fill_with<const STRIDE: usize, I: Iterator<Item = [u64; 4]>>(
         &mut self,
@@ -165,7 +166,7 @@ impl Posted {
         self.filled += count;
     }
 
-    /// Copies the addresses of buffers that are ready, as many as there is room for.
+    /// Copies the addresses of the buffers that are ready, as many as `into` holds.
     #[inline(always)]
     pub(crate) fn addresses(&self, ring: &Ring, into: &mut [Iova]) {
         match ring.size() / WORD {
@@ -182,7 +183,7 @@ impl Posted {
         }
     }
 
-    /// Writes filled descriptors to the driver's memory; returns whether there were any.
+    /// Writes filled descriptors to the driver's memory. Returns true if there were any.
     ///
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; a part of them may have been written, and all are kept.
@@ -212,13 +213,13 @@ impl Posted {
         Ok(true)
     }
 
-    /// Returns true if something was given back since the last call. The caller notifies the driver.
+    /// Returns true if descriptors were given back since the last call. The caller notifies the driver.
     pub fn take_spoke(&mut self) -> bool {
         self.told_late = 0;
         core::mem::take(&mut self.spoke)
     }
 
-    /// Drops what is filled: the ring cannot be written to.
+    /// Drops the filled descriptors, because the ring cannot be written to.
     pub fn drop_filled(&mut self) {
         self.given = self.filled;
     }

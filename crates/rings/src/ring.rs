@@ -1,49 +1,49 @@
-//! A ring of descriptors that makes sense, and the arithmetic of its indices. Left out: the head, which the card moves on and keeps
-//! with the descriptors that it has not given back.
+//! A valid ring of descriptors, and the arithmetic of its indices. The card keeps the head with the descriptors that it
+//! has not given back.
 
 use pcie::Iova;
 
-/// A ring. Its tail is one of its indices.
+/// A ring of descriptors whose tail is within the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ring {
     base: Iova,
     count: u32,
-    /// Bytes of a descriptor.
+    /// Size of a descriptor in bytes.
     size: u32,
     tail: u32,
 }
 
 impl Ring {
-    /// A ring of `count` descriptors of `size` bytes each; `None` if its tail is beyond it. The tail is the first descriptor that is
-    /// not the card's.
+    /// Creates a ring of `count` descriptors of `size` bytes each. `None` if the tail is beyond the ring. The tail is
+    /// the first descriptor that is not the card's.
     #[must_use]
     #[inline]
     pub fn new(base: Iova, count: u32, size: usize, tail: u32) -> Option<Self> {
         (tail < count).then_some(Self { base, count, size: size as u32, tail })
     }
 
-    /// Bytes of a descriptor.
+    /// Returns the size of a descriptor in bytes.
     #[must_use]
     #[inline]
     pub fn size(&self) -> usize {
         self.size as usize
     }
 
-    /// Descriptors from index `from` up to the tail.
+    /// Returns the number of descriptors from index `from` up to the tail.
     #[must_use]
     #[inline]
     pub fn available(&self, from: u32) -> u32 {
         if self.tail >= from { self.tail - from } else { self.count - from + self.tail }
     }
 
-    /// The most descriptors that can be outstanding: a full ring would look like an empty one.
+    /// Returns the maximum number of descriptors that the card can have: a full ring would look like an empty one.
     #[must_use]
     #[inline]
     pub fn most(&self) -> u32 {
         self.count - 1
     }
 
-    /// The index `steps` (at most a ring) after `from`.
+    /// Returns the ring index that is `steps` (at most a ring) after `from`.
     #[must_use]
     #[inline]
     pub fn advance(&self, from: u32, steps: u32) -> u32 {
@@ -51,7 +51,7 @@ impl Ring {
         if to >= self.count { to - self.count } else { to }
     }
 
-    /// Returns true if `index` is one of this ring's: a cached index may stem from a ring that has been changed.
+    /// Returns true if `index` is within this ring. A kept index may stem from a ring that has been changed.
     #[must_use]
     #[inline]
     pub fn contains(&self, index: u32) -> bool {

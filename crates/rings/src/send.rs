@@ -1,5 +1,5 @@
-//! The careful way of a packet from a transmit queue to the plane: checksums are inserted, or it is cut into segments. Its frames
-//! are handed over until the port's rate says wait. Left out: how descriptors are read (the family), and plain frames (`burst`).
+//! Sends a packet that is not a plain frame to the plane: inserts checksums, or cuts the packet into segments. Frames
+//! are handed over until the port's rate stops them. The card reads descriptors; `burst` sends plain frames.
 
 use crate::cut::send_through;
 use crate::finished::{send, send_segment, spoil};
@@ -12,8 +12,8 @@ use offload::uncut;
 use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::{Lane, Sender};
 
-/// Sends the next packet of a queue, or the rest of one that waited; returns its cost in frames of the budget, at least 1. `None` if
-/// there is no packet, or none may follow.
+/// Sends the next packet of a queue, or the rest of one that waited. Returns the packet's cost in frames of the budget,
+/// at least 1. `None` if there is no packet, or none may follow.
 #[inline(never)]
 pub(crate) fn send_next<C: Packets, L: Lane>(
     card: &mut C,
@@ -37,7 +37,8 @@ pub(crate) fn send_next<C: Packets, L: Lane>(
     card.may_follow(sender).then_some(cost.max(1))
 }
 
-/// Sends a packet whose descriptors are there, and gives them back; returns its number of frames. `None` if the queue has stopped.
+/// Sends a packet whose descriptors are in the ring, and gives these back. Returns the packet's number of frames.
+/// `None` if the queue has stopped.
 #[inline(always)]
 fn send_taken<C: Packets, L: Lane>(
     card: &mut C,
@@ -66,7 +67,7 @@ fn send_taken<C: Packets, L: Lane>(
     Some(send_packet(card, sender, &Packet { orders: *orders, sent: 0 }, places, lane))
 }
 
-/// Sends a packet that is in private memory, or the rest of it; returns its number of frames.
+/// Sends a packet that is in private memory, or the rest of it. Returns the packet's number of frames.
 #[inline(always)]
 fn send_packet<C: Packets, L: Lane>(
     card: &mut C,
@@ -82,7 +83,7 @@ fn send_packet<C: Packets, L: Lane>(
     1
 }
 
-/// Copies the bytes of a packet to private memory, behind headroom; `false` if they cannot be read.
+/// Copies the bytes of a packet to private memory, behind headroom. Returns `false` if the bytes cannot be read.
 #[inline(always)]
 fn read_packet<C: Packets>(card: &mut C, sender: Sender, places: &mut Places) -> bool {
     let Places { packet, buffers, .. } = places;
@@ -131,7 +132,8 @@ fn send_whole<C: Packets, L: Lane>(
     }
 }
 
-/// Sends the segments of a packet that are due; returns their number, at least 1. The rest of the packet is kept.
+/// Sends the segments of a packet that are due. Returns the number of segments, at least 1. The rest of the packet is
+/// kept.
 fn send_cut<C: Packets, L: Lane>(
     card: &mut C,
     sender: Sender,
@@ -170,8 +172,8 @@ fn send_cut<C: Packets, L: Lane>(
     (packet.sent - before).max(1) as usize
 }
 
-/// Sends a packet as it is to an uplink that takes such packets; returns its number of segments, which something else has to cut.
-/// `None` if the card has to cut it; then it is unchanged.
+/// Sends a packet uncut to an uplink that takes such packets. Returns the number of segments that the kernel there
+/// cuts. `None`, with the packet unchanged, if the card has to cut it.
 fn send_uncut<C: Packets, L: Lane>(
     card: &mut C,
     sender: Sender,

@@ -1,11 +1,11 @@
-//! Private memory of one packet. It keeps what it has grown to, so no byte of a long packet is written twice. Left out: what is done
-//! with the packet.
+//! Private memory of one packet. The memory stays as large as it has grown, so no byte of a long packet is written
+//! twice.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// Bytes of a packet, behind headroom.
+/// Bytes of one packet, behind headroom.
 #[derive(Debug, Clone, Default)]
 pub struct Staging {
     place: Vec<u8>,
@@ -13,13 +13,13 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Makes an empty place, with memory for packets of up to `bytes` bytes.
+    /// Creates memory for packets of up to `bytes` bytes, without a packet.
     #[must_use]
     pub fn with_room(bytes: usize) -> Self {
         Self { place: vec![0; bytes], length: 0 }
     }
 
-    /// Provides memory for `bytes` bytes. The packet stays.
+    /// Allocates memory for `bytes` bytes. The packet stays.
     #[inline(always)]
     pub fn reserve(&mut self, bytes: usize) {
         if self.place.len() < bytes {
@@ -32,15 +32,15 @@ impl Staging {
         self.place.resize(bytes, 0);
     }
 
-    /// Makes it `length` bytes long. Bytes that it gains are left over from earlier packets: the caller writes them before they
-    /// are read.
+    /// Makes the packet `length` bytes long. Added bytes are left over from earlier packets: the caller writes them
+    /// before they are read.
     #[inline(always)]
     pub fn set_length(&mut self, length: usize) {
         self.reserve(length);
         self.length = length;
     }
 
-    /// Adds `bytes` bytes, left over from earlier packets, and returns them to be written.
+    /// Adds `bytes` bytes to the packet and returns them for writing. They are left over from earlier packets.
     #[inline(always)]
     pub fn extend(&mut self, bytes: usize) -> &mut [u8] {
         let start = self.length;
@@ -48,7 +48,7 @@ impl Staging {
         &mut self.place[start..start + bytes]
     }
 
-    /// Adds zeros up to a length, if it is shorter.
+    /// Adds zeros to the packet up to `shortest` bytes, if it is shorter.
     #[inline(always)]
     pub(crate) fn pad(&mut self, shortest: usize) {
         if self.length < shortest {

@@ -1,5 +1,5 @@
-//! A visit to a transmit queue: it sends packets until its budget is spent, a frame is not due yet, or the queue is empty. Left out:
-//! which queue is visited (the family), and how a packet leaves (`burst`, `send`).
+//! Visits a transmit queue: sends packets until the budget is spent, a frame is not due yet, or the queue is empty. The
+//! card chooses the queue; `burst` and `send` send its packets.
 
 use crate::burst::send_burst;
 use crate::card::Card;
@@ -9,7 +9,8 @@ use crate::send::send_next;
 use alloc::boxed::Box;
 use plane::{Lane, Sender};
 
-/// Sends packets of a queue for up to `budget` frames; `false` if no complete packet is left, or none may follow.
+/// Sends packets of a queue for up to `budget` frames. Returns `false` if no complete packet is left, or none may
+/// follow.
 pub fn visit<C: Packets, L: Lane>(card: &mut C, sender: Sender, mut budget: usize, lane: &mut L) -> bool {
     let (mut left, mut places) = (true, lend(card));
     let mut bursts = !card.is_careful();
@@ -32,7 +33,7 @@ pub fn visit<C: Packets, L: Lane>(card: &mut C, sender: Sender, mut budget: usiz
     left
 }
 
-/// Takes a card's places, which it gets back when frames have passed.
+/// Takes a card's private memory, which the caller returns when frames have passed.
 #[inline]
 pub(crate) fn lend<C: Card>(card: &mut C) -> Box<Places> {
     card.places().take().unwrap_or_else(|| Places::new(0))

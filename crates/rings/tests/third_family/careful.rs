@@ -1,4 +1,4 @@
-//! The toy's careful way: one packet after the other.
+//! Traits of the toy card for packets that travel one by one.
 
 use crate::memory::SLOTS;
 use crate::toy::Toy;
@@ -8,7 +8,7 @@ use plane::frame::Frame;
 use plane::{About, Lane, Missed, Port, Sender, Sink, Source};
 use rings::{Arrivals, Buffers, Card, Orders, Packets, RxFormat, Taken, Terms};
 
-/// A packet is a frame as it is.
+/// Offload requests of a packet that is a frame as it is: none.
 #[derive(Clone, Copy)]
 pub(crate) struct AsIs;
 
@@ -93,7 +93,7 @@ impl Packets for Toy {
 }
 
 impl Toy {
-    /// Gives received descriptors back, at the end of a poll.
+    /// Gives filled receive descriptors back to the driver, at the end of a poll.
     pub(crate) fn settle(&mut self) {
         for n in 0..self.queues.len() as u8 {
             let terms = Terms { tag: None, inexact: false, from_uplink: false };

@@ -1,5 +1,5 @@
-//! A third family of cards over the same rings and plane: what a burst does is what the careful way does, frame by frame, with
-//! tags, rates, groups, faults, too few buffers, and policies that change between bursts.
+//! Tests a toy card over the same rings and plane as the real cards. Frames in bursts leave the same as frames sent
+//! alone: with tags, rates, groups, faults, too few buffers, and policies that change between bursts.
 
 mod careful;
 mod memory;
@@ -19,14 +19,14 @@ use units::{MacAddress, Time};
 
 const PORTS: usize = 4;
 
-/// An action on the card.
+/// Action of a test on the toy card.
 #[derive(Debug, Clone)]
 enum Act {
     /// Sends a number of frames of a kind, from a port to an address.
     Send(u8, u8, u8, usize),
-    /// Posts a port's buffers anew, all but a number of them. One may be outside of memory.
+    /// Posts a port's buffers anew, except a number of them. One may be outside of memory.
     Post(u8, u8, bool),
-    /// Sets another policy.
+    /// Sets another policy of the plane.
     Police(u8),
     /// Sets a port's rate.
     Rate(u8, Option<u32>),
@@ -43,7 +43,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A wire that keeps sent frames.
+/// Uplink that keeps the sent frames.
 #[derive(Default)]
 struct Sent(Vec<Vec<u8>>);
 
@@ -62,7 +62,7 @@ fn address(n: u8) -> [u8; 6] {
     if n == 5 { [0xff; 6] } else { [2, 0, 0, 0, 0, n] }
 }
 
-/// A frame by its kind: TCP, UDP or neither, with or without a tag, right or wrong, short or long.
+/// Returns a frame by its kind: TCP, UDP or neither, with or without a tag, right or wrong, short or long.
 fn frame(from: u8, to: u8, kind: u8) -> Vec<u8> {
     let payload = vec![kind; [0, 6, 10, 100, 1400, 2500][usize::from(kind % 6)]];
     let link = etherparse::PacketBuilder::ethernet2(address(from), address(to)).ipv4(
@@ -112,12 +112,12 @@ fn tables(bits: u8) -> Tables<PORTS> {
     tables
 }
 
-/// All that a conversation leaves behind, after everything that was sent has become due.
+/// Returns memory, frames and counters after a conversation, once all sent frames have become due.
 fn left_behind(acts: &[Act], careful: bool) -> (Memory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
     left_behind_until(&[acts, &[Act::Poll(1 << 40, 100)]].concat(), careful)
 }
 
-/// All that a conversation has left behind so far.
+/// Returns memory, frames and counters after the actions of a conversation so far.
 fn left_behind_until(acts: &[Act], careful: bool) -> (Memory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
     let queue = || Queue { head: 0, tail: 0, posted: Posted::at(0), rx_tail: 0, hints: [Hint::default(); 2] };
     let (queues, memory) = ((0..3).map(|_| queue()).collect(), Memory::new(3));
@@ -146,7 +146,8 @@ fn left_behind_until(acts: &[Act], careful: bool) -> (Memory, Vec<Vec<u8>>, Vec<
     (toy.memory, wire.0, counters, toy.refused)
 }
 
-/// Puts `count` copies of a frame into a ring, or fewer if it is full. The last is outside of memory, or not marked as plain.
+/// Puts `count` copies of a frame into a transmit ring, or fewer if the ring is full. The last copy is outside of
+/// memory, or not marked as plain.
 fn send(toy: &mut Toy, from: u8, frame: &[u8], count: usize, kind: u8) {
     let function = Function::Vf(from);
     let place = SENT + 0x1000 * u64::from(kind % 16);

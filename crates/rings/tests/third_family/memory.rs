@@ -3,7 +3,7 @@
 use pcie::burst::HEAD;
 use pcie::{Bus, DmaFault, Function, Iova, Space};
 
-/// Descriptors of a ring.
+/// Number of descriptors in a ring.
 pub(crate) const SLOTS: u32 = 48;
 /// Addresses of the transmit ring and of the receive ring.
 pub(crate) const RINGS: [Iova; 2] = [0, 0x400];
@@ -12,15 +12,15 @@ pub(crate) const SENT: Iova = 0x10_0000;
 pub(crate) const BUFFERS: Iova = 0x12_0000;
 pub(crate) const BUFFER: u64 = 2048;
 
-/// Bits of a descriptor's second word.
+/// Flag bits in a descriptor's second word.
 pub(crate) const PLAIN: u64 = 1 << 63;
 pub(crate) const REPORT: u64 = 1 << 62;
 pub(crate) const DONE: u64 = 1 << 61;
 
-/// Rings, and all buffers, of each port.
+/// Memory of the toy's ports: rings, and all buffers.
 pub(crate) struct Memory {
     windows: Vec<[Vec<u8>; 2]>,
-    /// Frames whose heads were gathered.
+    /// Number of frames whose heads were gathered.
     pub(crate) gathered: usize,
 }
 
