@@ -24,9 +24,9 @@ const FRAME: usize = 0x2000;
 const BUFFERS: usize = 0x2_0000;
 const BUFFER: usize = 2048;
 const PORT_VLAN: u16 = 100;
-/// Frames per call.
+/// Number of frames that a call sends.
 const BURST: usize = 32;
-/// Frames per visit to a queue, as on a live port.
+/// Budget of a visit to a queue in frames, as on a live port.
 const BUDGET: usize = 64;
 
 /// Uplink that drops every frame.
@@ -43,7 +43,7 @@ impl Wire for Nowhere {
 }
 
 struct Bench {
-    /// Receive descriptors, as a guest posts them.
+    /// Bytes of the receive descriptors, as a guest posts them.
     posted: Vec<u8>,
     card: Card,
     plane: Plane<64>,
@@ -53,7 +53,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Creates two VFs as a host sets them up for tenants: on a port VLAN, with spoof check.
+    /// Creates a card with two VFs as a host sets them up for tenants: on a port VLAN, with spoof check.
     fn new(form: Form) -> Self {
         let mut card = Card::new(2);
         let mut plane =
@@ -89,7 +89,7 @@ impl Bench {
         Self { posted, card, plane, memory, tails: [0; 2] }
     }
 
-    /// Sends a burst from VF 0 to VF 1.
+    /// Sends a burst of frames from VF 0 to VF 1.
     fn send(&mut self, raw: &[u8; 16]) {
         let [rx, tx] = self.tails;
         self.memory.store(1, RX_RING as u64, &self.posted);

@@ -8,7 +8,7 @@ use avf::table::Side;
 use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 
-/// Send and receive queue of the PF.
+/// Send queue and receive queue of the PF for messages.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Admin {
     pub(crate) send: Ring,
@@ -21,7 +21,7 @@ impl Admin {
         self.send.is_sound() && self.receive.is_sound()
     }
 
-    /// Returns the registers of a queue.
+    /// Returns the registers of one of the PF's admin queues.
     pub(crate) fn ring(&mut self, side: Side) -> &mut Ring {
         match side {
             Side::Send => &mut self.send,

@@ -7,11 +7,11 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::Time;
 
-/// Restraint of a VF, and the time of its next message.
+/// Restraint of a VF, and the earliest time of the VF's next message.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Brake {
     pub(crate) restraint: Restraint,
-    /// Earliest time of the next message under a restraint.
+    /// Earliest time of the VF's next message under a restraint.
     mail_at: Time,
 }
 
@@ -21,7 +21,7 @@ impl Brake {
         (self.restraint.mail_us > 0 && self.mail_at > now).then_some(self.mail_at)
     }
 
-    /// Notes that a mailbox descriptor was taken.
+    /// Records the time at which a mailbox descriptor was taken.
     pub(crate) fn took_mail(&mut self, now: Time) {
         self.mail_at = now + Duration::from_micros(self.restraint.mail_us.into());
     }

@@ -1,4 +1,4 @@
-//! All functions of a card. Left out: each part itself, and the poll (`poll`).
+//! The card as a whole: all of its functions, and their registers.
 
 use crate::admin::Admin;
 use crate::counters::Counters;
@@ -25,30 +25,31 @@ pub struct Card {
     pub(crate) admin: Admin,
     /// VFs that were reset by their guests and that the PF has not seen yet.
     pub(crate) flr: u64,
-    /// The VF whose mailbox is looked at first.
+    /// VF whose mailbox the next poll reads first.
     pub(crate) turn: u8,
-    /// When a frame that waits for its VF's rate may leave, as of the last visit.
+    /// Time at which a frame that waits for its VF's rate may leave, as of the last visit.
     #[serde(skip)]
     pub(crate) due: Option<Time>,
-    /// VFs of which a receive queue was filled since their drivers were told, a bit each. None between two calls.
+    /// VFs with receive descriptors that were filled and not yet given back, a bit each. None between two calls of the
+    /// card.
     #[serde(skip)]
     pub(crate) reached: u64,
-    /// No frame takes the usual, shorter way.
+    /// True if every frame is sent alone, and none in a burst.
     #[serde(skip)]
     pub(crate) careful: bool,
     /// Private memory of frames and packets, once some have passed; `None` while it is lent to `rings`.
     #[serde(skip)]
     pub(crate) places: Option<Box<Places>>,
-    /// Descriptors of a burst.
+    /// Transmit descriptors of a burst of frames.
     #[serde(skip)]
     pub(crate) plain: Descriptors,
     /// Descriptors of the packet that was taken last.
     #[serde(skip)]
     pub(crate) gathered: Gathered,
-    /// A message on its way.
+    /// Body of the message that is being passed on.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
-    /// A frame with its check sequence.
+    /// Bytes of a received frame with its check sequence.
     #[serde(skip)]
     pub(crate) checked: Vec<u8>,
 }
@@ -58,7 +59,7 @@ fn body() -> Vec<u8> {
 }
 
 impl Card {
-    /// A card after power-on with `vfs` VFs, 64 at most.
+    /// Creates a card after power-on with `vfs` VFs, 64 at most.
     #[must_use]
     pub fn new(vfs: u8) -> Self {
         let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
@@ -83,18 +84,20 @@ impl Card {
         }
     }
 
-    /// From now on every frame is looked at closely, also one that could take the usual, shorter way. Tests compare the two.
+    /// Switches bursts of frames off: from now on every frame is sent alone and parsed completely. Tests compare such a
+    /// card with one that sends bursts.
     pub fn take_no_shortcuts(&mut self) {
         self.careful = true;
     }
 
-    /// Gives the card VFs as after power-on, until it has `vfs` of them, 64 at most. Those that are there stay as they are.
+    /// Adds VFs in the state after power-on, until the card has `vfs` of them, 64 at most. Existing VFs stay as they
+    /// are.
     pub fn grow(&mut self, vfs: u8) {
         let count = usize::from(vfs).min(MAX_VFS).max(self.functions.len());
         self.functions.resize_with(count, Function::new);
     }
 
-    /// Returns the part of a saved state that no card can have.
+    /// Returns the rule that a saved state breaks, if no card can be in that state.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let vfs = self.functions.len();
         let rules = [
@@ -107,19 +110,19 @@ impl Card {
         of_card.or_else(|| self.functions.iter().find_map(Function::flaw))
     }
 
-    /// A VF's driver reads a register of BAR 0; zero if there is no such register.
+    /// Reads a register of BAR 0 for a VF's driver. An offset without a register reads zero.
     pub fn read(&mut self, vf: u8, offset: u32) -> u32 {
         self.functions.get_mut(usize::from(vf)).map_or(0, |function| function.read(offset))
     }
 
-    /// A VF's driver writes a register of BAR 0.
+    /// Writes a register of BAR 0 for a VF's driver.
     pub fn write(&mut self, vf: u8, offset: u32, value: u32) {
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {
             function.write(offset, value);
         }
     }
 
-    /// Bus Master Enable of a VF: without it no memory request and no interrupt leaves the card in its name.
+    /// Sets Bus Master Enable of a VF. Without it the card sends no memory request and no interrupt in the VF's name.
     pub fn set_bus_master(&mut self, vf: u8, on: bool) {
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {
             function.master = on;

@@ -11,14 +11,14 @@ use offload::verify;
 use plane::bytes::be16;
 use plane::frame::Sealed;
 
-/// Offset and length of the IPv4 address pair in its header, bytes (RFC 791, 3.1).
+/// Offset of the address pair in an IPv4 header, and the pair's length, in bytes (RFC 791, 3.1).
 const ENDS_V4: (usize, usize) = (12, 8);
-/// Offset and length of the IPv6 address pair in its header, bytes (RFC 8200, 3).
+/// Offset of the address pair in an IPv6 header, and the pair's length, in bytes (RFC 8200, 3).
 const ENDS_V6: (usize, usize) = (8, 32);
-/// Bytes of the two ports at the start of a transport header.
+/// Number of bytes of the two ports at the start of a transport header.
 const PORTS: usize = 4;
 
-/// Contents of a frame, as receive descriptors name them.
+/// Properties of a frame's contents, as receive descriptors name them.
 #[derive(Debug, Clone, Copy)]
 pub struct Contents {
     packet_type: u8,
@@ -30,7 +30,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Parses a frame without its tag. A checksum that is `sealed` on the plane is not computed again.
+    /// Parses a frame without its tag. A checksum that the sending card has `sealed` is not computed again.
     #[must_use]
     pub fn of(frame: &[u8], sealed: Option<Sealed>) -> Self {
         let headers = Headers::parse(frame);
@@ -51,7 +51,7 @@ impl Contents {
         Self { packet_type, checksums, ip, l3: headers.l3_offset as u16, l4: headers.l4_offset as u16 }
     }
 
-    /// Returns the packet type, see [`avf::packet_type`].
+    /// Returns the frame's packet type, see [`avf::packet_type`].
     #[must_use]
     pub fn packet_type(&self) -> u8 {
         self.packet_type

@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 pub struct Counters {
     /// Messages and commands taken from the VF.
     pub messages: u64,
-    /// Mailbox descriptors that were no message and no known command.
+    /// Mailbox descriptors of the VF that were neither a message nor a known command.
     pub strange: u64,
     /// Messages to the VF that were dropped because too many were pending.
     pub overflowed: u64,
-    /// Memory accesses that the bus refused.
+    /// Memory accesses for the VF that the bus refused.
     pub dma_faults: u64,
-    /// Malformed packets: descriptors that a real card would reject.
+    /// Malformed packets of the VF, whose descriptors a real card would reject.
     pub malformed: u64,
-    /// Queues stopped because of malformed packets.
+    /// Queues of the VF stopped because of malformed packets.
     pub stopped: u64,
-    /// Interrupts sent.
+    /// Interrupts sent to the VF.
     pub interrupts: u64,
 }
 
 impl Counters {
-    /// Returns all counters.
+    /// Returns the values of all counters.
     pub(crate) fn all(&self) -> [u64; 7] {
         let Self { messages, strange, overflowed, dma_faults, malformed, stopped, interrupts } = *self;
         [messages, strange, overflowed, dma_faults, malformed, stopped, interrupts]

@@ -8,10 +8,11 @@ use avf::descriptor::rx::{Cast, WriteBack};
 use avf::ids::FCS;
 use pcie::{Bus, Function as BusFunction};
 
-/// Description of a frame that arrives.
+/// Description of a received frame for its receive descriptors.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arrival {
-    /// Packet type, checksums, tag, hash, cast, loopback. The ring sets length and end of packet.
+    /// Descriptor fields of the frame: packet type, checksums, tag, hash, cast, loopback. The ring sets length and end
+    /// of packet.
     pub said: WriteBack,
 }
 

@@ -23,7 +23,7 @@ use avf::bits::dyn_ctl::SEEN;
 use avf::register as r;
 use pcie::pages::{Pages, Places};
 
-/// Registers of a kind: one for each queue pair, or each vector but the first.
+/// Number of registers of each kind: one for each queue pair, or for each vector but the first.
 const EACH: usize = avf::ids::MAX_PAIRS;
 
 /// First offset of each kind of register, in the order in which stores are handled: intervals before the vector is enabled, tails
@@ -33,10 +33,10 @@ const KINDS: [u32; 6] = {
     [itr, itr + 0x40, itr + 0x80, r::VFINT_DYN_CTLN, r::QRX_TAIL, r::QTX_TAIL]
 };
 
-/// Number of registers in these pages.
+/// Number of registers in the mapped pages of a VF.
 pub const COUNT: usize = KINDS.len() * EACH;
 
-/// Offsets of the registers in these pages, in the order in which stores are handled.
+/// Offsets of the registers in the mapped pages of a VF, in the order in which stores are handled.
 pub const REGISTERS: [u32; COUNT] = {
     let (mut offsets, mut place) = ([0; COUNT], 0);
     while place < COUNT {
@@ -46,7 +46,7 @@ pub const REGISTERS: [u32; COUNT] = {
     offsets
 };
 
-/// The card's copy of one VF's pages: the published values.
+/// The card's copy of one VF's mapped pages: the published values.
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: u8,
@@ -54,13 +54,13 @@ pub struct Doorbells {
 }
 
 impl Doorbells {
-    /// Adopts pages that hold the values published for the card's state, except for later stores by the guest.
+    /// Adopts mapped pages that hold the values published for the card's state, except for later stores by the guest.
     #[must_use]
     pub fn adopt(card: &Card, vf: u8) -> Self {
         Self { vf, places: Places::adopt(&REGISTERS, COUNT, |place| card.published(vf, place)) }
     }
 
-    /// Adopts pages with any content: publishes the card's registers and discards the guest's stores so far.
+    /// Adopts mapped pages with any content: publishes the card's registers and discards the guest's stores so far.
     #[must_use]
     pub fn renew<P: Pages>(card: &Card, vf: u8, pages: &P) -> Self {
         let doorbells = Self::adopt(card, vf);
@@ -99,7 +99,7 @@ impl Card {
         }
     }
 
-    /// Returns the value to publish in a place.
+    /// Returns the value to publish at an index of [`REGISTERS`].
     fn published(&self, vf: u8, place: usize) -> u32 {
         self.functions.get(usize::from(vf)).map_or(0, |function| function.published(place))
     }

@@ -19,12 +19,12 @@ use rings::Held;
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
-/// Addresses of a VF, at most: more than a PF driver grants.
+/// Maximum number of addresses of a VF: more than a PF driver grants.
 const MOST_ADDRESSES: usize = 256;
-/// Counters below this can go on counting for centuries.
+/// Upper bound of a restored counter. A counter below it can go on counting for centuries.
 pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 
-/// A VF.
+/// State of a VF: its registers and queues, and what the PF driver has ordered for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Function {
     pub(crate) mailbox: Mailbox,
@@ -34,13 +34,14 @@ pub(crate) struct Function {
     pub(crate) scaling: Scaling,
     pub(crate) rx: [RxQueue; MAX_PAIRS],
     pub(crate) tx: [TxQueue; MAX_PAIRS],
-    /// A packet that waits between two of its segments.
+    /// Packet of the VF that waits between two of its segments.
     #[serde(with = "crate::held")]
     pub(crate) held: Held<PacketOrders>,
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
     /// that finds the queue empty clears it.
     pub(crate) tx_ready: u16,
-    /// Receive queues that were filled since their drivers were told, a bit each. None between two calls of the card.
+    /// Receive queues with descriptors that were filled and not yet given back, a bit each. None between two calls of
+    /// the card.
     #[serde(skip)]
     pub(crate) rx_filled: u16,
     pub(crate) rx_causes: [Option<Cause>; MAX_PAIRS],
@@ -48,33 +49,33 @@ pub(crate) struct Function {
     pub(crate) filters: Filters,
     pub(crate) statistics: Statistics,
     pub(crate) counters: Counters,
-    /// Bus Master Enable.
+    /// True if the VF may use the bus (Bus Master Enable).
     pub(crate) master: bool,
-    /// Places in the VF's pages whose registers may have changed since they were shown there (`doorbell`): those of queue pair n
-    /// and of vector n + 1 by bit n.
+    /// Mapped registers that may have changed since they were published (`doorbell`): those of queue pair n and of
+    /// vector n + 1 by bit n.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,
-    /// Saved beside the card (`saved`), whose form is that of the version before.
+    /// Restraint of the VF. It is saved apart (`saved`), because the saved form of a VF is that of the version before.
     #[serde(skip)]
     pub(crate) brake: Brake,
 }
 
-/// By what a VF receives and may send, for the forwarding plane.
+/// Filters, checks and rate of a VF, for the forwarding plane.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Filters {
-    /// Addresses.
+    /// Unicast and multicast addresses that the VF receives.
     pub addresses: Vec<[u8; 6]>,
-    /// VLANs; 0 is frames without a tag.
+    /// VLANs that the VF receives; 0 is frames without a tag.
     pub vlans: Vec<u16>,
-    /// Every frame to one station.
+    /// True if the VF receives every unicast frame.
     pub unicast: bool,
-    /// Every frame to a group.
+    /// True if the VF receives every multicast frame.
     pub multicast: bool,
-    /// Frames with another VF's address or VLAN are dropped.
+    /// True to drop frames that the VF sends with another VF's address or VLAN.
     pub spoof_check: bool,
-    /// The most that it may send, Mb/s; 0 is no limit.
+    /// Transmit rate of the VF in Mb/s; 0 is no limit.
     pub rate: u32,
-    /// Handling of tags.
+    /// Handling of VLAN tags for the VF.
     pub tags: Tags,
 }
 
@@ -87,7 +88,7 @@ impl Filters {
     }
 }
 
-/// Every place.
+/// Returns the bits of all mapped registers.
 fn all() -> u16 {
     u16::MAX
 }
@@ -116,7 +117,7 @@ impl Function {
         }
     }
 
-    /// Returns the part of a saved state that no VF can have.
+    /// Returns the rule that a saved state breaks, if no VF can be in that state.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let counted = self.counters.all().into_iter().chain(self.statistics.all());
         let rules = [
@@ -132,7 +133,8 @@ impl Function {
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
     }
 
-    /// Bus address of the next mailbox descriptor to take. `None`: the ring is empty, or the VF is in reset.
+    /// Returns the bus address of the next mailbox descriptor to take. `None` if the ring is empty, or the VF is in
+    /// reset.
     pub(crate) fn next_message(&self) -> Option<u64> {
         self.mailbox.send.next().filter(|_| self.rstat == rstat::ACTIVE)
     }

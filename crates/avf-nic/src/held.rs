@@ -1,4 +1,4 @@
-//! The saved form of a packet that waits between two of its segments. Left out: when it waits (`rings`).
+//! Saved form of a packet that waits between two of its segments. `rings` decides when it waits.
 
 use crate::packet::PacketOrders;
 use crate::tx_ring::MOST_BYTES;
@@ -11,13 +11,13 @@ use plane::frame::HEADROOM;
 use rings::{Held, Orders, Packet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A packet that waits, or none.
+/// Saved form of a waiting packet, or of none.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename = "Held")]
 struct Saved {
     packet: Option<SavedPacket>,
     queue: u8,
-    /// Its bytes, behind headroom; empty without a packet.
+    /// Bytes of the packet, behind headroom; empty without a packet.
     bytes: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ struct SavedPacket {
     sent: u32,
 }
 
-/// Serializes a packet that waits.
+/// Serializes a packet that waits between two segments.
 pub(crate) fn serialize<S: Serializer>(held: &Held<PacketOrders>, to: S) -> Result<S::Ok, S::Error> {
     let saved = held.kept().map_or_else(Saved::default, |(packet, queue, bytes)| {
         let PacketOrders { first, context, descriptors } = packet.orders;
@@ -42,7 +42,7 @@ pub(crate) fn serialize<S: Serializer>(held: &Held<PacketOrders>, to: S) -> Resu
     saved.serialize(to)
 }
 
-/// Deserializes a packet that waits.
+/// Deserializes a packet that waits between two segments.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Held<PacketOrders>, D::Error> {
     let Saved { packet, queue, bytes } = Saved::deserialize(from)?;
     let held = packet.map(|SavedPacket { first, context, descriptors, sent }| {
@@ -52,7 +52,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Held<Pac
     Ok(held.unwrap_or_default())
 }
 
-/// Returns true if there is no packet, or one of which some segments have left and others have not.
+/// Returns true if there is no packet, or a packet of which some segments have left and others have not.
 pub(crate) fn is_sound(held: &Held<PacketOrders>) -> bool {
     held.kept().is_none_or(|(packet, queue, bytes)| {
         let cut = packet.orders.cut(bytes, bytes.len(), FlagMasks::DEFAULT);

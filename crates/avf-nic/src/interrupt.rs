@@ -11,24 +11,24 @@ use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
-/// ITR index of causes without an interval: they interrupt at once (ITR_INDX 3).
+/// Interval number (ITR_INDX 3) of causes that interrupt at once, without an interval.
 pub(crate) const AT_ONCE: u8 = 3;
-/// Bits of VFINT_DYN_CTL that are stored, apart from INTENA.
+/// Bits of register VFINT_DYN_CTL that are stored, apart from INTENA.
 const CONTROL: u32 =
     dyn_ctl::WB_ON_ITR | dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT | 3 << dyn_ctl::ITR_SHIFT;
-/// Unit of intervals, nanoseconds.
+/// Unit of interrupt intervals in nanoseconds.
 const UNIT_NS: u64 = 2_000;
 
-/// State of a vector.
+/// State of an interrupt vector.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Vector {
-    /// The control register, without INTENA.
+    /// Value of the vector's control register, without INTENA.
     control: u32,
     enabled: bool,
     intervals: [u16; ITRS],
-    /// Pending causes: a bit for each interval, and one for causes without an interval.
+    /// Pending causes of the vector: a bit for each interval, and one for causes without an interval.
     happened: u8,
-    /// Time of the last interrupt.
+    /// Time of the vector's last interrupt.
     sent: Option<Time>,
 }
 
@@ -54,14 +54,14 @@ const fn all_vectors() -> u32 {
     (1 << MAX_VECTORS) - 1
 }
 
-/// Vectors of a VF, and the causes of vector 0.
+/// Interrupt vectors of a VF, and the causes of vector 0.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
     vectors: [Vector; MAX_VECTORS],
-    /// Vectors, a bit each, that may be enabled and have a pending cause: all, after a state is restored.
+    /// Vectors that may be enabled and have a pending cause, a bit each: all vectors, after a state is restored.
     #[serde(skip, default = "all_vectors")]
     pending: u32,
-    /// VFINT_ICR01 and VFINT_ICR0_ENA1.
+    /// Values of registers VFINT_ICR01 (causes) and VFINT_ICR0_ENA1 (enabled causes).
     causes: u32,
     enabled: u32,
 }
@@ -72,9 +72,8 @@ impl Interrupts {
         self.vectors.iter().all(Vector::is_sound)
     }
 
-    /// Returns the state after a reset: that of power-on, but with the times of the last interrupts, so that a reset does not
-    /// shorten
-    /// a restraint's interval.
+    /// Returns the interrupt state after a reset: that of power-on, but with the times of the last interrupts, so that
+    /// a reset does not shorten a restraint's interval.
     pub(crate) fn after_reset(&self) -> Self {
         Self {
             vectors: self.vectors.map(|Vector { sent, .. }| Vector { sent, ..Vector::default() }),
@@ -86,7 +85,7 @@ impl Interrupts {
         self.vectors.get_mut(usize::from(vector))
     }
 
-    /// Raises a cause of a vector, by the interval `itr`.
+    /// Raises a cause of a vector. `itr` is the number of the cause's interval.
     pub(crate) fn raise(&mut self, number: u8, itr: u8) {
         if let Some(vector) = self.vector(number) {
             vector.happened |= 1 << itr.min(AT_ONCE);
@@ -102,7 +101,7 @@ impl Interrupts {
         }
     }
 
-    /// Returns and clears the causes of VFINT_ICR01.
+    /// Returns and clears the interrupt causes in VFINT_ICR01.
     pub(crate) fn take_causes(&mut self) -> u32 {
         core::mem::take(&mut self.causes)
     }
@@ -111,7 +110,7 @@ impl Interrupts {
         self.enabled
     }
 
-    /// Writes VFINT_ICR0_ENA1. Causes that are set and become enabled interrupt now.
+    /// Writes the enabled causes (VFINT_ICR0_ENA1). Causes that are set and become enabled interrupt now.
     pub(crate) fn enable_causes(&mut self, value: u32) {
         let fresh = value & !self.enabled;
         self.enabled = value;
@@ -153,8 +152,8 @@ impl Interrupts {
         }
     }
 
-    /// Sends the due interrupts, each vector at least `least` after its last. Returns the vectors that interrupted, a bit each, and
-    /// the time at which the first of the others is due.
+    /// Sends the due interrupts, each vector at least `least` after its last interrupt. Returns the vectors that
+    /// interrupted, a bit each, and the time at which the first of the others is due.
     pub(crate) fn send<B: Bus>(
         &mut self,
         vf: u8,

@@ -11,11 +11,11 @@ use avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode, returned};
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
-/// Pending messages to a VF, at most: more than a driver that reads its mailbox ever has. A guest that does not read must not
-/// make the card allocate without bound.
+/// Maximum number of pending messages to a VF: more than a driver that reads its mailbox ever has. A guest that does
+/// not read must not make the card allocate without bound.
 pub(crate) const WAITING: usize = 8;
 
-/// Both queues of a VF, and its pending messages.
+/// Both mailbox queues of a VF, and the pending messages to the VF.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Mailbox {
     pub(crate) send: Ring,
@@ -24,7 +24,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Returns `true` if the registers have possible values, and the pending messages are within their bounds.
+    /// Returns `true` if the mailbox registers have possible values, and the pending messages are within their bounds.
     pub(crate) fn is_sound(&self) -> bool {
         self.send.is_sound()
             && self.receive.is_sound()
@@ -33,7 +33,7 @@ impl Mailbox {
     }
 }
 
-/// A message to a VF.
+/// A message from the PF to a VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Letter {
     pub(crate) operation: u32,
@@ -41,14 +41,14 @@ pub(crate) struct Letter {
     pub(crate) body: Vec<u8>,
 }
 
-/// Reads a descriptor from a ring.
+/// Reads a descriptor from a mailbox ring.
 pub(crate) fn fetch<B: Bus>(bus: &mut B, function: BusFunction, at: u64) -> Result<Descriptor, DmaFault> {
     let mut raw = [0; SIZE];
     bus.dma_read(function, at, &mut raw)?;
     Ok(Descriptor::parse(&raw))
 }
 
-/// Writes a descriptor back, the half with the done bit (DD) last: iPXE polls DD and reads the rest then.
+/// Writes a mailbox descriptor back, the half with the done bit (DD) last: iPXE polls DD and reads the rest then.
 pub(crate) fn write_back<B: Bus>(
     bus: &mut B,
     function: BusFunction,
@@ -60,7 +60,8 @@ pub(crate) fn write_back<B: Bus>(
     bus.dma_write(function, at, &raw[..8])
 }
 
-/// Reads the body of a descriptor; empty without the flag BUF. Returns `None` if it is longer than 4096 bytes.
+/// Reads the message body that a descriptor names; empty without the flag BUF. Returns `None` if the body is longer
+/// than 4096 bytes.
 pub(crate) fn fetch_body<'a, B: Bus>(
     bus: &mut B,
     function: BusFunction,
@@ -77,20 +78,21 @@ pub(crate) fn fetch_body<'a, B: Bus>(
     Ok(Some(body))
 }
 
-/// Result of taking a descriptor from a VF.
+/// Result of taking a mailbox descriptor from a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// The message is in the PF's receive queue.
     Given,
-    /// The card completed the command itself.
+    /// The card itself completed the command in the descriptor.
     Answered,
-    /// The descriptor is invalid; the error code.
+    /// The descriptor is invalid and is written back with this error code.
     Strange(u16),
     /// The PF has posted no buffer; the descriptor stays in the ring.
     Later,
 }
 
-/// Puts a message into a posted buffer. A buffer that is too small gets an error instead, which drivers drop.
+/// Puts a message into a posted buffer. A descriptor whose buffer is too small gets an error instead, which drivers
+/// drop.
 pub(crate) fn deliver<B: Bus>(
     bus: &mut B,
     own: BusFunction,

@@ -6,19 +6,19 @@ use plane::frame::Transport;
 use rings::Orders;
 use serde::{Deserialize, Serialize};
 
-/// Offload requests of a packet, by its descriptors.
+/// Offload requests that a packet's descriptors make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PacketOrders {
-    /// First data descriptor: headers, checksums, tag.
+    /// First data descriptor of the packet: headers, checksums, tag.
     pub first: Data,
-    /// Context descriptor, if there is one: segmentation, tag.
+    /// Context descriptor of the packet, if there is one: segmentation, tag.
     pub context: Option<Context>,
-    /// Number of descriptors of the packet.
+    /// Number of descriptors that the packet takes.
     pub descriptors: u32,
 }
 
 impl Orders for PacketOrders {
-    /// Returns the tag of the data descriptor (L2TAG1), or else of the context (L2TAG2).
+    /// Returns the VLAN tag of the data descriptor (L2TAG1), or else of the context (L2TAG2).
     #[inline]
     fn tag(&self) -> Option<u16> {
         self.first.tag.or(self.context.and_then(|context| context.tag2))

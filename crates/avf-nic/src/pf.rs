@@ -9,7 +9,7 @@ use avf::pf_register as r;
 use avf::table::{Field, Side};
 use pcie::{Bus, Function};
 
-/// Returns the queue register at an offset.
+/// Returns the admin queue register at an offset.
 const fn queue_register(offset: u32) -> Option<(Side, Field)> {
     Some(match offset {
         r::PF_ATQBAL => (Side::Send, Field::BaseLow),

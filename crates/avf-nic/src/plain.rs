@@ -11,7 +11,7 @@ use pcie::burst::BURST;
 use pcie::{Bus, DmaFault, Space};
 use rings::{RxFormat, TxFormat};
 
-/// Transmit format of data descriptors.
+/// Transmit format: data descriptors of the Adaptive Virtual Function card.
 #[derive(Debug)]
 pub(crate) struct Data;
 
@@ -29,7 +29,7 @@ impl TxFormat for Data {
     }
 }
 
-/// Transmit descriptors of a burst, in order from the ring's head.
+/// Transmit descriptors of a burst of frames, in order from the ring's head.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Descriptors {
     raw: [[u8; SIZE]; BURST],
@@ -38,7 +38,7 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Returns the buffer for `count` descriptors, at most a burst, that are read from bus address `at`.
+    /// Returns the buffer for `count` descriptors, at most a burst. They are read from bus address `at`.
     pub(crate) fn place(&mut self, count: usize, at: u64) -> &mut [[u8; SIZE]] {
         self.at = at;
         &mut self.raw[..count.min(BURST)]
@@ -49,9 +49,9 @@ impl Descriptors {
         self.raw.get(index).map(tx::Data::parse)
     }
 
-    /// Writes back the first `count` descriptors from the first to the last that has RS: those with RS as done, the others as
-    /// they were
-    /// read. That is safe: a driver does not reuse a descriptor before a later one is done.
+    /// Writes back the first `count` descriptors, from the first to the last that requests a report (RS): those with RS
+    /// as done, the others as they were read. That is safe: a driver does not reuse a descriptor before a later one is
+    /// done.
     pub(crate) fn report<B: Bus>(
         &mut self,
         count: usize,
@@ -71,7 +71,7 @@ impl Descriptors {
     }
 }
 
-/// Words of receive descriptors by kind of plain frame.
+/// Words of receive descriptors by the properties of a plain frame.
 type Table = [[u64; 2]; PlainKind::ALL];
 static LEGACY: Table = table(Form::Legacy);
 static FLEX: Table = table(Form::FlexLate);
@@ -97,7 +97,7 @@ pub(crate) const fn hash_type(udp: bool) -> u64 {
     packet_type::hash_type(Ip::V4, payload(udp))
 }
 
-/// Receive format of a run: the words that its descriptors share.
+/// Receive format of a run of frames: the words that its descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Described {
     words: PlainWords,

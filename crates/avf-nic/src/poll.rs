@@ -5,10 +5,10 @@ use crate::mailbox::Taken;
 use pcie::{Bus, VfIndex, VfSet};
 use units::Time;
 
-/// Result of a poll.
+/// Result of a poll of mailboxes and interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Poll {
-    /// Messages are left in mailboxes: visit the PF driver, then poll again.
+    /// True if messages are left in mailboxes: visit the PF driver, then poll again.
     pub more: bool,
     /// VFs, a bit each, with a new message in the PF's queue: visit the PF driver.
     pub for_pf: u64,

@@ -19,8 +19,8 @@ impl Card {
         }
     }
 
-    /// Resets the function for its next owner. This also clears mailbox positions and statistics, which other resets keep for the
-    /// driver.
+    /// Resets the function for its next owner. This also clears mailbox positions and statistics, which other resets
+    /// keep for the VF's driver.
     pub fn reset_for_next_owner(&mut self, vf: u8) {
         self.function_level_reset(vf);
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {
@@ -29,7 +29,7 @@ impl Card {
         }
     }
 
-    /// Performs the first half of every reset; the PF driver does the rest.
+    /// Performs the card's part of every reset; the PF driver does the rest.
     pub(crate) fn begin_reset(&mut self, vf: u8) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         let old = core::mem::replace(function, Function::new());

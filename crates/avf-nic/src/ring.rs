@@ -6,7 +6,7 @@ use avf::bits::{AQ_INDEX, aqlen};
 use avf::table::Field;
 use serde::{Deserialize, Serialize};
 
-/// Registers of a ring.
+/// Registers of an admin queue's ring.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Ring {
     low: u32,
@@ -57,7 +57,7 @@ impl Ring {
         self.tail = self.head;
     }
 
-    /// Returns the number of descriptors.
+    /// Returns the number of descriptors in the ring.
     fn slots(&self) -> u32 {
         self.length & aqlen::LENGTH
     }

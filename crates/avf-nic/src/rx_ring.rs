@@ -10,38 +10,39 @@ use plane::tag::TAG;
 use rings::{Posted, Receiver, Ring};
 use serde::{Deserialize, Serialize};
 
-/// A receive queue.
+/// A receive queue of a VF.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RxQueue {
     context: Option<RxContext>,
     /// Index of the next descriptor to fill.
     head: u32,
-    /// QRX_TAIL as the driver wrote it. CONFIG_VSI_QUEUES keeps it, since DPDK writes the tail before that message.
+    /// Value of QRX_TAIL as the driver wrote it. CONFIG_VSI_QUEUES keeps it, since DPDK writes the tail before that
+    /// message.
     pub(crate) tail: u32,
     pub(crate) running: bool,
-    /// Posted descriptors that were read; `None` before the first frame. All filled ones are written back before a call of the card
-    /// returns, so they are not saved.
+    /// Posted descriptors that were read; `None` before the first frame. All filled descriptors are written back before
+    /// a call of the card returns, so they are not saved.
     #[serde(skip)]
     posted: Option<Box<Posted>>,
 }
 
-/// Reason why a frame was dropped.
+/// Reason why a frame did not reach a receive queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
     /// The VF does not exist, or may not use the bus.
     NoFunction,
-    /// The queue is not set up, or is stopped.
+    /// The receive queue is not set up, or is stopped.
     NotRunning,
-    /// The frame exceeds the queue's limit.
+    /// The frame exceeds the queue's longest length.
     TooLong,
-    /// Too few buffers are posted.
+    /// Too few receive buffers are posted for the frame.
     NoBuffer,
     /// The bus refused access to memory; the queue is stopped.
     Fault,
 }
 
 impl RxQueue {
-    /// Sets up the queue, stopped.
+    /// Sets up the queue by its context, stopped.
     pub(crate) fn configure(&mut self, context: RxContext) {
         *self = Self { context: Some(context), tail: self.tail, ..Self::default() };
     }
@@ -62,7 +63,7 @@ impl RxQueue {
         self.context.is_some_and(|context| context.keep_fcs)
     }
 
-    /// Returns the number of descriptors, if the queue is set up.
+    /// Returns the number of descriptors in the ring, if the queue is set up.
     pub(crate) fn length(&self) -> Option<u16> {
         self.context.map(|context| context.length)
     }
@@ -75,7 +76,7 @@ impl RxQueue {
         self.running = on;
     }
 
-    /// Returns the ring, if it is set up and its tail is within it.
+    /// Returns the ring, if the queue is set up and its tail is within the ring.
     #[inline]
     fn ring(&self) -> Option<Ring> {
         self.ring_up_to(self.tail)
@@ -106,7 +107,7 @@ impl RxQueue {
         (!context.keep_fcs).then_some(Receiver { posted, ring, room, longest, function, bus, format })
     }
 
-    /// Moves the head past filled buffers.
+    /// Moves the head past `buffers` filled buffers.
     #[inline]
     pub(crate) fn advance(&mut self, buffers: usize) {
         let slots = self.context.map_or(1, |context| context.length.into());
@@ -148,7 +149,7 @@ impl RxQueue {
         Ok(())
     }
 
-    /// Splits a frame over as many buffers as it needs.
+    /// Splits a frame over as many receive buffers as it needs.
     fn scatter<B: Bus>(
         context: &RxContext,
         ring: &Ring,
@@ -184,8 +185,8 @@ impl RxQueue {
     }
 }
 
-/// Returns the bytes of the tag that was moved from a frame to its descriptor. A queue's limit counts them, but not the tag of a
-/// port VLAN: i40e's PF driver gives a queue of such a VF 4 bytes more.
+/// Returns the number of bytes of the tag that was moved from a frame to its descriptor. A queue's limit counts them,
+/// but not the tag of a port VLAN: i40e's PF driver gives a queue of such a VF 4 bytes more.
 #[inline(always)]
 fn stripped(tag: Option<u16>) -> usize {
     if tag.is_some() { TAG } else { 0 }

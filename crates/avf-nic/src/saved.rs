@@ -17,28 +17,28 @@ use plane::switch::{Storm, Tables};
 use plane::{Plane, Port, PortCounters};
 use serde::{Deserialize, Serialize};
 
-/// State of a card and its plane. Its times are those of the clock of the saved card's calls.
+/// State of a card and its plane. Its times are on the clock that was passed to the saved card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardState")]
 pub struct State {
     basis: Basis,
-    /// Restraints, one for each VF.
+    /// Restraints of the VFs, one for each.
     brakes: Vec<Brake>,
 }
 
-/// State in the version without restraints.
+/// State of a card and its plane in the version without restraints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardBasis")]
 pub struct Basis {
     card: Card,
-    /// Ports of the plane, one for each VF.
+    /// Debts and counters of the plane's ports, one for each VF.
     ports: Vec<PortState>,
-    /// Account of the frames between ports.
+    /// Cost so far of the frames between ports, in time.
     crossing: Account,
     storm: Storm,
 }
 
-/// Debt and counters of a port.
+/// Debt and counters of a port of the plane.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct PortState {
     debt: Debt,
@@ -85,7 +85,7 @@ impl Card {
     }
 }
 
-/// Adds no restraint.
+/// Adds no restraint to a state of the earlier version.
 impl From<Basis> for State {
     fn from(basis: Basis) -> Self {
         let brakes = basis.card.functions.iter().map(|_| Brake::default()).collect();
@@ -100,7 +100,7 @@ impl State {
         self.basis.card.functions.len()
     }
 
-    /// Returns the first violated rule.
+    /// Returns the first rule that the state breaks.
     fn flaw(&self) -> Option<&'static str> {
         let Basis { card, ports, crossing, storm } = &self.basis;
         let counted = ports.iter().flat_map(|port| port.counters.all());

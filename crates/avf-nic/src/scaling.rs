@@ -11,19 +11,19 @@ use offload::plain::Plain;
 use offload::toeplitz::Toeplitz;
 use serde::{Deserialize, Serialize};
 
-/// Key, table, types and function of the hash.
+/// Settings of the receive hash: key, table, types and function.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Scaling {
     key: [[u8; 4]; HASH_KEY / 4],
     table: [[u8; 4]; LOOKUP_TABLE / 4],
     pub(crate) types: [u32; 2],
     function: HashFunction,
-    /// Prepared key and known hashes; `None` before the first hashed frame.
+    /// Prepared hash key and known hashes; `None` before the first hashed frame.
     #[serde(skip)]
     derived: Option<Box<Derived>>,
 }
 
-/// Key prepared for hashing, and known hashes.
+/// Hash key prepared for hashing, and known hashes of conversations.
 #[derive(Debug, Clone)]
 struct Derived {
     toeplitz: Toeplitz,
@@ -41,7 +41,7 @@ struct Recent {
 const RECENT: usize = 64;
 
 impl Recent {
-    /// Returns the index of a conversation, by Fibonacci hashing.
+    /// Returns a conversation's index among the known hashes, by Fibonacci hashing.
     #[inline(always)]
     fn place([first, second]: [u64; 2]) -> usize {
         ((first ^ second.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % RECENT
@@ -60,7 +60,7 @@ impl Scaling {
         }
     }
 
-    /// Sets the key, or its first bytes.
+    /// Sets the hash key, or its first bytes.
     pub(crate) fn set_key(&mut self, key: &[u8]) {
         copy(self.key.as_flattened_mut(), key);
         self.derived = None;
@@ -76,7 +76,7 @@ impl Scaling {
         }
     }
 
-    /// Sets the table, or its first entries.
+    /// Sets the table that maps hashes to queues, or its first entries.
     pub(crate) fn set_table(&mut self, table: &[u8]) {
         copy(self.table.as_flattened_mut(), table);
     }
@@ -91,12 +91,12 @@ impl Scaling {
         u64::from(self.types[1]) << 32 | u64::from(self.types[0])
     }
 
-    /// Returns the queue of a hash.
+    /// Returns the receive queue of a hash.
     fn queue(&self, hash: u32) -> u8 {
         self.table.as_flattened()[(hash as usize) % LOOKUP_TABLE]
     }
 
-    /// Returns the hash of a frame, if its type is hashed, and its queue.
+    /// Returns the hash of a frame, if its type is hashed, and the frame's receive queue.
     #[inline]
     pub(crate) fn spread(&mut self, frame: &[u8], contents: Contents) -> (Option<u32>, u8) {
         if self.types() & contents.hash_type() == 0 {
@@ -106,7 +106,7 @@ impl Scaling {
         (Some(hash), self.queue(hash))
     }
 
-    /// Returns hash and queue of a plain frame, whose hash may be known.
+    /// Returns the hash of a plain frame, which may be known already, and the frame's receive queue.
     #[inline(always)]
     pub(crate) fn spread_plain(&mut self, plain: &Plain<'_>) -> (Option<u32>, u8) {
         if self.types() & plain::hash_type(plain.is_udp()) == 0 {
@@ -129,7 +129,7 @@ impl Scaling {
         hash
     }
 
-    /// Returns true if any frame is hashed.
+    /// Returns true if frames of any type are hashed.
     #[inline]
     pub(crate) fn hashes(&self) -> bool {
         self.types() != 0

@@ -1,4 +1,5 @@
-//! Packets out of the transmit queues of VFs: each is counted, and noted as an interrupt. `tx_ring` has the queues.
+//! Takes packets out of the transmit queues of VFs. Counts each packet, and raises the interrupt of its queue.
+//! `tx_ring` has the queues.
 
 use crate::card::Card;
 use crate::packet::PacketOrders;
@@ -36,8 +37,8 @@ impl Card {
         }
     }
 
-    /// Gives back the descriptors of the packet that was taken last, and notes the interrupt. Returns false if its bytes could not be
-    /// `read`, or the ring cannot be written to: then the queue has stopped.
+    /// Gives back the descriptors of the packet that was taken last, and raises the queue's interrupt. Returns false if
+    /// the packet's bytes could not be `read`, or the ring cannot be written to: then the queue has stopped.
     pub(crate) fn end_packet<B: Bus>(&mut self, vf: u8, queue: u8, read: bool, bus: &mut B) -> bool {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return false };
         let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return false };
@@ -49,7 +50,8 @@ impl Card {
         true
     }
 
-    /// Takes the next packet out of a transmit queue. Its bytes are in `into` behind [`plane::frame::HEADROOM`] bytes.
+    /// Takes the next packet out of a transmit queue. The packet's bytes are in `into` behind
+    /// [`plane::frame::HEADROOM`] bytes.
     pub fn transmit<B: Bus>(
         &mut self,
         vf: u8,
@@ -73,8 +75,8 @@ impl Card {
         taken
     }
 
-    /// Reads up to `most` descriptors that come next in a queue. None while a packet waits between two segments, and none if they
-    /// cannot be read: `take_packet` finds out.
+    /// Reads up to `most` descriptors that come next in a transmit queue. Returns none while a packet waits between two
+    /// segments, or if the descriptors cannot be read: `take_packet` then finds the fault.
     pub(crate) fn next_plain<B: Bus>(&mut self, sender: Sender, most: usize, bus: &mut B) -> &[[u8; SIZE]] {
         let Self { functions, plain, .. } = self;
         let (vf, queue) = (sender.port.get(), usize::from(sender.queue));
@@ -89,7 +91,8 @@ impl Card {
         raw
     }
 
-    /// The frames of the first descriptors that were read have left: gives these back and notes the interrupt.
+    /// Gives back the first `count` descriptors that were read, whose frames have left, and raises the queue's
+    /// interrupt.
     pub(crate) fn pass_plain<B: Bus>(&mut self, sender: Sender, count: usize, bus: &mut B) {
         let Self { functions, plain, .. } = self;
         let (vf, queue) = (sender.port.get(), sender.queue);
@@ -101,7 +104,7 @@ impl Card {
         function.raise_sent(queue);
     }
 
-    /// A packet of a queue was malformed. After many the queue is stopped, until it is set up anew.
+    /// Counts a malformed packet of a queue. After many such packets the queue is stopped, until it is set up anew.
     pub(crate) fn count_malformed(&mut self, vf: u8, queue: u8) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         function.counters.malformed += 1;
@@ -116,7 +119,7 @@ impl Card {
         function.map(|function| function.statistics.tx_discards += 1).unwrap_or_default();
     }
 
-    /// Adds what a visit of one of the VF's queues has sent to the VF's statistics.
+    /// Adds the frames that a visit to a queue has sent to the VF's statistics.
     pub(crate) fn count_sent(&mut self, vf: u8, sent: &Traffic) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         let (statistics, Sum { packets, bytes }) = (&mut function.statistics, sent.all());

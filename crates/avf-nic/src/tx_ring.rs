@@ -12,63 +12,63 @@ use pcie::{Bus, DmaFault, Function as BusFunction, Hint, Space};
 use rings::{Buffers, Flaw, Orders, Taken};
 use serde::{Deserialize, Serialize};
 
-/// Descriptors of a packet at most, contexts among them: what 256 KB in pages take, and some.
+/// Maximum number of descriptors of a packet, contexts included: as many as 256 KB in pages take, and some more.
 const MOST_DESCRIPTORS: u32 = 80;
-/// Descriptors whose reading costs what a frame does.
+/// Number of descriptors whose reading costs as much as a frame.
 const DESCRIPTORS_A_FRAME: u32 = 8;
-/// Bytes of a packet that is to be segmented.
+/// Maximum number of bytes in a packet that is to be segmented.
 pub(crate) const MOST_BYTES: usize = 1 << 18;
-/// Cost of a malformed packet at most, in frames.
+/// Maximum cost of a malformed packet, in frames of the budget.
 const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
-/// Malformed packets after which a queue is stopped.
+/// Number of malformed packets after which a queue is stopped.
 const PATIENCE: u32 = 64;
-/// Maximum count of malformed packets.
+/// Maximum count of a queue's malformed packets.
 const MOST_MALFORMED: u32 = PATIENCE + 1;
-/// The least payload of a segment.
+/// Minimum number of payload bytes in a segment.
 const LEAST_MSS: u16 = 64;
 
-/// A transmit queue.
+/// A transmit queue of a VF.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct TxQueue {
     context: Option<TxContext>,
     /// Index of the descriptor that the card reads next.
     head: u32,
-    /// The register, as the driver wrote it.
+    /// Value of the tail register as the driver wrote it.
     pub(crate) tail: u32,
     pub(crate) running: bool,
-    /// The tail was written since the ring was last found empty or waiting.
+    /// True if the tail was written since the ring was last found empty or waiting.
     rung: bool,
-    /// Malformed packets so far.
+    /// Number of the queue's malformed packets so far.
     malformed: u32,
-    /// The windows of the ring and of its buffers.
+    /// Hint to the memory windows of the ring and its buffers.
     #[serde(skip)]
     pub(crate) hint: Hint,
     #[serde(skip)]
     pub(crate) buffers: Hint,
 }
 
-/// Descriptors of a packet, up to where they were read.
+/// Descriptors of a packet that have been read so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Gathered {
     packet: PacketOrders,
-    /// Number of buffers.
+    /// Number of the packet's buffers.
     count: usize,
-    /// The packet is malformed.
+    /// True if the packet is malformed.
     broken: bool,
-    /// Descriptors to be reported as done, a bit each.
+    /// Descriptors of the packet to be reported as done, a bit each.
     reports: u128,
 }
 
 impl TxQueue {
-    /// Sets the queue up, stopped. After a reset it begins with what its driver has stored since: Linux sends before the PF has
-    /// set the queue up. Set up once more it begins empty: Linux leaves the tail as it was when the interface went down,
-    /// and begins at 0 again, so what is between would be old descriptors.
+    /// Sets up the queue, stopped. After a reset the queue begins with the tail that its driver has stored since: Linux
+    /// sends before the PF has set the queue up. A queue that is set up once more begins empty: Linux leaves the tail
+    /// as it was when the interface went down, and begins at 0 again, so the descriptors between are old ones.
     pub(crate) fn configure(&mut self, context: TxContext) {
         let stored = if self.context.is_none() { *self } else { Self::default() };
         *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
     }
 
-    /// The tail is written.
+    /// Applies a write of the tail.
     pub(crate) fn ring(&mut self, tail: u32) {
         (self.tail, self.rung) = (tail, true);
     }
@@ -80,7 +80,7 @@ impl TxQueue {
         self.context.map_or(self.head == 0, fits) && self.malformed <= MOST_MALFORMED
     }
 
-    /// Descriptors, if the queue is set up.
+    /// Returns the number of descriptors in the ring, if the queue is set up.
     pub(crate) fn length(&self) -> Option<u16> {
         self.context.map(|context| context.length)
     }
@@ -93,8 +93,9 @@ impl TxQueue {
         }
     }
 
-    /// Reads the descriptors of the next packet, and replaces `buffers` by those that they name; returns it with its cost in frames.
-    /// The descriptors of a malformed packet go back at once, those of another by [`TxQueue::end_take`].
+    /// Reads the descriptors of the next packet, and puts the buffers that they name into `buffers`. Returns the packet
+    /// with its cost in frames. The descriptors of a malformed packet go back at once, those of another packet by
+    /// [`TxQueue::end_take`].
     pub(crate) fn take<B: Bus>(
         &mut self,
         own: BusFunction,
@@ -129,14 +130,14 @@ impl TxQueue {
         self.context.map_or(Ok(()), |context| self.give_back(&context, gathered, own, bus))
     }
 
-    /// Counts a malformed packet; returns true if the queue is stopped because of it.
+    /// Counts a malformed packet. Returns true if the queue is stopped because of it.
     pub(crate) fn spoil(&mut self) -> bool {
         self.malformed = (self.malformed + 1).min(MOST_MALFORMED);
         self.running &= self.malformed < PATIENCE;
         self.malformed == PATIENCE
     }
 
-    /// Returns true if descriptors may be pending.
+    /// Returns true if the queue may have pending descriptors.
     pub(crate) fn has_more(&self) -> bool {
         self.rung && self.context.is_some_and(|context| self.left(context.length.into()) > 0)
     }
@@ -150,7 +151,7 @@ impl TxQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// Gives back the first descriptors of a burst, whose frames have left.
+    /// Gives back the first descriptors of a burst of frames, which have left.
     pub(crate) fn pass<B: Bus>(
         &mut self,
         plain: &mut Descriptors,
@@ -163,7 +164,7 @@ impl TxQueue {
         self.advance(&context, count as u32, own, bus)
     }
 
-    /// Gives `descriptors` from the head on back to the driver; none if they cannot be written.
+    /// Gives `descriptors` descriptors back to the driver, from the head on. Gives none back if they cannot be written.
     fn advance<B: Bus>(
         &mut self,
         context: &TxContext,
@@ -181,7 +182,7 @@ impl TxQueue {
         Ok(())
     }
 
-    /// The descriptors of the next packet; `false` if its end is not there yet.
+    /// Reads the descriptors of the next packet. Returns `false` if the packet's end is not in the ring yet.
     fn gather<B: Bus>(
         &self,
         context: &TxContext,
@@ -230,7 +231,7 @@ impl TxQueue {
 }
 
 impl Gathered {
-    /// A context stands before the packet's first buffer. Tunnels are not offered.
+    /// Takes the context descriptor that stands before the packet's first buffer. Tunnels are not offered.
     fn take_context(&mut self, context: Context) {
         self.broken |= self.count > 0 || self.packet.context.is_some() || context.tunnel != 0;
         self.packet.context = Some(context);
@@ -246,7 +247,7 @@ impl Gathered {
         self.reports |= u128::from(data.report_status) << (self.packet.descriptors - 1);
     }
 
-    /// Returns true if a real card could send the packet, which has as many bytes.
+    /// Returns true if a real card could send the packet. `bytes` is the packet's length.
     fn is_sound(&self, bytes: usize) -> bool {
         let segments = self.packet.context.filter(|context| context.segment);
         let fits = match segments {

@@ -2,7 +2,7 @@
 //! between two of its segments, the VF keeps the rest. When the VF may send again, the rest goes first, whichever of its queues is
 //! visited.
 //!
-//! Left out: descriptors (`tx_ring`, `rx_ring`), and the switch's tables (`ports`).
+//! `tx_ring` and `rx_ring` have the descriptors, `ports` the switch's tables.
 
 use crate::card::Card;
 use crate::contents::Contents;
@@ -26,17 +26,17 @@ use plane::switch::Reason;
 use plane::{About, Lane, Missed, Port, Sender, Sink, Source};
 use rings::{Arrivals, Buffers, Flaw, Held, Misfit, Orders, Packets, Places, Receiver, Spread, Taken, Terms};
 
-/// The type of MAC control frames, such as pause: they end at the MAC (IEEE 802.3, 31.3).
+/// Ether type of MAC control frames, such as pause, which end at the MAC (IEEE 802.3, 31.3).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 
-/// The VFs while frames are on their way.
+/// The card's VFs while frames pass.
 pub(crate) struct Work<'a, B> {
     pub(crate) card: &'a mut Card,
     pub(crate) bus: &'a mut B,
 }
 
 impl<B: Bus> Source for Work<'_, B> {
-    /// The queue's function may use the bus, and the queue runs.
+    /// Returns true if the queue's function may use the bus, and the queue runs.
     fn may_send(&self, sender: Sender) -> bool {
         let function = self.card.functions.get(usize::from(sender.port.get()));
         let function = function.filter(|function| function.master);
@@ -75,7 +75,7 @@ impl<B: Bus> Packets for Work<'_, B> {
         self.card.count_malformed(sender.port.get(), sender.queue);
     }
 
-    /// The tag that the packet asks for, if its VF may insert tags.
+    /// Returns the VLAN tag that the packet requests, if its VF may insert tags.
     fn asked_tag(&self, sender: Sender, orders: &PacketOrders) -> Option<u16> {
         let may = self.card.filters(sender.port.get()).is_some_and(|filters| filters.tags.insert);
         orders.tag().filter(|_| may)
@@ -236,7 +236,7 @@ fn cast(ends: Ends) -> Cast {
     }
 }
 
-/// A frame with its check sequence, in a place for it.
+/// Returns a frame with its check sequence, in the memory of `place`.
 #[cold]
 fn append_check_sequence<'a>(frame: &[u8], place: &'a mut Vec<u8>) -> &'a [u8] {
     place.clear();

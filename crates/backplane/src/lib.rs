@@ -38,7 +38,7 @@ pub struct Backplane {
     between: Option<Between>,
 }
 
-/// Disturbance by a test of card and PF driver before each round. The driver is absent during its own waits.
+/// Disturbance of the card and the PF driver by a test, before each round. The driver is absent during its own waits.
 pub type Between = fn(&mut Nic, Option<&mut Pf>);
 
 impl Backplane {
@@ -126,28 +126,28 @@ impl Backplane {
         VfHal { function: Function::Vf(vf), backplane: self }
     }
 
-    /// Returns the card itself.
+    /// Returns the card.
     pub fn nic(&mut self) -> &mut Nic {
         &mut self.nic
     }
 
-    /// Returns memory, interrupts and wire.
+    /// Returns the memory of the functions, the interrupts and the wire.
     pub fn world(&mut self) -> &mut World {
         &mut self.world
     }
 
-    /// Returns the current time.
+    /// Returns the current time of the clock that is moved by hand.
     #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Sets the work limit of a card's poll.
+    /// Sets the limit of work for each poll of the card.
     pub fn set_budget(&mut self, budget: Budget) {
         self.budget = budget;
     }
 
-    /// Sets the disturbance before each round.
+    /// Sets the disturbance of card and PF driver before each round.
     pub fn set_between(&mut self, between: Option<Between>) {
         self.between = between;
     }

@@ -51,14 +51,14 @@ pub(crate) struct RecordingBus {
     faults: Vec<u64>,
 }
 
-/// Wire of two queues of frames.
+/// Wire to and from the card: two queues of frames.
 #[derive(Debug, Default)]
 pub(crate) struct QueueWire {
     incoming: VecDeque<Vec<u8>>,
     outgoing: Vec<Vec<u8>>,
 }
 
-/// Surroundings of the card.
+/// Surroundings of the card: memory, interrupts and wire.
 #[derive(Debug)]
 pub struct World {
     pub(crate) bus: RecordingBus,

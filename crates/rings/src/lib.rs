@@ -23,7 +23,7 @@
 //! | `ring`, `posted` | indices of a ring, posted receive descriptors |
 //! | `places`, `staging` | private memory |
 //!
-//! Left out: registers, contexts, and which ring a frame of several queues goes to.
+//! The card's crate has registers and contexts, and chooses the ring of a frame for several queues.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -14,11 +14,11 @@ use driver::avf::vf::Vf;
 use pcie::Function;
 use std::time::{Duration, Instant};
 
-/// Descriptors of the longest ring.
+/// Number of descriptors in the longest mailbox ring.
 const RING: u32 = 1023;
-/// Messages that a visit serves.
+/// Number of messages that a visit of the PF driver serves.
 const A_VISIT: u64 = 16;
-/// Messages that fit into the PF's queue.
+/// Number of messages that fit into the PF's queue.
 const QUEUE: u64 = 31;
 
 /// Fills a VF's mailbox with unknown requests. The guest reads no answer.
@@ -33,7 +33,7 @@ fn flood(world: &mut World, vf: u8) {
     refill(world, vf);
 }
 
-/// Moves the tail so that all descriptors but one are pending messages again.
+/// Moves the tail of a VF's mailbox ring so that all descriptors but one are pending messages again.
 fn refill(world: &mut World, vf: u8) {
     let mut side = world.vf(vf);
     let head = side.read(r::VF_ATQH);

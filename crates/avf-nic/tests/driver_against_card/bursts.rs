@@ -1,5 +1,5 @@
-//! Random descriptors under random policies, without drivers: a card that sends in bursts leaves the same memory, frames,
-//! interrupts and counters as a card without shortcuts.
+//! Tests random descriptors under random policies, without drivers: a card that sends frames in bursts leaves the same
+//! memory, frames, interrupts and counters as a card that sends each frame alone.
 
 use crate::built::tcp4;
 use crate::world::{World, mac};
@@ -16,7 +16,7 @@ use proptest::test_runner::Config;
 use units::Time;
 
 const VFS: u8 = 3;
-/// Descriptors of a ring, and bytes between rings and between buffers.
+/// Number of descriptors in a ring; then the distances between rings and between buffers, in bytes.
 const SLOTS: u32 = 40;
 const RING: u64 = 0x1000;
 const BUFFER: u64 = 0x1000;
@@ -28,7 +28,7 @@ const BUFFERS: u64 = 0x4_0000;
 /// An address without memory.
 const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 
-/// An action on the card.
+/// Action of a test on the card.
 #[derive(Debug, Clone)]
 enum Act {
     /// VF, kinds (descriptor form, bytes of a buffer, longest frame), keep check sequence: sets up the queues again.
@@ -110,7 +110,7 @@ fn frame(from: u8, to: u8, kind: u8) -> Vec<u8> {
 /// A world whose VFs have no drivers, and the test's own ring indices.
 struct Guests {
     world: World,
-    /// Next index of the receive ring and of the transmit ring of each queue.
+    /// Next index of the receive ring and of the transmit ring, for each queue.
     tails: [[[u32; 2]; 2]; VFS as usize],
     /// First receive descriptor of each queue that is not known to be used.
     heads: [[u32; 2]; VFS as usize],
@@ -322,7 +322,7 @@ impl Guests {
     }
 }
 
-/// Asserts that a card with bursts and a card without leave the same.
+/// Asserts that a card with bursts of frames and a card without leave the same memory, frames and counters.
 fn assert_ways_agree(acts: &[Act]) {
     let [mut usual, mut careful] = [false, true].map(Guests::new);
     for (n, act) in acts.iter().chain(&[Act::Poll(1 << 40, 100), Act::Poll(1 << 40, 100)]).enumerate() {

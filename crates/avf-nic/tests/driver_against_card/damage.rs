@@ -1,4 +1,5 @@
-//! Damaged states are refused, or accepted and harmless: the restored card answers, and stays within its bounds.
+//! Tests damaged saved states: they are refused, or accepted and harmless. A restored card answers, and stays within
+//! its bounds.
 
 use crate::poke::poke;
 use crate::set_aside::{Act, Scene, VFS};

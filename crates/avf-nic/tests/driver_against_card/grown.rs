@@ -1,4 +1,5 @@
-//! A saved card of an earlier version with fewer VFs gets the rest. Its VFs notice nothing, and the new ones are as after power-on.
+//! Tests a saved card of an earlier version that has fewer VFs and gets more. Its VFs notice nothing, and the new VFs
+//! are as after power-on.
 
 use crate::world::{World, mac};
 use avf_nic::Card;

@@ -15,7 +15,7 @@ use pcie::Function;
 
 const MAIL: Restraint = Restraint { mail_us: 100_000, interrupt_us: 0 };
 const INTERRUPTS: Restraint = Restraint { mail_us: 0, interrupt_us: 1_000 };
-/// Descriptors of the ring that the tests set up.
+/// Number of descriptors in the ring that the tests set up.
 const SLOTS: usize = 1_000;
 
 /// Has the PF quarantine VF 0.

@@ -44,7 +44,8 @@ fn warm_frame_path_does_not_allocate() {
     }
 }
 
-/// Uplink that takes unsegmented packets, and segments them as Linux does: bytes of each packet, and the frames.
+/// Uplink that takes unsegmented packets and segments them as Linux does. It keeps the length of each packet, and the
+/// frames.
 #[derive(Default)]
 pub(crate) struct Cutting(Vec<usize>, Vec<Vec<u8>>);
 

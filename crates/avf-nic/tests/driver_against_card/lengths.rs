@@ -9,12 +9,12 @@ use driver::avf::vf::{TxOffload, Vf};
 use plane::switch::Mirrors;
 use policy::PortVlan;
 
-/// Bytes of the longest frame, check sequence excluded.
+/// Number of bytes in the longest frame, check sequence excluded.
 const LONGEST: usize = 9_724;
-/// Tested lengths, relative to a limit.
+/// Tested lengths of frames, relative to a limit.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
-/// The tags of a frame: in the bytes, by descriptor, the port's VLAN.
+/// Tags of a frame: in its bytes, by its descriptor, by the port's VLAN.
 #[derive(Debug, Clone, Copy, Default)]
 struct Added {
     bytes: bool,

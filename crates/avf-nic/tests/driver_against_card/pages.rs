@@ -8,11 +8,11 @@ use avf_nic::doorbell::Doorbells;
 use pcie::pages::Pages;
 use std::cell::RefCell;
 
-/// Memory of BAR 0.
+/// Memory of the mapped BAR 0.
 #[derive(Clone)]
 pub(crate) struct Memory(RefCell<Vec<u32>>);
 
-/// Pages of a VF, and the card's copy of them.
+/// Mapped pages of a VF, and the card's copy of them.
 #[derive(Clone)]
 pub(crate) struct Mapped {
     pub(crate) pages: Memory,
@@ -80,7 +80,7 @@ impl World {
         }
     }
 
-    /// Performs an access by message.
+    /// Performs a register access by message.
     pub(crate) fn access<T>(&mut self, access: impl FnOnce(&mut Card) -> T) -> T {
         self.read_doorbells();
         let value = access(&mut self.card);

@@ -1,4 +1,4 @@
-//! Receive descriptors in each form, and the queue of a frame.
+//! Tests receive descriptors in each form, and the choice of a frame's queue.
 
 use crate::built::{built, ipv4, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
 use crate::world::{World, mac};
@@ -115,7 +115,7 @@ fn packet_type_and_checksum_status_in_every_form() {
     }
 }
 
-/// Computes the Toeplitz hash bit by bit, by its definition.
+/// Computes the Toeplitz hash of `input` bit by bit, by the hash's definition.
 fn toeplitz(input: &[u8]) -> u32 {
     let bit = |bytes: &[u8], n: usize| bytes[n / 8] >> (7 - n % 8) & 1 == 1;
     (0..input.len() * 8).filter(|n| bit(input, *n)).fold(0, |hash, n| {

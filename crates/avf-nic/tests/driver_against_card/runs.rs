@@ -101,7 +101,7 @@ fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<Kind>]) -> impl Par
     (frames, statistics, counters, ports, memory, world.memories.interrupts)
 }
 
-/// Asserts that a card with bursts leaves the same as a card without.
+/// Asserts that a card with bursts of frames leaves the same as a card without.
 fn assert_ways_agree(rounds: &[Vec<Kind>], port_vlan: bool) {
     let [usual, careful] = [false, true].map(|careful| left_behind(careful, port_vlan, rounds));
     assert!(usual == careful, "{rounds:?}");

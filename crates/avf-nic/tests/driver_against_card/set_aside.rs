@@ -25,7 +25,7 @@ use proptest::test_runner::Config;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use units::MacAddress;
 
-/// VFs in the conversation. The last one maps its doorbells.
+/// Number of VFs in the conversation. The last one maps its doorbells.
 pub(crate) const VFS: u8 = 3;
 /// Bus address of the ring of a hostile guest's message.
 const RING: u64 = 0x3f_0000;
@@ -65,7 +65,7 @@ pub(crate) enum Act {
     Storm(u32),
     Arrive(u8, usize),
     Poll,
-    /// Microseconds pass.
+    /// Lets this many microseconds pass.
     Wait(u64),
 }
 
@@ -167,7 +167,7 @@ impl Scene {
         [postcard::to_allocvec(&card).unwrap(), postcard::to_allocvec(&pf).unwrap()]
     }
 
-    /// Hands over to a successor that has only the bytes, the guests' memory and the pages.
+    /// Hands the conversation over to a successor that has only the saved bytes, the guests' memory and the pages.
     fn hand_over(&mut self) {
         let written = self.save();
         let world = &mut self.world;
@@ -271,7 +271,7 @@ impl Scene {
         format!("{:?}", driver.ask(&mut self.world.vf(vf), request))
     }
 
-    /// Returns all observable state as text: frames, interrupts, registers, memory, counters, saved bytes.
+    /// Returns all observable state of the world as text: frames, interrupts, registers, memory, counters, saved bytes.
     fn observe(&mut self) -> Vec<String> {
         let mut seen: Vec<String> = (0..VFS).map(|vf| self.receive(vf)).collect();
         let world = &mut self.world;

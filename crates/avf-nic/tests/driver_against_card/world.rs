@@ -18,7 +18,7 @@ use plane::{Plane, PortCounters};
 use std::collections::{BTreeMap, VecDeque};
 use units::{MacAddress, Time};
 
-/// Bytes of a function's memory.
+/// Size of a function's memory in bytes.
 pub(crate) const MEMORY: usize = 5 << 20;
 
 #[derive(Default)]

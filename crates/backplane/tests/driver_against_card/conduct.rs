@@ -12,14 +12,14 @@ use i82576::{Time, Vector};
 use pcie::Function;
 use policy::{Action, ConductLimits, InterruptBounds, Offence, PortPolicy, Thresholds, VfPolicy};
 
-/// Changes a VF's policy.
+/// Changes the policy of a VF.
 fn allow(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
     change(&mut policy);
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
 }
 
-/// Sets the port's thresholds.
+/// Sets the port's thresholds for offences of VFs.
 fn limit(bench: &mut Bench, limits: ConductLimits) {
     let policy = PortPolicy { limits, ..PortPolicy::default() };
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap().unwrap();
@@ -160,7 +160,7 @@ fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice again");
 }
 
-/// Returns VF 0's interval on a vector as the card has it, in microseconds.
+/// Returns VF 0's interrupt interval on a vector as the card has it, in microseconds.
 fn interval(bench: &mut Bench, local: u8) -> u32 {
     let vector = Vector::new(index(0).first_vector() + local).unwrap();
     let mut pf = bench.card.pf();

@@ -10,7 +10,7 @@ use i82576::Time;
 use i82576::register::vf::{CTRL, V2PMAILBOX, VMBMEM};
 use policy::VfPolicy;
 
-/// Register access of a driver.
+/// Register access that a driver has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Did {
     Read(u32, u32),

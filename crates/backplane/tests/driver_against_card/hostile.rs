@@ -12,7 +12,7 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptes
 
 const VILLAIN: u8 = 2;
 
-/// Action of the villain.
+/// Action of the hostile VF.
 #[derive(Debug, Clone)]
 enum Action {
     Write(u32, u32),
@@ -41,12 +41,12 @@ fn offset() -> impl Strategy<Value = u32> {
     prop_oneof![4 => known, 1 => (0u32..0x4000).prop_map(|o| o & !3)]
 }
 
-/// Addresses of the villain's transmit ring and its slots' buffers: they are its first allocations.
+/// Addresses of the hostile VF's transmit ring and of the buffers of its descriptors: they are its first allocations.
 const RING: u64 = 0x10_0000;
 const SLOTS: u32 = 256;
 const BUFFERS: u64 = RING + SLOTS as u64 * 16;
 
-/// Generates data descriptors that are nearly right, context descriptors, and noise.
+/// Generates data descriptors that are nearly right, context descriptors, and random bytes.
 fn descriptor() -> impl Strategy<Value = [u8; 16]> {
     let address =
         prop_oneof![9 => (0u64..SLOTS.into()).prop_map(|slot| BUFFERS + slot * 2048), 1 => any::<u64>()];
@@ -61,7 +61,7 @@ fn descriptor() -> impl Strategy<Value = [u8; 16]> {
     })
 }
 
-/// Generates a context that fits the frames in the villain's buffers, so that segmentation is reached.
+/// Generates a context that fits the frames in the hostile VF's buffers, so that segmentation is reached.
 fn fitting_context() -> impl Strategy<Value = [u8; 16]> {
     (1u16..2_000, any::<u16>()).prop_map(|(mss, vlan_tag)| {
         let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
@@ -90,7 +90,7 @@ fn perform(bench: &mut Bench, act: &Action) {
     }
 }
 
-/// Writes descriptors at the tail, and moves the tail.
+/// Writes transmit descriptors at the tail, and moves the tail.
 fn send(hal: &mut impl DmaHal, descriptors: &[[u8; 16]]) {
     let mut tail = hal.read(vf::TX_BLOCK + tx::TDT) % SLOTS;
     for raw in descriptors {
@@ -100,7 +100,7 @@ fn send(hal: &mut impl DmaHal, descriptors: &[[u8; 16]]) {
     hal.write(vf::TX_BLOCK + tx::TDT, tail);
 }
 
-/// Puts a TCP frame into each of the villain's buffers: to a neighbour, to all, to the wire.
+/// Puts a TCP frame into each of the hostile VF's buffers: to a neighbour, to all, to the wire.
 fn arm(bench: &mut Bench) {
     let targets = [vf_mac(0), MacAddress::BROADCAST, MacAddress([2, 9, 9, 9, 9, 9]), vf_mac(VILLAIN)];
     for (slot, target) in (0..u64::from(SLOTS)).zip(targets.iter().cycle()) {

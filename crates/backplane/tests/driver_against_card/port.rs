@@ -21,7 +21,7 @@ fn set(bench: &mut Bench, policy: PortPolicy) -> Result<(), PolicyError> {
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap()
 }
 
-/// Creates four VFs, and one rule.
+/// Creates a card with four VFs, and one mirror rule.
 fn watched(rule: usize, mirror: Mirror) -> Bench {
     let mut bench = Bench::new(4);
     let mut policy = PortPolicy::default();

@@ -13,7 +13,7 @@ use policy::VfPolicy;
 
 /// Number of flows, each of one frame.
 const FLOWS: u16 = 64;
-/// Descriptors of the second queue's ring, more than there are flows.
+/// Number of descriptors in the second queue's ring, more than there are flows.
 const RING: u32 = 128;
 const BUFFER: u64 = 2048;
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use driver::vf::{Config, LinkCheck, Received, TxOffload, Vf};
 use i82576::{MacAddress, VfIndex};
 
-/// Card with its PF driver and VFs.
+/// A card with its PF driver and VFs.
 pub(crate) struct Bench {
     pub(crate) card: Backplane,
     pub(crate) vfs: Vec<Vf>,
@@ -16,7 +16,7 @@ pub(crate) fn index(vf: u8) -> VfIndex {
 }
 
 impl Bench {
-    /// Creates `count` VFs, started, with the link up.
+    /// Creates a card with `count` started VFs, and the link up.
     pub(crate) fn new(count: u8) -> Self {
         Self::with_config(count, &Config::default())
     }
@@ -29,7 +29,7 @@ impl Bench {
         bench
     }
 
-    /// Creates `count` VFs, probed but not started.
+    /// Creates a card with `count` VFs, probed but not started.
     pub(crate) fn unstarted(count: u8, config: &Config) -> Self {
         let mut card = Backplane::with_pf(count).unwrap();
         let probe = |vf| Vf::probe(&mut card.vf(vf), &Config { seed: u64::from(vf), ..*config }).unwrap();

@@ -29,7 +29,7 @@ impl Memory {
         Self { windows: vec![[vec![0; 0x1000], vec![0; 0x4_0000]]; ports], gathered: 0 }
     }
 
-    /// The port, the window, and the offset of the first byte that differs.
+    /// Returns the first byte that differs: its port, window and offset.
     pub(crate) fn difference(&self, other: &Self) -> Option<(usize, usize, usize)> {
         let windows = self.windows.iter().zip(&other.windows).enumerate();
         let mut pairs =

@@ -35,7 +35,7 @@ impl TxFormat for Words {
     }
 }
 
-/// The tag of a run.
+/// VLAN tag that the receive descriptors of a run name.
 #[derive(Clone, Copy)]
 pub(crate) struct Told(Option<u16>);
 
