@@ -15,52 +15,52 @@ use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
-/// Resource that a register reveals.
+/// Resource of the machine or guest that a register's value reveals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
-    /// Address of a descriptor ring, or of its write-back.
+    /// The register has the address of a descriptor ring, or of the ring's write-back.
     DmaRing,
-    /// Mailbox between VF and PF.
+    /// The register belongs to the mailbox between VF and PF.
     Mailbox,
-    /// Assignment of causes to MSI-X vectors.
+    /// The register assigns interrupt causes to MSI-X vectors.
     MsixVector,
-    /// Ethernet address of the station.
+    /// The register has the Ethernet address of the station.
     StationAddress,
-    /// Number of the function in the device.
+    /// The register has the function's number in the device.
     FunctionNumber,
-    /// Address of a BAR.
+    /// The register has the address of a BAR.
     Bar,
 }
 
-/// Party that a value belongs to.
+/// Party that a register's value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
-    /// The driver, which has set it or may know it.
+    /// The value belongs to the driver, which has set it or may know it.
     Guest,
-    /// The machine.
+    /// The value belongs to the machine.
     Machine,
 }
 
-/// Audited register.
+/// Register that was audited, with its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Name of the function.
+    /// Name of the function that has the register.
     pub function: String,
-    /// Name in the datasheet; for one of several with its number.
+    /// Name of the register in the datasheet; with a number for one of several.
     pub register: String,
-    /// Offset in BAR0, in bytes.
+    /// Offset of the register in BAR0, in bytes.
     pub offset: u32,
     /// Value of the register; `None` if a read would change the card.
     pub value: Option<u32>,
-    /// Resource in the value.
+    /// Resource that the register's value reveals.
     pub resource: Resource,
     /// Party that the value belongs to.
     pub whose: Whose,
 }
 
-/// Result of an audit.
+/// Result of an audit of a function's registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
     /// Audited registers, by function and offset.
@@ -92,14 +92,14 @@ const PAGE: u32 = 0x1000;
 struct Row {
     name: &'static str,
     offsets: Vec<u32>,
-    /// True if a read has no side effect.
+    /// True if reading the register has no side effect.
     safe: bool,
 }
 
 /// Addresses that an audit compares values with.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Memory of the driver.
+    /// Addresses of the driver's memory.
     pub memory: Range<u64>,
     /// Addresses of the BARs on the machine.
     pub bars: Vec<u64>,

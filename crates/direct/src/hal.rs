@@ -16,9 +16,9 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use vfio_client::{Accesses, RAM_BASE as SOCKET_RAM, Ram, VfBus, VfioUserHal};
 
-/// Device ids of the same MAC with other media, which igb also supports.
+/// Device ids of PFs: the 82576's, and those of the same MAC with other media, which igb also supports.
 pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
-/// Device ids of VFs; the second one is theirs under Hyper-V.
+/// Device ids of VFs; the second is that of VFs under Hyper-V.
 const VF_DEVICES: [u16; 2] = [DEVICE_VF, 0x152d];
 /// Index of the region with the registers.
 const BAR0: u32 = 0;
@@ -35,7 +35,7 @@ pub struct PfHal {
     registers: Registers,
     /// Keeps the function open: closing it would return it to Linux.
     _function: Function,
-    /// Addresses of its BARs on the machine.
+    /// Addresses of the PF's BARs on the machine.
     bars: Vec<u64>,
 }
 
@@ -88,7 +88,7 @@ pub struct VfHal {
     ram: Ram,
     eventfds: [EventFd; VF_VECTORS],
     accesses: Accesses,
-    /// Addresses of its BARs on the machine.
+    /// Addresses of the VF's BARs on the machine.
     bars: Vec<u64>,
     /// True if the last register read was all ones.
     gone: bool,

@@ -38,7 +38,7 @@ pub enum DirectError {
     NotOurs {
         /// Address of the function.
         address: PciAddress,
-        /// Ids of the function.
+        /// Vendor and device id of the function.
         found: PciIds,
         /// Description of the wanted function.
         wanted: &'static str,
@@ -54,23 +54,23 @@ pub enum DirectError {
     VirtualFunctions {
         /// Address of the physical function.
         address: PciAddress,
-        /// Requested number.
+        /// Number of virtual functions that were requested.
         wanted: u8,
-        /// Number that exists.
+        /// Number of virtual functions that exist.
         found: usize,
     },
-    /// The PF does not start.
+    /// The driver cannot start the PF.
     #[error("PF driver: {0}")]
     Pf(#[from] PfError),
     /// The PF driver refuses the policy of a VF.
     #[error("PF driver: {0}")]
     Policy(#[from] PolicyError),
-    /// A VF does not start.
+    /// The driver cannot start a VF.
     #[error("VF driver on {name}: {error}")]
     Vf {
-        /// Name of the function.
+        /// Name of the VF's function.
         name: String,
-        /// Error of the driver.
+        /// Error of the VF's driver.
         error: VfError,
     },
     /// A VF behind a socket cannot be opened, or was lost.

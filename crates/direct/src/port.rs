@@ -17,10 +17,10 @@ use std::time::Duration;
 /// Time between two visits: the maximum delay of a request.
 const BETWEEN_VISITS: Duration = Duration::from_micros(200);
 
-/// PF driver with its bus.
+/// PF driver with the registers that it drives.
 #[derive(Debug)]
 pub struct Side {
-    /// PF driver.
+    /// Driver of the PF.
     pub pf: Pf,
     /// Registers of the PF.
     pub hal: PfHal,
@@ -76,7 +76,7 @@ impl Port {
         self.address
     }
 
-    /// Returns the VFs, in order.
+    /// Returns the addresses of the PF's VFs, in order.
     #[must_use]
     pub fn virtual_functions(&self) -> Vec<PciAddress> {
         self.pci.virtual_of(self.address)

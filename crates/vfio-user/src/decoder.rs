@@ -38,13 +38,13 @@ pub enum ProtocolError {
     /// A message's size is below that of its header.
     #[error("message size {size} is below the header's 16 bytes")]
     SizeBelowHeader {
-        /// Claimed size in bytes.
+        /// Size in bytes that the header claims.
         size: u32,
     },
     /// The protocol's major version is not 0; the specification requires closing the connection.
     #[error("unsupported protocol version {major} (supported: 0)")]
     UnsupportedVersion {
-        /// Proposed major version.
+        /// Major version that the client proposes.
         major: u16,
     },
     /// More bytes were pushed before earlier ones were taken.
@@ -52,21 +52,21 @@ pub enum ProtocolError {
     Overrun,
 }
 
-/// Body of a message.
+/// Body of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// The whole body.
+    /// The whole body of the message.
     Whole(&'a [u8]),
-    /// The body exceeded its limit and was discarded.
+    /// The message's body exceeded its limit and was discarded.
     Discarded,
 }
 
-/// Message that borrows from the decoder's buffer.
+/// Received message that borrows from the decoder's buffer.
 #[derive(Debug)]
 pub struct Message<'a, F> {
-    /// Header.
+    /// Header of the message.
     pub header: Header,
-    /// Body.
+    /// Body of the message.
     pub body: Body<'a>,
     /// Descriptors of the message; none for a discarded body.
     pub fds: Vec<F>,
@@ -81,7 +81,7 @@ struct Discarding {
 }
 
 impl Discarding {
-    /// Returns the discarded bytes after the header.
+    /// Returns the number of discarded bytes after the message's header.
     fn skipped(&self) -> usize {
         self.header.size.get() as usize - Header::LEN - self.left
     }
@@ -90,27 +90,27 @@ impl Discarding {
 /// Received part of an incomplete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Partial<'a> {
-    /// Buffered bytes, from the first on.
+    /// Buffered bytes of the message, from its first byte on.
     pub kept: &'a [u8],
-    /// Bytes after those that were discarded, because the message exceeds its limit.
+    /// Number of discarded bytes after the buffered ones: the message exceeds its limit.
     pub skipped: usize,
 }
 
 impl Partial<'_> {
-    /// Returns the number of received bytes.
+    /// Returns the number of received bytes of the incomplete message.
     #[must_use]
     pub fn received(&self) -> usize {
         self.kept.len() + self.skipped
     }
 
-    /// Returns the size of the whole message in bytes, if its header is complete.
+    /// Returns the size of the whole message in bytes, if the message's header is complete.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         Header::read_from_prefix(self.kept).ok().map(|(header, _)| header.size.get())
     }
 }
 
-/// Incremental parser. `F` is a file descriptor that closes on drop, or a number in tests.
+/// Incremental parser of vfio-user messages. `F` is a file descriptor that closes on drop, or a number in tests.
 #[derive(Debug)]
 pub struct Decoder<F> {
     max_body: fn(&Header) -> usize,
@@ -216,7 +216,7 @@ impl<F> Decoder<F> {
         self.dropped_fds
     }
 
-    /// Returns the next header, and the bytes of its body.
+    /// Returns the next message's header, and the number of bytes of the message's body.
     fn peek(&self) -> Result<Option<(Header, usize)>, ProtocolError> {
         let Ok((header, _)) = Header::read_from_prefix(&self.buffer[self.head..]) else { return Ok(None) };
         let size = header.size.get();
@@ -244,7 +244,8 @@ impl<F> Decoder<F> {
         self.discarding = Some(Discarding { header, start, left: size - here });
     }
 
-    /// Discards the first bytes of a push that belong to a message being discarded. Returns their number.
+    /// Discards the first bytes of a push that belong to a message being discarded. Returns the number of discarded
+    /// bytes.
     fn discard(&mut self, received: usize) -> usize {
         let Some(discarding) = &mut self.discarding else { return 0 };
         let here = discarding.left.min(received);

@@ -18,9 +18,9 @@ pub const MAX_CHUNK: usize = 4096;
 /// Arguments of one `sendmsg`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chunk<'a, F> {
-    /// Data; never empty.
+    /// Bytes to send; never empty.
     pub bytes: &'a [u8],
-    /// Descriptors to attach.
+    /// Descriptors to send with the bytes.
     pub fds: &'a [F],
 }
 
@@ -29,11 +29,11 @@ pub struct Chunk<'a, F> {
 pub struct Outbox<F> {
     bytes: Vec<u8>,
     head: usize,
-    /// Stream position of `bytes[0]`.
+    /// Position of `bytes[0]` among all bytes of the stream.
     base: u64,
     /// Stream position up to which [`Outbox::fresh`] has returned the bytes.
     noted: u64,
-    /// Unsent bytes of a partly sent message.
+    /// Number of unsent bytes of a partly sent message.
     begun: usize,
     /// Descriptors with the stream position of their message, in order.
     fds: VecDeque<(u64, Vec<F>)>,
@@ -51,7 +51,7 @@ impl<F> Outbox<F> {
         Self { bytes: Vec::new(), head: 0, base: 0, noted: 0, begun: 0, fds: VecDeque::new() }
     }
 
-    /// Creates an outbox of a predecessor's replies: `bytes` are whole messages, of which the first `sent` bytes
+    /// Creates an outbox of the previous process's replies: `bytes` are whole messages, of which the first `sent` bytes
     /// are sent already. Descriptors of replies cannot be restored.
     pub fn resume(bytes: Vec<u8>, sent: usize) -> Self {
         let mut outbox = Self { noted: bytes.len() as u64, bytes, ..Self::new() };
@@ -66,7 +66,7 @@ impl<F> Outbox<F> {
         &self.bytes[from..]
     }
 
-    /// Returns the number of unsent bytes.
+    /// Returns the number of unsent bytes in the outbox.
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.head
     }
@@ -76,7 +76,7 @@ impl<F> Outbox<F> {
         self.begun == 0
     }
 
-    /// Returns the next chunk to send, or `None` if everything is sent.
+    /// Returns the next bytes to send with their descriptors, or `None` if everything is sent.
     pub fn chunk(&self) -> Option<Chunk<'_, F>> {
         let rest = &self.bytes[self.head..];
         let first = if self.begun > 0 { self.begun } else { message_size(rest)? };
@@ -90,7 +90,7 @@ impl<F> Outbox<F> {
         Some(Chunk { bytes: &rest[..end], fds: &[] })
     }
 
-    /// Removes `sent` bytes of the last [`chunk`](Self::chunk), and drops its descriptors.
+    /// Removes `sent` bytes of the last [`chunk`](Self::chunk), and drops the descriptors sent with them.
     pub fn sent(&mut self, sent: usize) {
         let mut left = sent.min(self.pending());
         if left == 0 {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn send_never_ends_inside_a_small_message() {
+    fn bytes_sent_together_end_with_a_whole_small_message() {
         let mut out = Outbox::new();
         for _ in 0..5 {
             queue(&mut out, 984, Vec::new());
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn successor_resumes_inside_a_message() {
+    fn successor_sends_the_rest_of_a_partly_sent_message() {
         let mut out = Outbox::new();
         for _ in 0..2 {
             queue(&mut out, 9984, Vec::new());

@@ -1,30 +1,30 @@
-//! Types of both sides, without wire layout.
+//! Types that client and server share, without wire layout.
 
 /// Reply to `DEVICE_GET_INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// [`device_flags`](crate::wire::device_flags).
+    /// Flags of the device, see [`device_flags`](crate::wire::device_flags).
     pub flags: u32,
-    /// Number of regions; a PCI function has 9, and QEMU requires at least 8.
+    /// Number of the device's regions; a PCI function has 9, and QEMU requires at least 8.
     pub regions: u32,
-    /// Number of interrupt types; a PCI function has 5, and QEMU requires at least 3.
+    /// Number of the device's interrupt types; a PCI function has 5, and QEMU requires at least 3.
     pub irqs: u32,
 }
 
 /// Reply to `DEVICE_GET_IRQ_INFO`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IrqInfo {
-    /// Number of vectors.
+    /// Number of vectors of the interrupt type.
     pub count: u32,
-    /// [`irq_flags`](crate::wire::irq_flags).
+    /// Flags of the interrupt type, see [`irq_flags`](crate::wire::irq_flags).
     pub flags: u32,
 }
 
 /// Mappable part of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SparseArea {
-    /// Offset from the start of the region in bytes.
+    /// Offset of the mappable part from the start of the region in bytes.
     pub offset: u64,
-    /// Size in bytes.
+    /// Size of the mappable part in bytes.
     pub size: u64,
 }

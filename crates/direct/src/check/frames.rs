@@ -9,10 +9,10 @@ use host::poll::Clock;
 use i82576::MacAddress;
 use std::time::Duration;
 
-/// IEEE 802 local experimental EtherType 1.
+/// EtherType of the checks' frames: IEEE 802 local experimental EtherType 1.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const HEADER: usize = 14;
-/// Length of the serial in bytes.
+/// Length of a frame's serial number in bytes.
 const SERIAL: usize = 4;
 /// Length of the longest frame in bytes.
 const BUFFER: usize = 9728;
@@ -64,7 +64,7 @@ fn serial_of(frame: &[u8]) -> Option<u32> {
     (frame[12..HEADER] == ETHERTYPE).then(|| u32::from_be_bytes([serial[0], serial[1], serial[2], serial[3]]))
 }
 
-/// Received frame.
+/// Received frame of a check.
 pub(super) struct Arrived {
     pub(super) received: Received,
     pub(super) bytes: Vec<u8>,

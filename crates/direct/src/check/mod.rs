@@ -1,4 +1,4 @@
-//! Checks the drivers on such a card: a table of checks, each a conversation with the card through the drivers
+//! Checks the drivers on an 82576 behind VFIO: a table of checks, each a conversation with the card through the drivers
 //! alone.
 //!
 //! | module | what it checks |
@@ -56,16 +56,16 @@ use task::{Examine, with_world};
 const PF_PATIENCE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Plan of a run.
+/// Functions and network of a run of the checks.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Functions to drive.
+    /// Functions that the run drives.
     pub functions: Functions,
     /// Station on the wire to ping, if any.
     pub wire: Option<Wire>,
 }
 
-/// A station on the wire that answers pings.
+/// Station on the wire that answers pings, and the VFs' addresses for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Wire {
     /// IP address of the station.
@@ -74,12 +74,12 @@ pub struct Wire {
     pub own: Ipv4Addr,
 }
 
-/// Functions to drive.
+/// Functions that a run of the checks drives.
 #[derive(Debug, Clone)]
 pub enum Functions {
     /// The PF, and some of its VFs.
     Port {
-        /// Address of the PF.
+        /// PCI address of the PF.
         pf: PciAddress,
         /// Number of VFs to create, 1 to 7.
         vfs: u8,
@@ -196,7 +196,7 @@ impl<W> Check<W> {
     }
 }
 
-/// Outcome of a check.
+/// Outcome of a check of the card.
 struct Outcome {
     result: Verdict,
     saw: String,

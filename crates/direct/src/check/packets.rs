@@ -8,17 +8,17 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// Port without a service: discard.
 const PORT: u16 = 9;
-/// Flags: acknowledgement and push.
+/// TCP flags of the packets: acknowledgement and push.
 const FLAGS: u8 = 0x18;
 
-/// Kind of a packet.
+/// Kind of a packet: IP version and transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) ipv6: bool,
     pub(super) tcp: bool,
 }
 
-/// All kinds of packets.
+/// All kinds of packets that are checked.
 pub(super) const KINDS: [Kind; 4] = [
     Kind { ipv6: false, tcp: false },
     Kind { ipv6: false, tcp: true },
@@ -35,7 +35,7 @@ impl Kind {
         if self.tcp { 20 } else { 8 }
     }
 
-    /// Returns the bytes of all headers.
+    /// Returns the number of bytes of all headers.
     pub(super) fn headers(self) -> usize {
         ETHERNET + self.ip_header() + self.transport_header()
     }

@@ -31,25 +31,25 @@ const BUSY_PATIENCE: Duration = Duration::from_secs(4);
 const WATCH: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Plan of a reset.
+/// Plan of a function's reset before a new owner.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Address of the function.
     pub function: PciAddress,
-    /// Rungs to ignore, so that the next one is used.
+    /// Reset methods to ignore, so that the next one is used.
     pub hidden: Hidden,
     /// True to skip the reset and perform every other step, which shows the effect of the reset.
     pub without_reset: bool,
 }
 
-/// Ignored rungs.
+/// Reset methods that the plan ignores.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Hidden {
-    /// Function-level reset.
+    /// True to ignore function-level reset.
     pub flr: bool,
-    /// Change to D3hot and back.
+    /// True to ignore the change to D3hot and back.
     pub d3hot: bool,
-    /// Reset of the bus.
+    /// True to ignore the reset of the bus.
     pub bus: bool,
 }
 

@@ -10,34 +10,34 @@ use std::fmt;
 pub struct ResetReport {
     /// Address of the function.
     pub function: String,
-    /// Ids of vendor and device.
+    /// Vendor and device id of the function.
     pub ids: String,
     /// True if the function has function-level reset.
     pub flr: bool,
     /// Effect of D3hot and back: `reset`, `no-soft-reset`, or `none` if it has no power states.
     pub d3hot: &'static str,
-    /// Use of its bus: `own`, `shared`, or `none` if that bus cannot be reset.
+    /// Use of the function's bus: `own`, `shared`, or `none` if that bus cannot be reset.
     pub bus: &'static str,
-    /// Rung used: `flr`, `d3hot`, `bus`; or `none`.
+    /// Reset method used: `flr`, `d3hot`, `bus`; or `none`.
     pub rung: &'static str,
-    /// True if the function has no rung, stays with its owner and was not changed.
+    /// True if the function has no usable reset method, stays with its owner and was not changed.
     pub refused: bool,
     /// Pages changed for the old owner; `None` if no way is known to make the device write.
     pub busy_pages: Option<u32>,
     /// Pages of the new owner that the device changed.
     pub late_pages: u32,
-    /// Steps, in their order.
+    /// Steps of the reset, in their order.
     pub steps: Vec<StepReport>,
-    /// Time from the first step to the last, in milliseconds.
+    /// Time from the first step of the reset to the last, in milliseconds.
     pub duration_ms: f64,
 }
 
 /// Step of a reset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepReport {
-    /// Name of the step.
+    /// Name of the reset's step.
     pub step: &'static str,
-    /// Duration in milliseconds.
+    /// Duration of the step in milliseconds.
     pub ms: f64,
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_a_rung_is_refused_with_the_remedy() {
+    fn device_without_a_reset_method_is_refused_with_the_remedy() {
         let report = report(Device { flr: false, power: Some(true), bus: Some(false) });
         assert!(report.refused && !report.is_good());
         let text = report.to_string();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_to_the_new_owner_fails_a_reset() {
+    fn reset_fails_if_the_device_writes_to_the_new_owner() {
         let mut report = report(Device { flr: false, power: Some(false), bus: None });
         report.add_step(Action::BusMasterOff, 0, 2_000);
         report.add_step(Action::Reset(Rung::Power), 2_000, 20_502_000);

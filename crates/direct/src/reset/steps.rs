@@ -55,7 +55,7 @@ impl<'a> Handover<'a> {
         &self.function
     }
 
-    /// Returns the new owner's pages, once he has them.
+    /// Returns the new owner's pages, once that owner has the function.
     pub(super) fn new_pages(&self) -> Option<&Pages> {
         self.new.as_ref()
     }

@@ -21,10 +21,10 @@ use crate::wire::{
     RegionAccessBody, RegionInfoBody, VERSION_MAJOR, VERSION_MINOR, VersionBody, dma_flags, irq_set,
 };
 
-/// Violation of the protocol by the server: end the connection.
+/// Violation of the vfio-user protocol by the server: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ClientError {
-    /// The message framing is lost.
+    /// The boundaries between the server's messages are lost.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
     /// A reply matches no pending request.
@@ -48,7 +48,7 @@ pub enum ClientError {
 pub struct Window {
     /// First device address, a multiple of 4,096.
     pub iova: u64,
-    /// Size in bytes, a multiple of 4,096.
+    /// Size of the window in bytes, a multiple of 4,096.
     pub size: u64,
     /// Offset of the window in its file; 0 without a file.
     pub offset: u64,
@@ -111,7 +111,7 @@ impl<F> Client<F> {
         self.request(out, Command::DeviceGetIrqInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Maps a DMA window. Without a descriptor the server cannot access its memory.
+    /// Maps a DMA window. Without a descriptor the server cannot access the window's memory.
     pub fn dma_map<G>(&mut self, out: &mut Outbox<G>, window: Window, fd: Option<G>) -> u16 {
         let flags = dma_flags::READ | if window.writable { dma_flags::WRITE } else { 0 };
         let body = DmaMapBody {
@@ -124,7 +124,7 @@ impl<F> Client<F> {
         self.request(out, Command::DmaMap, &[body.as_bytes()], fd.into_iter().collect())
     }
 
-    /// Unmaps the DMA windows inside this range. Keep their memory until the reply.
+    /// Unmaps the DMA windows inside this range. Keep the windows' memory until the reply.
     pub fn dma_unmap<G>(&mut self, out: &mut Outbox<G>, iova: u64, size: u64) -> u16 {
         self.unmap(out, 0, iova, size)
     }
@@ -144,19 +144,19 @@ impl<F> Client<F> {
         self.request(out, Command::DmaUnmap, &[body.as_bytes()], Vec::new())
     }
 
-    /// Reads `count` bytes, at most 1 MiB; the answer is [`Answer::Data`].
+    /// Reads `count` bytes of a region, at most 1 MiB; the answer is [`Answer::Data`].
     pub fn read<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, count: u32) -> u16 {
         let body = access(region, offset, count);
         self.request(out, Command::RegionRead, &[body.as_bytes()], Vec::new())
     }
 
-    /// Writes bytes and requests a reply: [`Answer::Done`].
+    /// Writes bytes to a region and requests a reply: [`Answer::Done`].
     pub fn write<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) -> u16 {
         let body = access(region, offset, data.len() as u32);
         self.request(out, Command::RegionWrite, &[body.as_bytes(), data], Vec::new())
     }
 
-    /// Writes bytes without a reply.
+    /// Writes bytes to a region without a reply.
     pub fn write_posted<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) {
         let body = access(region, offset, data.len() as u32);
         let body = [body.as_bytes(), data];
@@ -188,7 +188,7 @@ impl<F> Client<F> {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_TRIGGER, (index, 0, 0), Vec::new())
     }
 
-    /// Unmasks a vector that masks itself when it fires.
+    /// Unmasks a vector that is masked when it fires.
     pub fn unmask_irq<G>(&mut self, out: &mut Outbox<G>, index: u32, vector: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_UNMASK, (index, vector, 1), Vec::new())
     }
@@ -236,7 +236,7 @@ impl<F> Client<F> {
         id
     }
 
-    /// Returns the number of pending requests.
+    /// Returns the number of requests without a reply so far.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -268,7 +268,7 @@ impl<F> Client<F> {
     }
 }
 
-/// Returns the maximum body of a message: that of replies to known commands, else 0.
+/// Returns the maximum body of a message: the limit for replies to known commands, else 0.
 fn max_body(header: &Header) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
         (Kind::Reply, Some(command)) => command.max_reply_body(),

@@ -12,14 +12,14 @@ use crate::wire::{
     RegionInfoBody, SparseAreaBody, SparseMmapBody, VersionBody, region_flags,
 };
 
-/// Reply to one request.
+/// Server's reply to one request of the client.
 #[derive(Debug)]
 pub struct Reply<'a, F> {
-    /// The id that the request returned.
+    /// Id of the request, as the client returned it.
     pub id: u16,
-    /// Command of the request.
+    /// Command of the request that is answered.
     pub command: Command,
-    /// Answer, or the server's error number (0 if it gave none).
+    /// Contents of the reply, or the server's error number (0 if the server gave none).
     pub answer: Result<Answer<'a>, Errno>,
     /// Descriptors of the reply: one for a mappable region.
     pub fds: Vec<F>,
@@ -28,13 +28,13 @@ pub struct Reply<'a, F> {
 /// Contents of a successful reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// Success without data.
+    /// The request succeeded; the reply has no data.
     Done,
     /// Reply to `version`.
     Version {
-        /// Major version.
+        /// Major version of the protocol.
         major: u16,
-        /// Minor version.
+        /// Minor version of the protocol.
         minor: u16,
         /// Capabilities that the server accepted.
         capabilities: Capabilities,
@@ -52,15 +52,15 @@ pub enum Answer<'a> {
 /// Region as the server describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionLayout {
-    /// Bytes of the full reply; if they exceed the room, request again with that much.
+    /// Bytes of the full reply about the region; if they exceed the room, request again with that much.
     pub argsz: u32,
-    /// [`region_flags`].
+    /// Flags of the region, see [`region_flags`].
     pub flags: u32,
-    /// Size in bytes.
+    /// Size of the region in bytes.
     pub size: u64,
-    /// Offset of the region in its file.
+    /// Offset of the region in the file that holds it.
     pub offset: u64,
-    /// Mappable areas; with `MMAP` and none, the whole region is mappable.
+    /// Mappable areas of the region; with `MMAP` and none, the whole region is mappable.
     pub sparse: Vec<SparseArea>,
 }
 
@@ -121,7 +121,8 @@ fn region(body: &[u8]) -> Option<RegionLayout> {
     })
 }
 
-/// Walks the capability list. Offsets must increase, which bounds the walk.
+/// Returns the mappable areas from a region's capability list. Offsets in the list must increase, which bounds the
+/// walk.
 fn sparse_areas(body: &[u8], first: usize) -> Option<Vec<SparseArea>> {
     let mut areas = Vec::new();
     let (mut at, mut previous) = (first, 0);

@@ -26,12 +26,12 @@ impl<'a, F> Answer<'a, F> {
         !self.request.no_reply()
     }
 
-    /// Sends success with a body.
+    /// Sends the reply of a successful request, with a body.
     pub(super) fn send(&mut self, body: &[&[u8]]) {
         self.send_with_fds(body, Vec::new());
     }
 
-    /// Sends success with a body and descriptors.
+    /// Sends the reply of a successful request, with a body and descriptors.
     pub(super) fn send_with_fds(&mut self, body: &[&[u8]], fds: Vec<F>) {
         if self.wanted() {
             let size = body.iter().map(|part| part.len()).sum();
@@ -45,7 +45,7 @@ impl<'a, F> Answer<'a, F> {
         self.out.message_with_data(&self.request.reply(start.len() + data), start, data)
     }
 
-    /// Sends an error: a header without a body.
+    /// Sends an error reply: a header without a body.
     pub(super) fn fail(&mut self, errno: Errno) {
         if self.wanted() {
             self.out.message(&self.request.error_reply(errno), &[], Vec::new());

@@ -1,4 +1,4 @@
-//! Interface of a session to its device.
+//! Interface between a vfio-user session and the device that it serves.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -9,13 +9,14 @@ use crate::wire::Errno;
 /// Region as the device describes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegionInfo<'a> {
-    /// Size in bytes; 0 for a missing region.
+    /// Size of the region in bytes; 0 for a missing region.
     pub size: u64,
-    /// [`region_flags`](crate::wire::region_flags) `READ`, `WRITE` and `MMAP`; `CAPS` is added where needed.
+    /// Flags of the region, of which the device gives [`region_flags`](crate::wire::region_flags) `READ`, `WRITE` and
+    /// `MMAP`; `CAPS` is added where needed.
     pub flags: u32,
     /// Offset of the region in the file of [`Device::region_fd`].
     pub offset: u64,
-    /// Mappable areas; with `MMAP` and none, the whole region is mappable.
+    /// Mappable areas of the region; with `MMAP` and none, the whole region is mappable.
     pub sparse: &'a [SparseArea],
 }
 
@@ -24,69 +25,69 @@ pub struct RegionInfo<'a> {
 pub struct DmaMap<F> {
     /// First device address, a multiple of 4,096.
     pub iova: u64,
-    /// Size in bytes, a multiple of 4,096 and not 0; `iova + size` does not overflow.
+    /// Size of the window in bytes, a multiple of 4,096 and not 0; `iova + size` does not overflow.
     pub size: u64,
     /// True if the device may read the window.
     pub readable: bool,
     /// True if the device may write the window.
     pub writable: bool,
-    /// File of the memory; `None` for a window that cannot be accessed: a ROM, another device's RAM, or a guest
-    /// whose memory is not shared.
+    /// File of the window's memory; `None` for a window that cannot be accessed: a ROM, another device's RAM, or a
+    /// guest whose memory is not shared.
     pub file: Option<DmaFile<F>>,
 }
 
 /// File of a DMA window. The device checks its kind and its size.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DmaFile<F> {
-    /// Descriptor.
+    /// Descriptor of the file.
     pub fd: F,
     /// Offset of the window in the file, a multiple of 4,096; `offset + size` is below 2^63.
     pub offset: u64,
 }
 
-/// Change of interrupts. `index` is a known interrupt type, vectors are below its count.
+/// Change of a device's interrupts. `index` is a known interrupt type, vectors are below its count.
 #[derive(Debug, PartialEq, Eq)]
 pub enum IrqSet<F> {
     /// Disables the type: every vector loses its eventfd.
     Disable {
-        /// Interrupt type.
+        /// Interrupt type that is disabled.
         index: u32,
     },
     /// Assigns eventfds to the vectors from `start` on, replacing earlier ones.
     Assign {
-        /// Interrupt type.
+        /// Interrupt type of the vectors.
         index: u32,
-        /// First vector.
+        /// First vector that gets an eventfd.
         start: u32,
         /// Eventfd of each vector, not empty.
         fds: Vec<F>,
     },
     /// Removes the eventfds of vectors that stay in use.
     Deassign {
-        /// Interrupt type.
+        /// Interrupt type of the vectors.
         index: u32,
-        /// Vectors, not empty.
+        /// Vectors that lose their eventfds, not empty.
         vectors: Range<u32>,
     },
     /// Fires a vector now.
     Trigger {
-        /// Interrupt type.
+        /// Interrupt type of the vector.
         index: u32,
-        /// Vector.
+        /// Vector that fires.
         vector: u32,
     },
     /// Masks a vector. Only for types with [`irq_flags::MASKABLE`](crate::wire::irq_flags).
     Mask {
-        /// Interrupt type.
+        /// Interrupt type of the vector.
         index: u32,
-        /// Vector.
+        /// Vector that is masked.
         vector: u32,
     },
     /// Unmasks a vector.
     Unmask {
-        /// Interrupt type.
+        /// Interrupt type of the vector.
         index: u32,
-        /// Vector.
+        /// Vector that is unmasked.
         vector: u32,
     },
 }
@@ -94,7 +95,7 @@ pub enum IrqSet<F> {
 /// State of a request after the device's return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
-    /// The request is done.
+    /// The device has finished the request.
     Now,
     /// The device finishes the request later. The session handles no further message until
     /// [`Session::complete`](super::Session::complete) is called, so that the client's messages stay in order.
@@ -121,7 +122,7 @@ pub trait Device<F> {
     /// Reads `data.len()` bytes inside a readable region into the zeroed `data`.
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]);
 
-    /// Writes bytes inside a writable region.
+    /// Writes bytes to a place inside a writable region.
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
     /// Maps a DMA window. After an error it counts as not mapped. A window that is mapped later may lose its

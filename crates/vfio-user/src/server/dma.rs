@@ -12,17 +12,17 @@ use super::answer::Answer;
 use super::device::{Completion, Device, DmaFile, DmaMap};
 use crate::wire::{DMA_PAGE_SIZE, DmaMapBody, DmaUnmapBody, Errno, dma_flags};
 
-/// First and last address of a window.
+/// First and last address of a DMA window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     first: u64,
     last: u64,
 }
 
-/// Mapped windows of a client, by address.
+/// Mapped DMA windows of a client, by address.
 #[derive(Debug)]
 pub(super) struct DmaTable {
-    /// Last address by first address.
+    /// Last address of each window, by its first address.
     windows: BTreeMap<u64, u64>,
     limit: usize,
 }
@@ -32,7 +32,7 @@ impl DmaTable {
         Self { windows: BTreeMap::new(), limit }
     }
 
-    /// Restores a predecessor's windows.
+    /// Restores the windows that the previous process had mapped.
     pub(super) fn resume(&mut self, windows: impl IntoIterator<Item = (u64, u64)>) {
         self.windows.extend(windows);
     }
@@ -136,8 +136,8 @@ fn parse_map<F>(body: &[u8], mut fds: Vec<F>) -> Result<DmaMap<F>, Errno> {
     })
 }
 
-/// Returns first and last address of a window of whole pages, not empty and without wrap-around. Refuses the last
-/// page of the address space too: no guest has memory there, and the sum of address and size then never overflows.
+/// Returns first and last address of a window of whole pages, which is not empty and does not wrap around. Refuses the
+/// last page of the address space too: no guest has memory there, and the sum of address and size then never overflows.
 fn bounds(iova: u64, size: u64) -> Result<(u64, u64), Errno> {
     if size == 0 || !(iova | size).is_multiple_of(DMA_PAGE_SIZE) {
         return Err(Errno::EINVAL);

@@ -17,7 +17,7 @@ use crate::wire::{
 
 /// Reason why no version was negotiated.
 pub(super) enum NoVersion {
-    /// The request is invalid; the client may try again.
+    /// The version request is invalid; the client may try again.
     Refused(Errno),
     /// The client uses another protocol version: the connection ends.
     Fatal(ProtocolError),

@@ -32,7 +32,7 @@ pub const OUTBOX_LIMIT: usize = 256 * 1024;
 pub struct Negotiated {
     /// Protocol minor version.
     pub minor: u16,
-    /// Capabilities of the client.
+    /// Capabilities that the client has stated.
     pub client: Capabilities,
     /// True if the client may send `REGION_WRITE_MULTI`.
     pub write_multiple: bool,
@@ -56,11 +56,11 @@ pub enum Step {
 #[derive(Debug)]
 struct PendingRequest {
     request: Header,
-    /// DMA window that it maps.
+    /// DMA window that the request maps.
     window: Option<Window>,
 }
 
-/// Server side of a connection.
+/// Server side of a vfio-user connection.
 #[derive(Debug)]
 pub struct Session<F> {
     decoder: Decoder<F>,
@@ -162,7 +162,7 @@ impl<F> Session<F> {
         self.state.dma.len()
     }
 
-    /// Returns the session's counters.
+    /// Returns the session's counters of messages and accesses.
     pub fn counters(&self) -> Counters {
         let mut counters = self.state.counters;
         counters.dropped_fds += self.decoder.dropped_fds();
@@ -170,7 +170,7 @@ impl<F> Session<F> {
     }
 }
 
-/// Returns the maximum body of a message: that of requests, and 0 for replies, which are never expected.
+/// Returns the maximum body of a message: the limit for requests, and 0 for replies, which are never expected.
 fn max_body(header: &Header) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
         (Kind::Command, Some(command)) => command.max_request_body(),
@@ -202,7 +202,7 @@ impl State {
         Ok(())
     }
 
-    /// Finishes a request, and inserts its DMA window.
+    /// Finishes a request, and inserts the DMA window that the request maps.
     fn done<F>(&mut self, window: Option<Window>, answer: &mut Answer<'_, F>) {
         if let Some(window) = window {
             self.dma.insert(window);
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// Replies now, or records the request for a later reply.
+    /// Replies to the request now, or records the request for a later reply.
     fn settle<F>(&mut self, window: Option<Window>, completion: Completion, answer: &mut Answer<'_, F>) {
         match completion {
             Completion::Now => self.done(window, answer),

@@ -1,4 +1,4 @@
-//! Reads and writes of regions.
+//! Reads and writes of the device's regions by the client.
 //!
 //! **An access to a region never gets an error reply.** The `vfio_user` crate, and with it Cloud Hypervisor, waits
 //! for the data that an error reply lacks, and a vCPU hangs. So bytes outside a region read as all ones and ignore
@@ -60,7 +60,7 @@ pub(super) fn write<F, D: Device<F>>(
     Ok(())
 }
 
-/// Writes several values of up to 8 bytes, in order.
+/// Serves a request that writes several values of up to 8 bytes, in order.
 pub(super) fn write_multi<F, D: Device<F>>(
     counters: &mut Counters,
     body: &[u8],

@@ -7,9 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct VersionBody {
-    /// Major version.
+    /// Major version of the protocol.
     pub major: U16,
-    /// Minor version.
+    /// Minor version of the protocol.
     pub minor: U16,
 }
 
@@ -19,13 +19,13 @@ pub struct VersionBody {
 pub struct DmaMapBody {
     /// Bytes of this structure.
     pub argsz: U32,
-    /// [`dma_flags`](super::dma_flags).
+    /// Flags of the mapping, see [`dma_flags`](super::dma_flags).
     pub flags: U32,
     /// Offset of the window in the attached file; 0 without one.
     pub offset: U64,
     /// First device address of the window.
     pub address: U64,
-    /// Size in bytes.
+    /// Size of the window in bytes.
     pub size: U64,
 }
 
@@ -35,11 +35,11 @@ pub struct DmaMapBody {
 pub struct DmaUnmapBody {
     /// Bytes of the reply body.
     pub argsz: U32,
-    /// 0 or [`dma_flags::UNMAP_ALL`](super::dma_flags::UNMAP_ALL).
+    /// Flags of the unmapping: 0 or [`dma_flags::UNMAP_ALL`](super::dma_flags::UNMAP_ALL).
     pub flags: U32,
-    /// First device address.
+    /// First device address to unmap.
     pub address: U64,
-    /// Size in bytes.
+    /// Size of the range to unmap in bytes.
     pub size: U64,
 }
 
@@ -49,11 +49,11 @@ pub struct DmaUnmapBody {
 pub struct DeviceInfoBody {
     /// Bytes of the reply body.
     pub argsz: U32,
-    /// [`device_flags`](super::device_flags).
+    /// Flags of the device, see [`device_flags`](super::device_flags).
     pub flags: U32,
-    /// Number of regions.
+    /// Number of the device's regions.
     pub num_regions: U32,
-    /// Number of interrupt types.
+    /// Number of the device's interrupt types.
     pub num_irqs: U32,
 }
 
@@ -63,7 +63,7 @@ pub struct DeviceInfoBody {
 pub struct RegionInfoBody {
     /// Request: maximum bytes of the reply body. Reply: bytes of the full reply body.
     pub argsz: U32,
-    /// [`region_flags`](super::region_flags).
+    /// Flags of the region, see [`region_flags`](super::region_flags).
     pub flags: U32,
     /// Region number.
     pub index: U32,
@@ -71,7 +71,7 @@ pub struct RegionInfoBody {
     pub cap_offset: U32,
     /// Size of the region in bytes.
     pub size: U64,
-    /// Offset of the region in its file.
+    /// Offset of the region in the file that holds it.
     pub offset: U64,
 }
 
@@ -79,9 +79,9 @@ pub struct RegionInfoBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct CapabilityHeader {
-    /// Capability id.
+    /// Id of the capability.
     pub id: U16,
-    /// Version of its layout.
+    /// Version of the capability's layout.
     pub version: U16,
     /// Offset of the next capability from the start of [`RegionInfoBody`]; 0 ends the list.
     pub next: U32,
@@ -96,7 +96,7 @@ impl CapabilityHeader {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct SparseMmapBody {
-    /// Number of areas that follow.
+    /// Number of mappable areas that follow.
     pub nr_areas: U32,
     /// Reserved, zero.
     pub reserved: U32,
@@ -106,9 +106,9 @@ pub struct SparseMmapBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct SparseAreaBody {
-    /// Offset from the start of the region in bytes.
+    /// Offset of the area from the start of the region in bytes.
     pub offset: U64,
-    /// Size in bytes.
+    /// Size of the area in bytes.
     pub size: U64,
 }
 
@@ -118,11 +118,11 @@ pub struct SparseAreaBody {
 pub struct IrqInfoBody {
     /// Bytes of the reply body.
     pub argsz: U32,
-    /// [`irq_flags`](super::irq_flags).
+    /// Flags of the interrupt type, see [`irq_flags`](super::irq_flags).
     pub flags: U32,
-    /// Interrupt type.
+    /// Number of the interrupt type.
     pub index: U32,
-    /// Vectors of that type.
+    /// Number of vectors of that type.
     pub count: U32,
 }
 
@@ -132,13 +132,13 @@ pub struct IrqInfoBody {
 pub struct IrqSetBody {
     /// Bytes of this structure and the following data.
     pub argsz: U32,
-    /// [`irq_set`](super::irq_set).
+    /// Data kind and action, see [`irq_set`](super::irq_set).
     pub flags: U32,
-    /// Interrupt type.
+    /// Number of the interrupt type.
     pub index: U32,
-    /// First vector.
+    /// First vector that the action applies to.
     pub start: U32,
-    /// Number of vectors.
+    /// Number of vectors that the action applies to.
     pub count: U32,
 }
 
@@ -146,11 +146,11 @@ pub struct IrqSetBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RegionAccessBody {
-    /// Offset from the start of the region in bytes.
+    /// Offset of the access from the start of the region in bytes.
     pub offset: U64,
     /// Region number.
     pub region: U32,
-    /// Bytes of data.
+    /// Number of bytes read or written.
     pub count: U32,
 }
 
@@ -158,21 +158,21 @@ pub struct RegionAccessBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct MultiWriteBody {
-    /// Number of writes.
+    /// Number of writes in the message.
     pub wr_cnt: U64,
 }
 
-/// Write of `REGION_WRITE_MULTI`.
+/// One of the writes in a `REGION_WRITE_MULTI`.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct MultiWriteEntry {
-    /// Offset from the start of the region in bytes.
+    /// Offset of the write from the start of the region in bytes.
     pub offset: U64,
     /// Region number.
     pub region: U32,
     /// Used bytes of `data`, at most 8.
     pub count: U32,
-    /// Data, first byte first.
+    /// Data of the write, first byte first.
     pub data: [u8; 8],
 }
 
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn body_sizes_match_the_specification() {
+    fn message_body_sizes_match_the_specification() {
         assert_eq!(size_of::<VersionBody>(), 4);
         assert_eq!(size_of::<DmaMapBody>(), 32);
         assert_eq!(size_of::<DmaUnmapBody>(), 24);

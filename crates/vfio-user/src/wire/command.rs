@@ -11,7 +11,7 @@ const VERSION_BODY: usize = 4096;
 /// Maximum vectors of one interrupt type (PCI allows MSI-X 2,048).
 const MAX_VECTORS: usize = 2048;
 
-/// Commands (vfio-user specification, table "Commands").
+/// Commands of a message (vfio-user specification, table "Commands").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Command {
@@ -23,11 +23,11 @@ pub enum Command {
     DmaUnmap = 3,
     /// Returns the numbers of regions and interrupt types.
     DeviceGetInfo = 4,
-    /// Describes one region.
+    /// Describes one region of the device.
     DeviceGetRegionInfo = 5,
     /// Returns the ioeventfds of a region.
     DeviceGetRegionIoFds = 6,
-    /// Describes one interrupt type.
+    /// Describes one interrupt type of the device.
     DeviceGetIrqInfo = 7,
     /// Assigns, fires or masks interrupts.
     DeviceSetIrqs = 8,
@@ -43,7 +43,7 @@ pub enum Command {
     DeviceReset = 13,
     /// Tracks dirty pages (older drafts).
     DirtyPages = 14,
-    /// Writes several values.
+    /// Writes several values to regions.
     RegionWriteMulti = 15,
     /// Controls features such as migration.
     DeviceFeature = 16,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_numbers_match_the_specification() {
+    fn vfio_user_command_numbers_match_the_specification() {
         for (index, command) in Command::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(command.number()), index + 1);
             assert_eq!(Command::from_number(command.number()), Some(command));

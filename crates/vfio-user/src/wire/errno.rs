@@ -7,24 +7,24 @@ use core::fmt;
 pub struct Errno(pub u32);
 
 impl Errno {
-    /// No such entry.
+    /// ENOENT: there is no such entry.
     pub const ENOENT: Self = Self(2);
-    /// Input/output error; also stands for a failure without a number.
+    /// EIO: input/output error; also stands for a failure without a number.
     pub const EIO: Self = Self(5);
-    /// Out of memory.
+    /// ENOMEM: memory is exhausted.
     pub const ENOMEM: Self = Self(12);
-    /// Permission denied.
+    /// EACCES: permission is denied.
     pub const EACCES: Self = Self(13);
-    /// Already exists.
+    /// EEXIST: the entry exists already.
     pub const EEXIST: Self = Self(17);
-    /// Malformed or unknown.
+    /// EINVAL: the request is malformed or unknown.
     pub const EINVAL: Self = Self(22);
-    /// A limit is reached.
+    /// ENOSPC: a limit is reached.
     pub const ENOSPC: Self = Self(28);
-    /// Not supported (`EOPNOTSUPP`).
+    /// EOPNOTSUPP: the request is not supported.
     pub const ENOTSUP: Self = Self(95);
 
-    /// Returns the number for a reply.
+    /// Returns the error number for a reply's header.
     pub(crate) fn to_wire(self) -> u32 {
         if self.0 == 0 { Self::EIO.0 } else { self.0 }
     }

@@ -13,14 +13,14 @@ const TYPE_REPLY: u32 = 1;
 const NO_REPLY: u32 = 1 << 4;
 const ERROR: u32 = 1 << 5;
 
-/// Message type in a header.
+/// Type of a message, as its header states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A request.
+    /// The message is a request.
     Command,
-    /// A reply.
+    /// The message is a reply.
     Reply,
-    /// Undefined by the specification.
+    /// The specification does not define the message's type.
     Unknown,
 }
 
@@ -30,20 +30,20 @@ pub enum Kind {
 )]
 #[repr(C)]
 pub struct Header {
-    /// Id chosen by the sender of a request, repeated in the reply.
+    /// Id that the sender of a request has chosen, repeated in the reply.
     pub id: U16,
-    /// Command number.
+    /// Command number of the message.
     pub command: U16,
     /// Bytes of the whole message.
     pub size: U32,
-    /// Flags: type in bits 0-3, no reply wanted in bit 4, error in bit 5.
+    /// Flags of the message: type in bits 0-3, no reply wanted in bit 4, error in bit 5.
     pub flags: U32,
     /// Error number of an error reply.
     pub error: U32,
 }
 
 impl Header {
-    /// Bytes of a header.
+    /// Bytes of a message header.
     pub const LEN: usize = size_of::<Self>();
 
     /// Creates the header of a request with a body of `body` bytes.
@@ -70,7 +70,7 @@ impl Header {
         Self { id, command, size, flags: U32::new(flags), error: U32::ZERO }
     }
 
-    /// Returns the message type.
+    /// Returns the type of the message.
     pub fn kind(&self) -> Kind {
         match self.flags.get() & TYPE_MASK {
             TYPE_COMMAND => Kind::Command,
@@ -84,7 +84,7 @@ impl Header {
         self.flags.get() & NO_REPLY != 0
     }
 
-    /// Returns the error bit, valid in replies only.
+    /// Returns true if the error bit is set, which only replies use.
     pub fn is_error(&self) -> bool {
         self.flags.get() & ERROR != 0
     }

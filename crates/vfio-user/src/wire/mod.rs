@@ -19,9 +19,9 @@ pub use errno::Errno;
 pub use header::{Header, Kind};
 pub use version::{Capabilities, MalformedCapabilities};
 
-/// Only protocol major version.
+/// Major version of the protocol, of which there is one.
 pub const VERSION_MAJOR: u16 = 0;
-/// Newest supported minor version.
+/// Newest supported minor version of the protocol.
 pub const VERSION_MINOR: u16 = 1;
 
 /// Maximum data bytes of one region access: the specification's default, and this crate's limit.
@@ -35,7 +35,7 @@ pub const DMA_PAGE_SIZE: u64 = 4096;
 /// Maximum writes of one `REGION_WRITE_MULTI`; QEMU sends at most 200.
 pub const MAX_MULTI_WRITES: usize = 1024;
 
-/// `VFIO_DEVICE_FLAGS_*`.
+/// Flags of a device (`VFIO_DEVICE_FLAGS_*`).
 pub mod device_flags {
     /// The device supports `DEVICE_RESET`.
     pub const RESET: u32 = 1 << 0;
@@ -43,86 +43,86 @@ pub mod device_flags {
     pub const PCI: u32 = 1 << 1;
 }
 
-/// `VFIO_REGION_INFO_FLAG_*`.
+/// Flags of a region (`VFIO_REGION_INFO_FLAG_*`).
 pub mod region_flags {
-    /// The client may read.
+    /// The client may read the region.
     pub const READ: u32 = 1 << 0;
-    /// The client may write.
+    /// The client may write to the region.
     pub const WRITE: u32 = 1 << 1;
-    /// The client may map; the reply has a file descriptor.
+    /// The client may map the region; the reply has a file descriptor.
     pub const MMAP: u32 = 1 << 2;
-    /// A list of capabilities follows the fixed part.
+    /// A list of capabilities follows the fixed part of the reply.
     pub const CAPS: u32 = 1 << 3;
 }
 
-/// `VFIO_IRQ_INFO_*`.
+/// Flags of an interrupt type (`VFIO_IRQ_INFO_*`).
 pub mod irq_flags {
     /// Interrupts are signalled by an eventfd.
     pub const EVENTFD: u32 = 1 << 0;
-    /// The type supports mask and unmask.
+    /// The client may mask and unmask the type's vectors.
     pub const MASKABLE: u32 = 1 << 1;
-    /// A vector masks itself when it fires.
+    /// A vector of the type is masked when it fires.
     pub const AUTOMASKED: u32 = 1 << 2;
-    /// Vectors are enabled as one set.
+    /// The type's vectors are enabled as one set.
     pub const NORESIZE: u32 = 1 << 3;
 }
 
-/// `VFIO_IRQ_SET_*`: exactly one data bit and one action bit.
+/// Flags of a change of interrupts (`VFIO_IRQ_SET_*`): exactly one data bit and one action bit.
 pub mod irq_set {
-    /// No data: the action applies to the whole range.
+    /// The request has no data: the action applies to the whole range of vectors.
     pub const DATA_NONE: u32 = 1 << 0;
     /// A byte per vector selects the vectors of the action.
     pub const DATA_BOOL: u32 = 1 << 1;
     /// An eventfd per vector is attached to the message.
     pub const DATA_EVENTFD: u32 = 1 << 2;
-    /// Masks vectors.
+    /// The action masks vectors.
     pub const ACTION_MASK: u32 = 1 << 3;
-    /// Unmasks vectors.
+    /// The action unmasks vectors.
     pub const ACTION_UNMASK: u32 = 1 << 4;
-    /// Fires vectors, or assigns their eventfds.
+    /// The action fires vectors, or assigns eventfds to them.
     pub const ACTION_TRIGGER: u32 = 1 << 5;
 }
 
-/// `VFIO_DMA_MAP_FLAG_*` and `VFIO_DMA_UNMAP_FLAG_*`.
+/// Flags of mapping and unmapping a window, `VFIO_DMA_MAP_FLAG_*` and `VFIO_DMA_UNMAP_FLAG_*`.
 pub mod dma_flags {
-    /// Map: the device may read the window.
+    /// DMA_MAP: the device may read the window.
     pub const READ: u32 = 1 << 0;
-    /// Map: the device may write the window.
+    /// DMA_MAP: the device may write the window.
     pub const WRITE: u32 = 1 << 1;
-    /// Unmap: all windows (the kernel's value, which QEMU and libvfio-user share).
+    /// DMA_UNMAP: all windows are unmapped (the kernel's value, which QEMU and libvfio-user share).
     pub const UNMAP_ALL: u32 = 1 << 1;
 }
 
 /// The fixed region numbers of a PCI function (`VFIO_PCI_*_REGION_INDEX`).
 pub mod pci_region {
-    /// BAR 0; BAR `n` is region `n`.
+    /// Region of BAR 0; BAR `n` is region `n`.
     pub const BAR0: u32 = 0;
-    /// BAR 2.
+    /// Region of BAR 2.
     pub const BAR2: u32 = 2;
-    /// BAR 3.
+    /// Region of BAR 3.
     pub const BAR3: u32 = 3;
-    /// Expansion ROM.
+    /// Region of the expansion ROM.
     pub const ROM: u32 = 6;
-    /// Configuration space.
+    /// Region of configuration space.
     pub const CONFIG: u32 = 7;
-    /// Legacy VGA.
+    /// Region of legacy VGA.
     pub const VGA: u32 = 8;
-    /// Number of regions.
+    /// Number of a PCI function's regions.
     pub const COUNT: u32 = 9;
 }
 
 /// The fixed interrupt numbers of a PCI function (`VFIO_PCI_*_IRQ_INDEX`).
 pub mod pci_irq {
-    /// Pin interrupt.
+    /// Interrupt type of the pin (INTx).
     pub const INTX: u32 = 0;
-    /// MSI.
+    /// Interrupt type of MSI.
     pub const MSI: u32 = 1;
-    /// MSI-X.
+    /// Interrupt type of MSI-X.
     pub const MSIX: u32 = 2;
-    /// Error recovery.
+    /// Interrupt type that reports errors to recover from.
     pub const ERR: u32 = 3;
-    /// Device request (unplug).
+    /// Interrupt type that requests the device's release (unplug).
     pub const REQ: u32 = 4;
-    /// Number of interrupt types.
+    /// Number of a PCI function's interrupt types.
     pub const COUNT: u32 = 5;
 }

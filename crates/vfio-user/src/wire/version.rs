@@ -1,4 +1,4 @@
-//! JSON text of `VERSION`: parsed with tolerance, rendered to fit.
+//! Capabilities as the JSON text of `VERSION`: parsed with tolerance, rendered to fit.
 //!
 //! `twin_socket` and `migration` are ignored in requests and never offered.
 
@@ -13,7 +13,7 @@ use thiserror::Error;
 #[error("the version text is not JSON")]
 pub struct MalformedCapabilities;
 
-/// Capabilities of one side. `None` stands for the specification's default.
+/// Capabilities of client or server, as `VERSION` states them. `None` stands for the specification's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Maximum file descriptors per message; default 1.
@@ -117,7 +117,7 @@ mod tests {
     };
 
     #[test]
-    fn empty_capabilities_are_legal_in_every_form() {
+    fn version_without_capabilities_is_legal_in_every_form() {
         for text in [&b""[..], b"\0", b"{}", b"{}\0", b"{\"capabilities\":null}\0", b"{\"capabilities\":{}}"]
         {
             assert_eq!(Capabilities::parse(text), Ok(Capabilities::default()), "{text:?}");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn rendered_text_fits_any_room() {
+    fn version_text_fits_any_room_for_it() {
         for room in 0..200 {
             let (said, text) = EVERYTHING.render(room);
             assert!(text.len() <= room);

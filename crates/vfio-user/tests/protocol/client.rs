@@ -131,7 +131,7 @@ fn maps_and_interrupts_keep_their_descriptors() {
 }
 
 #[test]
-fn error_reply_is_returned() {
+fn error_reply_of_the_server_is_returned() {
     let mut wire = Wire::connected();
     wire.client.dma_unmap(&mut wire.requests, 0, 0x1000);
     wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::ENOENT)));
@@ -154,7 +154,7 @@ fn gives_up(bytes: &[u8], error: ClientError) {
 }
 
 #[test]
-fn invalid_reply_is_an_error() {
+fn invalid_reply_ends_the_clients_connection() {
     let malformed = ClientError::MalformedReply(Command::RegionRead);
     gives_up(&message(0, 9, REPLY, &[0; 15]), malformed);
     gives_up(&message(0, 9, REPLY, &words(&[0, 0, 0, 4])), malformed);

@@ -41,7 +41,7 @@ fn overlapping_window_is_refused_with_eexist() {
 }
 
 #[test]
-fn empty_unaligned_and_wrapping_windows_are_refused() {
+fn empty_unaligned_or_wrapping_dma_window_is_refused() {
     let mut script = Script::agreed();
     let top = u64::MAX - 0xfff;
     let bad =
@@ -54,7 +54,7 @@ fn empty_unaligned_and_wrapping_windows_are_refused() {
 }
 
 #[test]
-fn file_offset_must_be_aligned_and_in_range() {
+fn dma_windows_file_offset_must_be_aligned_and_in_range() {
     let mut script = Script::agreed();
     for offset in [1, u64::MAX - 0xfff, i64::MAX as u64 - 0xfff] {
         assert_eq!(script.refused_with(MAP, &dma_map(RW, offset, 0, 0x2000), fds(&[5])), EINVAL);
@@ -62,7 +62,7 @@ fn file_offset_must_be_aligned_and_in_range() {
 }
 
 #[test]
-fn unknown_flags_short_bodies_and_small_argsz_are_refused() {
+fn map_of_unknown_flags_or_too_short_a_body_is_refused() {
     let mut script = Script::agreed();
     assert_eq!(script.refused(MAP, &dma_map(4, 0, 0, 0x1000)), EINVAL);
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)[..31]), EINVAL);
@@ -82,7 +82,7 @@ fn two_descriptors_for_one_window_are_refused() {
 }
 
 #[test]
-fn device_error_refuses_the_map() {
+fn dma_map_is_refused_with_the_devices_error() {
     let mut script = Script::agreed();
     script.device.refuse = Some(Errno::EACCES);
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)), 13);
@@ -123,7 +123,7 @@ fn unmap_removes_every_window_inside_the_range() {
 }
 
 #[test]
-fn unmap_all_is_bit_1_without_range() {
+fn unmap_of_all_windows_is_flag_bit_1_without_a_range() {
     let mut script = Script::agreed();
     let memory = fds(&[5]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), memory.clone());
@@ -161,7 +161,7 @@ fn maps_without_reply_are_done_or_refused_silently() {
 }
 
 #[test]
-fn close_unmaps_all_and_keeps_the_device() {
+fn end_of_a_session_unmaps_all_windows() {
     let mut script = Script::agreed();
     let all = fds(&[1, 2, 3]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), vec![all[0].clone()]);

@@ -10,7 +10,7 @@ use crate::script::{
 };
 
 #[test]
-fn size_below_the_header_ends_the_connection() {
+fn message_shorter_than_its_header_ends_the_connection() {
     for size in [0, 1, 15] {
         let mut script = Script::agreed();
         let lost = Err(ProtocolError::SizeBelowHeader { size });
@@ -107,7 +107,7 @@ fn unread_replies_stop_the_session_at_a_bound() {
 }
 
 #[test]
-fn one_step_handles_one_message() {
+fn one_call_of_step_handles_one_message() {
     let mut script = Script::agreed();
     script.session.push(&[message(1, 13, 0, &[]), message(2, 13, 0, &[])].concat(), []).unwrap();
     assert_eq!(script.session.step(&mut script.device, &mut script.out), Ok(Step::Handled));

@@ -34,7 +34,7 @@ fn range_without_descriptors_loses_its_eventfds() {
 }
 
 #[test]
-fn no_data_and_no_range_disables_the_type() {
+fn set_irqs_without_data_or_range_disables_the_type() {
     let mut script = Script::agreed();
     let eventfds = fds(&[1, 2, 3]);
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), eventfds.clone());
@@ -57,7 +57,7 @@ fn vectors_are_fired_by_range_or_one_by_one() {
 }
 
 #[test]
-fn range_outside_the_vectors_is_refused() {
+fn interrupt_range_outside_the_vectors_is_refused() {
     let mut script = Script::agreed();
     let ranges = [(0, 4), (3, 1), (2, 2), (u32::MAX, 1), (1, u32::MAX), (u32::MAX, u32::MAX), (0, u32::MAX)];
     for (start, count) in ranges {
@@ -102,7 +102,7 @@ fn masking_an_unmaskable_type_is_refused() {
 }
 
 #[test]
-fn unknown_types_and_types_without_vectors_are_refused() {
+fn interrupt_type_unknown_or_without_vectors_is_refused() {
     let mut script = Script::agreed();
     for index in [5, u32::MAX] {
         assert_eq!(script.refused(SET, &set_irqs(NONE | TRIGGER, index, 0, 0)), EINVAL);
@@ -114,7 +114,7 @@ fn unknown_types_and_types_without_vectors_are_refused() {
 }
 
 #[test]
-fn boolean_data_is_bounded_by_the_vectors() {
+fn boolean_data_selects_at_most_the_types_vectors() {
     let mut script = Script::agreed();
     let storm = [words(&[20 + 2048, BOOL | TRIGGER, MSIX, 0, 2048]), vec![1; 2048]].concat();
     assert_eq!(script.refused(SET, &storm), EINVAL);

@@ -36,7 +36,7 @@ fn ids_and_errors(replies: &[Reply]) -> Vec<(u16, u32)> {
 }
 
 #[test]
-fn reply_is_sent_on_completion() {
+fn delayed_request_gets_its_reply_on_completion() {
     let mut script = later();
     let map = message(7, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
     assert_eq!(script.receive(&map, fds(&[5])), Ok(Step::Waiting));
@@ -49,7 +49,7 @@ fn reply_is_sent_on_completion() {
 }
 
 #[test]
-fn later_messages_wait_in_order() {
+fn messages_after_a_delayed_request_wait_in_order() {
     let mut script = later();
     let behind = [
         message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000)),
@@ -80,7 +80,7 @@ fn later_messages_wait_in_order() {
 }
 
 #[test]
-fn failed_completion_leaves_no_window() {
+fn dma_window_whose_mapping_failed_later_is_not_mapped() {
     let mut script = later();
     let map = message(7, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
     script.receive(&map, fds(&[5])).unwrap();
@@ -93,7 +93,7 @@ fn failed_completion_leaves_no_window() {
 }
 
 #[test]
-fn immediate_refusal_is_not_pending() {
+fn request_refused_at_once_is_not_pending() {
     let mut script = later();
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 1, 0x1000)), 22);
     script.device.refuse = Some(Errno::EINVAL);
@@ -101,7 +101,7 @@ fn immediate_refusal_is_not_pending() {
 }
 
 #[test]
-fn request_without_reply_blocks_later_messages() {
+fn delayed_request_without_reply_blocks_later_messages() {
     let mut script = later();
     let both =
         [message(1, MAP, NO_REPLY, &dma_map(RW, 0, 0, 0x1000)), message(2, READ, 0, &access(0, 0, 4, &[]))];

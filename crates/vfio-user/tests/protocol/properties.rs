@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_in_any_pieces_are_handled(
+    fn session_handles_any_bytes_in_any_pieces(
         stream in vec(any::<u8>(), 0..3000),
         pieces in vec(1usize..200, 1..8),
         fds in 0usize..40,
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn any_headers_with_any_size_are_handled(
+    fn session_handles_any_headers_of_any_size(
         headers in vec((any::<u16>(), 0u16..20, any::<u32>(), 16u32..5000), 1..20),
         pieces in vec(1usize..5000, 1..8),
     ) {

@@ -79,7 +79,7 @@ impl Ends {
 }
 
 #[test]
-fn steady_traffic_allocates_nothing() {
+fn reads_and_writes_of_a_running_session_do_not_allocate() {
     let mut ends = Ends {
         client: Client::new(),
         requests: Outbox::new(),

@@ -22,7 +22,7 @@ fn reply_is_a_subset_that_fits_the_request_buffer() {
 }
 
 #[test]
-fn empty_capabilities_get_a_reply_that_fits() {
+fn version_without_capabilities_gets_a_reply_that_fits() {
     for text in ["", "\0", "{}\0", "{}", "{\"capabilities\":{}}\0", "{\"unknown\":{\"deep\":[1,2]}}\0"] {
         let mut script = Script::fresh();
         let request = version_body(text);
@@ -69,7 +69,7 @@ fn requests_before_version_are_refused() {
 }
 
 #[test]
-fn malformed_requests_are_refused_and_may_be_repeated() {
+fn malformed_version_is_refused_and_may_be_repeated() {
     let mut script = Script::fresh();
     for body in [&b""[..], &[0], &[0, 0, 0], b"\0\0\0\0not json\0", &[0, 0, 0, 0, 0xff, 0xfe], b"\0\0\0\0{\0"]
     {
@@ -81,7 +81,7 @@ fn malformed_requests_are_refused_and_may_be_repeated() {
 }
 
 #[test]
-fn oversized_version_is_discarded() {
+fn too_long_version_request_is_discarded_and_refused() {
     let mut script = Script::fresh();
     assert_eq!(script.refused(1, &vec![b' '; 100_000]), EINVAL);
     script.ask(1, &version_body("{}\0"));
