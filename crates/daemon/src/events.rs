@@ -12,13 +12,13 @@ use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Kept records.
+/// Maximum number of events in the list.
 const MOST: usize = 4096;
 /// Bytes of names and values in all records.
 const ROOM: usize = 1 << 20;
-/// Records in one answer, so that it stays small and the lock is held briefly.
+/// Maximum number of events in one answer, so that the answer stays small and the lock is held briefly.
 const IN_ONE_ANSWER: usize = 256;
-/// Bytes of one record. A longer one is cut.
+/// Maximum size of one event in bytes. A longer event is cut.
 const LONGEST: usize = 1024;
 
 /// Event of the host.
@@ -105,12 +105,12 @@ struct Kept {
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 
-/// Adds an event and gives it its number.
+/// Adds an event to the list and numbers it.
 pub fn note(event: Event) {
     with(|kept| kept.note(event));
 }
 
-/// Returns the events after the one with this number; all kept events for 0.
+/// Returns the events after the event with this number, or all events of the list for 0.
 #[must_use]
 pub fn after(number: u64) -> Recent {
     with(|kept| kept.after(number))

@@ -116,21 +116,21 @@ impl ReadyHost {
     }
 }
 
-/// Running host. Dropping it ends it.
+/// Running host. Dropping this value ends the host.
 #[derive(Debug)]
 pub struct Host {
     control_socket: PathBuf,
     ports: Ports,
     /// Thread that serves clients of the control socket.
     api: Option<JoinHandle<()>>,
-    /// Thread that carries out their requests.
+    /// Control thread, which carries out the requests of the clients of the control interface.
     control: Option<JoinHandle<()>>,
     /// Thread that opens failed ports again.
     reviver: Option<JoinHandle<()>>,
     probe: Probe,
     server: ServerHandle,
     vault: Vault,
-    /// Set when a successor has the control socket.
+    /// Set when a successor process has the control socket.
     leaving: Arc<AtomicBool>,
     orders: mpsc::Receiver<Order>,
     order_waker: Waker,
@@ -211,13 +211,13 @@ impl Host {
         paused
     }
 
-    /// Resumes after [`Host::pause`].
+    /// Resumes the ports and the control interface after [`Host::pause`].
     pub fn resume(&self) {
         self.server.hold(false);
         self.ports.resume();
     }
 
-    /// Ends after [`Host::pause`] without notifying guests or clients: a successor serves them.
+    /// Ends the host after [`Host::pause`] without notifying guests or clients: a successor process serves them.
     pub fn leave(mut self) {
         self.leaving.store(true, Ordering::Release);
         self.ports.leave();

@@ -75,7 +75,7 @@ mod tests {
         assert!(last.contains("pf0vf0") && last.contains("suppressed=997"), "{last}");
     }
 
-    /// Logged lines.
+    /// Lines that the test's logger has written.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 

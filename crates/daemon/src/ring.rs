@@ -26,7 +26,7 @@ pub(crate) fn put<const N: usize>(sender: &mut Producer<u8>, parts: [&[u8]; N]) 
     true
 }
 
-/// Reads the next frame and returns its length. The part that exceeds `into` is lost.
+/// Reads the next frame and returns its length. The part of the frame that exceeds `into` is dropped.
 pub(crate) fn take(receiver: &mut Consumer<u8>, into: &mut [u8]) -> Option<usize> {
     let mut length = [0; LENGTH];
     copy(receiver.read_chunk(LENGTH).ok()?.as_slices(), &mut length);

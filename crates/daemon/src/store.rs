@@ -80,7 +80,7 @@ pub enum StoreError {
     Contradiction {
         /// Path of the file.
         path: PathBuf,
-        /// Conflict.
+        /// Error of the kept change, which conflicts with the file.
         source: ConfigError,
     },
 }

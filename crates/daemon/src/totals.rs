@@ -13,7 +13,7 @@ pub struct Totals {
     pub uplink_name: String,
     /// Counters of the uplink.
     pub uplink: UplinkTotals,
-    /// Storm-control activations.
+    /// Number of storm-control activations.
     pub storms: u64,
     /// Counters of the PF, if a guest drives it.
     pub pf: FunctionTotals,
@@ -54,9 +54,9 @@ pub struct VfTotals {
 pub struct AnswerTotals {
     /// Visits that answered a request.
     pub visits: u64,
-    /// Largest number of requests that one visit answered.
+    /// Largest number of requests that one visit of the PF driver answered.
     pub most: u8,
-    /// Longest delay, nanoseconds.
+    /// Longest delay of an answer, nanoseconds.
     pub max_ns: u64,
     /// Sum of all delays, nanoseconds.
     pub sum_ns: u64,

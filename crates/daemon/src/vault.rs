@@ -22,8 +22,8 @@ pub struct Vault(Arc<Mutex<Contents>>);
 struct Contents {
     shelf: Shelf,
     store: Option<Store>,
-    /// Names that have changed since a successor received everything. The keeper is not notified of them, because it
-    /// already keeps the successor's descriptors.
+    /// Names of descriptors that have changed since a successor received every descriptor. The keeper is not notified
+    /// of these changes, because it already keeps the successor's descriptors.
     untold: Option<BTreeSet<String>>,
     complaints: Limit,
 }
@@ -68,7 +68,7 @@ impl Vault {
         drop(done);
     }
 
-    /// Drops the descriptors whose names have this prefix, except needed ones. Returns them.
+    /// Drops the descriptors whose names have this prefix, except needed ones. Returns the dropped descriptors.
     pub fn forget_others(&self, prefix: &str, needed: impl Fn(&str) -> bool) -> Vec<OwnedFd> {
         let mut contents = self.contents();
         let ours = |name: &&str| name.starts_with(prefix) && !needed(name);
@@ -107,7 +107,7 @@ impl Vault {
         self.contents().store.as_ref().map(Store::succeed).transpose()
     }
 
-    /// Makes the keeper end the last successor, and continues to keep descriptors at the keeper.
+    /// Makes the keeper end the last successor process, and continues to keep descriptors at the keeper.
     pub fn abandon(&self) {
         let mut contents = self.contents();
         contents.tell(Store::abandon);
@@ -115,8 +115,8 @@ impl Vault {
         untold.iter().for_each(|name| contents.changed(name));
     }
 
-    /// Sends everything to a successor, with the keeper's socket under a name of its own. Later changes are not sent to
-    /// the keeper, unless the successor is [abandoned](Self::abandon).
+    /// Sends every descriptor to a successor process, with the keeper's socket under a name of its own. Later changes
+    /// are not sent to the keeper, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors
     /// The successor is gone.
@@ -127,7 +127,7 @@ impl Vault {
         successor.give(contents.shelf.iter().chain(store))
     }
 
-    /// Locks the contents, also after a panic: every descriptor in them is whole.
+    /// Locks the list of descriptors, also after a panic: every descriptor in the list is whole.
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

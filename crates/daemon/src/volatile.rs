@@ -18,7 +18,7 @@ const MOST: u64 = 16 << 20;
 /// Volatile settings by the name of the port or VF.
 type Volatile = BTreeMap<String, Leaves>;
 
-/// Stores the volatile settings. A failure is logged; it loses these settings if the host dies.
+/// Stores the volatile settings in the vault. A failure is logged: the settings are then lost if the host dies.
 pub(crate) fn note(config: &Config, vault: &Vault) {
     let noted = serde_json::to_vec(&of(config)).map_err(|error| error.to_string()).and_then(|bytes| {
         let memory = SharedMemory::new((LENGTH + bytes.len() as u64).next_multiple_of(4096));

@@ -32,15 +32,15 @@ pub(crate) const UPLINK: u8 = u8::MAX;
 /// Selection of frames for a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Frames at these ports of the plane.
+    /// Ports of the plane whose frames are captured.
     pub(crate) ports: Ports,
     /// Frames at the uplink, too.
     pub(crate) uplink: bool,
-    /// Only dropped frames.
+    /// Captures only dropped frames.
     pub(crate) drops: bool,
     /// Captured bytes of each frame.
     pub(crate) snaplen: usize,
-    /// Copy whole frames, because a filter looks at them before they are cut.
+    /// Copies whole frames, because a filter reads the frame before the capture cuts the frame.
     pub(crate) is_filtered: bool,
 }
 
@@ -91,7 +91,7 @@ impl Captures {
         self.0.retain(|capture| !capture.sender.is_abandoned());
     }
 
-    /// Copies a frame to the captures that want it.
+    /// Copies a frame to every capture that selects the frame.
     pub(crate) fn note(&mut self, seen: Seen, frame: &[u8]) {
         let mut now = None;
         for capture in self.0.iter_mut().filter(|capture| capture.wanted.wants(&seen)) {

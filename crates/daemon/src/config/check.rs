@@ -26,9 +26,9 @@ pub enum ConfigError {
     /// A value is out of range, or conflicts with another one.
     #[error("{key}: {problem}")]
     Value {
-        /// Key, with its port and VF.
+        /// Key of the invalid value, with its port and VF.
         key: String,
-        /// Problem and remedy.
+        /// Problem of the value, and its remedy.
         problem: String,
     },
 }

@@ -103,7 +103,7 @@ pub struct Port {
 /// Card family of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Family {
-    /// Intel 82576.
+    /// Intel 82576 Gigabit Ethernet controller.
     #[default]
     #[serde(rename = "82576")]
     I82576,
@@ -199,19 +199,20 @@ pub enum PortLink {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkLocal {
-    /// Drop and count them. They are meant for the neighbour on a cable, and a guest is no neighbour of the switch.
+    /// Drops link-local frames of guests, and counts these frames. They are meant for the neighbour on a cable, and a
+    /// guest is no neighbour of the switch.
     #[default]
     Drop,
-    /// Forward them like other multicasts, for labs that run LACP or LLDP over VFs.
+    /// Forwards link-local frames like other multicast frames, for labs that run LACP or LLDP over VFs.
     Forward,
 }
 
 /// Table of a virtual function.
 #[derive(Debug, Clone, Default)]
 pub struct Vf {
-    /// Index and socket.
+    /// Index of the VF, and path of its socket.
     pub place: VfPlace,
-    /// Settings.
+    /// Settings of the VF.
     pub settings: VfSettings,
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Longest delay, microseconds. Delayed frames occupy memory.
+/// Longest delay of a frame on the uplink, microseconds. Delayed frames occupy memory.
 const LONGEST: u32 = 10_000_000;
 
 /// Keys of the table `impair`.

@@ -51,7 +51,7 @@ pub struct Config {
     pub applied: Option<String>,
     /// Rights that the host gives up after its start.
     pub confine: confine::Confine,
-    /// Ports.
+    /// Ports of the host.
     pub ports: Vec<PortConfig>,
 }
 
@@ -62,7 +62,7 @@ pub struct PortConfig {
     pub name: String,
     /// Ethernet address of the port.
     pub mac: MacAddress,
-    /// Uplink.
+    /// Uplink of the port.
     pub uplink: Uplink,
     /// Impairment of the uplink's frames.
     pub impair: Option<Impair>,
@@ -72,9 +72,9 @@ pub struct PortConfig {
     pub link: PortLink,
     /// Policy for link-local frames of the port's guests.
     pub link_local: LinkLocal,
-    /// Card family.
+    /// Card family of the port.
     pub family: Family,
-    /// Doorbell mode.
+    /// Doorbell mode of the port.
     pub wait: Wait,
     /// Processors that the port's thread may run on; an empty set means any.
     pub cpus: Cpus,
@@ -82,9 +82,9 @@ pub struct PortConfig {
     pub pf_socket: Option<PathBuf>,
     /// Access to that socket.
     pub access: Access,
-    /// Settings, by layer.
+    /// Settings of the port, by layer.
     pub layers: Layers,
-    /// Policy from these settings, if the host drives the PF.
+    /// Policy of the port from its settings, if the host drives the PF.
     pub policy: PortPolicy,
     /// VFs that the port offers, by index.
     pub vfs: Vec<VfConfig>,
@@ -99,15 +99,15 @@ pub struct PortConfig {
 pub struct VfConfig {
     /// Name: the port's, "vf" and the index.
     pub name: String,
-    /// Index.
+    /// Index of the VF within its port.
     pub index: VfIndex,
     /// Ethernet address after a reset.
     pub mac: MacAddress,
     /// Ethernet address after a reset if the settings have none.
     own_mac: MacAddress,
-    /// Settings, by layer.
+    /// Settings of the VF, by layer.
     pub layers: Layers,
-    /// Policy from these settings.
+    /// Policy of the VF from its settings.
     pub policy: VfPolicy,
     /// Quarantined by the administrator.
     pub quarantine: bool,

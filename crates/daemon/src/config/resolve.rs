@@ -47,7 +47,7 @@ impl PortConfig {
         self.vfs.iter_mut().try_for_each(|vf| vf.resolve(self.family, addresses))
     }
 
-    /// Returns every setting with its value.
+    /// Returns every setting of the port with its value.
     #[must_use]
     pub fn settings(&self) -> PortSettings {
         PortSettings::of(&self.policy, self.vfs.len())
@@ -65,7 +65,7 @@ impl VfConfig {
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))
     }
 
-    /// Returns every setting with its value.
+    /// Returns every setting of the VF with its value.
     #[must_use]
     pub fn settings(&self) -> VfSettings {
         VfSettings::of(&self.policy, self.quarantine)

@@ -16,11 +16,11 @@ pub enum Uplink {
     /// No uplink: the port's VFs only reach each other.
     #[default]
     None,
-    /// Tap device of this name. The host attaches to it, or creates it if there is none.
+    /// Tap device of this name. The host attaches to the device, or creates the device if there is none.
     Tap(String),
     /// Existing macvtap of this name.
     Macvtap(String),
-    /// Wire of this name to another port of this host.
+    /// Wire (link inside the host) of this name to another port of this host.
     Wire(String),
     /// Stream socket to another process.
     Stream(Stream),
@@ -28,7 +28,7 @@ pub enum Uplink {
     Interface(String),
     /// Existing network interface of this name, over AF_XDP.
     Xdp(String, Xdp),
-    /// Recording in this file, which is replayed.
+    /// Path of a recording, whose frames are replayed to the port.
     Replay(PathBuf),
 }
 

@@ -109,7 +109,7 @@ pub enum Told {
     Event {
         /// Id of the event.
         id: String,
-        /// Event.
+        /// Event of the host.
         event: Event,
     },
     /// Number of events that were dropped before the client read them.

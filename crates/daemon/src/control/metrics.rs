@@ -24,7 +24,7 @@ const KNOWN: [(&str, &str, Read); 9] = [
     ("sriov_vf_tx_errors", "Transmit requests of the guest that were invalid", |vf| vf.drops.tx_invalid),
 ];
 
-/// Gauges. Labels: `pf`, `vf`.
+/// Gauges of a VF. Labels: `pf`, `vf`.
 const STATES: [(&str, &str, Read); 6] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
     ("softiov_vf_driver_active", "1 if a driver runs the VF", |vf| u64::from(vf.active)),
@@ -36,7 +36,7 @@ const STATES: [(&str, &str, Read); 6] = [
     }),
 ];
 
-/// Counters. Labels: `pf`, `vf`.
+/// Counters of a VF. Labels: `pf`, `vf`.
 const COUNTS: [(&str, &str, Read); 4] = [
     ("softiov_vf_mailbox_granted_total", "Requests to the PF that were granted", |vf| vf.mailbox.granted),
     ("softiov_vf_mailbox_unanswered_total", "Requests to the PF without an answer", |vf| {
@@ -208,8 +208,8 @@ pub(crate) const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Media type of OpenMetrics.
 pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Converts to OpenMetrics: the family of a counter drops the suffix `_total`, a counter without that suffix becomes
-/// "unknown", and the text has an end mark.
+/// Converts metrics from the Prometheus text format to OpenMetrics: the family of a counter drops the suffix `_total`,
+/// a counter without that suffix becomes "unknown", and the text has an end mark.
 pub(crate) fn openmetrics(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

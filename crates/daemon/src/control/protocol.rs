@@ -22,7 +22,7 @@ pub struct CaptureQuery {
     pub at: Vec<String>,
     /// Filter in the language of pcap-filter(7).
     pub filter: String,
-    /// Only dropped frames.
+    /// Captures only dropped frames.
     pub drops: bool,
     /// Captured bytes of each frame.
     pub snaplen: Option<usize>,
@@ -139,7 +139,7 @@ pub struct Apply {
     pub reload: bool,
 }
 
-/// Successor that has taken over.
+/// Process that has taken over from the host in an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Upgraded {
     /// Process id.
@@ -160,7 +160,7 @@ pub struct Difference {
 pub struct Changed {
     /// Name of the port or VF.
     pub name: String,
-    /// Kind of change.
+    /// Kind of this change of a port or VF.
     pub what: What,
     /// Settings that change, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -171,11 +171,11 @@ pub struct Changed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// New.
+    /// The port or VF is new.
     Added,
-    /// Changed settings.
+    /// Settings of the port or VF that differ.
     Changed,
-    /// Removed; a connected client loses it.
+    /// The port or VF was removed, and a connected client loses it.
     Removed,
 }
 
@@ -192,30 +192,30 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Answer {
-    /// Answer to `PortList`.
+    /// Status of the ports, in answer to `PortList`.
     Ports(Vec<PortStatus>),
     /// Answer to `VfShow`, `VfSet` and `VfDisconnect`.
     Vf(Box<VfStatus>),
     /// Answer to `PortShow`, `PortSet` and `PortReset`.
     Port(Box<PortStatus>),
-    /// Answer to `PortFunctions`.
+    /// PCI functions of a port, in answer to `PortFunctions`.
     Functions(Functions),
-    /// Answer to `Apply`.
+    /// Difference between the configurations, in answer to `Apply`.
     Difference(Difference),
-    /// Answer to `Upgrade`.
+    /// Process that has taken over, in answer to `Upgrade`.
     Upgraded(Upgraded),
-    /// Answer to `VfFlight`.
+    /// Flight recording of a VF, in answer to `VfFlight`.
     Flight(Recording),
-    /// Answer to `Events`.
+    /// Recent events of the host, in answer to `Events`.
     Recent(Recent),
 }
 
 /// Reason why a request was not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Kind of problem.
+    /// Kind of problem that made the request fail.
     pub kind: Kind,
-    /// Problem and remedy.
+    /// Problem of the request, and its remedy.
     pub message: String,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Route {
     /// Operation id: the name of the request in programs generated from the description.
     pub(crate) id: &'static str,
     pub(crate) summary: &'static str,
-    /// Schema of the body, if there is one.
+    /// Schema of the request's body, if the request has one.
     pub(crate) body: Option<Form>,
     pub(crate) answer: Form,
     /// The request changes more than a setting, and only the control socket allows it.
@@ -40,7 +40,7 @@ pub(crate) type Form = fn(&mut SchemaGenerator) -> Schema;
 pub(crate) struct Input {
     /// Value of `{port}` or `{vf}` in the path.
     pub(crate) name: String,
-    /// Query parameter `after`.
+    /// Query parameter `after`: number of the event after which the list begins.
     pub(crate) after: u64,
     pub(crate) body: Vec<u8>,
 }
@@ -49,9 +49,9 @@ pub(crate) struct Input {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Function {
-    /// A VF.
+    /// Status of a VF.
     Vf(Box<VfStatus>),
-    /// A port.
+    /// Status of a port whose PF a guest drives.
     Port(Box<PortStatus>),
 }
 

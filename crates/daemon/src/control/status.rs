@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub struct PortStatus {
     /// Name.
     pub name: String,
-    /// Card family.
+    /// Card family of the port.
     #[serde(default)]
     pub family: Family,
     /// Ethernet address of the port.
@@ -57,7 +57,7 @@ pub struct Answers {
     pub requests: u64,
     /// Visits of the PF driver that answered at least one request.
     pub visits: u64,
-    /// Largest number of requests that one visit answered.
+    /// Largest number of requests that one visit of the PF driver answered.
     pub most_a_visit: u8,
     /// Median of the delays, to two digits.
     pub p50_ns: u64,
@@ -122,7 +122,7 @@ pub struct VfStatus {
     /// Filters by which its guest receives.
     #[serde(default)]
     pub filters: Filters,
-    /// Settings.
+    /// Settings of the VF.
     pub settings: VfSettings,
     /// Sources of the settings that do not have their default.
     #[serde(default)]

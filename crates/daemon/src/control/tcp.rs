@@ -31,7 +31,7 @@ pub(crate) enum HttpError {
     Token {
         /// Path of the file.
         path: PathBuf,
-        /// Problem and remedy.
+        /// Problem of the socket or the token, and its remedy.
         problem: String,
     },
 }
@@ -103,7 +103,7 @@ pub(crate) fn open(http: Option<&Http>, vault: &Vault) -> Result<Option<(TcpList
     Ok(Some((listener, token)))
 }
 
-/// Returns the socket in the vault, if it listens at this address.
+/// Returns the TCP socket in the vault, if it listens at this address.
 fn kept(vault: &Vault, address: SocketAddr) -> Option<TcpListener> {
     let listener = vault.copy(NAME).map(TcpListener::from)?;
     listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)

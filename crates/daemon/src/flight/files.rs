@@ -9,9 +9,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Kept files.
+/// Maximum number of recording files in the folder.
 const MOST: usize = 32;
-/// Pending recordings. More would only replace others.
+/// Maximum number of recordings that wait for the thread. More recordings would only replace others.
 const WAITING: usize = MOST;
 
 /// Sender of recordings to the thread; `None` without a state folder.
@@ -19,7 +19,7 @@ const WAITING: usize = MOST;
 pub(crate) struct Files(Option<SyncSender<Taken>>);
 
 impl Files {
-    /// Starts the thread. It ends when the last sender is dropped.
+    /// Starts the thread that writes recordings. The thread ends when the last sender is dropped.
     pub(crate) fn start(state_dir: Option<&Path>, confined: &Prepared) -> Result<Self, ConfineError> {
         let Some(folder) = state_dir.map(|folder| folder.join("flight")) else { return Ok(Self(None)) };
         let (sender, receiver) = sync_channel(WAITING);

@@ -12,15 +12,16 @@ use i82576::Time;
 use nic::PoolCounters;
 use std::collections::VecDeque;
 
-/// Kept notes of register accesses.
+/// Maximum number of recorded register accesses of a VF.
 const ACCESSES: usize = 256;
-/// Kept notes of other events. They have a ring of their own, because a guest makes far more accesses.
+/// Maximum number of other recorded events of a VF. They have a ring of their own, because a guest makes far more
+/// accesses.
 const EVENTS: usize = 128;
-/// Number of last notes to which an access to the same register is added instead of making a new note. So alternating
-/// doorbells do not fill the ring.
+/// Number of last accesses in the ring that a new access to the same register joins instead of taking an entry. So
+/// alternating doorbells do not fill the ring.
 const NEAR: usize = 4;
 
-/// Kind of a note.
+/// Kind of a recorded access or event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// Register read by the client.
@@ -44,18 +45,18 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
 }
 
-/// Access or event, or several equal ones in a row.
+/// Recorded access or event of a VF, or several equal ones in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// Time of the last one.
+    /// Time of the access or event, or of the last of several equal ones.
     pub(crate) time: Time,
     pub(crate) what: What,
-    /// Value read or written last; for other notes a number that belongs to them.
+    /// Value of the register that was read or written last. For an event, a number that belongs to the event.
     pub(crate) value: u64,
     pub(crate) times: u64,
 }
 
-/// Notes of one VF.
+/// Recorded accesses and events of one VF.
 #[derive(Debug)]
 pub(crate) struct Flight {
     accesses: Kept<ACCESSES>,
@@ -64,12 +65,12 @@ pub(crate) struct Flight {
     counted: Option<PoolCounters>,
 }
 
-/// Copy of the notes, for other threads.
+/// Copy of a VF's recorded accesses and events, for other threads.
 #[derive(Debug)]
 pub(crate) struct Copied {
     pub(crate) accesses: Vec<Note>,
     pub(crate) events: Vec<Note>,
-    /// Notes of both kinds that were overwritten.
+    /// Number of recorded accesses and events that were overwritten.
     pub(crate) lost: u64,
 }
 
@@ -89,12 +90,12 @@ impl Flight {
         self.accesses.note(note, NEAR);
     }
 
-    /// Notes an event.
+    /// Records an event of the VF.
     pub(crate) fn event(&mut self, now: Time, what: What, value: u64) {
         self.events.note(Note { time: now, what, value, times: 1 }, 1);
     }
 
-    /// Notes the drops since the last call. The first call notes nothing, because it has no earlier counters.
+    /// Records the drops since the last call. The first call records nothing, because it has no earlier counters.
     pub(crate) fn count(&mut self, now: Time, counters: PoolCounters) {
         let before = self.counted.replace(counters).unwrap_or(counters);
         for ((reason, old), (_, new)) in drops(&before).into_iter().zip(drops(&counters)) {
@@ -105,7 +106,7 @@ impl Flight {
         }
     }
 
-    /// Copies the notes, for other threads.
+    /// Copies the recorded accesses and events, for other threads.
     pub(crate) fn copy(&self) -> Copied {
         let [accesses, events] =
             [&self.accesses.notes, &self.events.notes].map(|notes| notes.iter().copied().collect());
@@ -127,7 +128,7 @@ fn drops(counters: &PoolCounters) -> [(&'static str, u64); 8] {
     ]
 }
 
-/// Ring of the last `N` notes.
+/// Ring of the last `N` recorded accesses or events.
 #[derive(Debug)]
 struct Kept<const N: usize> {
     notes: VecDeque<Note>,
@@ -139,7 +140,7 @@ impl<const N: usize> Kept<N> {
         Self { notes: VecDeque::with_capacity(N), lost: 0 }
     }
 
-    /// Adds a note, or counts it with an equal one among the last `near`.
+    /// Adds an entry to the ring, or counts it with an equal one among the last `near` entries.
     fn note(&mut self, note: Note, near: usize) {
         let same = self.notes.iter().rev().take(near).position(|last| last.what == note.what);
         if let Some(last) = same.and_then(|back| self.notes.len().checked_sub(back + 1))

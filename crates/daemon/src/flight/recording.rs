@@ -1,5 +1,5 @@
-//! Flight recordings: notes with the names of registers and requests, in order of time (`softiov vf flight` prints
-//! them).
+//! Flight recordings: accesses and events with the names of registers and requests, in order of time (`softiov vf
+//! flight` prints them).
 
 use super::{Copied, Note, Place, What};
 use crate::config::file::Family;
@@ -26,7 +26,7 @@ pub struct Recording {
     pub entries: Vec<Entry>,
 }
 
-/// Access or event, or several equal ones in a row.
+/// Recorded access or event of a VF, or several equal ones in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Nanoseconds from the last of these to the recording.
@@ -50,7 +50,7 @@ pub struct Entry {
     pub times: u64,
 }
 
-/// Copied notes of a VF on their way to another thread.
+/// Copy of a VF's recorded accesses and events, on its way to another thread.
 #[derive(Debug)]
 pub struct Taken {
     pub(crate) vf: String,
@@ -63,7 +63,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Names the notes. A port's thread must not do this, because it takes too long.
+    /// Names the registers and requests of the recording. A port's thread must not do this, because it takes too long.
     #[must_use]
     pub fn named(self) -> Recording {
         let Self { vf, family, because, now, time_ns, notes } = self;

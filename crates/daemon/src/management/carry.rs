@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Opened parts of a change that are not in use yet.
 #[derive(Debug, Default)]
 struct Prepared {
-    /// New ports.
+    /// Opened ports that the new configuration adds.
     ports: Vec<(PortConfig, (Port, Inbox, Handle))>,
     /// New VFs, by port name.
     vfs: BTreeMap<String, Vec<OpenVf>>,
@@ -150,7 +150,7 @@ impl Management {
         Ok(prepared)
     }
 
-    /// Carries out all orders. If one fails, the ports return to their former state.
+    /// Carries out all orders to the ports. If one order fails, the ports return to their former state.
     fn put_to_work(
         &self,
         next: &Config,

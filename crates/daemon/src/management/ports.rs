@@ -38,14 +38,14 @@ pub(crate) struct Ports {
 
 #[derive(Debug)]
 struct Running {
-    /// Latest configuration.
+    /// Latest configuration of the port.
     config: Arc<Mutex<PortConfig>>,
     name: String,
     handle: Handle,
     thread: JoinHandle<()>,
     /// Stop or leave has been sent.
     ends: bool,
-    /// Given up after too many failures, or because it could not be opened again. No thread serves it.
+    /// The port was given up after too many failures, or because it could not be opened again. No thread serves it.
     given_up: bool,
 }
 
@@ -196,7 +196,7 @@ impl Ports {
         }
     }
 
-    /// Pauses all served ports for a hand-over, for at most `time`. Returns true if all of them have paused.
+    /// Pauses all served ports for a hand-over, for at most `time`. Returns true if all of these ports have paused.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let (sender, receiver) = mpsc::channel();
         let ports = self.lock();
@@ -208,7 +208,7 @@ impl Ports {
         told == serving().count() && (0..told).all(noted)
     }
 
-    /// Resumes paused ports.
+    /// Resumes the ports that [`Self::pause`] has paused.
     pub(crate) fn resume(&self) {
         for port in &*self.lock() {
             let _ = port.handle.send(Command::Resume);
@@ -266,7 +266,7 @@ fn given_up() -> Failure {
     Failure::new(Kind::Unavailable, message)
 }
 
-/// Parts of a port that outlive its failures.
+/// Parts of a port that outlive failures of its thread.
 #[derive(Debug)]
 pub(crate) struct Life {
     config: Arc<Mutex<PortConfig>>,
@@ -275,7 +275,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// Counts one more failure. Returns false if there were too many.
+    /// Counts one more failure of the port. Returns false if there were too many.
     fn may_go_on(&mut self) -> bool {
         self.failures.push_back(Instant::now());
         while self.failures.front().is_some_and(|failure| failure.elapsed() > PERIOD) {

@@ -6,7 +6,7 @@ use crate::port::{Command, PortError, Refit, Uplink};
 use host::cpus::Cpus;
 use std::collections::BTreeMap;
 
-/// New parts of running ports, or their former ones, by port name.
+/// New uplinks, links and processors of running ports, or their former ones, by port name.
 pub(super) type Refits = BTreeMap<String, Box<Refit>>;
 
 /// Closes uplinks that no port uses.
@@ -15,7 +15,7 @@ pub(super) fn retire(refits: Refits) {
 }
 
 impl Management {
-    /// Returns the new parts of a running port beside its policy, or `None` if these stay the same.
+    /// Returns the new uplink, link and processors of a running port, or `None` if all of these stay the same.
     pub(super) fn refit(&self, old: &PortConfig, new: &PortConfig) -> Outcome<Option<Box<Refit>>> {
         let (same_uplink, same_stages) =
             (old.uplink == new.uplink, (&old.impair, &old.record) == (&new.impair, &new.record));
@@ -57,7 +57,7 @@ impl Management {
         Ok(())
     }
 
-    /// Gives ports their former parts back.
+    /// Returns their former uplinks, links and processors to ports.
     pub(super) fn take_refits_back(&self, refits: &mut Refits, back: Refits) {
         for (name, before) in back {
             match self.ports.ask(&name, |answer| Command::Refit(before, answer)) {

@@ -24,7 +24,8 @@ pub enum Command {
     Capture(Capture),
     /// Check that an order can be carried out now.
     Check(Order, mpsc::Sender<Result<(), RefusedChange>>),
-    /// Carry out an order and add the VFs that come with it. The answer is the reason if nothing was changed.
+    /// Carry out an order (new policies) and add the VFs that come with it. The answer is the reason if nothing was
+    /// changed.
     Carry(Order, Vec<OpenVf>, mpsc::Sender<Result<(), RefusedChange>>),
     /// Change the uplink, the link or the processors. The answer is the former values, or the reason for the
     /// refusal and the change itself.
@@ -38,9 +39,9 @@ pub enum Command {
     /// Save the port for a successor, then wait for [`Command::Resume`] or [`Command::Leave`]. The end of the given
     /// time means [`Command::Resume`]. The answer is `true` if the port is saved.
     Pause(std::time::Duration, mpsc::Sender<bool>),
-    /// Continue: there is no successor.
+    /// Continue to serve the port: there is no successor.
     Resume,
-    /// End, and leave clients, sockets and uplink to the successor.
+    /// End the port's thread, and leave clients, sockets and uplink to the successor.
     Leave,
     /// End: notify the guests, and disconnect every client.
     Stop,
@@ -65,7 +66,7 @@ impl Handle {
         sent
     }
 
-    /// Wakes the port.
+    /// Returns the waker of the port's thread.
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
@@ -79,7 +80,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Creates an inbox, and the handle that sends to it.
+    /// Creates an inbox for the port's thread, and the handle that sends commands to the inbox.
     ///
     /// # Errors
     /// The process is out of descriptors.

@@ -78,8 +78,8 @@ impl Port {
         }
     }
 
-    /// Returns the port's status, with counters that continue its predecessors'. Notes the counters for a
-    /// successor.
+    /// Returns the port's status, with counters that continue those of the previous processes. Saves the counters for
+    /// a successor.
     fn status(&mut self, now: Time) -> PortStatus {
         let mut status = self.report(now).status();
         let uplink = self.engine.configured_uplink();
@@ -119,8 +119,8 @@ impl Port {
         self.clients.resume(&mut self.engine, now);
     }
 
-    /// Begins the end. Takes every VF's link down first, so that guests are notified. Then disconnects every
-    /// client.
+    /// Begins the end of the port. Takes every VF's link down first, so that guests are notified. Then disconnects
+    /// every client.
     fn end(&mut self, now: Time) {
         if self.phase != Phase::Serving {
             return;
@@ -221,7 +221,7 @@ impl Port {
         self.succession.note_software(self.engine.card_mut());
     }
 
-    /// Makes a change, whole or not at all. Returns the former values, which undo it.
+    /// Changes the uplink, the link or the processors, whole or not at all. Returns the former values, which undo it.
     fn refit(&mut self, refit: Refit, now: Time) -> Refitted {
         let Refit { uplink, stages, link, link_local, cpus } = refit;
         let before = self.cpus.clone();

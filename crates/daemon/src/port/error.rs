@@ -21,7 +21,7 @@ pub enum PortError {
     /// `cpus` names a processor that the host may not run on.
     #[error("cpus: {0}")]
     Cpus(#[from] ForeignCpu),
-    /// The notes for a successor cannot be used.
+    /// The saved state that a predecessor left in the journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Creating an epoll instance, an eventfd or a thread fails.
@@ -38,7 +38,7 @@ pub enum PortError {
 /// Reason why a change to a VF or a port, or a reset of a port, was refused.
 #[derive(Debug, Error)]
 pub enum RefusedChange {
-    /// The setting is invalid, or the card does not support it in its present state.
+    /// A setting of the policy is invalid, or the card does not support it in its present state.
     #[error("{name}.{error}")]
     Setting {
         /// Name of the VF or port.

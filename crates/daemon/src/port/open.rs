@@ -95,7 +95,7 @@ impl Port {
         Ok(port)
     }
 
-    /// Adds a function's slot, and serves the predecessor's client of this function.
+    /// Adds a function with its socket, and serves the client that the predecessor served on this function.
     fn take_over(&mut self, slot: Slot, now: Time) -> Result<(), PortError> {
         let Self { engine, clients, succession, .. } = self;
         let (function, mut orphan) = (slot.function, None);

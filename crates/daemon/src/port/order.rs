@@ -21,7 +21,7 @@ pub struct Order {
     pub vfs: Vec<VfOrder>,
 }
 
-/// Policy and quarantine of one VF.
+/// Policy of one VF, and the request to quarantine or release the VF.
 #[derive(Debug, Clone, Copy)]
 pub struct VfOrder {
     /// Policy of the VF.

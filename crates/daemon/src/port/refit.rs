@@ -6,12 +6,12 @@ use super::error::RefusedChange;
 use crate::config::file::{LinkLocal, PortLink};
 use host::cpus::Cpus;
 
-/// A change, or the former values that undo it.
+/// Change of a port's uplink, link or processors, or the former values that undo the change.
 #[derive(Debug)]
 pub struct Refit {
-    /// New uplink. `None` keeps the uplink.
+    /// New uplink of the port. `None` keeps the present uplink.
     pub(crate) uplink: Option<Uplink>,
-    /// New stages for the uplink that stays. `None` keeps them.
+    /// New stages before the present uplink. `None` keeps the present stages.
     pub(crate) stages: Option<Stages>,
     /// Policy for the port's link.
     pub(crate) link: PortLink,

@@ -43,9 +43,9 @@ pub struct Port {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Serving,
-    /// Every client is disconnected, and no new one is accepted.
+    /// The port ends: every client is disconnected, and no new one is accepted.
     Ending,
-    /// A successor has taken the port.
+    /// A successor has taken the port, and this process serves it no more.
     Left,
 }
 
@@ -142,7 +142,7 @@ impl Port {
         passed
     }
 
-    /// Notes the whole port for a successor. Returns `false` if its state cannot be noted.
+    /// Saves the whole port for a successor. Returns `false` if its state cannot be saved.
     pub(super) fn note_all(&mut self, now: Time) -> bool {
         let Self { engine, clients, succession, .. } = self;
         let states = (clients.watched(), clients.states(engine));
@@ -156,7 +156,7 @@ impl Port {
     }
 }
 
-/// Visits the PF driver, if the host runs it, and notes which VFs' requests wait for it.
+/// Lets the PF driver serve its VFs, if the host runs the driver. Records which VFs' requests wait for an answer.
 fn visit_pf(engine: &mut Engine, clients: &mut Clients, now: Time) -> Visit {
     if !engine.card().is_hosted() {
         return Visit::default();

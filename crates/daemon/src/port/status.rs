@@ -60,7 +60,7 @@ impl Report<'_> {
         held.then(Cpus::allowed).and_then(Result::ok).map_or_else(Vec::new, |cpus| cpus.iter().collect())
     }
 
-    /// Returns the status of the PF, or `None` if it has no socket for a guest.
+    /// Returns the status of the PF, or `None` if the PF has no socket for a guest.
     fn pf_status(&mut self) -> Option<FunctionStatus> {
         let slot = self.clients.slots().iter().find(|slot| slot.function == Function::Pf)?;
         let counters = self.engine.card_mut().counters(Function::Pf);

@@ -20,7 +20,7 @@ pub struct AvfState {
     pub functions: Vec<FunctionState>,
     /// Effective policies of the VFs.
     pub policies: Vec<VfPolicy>,
-    /// Conduct of each VF, and the cause of its quarantine.
+    /// Conduct of each VF, and the cause of the VF's quarantine.
     pub conduct: Vec<Monitor>,
     /// Policy by the configuration.
     pub configured: Configured<PortPolicy>,
@@ -33,9 +33,9 @@ pub struct AvfState {
 /// State that is valid only between two rounds of the port.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AvfRest {
-    /// Card with its plane.
+    /// Card of the port with its plane (switch).
     pub card: State,
-    /// PF driver.
+    /// State of the PF driver.
     pub pf: PfState,
     /// VFs whose client was disconnected and that see no link.
     pub hidden: VfSet,
@@ -43,7 +43,7 @@ pub struct AvfRest {
     pub asking: VfSet,
     /// The port has a link.
     pub link: bool,
-    /// Number of storms, and true if one is active.
+    /// Number of the port's storms, and true if a storm is active.
     pub storms: (u64, bool),
     /// Time of the last check of the VFs' conduct.
     pub watched: Time,

@@ -16,7 +16,7 @@ use pcie::VfSet;
 use policy::PortPolicy;
 use serde::Deserialize;
 
-/// Version 1: ports had no policy of their own.
+/// Version 1 of an AVF port's state: ports had no policy of their own.
 #[derive(Deserialize)]
 pub(super) struct V1 {
     functions: Vec<FunctionState>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// CLOCK_MONOTONIC, which is the same for every process until the machine reboots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CardState {
-    /// Card.
+    /// Saved state of the card.
     pub nic: nic::State,
     /// PF driver; `None` if a guest has the PF.
     pub pf: Option<PfState>,
@@ -36,11 +36,11 @@ pub enum RestoreError {
 /// Card and software that continue from a saved state.
 #[derive(Debug)]
 pub struct Restored {
-    /// Card.
+    /// Restored card.
     pub nic: Nic,
-    /// PF driver.
+    /// Restored PF driver, if the host has the PF.
     pub pf: Option<Pf>,
-    /// SR-IOV manager.
+    /// Restored SR-IOV manager, if the host has the PF.
     pub manager: Option<Manager>,
 }
 

@@ -9,7 +9,7 @@ const MAGIC: [u8; 8] = *b"SoftIOV\n";
 const HEADER: usize = 28;
 /// Bytes of the header that the checksum covers.
 const CHECKED: usize = 24;
-/// Bytes of the longest state. A longer one is refused.
+/// Maximum length of a saved state in bytes. A longer state is refused.
 const MOST: usize = 64 << 20;
 
 /// Value that can be saved in an envelope.
@@ -40,7 +40,7 @@ pub enum StateError {
     Kind {
         /// Kind in the envelope.
         found: [u8; 4],
-        /// Expected kind.
+        /// Kind of state that the reader expected.
         expected: [u8; 4],
     },
     /// The state's version is newer than this program supports, or 0.
@@ -50,7 +50,7 @@ pub enum StateError {
     Version {
         /// Version in the envelope.
         found: u32,
-        /// Newest supported version.
+        /// Newest version of the state that this program supports.
         newest: u32,
     },
     /// The state is truncated, or has bytes after its end.
@@ -58,7 +58,7 @@ pub enum StateError {
     Length {
         /// Length in the envelope, bytes.
         said: u64,
-        /// Bytes present.
+        /// Bytes that the state has.
         there: u64,
     },
     /// The checksum is wrong.
@@ -77,7 +77,7 @@ fn letters(kind: &[u8; 4]) -> String {
     kind.iter().map(|byte| if byte.is_ascii_alphanumeric() { char::from(*byte) } else { '?' }).collect()
 }
 
-/// Encodes a state in its envelope.
+/// Encodes a state of one process in its envelope, for the next process.
 ///
 /// # Errors
 /// [`StateError::Unwritable`] if the value cannot be encoded, or is too long.

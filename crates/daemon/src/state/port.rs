@@ -48,12 +48,12 @@ pub struct SoftwareState {
     pub guest: Option<GuestState>,
 }
 
-/// PF driver, SR-IOV manager, and their configuration.
+/// State of the PF driver and the SR-IOV manager, and their configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HostedState {
-    /// PF driver.
+    /// State of the PF driver.
     pub pf: PfState,
-    /// SR-IOV manager.
+    /// State of the SR-IOV manager.
     pub manager: ManagerState,
     /// Policies by the configuration.
     pub configured: Configured,
@@ -70,11 +70,11 @@ pub struct Configured<P = SavedPortPolicy> {
     pub vfs: Vec<VfPolicy>,
 }
 
-/// PF as its guest has configured it.
+/// State of the PF as its guest has configured it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GuestState {
     /// First 256 bytes of configuration space.
     pub config: Vec<u8>,
-    /// MSI-X table.
+    /// State of the PF's MSI-X table.
     pub table: TableState,
 }

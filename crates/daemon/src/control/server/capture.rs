@@ -63,7 +63,7 @@ pub(super) struct Query {
     /// Names of functions, and `uplink`, separated by commas; all if empty.
     #[serde(default)]
     at: String,
-    /// Only dropped frames.
+    /// Captures only dropped frames.
     #[serde(default)]
     drops: bool,
     /// Captured bytes of a frame.

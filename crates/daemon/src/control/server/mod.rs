@@ -43,7 +43,7 @@ use tokio_io_timeout::TimeoutStream;
 
 /// Longest time for pending answers when the host ends.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Pause after a failed accept. The process may be out of descriptors, and others may close some meanwhile.
+/// Pause after a failed accept. The process may be out of descriptors, and other threads may close some meanwhile.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// Clients at a time. One more replaces the oldest client that has not sent a permitted request, or else the oldest
 /// client.

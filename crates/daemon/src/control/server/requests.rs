@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-/// Pending requests of one listener's clients. Further ones are refused at once.
+/// Maximum number of pending requests of one listener's clients. Further requests are refused at once.
 const MOST: usize = 16;
-/// Pending requests in all: those of two listeners, and the watchdog's.
+/// Maximum number of pending requests: those of two listeners' clients, and the watchdog's.
 const ROOM: usize = 2 * MOST + 1;
 
-/// Request, with the channel for its answer.
+/// Request to the control thread, with the channel for its answer.
 #[derive(Debug)]
 struct Asked {
     request: Request,
@@ -25,7 +25,7 @@ struct Asked {
 #[derive(Debug, Clone)]
 pub(crate) struct RequestSender {
     queue: mpsc::Sender<Asked>,
-    /// Permits of the clients of one listener.
+    /// Permits for pending requests of one listener's clients.
     permits: Arc<Semaphore>,
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
 
-    /// Returns the kind of the immediate failure, if there is one.
+    /// Returns the kind of the problem if the request fails at once.
     fn refusal(sender: &RequestSender) -> Option<Kind> {
         let mut asking = Box::pin(sender.ask(Request::PortList));
         match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

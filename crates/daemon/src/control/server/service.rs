@@ -162,7 +162,7 @@ async fn events(State(context): State<Context>, request: Request) -> Response {
     }
 }
 
-/// Handles a capture.
+/// Handles the request for a capture of frames.
 async fn capture_frames(State(context): State<Context>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
@@ -204,7 +204,7 @@ async fn no_such_path(request: Request) -> Response {
     refuse(Failure::new(Kind::NoSuchPath, message), path)
 }
 
-/// Refuses a method. The router adds the header `Allow`.
+/// Refuses a request whose path does not support its method. The router adds the header `Allow`.
 async fn wrong_method(request: Request) -> Response {
     let (method, path) = (request.method(), request.uri().path());
     refuse(Failure::new(Kind::WrongMethod, format!("{path:?} does not support {method}")), path)

@@ -15,7 +15,7 @@ use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
-/// Function with the resources that handle its messages.
+/// Function of the card with the resources that handle the messages of its client.
 pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut Engine,
@@ -39,7 +39,8 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Resets the function, shows that in its pages and notes it for a successor. Returns `false` if the reset fails.
+    /// Resets the function, shows the reset state in its pages, and saves this state for a successor. Returns `false`
+    /// if the reset fails.
     pub(super) fn reset_function(&mut self) -> bool {
         let done = self.engine.card_mut().reset_function(self.function);
         self.publish_registers();
@@ -47,7 +48,7 @@ impl FunctionDevice<'_> {
         done
     }
 
-    /// Writes to BAR0.
+    /// Writes a client's data to BAR0 of the function.
     fn write_register(&mut self, offset: u64, data: &[u8]) {
         if self.own.pages.as_ref().is_some_and(|pages| pages.store(offset, data)) {
             self.read_doorbells();
@@ -61,7 +62,7 @@ impl FunctionDevice<'_> {
         &mut self.own.errands
     }
 
-    /// Applies the outcome of an errand. Returns the reply to the client.
+    /// Applies the outcome of an errand (work on the function's worker thread). Returns the reply to the client.
     pub(super) fn finish(&mut self, outcome: Outcome) -> Result<(), Errno> {
         match outcome {
             Outcome::Mapped(Ok(Mapped { region, window, identity })) => {
@@ -103,7 +104,7 @@ impl FunctionDevice<'_> {
         self.engine.reach_mut(self.function).set_eventfd(index, vector, eventfd);
     }
 
-    /// Unmasks the pin after a change of its eventfd.
+    /// Unmasks the interrupt pin after its eventfd has changed.
     fn unmask_new(&mut self, index: u32) {
         if index == pci_irq::INTX {
             self.engine.mask_pin(self.function, false);

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 /// Sockets that are drained at a time.
 const MOST_HUNG_UP: usize = 64;
-/// Longest time that a client is served once its end is decided, and the silence that ends this time early.
+/// Longest time that a client is served after the decision to disconnect it, and the silence of the client that ends
+/// this time early.
 const WIND_DOWN: Duration = Duration::from_millis(500);
 const SILENCE: Duration = Duration::from_millis(50);
 /// Longest time that a socket is drained, and the silence that ends this time early. QEMU takes the end of the
@@ -126,7 +127,7 @@ impl HungUps {
 }
 
 impl HungUp {
-    /// Closes the socket on the worker, because unread descriptors in it may block the close.
+    /// Closes the socket of a disconnected client on the worker, because unread descriptors in it may block the close.
     fn close(self) {
         self.closer.discard(self.stream);
     }

@@ -22,19 +22,19 @@ use std::sync::mpsc;
 /// Pending errands at which the port stops reading from a client. Each may hold memory or a descriptor.
 const MOST: usize = 64;
 
-/// Result of a client's errand.
+/// Result of a client's errand, from the worker.
 #[derive(Debug)]
 pub(in crate::port) struct Done {
     pub(super) function: Function,
-    /// Number of the client that wanted it ([`Errands::next_client`]).
+    /// Number of the client that requested the errand ([`Errands::next_client`]).
     pub(super) client: u64,
     pub(super) outcome: Outcome,
 }
 
-/// Outcome of an errand.
+/// Outcome of an errand (work on the function's worker thread).
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// A window was mapped and its file kept, or the reason why not.
+    /// A DMA window was mapped and its file kept, or the reason for the failure.
     Mapped(Result<Mapped, MapRegionError>),
     /// Eventfds for vectors of an interrupt type, from `start` on, with the numbers under which they are kept; or
     /// the reason why a descriptor is not an eventfd.
@@ -45,11 +45,11 @@ pub(super) enum Outcome {
     CaughtUp,
 }
 
-/// A mapped window.
+/// Mapped DMA window of a client.
 #[derive(Debug)]
 pub(super) struct Mapped {
     pub(super) region: MappedRegion,
-    /// Note on the window, with the number of its file.
+    /// Record of the window for a successor, with the number of the window's file.
     pub(super) window: Window,
     pub(super) identity: FileIdentity,
 }
@@ -94,7 +94,7 @@ impl Desk {
     }
 }
 
-/// The errands of one function.
+/// Errands of one function's clients, on the function's worker thread.
 #[derive(Debug)]
 pub(in crate::port) struct Errands {
     function: Function,
@@ -110,7 +110,7 @@ impl Errands {
         Self { function, worker, desk, client: next_client() }
     }
 
-    /// Begins with another client. Results of earlier errands belong to former clients.
+    /// Begins to count errands for another client. Results of earlier errands belong to former clients.
     pub(super) fn next_client(&mut self) {
         self.client = next_client();
     }
@@ -120,7 +120,7 @@ impl Errands {
         done.client != self.client
     }
 
-    /// Maps a window, and keeps its file for a successor.
+    /// Maps a DMA window on the worker, and keeps the window's file for a successor.
     pub(super) fn map(&self, region: PendingRegion, file: LateFd, window: Window, keeper: Keeper) {
         self.run(move || Outcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }

@@ -13,11 +13,11 @@ use host::eventfd::AdoptError;
 pub(in crate::port) struct Holdings {
     /// Pages that the client may map.
     pub(super) pages: Option<SharedPages>,
-    /// Notes and descriptors of the client, for a successor.
+    /// Saved state and descriptors of the client, for a successor.
     pub(in crate::port) successor: Box<dyn Successor>,
     /// Errands of the client, such as mapping memory.
     pub(in crate::port) errands: Errands,
-    /// Flight recorder.
+    /// Flight recorder of the function.
     pub(super) flight: Flight,
     /// Error of the last refused window, for the log.
     pub(super) refused: Option<MapRegionError>,

@@ -1,4 +1,5 @@
-//! Keeps descriptors of errands in the vault, in the errand's thread. `journal` notes their purpose.
+//! Keeps descriptors of errands in the vault, in the errand's thread. `journal` records the purpose of each
+//! descriptor.
 
 use super::journal::NOT_KEPT;
 use crate::vault::PortVault;
@@ -12,7 +13,7 @@ pub(in crate::port) struct Keeper {
     pub(in crate::port) vault: PortVault,
     /// Free descriptor numbers.
     pub(in crate::port) numbers: Vec<u64>,
-    /// Files that are already kept, with their numbers.
+    /// Files of guest memory that the vault keeps already, with their numbers.
     pub(in crate::port) files: Vec<(FileIdentity, u64)>,
 }
 
@@ -53,7 +54,7 @@ impl Keeper {
         KeptFile { number, new: true }
     }
 
-    /// Releases a file again, if this errand was the first to keep it.
+    /// Releases a file of guest memory, if this errand was the first to keep the file.
     pub(super) fn take_back(&self, kept: KeptFile) {
         if kept.new {
             self.vault.forget(kept.number);
@@ -61,7 +62,7 @@ impl Keeper {
     }
 }
 
-/// A kept file.
+/// File of guest memory that the vault keeps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptFile {
     pub(super) number: u64,

@@ -59,7 +59,7 @@ const LISTENERS: u64 = 0;
 const CONNECTIONS: u64 = 100;
 const WAKER: u64 = 200;
 
-/// Bytes of one receive from a client: hundreds of a guest's doorbells, or a part of a long transfer.
+/// Maximum bytes of one receive from a client: hundreds of a guest's doorbells, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 /// Interval at which VFs are judged.
 const WATCH: Duration = Duration::from_secs(1);
@@ -70,7 +70,7 @@ pub(in crate::port) type Ready = [Option<u64>; 64];
 /// A descriptor that woke the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Event {
-    /// Commands are pending.
+    /// The port's command channel has commands.
     Command,
     /// The uplink is readable.
     Uplink,
@@ -92,20 +92,20 @@ impl Event {
     }
 }
 
-/// Slots of a port's functions, with their clients.
+/// Functions of a port with their sockets and clients, one slot for each function.
 #[derive(Debug)]
 pub(in crate::port) struct Clients {
     slots: Vec<Slot>,
-    /// Clients that the port has disconnected and that have not closed their end yet.
+    /// Clients that the port has disconnected and that have not closed their end of the connection yet.
     hung_up: HungUps,
     poller: Poller,
     /// Wait policy of the port, which decides whether new clients get pages.
     wait: Wait,
     message_times: MessageTimes,
     answers: Answers,
-    /// Outcomes of errands.
+    /// Channel of the outcomes of errands.
     done: Receiver<Done>,
-    /// Buffer of receives.
+    /// Buffer for messages received from clients.
     buffer: Box<[u8]>,
     /// Time when the VFs were last judged.
     watched: Time,
@@ -146,14 +146,14 @@ impl Clients {
         Ok(poller)
     }
 
-    /// Adds a slot behind the others, and accepts its clients.
+    /// Adds a function's slot behind the other slots, and accepts clients of the function.
     pub(in crate::port) fn add(&mut self, slot: Slot) -> io::Result<()> {
         self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
         self.slots.push(slot);
         Ok(())
     }
 
-    /// Adds a slot that may have a predecessor's client. `adopt` resumes the client.
+    /// Adds a function's slot that may have a predecessor's client. `adopt` resumes the client.
     pub(in crate::port) fn add_inherited(
         &mut self,
         mut slot: Slot,
@@ -242,14 +242,14 @@ impl Clients {
         self.slots.iter_mut().for_each(|slot| slot.show_link(engine, now));
     }
 
-    /// Notes which VFs' requests wait for the PF driver, before a visit.
+    /// Records which VFs' requests wait for the PF driver, before a visit of the driver.
     pub(in crate::port) fn note_requests(&mut self, engine: &mut Engine, now: Time) {
         let (slots, answers) = (&self.slots, &mut self.answers);
         let since = |vf: VfIndex| slots.get(vf.index()).map_or(now, |slot| slot.pending_since);
         answers.ask(engine.card_mut().pending_requests(now), since);
     }
 
-    /// Notes which VFs the PF driver has answered, after a visit.
+    /// Records which VFs the PF driver has answered, after a visit of the driver.
     pub(in crate::port) fn note_answers(&mut self, answered: VfSet, now: Time) {
         self.answers.answer(answered, now);
     }
@@ -259,7 +259,7 @@ impl Clients {
         self.answers.status()
     }
 
-    /// Returns the delays of answers, for a successor.
+    /// Returns the delays of the PF driver's answers, for a successor.
     pub(in crate::port) fn save_answers(&self) -> AnswerTotals {
         self.answers.save()
     }
@@ -274,7 +274,7 @@ impl Clients {
         self.slots.iter_mut().for_each(|slot| slot.log_changes(engine, now));
     }
 
-    /// Has the PF driver judge its VFs once a second. Returns whether one has offended.
+    /// Has the PF driver judge its VFs once a second. Returns whether a VF has offended.
     pub(in crate::port) fn watch(&mut self, engine: &mut Engine, now: Time) -> bool {
         if now.since(self.watched) < WATCH {
             return false;
@@ -310,7 +310,7 @@ impl Clients {
         self.slots.iter_mut().filter_map(|slot| slot.call(engine, now)).min()
     }
 
-    /// Returns the state of each function that the journal does not note.
+    /// Returns the state of each function that the journal does not hold.
     pub(in crate::port) fn states(&self, engine: &Engine) -> Vec<ClientState> {
         self.slots.iter().map(|slot| slot.state(engine.reach(slot.function))).collect()
     }

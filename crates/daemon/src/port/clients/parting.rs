@@ -21,7 +21,7 @@ impl Clients {
         }
     }
 
-    /// Returns whether every client is disconnected and has closed its end.
+    /// Returns whether every client is disconnected and has closed its end of the connection.
     pub(in crate::port) fn are_gone(&self) -> bool {
         self.hung_up.is_empty() && self.slots.iter().all(|slot| slot.connection.is_none())
     }
@@ -62,8 +62,8 @@ impl Clients {
         next.into_iter().chain(drain).min()
     }
 
-    /// Disconnects clients that are silent for too long in the middle of a message. Returns the earliest deadline
-    /// of the others.
+    /// Disconnects clients that are silent for too long in the middle of a message. Returns the earliest deadline of
+    /// the other clients.
     fn cut_off_the_silent(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         let mut next = None;
         for index in 0..self.slots.len() {
@@ -94,7 +94,7 @@ impl Clients {
         }
     }
 
-    /// Removes the last slot, and disconnects its client.
+    /// Removes the last function's slot, and disconnects the function's client.
     pub(in crate::port) fn remove_last(&mut self, engine: &mut Engine, now: Time) -> Option<super::Slot> {
         let last = self.slots.len().checked_sub(1)?;
         self.slots[last].next = None;

@@ -29,7 +29,7 @@ use vfio_user::server::Counters;
 /// Log lines per minute that clients of one function can cause.
 const LOG_BURST: u32 = 20;
 
-/// Slot of a function.
+/// Function that the port offers, with its socket and its client.
 #[derive(Debug)]
 pub(in crate::port) struct Slot {
     pub(in crate::port) function: Function,
@@ -47,7 +47,7 @@ pub(in crate::port) struct Slot {
     pub(super) ending: Option<WindDown>,
     /// The guest's driver has to restart, and is called until it does.
     pub(super) calls: Option<CallSchedule>,
-    /// The connection has more pending messages than its last visit handled.
+    /// The client's connection has more pending messages than the last visit handled.
     pub(super) more: bool,
     /// Earliest time at which the pending messages may have arrived.
     pub(super) pending_since: Time,
@@ -59,12 +59,12 @@ pub(in crate::port) struct Slot {
     pub(super) warned: bool,
     pub(super) log: Limit,
     pub(super) changes: ChangeLog,
-    /// Counters of former clients.
+    /// Sum of the counters of former clients.
     past: Interventions,
 }
 
 impl Slot {
-    /// Creates the slot of a function, at its socket.
+    /// Creates the slot of a function, with the function's socket.
     pub(in crate::port) fn new(place: &FunctionPlace<'_>, listener: Listener, own: Holdings) -> Self {
         let FunctionPlace { function, name, mac, socket, .. } = *place;
         Self {
@@ -164,7 +164,7 @@ impl Slot {
         }
     }
 
-    /// Returns a copy of the flight recorder's notes. The recorder keeps them.
+    /// Returns a copy of the flight recorder's entries. The recorder keeps the entries.
     pub(super) fn take_flight(
         &self,
         family: file::Family,
@@ -181,7 +181,7 @@ impl Slot {
         Interventions { interrupts, ..add(self.past, now) }
     }
 
-    /// Returns the function's state that the journal does not note.
+    /// Returns the function's state that the journal does not hold.
     pub(in crate::port) fn state(&self, reach: &Reach) -> ClientState {
         ClientState {
             interventions: self.interventions(reach.interrupts()),

@@ -27,7 +27,7 @@ pub(in crate::port) struct Reach {
     pin_raised: bool,
     /// The pin has fired, or the client has masked it. No eventfd is signalled until it is unmasked.
     pin_masked: bool,
-    /// Interrupts sent.
+    /// Number of interrupts sent to the function's client.
     interrupts: u64,
 }
 
@@ -60,12 +60,13 @@ impl Reach {
         &self.memory
     }
 
-    /// Returns the table of DMA windows, to add some. [`Self::unmap`] removes them.
+    /// Returns the function's table of DMA windows, to add windows. [`Self::unmap`] removes them.
     pub(in crate::port) fn memory_mut(&mut self) -> &mut DmaTable {
         &mut self.memory
     }
 
-    /// Unmaps the windows in these bytes. A range without a window was refused at mapping, and is ignored here.
+    /// Unmaps the DMA windows of the function in these bytes. A range without a window was refused at mapping, and is
+    /// ignored here.
     pub(in crate::port) fn unmap(&mut self, iova: u64, size: u64) {
         if let Ok(removed) = self.memory.unmap(iova, size)
             && !removed.is_light()
@@ -74,7 +75,7 @@ impl Reach {
         }
     }
 
-    /// Unmaps all windows.
+    /// Unmaps all DMA windows of the function.
     pub(in crate::port) fn unmap_all(&mut self) {
         let removed = self.memory.unmap_all();
         if !removed.is_light() {
@@ -100,7 +101,7 @@ impl Reach {
         }
     }
 
-    /// Removes all eventfds.
+    /// Removes all eventfds of the function.
     pub(in crate::port) fn clear_eventfds(&mut self) {
         self.eventfds.iter_mut().for_each(|eventfds| eventfds.fill_with(|| None));
     }
@@ -110,7 +111,7 @@ impl Reach {
         self.interrupts
     }
 
-    /// Returns whether the pin is raised, and whether it is masked.
+    /// Returns whether the function's interrupt pin is raised, and whether it is masked.
     pub(in crate::port) fn pin(&self) -> (bool, bool) {
         (self.pin_raised, self.pin_masked)
     }
@@ -198,7 +199,7 @@ impl LiveBus {
         Ok(Self { functions, limits, notifier })
     }
 
-    /// Adds a VF behind the others.
+    /// Adds a VF behind the other VFs of the bus.
     pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
         self.functions.push(Reach::new(function, resources, self.limits));

@@ -81,7 +81,7 @@ pub(in crate::port) enum InheritanceError {
     /// The state is invalid for the PF driver of an AVF card.
     #[error(transparent)]
     AvfPf(#[from] AvfPfError),
-    /// The configuration offers other functions than the state has.
+    /// The configuration offers other functions than the saved state has.
     #[error("the configuration offers other functions than the predecessor had")]
     Functions,
     /// Bringing up the card fails.

@@ -102,9 +102,9 @@ impl Inherited {
     }
 }
 
-/// A card with the software of its PF.
+/// Card of a port with the software of its PF.
 pub(in crate::port) trait Family: Debug + Send {
-    /// Returns the family, as the configuration names it.
+    /// Returns the card family, as the configuration names the family.
     fn family(&self) -> config::file::Family;
 
     /// Returns the bytes of a region of a function, or 0 if there is no such region.

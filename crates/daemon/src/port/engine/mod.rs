@@ -41,7 +41,7 @@ use uplink::{PollContext, Stages, Uplink};
 /// Token of the uplink's descriptors in the port's poller.
 pub(in crate::port) const UPLINK: u64 = 201;
 
-/// Outcome of [`Engine::poll`].
+/// Outcome of [`Engine::poll`], one visit to card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct Polled {
     /// More work is pending: poll again at once.
@@ -60,7 +60,7 @@ pub(in crate::port) struct Engine {
 }
 
 impl Engine {
-    /// Creates the engine from its parts.
+    /// Creates the engine of a port from the card, the bus and the uplink.
     pub(in crate::port) fn new(
         card: Box<dyn Family>,
         bus: LiveBus,
@@ -81,7 +81,7 @@ impl Engine {
         self.uplink.join(PollContext { poller, token: UPLINK, now })
     }
 
-    /// Returns the card.
+    /// Returns the card of the port.
     pub(in crate::port) fn card(&self) -> &dyn Family {
         &*self.card
     }
@@ -156,7 +156,7 @@ impl Engine {
         self.uplink.deadline()
     }
 
-    /// Notes that a descriptor of the uplink is readable.
+    /// Records that a descriptor of the uplink is readable.
     pub(in crate::port) fn set_uplink_readable(&mut self) {
         self.uplink.set_readable();
     }

@@ -4,26 +4,26 @@
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Bytes for one note: 64 VFs with every reason to refuse a request take half of it.
+/// Bytes for one copy of the saved counters: 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
-/// Offsets of two notes, behind a word that says which one is valid. A process that is killed while it writes
-/// leaves the other note whole.
+/// Offsets of the two copies of the saved counters, behind a word that says which copy is valid. A process that is
+/// killed while it writes leaves the other copy whole.
 const PLACES: [u64; 2] = [4096, 4096 + ROOM];
-/// Bytes of the length field before a note.
+/// Bytes of the length field before a copy.
 const LENGTH: u64 = 8;
 
-/// Notes of published counters, in shared memory.
+/// Published counters of a port, saved in shared memory for a successor.
 #[derive(Debug)]
 pub(super) struct Notes(SharedMemory);
 
 impl Notes {
-    /// Opens the notes of a predecessor, or new ones if there are none.
+    /// Opens the counters that a predecessor saved, or creates new memory if there are none.
     pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
         let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
         left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)
     }
 
-    /// Returns the last whole note.
+    /// Returns the last counters that were saved whole.
     pub(super) fn read(&self) -> Option<Vec<u8>> {
         let place = PLACES[usize::try_from(self.word(0).checked_sub(1)?).ok()?.min(1)];
         let length = self.word(place).min(ROOM - LENGTH);
@@ -32,7 +32,7 @@ impl Notes {
         Some(bytes)
     }
 
-    /// Overwrites the older note. Drops a note that is too long.
+    /// Overwrites the older copy of the counters. Drops counters that are too long.
     pub(super) fn write(&self, note: &[u8]) {
         let length = note.len() as u64;
         if length > ROOM - LENGTH {

@@ -8,20 +8,20 @@ use crate::totals::Totals;
 use crate::vault::PortVault;
 use std::os::fd::AsFd;
 
-/// Name of the notes in the vault.
+/// Name of the saved counters' memory in the vault.
 const NAME: &str = "counters";
 
-/// Counters of predecessors, and memory for a successor.
+/// Counters of earlier processes, and memory for a successor's.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Counts of predecessors that this process does not continue itself.
+    /// Counts of earlier processes that this process does not continue itself.
     predecessors: Totals,
     /// Memory for a successor. Without it the successor counts from 0.
     notes: Option<Notes>,
 }
 
 impl Counters {
-    /// Opens the notes for a successor. Returns the counters that a predecessor has noted there.
+    /// Opens the memory for a successor. Returns the counters that a predecessor saved there.
     pub(super) fn open(&mut self, port: &str, vault: &PortVault) -> Option<Totals> {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
@@ -49,7 +49,7 @@ impl Counters {
         self.predecessors.add_to(status);
     }
 
-    /// Notes the sums for a successor.
+    /// Saves the sums of the counters for a successor.
     pub(super) fn note(&self, totals: &Totals) {
         if let (Some(notes), Ok(note)) = (&self.notes, state::write(totals)) {
             notes.write(&note);

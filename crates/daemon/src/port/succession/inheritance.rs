@@ -19,7 +19,7 @@ use i82576::Time;
 use iovm::FunctionState;
 use pcie::VfIndex;
 
-/// Creates the card with as much of a predecessor's notes as is trusted. The result is `true` if the card is
+/// Creates the card with as much of the predecessor's saved state as is trusted. The result is `true` if the card is
 /// exactly the predecessor's.
 pub(super) fn card(
     config: &PortConfig,
@@ -57,7 +57,7 @@ fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result
     })
 }
 
-/// Restores the card as it was at rest.
+/// Restores the card as the predecessor saved it at rest.
 fn at_rest(
     config: &PortConfig,
     bytes: &[u8],

@@ -51,7 +51,7 @@ fn pages_of(stream: u64) -> u64 {
 }
 
 impl Keeping {
-    /// Opens the notes on a function. `worker` releases descriptors, since the keeper may block.
+    /// Opens the journal's part of a function. `worker` releases descriptors, since the keeper may block.
     pub(in crate::port) fn new(
         numbers: &Arc<Journal>,
         function: Function,

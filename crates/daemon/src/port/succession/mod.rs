@@ -42,7 +42,7 @@ use keeping::Keeping;
 use pcie::Function;
 use std::sync::Arc;
 
-/// Notes for a successor, and trust in the notes of a predecessor.
+/// State that this port saves for a successor, and trust in the state that a predecessor saved.
 #[derive(Debug)]
 pub(in crate::port) struct Succession {
     journal: Arc<Journal>,
@@ -57,7 +57,7 @@ pub(in crate::port) struct Succession {
 }
 
 impl Succession {
-    /// Opens a predecessor's notes, or new ones.
+    /// Opens the journal that a predecessor left, or a new one.
     pub(in crate::port) fn open(config: &PortConfig, vault: PortVault) -> Result<Self, JournalError> {
         let (journal, trust) = trust::open(config, &vault)?;
         Ok(Self {
@@ -76,7 +76,7 @@ impl Succession {
         &self.vault
     }
 
-    /// Creates the port's card, with as much of a predecessor's notes as is trusted.
+    /// Creates the port's card, with as much of the predecessor's saved state as is trusted.
     pub(in crate::port) fn card(
         &mut self,
         config: &PortConfig,
@@ -89,7 +89,7 @@ impl Succession {
         Ok(card)
     }
 
-    /// Returns the notes for the successor of a function's client. `worker` releases descriptors, since the keeper
+    /// Returns the saved state of a function's client for a successor. `worker` releases descriptors, since the keeper
     /// may block.
     pub(in crate::port) fn of_client(&self, function: Function, worker: Worker) -> Box<dyn Successor> {
         Box::new(Keeping::new(&self.journal, function, &self.vault, worker))
@@ -126,12 +126,12 @@ impl Succession {
         lost.into_iter().filter_map(|fd| Stream::adopt(fd).ok()).collect()
     }
 
-    /// Checks that there is room for the notes of `vfs` VFs.
+    /// Checks that the journal has room for `vfs` VFs.
     pub(in crate::port) fn check_room(&self, vfs: usize) -> Result<(), JournalError> {
         self.journal.check_room(vfs)
     }
 
-    /// Notes the drivers' state and the policy of the port.
+    /// Saves the state of the port's drivers and its policy.
     pub(in crate::port) fn note_software(&self, card: &mut dyn Family) {
         notes::note_software(&self.journal, card);
     }
@@ -156,30 +156,30 @@ impl Succession {
         }
     }
 
-    /// Returns whether the notes on the whole port are valid.
+    /// Returns whether the saved state of the whole port is valid.
     pub(in crate::port) fn is_at_rest(&self) -> bool {
         self.rest.is_valid()
     }
 
-    /// Makes the notes on the whole port void, before a change of the port.
+    /// Makes the saved state of the whole port void, before a change of the port.
     pub(in crate::port) fn disturb(&mut self) {
         self.rest.disturb();
     }
 
-    /// Notes that the port works: it has completed a round, or a successor has refused it.
+    /// Records that the port works: it has completed a round, or a successor has refused it.
     pub(in crate::port) fn note_working(&mut self) {
         self.unproven = false;
         self.journal.succeeded();
     }
 
-    /// Notes that the port works, unless it has done so already.
+    /// Records that the port works, unless that is recorded already.
     pub(in crate::port) fn note_round(&mut self) {
         if self.unproven {
             self.note_working();
         }
     }
 
-    /// Opens the notes of counters. Returns the counters that a predecessor has noted there.
+    /// Opens the saved counters. Returns the counters that a predecessor saved.
     pub(in crate::port) fn open_counters(&mut self) -> Option<Totals> {
         self.counters.open(self.vault.port(), &self.vault)
     }
@@ -195,7 +195,7 @@ impl Succession {
         self.counters.carry_over(noted, &Totals::of(status, uplink, answers));
     }
 
-    /// Adds predecessors' counters to a status, and notes the sums for a successor.
+    /// Adds the counters of earlier processes to a status, and saves the sums for a successor.
     pub(in crate::port) fn publish(&self, status: &mut PortStatus, uplink: String, answers: AnswerTotals) {
         self.counters.add_to(status);
         self.counters.note(&Totals::of(status, uplink, answers));

@@ -1,5 +1,5 @@
-//! Notes on the software of a port, which outlives its card. One function's configuration is noted apart from the
-//! rest. `journal` has the memory of the notes.
+//! Saved state of a port's software (drivers and policies), which outlives the card. One function's configuration is
+//! saved apart from the other state. `journal` has the memory.
 
 use crate::config::PortConfig;
 use crate::port::clients::journal::{FunctionJournal, Journal};
@@ -8,8 +8,8 @@ use crate::state::{self, StateError};
 use iovm::FunctionState;
 use pcie::{Function, VfIndex};
 
-/// Notes the configuration of one function for a successor. Notes all of the port's software if the separate note
-/// is not possible.
+/// Saves the configuration of one function for a successor. Saves all of the port's software if this part cannot be
+/// saved alone.
 pub(super) fn note_function(
     journal: &Journal,
     notes: &FunctionJournal,
@@ -36,7 +36,7 @@ pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfI
     VfIndex::first(config.vfs.len()).filter_map(noted).collect()
 }
 
-/// Notes a port's software for a successor.
+/// Saves the state of a port's software for a successor.
 pub(super) fn note_software(journal: &Journal, card: &mut dyn Family) {
     let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {

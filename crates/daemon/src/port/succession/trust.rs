@@ -15,14 +15,14 @@ const JOURNAL: &str = "journal";
 const TRUST_REST: u64 = 2;
 const TRUST_NOTES: u64 = 4;
 
-/// Part of a predecessor's notes that is used.
+/// Part of a predecessor's saved state that this process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Trust {
-    /// No predecessor.
+    /// There is no predecessor.
     Nothing,
     Everything,
     Notes,
-    /// Only the clients' sockets, to disconnect them.
+    /// Only the sockets of the predecessor's clients are used, to disconnect the clients.
     Clients,
 }
 
@@ -33,7 +33,7 @@ impl Trust {
     }
 }
 
-/// Opens a predecessor's notes, or new ones.
+/// Opens the journal that a predecessor left, or a new one.
 pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), JournalError> {
     let mut trust = Trust::Nothing;
     if let Some(fd) = vault.copy_named(JOURNAL) {

@@ -31,8 +31,8 @@ const SPIN: Duration = Duration::from_micros(20);
 const SHORTEST: Duration = Duration::from_micros(16);
 const LONGEST: Duration = Duration::from_micros(160);
 
-/// Sleep before the port is noted for a successor. A guest with traffic every millisecond does not pay for the
-/// note.
+/// Idle time after which the port is saved for a successor. A guest with traffic every millisecond does not pay for
+/// the saving.
 const REST: Duration = Duration::from_millis(50);
 
 /// Events and clock that a port waits with.
@@ -53,10 +53,10 @@ pub(super) trait Wake {
     /// whether one has.
     fn poll_pages(&mut self, time: Duration) -> bool;
 
-    /// Returns whether the port can be noted for a successor and is not noted yet.
+    /// Returns whether the port can be saved for a successor and is not saved yet.
     fn may_note(&self) -> bool;
 
-    /// Notes the whole port for a successor.
+    /// Saves the whole port for a successor.
     fn note(&mut self);
 
     /// Logs changes of guests' drivers. It runs before the first sleep, so that a port with work does not pay for
@@ -64,7 +64,7 @@ pub(super) trait Wake {
     fn log_changes(&mut self);
 }
 
-/// Lengths of naps.
+/// Lengths of naps (short sleeps between two polls of pages).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Naps {
     wait: Wait,

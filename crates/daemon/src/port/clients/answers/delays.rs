@@ -42,7 +42,7 @@ impl Default for Delays {
     }
 }
 
-/// Returns the class of a delay: the first whose [`edge`] is not below it.
+/// Returns the index of a delay's histogram class: the first class whose [`edge`] is not below it.
 fn bucket(ns: u64) -> usize {
     let (mut digits, mut from) = (ns.div_ceil(STEP_NS).saturating_sub(1), 0);
     // Each power of ten counts in units of ten of the power before.
@@ -77,7 +77,7 @@ impl Delays {
         AnswerTotals { max_ns: self.max_ns, sum_ns: self.sum_ns, counts, ..AnswerTotals::default() }
     }
 
-    /// Creates delays from saved ones. Unknown classes are ignored.
+    /// Restores the histogram of delays from saved totals. Unknown classes are ignored.
     pub(super) fn restore(totals: &AnswerTotals) -> Self {
         let mut delays = Self { max_ns: totals.max_ns, sum_ns: totals.sum_ns, ..Self::default() };
         for (class, count) in &totals.counts {
@@ -104,7 +104,7 @@ impl Delays {
         self.counts[..=bucket(ns)].iter().sum()
     }
 
-    /// Returns the status of delays. The caller adds the rest.
+    /// Returns the status of the delays. The caller adds the other fields.
     pub(super) fn status(&self) -> Answers {
         Answers {
             requests: self.counts.iter().sum(),

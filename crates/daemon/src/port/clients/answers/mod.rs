@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Duration of a poll up to which the event was there before the poll.
 const AT_ONCE: Duration = Duration::from_micros(20);
 
-/// Requests and their answers since the port was first opened.
+/// Requests of VFs to the PF driver and its answers since the port was first opened.
 #[derive(Debug)]
 pub(in crate::port) struct Answers {
     /// VFs with an unanswered request.
@@ -41,7 +41,8 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// Notes, before a visit, which VFs have a request in their mailbox. `since` returns its earliest time.
+    /// Records, before a visit of the PF driver, which VFs have a request in their mailbox. `since` returns the
+    /// earliest time of a VF's request.
     pub(super) fn ask(&mut self, requests: VfSet, since: impl Fn(VfIndex) -> Time) {
         for vf in requests.without(self.waiting).iter() {
             self.since[vf.index()] = since(vf);
@@ -50,7 +51,7 @@ impl Answers {
         self.waiting = requests;
     }
 
-    /// Notes, after a visit, which VFs were answered.
+    /// Records, after a visit of the PF driver, which VFs were answered.
     pub(super) fn answer(&mut self, answered: VfSet, now: Time) {
         if answered.is_empty() {
             return;
@@ -63,7 +64,7 @@ impl Answers {
         self.waiting = self.waiting.without(answered);
     }
 
-    /// Returns the delays for a successor.
+    /// Returns the delays of answers for a successor.
     pub(in crate::port) fn save(&self) -> AnswerTotals {
         AnswerTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
@@ -90,7 +91,8 @@ pub(super) struct MessageTimes {
 }
 
 impl MessageTimes {
-    /// Notes a poll that began at `asked` and returned at `returned`, with an event (`news`) or without.
+    /// Records a poll of the kernel that began at `asked` and returned at `returned`, with an event (`news`) or
+    /// without.
     pub(super) fn note_poll(&mut self, asked: Time, returned: Time, news: bool) {
         let slept = news && returned.since(asked) >= AT_ONCE;
         // An event that ended a sleep came at its end. Any other event may have come since the poll before.

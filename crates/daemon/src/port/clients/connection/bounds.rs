@@ -4,9 +4,9 @@ use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Receives per visit.
+/// Maximum number of receives per visit to a client.
 pub(super) const RECEIVES: usize = 8;
-/// Messages per visit.
+/// Maximum number of messages per visit to a client.
 const MESSAGES: usize = 32;
 /// Duration of a visit. Other VFs wait meanwhile, several times for each frame and its reply
 /// (`tests/live/neighbours.rs` measures it). This limit counts for expensive messages, such as one window among
@@ -21,12 +21,12 @@ pub(super) struct VisitBudget {
 }
 
 impl VisitBudget {
-    /// Begins a visit.
+    /// Begins a visit to a client.
     pub(super) fn begin(now: Time) -> Self {
         Self { messages: MESSAGES, began: now }
     }
 
-    /// Counts a message.
+    /// Counts a message of the visit.
     pub(super) fn count(&mut self) {
         self.messages -= 1;
     }
@@ -81,6 +81,6 @@ pub(in crate::port) enum Visit {
     Done,
     /// More messages may be pending. Visit again without waiting.
     More,
-    /// An errand is pending. Visit again when it is done.
+    /// An errand of the client is pending. Visit the client again when the errand is done.
     Waiting,
 }

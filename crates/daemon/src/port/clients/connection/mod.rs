@@ -98,7 +98,7 @@ impl Connection {
         self.stream.peek_from(self.left)
     }
 
-    /// Returns the socket.
+    /// Returns the socket of the client.
     pub(in crate::port) fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -215,7 +215,7 @@ impl Connection {
         self.session.complete(outcome, &mut self.outbox);
     }
 
-    /// Notes the progress of the client, takes handled messages out of the socket, and sends replies.
+    /// Saves the progress of the client for a successor, takes handled messages out of the socket, and sends replies.
     fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), EndReason> {
         self.note(device, buffer).map_err(EndReason::failed)?;
         self.send()
@@ -381,7 +381,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Writes the part to the reply file, notes it with its descriptors, and consumes it.
+    /// Writes the part of the message to the reply file, records the part with its descriptors, and consumes the part.
     fn write_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let Partial { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;

@@ -1,4 +1,4 @@
-//! Notes on one function: its client, windows and eventfds.
+//! Saved state of one function's client: its progress, DMA windows and eventfds.
 
 use super::configuration;
 use super::layout::{self, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, WINDOW};
@@ -24,9 +24,11 @@ pub(in crate::port) struct Progress {
     pub(in crate::port) peeked: u64,
     /// First part of an incomplete message, consumed and held in the reply file.
     pub(in crate::port) held: Held,
-    /// Bytes of this message behind the held ones, consumed and dropped because the message is too long.
+    /// Bytes of the first unfinished message behind the held ones, consumed and dropped because the message is too
+    /// long.
     pub(in crate::port) skipped: u64,
-    /// Numbers of the descriptors that came with this message, [`NOT_KEPT`] for unusable ones. 0 ends the list.
+    /// Numbers of the descriptors that came with the first unfinished message, [`NOT_KEPT`] for unusable ones. 0 ends
+    /// the list.
     pub(in crate::port) fds: [u64; MAX_MESSAGE_FDS],
     /// Negotiated minor version, and whether one message may carry several writes.
     pub(in crate::port) agreed: Option<(u16, bool)>,
@@ -50,7 +52,7 @@ impl Progress {
     }
 }
 
-/// A DMA window.
+/// DMA window of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct Window {
     pub(in crate::port) iova: u64,
@@ -69,7 +71,7 @@ pub(in crate::port) struct Irq {
     pub(in crate::port) number: u64,
 }
 
-/// Notes of a predecessor on a function.
+/// Saved state of a function that a predecessor left.
 #[derive(Debug, Default)]
 pub(in crate::port) struct Noted {
     pub(in crate::port) progress: Progress,
@@ -77,24 +79,24 @@ pub(in crate::port) struct Noted {
     pub(in crate::port) irqs: Vec<Irq>,
 }
 
-/// Notes on one function.
+/// Part of the journal for one function's client.
 #[derive(Debug)]
 pub(in crate::port) struct FunctionJournal {
     memory: Arc<SharedMemory>,
     at: layout::Function,
     progress: Progress,
-    /// Number of the valid step. New notes belong to the next step.
+    /// Number of the valid step (a consistent state). New entries belong to the next step.
     step: u64,
-    /// Place of each window, by its first address.
+    /// Place of each DMA window in the journal, by its first address.
     places: BTreeMap<u64, u64>,
     /// Places for new windows, and places whose windows stay valid until the next step.
     free: Vec<u64>,
     released: Vec<u64>,
     /// Number of places in use so far. Every window's place is below it.
     used: u64,
-    /// A window or an eventfd was noted since the last step.
+    /// A DMA window or an eventfd was saved since the last step.
     touched: bool,
-    /// Another process left the notes, perhaps with parts of an unfinished step.
+    /// Another process left the state, perhaps with parts of an unfinished step.
     inherited: bool,
 }
 
@@ -127,7 +129,7 @@ impl FunctionJournal {
         journal
     }
 
-    /// Returns the notes on the client.
+    /// Returns the saved state of the client.
     pub(in crate::port) fn noted(&self) -> Noted {
         let windows = self.places.values().filter_map(|place| self.window(*place)).collect();
         let irqs = (0..IRQ_TYPES as u32).flat_map(|index| {
@@ -144,12 +146,12 @@ impl FunctionJournal {
         self.progress
     }
 
-    /// Returns whether windows or eventfds were noted since the last step. The next step makes them valid.
+    /// Returns whether DMA windows or eventfds were saved since the last step. The next step makes them valid.
     pub(in crate::port) fn is_touched(&self) -> bool {
         self.touched
     }
 
-    /// Makes a step: everything noted since the last one becomes valid.
+    /// Makes a step: everything saved since the last step becomes valid.
     pub(in crate::port) fn step(&mut self, progress: Progress) {
         self.forget_unfinished();
         self.step += 1;
@@ -169,7 +171,7 @@ impl FunctionJournal {
         configuration::write(&self.memory, &self.at, bytes)
     }
 
-    /// Notes a new window. Returns `false` if there is no room.
+    /// Saves a new DMA window. Returns `false` if the journal has no room.
     pub(in crate::port) fn add_window(&mut self, window: &Window) -> bool {
         self.forget_unfinished();
         let place = match self.free.pop() {
@@ -191,7 +193,7 @@ impl FunctionJournal {
         true
     }
 
-    /// Notes that the windows which begin in these `size` bytes are removed. Returns the numbers of their files.
+    /// Records that the windows which begin in these `size` bytes are removed. Returns the numbers of their files.
     pub(in crate::port) fn remove_windows(&mut self, iova: u64, size: u64) -> Vec<u64> {
         self.forget_unfinished();
         let last = iova.saturating_add(size.saturating_sub(1));
@@ -208,12 +210,12 @@ impl FunctionJournal {
         gone.into_iter().map(remove).filter(|number| *number != 0).collect()
     }
 
-    /// Notes that all windows are removed.
+    /// Records that all DMA windows are removed.
     pub(in crate::port) fn clear_windows(&mut self) {
         self.remove_windows(0, u64::MAX);
     }
 
-    /// Notes the eventfd of a vector, or its removal (number 0).
+    /// Saves the eventfd of a vector, or its removal (number 0).
     pub(in crate::port) fn set_irq(&mut self, irq: Irq) {
         let Irq { index, vector, number } = irq;
         self.forget_unfinished();

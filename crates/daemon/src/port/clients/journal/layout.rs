@@ -1,5 +1,5 @@
-//! Offsets of all notes in the shared memory, in bytes. The memory is a sparse file, so pages that were never
-//! written cost nothing.
+//! Offsets of all saved state in the journal's shared memory, in bytes. The memory is a sparse file, so pages that
+//! were never written cost nothing.
 
 use pcie::MAX_VFS;
 
@@ -13,7 +13,7 @@ pub(super) struct Header {
     pub(super) magic: u64,
     /// Number of the next descriptor.
     pub(super) next: u64,
-    /// Attempts of successors since the last one that worked.
+    /// Attempts of successors to use the journal since the last attempt that worked.
     pub(super) attempts: u64,
     /// Number of the software noted last. Its parity says which of the two places is valid.
     pub(super) software: u64,
@@ -24,7 +24,7 @@ pub(super) struct Header {
 
 pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, software: 24, highest: 32 };
 
-/// Offsets of the notes on the whole port.
+/// Offsets of the state of the whole port in the journal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortPlaces {
     /// Two places of the software. Each has its length and its bytes.
@@ -61,7 +61,7 @@ impl PortPlaces {
     }
 }
 
-/// Offsets of a function's notes, in bytes.
+/// Offsets of one function's state in the journal, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function {
     /// Word that says which of the two places of [`super::Progress`] is valid.

@@ -1,4 +1,4 @@
-//! Words and bytes in the shared memory of the notes. `layout` has their offsets.
+//! Words and bytes in the journal's shared memory. `layout` has their offsets.
 
 use host::shared::SharedMemory;
 

@@ -1,5 +1,5 @@
-//! Notes of a port in shared memory. A successor can resume the port's clients from them, even if the process was
-//! killed at any instruction.
+//! Journal of a port: saved state in shared memory. A successor process can resume the port's clients from the
+//! journal, even if this process was killed at any instruction.
 //!
 //! The journal notes each function's client (socket, replies, negotiated capabilities), its DMA windows and
 //! eventfds, and its configuration space; the port's software with the policy in force; and the whole port when it
@@ -41,7 +41,7 @@ use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Reason why a predecessor's notes cannot be used.
+/// Reason why a predecessor's journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The shared memory cannot be created or opened.
@@ -63,7 +63,7 @@ pub enum JournalError {
     },
 }
 
-/// A port's notes.
+/// Journal of a port, which its successor reads.
 #[derive(Debug)]
 pub(in crate::port) struct Journal {
     memory: Arc<SharedMemory>,
@@ -96,7 +96,7 @@ impl Journal {
         if wanted <= room { Ok(()) } else { Err(JournalError::Room { room, wanted }) }
     }
 
-    /// Opens the notes on one function, for which there is room.
+    /// Opens the journal's part of one function, for which there is room.
     pub(in crate::port) fn function(&self, function: Function) -> FunctionJournal {
         FunctionJournal::open(Arc::clone(&self.memory), self.place(function))
     }
@@ -114,7 +114,7 @@ impl Journal {
         })
     }
 
-    /// Opens the notes on the port at rest.
+    /// Opens the journal's part for the whole port at rest.
     pub(in crate::port) fn rest(&self) -> NoteAtRest {
         NoteAtRest::new(Arc::clone(&self.memory), layout::PortPlaces::of(self.vfs))
     }
@@ -126,19 +126,19 @@ impl Journal {
         number
     }
 
-    /// Counts an attempt to use these notes. Returns the attempts since the last [`Self::succeeded`].
+    /// Counts an attempt to use this journal. Returns the attempts since the last [`Self::succeeded`].
     pub(in crate::port) fn attempt(&self) -> u64 {
         let attempts = get(&self.memory, HEADER.attempts) + 1;
         put(&self.memory, HEADER.attempts, &[attempts]);
         attempts
     }
 
-    /// Notes that the successor works, which resets the attempts.
+    /// Records that the successor works, which resets the number of attempts.
     pub(in crate::port) fn succeeded(&self) {
         put(&self.memory, HEADER.attempts, &[0]);
     }
 
-    /// Notes the port's software. Returns `false` if it is too long.
+    /// Saves the state of the port's software (drivers and policies). Returns `false` if the state is too long.
     pub(in crate::port) fn note_software(&self, bytes: &[u8]) -> bool {
         let places = layout::PortPlaces::of(self.vfs);
         if bytes.len() as u64 > places.software_room - 8 {
@@ -164,7 +164,7 @@ impl Journal {
 }
 
 impl AsFd for Journal {
-    /// Returns the memory, to be kept for a successor.
+    /// Returns the journal's memory, to be kept for a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }

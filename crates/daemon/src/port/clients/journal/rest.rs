@@ -1,18 +1,18 @@
-//! Note on the whole port at rest: every message is handled and consumed, and the card has no work in progress.
+//! Saved state of the whole port at rest: every message is handled and consumed, and the card has no work in progress.
 
 use super::layout::PortPlaces;
 use super::memory::{get, load, put, store};
 use host::shared::SharedMemory;
 use std::sync::Arc;
 
-/// Note on the whole port at rest.
+/// Saved state of the whole port at rest.
 #[derive(Debug)]
 pub(in crate::port) struct NoteAtRest {
     memory: Arc<SharedMemory>,
-    /// Offset of the note, and bytes for its content.
+    /// Offset of the saved state in the journal, and bytes for its content.
     at: u64,
     room: u64,
-    /// The note is valid.
+    /// The saved state is valid.
     valid: bool,
 }
 
@@ -23,12 +23,12 @@ impl NoteAtRest {
         Self { memory, at, room, valid }
     }
 
-    /// Returns whether the last note is still valid.
+    /// Returns whether the last saved state is still valid.
     pub(in crate::port) fn is_valid(&self) -> bool {
         self.valid
     }
 
-    /// Makes the note void, before the port changes.
+    /// Makes the saved state void, before the port changes.
     pub(in crate::port) fn disturb(&mut self) {
         if self.valid {
             self.valid = false;
@@ -36,7 +36,7 @@ impl NoteAtRest {
         }
     }
 
-    /// Notes the port's present state. Returns `false` if it is too long.
+    /// Saves the port's present state. Returns `false` if the state is too long.
     pub(in crate::port) fn note(&mut self, bytes: &[u8]) -> bool {
         self.disturb();
         if bytes.len() as u64 > self.room {
@@ -49,7 +49,7 @@ impl NoteAtRest {
         true
     }
 
-    /// Returns the note, if it is valid.
+    /// Returns the saved state of the port, if the state is valid.
     pub(in crate::port) fn read(&self) -> Option<Vec<u8>> {
         let length = get(&self.memory, self.at + 8);
         (self.valid && length <= self.room).then(|| load(&self.memory, self.at + 16, length as usize))

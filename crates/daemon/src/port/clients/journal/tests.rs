@@ -34,7 +34,7 @@ fn progress(consuming: u64) -> Progress {
     }
 }
 
-/// Returns the notes that a successor finds.
+/// Returns the saved state that a successor finds.
 fn found(journal: &Journal) -> Noted {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     Journal::adopt(copy).unwrap().function(Function::Vf(3)).noted()

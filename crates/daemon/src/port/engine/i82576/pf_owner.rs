@@ -19,9 +19,9 @@ use pcie::{ConfigAccess, Function};
 /// Owner of the PF.
 #[derive(Debug)]
 pub(super) enum PfOwner {
-    /// The host. Guests have the VFs.
+    /// The host owns the PF. Guests have the VFs.
     Host(Box<Hosted>),
-    /// A guest, with the MSI-X table as its VMM last wrote it. Eventfds deliver the interrupts.
+    /// A guest owns the PF, with the MSI-X table as its VMM last wrote it. Eventfds deliver the interrupts.
     Guest(Table),
 }
 
@@ -30,7 +30,7 @@ pub(super) enum PfOwner {
 pub(super) struct Hosted {
     pub(super) pf: Pf,
     pub(super) manager: Manager,
-    /// Configured policies.
+    /// Configured policies of the port and its VFs.
     pub(super) configured: Configured,
 }
 
@@ -60,7 +60,7 @@ impl PfOwner {
         Self::Guest(Table::new(pf::VECTORS))
     }
 
-    /// Returns the PF's software, if the host runs it.
+    /// Returns the PF driver and the SR-IOV manager, if the host runs them.
     pub(super) fn hosted(&mut self) -> Option<&mut Hosted> {
         match self {
             Self::Host(hosted) => Some(hosted),

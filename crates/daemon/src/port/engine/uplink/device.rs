@@ -29,7 +29,7 @@ const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
 /// Delay of the next flush after a device had no room for all frames.
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// Invalid frames that one call skips. A sender of only such frames must not delay the port.
+/// Maximum number of invalid frames that one call skips. A sender of only such frames must not delay the port.
 const PASSED_OVER: usize = 32;
 
 /// Interface of a port.

@@ -19,7 +19,7 @@ pub(super) enum Fate {
     Now,
     /// Deliver the frame later.
     Later,
-    /// Drop the frame.
+    /// Drop the frame, as a lossy line would.
     Lost,
 }
 
@@ -50,7 +50,7 @@ impl Impairment {
         self.decide(frame, now, |of| &mut of.back)
     }
 
-    /// Decides about a frame, and queues a delayed one on its line.
+    /// Decides whether a frame is dropped, delayed or passed, and queues a delayed frame on its line.
     fn decide(&mut self, frame: &[u8], now: Time, line: impl FnOnce(&mut Self) -> &mut DelayLine) -> Fate {
         let fate = self.fate();
         let has_room = self.due(fate, now).is_none_or(|due| line(self).push(frame, due));
@@ -117,7 +117,7 @@ impl DelayLine {
         true
     }
 
-    /// Returns the next frame, if it is due.
+    /// Returns the next delayed frame, if its time has come.
     pub(super) fn pop(&mut self, now: Time) -> Option<&[u8]> {
         let Reverse((due, _, place)) = *self.due.peek()?;
         if due > now {

@@ -62,7 +62,7 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Queues a frame, to be sent by the next flush at the latest.
     fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> Lost;
 
-    /// Returns whether it accepts packets before segmentation.
+    /// Returns whether the interface accepts packets before segmentation.
     fn takes_uncut(&self) -> bool {
         false
     }
@@ -105,7 +105,7 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
 /// Result of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Received {
-    /// Frame of this length in bytes.
+    /// Received frame of this length in bytes.
     Frame(usize),
     /// Data that is not a valid frame for this port.
     Malformed,

@@ -29,7 +29,7 @@ pub(super) trait Kind: fmt::Debug + Send {
     /// Removes the uplink's descriptors from the poller.
     fn leave_poller(&mut self, _poller: &Poller) {}
 
-    /// Notes that a descriptor of the uplink is readable.
+    /// Records that a descriptor of the uplink is readable.
     fn set_readable(&mut self) {}
 
     /// Handles changes of the uplink. Returns `false` if there are none. Adds new descriptors to the poller.
@@ -47,7 +47,7 @@ pub(super) trait Kind: fmt::Debug + Send {
     /// is counted.
     fn transmit(&mut self, frame: &[u8]) -> bool;
 
-    /// Returns whether it accepts packets before segmentation.
+    /// Returns whether the uplink accepts packets before segmentation.
     fn takes_uncut(&self) -> bool {
         false
     }
@@ -73,15 +73,16 @@ pub(super) trait Kind: fmt::Debug + Send {
         None
     }
 
-    /// Prepares for sleep. Returns `false` if there are frames to receive. Later frames wake the port.
+    /// Prepares the uplink for the port's sleep. Returns `false` if there are frames to receive. Later frames wake the
+    /// port.
     fn may_sleep(&mut self) -> bool {
         true
     }
 
-    /// Deletes its socket file when it is dropped, unless [`Kind::leave`] is called before.
+    /// Deletes the uplink's socket file when the uplink is dropped, unless [`Kind::leave`] is called before.
     fn own(&mut self) {}
 
-    /// Leaves its socket file to a successor.
+    /// Leaves the uplink's socket file to a successor.
     fn leave(&mut self) {}
 
     /// Ends the uplink after its replacement, and releases descriptors that are kept for a successor. May block.

@@ -63,7 +63,7 @@ pub(crate) use xdp::programs::Programs;
 /// Uplink of a port.
 #[derive(Debug)]
 pub(crate) struct Uplink {
-    /// Uplink, as configured.
+    /// Kind and place of the uplink, as configured.
     config: uplink::Uplink,
     /// Policy for the port's link.
     policy: PortLink,
@@ -188,7 +188,7 @@ impl Uplink {
         std::mem::replace(&mut self.policy, policy)
     }
 
-    /// Notes that a descriptor of the uplink is readable.
+    /// Records that a descriptor of the uplink is readable.
     pub(super) fn set_readable(&mut self) {
         self.kind.set_readable();
     }
@@ -198,12 +198,12 @@ impl Uplink {
         self.kind.follow(at)
     }
 
-    /// Prepares for sleep. Returns `false` if there are frames to receive.
+    /// Prepares the uplink for the port's sleep. Returns `false` if there are frames to receive.
     pub(super) fn may_sleep(&mut self) -> bool {
         self.kind.may_sleep()
     }
 
-    /// Begins a round at this time.
+    /// Begins a round of the port at this time.
     pub(super) fn set_time(&mut self, now: Time) {
         self.now = now;
     }
@@ -277,7 +277,7 @@ impl Wire for Uplink {
     }
 }
 
-/// No uplink.
+/// Uplink of a port that has none.
 #[derive(Debug)]
 struct NoUplink;
 

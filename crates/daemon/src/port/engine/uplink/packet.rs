@@ -8,7 +8,7 @@ use host::tap::InterfaceName;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Frames in transit.
+/// Frames between the port and the packet socket.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     arrived: ReceiveBurst,

@@ -24,7 +24,7 @@ use std::time::Duration;
 const RING: usize = 4 << 20;
 /// Longest packet, which is one before segmentation, in bytes.
 const LONGEST: usize = 1 << 17;
-/// Bytes per write.
+/// Bytes per write to the recording.
 const BATCH: usize = 1 << 18;
 /// Longest sleep of the writer without a wake-up.
 const NAP: Duration = Duration::from_millis(500);
@@ -76,7 +76,7 @@ impl Recorder {
         Ok(Self { sender, put: false, full: 0, shared, writer: Some(writer) })
     }
 
-    /// Records a frame.
+    /// Passes a frame to the writer of the recording.
     pub(super) fn note(&mut self, way: Way, frame: &[u8]) {
         let put = ring::put(&mut self.sender, [&pcapng::time().to_ne_bytes(), &[way as u8], frame]);
         self.put |= put;

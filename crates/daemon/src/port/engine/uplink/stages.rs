@@ -11,7 +11,7 @@ use crate::pcapng::Way;
 use i82576::{MacAddress, Time};
 use nic::Uncut;
 
-/// Delayed or dropped frames that one call skips, so that it does not delay the port.
+/// Maximum number of delayed or dropped frames that one call skips, so that they do not delay the port.
 const PASSED_OVER: usize = 32;
 
 /// Impairment, recording and counters of an uplink.

@@ -33,13 +33,13 @@ const LINKS: u64 = 1;
 /// State of an attached interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InterfaceState {
-    /// Present name.
+    /// Present name of the interface.
     pub(super) interface: String,
     /// The interface is set up.
     pub(super) up: bool,
     /// The interface has a carrier. `None` in another namespace.
     pub(super) carrier: Option<bool>,
-    /// MTU in bytes. `None` in another namespace.
+    /// MTU of the interface in bytes. `None` in another namespace.
     pub(super) mtu: Option<u32>,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum WatchReport<D> {
 /// Order of the port to the watcher.
 #[derive(Debug)]
 enum Order<D> {
-    /// Close this device, which the port does not use any more. Closing may block.
+    /// Close this device of the uplink, which the port does not use any more. Closing may block.
     Close(Arc<D>),
     Stop,
 }
@@ -366,7 +366,7 @@ impl<D: Device> Watcher<D> {
     }
 }
 
-/// Next step after the port's orders.
+/// Next step of the watcher after the port's orders.
 enum Next {
     Look,
     /// Check the interface after [`RETRY`].

@@ -94,7 +94,7 @@ impl std::fmt::Display for NotAttached {
     }
 }
 
-/// Frames in transit.
+/// Frames between the port and the AF_XDP socket.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     frames: Option<Frames>,

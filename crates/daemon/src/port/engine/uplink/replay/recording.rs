@@ -15,9 +15,9 @@ const INTERFACES: usize = 1024;
 const PACKET_BLOCK: u32 = 2;
 /// Option `epb_flags`, and `pack_flags` of the obsolete block.
 const FLAGS: u16 = 2;
-/// Option `if_fcslen`.
+/// Code of the pcapng option `if_fcslen`: length of an interface's frame check sequence.
 const FCS_LENGTH: OptionCode = OptionCode(13);
-/// Option `if_tsoffset`.
+/// Code of the pcapng option `if_tsoffset`: offset of an interface's times in seconds.
 const TIME_OFFSET: OptionCode = OptionCode(14);
 /// Bit of a pcap file's link-type word: the upper four bits hold the length of the frame check sequence.
 const HAS_FCS_LENGTH: u32 = 1 << 26;
@@ -25,7 +25,7 @@ const HAS_FCS_LENGTH: u32 = 1 << 26;
 /// Content of a block for the port.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BlockContent<'a> {
-    /// A frame, and its time in nanoseconds. A Simple Packet Block has no time.
+    /// Frame of the recording, and its time in nanoseconds. A Simple Packet Block has no time.
     Frame(&'a [u8], Option<i128>),
     /// A packet that is not a whole Ethernet frame.
     Malformed,
@@ -35,7 +35,7 @@ pub(super) enum BlockContent<'a> {
 /// An interface of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Interface {
-    /// Link type, if it is not Ethernet.
+    /// Link type of the interface, if it is not Ethernet.
     foreign: Option<u32>,
     /// Bytes of the frame check sequence behind each frame.
     fcs: usize,
@@ -92,7 +92,7 @@ fn units(resolution: u8) -> Option<u64> {
     if resolution & 0x80 == 0 { 10_u64.checked_pow(power) } else { 1_u64.checked_shl(power) }
 }
 
-/// Byte order.
+/// Byte order of the recording.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Order {
     #[default]
@@ -120,9 +120,9 @@ struct Packet<'a> {
     data: &'a [u8],
     /// Original length in bytes.
     length: u32,
-    /// Bytes of its own frame check sequence, if its flags have them.
+    /// Bytes of the packet's own frame check sequence, if the packet's flags have the length.
     fcs: Option<usize>,
-    /// Upper and lower half of its time.
+    /// Upper and lower half of the packet's time.
     time: Option<(u32, u32)>,
 }
 
@@ -134,7 +134,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Reads a block.
+    /// Reads a block of the recording.
     pub(super) fn take<'a>(&mut self, block: &'a PcapBlockOwned<'_>) -> BlockContent<'a> {
         let packet = match block {
             PcapBlockOwned::LegacyHeader(header) => {

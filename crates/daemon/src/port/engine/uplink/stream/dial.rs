@@ -87,7 +87,7 @@ impl Dial {
         Ok(Self { orders, waker, peers, thread: Some(thread), with: with.vault.clone() })
     }
 
-    /// Returns a new peer, if there is one. Never blocks.
+    /// Returns a newly connected peer, if there is one. Never blocks.
     pub(super) fn peer(&self) -> Option<Stream> {
         self.peers.try_recv().ok()
     }
@@ -97,7 +97,7 @@ impl Dial {
         self.order(Order::Close(stream, fds, why));
     }
 
-    /// Deletes the socket's file when this is dropped.
+    /// Deletes the socket's file when this thread's handle is dropped.
     pub(super) fn own(&self) {
         self.order(Order::Own);
     }

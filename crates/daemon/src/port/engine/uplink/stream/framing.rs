@@ -15,9 +15,9 @@ const ROOM: usize = 256 * 1024;
 /// Next content of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Frame of this length in bytes.
+    /// Frame of this length in bytes, received from the stream.
     Frame(usize),
-    /// Skipped bytes that are no valid frame for this port.
+    /// Bytes of the stream that were skipped, because they are no valid frame for this port.
     Malformed,
     /// The next frame is incomplete.
     Wait,
@@ -95,7 +95,7 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Adds a frame. Returns `false` if there is no room for all of it.
+    /// Adds a frame to the stream. Returns `false` if there is no room for all of the frame.
     pub(super) fn push(&mut self, frame: &[u8]) -> bool {
         let needed = LENGTH + frame.len();
         if self.bytes.capacity() - self.bytes.len() < needed && self.begin > 0 {
@@ -123,7 +123,7 @@ impl Outbox {
         }
     }
 
-    /// Drops all bytes.
+    /// Drops all bytes of the stream that were not sent.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.begin = 0;

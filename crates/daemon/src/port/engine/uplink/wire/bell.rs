@@ -8,25 +8,26 @@
 use host::poll::Waker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Steps of the receiving port. The other side may act between any two of them.
+/// Actions of the receiving port on the bell. The sending port may act between any two of them.
 pub(super) trait Sleeper {
-    /// Sets whether the port wants to be woken. Later steps come after it for the other side too.
+    /// Sets whether the port wants to be woken. The sending port sees later actions after this one too.
     fn want(&self, wanted: bool);
 
     /// Returns whether no frame is pending.
     fn is_empty(&self) -> bool;
 }
 
-/// Steps of the sending port.
+/// Actions of the sending port on the bell of the receiving port.
 pub(super) trait Caller {
-    /// Clears the other side's wish to be woken, and returns it. Comes after all sent frames for the other side.
+    /// Clears the receiving port's wish to be woken, and returns it. Comes after all frames that were sent to the
+    /// receiving port.
     fn take_wanted(&self) -> bool;
 
-    /// Wakes the other side.
+    /// Wakes the receiving port.
     fn ring(&self);
 }
 
-/// Prepares for sleep. Returns `false` if frames are pending. Later frames ring the bell.
+/// Prepares the port for sleep. Returns `false` if frames are pending. Later frames ring the bell.
 pub(super) fn may_sleep(side: &impl Sleeper) -> bool {
     side.want(true);
     if side.is_empty() {
@@ -36,7 +37,7 @@ pub(super) fn may_sleep(side: &impl Sleeper) -> bool {
     false
 }
 
-/// Wakes the other side if it sleeps, after frames were sent.
+/// Wakes the receiving port if it sleeps, after frames were sent.
 pub(super) fn announce(side: &impl Caller) {
     if side.take_wanted() {
         side.ring();

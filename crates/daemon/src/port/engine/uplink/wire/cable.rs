@@ -51,7 +51,7 @@ struct FreeEnds {
     waiting: Vec<Waker>,
 }
 
-/// Halves of the rings for one end.
+/// Halves of a wire's two rings for one end.
 #[derive(Debug)]
 pub(super) struct Plug {
     pub(super) side: usize,
@@ -61,7 +61,7 @@ pub(super) struct Plug {
 
 #[derive(Debug)]
 pub(super) struct EndState {
-    /// A port has this end.
+    /// A port has this end of the wire.
     pub(super) taken: AtomicBool,
     pub(super) bell: Bell,
 }

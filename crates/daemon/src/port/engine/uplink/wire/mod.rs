@@ -32,13 +32,13 @@ pub(super) struct WireEnd {
     cable: Arc<Cable>,
     /// The port's halves of the rings, while it waits on them. `None` if two other ports have both ends.
     plug: Option<Plug>,
-    /// Waker of this port.
+    /// Waker of the port at this end of the wire.
     port: Waker,
     /// [`Cable::given_back`] at the last attempt to take an end.
     asked: usize,
     /// Frames were sent since the last flush.
     put: bool,
-    /// The other port was connected at least once.
+    /// A port was connected to the other end at least once.
     met: bool,
     record: Record,
 }
@@ -57,7 +57,7 @@ impl WireEnd {
         })
     }
 
-    /// Takes an end, if one is free.
+    /// Takes an end of the wire, if one is free.
     fn plug_in(&mut self, PollContext { poller, token, .. }: PollContext<'_>) -> io::Result<()> {
         self.asked = self.cable.given_back.load(Ordering::Acquire);
         let Some(plug) = self.cable.take(&self.port) else { return Ok(()) };
@@ -72,7 +72,7 @@ impl WireEnd {
         }
     }
 
-    /// Returns the state by whether another port has the other end.
+    /// Returns the state of the uplink by whether another port has the wire's other end.
     fn state(&self) -> UplinkState {
         let other = |plug: &Plug| self.cable.sides[1 - plug.side].taken.load(Ordering::Acquire);
         if self.plug.as_ref().is_some_and(other) { UplinkState::Up } else { UplinkState::Gone }
