@@ -32,7 +32,7 @@ pub(crate) fn is_intact(frame: &[u8], received: &Received) -> bool {
     }
 }
 
-/// Verifies the requested checksums. An incomplete IPv4 packet passes, since the stack refuses it.
+/// Verifies the requested checksums of a frame. An incomplete IPv4 packet passes, since the stack refuses it.
 fn verify(frame: &[u8], ip: bool, l4: bool) -> bool {
     let Ok(ethernet) = EthernetFrame::new_checked(frame) else { return true };
     if ethernet.ethertype() != EthernetProtocol::Ipv4 {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_card_completes_udp_but_not_icmp() {
+    fn card_completes_checksums_of_udp_but_not_of_icmp() {
         let mut udp = frame(17);
         let offload = choose_offload(&mut udp);
         assert!(offload.ip_checksum && offload.l4_checksum);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_of_udp_is_not_left_to_the_card() {
+    fn checksum_of_a_udp_fragment_is_not_left_to_the_card() {
         let mut fragment = frame(17);
         fragment[20] = 0x20;
         assert_eq!(choose_offload(&mut fragment), TxOffload::default());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_other_than_ipv4_are_intact() {
+    fn checksums_of_frames_other_than_ipv4_count_as_intact() {
         assert!(is_intact(&[0xff; 60], &Received::default()));
         assert!(is_intact(&[], &Received::default()));
     }

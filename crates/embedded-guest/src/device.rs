@@ -19,7 +19,7 @@ pub(crate) const MAX_FRAME: usize = 1514;
 const MAX_SEGMENTED: usize = 14 + 65_535;
 /// Maximum number of frames that one call checks for an intact one.
 const CHECKED_FRAMES: usize = 64;
-/// Maximum number of frames of a burst.
+/// Maximum number of frames that are received together.
 const BURST: usize = 32;
 /// Number of descriptors of a frame: a context and its data.
 const FRAME_SLOTS: usize = 2;
@@ -29,31 +29,31 @@ const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
 /// Numbers of frames that the device dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refused {
-    /// Received frames with a wrong checksum.
+    /// Number of received frames that were dropped for a wrong checksum.
     pub bad_checksum: u64,
-    /// Frames that the driver refused to send.
+    /// Number of frames that the driver refused to send.
     pub transmit: u64,
 }
 
-/// VF, its bus, and buffers for each direction.
+/// Driver of a VF with the VF's bus, and buffers for each direction.
 #[derive(Debug)]
 pub(crate) struct Port<H> {
     pub(crate) hal: H,
     pub(crate) vf: AnyVf,
     rx: Burst,
     tx: Box<[u8]>,
-    /// True if the last poll found no frame.
+    /// True if the last poll of the VF found no frame.
     pub(crate) drained: bool,
     pub(crate) refused: Refused,
 }
 
-/// Burst of received frames that the stack takes one by one.
+/// Received frames that the stack takes one by one.
 #[derive(Debug)]
 struct Burst {
     buffers: Box<[[u8; MAX_FRAME]]>,
-    /// Descriptions of the burst's frames, in the order of their buffers.
+    /// Descriptions of the received frames, in the order of their buffers.
     received: Vec<Received>,
-    /// Number of frames that were taken.
+    /// Number of frames that the stack took of those received.
     taken: usize,
 }
 
@@ -69,7 +69,8 @@ impl Burst {
         self.taken == self.received.len()
     }
 
-    /// Receives a burst in place of the last. Returns true if it has frames; those too long for a buffer are lost.
+    /// Receives further frames in place of the last ones. Returns true if there are any; frames too long for a buffer
+    /// are lost.
     fn fill<H: VfBus>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
         let Self { buffers, received, taken } = self;
         received.clear();
@@ -165,7 +166,7 @@ impl<H: VfBus> Device for Port<H> {
     }
 }
 
-/// Token of a received frame.
+/// Token by which the stack takes a received frame.
 #[derive(Debug)]
 pub(crate) struct Rx<'a>(&'a [u8]);
 
@@ -175,7 +176,7 @@ impl RxToken for Rx<'_> {
     }
 }
 
-/// Token of a frame to send.
+/// Token by which the stack sends a frame.
 #[derive(Debug)]
 pub(crate) struct Tx<'a, H> {
     hal: &'a mut H,

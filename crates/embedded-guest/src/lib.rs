@@ -78,13 +78,13 @@ pub struct Config {
     pub ip: Ipv4Addr,
 }
 
-/// Reason why a guest cannot start, or does not answer.
+/// Reason why a guest cannot start, or cannot answer its owner.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// The VF cannot be reached.
+    /// The VF cannot be reached over its bus.
     #[error(transparent)]
     Hal(#[from] HalError),
-    /// The VF does not start.
+    /// The driver could not start the VF.
     #[error("VF driver: {0}")]
     Vf(#[from] AnyVfError),
     /// The PF gave the VF an address that is not a station's.
@@ -101,7 +101,7 @@ pub enum GuestError {
     Flow(#[from] FlowError),
 }
 
-/// Counters of a guest.
+/// Counters of a guest, its driver and its VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// Counters of the VF on the card.
@@ -110,9 +110,9 @@ pub struct Stats {
     pub queues: Vec<QueueCounters>,
     /// Numbers of frames that the device dropped.
     pub refused: Refused,
-    /// Number of interrupts, merged ones included.
+    /// Number of interrupts that the guest took, merged ones included.
     pub interrupts: u64,
-    /// Numbers of register accesses.
+    /// Numbers of register accesses by the guest's driver.
     pub accesses: Accesses,
 }
 
@@ -130,7 +130,7 @@ pub struct EmbeddedGuest {
 }
 
 impl EmbeddedGuest {
-    /// Attaches to the socket, starts the VF, and starts a thread that runs it. The link may come up later.
+    /// Attaches to the socket, starts the VF, and starts a thread that runs the guest. The link may come up later.
     ///
     /// # Errors
     /// [`GuestError`].
@@ -142,7 +142,7 @@ impl EmbeddedGuest {
         Self::start_on(hal, vf, config.name, config.ip)
     }
 
-    /// Starts a thread that runs a started VF, on any bus. `ip` is the guest's address, in a /24.
+    /// Starts a thread that runs a guest on a started VF, on any bus. `ip` is the guest's address, in a /24.
     ///
     /// # Errors
     /// [`GuestError`].
@@ -190,7 +190,7 @@ impl EmbeddedGuest {
         self.mac
     }
 
-    /// Returns true if the link was up at the last check.
+    /// Returns true if the guest's link was up at the last check.
     #[must_use]
     pub fn link_up(&self) -> bool {
         self.link.load(Ordering::Acquire)
@@ -206,7 +206,7 @@ impl EmbeddedGuest {
         self.link_up()
     }
 
-    /// Pings `to`, each request after the answer to the one before, and returns the result of all.
+    /// Pings `to`, each request after the answer to the one before, and returns the result of all pings.
     ///
     /// # Errors
     /// [`GuestError::Ended`].
@@ -235,7 +235,7 @@ impl EmbeddedGuest {
         Ok(self.ask(|answer| Command::Send { to, bytes, answer })??)
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the guest.
     ///
     /// # Errors
     /// [`GuestError::Ended`].
@@ -264,8 +264,8 @@ impl Drop for EmbeddedGuest {
     }
 }
 
-/// Attaches and probes, and retries while the PF's driver is unavailable. Each attempt is a new client, since a
-/// driver keeps its memory.
+/// Attaches to the VF's socket and probes the VF, and retries while the PF's driver is unavailable. Each attempt is a
+/// new client, since a driver keeps its memory.
 fn probe(config: &Config, wanted: &AnyVfConfig) -> Result<(VfioUserHal, AnyVf), GuestError> {
     let start = Instant::now();
     loop {

@@ -87,7 +87,7 @@ fn answers(one: &EmbeddedGuest, other: &EmbeddedGuest) -> bool {
 }
 
 #[test]
-fn pings_and_flows_work_with_doorbells_of_both_kinds() {
+fn pings_and_flows_work_with_doorbells_by_message_and_memory() {
     for wait in ["sleep", "mapped"] {
         let world = World::new(wait);
         let [one, other] = world.pair();
@@ -123,8 +123,8 @@ fn doorbells_in_memory_avoid_nearly_all_messages() {
     assert!(trapped * 100 < packets, "{trapped} messages for {packets} packets sent");
 }
 
-/// Relies on many flows: the addresses and ports of a flow choose its queue, at the sender by the driver, at the
-/// receiver by the card's hash.
+/// Sends many flows: the addresses and ports of a flow choose its queue, at the sender by the driver, at the receiver
+/// by the card's hash.
 #[test]
 fn flows_are_spread_over_every_queue_of_both_sides() {
     let world = World::new("sleep");
@@ -182,7 +182,7 @@ fn a_guest_follows_changes_of_its_link() {
 }
 
 #[test]
-fn a_guest_adopts_a_changed_address_and_vlan() {
+fn guest_adopts_a_changed_mac_address_and_vlan() {
     let world = World::new("sleep");
     let [one, other] = world.pair();
     // No other station knows the former address, so none has a stale entry.

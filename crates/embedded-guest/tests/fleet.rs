@@ -18,7 +18,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum number of VFs of a card.
 const MOST: u8 = 64;
-/// First and last VF, and those beside the edges of words and of the other family.
+/// Indices of VFs to test: first and last, and those beside the edges of words and of the other family.
 const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 
 /// Lock for one world at a time: all hosts of a process share its table of mappings, and a hand-over needs two.
@@ -145,7 +145,7 @@ fn guests_on_any_vf_survive_a_hand_over() {
 }
 
 #[test]
-fn policy_holds_for_the_last_vf_and_across_a_hand_over() {
+fn policy_of_the_last_vf_holds_across_a_hand_over() {
     let mut world = World::new(MOST, "sleep");
     let [first, beside, last] = [0, 62, 63].map(|vf| world.attach(vf));
     // The arithmetic of SR-IOV: the PF is 00:01.0, the first VF 16 behind it, the others one by one.
@@ -175,7 +175,7 @@ fn policy_holds_for_the_last_vf_and_across_a_hand_over() {
 }
 
 #[test]
-fn a_running_port_changes_its_number_of_vfs() {
+fn running_port_accepts_a_changed_number_of_vfs() {
     let world = World::new(2, "sleep");
     let first = world.attach(0);
     for _ in 0..2 {
@@ -192,7 +192,7 @@ fn a_running_port_changes_its_number_of_vfs() {
     assert_eq!(world.show(0).mailbox.resets, world.show(1).mailbox.resets);
 }
 
-/// The cost of each guest is in `docs/performance.md`.
+/// Runs 64 guests on one port. The cost of each guest is in `docs/performance.md`.
 #[test]
 fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
     let world = World::new(MOST, "sleep");

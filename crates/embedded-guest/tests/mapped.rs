@@ -61,7 +61,7 @@ impl World {
 }
 
 #[test]
-fn traffic_traps_almost_never() {
+fn traffic_with_mapped_doorbells_almost_never_traps() {
     let mut rates = Vec::new();
     for wait in ["sleep", "mapped"] {
         let world = World::new(wait, 2);
@@ -83,7 +83,7 @@ fn traffic_traps_almost_never() {
 }
 
 #[test]
-fn a_client_gets_pages_without_its_predecessors_data() {
+fn next_client_gets_pages_without_the_former_clients_data() {
     let mut world = World::new("mapped", 2);
     for _ in 0..3 {
         drop(world.guests.pop());
@@ -96,7 +96,7 @@ fn a_client_gets_pages_without_its_predecessors_data() {
 }
 
 #[test]
-fn a_reset_of_the_port_appears_in_the_pages() {
+fn reset_of_the_port_appears_in_mapped_pages() {
     let world = World::new("mapped", 2);
     for _ in 0..3 {
         let resets = world.vf(0).mailbox.resets;

@@ -21,24 +21,24 @@ const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(2
 /// Result of a TCP flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
-    /// Number of bytes to send.
+    /// Number of bytes that the flow has to send.
     pub bytes: u64,
-    /// Number of bytes that arrived at the receiver.
+    /// Number of the flow's bytes that arrived at the receiver.
     pub received: u64,
-    /// Position of the first byte that arrived changed.
+    /// Position of the flow's first byte that arrived changed.
     pub first_wrong: Option<u64>,
     /// Time from the established connection to the receiver's verdict.
     pub elapsed: Duration,
 }
 
 impl Flow {
-    /// Returns true if every byte arrived unchanged.
+    /// Returns true if every byte of the flow arrived unchanged.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.received == self.bytes && self.first_wrong.is_none()
     }
 
-    /// Returns the throughput in megabits a second.
+    /// Returns the flow's throughput in megabits a second.
     #[must_use]
     pub fn mbps(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
@@ -49,33 +49,33 @@ impl Flow {
 /// Reason why a flow has no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
-    /// The receiver did not answer, or refused the connection.
+    /// The receiver did not answer, or refused the flow's connection.
     #[error("no connection")]
     NoConnection,
     /// The connection ended before the verdict.
     #[error("the connection broke after {acknowledged} bytes were acknowledged")]
     Broken {
-        /// Number of acknowledged bytes, the flow's header included.
+        /// Number of the flow's bytes that were acknowledged, its header included.
         acknowledged: u64,
     },
 }
 
-/// Unfinished flow.
+/// Unfinished flow with its socket and its bytes.
 #[derive(Debug)]
 pub(super) struct Sender {
     handle: SocketHandle,
     header: [u8; HEADER],
     pattern: Pattern,
     bytes: u64,
-    /// Start time in nanoseconds; `None` before the connection is established.
+    /// Start time of the flow in nanoseconds; `None` before the connection is established.
     started: Option<u64>,
     verdict: [u8; VERDICT],
-    /// Number of received bytes of the verdict.
+    /// Number of bytes of the receiver's verdict that have arrived.
     verdict_bytes: usize,
 }
 
 impl Sender {
-    /// Opens a connection. `None` if the address is invalid.
+    /// Opens the connection of a flow. `None` if the address is invalid.
     pub(super) fn connect(
         context: &mut Context,
         sockets: &mut SocketSet<'static>,
@@ -103,7 +103,7 @@ impl Sender {
         self.handle
     }
 
-    /// Sends the bytes that fit into the buffer; returns the result at the end. The socket is then closing.
+    /// Sends the bytes that fit into the buffer; returns the flow's result at the end. The socket is then closing.
     pub(super) fn step(
         &mut self,
         sockets: &mut SocketSet<'static>,

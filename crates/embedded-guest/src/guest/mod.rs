@@ -33,7 +33,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vfio_client::VfBus;
 
-/// Maximum numbers of frames taken, and of packets made, in one round.
+/// Maximum numbers of frames taken from the driver, and of packets made by the stack, in one round.
 const INGRESS: usize = 128;
 const EGRESS: usize = 512;
 /// Period of the driver's watchdog, and period of checks while the link is down, in nanoseconds.
@@ -54,7 +54,7 @@ const VECTORS: u64 = u64::BITS as u64;
 const WAKER: u64 = VECTORS;
 const LIFELINE: u64 = VECTORS + 1;
 
-/// Command of the guest's owner.
+/// Command that the guest's owner sends to the guest's thread.
 #[derive(Debug)]
 pub(crate) enum Command {
     Ping { to: Ipv4Addr, count: u16, answer: mpsc::Sender<Pings> },
@@ -64,7 +64,7 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// Unfinished action for the owner.
+/// Unfinished action that the guest's owner requested.
 #[derive(Debug)]
 enum Action {
     Ping(Pinger, mpsc::Sender<Pings>),
@@ -72,27 +72,27 @@ enum Action {
     Send(Sender, mpsc::Sender<Result<Flow, FlowError>>),
 }
 
-/// State of the thread.
+/// State of the guest's thread.
 pub(crate) struct Guest<B> {
     port: Port<B>,
     interface: Interface,
     sockets: SocketSet<'static>,
     sink: Sink,
     actions: Vec<Action>,
-    /// Sockets that close without further action.
+    /// Sockets that close without further action of the thread.
     closing: Vec<SocketHandle>,
     commands: mpsc::Receiver<Command>,
     poller: Poller,
     waker: Waker,
     link: Arc<AtomicBool>,
-    /// Vectors that have signalled, a bit each.
+    /// Bit mask of the vectors that have signalled.
     signalled: u64,
     interrupts: u64,
-    /// True while the receive vector is masked; it is unmasked when the ring is empty.
+    /// True while the receive vector is masked; the vector is unmasked when the ring is empty.
     receiving: bool,
     /// Time of the watchdog's next run, in nanoseconds.
     watchdog: u64,
-    /// Number of the last action.
+    /// Number of the owner's last action.
     serial: u16,
 }
 
@@ -148,7 +148,7 @@ impl<B: VfBus> Guest<B> {
         })
     }
 
-    /// Runs until a stop command, or until its card is gone.
+    /// Runs the guest until a stop command, or until its card is gone.
     pub(crate) fn run(mut self) {
         let mut present = true;
         while present && self.execute_commands() {
@@ -300,7 +300,7 @@ impl<B: VfBus> Guest<B> {
         });
     }
 
-    /// Removes sockets that are closed.
+    /// Removes the sockets that have closed.
     fn reap(&mut self) {
         let Self { closing, sockets, .. } = self;
         closing.retain(|handle| {
@@ -313,7 +313,7 @@ impl<B: VfBus> Guest<B> {
         });
     }
 
-    /// Performs the driver's periodic work.
+    /// Runs the watchdog of the VF's driver when its period has passed.
     fn watch(&mut self, now_ns: u64) {
         let Port { hal, vf, .. } = &mut self.port;
         let mut link = vf.watchdog(hal);
@@ -329,7 +329,7 @@ impl<B: VfBus> Guest<B> {
         self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
     }
 
-    /// Waits for an event; returns false if the card is gone.
+    /// Waits for an interrupt, a command or a deadline; returns false if the card is gone.
     fn sleep(&mut self) -> bool {
         let timeout = self.timeout();
         let Ok(events) = self.poller.wait(Some(timeout)) else { return false };

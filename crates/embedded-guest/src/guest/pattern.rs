@@ -20,7 +20,7 @@ impl Pattern {
         self.position
     }
 
-    /// Writes the next bytes of the stream.
+    /// Writes the next bytes of the stream into a buffer.
     pub(super) fn fill(&mut self, into: &mut [u8]) {
         let (head, rest) = into.split_at_mut(self.to_boundary().min(into.len()));
         self.fill_within_word(head);
@@ -61,7 +61,7 @@ impl Pattern {
         differs.map(|at| first + at as u64)
     }
 
-    /// Returns the offset of the position in its word.
+    /// Returns the offset of the stream's position in its word.
     fn offset_in_word(&self) -> usize {
         (self.position % WORD as u64) as usize
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::Pattern;
 
     #[test]
-    fn a_stream_in_pieces_equals_the_whole() {
+    fn stream_written_in_pieces_equals_the_whole() {
         let mut whole = [0; 100];
         Pattern::new(7).fill(&mut whole);
         let mut pieces = [0; 100];
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_wrong_byte_is_found() {
+    fn changed_byte_of_a_flow_is_found_at_its_position() {
         let mut bytes = [0; 64];
         Pattern::new(1).fill(&mut bytes);
         bytes[37] ^= 1;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_frame_is_found() {
+    fn missing_frame_of_a_flow_is_found() {
         let mut bytes = [0; 4096];
         Pattern::new(1).fill(&mut bytes);
         let mut pattern = Pattern::new(1);

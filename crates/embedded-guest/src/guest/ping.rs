@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Length of the payload in bytes, that of Linux's ping.
 const PAYLOAD: usize = 56;
 const MESSAGE: usize = 8 + PAYLOAD;
-/// Timeout of an answer in nanoseconds; a later one counts as lost.
+/// Timeout of an echo request's answer in nanoseconds; a later answer counts as lost.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// Result of a series of pings.
@@ -23,7 +23,7 @@ pub struct Pings {
 }
 
 impl Pings {
-    /// Returns the number of answers.
+    /// Returns the number of answered echo requests.
     #[must_use]
     pub fn received(&self) -> usize {
         self.round_trips.len()
@@ -51,7 +51,7 @@ pub(super) struct Pinger {
 }
 
 impl Pinger {
-    /// Creates a series. `None` if the socket cannot be bound.
+    /// Creates a series of pings. `None` if the socket cannot be bound.
     pub(super) fn new(
         sockets: &mut SocketSet<'static>,
         to: Ipv4Addr,
@@ -69,12 +69,13 @@ impl Pinger {
         self.handle
     }
 
-    /// Returns the time at which the current request counts as lost, in nanoseconds.
+    /// Returns the time at which the unanswered request counts as lost, in nanoseconds.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.waiting.map(|sent| sent + PATIENCE_NS)
     }
 
-    /// Takes an answer, checks for a timeout, and sends the next request; returns the result after the last one.
+    /// Takes an answer, checks for a timeout, and sends the next request; returns the result of the series after the
+    /// last one.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> Option<Pings> {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use host::poll::Clock;
 
 const MESSAGE: usize = 16;
-/// Number of requests and answers that the queues to the stack hold.
+/// Number of requests and answers that the queues between sender and stack hold.
 const QUEUE: usize = 8;
 
 /// Measurement of a path's interruptions, which runs until this is dropped.
@@ -25,7 +25,7 @@ struct Answers {
     answers: AtomicU64,
     /// Time of the last answer, in nanoseconds.
     last: AtomicU64,
-    /// Longest time between two answers, in nanoseconds.
+    /// Longest time between two answers, in nanoseconds, since the last reading.
     longest: AtomicU64,
 }
 
@@ -35,13 +35,13 @@ impl Pulse {
         Self(Arc::new(Answers { answers, last: AtomicU64::new(now_ns), longest }))
     }
 
-    /// Returns the number of answers.
+    /// Returns the number of answers to the echo requests.
     #[must_use]
     pub fn answers(&self) -> u64 {
         self.0.answers.load(Ordering::Acquire)
     }
 
-    /// Returns the time since the last answer.
+    /// Returns the time since the last answer to an echo request.
     #[must_use]
     pub fn silence(&self) -> Duration {
         Duration::from_nanos(Clock.now_ns().saturating_sub(self.0.last.load(Ordering::Acquire)))
@@ -59,21 +59,21 @@ impl Pulse {
     }
 }
 
-/// Sender of the echo requests.
+/// Sender of echo requests at a steady rate.
 #[derive(Debug)]
 pub(super) struct Pulser {
     handle: SocketHandle,
     to: Ipv4Addr,
     ident: u16,
     every: u64,
-    /// Time of the next request, in nanoseconds.
+    /// Time of the next echo request, in nanoseconds.
     next: u64,
     sequence: u16,
     pulse: Pulse,
 }
 
 impl Pulser {
-    /// Creates a sender. `None` if the socket cannot be bound.
+    /// Creates a sender of echo requests. `None` if the socket cannot be bound.
     pub(super) fn new(
         sockets: &mut SocketSet<'static>,
         to: Ipv4Addr,
@@ -93,7 +93,7 @@ impl Pulser {
         self.handle
     }
 
-    /// Returns the time of the next request, in nanoseconds.
+    /// Returns the time of the next echo request, in nanoseconds.
     pub(super) fn deadline(&self) -> u64 {
         self.next
     }
@@ -134,7 +134,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn take_longest_returns_a_silence_only_once() {
+    fn longest_silence_is_returned_only_once() {
         let pulse = Pulse::new(1_000);
         for now in [2_000, 9_000, 10_000] {
             pulse.record_answer(now);

@@ -30,7 +30,7 @@ pub(super) const HEADER: usize = 24;
 pub(super) const VERDICT: usize = 16;
 const NOTHING_WRONG: u64 = u64::MAX;
 
-/// Header of a flow.
+/// Header that precedes the bytes of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) length: u64,
@@ -51,7 +51,7 @@ impl Header {
     }
 }
 
-/// Verdict at the end of a flow.
+/// Verdict that the receiver sends at the end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) received: u64,
@@ -76,7 +76,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Phase of a connection.
+/// Phase of a flow's connection at the server.
 #[derive(Debug)]
 enum Phase {
     Header { bytes: [u8; HEADER], received: usize },
@@ -87,7 +87,7 @@ enum Phase {
 impl Phase {
     const START: Self = Self::Header { bytes: [0; HEADER], received: 0 };
 
-    /// Takes bytes off the front of `data`; returns their number.
+    /// Takes bytes of the flow off the front of `data`; returns their number.
     fn take(&mut self, data: &[u8]) -> usize {
         match self {
             Self::Header { bytes, received } => {
@@ -120,7 +120,7 @@ impl Phase {
         }
     }
 
-    /// Returns the verdict once all bytes have arrived, or no more will.
+    /// Returns the verdict on the flow once all bytes have arrived, or no more will.
     fn verdict(&self, over: bool) -> Option<Verdict> {
         match self {
             Self::Body { length, pattern, first_wrong } if over || pattern.position() >= *length => {
@@ -210,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_flow_is_confirmed() {
+    fn complete_flow_gets_a_verdict_of_success() {
         let verdict = receive(&flow(100)).verdict(false).unwrap();
         assert_eq!(verdict, Verdict { received: 100, first_wrong: None });
         assert_eq!(Verdict::parse(&verdict.emit()), verdict);
     }
 
     #[test]
-    fn a_truncated_flow_is_answered_at_its_end() {
+    fn truncated_flow_gets_a_verdict_at_its_end() {
         let phase = receive(&flow(100)[..74]);
         assert_eq!(phase.verdict(false), None);
         assert_eq!(phase.verdict(true), Some(Verdict { received: 50, first_wrong: None }));
@@ -231,13 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_without_a_header_get_no_answer() {
+    fn bytes_without_a_header_get_no_verdict() {
         let phase = receive(&[b'x'; 400]);
         assert_eq!(phase.verdict(true), None);
     }
 
     #[test]
-    fn bytes_beyond_the_announced_length_are_dropped() {
+    fn bytes_beyond_the_announced_length_are_dropped_from_a_flow() {
         let mut bytes = flow(10);
         bytes.extend([0; 50]);
         assert_eq!(receive(&bytes).verdict(true), Some(Verdict { received: 10, first_wrong: None }));

@@ -48,8 +48,8 @@ fn flows_cross_between_two_macvtaps_in_large_packets() {
 }
 
 #[test]
-fn the_host_beyond_an_interface_answers_pings_and_pings() {
-    let name = "the_host_beyond_an_interface_answers_pings_and_pings";
+fn host_beyond_an_interface_answers_and_sends_pings() {
+    let name = "host_beyond_an_interface_answers_and_sends_pings";
     in_network_namespace(name, || {
         let made = Command::new("ip").args("link add wire0 type veth peer name host0".split(' ')).status();
         if !made.is_ok_and(|status| status.success()) {
@@ -107,8 +107,8 @@ fn flows_cross_between_two_interfaces_by_af_xdp() {
 }
 
 #[test]
-fn the_host_beyond_af_xdp_answers_over_udp_and_tcp() {
-    let name = "the_host_beyond_af_xdp_answers_over_udp_and_tcp";
+fn host_beyond_af_xdp_answers_over_udp_and_tcp() {
+    let name = "host_beyond_af_xdp_answers_over_udp_and_tcp";
     in_network_namespace(name, || {
         let made = Command::new("ip").args("link add wire0 type veth peer name host0".split(' ')).status();
         if !made.is_ok_and(|status| status.success()) {

@@ -78,7 +78,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn short_flows_in_succession_find_a_listener() {
+fn short_flows_in_succession_find_a_listening_socket() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     for number in 0..200 {
@@ -97,7 +97,7 @@ fn a_pulse_is_answered_until_it_is_dropped() {
 }
 
 #[test]
-fn pings_and_simultaneous_flows_of_both_ways_work() {
+fn pings_and_simultaneous_flows_in_both_directions_work() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let pings = one.ping(other.ip(), 50).unwrap();
@@ -203,8 +203,8 @@ fn ip(words: &str) {
 }
 
 #[test]
-fn a_flow_outlives_its_tap() {
-    in_network_namespace("a_flow_outlives_its_tap", || {
+fn flow_outlives_the_loss_of_its_tap() {
+    in_network_namespace("flow_outlives_the_loss_of_its_tap", || {
         let port = |tap: &str| format!("[[port]]\nuplink.tap = \"{tap}\"\nvfs = 2\n");
         // The rate is low so that the flow lasts through all rounds.
         let slow = "[[port.vf]]\nindex = 0\nmax_tx_rate = 100\n";
@@ -237,7 +237,7 @@ fn a_flow_outlives_its_tap() {
 }
 
 #[test]
-fn flows_of_both_ways_cross_a_wire_between_two_ports() {
+fn flows_in_both_directions_cross_a_wire_between_two_ports() {
     let port = "[[port]]\nuplink.wire = \"w\"\nvfs = 2\n";
     let world = World::with(&(port.to_owned() + port));
     let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
@@ -262,7 +262,7 @@ fn a_guest_recovers_from_a_port_reset_during_a_restart() {
 }
 
 #[test]
-fn a_guest_sends_at_most_at_its_rate_limit() {
+fn guest_with_a_rate_limit_sends_at_most_at_that_rate() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let limit = |mbps| VfSettings { max_tx_rate: Some(mbps), ..VfSettings::default() };
@@ -285,7 +285,7 @@ fn a_vf_serves_several_guests_in_succession() {
 }
 
 #[test]
-fn a_guest_ends_with_its_host() {
+fn guest_ends_when_its_host_ends() {
     let world = World::new();
     let guest = world.attach(0);
     world.host.stop();

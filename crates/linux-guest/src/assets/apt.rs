@@ -95,7 +95,7 @@ impl AptRoot {
         files.into_iter().next().ok_or_else(unexpected)
     }
 
-    /// Returns the dependencies of a package, in a suite or in the newest version.
+    /// Returns the dependencies of a package, in a given suite or of the newest version.
     pub(super) fn dependencies(&self, package: &str, suite: Option<&str>) -> Result<Vec<String>> {
         let mut command = self.tool("apt-cache");
         command.args(suite.map(|suite| format!("-oAPT::Default-Release={suite}")));
@@ -159,7 +159,7 @@ fn private_tool(program: &str, folder: &Path) -> Command {
     command
 }
 
-/// Writes the configuration of a private apt. Without `sources` it reads the host's. It accepts only verified
+/// Writes the configuration of a private apt. Without `sources`, apt reads the host's. Apt accepts only verified
 /// packages, even if the host's configuration accepts others.
 fn configure(folder: &Path, sources: Option<&str>) -> Result<()> {
     for sub in ["etc", "state/lists/partial", "cache/archives/partial", "nowhere/partial"] {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::error::{AtPath, Result};
 use super::progress::Progress;
 
-/// Cache folder. Building in it takes its lock, which is held until this is dropped; reading does not, since
-/// finished parts are complete.
+/// Cache folder of finished parts. Building in the folder takes its lock, which is held until this is dropped; reading
+/// does not, since finished parts are complete.
 #[derive(Debug)]
 pub(super) struct Cache {
     folder: PathBuf,
@@ -21,7 +21,7 @@ impl Cache {
         Ok(Self { folder: folder.to_path_buf(), lock: None })
     }
 
-    /// Returns true if this process has to build the part; waits while another one may be building it.
+    /// Returns true if this process has to build a part; waits while another process may be building the part.
     pub(super) fn needs_build(&mut self, part: &Path, progress: &mut Progress) -> Result<bool> {
         if part.exists() {
             return Ok(false);
@@ -60,12 +60,12 @@ impl Cache {
         Ok(build_folder)
     }
 
-    /// Moves a finished part to its place in one step.
+    /// Moves a finished part to its place in the cache in one step.
     pub(super) fn publish(&self, built: &Path, part: &Path) -> Result<()> {
         fs::rename(built, part).at(part)
     }
 
-    /// Removes the work folder, and releases the lock.
+    /// Removes the work folder, and releases the cache's lock.
     pub(super) fn close(self) -> Result<()> {
         // Without the lock the work belongs to another process.
         if self.lock.is_some() { remove(&self.work_folder()) } else { Ok(()) }
@@ -91,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fnv1a_matches_its_published_vectors() {
+    fn fnv1a_hash_matches_its_published_vectors() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
     }
 
     #[test]
-    fn a_part_exists_only_once_published_under_its_recipe() {
+    fn cached_part_exists_only_once_published_with_its_recipe() {
         let folder = tempfile::tempdir().unwrap();
         let mut cache = Cache::open(folder.path()).unwrap();
         let part = cache.part("thing", "flour");

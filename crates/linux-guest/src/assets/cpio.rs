@@ -8,7 +8,7 @@ const DIRECTORY: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
 const SYMLINK: u32 = 0o120_777;
 
-/// Writer of an archive to `out`. Folders must be added before their contents.
+/// Writer of a cpio archive to `out`. Folders must be added before their contents.
 #[derive(Debug)]
 pub(super) struct CpioWriter<W> {
     out: W,
@@ -20,22 +20,22 @@ impl<W: Write> CpioWriter<W> {
         Self { out, entries: 0 }
     }
 
-    /// Adds a folder, mode 755. Names are relative to the root, without a leading slash.
+    /// Adds a folder to the archive, mode 755. Names are relative to the root, without a leading slash.
     pub(super) fn directory(&mut self, name: &str) -> io::Result<()> {
         self.entry(name, DIRECTORY, &[])
     }
 
-    /// Adds a file, mode 755: executable data files do no harm in the guest.
+    /// Adds a file to the archive, mode 755: executable data files do no harm in the guest.
     pub(super) fn file(&mut self, name: &str, contents: &[u8]) -> io::Result<()> {
         self.entry(name, EXECUTABLE, contents)
     }
 
-    /// Adds a symbolic link.
+    /// Adds a symbolic link to the archive.
     pub(super) fn symlink(&mut self, name: &str, target: &str) -> io::Result<()> {
         self.entry(name, SYMLINK, target.as_bytes())
     }
 
-    /// Writes the trailer and returns the output.
+    /// Writes the archive's trailer and returns the output.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.entries = 0;
         self.entry("TRAILER!!!", 0, &[])?;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_header_name_and_contents_each_padded_to_four() {
+    fn cpio_file_is_header_name_and_contents_padded_to_four_bytes() {
         let mut cpio = CpioWriter::new(Vec::new());
         cpio.file("bin/a", b"hello").unwrap();
         let bytes = cpio.finish().unwrap();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symlink_contains_its_target_and_a_folder_is_empty() {
+    fn cpio_symlink_contains_its_target_and_a_folder_is_empty() {
         let mut cpio = CpioWriter::new(Vec::new());
         cpio.directory("bin").unwrap();
         cpio.symlink("bin/sh", "busybox").unwrap();

@@ -17,7 +17,7 @@ const PACKAGES: [&str; 7] = [
     "procps",
     "systemd",
 ];
-/// Files that the tests do not need.
+/// Patterns of the packages' files that are not installed, as the tests do not need them.
 const LEFT_OUT: [&str; 3] = ["/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*"];
 
 /// Folder of the Debian system in the cache. Its contents must not be changed.
@@ -27,7 +27,7 @@ pub struct DebianRoot {
 }
 
 impl DebianRoot {
-    /// Finds the folder in the cache, or creates it: 60 MB to fetch, 250 MB on disk.
+    /// Finds the Debian system in the cache, or creates it: 60 MB to fetch, 250 MB on disk.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl DebianRoot {
         Ok(Self { folder: part })
     }
 
-    /// Returns the path of the folder.
+    /// Returns the path of the Debian system's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -43,7 +43,7 @@ pub fn apparmor_parser() -> Result<Command> {
     Ok(command)
 }
 
-/// Unpacks a tool's packages into the cache, if they are missing; returns the folder.
+/// Unpacks a tool's packages into the cache, if they are missing; returns the folder of the tool.
 fn unpacked(tool: &Tool) -> Result<PathBuf> {
     let &Tool { package: name, program } = tool;
     let mut builder = AssetBuilder::open()?;

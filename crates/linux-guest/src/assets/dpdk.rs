@@ -14,9 +14,9 @@ use super::{AssetBuilder, apt, libraries};
 /// Version of DPDK, by the Debian release that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DpdkSeries {
-    /// 22.11, of Debian 12 (bookworm).
+    /// DPDK 22.11, of Debian 12 (bookworm).
     Bookworm2211,
-    /// 24.11, of Debian 13 (trixie).
+    /// DPDK 24.11, of Debian 13 (trixie).
     Trixie2411,
 }
 
@@ -28,7 +28,7 @@ impl DpdkSeries {
         }
     }
 
-    /// Returns the number of its binary interface, a suffix of the names of packages and files.
+    /// Returns the number of DPDK's binary interface, a suffix of the names of packages and files.
     fn abi(self) -> u8 {
         match self {
             Self::Bookworm2211 => 23,
@@ -36,7 +36,7 @@ impl DpdkSeries {
         }
     }
 
-    /// Returns the folder in which its programs search drivers that they are not linked to.
+    /// Returns the folder in which DPDK's programs search drivers that they are not linked to.
     pub(super) fn plugin_folder(self) -> String {
         format!("usr/lib/x86_64-linux-gnu/dpdk/pmds-{}.0", self.abi())
     }
@@ -48,7 +48,7 @@ impl DpdkSeries {
     }
 }
 
-/// Package of testpmd. It is fetched alone: its dependencies are a compiler's.
+/// Package of testpmd. The package is fetched alone: its dependencies are a compiler's.
 const PROGRAM_PACKAGE: &str = "dpdk-dev";
 /// Libraries that testpmd is linked to, directly or indirectly, and the drivers, by their packages' names.
 const LIBRARIES: [&str; 18] = [
@@ -79,7 +79,7 @@ const UNWINDER: &str = "libgcc_s.so.1";
 /// Folder of a guest's libraries.
 const LIBRARY_FOLDER: &str = "lib/x86_64-linux-gnu";
 
-/// Returns `initramfs` with testpmd, from the cache or built.
+/// Returns the path of `initramfs` with testpmd appended, from the cache or built.
 pub(super) fn prepare(builder: &mut AssetBuilder, series: DpdkSeries, initramfs: &Path) -> Result<PathBuf> {
     let dpdk = prepare_archive(builder, series)?;
     let part = builder.cache.part("initramfs-dpdk", &format!("{} {}", initramfs.display(), dpdk.display()));
@@ -104,7 +104,7 @@ fn prepare_archive(builder: &mut AssetBuilder, series: DpdkSeries) -> Result<Pat
     Ok(part)
 }
 
-/// Returns the recipe of a part with testpmd.
+/// Returns the recipe of a cached part that contains testpmd.
 pub(super) fn recipe(series: DpdkSeries) -> String {
     format!("{} {PROGRAM_PACKAGE} {:?}", series.archive().name(), series.packages())
 }

@@ -1,9 +1,9 @@
 //! Reads parts of a 64-bit little-endian ELF file: a section (System V ABI, chapter 4), and the segments that are
 //! loaded to run it (chapter 5).
 
-/// Magic number of a file with 64 bits, little-endian.
+/// Magic number of an ELF file with 64 bits, little-endian.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-/// Types of program headers.
+/// Types of ELF program headers.
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
 
@@ -25,7 +25,8 @@ pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// Returns the part of a program that is loaded to run it. It omits the debugger's part, which is the larger one.
+/// Returns the part of a program that is loaded to run the program. The part for debuggers, which is larger, is
+/// omitted.
 pub(super) fn loaded(file: &[u8]) -> Option<Vec<u8>> {
     let ends = segments(file, PT_LOAD)?.map(|(start, size)| start.checked_add(size));
     let end = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;
@@ -43,7 +44,7 @@ pub(super) fn interpreter(file: &[u8]) -> Option<&str> {
     str::from_utf8(file.get(start..start.checked_add(size)?)?).ok()?.strip_suffix('\0')
 }
 
-/// Returns the offsets and sizes of the segments of a type in the file.
+/// Returns the offsets and sizes in the file of the segments of type `wanted`.
 fn segments(file: &[u8], wanted: u32) -> Option<impl Iterator<Item = (usize, usize)>> {
     if !file.starts_with(MAGIC) {
         return None;
@@ -102,13 +103,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_section_is_found_by_its_name() {
+    fn section_of_an_elf_file_is_found_by_its_name() {
         let file = with_modinfo(b"license=GPL\0");
         assert_eq!(section(&file, ".modinfo"), Some(&b"license=GPL\0"[..]));
         assert_eq!(section(&file, ".text"), None);
     }
 
-    /// Builds a program of one loaded segment, which requests a linker, with symbols behind that.
+    /// Builds an ELF program of one loaded segment, which requests a linker, with symbols behind the segment.
     fn program() -> Vec<u8> {
         let linker = b"/lib/ld.so\0";
         let mut file = vec![0; 0x40];
@@ -132,7 +133,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_loaded_part_of_a_program_and_its_linker_are_found() {
+    fn loaded_part_and_linker_of_an_elf_program_are_found() {
         let file = program();
         let kept = loaded(&file).unwrap();
         assert_eq!(kept.len(), file.len() - b"symbols".len());
@@ -143,7 +144,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_truncated_program_is_refused() {
+    fn truncated_elf_program_is_refused() {
         let file = program();
         let whole = file.len() - b"symbols".len();
         assert!((0..whole).all(|length| loaded(&file[..length]).is_none()));
@@ -151,7 +152,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_truncated_file_has_no_sections() {
+    fn truncated_elf_file_has_no_sections() {
         let file = with_modinfo(b"license=GPL\0");
         for length in 0..file.len() - 0x40 {
             assert_eq!(section(&file[..length], ".modinfo"), None);

@@ -21,12 +21,12 @@ pub enum AssetError {
     /// Environment variables contradict each other.
     #[error("{0}")]
     Environment(&'static str),
-    /// The given QEMU cannot be used.
+    /// The QEMU that the environment names cannot be used.
     #[error("{program} is not a QEMU 10.1 or later with vfio-user-pci: it reports {found}")]
     Qemu {
-        /// Program that was asked for its version.
+        /// Path of the QEMU that was asked for its version.
         program: String,
-        /// Output of the program.
+        /// Output of the QEMU that was asked for its version.
         found: String,
     },
     /// No archive key on this host verifies the packages.
@@ -37,9 +37,9 @@ pub enum AssetError {
     /// A program that was run to prepare the assets failed.
     #[error("{program} failed: {detail}")]
     Program {
-        /// Program and the first of its arguments.
+        /// Name of the failed program and the first of its arguments.
         program: String,
-        /// End of its standard error.
+        /// End of the failed program's standard error.
         detail: String,
     },
     /// A file could not be read or written.
@@ -47,10 +47,10 @@ pub enum AssetError {
     File {
         /// Path of the file or folder.
         path: String,
-        /// Error of the system.
+        /// Error that the system returned for the file.
         source: io::Error,
     },
-    /// A package has unexpected contents.
+    /// A Debian package has unexpected contents.
     #[error("unexpected package contents: {0}")]
     Contents(String),
 }
@@ -75,7 +75,7 @@ pub(super) fn run(command: &mut Command) -> Result<Output> {
     if output.status.success() { Ok(output) } else { Err(failure(command, &output)) }
 }
 
-/// Creates the error of a program that failed.
+/// Creates the error of a program that ended with a failure.
 pub(super) fn failure(command: &Command, output: &Output) -> AssetError {
     let arguments = command.get_args().filter(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
     let shown: Vec<_> = std::iter::once(command.get_program()).chain(arguments.take(4)).collect();

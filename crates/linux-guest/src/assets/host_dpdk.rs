@@ -10,7 +10,7 @@ use super::error::Result;
 use super::{AssetBuilder, dpdk, libraries, open_vswitch};
 
 const SERIES: DpdkSeries = DpdkSeries::Bookworm2211;
-/// Packages of the drivers.
+/// Packages of the DPDK drivers that testpmd loads on the host.
 const DRIVER_PACKAGES: [&str; 4] =
     ["librte-net-memif23", "librte-net-null23", "librte-net-vhost23", "librte-net-virtio23"];
 /// Packages of Open vSwitch, fetched alone: their dependencies are an interpreter, and services that would start.
@@ -34,7 +34,7 @@ pub struct HostDpdk {
 }
 
 impl HostDpdk {
-    /// Finds the programs in the cache, or downloads them: 40 MB.
+    /// Finds testpmd and Open vSwitch in the cache, or downloads them: 40 MB.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ pub struct HostTools {
 }
 
 impl HostTools {
-    /// Finds the programs in the cache, or downloads them.
+    /// Finds busybox and iperf3 in the cache, or downloads them.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ impl HostTools {
         Ok(Self { tools })
     }
 
-    /// Returns a command that runs busybox: its first argument is the applet.
+    /// Returns a command that runs busybox: the command's first argument is the applet.
     pub fn busybox(&self) -> Command {
         Command::new(self.tools.busybox())
     }

@@ -29,7 +29,7 @@ const FOLDERS: [&str; 13] = [
     "usr/share/misc",
 ];
 
-/// Returns the initramfs from the cache, and builds it if it is missing.
+/// Returns the initramfs from the cache, or builds it if it is missing.
 pub(super) fn prepare(
     builder: &mut AssetBuilder,
     series: KernelSeries,

@@ -9,7 +9,7 @@ use super::tools::Tools;
 use super::{AssetBuilder, KernelSeries, modules};
 
 const META_PACKAGE: &str = "linux-image-amd64";
-/// Prefix of a kernel's package before its release.
+/// Prefix of the name of a kernel's package, before the release.
 const IMAGE_PACKAGE: &str = "linux-image-";
 /// Modules of a guest: the drivers under test, the one that they are compared with, those for a driver outside the
 /// kernel, VLANs, and the control channel.
@@ -26,7 +26,7 @@ const MODULES: [&str; 10] = [
     "virtio_console",
 ];
 
-/// Kernel in the cache.
+/// Kernel of a guest in the cache.
 #[derive(Debug)]
 pub(super) struct Kernel {
     folder: PathBuf,
@@ -44,7 +44,7 @@ impl Kernel {
     }
 }
 
-/// Returns the kernel from the cache, fetched and unpacked if it is missing.
+/// Returns the kernel from the cache, or fetches and unpacks it if it is missing.
 pub(super) fn prepare(builder: &mut AssetBuilder, series: KernelSeries, tools: &Tools) -> Result<Kernel> {
     let name = format!("kernel-{}", series.name());
     let folder = builder.cache.part(&name, &format!("2 {MODULES:?}"));
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_payload_is_found_by_the_boot_protocol() {
+    fn compressed_kernel_is_found_by_the_boot_protocol() {
         let mut image = vec![0; 2048];
         image[0x1f1] = 1;
         image[0x202..0x206].copy_from_slice(b"HdrS");

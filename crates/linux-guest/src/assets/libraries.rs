@@ -14,7 +14,7 @@ pub(super) fn linker(root: &Path) -> PathBuf {
     find(root, LINKER)
 }
 
-/// Returns the path of a library of a root; the folder depends on its release.
+/// Returns the path of the library `name` under a root; the library's folder depends on the Debian release.
 pub(super) fn find(root: &Path, name: &str) -> PathBuf {
     let [first, second] = FOLDERS.map(|folder| root.join(folder).join(name));
     if first.exists() { first } else { second }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_linkers_list_gives_present_and_missing_libraries() {
+    fn list_of_the_linker_gives_present_and_missing_libraries() {
         let list = "\tlinux-vdso.so.1 (0x00007f392f840000)\n\
                     \tlibmnl.so.0 => /r/usr/lib/x86_64-linux-gnu/libmnl.so.0 (0x00007f392f6c6000)\n\
                     \tlibgone.so.1 => not found\n\

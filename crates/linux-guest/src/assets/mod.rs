@@ -73,7 +73,7 @@ pub enum KernelSeries {
 }
 
 impl KernelSeries {
-    /// Returns the name used in the cache folder and on command lines.
+    /// Returns the kernel's name in the cache folder and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bookworm61 => "bookworm-6.1",
@@ -89,7 +89,7 @@ impl KernelSeries {
         }
     }
 
-    /// Returns the suite to prefer to the release's own.
+    /// Returns the Debian suite to prefer to the release's own for this kernel.
     fn suite(self) -> Option<&'static str> {
         match self {
             Self::Bookworm61 | Self::Trixie612 => None,
@@ -104,7 +104,7 @@ pub struct Assets {
     qemu: Qemu,
     kernel: PathBuf,
     initramfs: PathBuf,
-    /// Initramfs as well, if it is a file of these assets alone, and not of the cache.
+    /// Initramfs as well, if it is a temporary file of these assets, and not of the cache.
     own: Option<Arc<TempPath>>,
 }
 
@@ -148,7 +148,7 @@ impl Assets {
         Ok(self)
     }
 
-    /// Returns the same guest with a program of this host in its /bin, which runs there with the libraries of this
+    /// Returns the same guest with a program of this host in the guest's /bin, which runs with the libraries of this
     /// host.
     ///
     /// # Errors
@@ -174,18 +174,18 @@ impl Assets {
         Ok(image)
     }
 
-    /// Returns the virtual machine monitor, version 10.1 or later.
+    /// Returns the QEMU that runs the guests, version 10.1 or later.
     pub fn qemu(&self) -> &Qemu {
         &self.qemu
     }
 
-    /// Returns the kernel to pass to `-kernel`: Debian's own, unpacked from its self-extracting image if possible,
-    /// because an emulated CPU takes seconds to do that.
+    /// Returns the path of the kernel to pass to `-kernel`: Debian's own, unpacked from its self-extracting image if
+    /// possible, because an emulated CPU takes seconds to do that.
     pub fn kernel(&self) -> &Path {
         &self.kernel
     }
 
-    /// Returns the initramfs to pass to `-initrd`.
+    /// Returns the path of the initramfs to pass to `-initrd`.
     pub fn initramfs(&self) -> &Path {
         &self.initramfs
     }
@@ -216,7 +216,7 @@ impl AssetBuilder {
         Ok(root)
     }
 
-    /// Returns true if this process has to build the part.
+    /// Returns true if this process has to build a part of the cache.
     fn needs_build(&mut self, part: &Path) -> Result<bool> {
         self.cache.needs_build(part, &mut self.progress)
     }
@@ -243,7 +243,7 @@ fn guest_from_environment() -> Result<Option<(PathBuf, PathBuf)>> {
     }
 }
 
-/// Returns the folder of finished parts.
+/// Returns the path of the cache folder with the finished parts.
 ///
 /// # Errors
 ///

@@ -13,7 +13,7 @@ use super::tools::Tools;
 /// Module of the kernel package, decompressed.
 #[derive(Debug)]
 struct Module {
-    /// Path relative to `/lib/modules/RELEASE`, ending in `.ko`.
+    /// Path of the module relative to `/lib/modules/RELEASE`, ending in `.ko`.
     path: String,
     contents: Vec<u8>,
     info: Info,
@@ -117,7 +117,7 @@ fn write(modules: &BTreeMap<String, Module>, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the line `path: dependency ...`, in the reverse of the order in which modprobe loads them.
+/// Returns a module's line `path: dependency ...`, in the reverse of the order in which modprobe loads them.
 fn dep_line(name: &str, modules: &BTreeMap<String, Module>) -> String {
     let mut order = Vec::new();
     load_order(name, modules, &mut BTreeSet::new(), &mut order);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_and_dashed_files_have_the_kernels_name() {
+    fn compressed_and_dashed_module_files_have_the_kernels_name() {
         assert_eq!(module_name(Path::new("kernel/drivers/char/virtio-console.ko.xz")), "virtio_console");
     }
 

@@ -8,7 +8,7 @@ use super::error::{AssetError, Result};
 use super::sources::Archive;
 use super::{AssetBuilder, apt, libraries};
 
-/// Packages of the programs, fetched alone: they depend on an interpreter, and on services that would start.
+/// Packages of Open vSwitch, fetched alone: they depend on an interpreter, and on services that would start.
 const PACKAGES: [&str; 2] = ["openvswitch-common", "openvswitch-switch"];
 /// Packages of the libraries that the programs are linked to.
 pub(super) const LIBRARY_PACKAGES: [&str; 6] =
@@ -24,7 +24,7 @@ pub struct OpenVSwitch {
 }
 
 impl OpenVSwitch {
-    /// Finds the programs in the cache, or downloads them: 10 MB.
+    /// Finds Open vSwitch in the cache, or downloads it: 10 MB.
     ///
     /// # Errors
     ///
@@ -52,22 +52,22 @@ impl OpenVSwitch {
         Ok(Self { root: part })
     }
 
-    /// Returns a command that runs the switch; append its database's socket.
+    /// Returns a command that runs the switch; append the socket of its database.
     pub fn switch(&self) -> Command {
         libraries::command(&self.root, SWITCH)
     }
 
-    /// Returns a command that runs the database.
+    /// Returns a command that runs Open vSwitch's database.
     pub fn database(&self) -> Command {
         libraries::command(&self.root, DATABASE)
     }
 
-    /// Returns a command that runs one of the tools, such as `ovs-vsctl`.
+    /// Returns a command that runs one of Open vSwitch's tools, such as `ovs-vsctl`.
     pub fn tool(&self, name: &str) -> Command {
         libraries::command(&self.root, &format!("usr/bin/{name}"))
     }
 
-    /// Returns the path of the database's schema.
+    /// Returns the path of the schema of Open vSwitch's database.
     pub fn schema(&self) -> PathBuf {
         self.root.join(SCHEMA)
     }

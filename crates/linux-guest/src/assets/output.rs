@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn downloads_are_counted_by_their_get_lines() {
+    fn apt_downloads_are_counted_by_their_get_lines() {
         assert!(is_download(
             "Get:88 http://deb.example/debian trixie/main amd64 zlib1g amd64 1:1.3 [89.2 kB]"
         ));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_a_dependency_of_the_meta_package() {
+    fn meta_package_names_the_kernel_as_its_dependency() {
         let printed = "linux-image-amd64\n |Depends: dracut\n  Depends: linux-base-amd64\n  \
                        Depends: linux-image-6.1.0-56-amd64\n  Suggests: grub-pc\n";
         let names: Vec<&str> = dependencies(printed).collect();
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_distinguished_from_a_missing_file() {
+    fn missing_archive_key_is_distinguished_from_a_missing_file() {
         assert!(is_missing_key("W: GPG error: http://x trixie InRelease: ... NO_PUBKEY 6ED0E7B82643E131"));
         assert!(!is_missing_key("E: The repository 'http://x trixie Release' does not have a Release file."));
     }

@@ -25,7 +25,8 @@ pub(super) fn prepare(initramfs: &Path, program: &Path) -> Result<TempPath> {
     Ok(file.into_temp_path())
 }
 
-/// Builds an archive of the program, its libraries, and a script of its name in /bin that starts it with them.
+/// Builds an archive of the program, its libraries, and a script in /bin with the program's name that starts it with
+/// them.
 fn archive(program: &Path) -> Result<Vec<u8>> {
     let unfit = || AssetError::Contents(format!("{} is no program for a guest", program.display()));
     let contents = fs::read(program).at(program)?;
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_has_its_libraries_and_a_start_script() {
+    fn archive_of_a_program_has_its_libraries_and_a_start_script() {
         let this = env::current_exe().unwrap();
         let name = this.file_name().unwrap().to_str().unwrap();
         let base = NamedTempFile::with_prefix("base").unwrap();

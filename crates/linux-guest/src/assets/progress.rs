@@ -15,13 +15,13 @@ impl Progress {
         Self { terminal: stderr().is_terminal(), drawn: false }
     }
 
-    /// Reports the start of a step.
+    /// Reports the start of a step of the preparation.
     pub(super) fn step(&mut self, text: &str) {
         self.finish();
         tell(format_args!("softiov: {text}\n"));
     }
 
-    /// Reports a download at `done` of `total` packages.
+    /// Reports that a download is at `done` of `total` packages.
     pub(super) fn packages(&mut self, what: &str, done: usize, total: usize) {
         if self.terminal {
             tell(format_args!("\rsoftiov: fetching {what}: {done} of {total} packages "));
@@ -31,7 +31,7 @@ impl Progress {
         }
     }
 
-    /// Ends a redrawn line.
+    /// Ends the line that a terminal redraws.
     pub(super) fn finish(&mut self) {
         if self.drawn {
             tell(format_args!("\n"));
@@ -40,7 +40,7 @@ impl Progress {
     }
 }
 
-/// Writes to standard error, which may be closed: then the text is lost.
+/// Writes a text to standard error, which may be closed: then the text is lost.
 fn tell(text: fmt::Arguments<'_>) {
     let _ = stderr().write_fmt(text);
 }

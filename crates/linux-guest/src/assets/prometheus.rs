@@ -12,9 +12,9 @@ const FOLDER: &str = "usr/bin";
 /// Programs of Prometheus.
 #[derive(Debug)]
 pub struct Prometheus {
-    /// Path of the server, `prometheus`.
+    /// Path of the Prometheus server, `prometheus`.
     pub server: PathBuf,
-    /// Path of `promtool`.
+    /// Path of Prometheus's tool, `promtool`.
     pub tool: PathBuf,
 }
 

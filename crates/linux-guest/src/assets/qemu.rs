@@ -13,7 +13,7 @@ const NEEDED: (u32, u32) = (10, 1);
 const PACKAGE: &str = "qemu-system-x86";
 const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
 
-/// QEMU that can be run.
+/// QEMU with vfio-user that can be run on this host.
 #[derive(Clone, Debug)]
 pub struct Qemu {
     program: PathBuf,
@@ -32,7 +32,7 @@ impl Qemu {
         Self { program, arguments: Vec::new() }.checked()
     }
 
-    /// Returns the system's own, if it is new enough.
+    /// Returns the system's own QEMU, if it is new enough.
     pub(super) fn of_system() -> Option<Self> {
         Self::at("qemu-system-x86_64".into()).ok()
     }
@@ -63,7 +63,7 @@ impl Qemu {
     }
 }
 
-/// Returns Debian's QEMU from the cache, fetched and unpacked if it is missing.
+/// Returns Debian's QEMU from the cache, or fetches and unpacks it if it is missing.
 pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<Qemu> {
     let part = builder.cache.part("qemu", &format!("1 trixie-backports {PACKAGE}"));
     if builder.needs_build(&part)? {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_compared_as_numbers() {
+    fn qemu_versions_are_compared_as_numbers() {
         let backport = version_of("QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)");
         assert_eq!(backport, Some((11, 1)));
         assert!(backport >= Some(NEEDED) && version_of("QEMU emulator version 10.1.0") >= Some(NEEDED));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_qemu_is_refused_by_name() {
+    fn program_that_is_not_qemu_is_refused_with_its_name() {
         let error = Qemu::at("/bin/true".into()).unwrap_err();
         assert!(error.to_string().starts_with("/bin/true is not a QEMU 10.1"), "{error}");
     }

@@ -49,7 +49,7 @@ impl Archive {
     }
 }
 
-/// Addresses of the archive.
+/// Addresses of a Debian archive's mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mirror {
     main: String,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_formats_name_the_mirror_and_not_third_parties() {
+    fn both_formats_of_apt_sources_name_only_the_debian_mirror() {
         let list = "# deb http://old.example/debian bookworm main\n\
                     deb https://packages.example/apt tool-stable main\n\
                     deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib\n";
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_no_usable_debian_source_gets_the_default() {
+    fn host_without_a_usable_debian_source_gets_the_default_mirror() {
         let entries =
             one_line_entries("deb cdrom:[Debian 12]/ bookworm main\ndeb file:/srv/debian trixie main\n");
         let mirror = Mirror::of_entries(&entries);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disabled_stanza_is_not_used() {
+    fn disabled_stanza_of_apt_sources_is_not_used() {
         assert_eq!(deb822_entries("Enabled: no\nURIs: http://x.example/debian\nSuites: trixie\n"), []);
     }
 

@@ -17,7 +17,7 @@ const PACKAGES: [&str; 8] =
 pub(super) const PROGRAMS: [&str; 6] =
     ["bin/dash", "sbin/bridge", "sbin/ethtool", "bin/ip", "usr/bin/iperf3", "usr/bin/lspci"];
 
-/// Unpacked programs.
+/// Programs and decompressors of a guest, unpacked into the cache.
 #[derive(Debug)]
 pub(super) struct Tools {
     root: PathBuf,
@@ -32,7 +32,7 @@ impl Tools {
         self.root.join("bin/busybox")
     }
 
-    /// Decompresses a file according to its first bytes. `None` for an unknown format.
+    /// Decompresses a file according to its first bytes. `None` if the format is unknown.
     pub(super) fn decompress(&self, from: &Path, magic: &[u8], to: &Path) -> Result<Option<()>> {
         let program = match magic {
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => "usr/bin/xz",
@@ -46,7 +46,7 @@ impl Tools {
     }
 }
 
-/// Returns the programs from the cache, fetched and unpacked if they are missing.
+/// Returns the guest's programs from the cache, or fetches and unpacks them if they are missing.
 pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<Tools> {
     let part = builder.cache.part("tools", &format!("1 bookworm {PACKAGES:?}"));
     if builder.needs_build(&part)? {

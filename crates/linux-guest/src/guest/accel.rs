@@ -11,17 +11,17 @@ use crate::assets::Assets;
 /// Timeout of the trial boot. A working KVM needs one to three seconds.
 const TRIAL: Duration = Duration::from_secs(20);
 
-/// Execution of the guest's CPU.
+/// Way in which QEMU executes the guest's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accel {
-    /// The host's CPU, through /dev/kvm.
+    /// Execution by the host's CPU, through /dev/kvm.
     Kvm,
-    /// QEMU's translator.
+    /// Execution by QEMU's translator.
     Tcg,
 }
 
 impl Accel {
-    /// Returns the fastest one that works here, determined once per process. `SOFTIOV_ACCEL=kvm` or `tcg` decides
+    /// Returns the fastest execution that works here, determined once per process. `SOFTIOV_ACCEL=kvm` or `tcg` decides
     /// without a trial.
     ///
     /// An existing /dev/kvm proves little: some cloud kernels offer one that cannot run a stock guest. So without
@@ -36,7 +36,7 @@ impl Accel {
         })
     }
 
-    /// Returns the name used on command lines.
+    /// Returns the name of the execution on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
@@ -44,7 +44,8 @@ impl Accel {
         }
     }
 
-    /// Returns QEMU's option. KVM's own interrupt controller does not work with an IOMMU's remapping of interrupts.
+    /// Returns QEMU's machine option for this execution. KVM's own interrupt controller does not work with an IOMMU's
+    /// remapping of interrupts.
     pub(super) fn option(self, iommu: bool) -> &'static str {
         match self {
             Self::Kvm if iommu => "kvm,kernel-irqchip=split",

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::frame::{Frame, FrameReader, Request};
 
-/// Result of a command in the guest.
+/// Result of a command that ran in the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Exit status as the shell reports it: 128 + N for a command that signal N ended.
+    /// Exit status of the command as the shell reports it: 128 + N for a command that signal N ended.
     pub status: i32,
     /// Standard output of the command; bytes that are not UTF-8 are replaced.
     pub stdout: String,
@@ -22,24 +22,24 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns true if the exit status was zero.
+    /// Returns true if the command's exit status was zero.
     pub fn success(&self) -> bool {
         self.status == 0
     }
 }
 
-/// Reason why an answer did not come.
+/// Reason why a command's answer did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {
     /// The virtual machine is gone.
     Closed,
     /// The guest has booted again since the command was sent.
     Rebooted,
-    /// The timeout has passed.
+    /// The caller's timeout has passed.
     Late,
 }
 
-/// Channel to one guest.
+/// Host's end of the control channel to one guest.
 #[derive(Debug)]
 pub(super) struct Channel {
     writer: Mutex<UnixStream>,
@@ -74,12 +74,12 @@ impl Channel {
         Ok(Self { writer: Mutex::new(stream), shared })
     }
 
-    /// Returns the number of the guest's boots.
+    /// Returns the number of times that the guest has booted.
     pub(super) fn boots(&self) -> u64 {
         self.shared.lock().boots
     }
 
-    /// Returns the kernel release, once the guest has booted.
+    /// Returns the kernel release that the guest reported, once it has booted.
     pub(super) fn release(&self) -> String {
         self.shared.lock().release.clone()
     }
@@ -89,7 +89,7 @@ impl Channel {
         self.shared.wait(timeout, |state| (state.boots >= boots).then_some(()))
     }
 
-    /// Starts a command; [`wait`](Self::wait) returns its answer.
+    /// Starts a command in the guest; [`wait`](Self::wait) returns its answer.
     pub(super) fn start(&self, script: &str) -> io::Result<Job> {
         let job = {
             let mut state = self.shared.lock();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_command_may_be_waited_for_again() {
+    fn late_answer_to_a_command_may_be_waited_for_again() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
         assert_eq!(host.wait(job, Duration::ZERO), Err(NoAnswer::Late));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn unrequested_answers_are_dropped() {
+    fn answers_to_unknown_commands_are_dropped() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
         guest.write_all(b"\ndone 99 0 o e .\n").unwrap();

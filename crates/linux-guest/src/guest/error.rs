@@ -13,17 +13,17 @@ pub enum GuestError {
     Start {
         /// Name of the guest.
         name: String,
-        /// Error of the system.
+        /// Error of the system that prevented the start.
         source: io::Error,
     },
-    /// The virtual machine ended.
+    /// The virtual machine ended unexpectedly.
     #[error("guest {name} ended ({status}); the end of its console and of QEMU's errors:\n{tail}")]
     Ended {
         /// Name of the guest.
         name: String,
         /// Exit status of QEMU.
         status: String,
-        /// End of its console and of QEMU's errors.
+        /// End of the guest's console and of QEMU's errors.
         tail: String,
     },
     /// The guest did not finish in time.
@@ -31,11 +31,11 @@ pub enum GuestError {
     Late {
         /// Name of the guest.
         name: String,
-        /// Action that took too long.
+        /// Description of the action that took too long.
         what: String,
         /// Time that the caller waited.
         waited: Duration,
-        /// End of its console.
+        /// End of the guest's console.
         tail: String,
     },
     /// The guest booted again while a command ran.
@@ -43,9 +43,9 @@ pub enum GuestError {
     Rebooted {
         /// Name of the guest.
         name: String,
-        /// Action that was interrupted.
+        /// Description of the action that the boot interrupted.
         what: String,
-        /// End of its console.
+        /// End of the guest's console.
         tail: String,
     },
     /// A command failed whose success the caller required.
@@ -53,9 +53,9 @@ pub enum GuestError {
     Status {
         /// Name of the guest.
         name: String,
-        /// Text of the command.
+        /// Text of the failed command.
         what: String,
-        /// Result of the command.
+        /// Result of the failed command.
         output: Output,
     },
 }

@@ -4,16 +4,16 @@
 /// Longest line that is kept, in bytes: 16 MiB of output, in hexadecimal. A longer one is dropped.
 const LONGEST_LINE: usize = 32 << 20;
 
-/// Message of the guest.
+/// Message that the guest sends over the control channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// The guest has booted and takes commands.
     Ready { boot_id: String, release: String },
-    /// A command has ended.
+    /// A command of the host has ended.
     Done { id: u64, status: i32, stdout: Vec<u8>, stderr: Vec<u8> },
 }
 
-/// Request of the host, sent as a line.
+/// Request that the host sends to the guest, as one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Request<'a> {
     Run { id: u64, script: &'a str },
@@ -33,7 +33,7 @@ impl Request<'_> {
     }
 }
 
-/// Reader that cuts a byte stream into frames.
+/// Reader that cuts the control channel's bytes into messages.
 #[derive(Debug, Default)]
 pub(super) struct FrameReader {
     line: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Takes received bytes and passes on the frames that are now complete.
+    /// Takes received bytes and passes on the messages that are now complete.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(Frame)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.append(&bytes[..end]);
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn any_script_is_sent_as_one_line() {
+    fn any_script_is_sent_to_the_guest_as_one_line() {
         assert_eq!(Request::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 a\\n\"b\".\n");
         assert_eq!(Request::Run { id: 7, script: " printf '\\n' " }.line(), "run 7 printf '\\\\n' .\n");
         assert_eq!(Request::Kill { id: 7 }.line(), "kill 7\n");
     }
 
     #[test]
-    fn answers_in_pieces_are_read() {
+    fn answers_received_in_pieces_are_read() {
         let stream = b"\nready 5f-1 6.1.0-56-amd64 .\n\ndone 1 0 o6869 e .\n\ndone 2 130 o e6e6f .\n";
         let ready = Frame::Ready { boot_id: "5f-1".into(), release: "6.1.0-56-amd64".into() };
         let expected = [ready, done(1, 0, "hi", ""), done(2, 130, "", "no")];
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_cut_short_by_a_reboot_is_ignored() {
+    fn answer_cut_short_by_a_reboot_is_ignored() {
         let stream: &[u8] = b"\ndone 1 0 o686\nready 5f-2 6.1 .\n\ndone 2 0 o68 e .\n";
         assert!(matches!(frames(&[stream])[..], [Frame::Ready { .. }, Frame::Done { id: 2, .. }]));
     }
 
     #[test]
-    fn invalid_lines_are_ignored() {
+    fn invalid_lines_of_the_guest_are_ignored() {
         for line in
             ["done x 0 o e .", "done 1 0 oz1 e .", "done 1 0 o1 e .", "done 1 0 e o .", "ready .", " ."]
         {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_line_is_not_stored() {
+    fn endless_line_of_the_guest_is_not_stored() {
         let mut reader = FrameReader::default();
         let chunk = vec![b'x'; 1 << 20];
         for _ in 0..40 {

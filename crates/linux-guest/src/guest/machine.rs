@@ -79,7 +79,8 @@ pub(super) fn control_socket(folder: &Path) -> PathBuf {
     folder.join("control")
 }
 
-/// Returns a root port and the VF below it. On the root bus QEMU would show the VF as an integrated endpoint.
+/// Returns QEMU's options for a root port and the VF below it. On the root bus QEMU would show the VF as an integrated
+/// endpoint.
 fn vf_devices(index: usize, socket: &Path) -> [String; 2] {
     let port = json!({
         "driver": "pcie-root-port", "id": format!("port{index}"), "bus": "pcie.0",
@@ -92,7 +93,7 @@ fn vf_devices(index: usize, socket: &Path) -> [String; 2] {
     [port.to_string(), device.to_string()]
 }
 
-/// Returns an option that ends with a path, in which a comma is written twice.
+/// Returns a QEMU option that ends with a path, in which a comma is written twice.
 fn with_path(option: &str, path: &Path) -> OsString {
     (option.to_owned() + &path.to_string_lossy().replace(',', ",,")).into()
 }
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_vf_sits_below_its_own_root_port() {
+    fn each_vf_of_a_guest_has_its_own_root_port() {
         let [port, device] = vf_devices(1, Path::new("/run/a \"b\".sock"));
         let port: serde_json::Value = serde_json::from_str(&port).unwrap();
         let device: serde_json::Value = serde_json::from_str(&device).unwrap();
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_in_a_path_does_not_end_the_option() {
+    fn comma_in_a_path_does_not_end_the_qemu_option() {
         assert_eq!(with_path("file,path=", Path::new("/a,b")), "file,path=/a,,b");
     }
 }

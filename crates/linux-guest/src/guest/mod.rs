@@ -30,19 +30,20 @@ pub struct GuestBuilder {
 }
 
 impl GuestBuilder {
-    /// Sets the memory in MiB; the default is 256.
+    /// Sets the guest's memory in MiB; the default is 256.
     pub fn memory_mib(mut self, memory_mib: u32) -> Self {
         self.machine.memory_mib = memory_mib;
         self
     }
 
-    /// Sets the number of virtual CPUs; the default is 1.
+    /// Sets the number of the guest's virtual CPUs; the default is 1.
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.machine.cpus = cpus;
         self
     }
 
-    /// Adds a VF: the vfio-user socket that serves it. The first is `01:00.0` in the guest, the next `02:00.0`.
+    /// Adds a VF by the path of the vfio-user socket that serves it. The first VF is `01:00.0` in the guest, the next
+    /// `02:00.0`.
     pub fn vf_socket(mut self, path: impl Into<PathBuf>) -> Self {
         self.machine.vf_sockets.push(path.into());
         self
@@ -81,7 +82,7 @@ impl GuestBuilder {
         self
     }
 
-    /// Adds an argument for QEMU.
+    /// Adds an argument to QEMU's command line.
     pub fn qemu_argument(mut self, argument: impl Into<OsString>) -> Self {
         self.machine.extra.push(argument.into());
         self
@@ -111,7 +112,7 @@ impl GuestBuilder {
     }
 }
 
-/// Running guest. Dropping it kills it.
+/// Running guest. Dropping it kills QEMU.
 #[derive(Debug)]
 pub struct LinuxGuest {
     name: String,
@@ -143,7 +144,7 @@ impl LinuxGuest {
         &self.name
     }
 
-    /// Returns the execution of its CPU.
+    /// Returns the way in which QEMU executes the guest's CPU.
     pub fn accel(&self) -> Accel {
         self.accel
     }
@@ -153,7 +154,7 @@ impl LinuxGuest {
         self.process.id()
     }
 
-    /// Returns the kernel release, once the guest is ready.
+    /// Returns the guest's kernel release, once the guest is ready.
     pub fn kernel_release(&self) -> String {
         self.channel.release()
     }
@@ -169,7 +170,7 @@ impl LinuxGuest {
         waited.map_err(|lost| self.lost(lost, "booting", timeout))
     }
 
-    /// Runs a shell script and waits for its end. A script that exceeds the timeout is killed.
+    /// Runs a shell script in the guest and waits for its end. A script that exceeds the timeout is killed.
     ///
     /// # Errors
     ///
@@ -184,7 +185,7 @@ impl LinuxGuest {
         output.map_err(|lost| self.lost(lost, script, timeout))
     }
 
-    /// Runs a shell script that has to succeed and returns its standard output.
+    /// Runs a shell script in the guest that has to succeed, and returns its standard output.
     ///
     /// # Errors
     ///
@@ -197,7 +198,7 @@ impl LinuxGuest {
         Err(GuestError::Status { name: self.name.clone(), what: script.to_owned(), output })
     }
 
-    /// Starts a shell script without waiting for it. Several may run at once.
+    /// Starts a shell script in the guest without waiting for it. Several may run at once.
     ///
     /// # Errors
     ///
@@ -208,7 +209,7 @@ impl LinuxGuest {
         Ok(Background { job, channel: Arc::clone(&self.channel) })
     }
 
-    /// Waits for a script in the background. After a timeout it continues, and the caller may wait again.
+    /// Waits for a script in the background. After a timeout the script continues, and the caller may wait again.
     ///
     /// # Errors
     ///
@@ -218,7 +219,8 @@ impl LinuxGuest {
         output.map_err(|lost| self.lost(lost, "a command in the background", timeout))
     }
 
-    /// Reboots the guest, which resets its devices; [`wait_ready`](Self::wait_ready) waits for the end of that.
+    /// Reboots the guest, which resets its devices; [`wait_ready`](Self::wait_ready) waits until the guest has booted
+    /// again.
     ///
     /// # Errors
     ///
@@ -245,7 +247,7 @@ impl LinuxGuest {
         }
     }
 
-    /// Kills QEMU with SIGKILL: its devices see a VMM that vanishes.
+    /// Kills QEMU with SIGKILL: the guest's devices see a VMM that vanishes.
     pub fn kill9(mut self) {
         self.process.kill();
     }
@@ -276,7 +278,7 @@ impl LinuxGuest {
     }
 }
 
-/// Script in the guest. Dropping it lets the script run and discards its output.
+/// Script that runs in the guest. Dropping it lets the script run and discards its output.
 #[derive(Debug)]
 pub struct Background {
     job: Job,

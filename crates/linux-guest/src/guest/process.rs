@@ -35,7 +35,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts QEMU with the arguments for its folder; also returns the host's end of the control channel.
+    /// Starts QEMU with the arguments for its folder; also returns the host's end of the control channel to the guest.
     pub(super) fn start(
         command: Command,
         user: Option<(u32, u32)>,
@@ -104,7 +104,7 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Returns the last lines of the console and of QEMU's errors.
+    /// Returns the last lines of the guest's console and of QEMU's errors.
     pub(super) fn tail(&self) -> String {
         let folder = self.folder.path();
         let files = [machine::console_log(folder), errors_log(folder)];

@@ -126,7 +126,7 @@ fn guest_that_takes_no_responses_blocks_only_itself() {
 }
 
 #[test]
-fn unwritable_posted_page_drops_only_its_guests_frame() {
+fn unwritable_posted_page_drops_only_the_frame_for_it() {
     let mut bench = Bench::new(2, 1);
     let read_only = bench.grant(A, 0, false);
     let page = &mut bench.shared.rings[0].receive;

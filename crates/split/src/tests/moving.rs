@@ -76,7 +76,7 @@ fn disabled_interface_stays_disabled_after_a_move() {
 }
 
 #[test]
-fn events_are_withheld_until_the_batch_is_full_or_requested() {
+fn events_are_withheld_until_a_full_batch_or_notify_withheld() {
     let mut bench = Bench::new(1, 1);
     bench.backend.notify_every(3);
     let give = |bench: &mut Bench, frames: u8| {
