@@ -63,20 +63,20 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns `true` if a file contains only tests.
+/// Returns `true` if a source file contains only tests.
 fn is_test(file: &Path) -> bool {
     let of_tests = |name: &str| name == "tests" || name.ends_with("tests.rs") || name == "synthetic.rs";
     file.iter().filter_map(|part| part.to_str()).any(of_tests)
 }
 
-/// Returns a file's text without comment lines and the tests at its end.
+/// Returns a source file's text without comment lines and the tests at its end.
 fn code(text: &str) -> String {
     let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Folds bytes into FNV-1a; including the length separates neighbouring inputs.
+/// Folds bytes into an FNV-1a hash; including the length separates neighbouring inputs.
 fn fold(hash: u64, bytes: &[u8]) -> u64 {
     let length = (bytes.len() as u64).to_le_bytes();
     let all = length.iter().chain(bytes);

@@ -12,20 +12,20 @@ use crate::value::Value;
 /// Setting that `--set` changes in every experiment: the cost table, a constant in it, or a duration.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Name, with a prefix for its group: `cost.eoi_fast`.
+    /// Name of the setting, with a prefix for its group: `cost.eoi_fast`.
     pub name: String,
-    /// Default value, which also defines the kind.
+    /// Default value of the setting, which also defines the kind of its values.
     pub default: Value,
-    /// Unit as shown; empty for names and switches.
+    /// Unit of the setting as shown; empty for names and switches.
     pub unit: &'static str,
-    /// Short description.
+    /// Short description of the setting.
     pub what: String,
-    /// Permitted names; empty if every value of the default's kind is permitted.
+    /// Names that the setting permits; empty if every value of the default's kind is permitted.
     pub choices: &'static [&'static str],
 }
 
 impl Setting {
-    /// Returns `true` if the value is permitted.
+    /// Returns `true` if the setting permits the value.
     pub(crate) fn takes(&self, value: &Value) -> bool {
         let chosen = || self.choices.iter().any(|&choice| *value == Value::name(choice));
         value.kind() == self.default.kind() && (self.choices.is_empty() || chosen())
@@ -35,9 +35,9 @@ impl Setting {
 /// Experiments, settings and reference data of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// Experiments, in the order of rows and reports.
+    /// Experiments of the model, in the order of rows and reports.
     pub experiments: &'static [Experiment],
-    /// Settings, in the order of rows.
+    /// Settings of the model, in the order of rows.
     pub settings: Vec<Setting>,
     /// Values stated by papers, for figures.
     pub stated: Vec<Stated>,
@@ -52,13 +52,13 @@ pub struct Catalogue {
 /// Value that a paper states for a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stated {
-    /// Name of the experiment.
+    /// Name of the experiment that the stated value belongs to.
     pub experiment: &'static str,
-    /// Value for each axis.
+    /// Axis values of the point that the stated value belongs to.
     pub axes: &'static [(&'static str, &'static str)],
-    /// Name of the metric.
+    /// Name of the metric that the paper states.
     pub metric: &'static str,
-    /// Stated value, in the metric's unit.
+    /// Value that the paper states, in the metric's unit.
     pub value: f64,
     /// The model was calibrated on this value. Otherwise it is compared with a prediction.
     pub is_calibrated: bool,
@@ -69,15 +69,15 @@ pub struct Stated {
 pub struct Parameter {
     /// Cost table that has the constant, such as one processor's.
     pub table: String,
-    /// Name in the table.
+    /// Name of the constant in the cost table.
     pub name: String,
-    /// Value, in `unit`.
+    /// Value of the constant, in `unit`.
     pub value: f64,
-    /// Unit of the value.
+    /// Unit of the constant's value.
     pub unit: String,
-    /// Kind: published, stated, derived, estimate, fitted or measured.
+    /// Kind of evidence for the value: published, stated, derived, estimate, fitted or measured.
     pub kind: String,
-    /// Source of the value.
+    /// Source of the constant's value.
     pub source: String,
 }
 
@@ -98,23 +98,23 @@ impl Parameter {
     }
 }
 
-/// Calibration target with the model's result.
+/// Published value of a calibration target, with the model's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
-    /// Measured quantity and set-up.
+    /// Quantity that the target measures, and its set-up.
     pub what: String,
-    /// Unit of both values.
+    /// Unit of the published and of the model's value.
     pub unit: String,
-    /// Published value.
+    /// Published value of the target.
     pub target: f64,
-    /// Value computed by the model.
+    /// Value that the model computes for the target.
     pub model: f64,
     /// Source of the published value.
     pub source: String,
 }
 
 impl Residual {
-    /// Returns the relative difference to the target, or `None` if the target is zero.
+    /// Returns the relative difference of the model's value from the target, or `None` if the target is zero.
     #[must_use]
     pub fn relative(&self) -> Option<f64> {
         (self.target != 0.0).then(|| (self.model - self.target) / self.target)
@@ -125,9 +125,9 @@ impl Residual {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sensitivity {
-    /// Version of the model that computed it ([`crate::VERSION`]); other versions may differ.
+    /// Version of the model that computed the sensitivity ([`crate::VERSION`]); other versions may differ.
     pub version: String,
-    /// Values and their dependences.
+    /// Values of the model, with the constants that affect them.
     #[serde(default, rename = "value")]
     pub values: Vec<Dependence>,
 }
@@ -136,13 +136,13 @@ pub struct Sensitivity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dependence {
-    /// Quantity and set-up.
+    /// Quantity that the model computes, and its set-up.
     pub what: String,
     /// Unit of the value.
     pub unit: String,
-    /// Value with unchanged constants.
+    /// Value that the model computes with unchanged constants.
     pub value: f64,
-    /// Effects of constants, the largest first.
+    /// Effects of constants on the value, the largest first.
     #[serde(default, rename = "effect")]
     pub effects: Vec<Effect>,
 }
@@ -151,7 +151,7 @@ pub struct Dependence {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
-    /// Name of the constant.
+    /// Name of the constant that affects the value.
     pub constant: String,
     /// Change of the value in percent when the constant is reduced by a fifth.
     pub less_pct: f64,
@@ -160,7 +160,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Returns the larger of the two absolute changes.
+    /// Returns the larger of the effect's two absolute changes.
     #[must_use]
     pub fn size(&self) -> f64 {
         self.less_pct.abs().max(self.more_pct.abs())
@@ -174,8 +174,8 @@ impl Catalogue {
         self.experiments.iter().find(|experiment| experiment.name == name)
     }
 
-    /// Returns inconsistencies of the catalogue: names used twice, figures of undeclared metrics, points off
-    /// their axes. A test asserts that there are none.
+    /// Returns descriptions of the catalogue's inconsistencies: names used twice, figures of undeclared metrics, points
+    /// off their axes. A test asserts that there are none.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = repeated("experiment", self.experiments.iter().map(|experiment| experiment.name));
@@ -188,7 +188,7 @@ impl Catalogue {
         problems
     }
 
-    /// Returns a problem if a stated value matches no point or metric.
+    /// Returns a description of the problem if a stated value matches no point or metric.
     fn nowhere(&self, stated: &Stated) -> Option<String> {
         let found = self.experiment(stated.experiment).is_some_and(|experiment| {
             let names = experiment.axes.iter().map(|axis| axis.name);

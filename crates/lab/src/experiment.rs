@@ -12,42 +12,42 @@ use hypervisor::cost::CostTable;
 use crate::named::{Metrics, NoSuchValue, Params};
 use crate::value::Value;
 
-/// Experiment of the lab.
+/// Experiment of the lab, declared as data.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// Name on the command line and in rows, such as `fig06`.
+    /// Name of the experiment on the command line and in rows, such as `fig06`.
     pub name: &'static str,
-    /// Heading.
+    /// Heading of the experiment in reports.
     pub title: &'static str,
-    /// Description in one or two sentences: the set-up, and the effect to look for.
+    /// Description of the experiment in one or two sentences: the set-up, and the effect to look for.
     pub shows: &'static str,
-    /// Varied parameters, the slowest first.
+    /// Parameters that the experiment varies, the slowest first.
     pub axes: &'static [Axis],
     /// Combinations of axis values that are run.
     pub points: Points,
-    /// Metrics of every point, in the order of a row.
+    /// Metrics of every point of the experiment, in the order of a row.
     pub metrics: &'static [Metric],
-    /// Figures drawn from the rows.
+    /// Figures drawn from the experiment's rows.
     pub figures: &'static [Figure],
-    /// Runs one point. Equal points and contexts give bit-identical outcomes.
+    /// Function that runs one point. Equal points and contexts give bit-identical outcomes.
     pub run: fn(&Point, &Context) -> Result<Outcome, RunError>,
 }
 
-/// Varied parameter of an experiment.
+/// Parameter that an experiment varies.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// Name in rows and for `--set`; an axis named like a setting varies the setting.
+    /// Name of the axis in rows and for `--set`; an axis named like a setting varies the setting.
     pub name: &'static str,
-    /// Short description.
+    /// Short description of the axis.
     pub what: &'static str,
-    /// Values, in the order of the rows.
+    /// Values of the axis, in the order of the rows.
     pub values: Values,
-    /// Labels of the values in figures; empty to show the values themselves.
+    /// Labels of the axis values in figures; empty to show the values themselves.
     pub labels: &'static [&'static str],
 }
 
 impl Axis {
-    /// Returns the label of a value in figures.
+    /// Returns the label of an axis value in figures.
     #[must_use]
     pub fn label(&self, value: &Value) -> String {
         let at = self.values.list().iter().position(|known| known == value);
@@ -60,19 +60,19 @@ impl Axis {
 pub enum Values {
     /// Integers from `first` up to `last`.
     Range {
-        /// First value.
+        /// First value of the axis.
         first: i64,
-        /// Upper bound of the values.
+        /// Upper bound of the axis values.
         last: i64,
-        /// Difference of consecutive values, at least 1.
+        /// Difference of consecutive axis values, at least 1.
         step: i64,
     },
-    /// Listed values.
+    /// Values that are listed one by one.
     List(&'static [Value]),
 }
 
 impl Values {
-    /// Returns the values.
+    /// Returns the values of the axis.
     #[must_use]
     pub fn list(&self) -> Vec<Value> {
         match *self {
@@ -88,20 +88,20 @@ impl Values {
 /// Combinations of axis values that are points.
 #[derive(Clone, Copy, Debug)]
 pub enum Points {
-    /// All combinations, the last axis varying fastest.
+    /// All combinations of axis values, the last axis varying fastest.
     All,
-    /// Listed combinations, each with a value for every axis.
+    /// Listed combinations of axis values, each with a value for every axis.
     Listed(&'static [&'static [Value]]),
 }
 
-/// Number that every point reports.
+/// Number that every point of an experiment reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Name in rows.
+    /// Name of the metric in rows.
     pub name: &'static str,
-    /// Unit as shown: `Mb/s`, `%`.
+    /// Unit of the metric as shown: `Mb/s`, `%`.
     pub unit: &'static str,
-    /// Short description.
+    /// Short description of the metric.
     pub what: &'static str,
 }
 
@@ -110,50 +110,50 @@ pub struct Metric {
 pub struct Figure {
     /// Heading of the figure.
     pub title: &'static str,
-    /// Drawing style of the left scale's series.
+    /// Drawing style of the series on the left scale.
     pub kind: Kind,
     /// Axes along x, the outermost first. Lines are true to scale only with a single integer axis.
     pub x: &'static [&'static str],
-    /// Title of the x axis.
+    /// Title of the figure's x axis.
     pub x_title: &'static str,
     /// Axis whose values are drawn side by side, with one line or bar each.
     pub split: Option<&'static str>,
-    /// Left scale.
+    /// Left scale of the figure, with its series.
     pub left: Scale,
-    /// Right scale; its series are always lines.
+    /// Right scale of the figure; its series are always lines.
     pub right: Option<Scale>,
 }
 
-/// Drawing style of series.
+/// Drawing style of a scale's series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Line with a marker at each point.
+    /// Line with a marker at each point of the series.
     Lines,
-    /// Bars on top of each other, for parts of a whole.
+    /// Bars on top of each other, for series that are parts of a whole.
     StackedBars,
-    /// Bars side by side.
+    /// Bars of the series side by side.
     GroupedBars,
 }
 
-/// Vertical scale and its series.
+/// Vertical scale of a figure, with its series.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Measured quantity.
+    /// Quantity that the scale measures.
     pub title: &'static str,
-    /// Unit of the scale.
+    /// Unit of the quantity on the scale.
     pub unit: &'static str,
-    /// Metrics and their labels, the lowest of a stack first.
+    /// Metrics drawn as series, with their labels, the lowest of a stack first.
     pub series: &'static [(&'static str, &'static str)],
 }
 
 /// Point of an experiment: one combination of axis values, with changed settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Name of the experiment.
+    /// Name of the point's experiment.
     pub experiment: &'static str,
-    /// Value for each axis.
+    /// Value of the point for each axis.
     pub axes: Params,
-    /// Settings that differ from their defaults.
+    /// Settings of the point that differ from their defaults.
     pub changed: Params,
 }
 
@@ -172,7 +172,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// Context of a run, besides the point.
+/// Context of the run of a point: seed and settings.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Seed of every named generator of the run. It depends on the run's seed, the experiment and the axes
@@ -190,7 +190,7 @@ pub(crate) const CONSTANT: &str = "cost.";
 pub struct Settings {
     values: Params,
     read: Arc<Mutex<BTreeSet<String>>>,
-    /// Cost tables handed out to runs.
+    /// Cost tables that runs have been given.
     tables: Arc<Mutex<Vec<CostTable>>>,
 }
 
@@ -225,13 +225,13 @@ impl Settings {
         self.look(name).text(name)
     }
 
-    /// Registers a table handed out to a run: its constants count as read once the run looks them up.
+    /// Registers a table that a run is given: the table's constants count as read once the run looks them up.
     pub(crate) fn hand_out(&self, table: &CostTable) {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table.clone());
     }
 
-    /// Returns `true` if a run has read the setting, or, for a constant of a registered table, looked it up
-    /// there.
+    /// Returns `true` if a run has read the setting, or has looked up the constant that the setting stands for in a
+    /// registered table.
     pub(crate) fn was_read(&self, name: &str) -> bool {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let constant = name.strip_prefix(CONSTANT).unwrap_or_default();
@@ -254,26 +254,26 @@ impl Settings {
 /// Result of running one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// All metrics of the experiment, in its order, finite.
+    /// All metrics of the experiment, in the experiment's order, finite.
     pub metrics: Metrics,
-    /// Hash of all traced events, for comparing two runs.
+    /// Hash of all traced events of the run, for comparing two runs.
     pub trace: u64,
-    /// Virtual time simulated, in picoseconds.
+    /// Virtual time that the run simulated, in picoseconds.
     pub simulated_ps: u64,
-    /// Number of events handled.
+    /// Number of events that the run handled.
     pub events: u64,
 }
 
-/// Error of running a point: it cannot be run, or its result is invalid.
+/// Error of running a point: the point cannot be run, or its result is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RunError {
-    /// The experiment read an undeclared value.
+    /// The experiment read a value that is not declared.
     #[error(transparent)]
     Value(#[from] NoSuchValue),
-    /// The values do not describe a valid machine.
+    /// The point's values do not describe a valid machine.
     #[error("{0}")]
     Refused(String),
-    /// Changed settings that the run did not read.
+    /// The point has changed settings that the run did not read.
     #[error("{0}: no effect on this point; remove the setting, or keep such rows with --unaffected")]
     NoEffect(String),
     /// Cycles or packets were not conserved: the model has a defect.

@@ -13,18 +13,18 @@ use crate::value::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<T>(Vec<(String, T)>);
 
-/// Parameters of a point.
+/// Parameters of a point: axis values, then changed settings.
 pub type Params = Named<Value>;
-/// Metrics of a point.
+/// Metrics of a point, by name.
 pub type Metrics = Named<f64>;
 
-/// Error: no value of this name and kind exists.
+/// Error: the list has no value of this name and kind.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("no value `{name}` that is {kind}")]
 pub struct NoSuchValue {
-    /// Requested name.
+    /// Name of the requested value.
     pub name: String,
-    /// Requested kind.
+    /// Kind of the requested value.
     pub kind: &'static str,
 }
 
@@ -57,12 +57,12 @@ impl<T> Named<T> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// Returns all names and values, in order.
+    /// Returns all names with their values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Returns all names, in order.
+    /// Returns the names of all values, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|(name, _)| name)
     }
@@ -192,7 +192,7 @@ mod tests {
     use crate::value::Value;
 
     #[test]
-    fn order_round_trips_through_json() {
+    fn named_values_keep_their_order_through_json() {
         let json = r#"{"vms":1,"accel":false,"alpha":"x"}"#;
         let params: Params = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&params).unwrap(), json);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn value_of_another_kind_is_an_error() {
+    fn reading_a_value_as_another_kind_is_an_error() {
         let params = Named::new().with("vms", Value::Int(7)).with("policy", Value::name("aic"));
         assert_eq!((params.int("vms"), params.real("vms")), (Ok(7), Ok(7.0)));
         assert_eq!(params.text("policy"), Ok("aic"));

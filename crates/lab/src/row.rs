@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::named::{Metrics, Params};
 
-/// Point and its metrics, written as one JSON object with the fields in this order.
+/// Parameters and metrics of a point, written as one JSON object with the fields in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// Name of the experiment, such as `fig06`.
+    /// Name of the row's experiment, such as `fig06`.
     pub experiment: String,
-    /// Axis values in the experiment's order, then changed settings.
+    /// Axis values of the row in the experiment's order, then changed settings.
     pub params: Params,
-    /// Metrics in the experiment's order, rounded by [`rounded`].
+    /// Metrics of the row in the experiment's order, rounded by [`rounded`].
     pub metrics: Metrics,
 }
 

@@ -34,7 +34,7 @@ const VMS: Axis = Axis {
     labels: &[],
 };
 
-/// Two axes, all points; stacked bars with a line on a second scale.
+/// Experiment with two axes and all points; stacked bars with a line on a second scale.
 const QUEUE: Experiment = Experiment {
     name: "queue",
     title: "A queue with and without a short cut",
@@ -62,7 +62,7 @@ const QUEUE: Experiment = Experiment {
     run,
 };
 
-/// Listed points over two axes of names.
+/// Experiment with listed points over two axes of names.
 const LADDER: Experiment = Experiment {
     name: "ladder",
     title: "One improvement after the other",
@@ -101,7 +101,7 @@ const LADDER: Experiment = Experiment {
     run,
 };
 
-/// Single integer axis; lines, and bars side by side.
+/// Experiment with a single integer axis; lines, and bars side by side.
 const SIZES: Experiment = Experiment {
     name: "sizes",
     title: "Message sizes",

@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Boolean.
+    /// Switch that is on or off.
     Bool(bool),
-    /// Count or whole amount.
+    /// Integer: a count or whole amount.
     Int(i64),
-    /// Factor or fraction; settings only, never an axis.
+    /// Number: a factor or fraction; settings only, never an axis.
     Real(f64),
-    /// Name.
+    /// Name of a choice.
     Text(Cow<'static, str>),
 }
 
 impl Value {
-    /// Creates a name known at compile time.
+    /// Creates a value from a name known at compile time.
     #[must_use]
     pub const fn name(text: &'static str) -> Self {
         Self::Text(Cow::Borrowed(text))
@@ -65,7 +65,7 @@ mod tests {
     use super::Value;
 
     #[test]
-    fn value_round_trips_through_json() {
+    fn parameter_value_round_trips_through_json() {
         for (value, json) in [
             (Value::Int(3), "3"),
             (Value::Bool(false), "false"),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn value_is_parsed_as_the_kind_it_replaces() {
+    fn text_is_parsed_as_the_kind_of_the_value_it_replaces() {
         assert_eq!(Value::Int(1).parse_alike("7"), Some(Value::Int(7)));
         assert_eq!(Value::Int(1).parse_alike("7.5"), None);
         assert_eq!(Value::Bool(true).parse_alike("yes"), None);

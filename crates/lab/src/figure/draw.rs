@@ -144,7 +144,7 @@ fn vertical_title(svg: &mut Svg, layout: &Layout, x: f64, title: &str) {
     svg.text("text", &[("class", &"middle"), ("transform", &turn)], title);
 }
 
-/// Draws the labels and title of the x axis.
+/// Draws the labels and the title of the x axis.
 fn x_labels(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     let first = layout.bottom + LINE;
     match &chart.x {
@@ -162,7 +162,7 @@ fn x_labels(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     label(svg, (layout.left + layout.right) / 2.0, layout.height - 12.0, &chart.x_title);
 }
 
-/// Draws one level of names, the innermost on top. Neighbours with equal outer names share a label.
+/// Draws one level of the x axis's names, the innermost on top. Neighbours with equal outer names share a label.
 fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &Layout, names: &[Vec<String>], level: usize) {
     let levels = names[0].len();
     let y = layout.bottom + (levels - level) as f64 * LINE;
@@ -186,7 +186,7 @@ fn label(svg: &mut Svg, x: f64, y: f64, text: &str) {
     svg.text("text", &[("class", &"middle"), ("x", &Px(x)), ("y", &Px(y))], text);
 }
 
-/// Draws the bars, each stack from zero up.
+/// Draws the bars of a chart, each stack from zero up.
 fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     let mut spreads = Vec::new();
     for at in 0..chart.x.len() {
@@ -301,7 +301,7 @@ fn marker_shape(x: f64, y: f64, which: usize) -> String {
     }
 }
 
-/// Returns the tooltip of a mark.
+/// Returns the tooltip of a drawn value.
 fn tooltip(chart: &Chart, series: &Series, at: usize, value: f64) -> String {
     let place = match &chart.x {
         X::Names(names) => names.get(at).map(|names| names.join(", ")).unwrap_or_default(),

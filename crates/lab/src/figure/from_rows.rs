@@ -20,11 +20,11 @@ pub fn charts(experiment: &Experiment, rows: &[&Row], id: &str, annotations: &An
     experiment.figures.iter().enumerate().map(draw).collect()
 }
 
-/// Annotations drawn beside the rows' values.
+/// Values and intervals drawn beside the rows' values.
 pub struct Annotations<'a> {
-    /// Values stated by papers.
+    /// Values that papers state for points of the experiment.
     pub stated: &'a [catalogue::Stated],
-    /// Returns half the interval of a row's metric, if there are several seeds.
+    /// Function that returns half the interval of a row's metric, if there are several seeds.
     pub spread: &'a dyn Fn(&Row, &str) -> Option<f64>,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Annotations<'_> {
 }
 
 impl Annotations<'static> {
-    /// No annotations.
+    /// No stated values and no intervals.
     pub const NONE: Self = Self { stated: &[], spread: &|_, _| None };
 }
 
@@ -99,7 +99,7 @@ impl Source<'_> {
         self.figure.x.iter().filter_map(|name| params.get(name).cloned()).collect()
     }
 
-    /// Returns numbers to scale for lines over integers, and names otherwise.
+    /// Returns the positions along x: numbers to scale for lines over integers, and names otherwise.
     fn x(&self, places: &[Vec<Value>]) -> X {
         if self.figure.kind == Kind::Lines {
             let number = |place: &Vec<Value>| match place.as_slice() {

@@ -15,7 +15,7 @@ pub(super) const LINE: f64 = 18.0;
 const FILL: f64 = 0.72;
 const WIDEST_BAR: f64 = 54.0;
 
-/// Plot rectangle, scales and margins, in pixels.
+/// Positions of a chart's plot, scales and margins, in pixels.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) left: f64,
@@ -64,7 +64,7 @@ impl Layout {
         }
     }
 
-    /// Returns the centre of a position along x.
+    /// Returns the x coordinate of a position's centre.
     pub(super) fn x(&self, chart: &Chart, at: usize) -> f64 {
         match (&chart.x, self.numbers) {
             (X::Numbers(numbers), Some((low, high))) => {

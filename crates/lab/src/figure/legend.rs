@@ -2,25 +2,25 @@
 
 use super::{Chart, Mark, Series};
 
-/// Sample with its label.
+/// Entry of the legend: a sample with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) sample: Sample,
     pub(super) label: String,
-    /// Distance from the left edge of the plot, in pixels.
+    /// Distance of the entry from the left edge of the plot, in pixels.
     pub(super) x: f64,
 }
 
-/// Sample drawn before a label.
+/// Sample that the legend shows before a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
-    /// Filled square of a colour.
+    /// Square filled with a colour.
     Bar { colour: usize },
     /// Square with a pattern, without colour.
     Pattern { variant: usize },
     /// Marker of a stated value.
     Stated { is_calibrated: bool },
-    /// Line of a colour and dash, with its marker.
+    /// Line of a colour and dash, with a marker.
     Line { colour: usize, variant: usize },
 }
 
@@ -47,7 +47,7 @@ pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<Entry>> {
     rows
 }
 
-/// Returns bars by colour and, if several have one colour, by pattern; each line separately.
+/// Returns the legend's entries: bars by colour and, if several have one colour, by pattern; each line separately.
 fn entries(chart: &Chart) -> Vec<(Sample, String)> {
     let mut entries: Vec<(Sample, String)> = Vec::new();
     let mut add = |sample, label: String| {
@@ -75,7 +75,7 @@ fn entries(chart: &Chart) -> Vec<(Sample, String)> {
     entries
 }
 
-/// Returns the name of a series with its variant.
+/// Returns the name of a series, followed by its variant.
 pub(super) fn name(series: &Series) -> String {
     match series.variant_label.as_str() {
         "" => series.label.clone(),

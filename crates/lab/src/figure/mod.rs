@@ -23,36 +23,36 @@ mod ticks;
 /// Chart to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Identifier, unique in the document: letters, digits, hyphens.
+    /// Identifier of the chart, unique in the document: letters, digits, hyphens.
     pub id: String,
-    /// Heading.
+    /// Heading of the chart.
     pub title: String,
-    /// Text alternative for readers who do not see the chart.
+    /// Text for readers who do not see the chart.
     pub description: String,
-    /// Title of the x axis.
+    /// Title of the chart's x axis.
     pub x_title: String,
-    /// Positions along x.
+    /// Positions of the chart's values along x.
     pub x: X,
-    /// Left scale.
+    /// Left scale of the chart.
     pub left: Scale,
-    /// Right scale, if any.
+    /// Right scale of the chart, if any.
     pub right: Option<Scale>,
-    /// Series, in the order of the legend.
+    /// Series of the chart, in the order of the legend.
     pub series: Vec<Series>,
-    /// Values stated by papers.
+    /// Values stated by papers, drawn beside the series.
     pub stated: Vec<Stated>,
 }
 
 /// Value stated by a paper, drawn beside the model's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stated {
-    /// Index of its series; for the total of a stack, that of the topmost series.
+    /// Index of the series of the stated value; for the total of a stack, that of the topmost series.
     pub series: usize,
-    /// Index of the position along x.
+    /// Index of the stated value's position along x.
     pub at: usize,
-    /// Height on the scale, including the lower parts of a stack.
+    /// Height of the stated value on the scale, including the lower parts of a stack.
     pub height: f64,
-    /// Stated value.
+    /// Value that the paper states.
     pub value: f64,
     /// The model was calibrated on this value.
     pub is_calibrated: bool,
@@ -63,7 +63,7 @@ pub struct Stated {
 pub enum X {
     /// Names at equal distances, with levels from the outermost in.
     Names(Vec<Vec<String>>),
-    /// Numbers, to scale.
+    /// Numbers along x, drawn to scale.
     Numbers(Vec<f64>),
 }
 
@@ -76,33 +76,33 @@ impl X {
     }
 }
 
-/// Vertical scale.
+/// Vertical scale of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Measured quantity.
+    /// Quantity that the scale measures.
     pub title: String,
     /// Unit of the scale.
     pub unit: String,
 }
 
-/// Values for each position along x.
+/// Series of values, one for each position along x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Label of the metric.
+    /// Label of the series' metric.
     pub label: String,
-    /// Label of the variant, empty if there is only one.
+    /// Label of the series' variant, empty if there is only one.
     pub variant_label: String,
-    /// Index of the colour, from 0.
+    /// Index of the series' colour, from 0.
     pub colour: usize,
-    /// Index of the pattern or dash, from 0.
+    /// Index of the series' pattern or dash, from 0.
     pub variant: usize,
-    /// Drawing style.
+    /// Drawing style of the series.
     pub mark: Mark,
-    /// The values are on the right scale.
+    /// The values of the series are on the right scale.
     pub right: bool,
-    /// Values; `None` leaves a gap.
+    /// Values of the series; `None` leaves a gap.
     pub values: Vec<Option<f64>>,
-    /// Half of the interval around each value, if known.
+    /// Half of the interval around each value of the series, if known.
     pub spreads: Vec<Option<f64>>,
 }
 
@@ -113,7 +113,7 @@ impl Series {
     }
 }
 
-/// Returns the ends of the interval around a value. It is cut at zero, as no metric takes both signs.
+/// Returns the ends of the interval around a value. The interval is cut at zero, as no metric takes both signs.
 fn interval(value: f64, half: f64) -> (f64, f64) {
     ((value - half).max(value.min(0.0)), value + half)
 }
@@ -121,11 +121,11 @@ fn interval(value: f64, half: f64) -> (f64, f64) {
 /// Drawing style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Line with markers.
+    /// Line with a marker at each value.
     Line,
-    /// Bars. Series of one stack are on top of each other, stacks side by side.
+    /// Bars of a stack. Series of one stack are on top of each other, stacks side by side.
     Bar {
-        /// Index of the stack, from 0.
+        /// Index of the series' stack, from 0.
         stack: usize,
     },
 }

@@ -14,10 +14,10 @@ impl Display for Px {
     }
 }
 
-/// Attributes of an element.
+/// Attributes of an SVG element, by name.
 pub(super) type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
-/// Markup under construction.
+/// SVG markup under construction.
 #[derive(Debug, Default)]
 pub(super) struct Svg {
     text: String,
@@ -25,7 +25,7 @@ pub(super) struct Svg {
 }
 
 impl Svg {
-    /// Begins an element with children.
+    /// Begins an SVG element with children.
     pub(super) fn open(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.start(name, attributes);
         self.text.push_str(">\n");
@@ -40,25 +40,25 @@ impl Svg {
         }
     }
 
-    /// Writes an element without children.
+    /// Writes an SVG element without children.
     pub(super) fn empty(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.start(name, attributes);
         self.text.push_str("/>\n");
     }
 
-    /// Writes an element with text.
+    /// Writes an SVG element that contains text.
     pub(super) fn text(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
         self.start(name, attributes);
         let _ = writeln!(self.text, ">{}</{name}>", Escaped(text));
     }
 
-    /// Writes an element with a tooltip.
+    /// Writes an SVG element with a tooltip.
     pub(super) fn marked(&mut self, name: &'static str, attributes: Attributes<'_>, title: &str) {
         self.start(name, attributes);
         let _ = writeln!(self.text, "><title>{}</title></{name}>", Escaped(title));
     }
 
-    /// Writes a style sheet. It is not escaped, so it must not contain `<`.
+    /// Writes a style sheet. The text is not escaped, so it must not contain `<`.
     pub(super) fn style(&mut self, css: &str) {
         self.indent();
         let _ = writeln!(self.text, "<style>\n{}\n</style>", css.trim_end());
@@ -110,7 +110,7 @@ mod tests {
     use super::{Px, Svg};
 
     #[test]
-    fn elements_nest_and_text_is_escaped() {
+    fn svg_elements_nest_and_their_text_is_escaped() {
         let mut svg = Svg::default();
         svg.open("g", &[("class", &"a\"b")]);
         svg.text("text", &[("x", &Px(1.25)), ("y", &Px(-0.04))], "a < b & \u{7}c");

@@ -25,7 +25,7 @@ fn drawn(experiment: &str) -> Vec<Chart> {
     charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &annotations)
 }
 
-/// Compares with a golden file. Set `BLESS` to write it anew, and inspect it before committing.
+/// Compares a chart with its golden file. Set `BLESS` to write the file anew, and inspect it before committing.
 fn golden(name: &str, svg: &str) {
     let path = format!("{}/tests/golden/{name}.svg", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("BLESS").is_some() {
@@ -47,7 +47,7 @@ fn figures_match_their_golden_files() {
 }
 
 #[test]
-fn variants_have_stacks_side_by_side() {
+fn bars_of_two_variants_stand_side_by_side() {
     let chart = &drawn("queue")[0];
     assert_eq!(chart.x, X::Names((1..=7).map(|vms| vec![vms.to_string()]).collect()));
     let marks: Vec<_> =
@@ -86,7 +86,7 @@ fn lines_over_integers_are_drawn_to_scale() {
 }
 
 #[test]
-fn missing_rows_leave_gaps() {
+fn points_without_a_row_leave_gaps_in_a_chart() {
     let mut chart = drawn("sizes").remove(0);
     chart.series[0].values[1] = None;
     let svg = chart.to_svg();
@@ -119,8 +119,8 @@ fn stated_value_is_drawn_above_its_part_of_a_stack() {
     assert!(svg.contains("stated, calibrated on") && svg.contains("stated, predicted"));
 }
 
-/// With several seeds, each value has an error bar of its interval. The scale includes it, and it is cut at
-/// zero.
+/// Checks that, with several seeds, each value has an error bar of its interval. The scale includes the interval, which
+/// is cut at zero.
 #[test]
 fn interval_is_drawn_around_its_value() {
     for (figure, which) in [(0, "a line"), (1, "a bar")] {

@@ -1,6 +1,6 @@
 //! Computes round tick values of a linear scale.
 
-/// Scale from its first to its last tick.
+/// Ticks of a scale, from the first to the last.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ticks {
     pub(super) step: f64,
@@ -35,7 +35,7 @@ impl Ticks {
         usize::try_from(self.last - self.first).unwrap_or(1)
     }
 
-    /// Returns the values of all ticks, lowest first.
+    /// Returns the values at all ticks, lowest first.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
         let step = self.step;
         (self.first..=self.last).map(move |at| at as f64 * step)
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn scale_without_values_is_valid() {
+    fn scale_of_a_chart_without_values_is_valid() {
         assert_eq!(labels(&[], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[0.0], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[-3.0], 2).len(), 3);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_separated() {
+    fn thousands_in_labels_are_separated() {
         assert_eq!(grouped("1234"), "1234");
         assert_eq!(grouped("-12345.5"), "\u{2212}12\u{2009}345.5");
     }

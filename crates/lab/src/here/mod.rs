@@ -24,7 +24,7 @@ use crate::runner::plan::Assignment;
 /// Measured value by name: nanoseconds, nanoseconds per 1,000 bytes, or events per second.
 pub type Reading<'a> = (&'a str, f64);
 
-/// Cost table that supplies the constants not measured.
+/// Name of the cost table that supplies the constants not measured here.
 const BASE: &str = "modern";
 
 /// Creates the cost table of this machine.

@@ -35,11 +35,11 @@ static COMPARED: [[Target; 2]; 3] = [
 /// Predicted performance of a set-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Set-up, of ten guests on ten ports.
+    /// Description of the set-up, of ten guests on ten ports.
     pub what: String,
-    /// Experiment and point.
+    /// Experiment and point of the set-up.
     pub point: String,
-    /// Payload read by programs.
+    /// Payload that programs read, in gigabits per second.
     pub throughput_gbps: f64,
     /// Processor use of all domains, in percent of a thread.
     pub cpu_total_pct: f64,
@@ -47,7 +47,7 @@ pub struct Prediction {
     pub cpu_pct_per_gbps: f64,
     /// Effects of constants on the throughput, the largest first.
     pub throughput_hangs_on: Vec<Effect>,
-    /// Effects of constants on the processor use, the largest first.
+    /// Effects of constants on the total processor use, the largest first.
     pub cpu_hangs_on: Vec<Effect>,
 }
 

@@ -49,7 +49,7 @@ fn settings_contain_the_measured_constants() {
     assert_eq!(measured.count(), texts.len() - 1);
 }
 
-/// Only the clock differs: a machine twice as fast is half as busy.
+/// Checks that a machine that is twice as fast, and differs in nothing else, is half as busy.
 #[test]
 fn faster_clock_lowers_processor_use() {
     let busy = |hertz| {

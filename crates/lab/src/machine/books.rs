@@ -7,15 +7,15 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{what}: expected {owed}, found {found}")]
 pub struct Unbalanced {
-    /// Counted quantity.
+    /// Quantity that was counted.
     pub what: String,
-    /// Expected count.
+    /// Count that was expected.
     pub owed: u64,
-    /// Actual count.
+    /// Count that was found.
     pub found: u64,
 }
 
-/// Checked equations; the first violated one is recorded.
+/// Conservation equations that were checked; the first violated one is recorded.
 #[derive(Debug, Default)]
 pub struct Books {
     open: Option<Unbalanced>,
@@ -29,7 +29,7 @@ impl Books {
         }
     }
 
-    /// Checks that an event never happened.
+    /// Checks that an event never happened; `times` is its count.
     pub fn never(&mut self, what: &str, times: u64) {
         self.balance(what, 0, times);
     }

@@ -22,16 +22,16 @@ use std::ops::Range;
 /// (2 MiB here, 4 KiB in Xen 3.4), since neither hits nor walks are charged.
 const IOTLB: (usize, usize) = (64, 4);
 
-/// Assigned function.
+/// Function that is assigned to a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Assigned {
-    /// Routing id on the host's bus.
+    /// Routing id of the function on the host's bus.
     pub(crate) rid: Rid,
     /// Memory of the guest that owns the function.
     pub(crate) region: Region,
 }
 
-/// A memory request was blocked.
+/// Error of a memory request that the IOMMU blocked.
 pub(crate) struct DmaBlocked;
 
 /// Memory, IOMMU and interrupts of the machine.
@@ -39,14 +39,14 @@ pub(crate) struct DmaBlocked;
 pub(crate) struct Chipset {
     pub(crate) memory: HostMemory,
     pub(crate) iommu: Iommu,
-    /// Requests that the IOMMU allowed outside the guest's memory.
+    /// Number of requests that the IOMMU allowed outside the guest's memory.
     pub(crate) escaped: u64,
     pub(crate) remapper: Remapper,
     /// Event channels of all domains.
     pub(crate) channels: Channels,
     /// First domain that received each physical vector.
     first_owners: BTreeMap<PhysicalVector, DomainId>,
-    /// First violated invariant.
+    /// First invariant that the chipset found violated.
     pub(crate) broken: Option<Broken>,
 }
 
@@ -88,7 +88,7 @@ impl Chipset {
         (0..vectors).map(&mut program).collect()
     }
 
-    /// Delivers a function's message. Returns the interrupt with its owner; a blocked one is counted.
+    /// Delivers a function's interrupt message. Returns the interrupt with its owner; a blocked message is counted.
     pub(crate) fn deliver_message(&mut self, rid: Rid, message: Message) -> Option<Interrupt> {
         let interrupt = self.remapper.deliver(rid, message).ok()?;
         let first = *self.first_owners.entry(interrupt.vector).or_insert(interrupt.owner.domain);
@@ -132,8 +132,8 @@ impl Chipset {
         Ok(())
     }
 
-    /// Translates a request. Returns the host address and the bytes up to the end of the page. Checks without
-    /// the tables that the result is the guest's own memory.
+    /// Translates a function's memory request. Returns the host address and the bytes up to the end of the page. Checks
+    /// without the tables that the result is the guest's own memory.
     fn translate(
         &mut self,
         function: Assigned,

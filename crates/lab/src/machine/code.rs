@@ -24,16 +24,16 @@ const TABLES_AT: u64 = 0x2000;
 /// Guest instruction that writes an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Store {
-    /// Offset from the first instruction.
+    /// Offset of the instruction from the first one.
     at: u64,
     bytes: &'static [u8],
     pub(crate) register: u16,
 }
 
-/// `movl $0, APIC + 0xb0`: ack_APIC_irq().
+/// Instruction `movl $0, APIC + 0xb0`, the EOI write of ack_APIC_irq().
 pub(crate) const END: Store =
     Store { at: 0, bytes: &[0xc7, 0x04, 0x25, 0xb0, 0xc0, 0x5f, 0xff, 0, 0, 0, 0], register: registers::EOI };
-/// `movl %eax, APIC + 0x380`: the timer's initial count.
+/// Instruction `movl %eax, APIC + 0x380`, the write of the timer's initial count.
 pub(crate) const START_TIMER: Store =
     Store { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
 
@@ -55,7 +55,7 @@ impl Code {
         mapped.then(|| Self { cpu: Cpu { cr3: tables.cr3(), ..Cpu::default() }, region })
     }
 
-    /// Executes an instruction that exits, handled by the policy for ends of interrupt.
+    /// Executes an instruction that exits, which is handled by the policy for ends of interrupt.
     pub(crate) fn exit(
         &mut self,
         store: Store,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_ends_the_interrupt_in_service() {
+    fn every_eoi_policy_ends_the_interrupt_in_service() {
         let (mut memory, mut code, mut lapic) = guest();
         for policy in [EoiPolicy::Emulate, EoiPolicy::FastChecked, EoiPolicy::Fast] {
             lapic.accept(0x41);
@@ -130,16 +130,17 @@ mod tests {
     }
 
     #[test]
-    fn timer_count_is_the_value_of_the_guests_register() {
+    fn timer_count_is_the_value_of_the_guests_eax_register() {
         let (mut memory, mut code, mut lapic) = guest();
         let set = code.exit(START_TIMER, 6_250, EoiPolicy::Fast, (&mut lapic, &mut memory), Instant::ZERO);
         assert_eq!(set, Ok(WriteEffect::Timer));
         assert_eq!(lapic.read(Instant::ZERO, TMICT), 6_250);
     }
 
-    /// A policy that trusts the exit does not notice; one that fetches the instruction does.
+    /// Checks that a policy that trusts the exit does not notice overwritten code, and that one that fetches the
+    /// instruction does.
     #[test]
-    fn overwritten_code_is_detected_by_fetching_policies() {
+    fn overwritten_code_is_detected_only_by_fetching_policies() {
         let (mut memory, mut code, mut lapic) = guest();
         memory.write(GUEST_MEMORY + CODE_AT, &[0x0f, 0x0b]).unwrap();
         let mut exit = |policy| code.exit(END, 0, policy, (&mut lapic, &mut memory), Instant::ZERO);

@@ -49,12 +49,12 @@ pub(crate) struct SoftTimer {
 /// Interrupt controller of a guest.
 #[derive(Debug)]
 pub(crate) enum Controller {
-    /// Local APIC, virtual or not.
+    /// Local APIC of the guest, virtual or not.
     Apic(Box<Apic>),
-    /// Event channels: a port for the timer and for each interrupt of the device.
+    /// Event channels of the guest: a port for the timer and for each interrupt of the device.
     Events {
         domain: DomainId,
-        /// Ports of the timer, then of the device's vectors.
+        /// Event-channel ports of the timer, then of the device's vectors.
         ports: Vec<u16>,
         timer: SoftTimer,
     },
@@ -63,11 +63,11 @@ pub(crate) enum Controller {
 /// Path of a write to the APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApicWritePath {
-    /// No exit: a bare machine, or APIC virtualization.
+    /// The write does not exit: a bare machine, or APIC virtualization.
     Direct,
-    /// Model-specific register.
+    /// The write is one to a model-specific register.
     Msr,
-    /// APIC-access exit, handled by this policy.
+    /// The write exits as an APIC access, which this policy handles.
     Exit(EoiPolicy),
 }
 
@@ -158,7 +158,7 @@ impl Controller {
         }
     }
 
-    /// Returns the time at which the timer expires.
+    /// Returns the time at which the guest's timer expires.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Apic(apic) => apic.lapic.deadline(),
@@ -166,7 +166,7 @@ impl Controller {
         }
     }
 
-    /// Advances the timer to `now`.
+    /// Advances the guest's timer to `now`.
     pub(crate) fn run_timer(&mut self, now: Instant, channels: &mut Channels) {
         match self {
             Self::Apic(apic) => {
@@ -275,7 +275,7 @@ impl Apic {
     }
 }
 
-/// Returns the timer counts until `span` is over.
+/// Returns the number of timer counts until `span` is over.
 fn counts(span: Span) -> u32 {
     u32::try_from(span.picos().div_ceil(COUNT.picos())).unwrap_or(u32::MAX)
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 /// System, or part of one, that acts in virtual time.
 pub trait Actor: Sized {
-    /// Event of the actor.
+    /// Event that the actor handles.
     type Event: Copy + Debug;
 
     /// Handles an event.
@@ -26,14 +26,14 @@ pub trait Actor: Sized {
     fn check_books(&self, books: &mut Books);
 }
 
-/// Event of the engine.
+/// Event in the engine's queue.
 #[derive(Debug, Clone, Copy)]
 enum Event<E> {
-    /// A thread is due a visit.
+    /// The scheduler has to visit this thread.
     Visit(ThreadId),
-    /// The scheduler's clocks are due.
+    /// The scheduler's clocks have reached a deadline.
     Scheduler,
-    /// Event of the system.
+    /// The system has to handle this event of its own.
     Own(E),
 }
 
@@ -49,7 +49,7 @@ pub struct Core<E> {
     pub(crate) trace: Trace,
 }
 
-/// Running system.
+/// System that runs in virtual time.
 #[derive(Debug)]
 pub struct Engine<A: Actor> {
     pub(crate) core: Core<A::Event>,
@@ -62,7 +62,7 @@ pub enum Defect {
     /// Cycles were not conserved.
     #[error(transparent)]
     Cycles(#[from] ConservationError),
-    /// Another count was not conserved.
+    /// A count other than cycles was not conserved.
     #[error(transparent)]
     Books(#[from] Unbalanced),
 }
@@ -96,13 +96,13 @@ impl<E: Copy> Core<E> {
         self.queue.replace(old, at, Event::Own(event))
     }
 
-    /// Wakes a virtual CPU.
+    /// Wakes a virtual CPU, and schedules the visit of its thread.
     pub(crate) fn wake(&mut self, vcpu: VcpuId, now: Instant) {
         let visit = self.processors.wake(vcpu, now);
         self.expect(visit);
     }
 
-    /// Finishes an executed step.
+    /// Finishes an executed step, and schedules the visit that follows.
     pub(crate) fn finish(&mut self, step: Step, then: AfterStep) {
         self.trace.note(step.began(), WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
         let visit = self.processors.finish(step, then);

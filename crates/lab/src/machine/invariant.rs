@@ -4,7 +4,7 @@
 use hypervisor::remap::PhysicalVector;
 use thiserror::Error;
 
-/// Violated invariant: a defect of the model.
+/// Invariant that a run violated: a defect of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Broken {
     /// A physical vector was delivered to two domains.

@@ -22,13 +22,13 @@ impl Region {
         Self { host: guests as u64 * GUEST_MEMORY, length: u64::from(ports) * GUEST_MEMORY }
     }
 
-    /// Returns the host address of a guest-physical range, if all `length` bytes are the guest's.
+    /// Returns the host address of a guest-physical range, if all its `length` bytes belong to the guest.
     pub(crate) fn at(self, address: u64, length: usize) -> Option<u64> {
         let inside = address.checked_add(length as u64)? <= self.length;
         inside.then(|| self.host + address)
     }
 
-    /// Returns `true` if all bytes of the host range are the guest's.
+    /// Returns `true` if all bytes of the host range belong to the guest.
     pub(crate) fn holds(self, host: u64, length: usize) -> bool {
         host.checked_sub(self.host).is_some_and(|address| self.at(address, length).is_some())
     }

@@ -7,34 +7,34 @@ use sim::Span;
 /// Topology of a server and its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topology {
-    /// Sockets, or other units with their own last-level cache.
+    /// Number of sockets, or of other units with their own last-level cache.
     pub sockets: u16,
-    /// Cores per socket.
+    /// Number of cores per socket.
     pub cores_per_socket: u16,
-    /// Threads per core.
+    /// Number of threads per core.
     pub threads_per_core: u16,
-    /// Virtual CPUs of the service domain.
+    /// Number of virtual CPUs of the service domain.
     pub service_cpus: u16,
     /// Threads of the service domain's virtual CPUs.
     pub service_home: ThreadAssignment,
     /// Threads of the guests' virtual CPUs.
     pub guest_home: ThreadAssignment,
-    /// Period of the service domain's tick.
+    /// Period of the service domain's timer tick.
     pub service_tick: Span,
-    /// Guests per port, at most.
+    /// Number of guests per port, at most.
     pub guests_per_port: u8,
-    /// Wire of each port.
+    /// Wire of each port, with its clients.
     pub wire: Wire,
 }
 
 /// Threads that virtual CPUs are assigned to in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadAssignment {
-    /// Thread with this index of each core.
+    /// Threads with this index, one of each core.
     Sibling(u16),
     /// All threads of consecutive cores without siblings.
     Cores {
-        /// First core.
+        /// Index of the first core.
         first: u16,
         /// Number of cores.
         count: u16,
@@ -44,13 +44,13 @@ pub enum ThreadAssignment {
 /// Wire of a port, with the burst sizes of its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wire {
-    /// Bits per second.
+    /// Speed of the wire in bits per second.
     pub bits_per_second: u64,
-    /// Segments of a stream given to a client's card at a time, at most.
+    /// Segments of a stream that a client's stack gives to its card at a time, at most.
     pub segments: u32,
-    /// Datagrams in a client's socket.
+    /// Datagrams that a client's socket holds.
     pub socket: u32,
-    /// Datagrams in the transmit ring of the clients' card.
+    /// Datagrams that the transmit ring of the clients' card holds.
     pub ring: u32,
     /// Time from a frame at a client to its next segment or request: card, interrupt and stack.
     pub turnaround: Span,
@@ -106,13 +106,13 @@ impl Topology {
         ..Self::HPCA2010
     };
 
-    /// Returns the cores of all sockets.
+    /// Returns the number of cores of all sockets.
     #[must_use]
     pub const fn cores(&self) -> u16 {
         self.sockets * self.cores_per_socket
     }
 
-    /// Returns the threads of all cores.
+    /// Returns the number of threads of all cores.
     #[must_use]
     pub const fn threads(&self) -> u16 {
         self.cores() * self.threads_per_core
@@ -138,7 +138,7 @@ impl Topology {
         self.thread_of(ThreadAssignment::Sibling(round % self.threads_per_core), n)
     }
 
-    /// Returns the socket of a thread.
+    /// Returns the index of the socket of a thread.
     #[must_use]
     pub fn socket(&self, thread: ThreadId) -> usize {
         thread.index() / usize::from(self.cores_per_socket * self.threads_per_core)
@@ -169,7 +169,8 @@ mod tests {
         assert_eq!(topology.socket(topology.guest(4)), 1);
     }
 
-    /// The datagrams in flight are those of the ring, so with more clients each has fewer.
+    /// Checks the burst for several numbers of clients: the datagrams in flight are those of the ring, so with more
+    /// clients each has fewer.
     #[test]
     fn burst_is_half_a_socket_or_a_share_of_the_ring() {
         let bursts: Vec<_> = (1..=7).map(|clients| Wire::GIGABIT.burst(clients)).collect();

@@ -2,11 +2,11 @@
 
 use pcie::msix::Message;
 
-/// Vectors chosen by the guest: the timer's, and the first one of its VF.
+/// Vectors that the guest chooses: the timer's, and the first one of its VF.
 pub(crate) const TIMER_VECTOR: u8 = 0xef;
 pub(crate) const DEVICE_VECTOR: u8 = 0x41;
 
-/// Vectors of a VF.
+/// Number of vectors of a VF.
 pub(crate) const VECTORS: u16 = i82576::ids::VF_VECTORS as u16;
 
 /// Returns the message a guest programs into a vector of its VF: its only processor, and a vector of its

@@ -34,11 +34,11 @@ use store::{Record, Store, StoreError};
 pub struct Options {
     /// Seed from which every point's seed is derived.
     pub seed: u64,
-    /// Number of threads; the rows do not depend on it.
+    /// Number of threads that run points; the rows do not depend on it.
     pub jobs: NonZeroUsize,
     /// Part of the points to run, if not all.
     pub shard: Option<Shard>,
-    /// Axes and settings to set.
+    /// Assignments to axes and settings.
     pub set: Vec<Assignment>,
     /// Produce rows also at points where a changed setting has no effect. Otherwise such points fail.
     pub unaffected: bool,
@@ -49,27 +49,27 @@ pub struct Options {
 /// Result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Record of every point, in the order of the points.
+    /// Records of all points, in the order of the points.
     pub records: Vec<Record>,
-    /// Number of records reused from the folder.
+    /// Number of records that were taken from the folder instead of run.
     pub reused: usize,
-    /// Virtual time of the points run, in picoseconds.
+    /// Virtual time simulated by the points that were run, in picoseconds.
     pub simulated_ps: u128,
-    /// Events of the points run.
+    /// Number of events handled by the points that were run.
     pub events: u128,
 }
 
 /// Observer of a run.
 pub trait Watch {
-    /// Called before the run with the number of points.
+    /// Reports the number of points before the run.
     fn planned(&mut self, points: usize) {
         let _ = points;
     }
-    /// Called when a point is done, in no particular order.
+    /// Reports that a point is done, in no particular order.
     fn done(&mut self, point: &Point) {
         let _ = point;
     }
-    /// Called with each row, in the order of the points.
+    /// Reports each row, in the order of the points.
     ///
     /// # Errors
     /// If rows are no longer wanted; the run then stops.
@@ -79,16 +79,16 @@ pub trait Watch {
     }
 }
 
-/// Ignores all progress and rows.
+/// Observer that ignores all progress and rows.
 impl Watch for () {}
 
-/// Failed point.
+/// Point that could not be run, with its error.
 #[derive(Debug, Error)]
 #[error("{point}: {error}")]
 pub struct Failure {
     /// Point that failed.
     pub point: Point,
-    /// Cause of the failure.
+    /// Error that made the point fail.
     pub error: RunError,
 }
 
@@ -101,12 +101,12 @@ pub enum LabError {
     /// Rows cannot be stored.
     #[error("cannot store rows: {0}")]
     Store(#[from] StoreError),
-    /// Points failed. The others were run, and stored if requested.
+    /// Some points failed. The others were run, and stored if requested.
     #[error("{} of {points} points failed: {}", .failures.len(), first(.failures))]
     Failed {
         /// Failed points, in the order of the points.
         failures: Vec<Failure>,
-        /// Number of points run.
+        /// Number of points that were to be run.
         points: usize,
         /// Result of the other points.
         run: Box<Run>,
@@ -195,7 +195,7 @@ fn work(
     }
 }
 
-/// Returns the record of a point, stored or by running it.
+/// Returns the record of a point, from the folder or by running the point.
 fn find(planned: &Planned, store: Option<&Store>, options: &Options) -> PointResult {
     let seed = options.seed;
     if let Some(record) = store.and_then(|store| store.find(seed, planned)) {

@@ -12,10 +12,10 @@ use crate::hash;
 use crate::named::{Named, Params};
 use crate::value::Value;
 
-/// Selected experiments.
+/// Experiments that a run is to include.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// All experiments.
+    /// All experiments of the catalogue.
     All,
     /// Experiments by name; they run in catalogue order.
     Names(Vec<String>),
@@ -24,9 +24,9 @@ pub enum Selection {
 /// Assignment `key=value`: fixes an axis or changes a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Name of the axis or setting.
+    /// Name of the axis or setting that is assigned.
     pub key: String,
-    /// Value as written.
+    /// Value that is assigned, as written.
     pub value: String,
 }
 
@@ -51,7 +51,7 @@ impl FromStr for Assignment {
     }
 }
 
-/// Part of several, counted from 1. Points are dealt out in turn, so that each part has cheap and expensive
+/// Part of a run's points, counted from 1. Points are dealt out in turn, so that each part has cheap and expensive
 /// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
@@ -84,10 +84,10 @@ impl fmt::Display for Shard {
 /// Error of planning a run.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
-    /// The experiment does not exist.
+    /// The requested experiment does not exist.
     #[error("unknown experiment `{name}`; known: {known}")]
     UnknownExperiment {
-        /// Name as written.
+        /// Name of the requested experiment, as written.
         name: String,
         /// Names of all experiments.
         known: String,
@@ -95,12 +95,12 @@ pub enum PlanError {
     /// No axis or setting has this name.
     #[error("unknown axis or setting `{key}`{hint}")]
     UnknownKey {
-        /// Name as written.
+        /// Name of the axis or setting, as written.
         key: String,
         /// Similar names, or examples of existing ones.
         hint: String,
     },
-    /// The value is invalid.
+    /// The value is invalid for its axis or setting.
     #[error("invalid value `{value}` of {key}: expected {expected}")]
     BadValue {
         /// Name of the axis or setting.
@@ -118,7 +118,7 @@ pub enum PlanError {
     },
 }
 
-/// Point with everything needed to run it.
+/// Point with everything that is needed to run it.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) experiment: &'static Experiment,
@@ -234,7 +234,7 @@ fn setting_value(setting: &Setting, assignment: &Assignment) -> Result<Value, Pl
     parse(assignment, &setting.default, &choices)
 }
 
-/// Returns the axes fixed at one value.
+/// Returns the axes that assignments fix at one value.
 fn hold(experiment: &Experiment, set: &[Assignment]) -> Result<Vec<(&'static str, Value)>, PlanError> {
     let mut held = Vec::new();
     for axis in experiment.axes {
@@ -299,7 +299,7 @@ fn vary(axes: &Params, settings: &Params, changed: &Params) -> (Params, Params) 
     (settings.iter().map(at).collect(), without(changed, axes))
 }
 
-/// Returns the parameters without a value in `others`.
+/// Returns the parameters that have no value in `others`.
 fn without(params: &Params, others: &Params) -> Params {
     let kept = params.iter().filter(|(name, _)| others.get(name).is_none());
     kept.map(|(name, value)| (name.to_owned(), value.clone())).collect()

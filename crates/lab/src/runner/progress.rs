@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Point;
 
-/// Progress of one run.
+/// Progress report of one run.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -53,12 +53,12 @@ impl Progress {
         }
     }
 
-    /// Runs `act`, which may write to standard output, while the bar is hidden.
+    /// Runs `act`, which may write to standard output, while the progress bar is hidden.
     pub fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         self.bar.suspend(act)
     }
 
-    /// Removes the bar.
+    /// Removes the progress bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

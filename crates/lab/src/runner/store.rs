@@ -12,21 +12,21 @@ use crate::experiment::Outcome;
 use crate::row::Row;
 use crate::{VERSION, hash};
 
-/// Row with its inputs and run data.
+/// Row of a point, with its inputs and the data of its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// Version of the model that produced the row ([`VERSION`]).
     pub version: String,
-    /// Seed of the run.
+    /// Seed of the run that produced the row.
     pub seed: u64,
-    /// Parameters and metrics.
+    /// Parameters and metrics of the point.
     pub row: Row,
-    /// Hash of all traced events.
+    /// Hash of all traced events of the point's run.
     pub trace: u64,
-    /// Virtual time simulated, in picoseconds.
+    /// Virtual time that the point's run simulated, in picoseconds.
     pub simulated_ps: u64,
-    /// Number of events handled.
+    /// Number of events that the point's run handled.
     pub events: u64,
 }
 
@@ -56,27 +56,27 @@ pub enum StoreError {
     Io {
         /// Path of the file or folder.
         path: PathBuf,
-        /// Cause of the failure.
+        /// Error that the system returned for the file or folder.
         error: io::Error,
     },
-    /// A file is not a row.
+    /// A file of the folder does not contain a row.
     #[error("{} is not a row of the lab ({error}); run again with the same --out to replace it, or remove it", .path.display())]
     NotARow {
         /// Path of the file.
         path: PathBuf,
-        /// Cause of the failure.
+        /// Error of parsing the file as a row.
         error: serde_json::Error,
     },
 }
 
-/// Folder of rows.
+/// Folder in which rows are stored.
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
 }
 
 impl Store {
-    /// Opens a folder, creating it if necessary.
+    /// Opens a folder of rows, creating it if necessary.
     pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         let folder = folder.join("rows");
         fs::create_dir_all(&folder).map_err(at(&folder))?;
@@ -103,7 +103,7 @@ impl Store {
         fs::rename(&partial, &path).map_err(at(&path))
     }
 
-    /// Returns the path of a row. It excludes the version, so a new version's row replaces an old one's.
+    /// Returns the path of a row's file. The path excludes the version, so a new version's row replaces an old one's.
     fn path(&self, seed: u64, experiment: &str, params: &str) -> PathBuf {
         let key = hash::stable(format!("{seed} {experiment} {params}").as_bytes());
         self.folder.join(format!("{experiment}-{key:016x}.json"))

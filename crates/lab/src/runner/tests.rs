@@ -63,7 +63,7 @@ fn rows_are_in_the_order_of_the_points() {
 }
 
 #[test]
-fn point_is_independent_of_the_other_points() {
+fn row_of_a_point_is_independent_of_the_other_points() {
     let all = lines(&go(&Selection::All, &options(2)).unwrap());
     let one = lines(&go(&names(&["queue"]), &set(&["vms=3", "accel=true"])).unwrap());
     assert_eq!(one, [all[5].clone()]);
@@ -134,7 +134,7 @@ fn changed_setting_is_in_the_row_and_keeps_the_seed() {
 }
 
 #[test]
-fn setting_without_effect_is_reported_once() {
+fn changed_setting_without_effect_is_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path().to_owned());
     let changed = Options { out, ..set(&["cpu=modern", "contention=1.5"]) };
@@ -178,7 +178,7 @@ fn unknown_names_are_rejected_with_known_ones() {
 }
 
 #[test]
-fn failed_points_are_named_and_others_run() {
+fn failed_points_are_named_and_other_points_are_run() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { out: Some(folder.path().to_owned()), ..set(&["cost.eoi_full=-1", "accel=true"]) };
     let error = go(&names(&["queue"]), &options).unwrap_err();
@@ -228,7 +228,7 @@ fn damaged_or_outdated_rows_are_replaced() {
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 4);
 }
 
-/// Accepts two rows and then fails.
+/// Observer that accepts two rows and then fails.
 struct Full(Vec<String>);
 
 impl Watch for Full {
@@ -243,7 +243,7 @@ impl Watch for Full {
 }
 
 #[test]
-fn run_stops_when_rows_are_not_accepted() {
+fn run_stops_when_the_observer_accepts_no_more_rows() {
     let mut full = Full(Vec::new());
     let error = run(&catalogue(), &names(&["queue"]), &options(2), &mut full).unwrap_err();
     assert!(matches!(error, LabError::Output(_)), "{error}");

@@ -6,14 +6,14 @@ use guest::packet::UDP_PAYLOAD;
 use hypervisor::domain::DomainKind;
 use sim::Span;
 
-/// Results of a measurement.
+/// Results of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Results {
-    /// Payload read by programs or sent, Gb/s.
+    /// Payload that programs read or sent, Gb/s.
     pub throughput_gbps: f64,
-    /// Doorbells per 1,000 frames received or sent.
+    /// Number of doorbells per 1,000 frames received or sent.
     pub doorbells: f64,
-    /// Doorbell exits per 1,000 frames.
+    /// Number of doorbells that exit, per 1,000 frames.
     pub exits: f64,
     /// Mean time from a request's first bit on the wire to its response's last, us; 0 without requests.
     pub round_trip_us: f64,
@@ -25,7 +25,7 @@ pub struct Results {
     pub guest_pct: f64,
 }
 
-/// Sums over all processors.
+/// Sums of counters over all processors.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     bytes: u64,
@@ -36,7 +36,7 @@ struct Counts {
 }
 
 impl Queues {
-    /// Runs `warm_up`, then `span`. Returns the results of the latter.
+    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`Defect`] of the model.

@@ -35,42 +35,42 @@ use hypervisor::domain::DomainKind;
 use sim::{EventKey, Instant};
 use std::collections::VecDeque;
 
-/// Traffic of the machine.
+/// Traffic between the guest and its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// A TCP stream to each processor of the guest.
+    /// A TCP stream is sent to each processor of the guest.
     Stream,
-    /// Datagrams from each processor, as fast as possible.
+    /// Each processor sends datagrams as fast as possible.
     Datagrams,
-    /// Requests of one byte to the first processor, one at a time.
+    /// Requests of one byte are sent to the first processor, one at a time.
     Requests,
 }
 
 /// Parameters of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Cost table.
+    /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Queue pairs, and processors of the guest.
+    /// Number of queue pairs, and of processors of the guest.
     pub pairs: u8,
     /// Path of doorbells to the card.
     pub doorbell: Doorbell,
-    /// Traffic.
+    /// Traffic between the guest and its clients.
     pub load: Load,
     /// Seed of the clients' order.
     pub seed: u64,
 }
 
-/// Event of the machine.
+/// Event of the machine with queue pairs.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// Poll the port.
+    /// The machine has to poll the port.
     Port,
-    /// A processor's timer is due.
+    /// The timer of this processor has expired.
     Timer(usize),
-    /// A processor's accesses are ready to be carried out.
+    /// The accesses of this processor are ready to be carried out.
     Forwarded(usize),
-    /// An access of a processor is complete.
+    /// An access of this processor is complete.
     Answered(usize),
 }
 
@@ -82,9 +82,9 @@ struct Processor {
     kernel: Kernel<Pair>,
     hardware: Hardware,
     timer: Option<EventKey>,
-    /// Register writes sent and not yet carried out.
+    /// Register writes that the processor has sent and the courier has not carried out.
     messages: VecDeque<(u32, u32)>,
-    /// Answers outstanding.
+    /// Number of answers that the processor waits for.
     awaits: usize,
 }
 
@@ -92,13 +92,13 @@ struct Processor {
 #[derive(Debug)]
 struct Courier {
     vcpu: VcpuId,
-    /// Processors with pending accesses, in order.
+    /// Processors with pending accesses, in the order of service.
     requests: VecDeque<usize>,
-    /// Registers written.
+    /// Number of registers that the courier has written.
     written: u64,
 }
 
-/// Parts of the machine.
+/// Parts of the machine, which handle its events.
 #[derive(Debug)]
 pub struct Host {
     chipset: Chipset,
@@ -112,7 +112,7 @@ pub struct Host {
     cache: LastLevelCache,
 }
 
-/// Running machine.
+/// Machine with queue pairs that runs in virtual time.
 pub type Queues = Engine<Host>;
 
 impl Actor for Host {
@@ -137,7 +137,7 @@ impl Actor for Host {
         }
     }
 
-    /// The courier's virtual CPU is the first one; the guest's follow.
+    /// Executes a step. The courier's virtual CPU is the first one; the guest's follow.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_courier(step, core),

@@ -29,13 +29,13 @@ fn only_unmapped_doorbells_exit() {
 }
 
 #[test]
-fn datagram_sender_rings_once_per_datagram() {
+fn datagram_sender_rings_the_doorbell_once_per_datagram() {
     let doorbells = found(1, Doorbell::Memory, Load::Datagrams).doorbells;
     assert!((1_000.0..1_050.0).contains(&doorbells), "and once for each interrupt: {doorbells}");
 }
 
 #[test]
-fn mapped_beats_posted_beats_answered_doorbells() {
+fn mapped_doorbells_beat_posted_ones_which_beat_answered_ones() {
     for load in [Load::Stream, Load::Datagrams] {
         let throughput = DOORBELLS.map(|doorbell| found(1, doorbell, load).throughput_gbps);
         assert!(throughput.is_sorted_by(|one, next| one > next), "{load:?}: {throughput:?}");
@@ -56,7 +56,7 @@ fn throughput_scales_with_mapped_queue_pairs() {
 }
 
 #[test]
-fn courier_limits_all_pairs() {
+fn courier_limits_the_throughput_of_all_queue_pairs() {
     let [two, four] = [2, 4].map(|pairs| found(pairs, Doorbell::Posted, Load::Datagrams).throughput_gbps);
     assert!(four < two * 1.1, "{two} and {four}");
 }

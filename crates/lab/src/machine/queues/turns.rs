@@ -58,7 +58,7 @@ impl Host {
         }
     }
 
-    /// Carries out a pending register write for a processor, and sends an answer if it waits for one.
+    /// Carries out a pending register write for a processor, and sends an answer if the processor waits for one.
     pub(super) fn execute_courier(&mut self, mut step: Step, core: &mut Core) {
         let Some(processor) = self.courier.requests.pop_front() else {
             return core.finish(step, AfterStep::Block);

@@ -22,7 +22,7 @@ use sim::{Generator, Instant, Span};
 const FRAME: usize = ETHERNET_HEADER + 1_500;
 const ETHERNET_HEADER: usize = 14;
 impl World {
-    /// Creates a server with every driver started and nothing in flight.
+    /// Creates a server with every driver started and no frame in flight.
     ///
     /// # Errors
     /// [`BuildError`] if the setup is invalid or a driver fails.
@@ -174,7 +174,7 @@ impl Server {
         Ok(())
     }
 
-    /// Adds a guest's virtual CPU, on the guests' threads in turn, with its kernel's code.
+    /// Adds a guest's virtual CPU, on the guests' threads in turn, and its kernel's code.
     fn add_processor(&mut self, guest: &Recipient, core: &mut Core) -> Result<(VcpuId, Code), BuildError> {
         let turn = self.vms.len() as u16;
         let topology = &self.topology;

@@ -12,7 +12,7 @@ use guest::SenderConfig;
 use sim::Instant;
 
 impl Server {
-    /// Returns the service domain as recipient of a port's function `n`, if it sends.
+    /// Returns the service domain as recipient of a port's function `n`, if the service domain sends.
     pub(super) fn service_function(&self, setup: &Setup, n: u8, core: &Core) -> Option<Recipient> {
         setup.inside.filter(|inside| inside.from == Origin::ServiceDomain)?;
         let domain = core.processors.domain_of(self.service.first()?.vcpu);
@@ -20,7 +20,7 @@ impl Server {
         Some(Recipient { domain, region: Region::of(guest), part: 0 })
     }
 
-    /// Starts every sender.
+    /// Starts every program that sends inside the server.
     pub(super) fn start_inside(
         &mut self,
         inside: Inside,

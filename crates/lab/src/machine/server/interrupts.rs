@@ -38,7 +38,7 @@ impl Server {
         }
     }
 
-    /// Advances a port to `now`.
+    /// Advances a port's card and wire to `now`.
     pub(super) fn sync(&mut self, port: usize, now: Instant, core: &mut Core) {
         let next = self.ports[port].sync(now, &mut self.chipset);
         self.settle(port, next, now, core);

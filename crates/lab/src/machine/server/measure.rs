@@ -13,14 +13,14 @@ use hypervisor::domain::DomainKind;
 use nic::PoolCounters;
 use sim::Span;
 
-/// Results of an interval.
+/// Results of a measured interval.
 #[derive(Debug, Clone)]
 pub struct Measured {
     usage: Usage,
     elapsed: Span,
     hertz: u64,
     own_dom0: u64,
-    /// Hypervisor's cycles for the service domain, mostly in hypercalls.
+    /// Cycles of the hypervisor for the service domain, mostly in hypercalls.
     hypervisor_dom0: u64,
     own_guests: u64,
     hypervisor: u64,
@@ -34,7 +34,7 @@ pub struct Measured {
     before: Counts,
 }
 
-/// Sums over all guests.
+/// Sums of counters over all guests.
 #[derive(Debug, Clone, Default)]
 struct Counts {
     read_bytes: u64,
@@ -43,14 +43,14 @@ struct Counts {
     interrupts: u64,
     written_bytes: u64,
     reordered: u64,
-    /// Moves of interfaces, workers and cards.
+    /// Number of moves of interfaces, workers and cards.
     moves: u64,
-    /// Responses received, per port.
+    /// Number of responses received, per port.
     answered: Vec<usize>,
 }
 
 impl World {
-    /// Runs `warm_up`, then `span`. Returns the results of the latter.
+    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`Defect`] of the model.
@@ -276,7 +276,7 @@ impl Measured {
         self.percent(self.own_guests)
     }
 
-    /// Returns the cycles of all, in percent of a thread.
+    /// Returns the cycles of all domains and the hypervisor, in percent of a thread.
     #[must_use]
     pub fn cpu_total_pct(&self) -> f64 {
         self.cpu_dom0_pct() + self.cpu_xen_pct() + self.cpu_guest_pct()
@@ -288,7 +288,7 @@ impl Measured {
         self.per_second(self.overhead_guests) / 1e6
     }
 
-    /// Returns the cycles of a category, in millions a second.
+    /// Returns the cycles of a category, in millions per second.
     #[must_use]
     pub fn mcycles_per_s(&self, category: Category) -> f64 {
         self.per_second(self.usage.category(category)) / 1e6

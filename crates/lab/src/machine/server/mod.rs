@@ -32,36 +32,36 @@ use hypervisor::cpu::{LastLevelCache, Step};
 use hypervisor::exit::EoiPath;
 use sim::{EventKey, Instant};
 
-/// Running server.
+/// Server that runs in virtual time.
 pub type World = Engine<Server>;
 type Core = crate::machine::engine::Core<Event>;
 
 /// Event of a server.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// Poll this port.
+    /// The server has to poll this port.
     Port(usize),
-    /// A guest's timer is due.
+    /// The timer of this guest has expired.
     Timer(usize),
-    /// Tick of a service domain's virtual CPU.
+    /// The timer of this virtual CPU of the service domain ticks.
     ServiceTick(usize),
-    /// A virtual CPU of the service domain gets an interrupt from another.
+    /// This virtual CPU of the service domain gets an interrupt from another one.
     ServiceWake(usize),
-    /// A guest's access reaches its device model.
+    /// An access of this guest reaches its device model.
     Forwarded(usize),
-    /// A guest's access is complete.
+    /// An access of this guest is complete.
     Answered(usize),
-    /// The service domain sends a guest an event.
+    /// The service domain sends an event to this guest.
     GuestCalled(usize),
-    /// A guest sends the service domain an event.
+    /// This guest sends an event to the service domain.
     ServiceCalled(usize),
-    /// A virtual CPU of the service domain is to send withheld events.
+    /// This virtual CPU of the service domain has to send withheld events.
     TellGuests(usize),
-    /// A moved part of the back end arrives.
+    /// This part of the back end arrives where it was moved to.
     Arrived(Movable),
 }
 
-/// Parts of a server.
+/// Parts of a server, which handle its events.
 #[derive(Debug)]
 pub struct Server {
     pub(crate) topology: Topology,
@@ -78,7 +78,7 @@ pub struct Server {
     monitor: Monitor,
     /// Last-level cache of each socket.
     caches: Vec<LastLevelCache>,
-    /// Split driver, if guests have front ends.
+    /// Split driver of the guests, if they have front ends.
     split: Option<Split>,
 }
 
@@ -114,7 +114,7 @@ impl Actor for Server {
         }
     }
 
-    /// Guests' virtual CPUs were added in order, after the service domain's.
+    /// Executes a step. Guests' virtual CPUs were added in order, after the service domain's.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(self.service.len()) {
             None => self.execute_service(step.vcpu().index(), step, core),

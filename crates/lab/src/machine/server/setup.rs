@@ -16,14 +16,14 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use thiserror::Error;
 
-/// Parameters of a server.
+/// Parameters of a server with guests.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Cost table.
+    /// Cost table of the server's processor.
     pub table: CostTable,
     /// Placement of virtual CPUs, and the wires of the ports.
     pub topology: Topology,
-    /// Number of ports.
+    /// Number of ports of the server.
     pub ports: u8,
     /// Number of guests, spread evenly over the ports.
     pub guests: u8,
@@ -35,7 +35,7 @@ pub struct Setup {
     pub kind: DomainKind,
     /// Kernel of the guests.
     pub spec: Spec,
-    /// Traffic of the clients.
+    /// Traffic that the clients send.
     pub traffic: Traffic,
     /// Traffic of the first port's clients and load of its guests, if different.
     pub first: Option<(Traffic, Load)>,
@@ -43,15 +43,15 @@ pub struct Setup {
     pub inside: Option<Inside>,
     /// Bandwidth between the functions of a card, bits per second; `None` is unlimited.
     pub loopback: Option<NonZeroU64>,
-    /// Limits of VFs.
+    /// Limits that the administrator sets for VFs.
     pub limits: Limits,
     /// Interrupt moderation of the VF driver.
     pub moderation: moderation::Policy,
-    /// Handler of MSI-X mask bits.
+    /// Party that handles a guest's writes of MSI-X mask bits.
     pub msix: Handler,
-    /// Handling of ends of interrupt.
+    /// Path by which the hypervisor handles ends of interrupt.
     pub eoi: EoiPath,
-    /// Scheduler of virtual CPUs that share a thread.
+    /// Scheduler of the virtual CPUs that share a thread.
     pub scheduling: Scheduling,
     /// Seed of clock phases and of the clients' bursts.
     pub seed: u64,
@@ -60,7 +60,7 @@ pub struct Setup {
 /// Scheduler of virtual CPUs that share a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduling {
-    /// Round robin, at the end of a step.
+    /// Round robin, which switches at the end of a step.
     RoundRobin,
     /// Xen's credit scheduler with equal weights; a virtual CPU that wakes with credits preempts.
     Credit,
@@ -85,12 +85,12 @@ impl Scheduling {
     }
 }
 
-/// Network path of the guests.
+/// Path of the guests' frames to the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// A VF for each guest.
+    /// Each guest has a VF.
     Direct,
-    /// A split driver with a front end for each guest.
+    /// Each guest has the front end of a split driver.
     Split {
         /// Workers of the back end, each on its own virtual CPU of the service domain.
         workers: u8,
@@ -104,12 +104,12 @@ pub struct Netback {
     pub dispatch: dispatch::Policy,
     /// Frames after which a guest gets its event at once; it is delayed for fewer.
     pub notify_every: u32,
-    /// Front ends merge segments.
+    /// Front ends merge the segments of a stream.
     pub merge: bool,
 }
 
 impl Netback {
-    /// Events spread over all virtual CPUs and sent at once; no merging.
+    /// Work distribution in which events are spread over all virtual CPUs and sent at once, without merging.
     pub const SPREAD: Self = Self { dispatch: dispatch::Policy::Spread, notify_every: 1, merge: false };
 }
 
@@ -145,24 +145,24 @@ pub enum BuildError {
 /// Traffic inside the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Inside {
-    /// Sender on every port.
+    /// Domain that sends on every port.
     pub from: Origin,
-    /// Datagrams or a stream.
+    /// Kind of traffic: datagrams or a stream.
     pub load: Load,
-    /// Bytes per system call of the sender.
+    /// Bytes that the sender writes per system call.
     pub message_bytes: u32,
-    /// Bytes of the longest IP packet.
+    /// Bytes of the longest IP packet that the sender sends.
     pub mtu: u16,
     /// Interval of transmit interrupts, us. As with igbvf, the moderation policy applies to receive only.
     pub transmit_interval_us: u32,
 }
 
-/// Sender to the first guest of each port.
+/// Domain that sends to the first guest of each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Service domain.
+    /// The service domain sends.
     ServiceDomain,
-    /// Last guest of the port.
+    /// The last guest of the port sends.
     Guest,
 }
 

@@ -45,8 +45,8 @@ impl Server {
         touched
     }
 
-    /// Wakes virtual CPUs whose workers were given frames: a sleeping one is sent one interrupt; one about to
-    /// sleep checks again.
+    /// Wakes virtual CPUs whose workers were given frames: one that sleeps is sent one interrupt; one about to sleep
+    /// checks its queues again.
     fn interrupt_workers(&mut self, cpu: usize, step: &mut Step, core: &mut Core) {
         for other in (0..self.service.len()).filter(|other| *other != cpu) {
             if !self.split.as_ref().is_some_and(|split| split.has_frames(other)) {
@@ -72,7 +72,8 @@ impl Server {
         }
     }
 
-    /// Completes a move of a part of the back end to another virtual CPU or worker, and wakes it.
+    /// Completes a move of a part of the back end to another virtual CPU or worker, and wakes the virtual CPU that now
+    /// has the part.
     pub(super) fn arrived(&mut self, what: Movable, now: Instant, core: &mut Core) {
         let Some(split) = &mut self.split else { return };
         let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);

@@ -108,7 +108,7 @@ impl Server {
     }
 }
 
-/// Delay of a withheld event.
+/// Delay after which a withheld event is sent.
 const WITHHELD: Span = Span::from_micros(50);
 
 /// Schedules the consequences of a virtual CPU's network step for the end of the step.
