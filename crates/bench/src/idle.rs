@@ -1,5 +1,5 @@
-//! A host with silent guests: its processor time, and the latency of the first frame after a silence. Also the
-//! processor time of naps alone, which is the least for a host that polls doorbells in memory. The generator polls
+//! A served host whose guests are silent: its processor time, and the latency of the first frame after a silence. Also
+//! the processor time of naps alone, which is the least for a host that polls doorbells in memory. The generator polls
 //! while its frame is pending, so the machine as a whole is not idle then.
 
 use crate::contender::served::Served;

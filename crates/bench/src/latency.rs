@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Loads, as parts of the card's one-way rate at full load.
 pub const LOADS: [f64; 3] = [0.1, 0.5, 0.9];
-/// Time before measuring.
+/// Time for which frames pass before the latency is measured.
 const WARM_UP: Duration = Duration::from_millis(50);
 /// Most frames of a measurement.
 const MOST: usize = 4_000_000;

@@ -23,10 +23,10 @@ use std::iter;
 use std::time::{Duration, Instant};
 use vfio_client::VfBus;
 
-/// First words of the names of these rows.
+/// First words of the names of report rows on interrupt moderation.
 pub const BENCH: &str = "interrupts, ";
 
-/// Policies by name.
+/// Policies of interrupt moderation by name.
 const POLICIES: [(&str, Policy); 4] = [
     ("20 kHz", Policy::Fixed(50)),
     ("2 kHz", Policy::Fixed(500)),
@@ -108,7 +108,7 @@ impl Link {
         })?
     }
 
-    /// Runs every load, and returns their names, counts and durations.
+    /// Runs every load on the receiver, and returns the loads' names, counts and durations.
     fn loads(&mut self, length: Duration) -> Vec<(&'static str, Met, Duration)> {
         self.stream(TRICKLE, SETTLE);
         let step = self.stream(BULK, AFTER_STEP);

@@ -22,12 +22,12 @@ const ROUND_TRIPS: u32 = 2000;
 pub struct Reference {
     /// Time to copy 1,000 bytes in the cache, on the forwarder's processor.
     pub copy_ns: f64,
-    /// Time to move a cache line from one processor to the other.
+    /// Time to move a cache line from one processor to the other, nanoseconds.
     pub line_ns: f64,
 }
 
 impl Reference {
-    /// Measures the reference. Takes some tens of milliseconds.
+    /// Measures the machine's reference speed. Takes some tens of milliseconds.
     ///
     /// # Errors
     /// A probe fails on this machine.
@@ -37,7 +37,7 @@ impl Reference {
     }
 }
 
-/// Runs a probe by its name.
+/// Runs a probe of the machine by its name.
 fn probe(name: &str) -> Result<Sample> {
     let probe = PROBES.iter().find(|probe| probe.name == name).with_context(|| format!("no probe {name}"))?;
     (probe.run)().with_context(|| format!("{} cannot be measured", probe.what))

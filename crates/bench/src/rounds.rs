@@ -7,10 +7,10 @@ use crate::raw::Reference;
 use crate::statistics;
 use anyhow::Result;
 
-/// Most rounds that are measured for each wanted one.
+/// Maximum number of measured rounds for each wanted round.
 const PATIENCE: usize = 3;
 
-/// Slice, with the machine's state before it.
+/// Measured slice of a contender, with the machine's state before the slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turn {
     /// State of the machine before the slice.

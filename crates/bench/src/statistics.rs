@@ -6,7 +6,7 @@ use crate::raw::Reference;
 use crate::report::{Ratio, Row};
 use crate::rounds::{Round, Turn};
 
-/// Largest difference between references, as a part of the smaller one.
+/// Largest difference between the references of two comparable slices, as a part of the smaller reference.
 const TOLERANCE: f64 = 0.1;
 
 /// Sorts the values and returns their median.
@@ -15,7 +15,7 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// Sorts the values and returns the one at this part of the order: 0.5 is the median.
+/// Sorts the values and returns the quantile `part`: 0.5 is the median.
 #[must_use]
 pub fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);

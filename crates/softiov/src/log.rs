@@ -17,7 +17,7 @@ const QUEUE_BYTES: usize = 256 * 1024;
 /// Delay before the next write to a full nonblocking descriptor.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// The log. Clones share one queue.
+/// Log of the host on standard error. Clones share one queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Log(Arc<Shared>);
 
@@ -32,7 +32,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Whole lines.
+    /// Whole lines that are not written yet.
     lines: Vec<u8>,
     /// Lines lost since the last report of lost lines.
     lost: u64,

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Standard output has lost its reader, as in `softiov vf list | head -1`. The command ends without a message.
+/// Error: standard output has lost its reader, as in `softiov vf list | head -1`. The command ends without a message.
 #[derive(Debug)]
 pub(crate) struct ReaderGone;
 

@@ -48,7 +48,7 @@ struct Rates {
     interrupts_per_s: f64,
     /// Register accesses that reached the host per second.
     interventions_per_s: f64,
-    /// State of the VF, if it is not normal.
+    /// State of the VF that the table shows, if the state is not normal.
     note: &'static str,
 }
 

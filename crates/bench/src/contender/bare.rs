@@ -28,14 +28,14 @@ const ROOM: usize = 2048;
 /// Ports in the look-up table; two are used.
 const PORTS: usize = 8;
 
-/// Buffer, with the number of its bytes that are a frame.
+/// Buffer of a ring, with the number of its bytes that are a frame.
 #[derive(Debug)]
 struct Descriptor {
     buffer: Box<[u8]>,
     length: usize,
 }
 
-/// Rings of a port, from one of its sides.
+/// Rings of a port, from the guest's or the forwarder's side.
 #[derive(Debug)]
 struct End {
     /// Rings of frames, to and from the forwarder.
@@ -48,7 +48,7 @@ struct End {
 #[derive(Debug)]
 struct Guest {
     end: End,
-    /// Frame that it sends repeatedly.
+    /// Frame that the guest sends repeatedly.
     frame: Vec<u8>,
     /// Buffers to send from.
     spare: Vec<Descriptor>,
@@ -56,12 +56,12 @@ struct Guest {
     place: Box<[u8]>,
 }
 
-/// Forwarder, with its sides of the ports.
+/// Forwarder between two ports, with its sides of the ports' rings.
 #[derive(Debug)]
 struct Forwarder {
     ends: [End; 2],
     addresses: [MacAddress; PORTS],
-    /// Burst that is being forwarded, and the buffers it goes to.
+    /// Frames that are being forwarded, and the buffers that receive them.
     burst: Vec<Descriptor>,
     room: Vec<Descriptor>,
 }

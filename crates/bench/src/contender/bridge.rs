@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 /// Name of the contender.
 pub(super) const NAME: &str = "Linux bridge + tap";
 
-/// Most pending frames in one direction, fewer than a tap's queue holds (1,000).
+/// Maximum number of pending frames in one direction, fewer than a tap's queue holds (1,000).
 const WINDOW: u64 = 192;
-/// Frames written before others are read.
+/// Frames that one end writes before it reads the frames of the other end.
 const BURST: u64 = 32;
 /// Time after which pending frames count as lost.
 const LOST: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ pub(super) struct Bridge {
     _namespace: File,
 }
 
-/// Tap, with its counters.
+/// Tap at one end of the bridge, with its counters.
 #[derive(Debug)]
 struct End {
     tap: Tap,
@@ -89,7 +89,7 @@ impl End {
         Ok(Self { tap, frame, written: AtomicU64::new(0), read: AtomicU64::new(0) })
     }
 
-    /// Writes frames for the far end, and reads its frames. Returns their number.
+    /// Writes frames for the far end, and reads its frames. Returns the number of read frames.
     fn exchange(&self, far: &Self, begun: Instant, length: Duration) -> io::Result<u64> {
         let (mut arrived, mut last) = (0, begun);
         while begun.elapsed() < length {

@@ -27,7 +27,7 @@ impl Card {
         }
     }
 
-    /// Returns the family in a host's configuration.
+    /// Returns the card family, as a host's configuration names the family.
     #[must_use]
     pub fn family(self) -> &'static str {
         match self {

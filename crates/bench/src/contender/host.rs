@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// exchange no frames have a rate limit; the limit of an 82576's VF is at most 1 Gb/s, so the exchanging ones have
 /// none.
 const PORT: &str = "[[port]]\nname = \"pf0\"\nvfs = 7\n";
-/// Number of VFs.
+/// Number of VFs of the served port.
 const VFS: usize = 7;
 const PATIENCE: Duration = Duration::from_secs(60);
 

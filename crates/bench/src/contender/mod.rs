@@ -46,7 +46,7 @@ pub enum Mode {
     /// Alternative that users would choose instead.
     #[value(skip)]
     Peer,
-    /// Limit of the machine.
+    /// Limit of the machine, measured without a card.
     #[value(skip)]
     Raw,
 }
@@ -67,7 +67,7 @@ impl fmt::Display for Mode {
 pub struct Slice {
     /// Frames delivered, in both directions.
     pub frames: u64,
-    /// Duration.
+    /// Duration of the slice.
     pub took: Duration,
     /// Cycles of the forwarder.
     pub cycles: Option<u64>,
@@ -94,13 +94,13 @@ impl Slice {
 
 /// Forwarder that is ready to run. It uses no processor time between its slices.
 pub trait Contender {
-    /// Returns the name.
+    /// Returns the name of the contender.
     fn name(&self) -> &str;
 
-    /// Returns the kind.
+    /// Returns the contender's mode.
     fn mode(&self) -> Mode;
 
-    /// Runs for this time, after a warm-up of the caches, and stops again.
+    /// Runs the contender for this time, after a warm-up of the caches, and stops it again.
     ///
     /// # Errors
     /// The contender has ended, or moves no frame.

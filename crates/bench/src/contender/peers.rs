@@ -28,7 +28,7 @@ pub(super) struct Recipe {
     forwarder: Way,
     /// Device of the generator; `None` if the forwarder creates frames itself.
     generator: Option<&'static str>,
-    /// Pass the ring size to testpmd too, so that its own rings are as long as the device's.
+    /// Passes the ring size to testpmd too, so that testpmd's own rings are as long as the device's.
     tells_ring: bool,
 }
 
@@ -52,9 +52,9 @@ impl Recipe {
 /// Forwarder of a peer.
 #[derive(Debug)]
 enum Way {
-    /// testpmd between two of these devices.
+    /// testpmd forwards between two of these devices.
     Testpmd(&'static str),
-    /// Open vSwitch.
+    /// Open vSwitch forwards.
     Switch,
 }
 
@@ -116,7 +116,7 @@ pub(super) const RECIPES: [Recipe; 6] = [
 #[derive(Debug)]
 pub(super) struct Peer {
     recipe: &'static Recipe,
-    /// Generator. It is dropped before the forwarder.
+    /// testpmd that generates and receives frames. It is dropped before the forwarder.
     generator: Option<Testpmd>,
     forwarder: Forwarder,
     cycles: Cycles,

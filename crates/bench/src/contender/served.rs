@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Host with its guests.
+/// Served host with its guests.
 #[derive(Debug)]
 pub struct Served {
     name: String,
-    /// Guests.
+    /// Guests of the host, which send frames in a circle.
     circle: Circle,
     host: Host,
     mode: Mode,

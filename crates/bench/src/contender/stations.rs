@@ -30,14 +30,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(20);
 const HEADER: usize = 14;
 
-/// VF with its driver.
+/// VF of the served card with its driver, polled by the benchmark.
 #[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) hal: VfioUserHal,
     pub(crate) vf: AnyVf,
-    /// Frame that it sends repeatedly.
+    /// Frame that the guest sends repeatedly.
     frame: Vec<u8>,
-    /// Pending frames that it has sent, as counted at the receiver.
+    /// Pending frames that the guest has sent, as counted at the receiver.
     under_way: u64,
 }
 
@@ -46,10 +46,10 @@ pub(crate) struct Station {
 pub struct Circle {
     stations: Vec<Station>,
     work: Work,
-    /// Most pending frames to one receiver, fewer than it has buffers, so that none is dropped.
+    /// Maximum number of pending frames to one receiver, fewer than it has buffers, so that no frame is dropped.
     window: u64,
     buffer: Vec<u8>,
-    /// Lost frames.
+    /// Number of lost frames.
     lost: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Circle {
 pub struct Exchange {
     /// Arrived frames, by sender.
     pub arrived: Vec<u64>,
-    /// Duration.
+    /// Duration of the exchange.
     pub took: Duration,
     /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
     /// do.

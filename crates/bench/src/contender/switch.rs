@@ -41,15 +41,15 @@ pub struct Setup<'a> {
     pub dpdk: &'a HostDpdk,
     /// Huge pages, if there are any.
     pub huge: &'a HugePages,
-    /// Processors: it forwards on the forwarder's, and does everything else on the generator's.
+    /// Processors of the switch: it forwards on the forwarder's, and does everything else on the generator's.
     pub processors: Processors,
-    /// Folder for its sockets and logs.
+    /// Folder for the switch's sockets and logs.
     pub folder: &'a Path,
-    /// Ports, between which it forwards.
+    /// Ports between which the switch forwards.
     pub ports: [Port; 2],
     /// Offer checksum offload and TSO to the guests.
     pub offloads: bool,
-    /// Network namespace for its interfaces; `None` for a new one.
+    /// Network namespace for the switch's interfaces; `None` for a new namespace.
     pub namespace: Option<&'a Path>,
 }
 
@@ -63,7 +63,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts a switch.
+    /// Starts Open vSwitch with its database and flows.
     ///
     /// # Errors
     /// A program ends or refuses its arguments, with its message; or the namespace requires more privileges.
@@ -164,7 +164,7 @@ impl Setup<'_> {
         Ok(Process::new(child, log))
     }
 
-    /// Sets all of Open vSwitch's folders to this one.
+    /// Sets all of Open vSwitch's folders to the folder of this switch.
     fn here<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         for folder in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
             command.env(folder, self.folder);

@@ -26,7 +26,7 @@ pub(super) struct Start<'a> {
     /// Work on the forwarder's processor, or on the generator's.
     pub(super) forwards: bool,
     pub(super) devices: [String; 2],
-    /// Arguments after `--`.
+    /// Arguments of testpmd after `--`.
     pub(super) arguments: Vec<String>,
 }
 
@@ -72,14 +72,14 @@ impl Testpmd {
         Ok(Self { process, telemetry, _stdin: stdin, prefix: start.prefix.clone() })
     }
 
-    /// Returns the number of frames that its two ports have received.
+    /// Returns the number of frames that testpmd's two ports have received.
     pub(super) fn received(&self) -> Result<u64> {
         let port = |at| self.telemetry.received(at)?.context("testpmd has lost a port");
         Ok(port(0)? + port(1)?)
     }
 }
 
-/// Connects to its telemetry, once it has two ports.
+/// Connects to testpmd's telemetry socket, once testpmd has two ports.
 fn ready(prefix: &str) -> Option<Telemetry> {
     let telemetry = Telemetry::connect(&folder(prefix)).ok()?;
     telemetry.received(1).ok()??;

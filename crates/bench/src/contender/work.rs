@@ -8,12 +8,12 @@ use std::fmt;
 const HEADERS: usize = 14 + 20 + 20;
 /// Payload of a segment whose frame has 1,514 bytes.
 const MSS: u16 = 1460;
-/// Segments of one send: the most whole ones in 64 KB.
+/// Segments of one TCP send: the most whole segments in 64 KB.
 const SEGMENTS: usize = 44;
 /// Ethernet, IPv4 and UDP headers.
 const UDP_HEADERS: usize = 14 + 20 + 8;
 
-/// Kind of exchange.
+/// Frames that the contenders exchange in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Frames of this number of bytes, without frame check sequence.

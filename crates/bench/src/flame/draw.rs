@@ -43,7 +43,7 @@ fn depth(node: &Node, width: f64) -> usize {
 struct Place {
     x: f64,
     y: f64,
-    /// Pixels per sample.
+    /// Width of one sample in the picture, pixels.
     scale: f64,
     /// Samples of the whole tree.
     total: u64,

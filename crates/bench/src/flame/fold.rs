@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Function on a stack, with the functions that it called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Samples in it and in the functions that it called.
+    /// Samples in the function and in the functions that it called.
     pub(super) samples: u64,
     /// Called functions by name.
     pub(super) calls: BTreeMap<String, Node>,

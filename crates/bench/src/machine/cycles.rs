@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Cycle counter of a process.
 #[derive(Debug)]
 pub enum Cycles {
-    /// Hardware counters of all its threads.
+    /// Hardware counters of all threads of the process.
     Counted(Vec<Counter>),
     /// Process id; the processor time is read from the kernel.
     Timed(u32),
@@ -23,7 +23,7 @@ pub enum Cycles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// Hardware counters.
+    /// Hardware counters of the processor.
     Counters,
     /// Processor time, times the clock rate.
     Time,

@@ -5,10 +5,11 @@ use std::fs;
 const TOTAL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 const MOUNTS: &str = "/proc/mounts";
-/// Wanted pages: four pairs of programs with 256 MiB each, and Open vSwitch with 512 MiB and its generator.
+/// Wanted number of huge pages: four pairs of programs with 256 MiB each, and Open vSwitch with 512 MiB and its
+/// generator.
 const WANTED: u64 = 1500;
 
-/// Reservation of huge pages, perhaps an empty one. Dropping it returns them.
+/// Reservation of huge pages, perhaps an empty one. Dropping the reservation returns the pages.
 #[derive(Debug)]
 pub struct HugePages {
     there: bool,
@@ -23,7 +24,7 @@ impl HugePages {
     }
 }
 
-/// Reserves huge pages if they are `wanted` and this process is allowed to.
+/// Reserves huge pages if they are `wanted` and this process may reserve pages.
 #[must_use]
 pub fn reserve(wanted: bool) -> HugePages {
     let mut pages = HugePages { there: false, before: None };

@@ -41,7 +41,7 @@ impl Process {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Stops the process, or continues it.
+    /// Stops the program's process, or continues it.
     ///
     /// # Errors
     /// The process has ended.

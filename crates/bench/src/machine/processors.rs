@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 pub struct Processors {
     /// Processor that generates and receives the frames.
     pub generator: usize,
-    /// Processor that forwards them.
+    /// Processor whose thread forwards the frames.
     pub forwarder: usize,
 }
 

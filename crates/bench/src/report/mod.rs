@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct Row {
     /// Benchmark: forwarding, latency or a raw limit.
     pub bench: String,
-    /// Contender.
+    /// Name of the contender to which the rate is compared.
     pub peer: String,
     /// Bytes of a frame, or of the unit that a raw limit moves.
     pub size: usize,
@@ -27,25 +27,25 @@ pub struct Row {
     pub gbps: Option<f64>,
     /// Cycles of the forwarder for a frame, including the kernel's.
     pub cycles_per_packet: Option<f64>,
-    /// Median ratio of its slices to those of the fastest peer.
+    /// Median ratio of the contender's slices to those of the fastest peer.
     pub ratio_to_best_peer: Option<f64>,
-    /// Bounds of the middle half of these ratios.
+    /// Bounds of the middle half of the ratios to the fastest peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_spread: Option<(f64, f64)>,
-    /// Frames of the best-served sender over those of the worst-served one.
+    /// Frames of the best-served sender over those of the worst-served sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
     /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
     /// do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<f64>,
-    /// Measured slices.
+    /// Number of measured slices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<usize>,
     /// Slices that could be compared with the fastest peer's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<usize>,
-    /// Ratios of its rate to those of other contenders.
+    /// Ratios of the contender's rate to those of other contenders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,
     /// Duration of one operation, nanoseconds.
@@ -54,7 +54,7 @@ pub struct Row {
     /// Share of a processor that the host uses while its guests are silent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_share: Option<f64>,
-    /// Interrupts of the receiver, and its losses.
+    /// Interrupts of the receiver, and frames that the receiver lost.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<Interrupts>,
     /// Latency in one direction, under load or after a silence.

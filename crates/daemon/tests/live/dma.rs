@@ -1,4 +1,4 @@
-//! The card's access to a guest's memory: its extent, and its beginning and end.
+//! Access of the card to a guest's memory: its extent, and when the access begins and ends.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};

@@ -21,7 +21,7 @@ enum End {
     Reset,
 }
 
-/// Starts a client that rings a doorbell repeatedly, like a guest under traffic, until it reads the end.
+/// Starts a client that rings a doorbell repeatedly, like a guest under traffic, until it reads the end of the stream.
 fn busy_client(socket: &Path) -> JoinHandle<End> {
     let mut raw = Raw::greet(socket);
     raw.send(&load(1, 0, 8, 4));

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Floods that complete before frames are exchanged beside them.
+/// Number of floods that complete before frames are exchanged beside them.
 const WARM: u64 = 10;
 
 /// Runs `exchange` on two VFs while others repeat `flood` without a pause.
@@ -60,9 +60,9 @@ fn windows_at_full_speed_do_not_stop_others() {
     });
 }
 
-/// Windows of a client near its limit. The first page stays free.
+/// Number of windows of a client near its limit. The first page stays free.
 const MANY: u64 = 60_000;
-/// Messages that such a client sends at a time.
+/// Number of messages that the client with many windows sends at a time.
 const BATCH: usize = 300;
 
 /// Runs a client that sends the most expensive requests in batches.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use vfio_user::client::{Answer, Client};
 
-/// Number of hand-overs.
+/// Number of hand-overs in a test.
 const TIMES: usize = 3;
 /// Speed of the link, Mb/s.
 const SPEED: Option<u32> = Some(25_000);

@@ -13,7 +13,7 @@ use vfio_user::wire::Command;
 const FAMILIES: [&str; 2] = ["[[port]]\nvfs = 7\n", "[[port]]\nfamily = \"avf\"\nvfs = 7\n"];
 const NO_REPLY: u32 = 1 << 4;
 
-/// Message, with the kind of its descriptor.
+/// Message of a client, with the kind of the descriptor that it carries.
 struct Message {
     name: &'static str,
     bytes: Vec<u8>,
@@ -106,7 +106,7 @@ impl Client {
         }
     }
 
-    /// Returns the reply, if the message has one.
+    /// Returns the reply to a message, if the message has one.
     fn reply(&mut self, message: &Message) -> Option<(u32, Vec<u8>)> {
         let posted = message.bytes[8] & NO_REPLY as u8 != 0;
         (!posted).then(|| self.raw.reply().unwrap_or_else(|| panic!("{}: no reply", message.name)))

@@ -29,7 +29,7 @@ fn uplink(live: &Live) -> UplinkStatus {
     live.port().uplink_status.expect("the port has an uplink")
 }
 
-/// Process at the other end of the stream.
+/// Process at the other end of the stream uplink.
 struct Peer(UnixStream);
 
 impl Peer {

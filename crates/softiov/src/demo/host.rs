@@ -10,7 +10,7 @@ use daemon::control::status::{Interventions, PortStatus, VfStatus};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A running host. The host is dropped before its directory.
+/// Running host of a demo. The host is dropped before its directory.
 #[derive(Debug)]
 pub(super) struct DemoHost {
     host: Host,
@@ -70,7 +70,7 @@ impl Cost {
         Self { accesses: reads + posted_writes + synchronous_writes, interrupts, packets }
     }
 
-    /// Adds two costs.
+    /// Adds the costs of two flows.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             accesses: self.accesses + other.accesses,

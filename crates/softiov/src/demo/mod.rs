@@ -39,7 +39,7 @@ pub(crate) struct Args {
 /// Card of the demo.
 #[derive(Debug, Clone, Copy)]
 struct Card<'a> {
-    /// Family, as a configuration names it.
+    /// Card family, as a configuration names it.
     family: &'a str,
     /// Doorbell pages are mapped into the guests.
     mapped: bool,

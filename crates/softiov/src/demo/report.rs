@@ -8,7 +8,7 @@ use std::fmt;
 /// JSON report of a demo.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
-    /// Card family.
+    /// Card family of the demo's VFs.
     pub(super) family: String,
     /// Doorbell pages were mapped into the guests.
     pub(super) mapped: bool,
@@ -67,13 +67,13 @@ pub(super) struct Ping {
     pub(super) trapped_each: f64,
 }
 
-/// A TCP flow.
+/// TCP flow between two guests.
 #[derive(Debug, Serialize)]
 pub(super) struct Flow {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) protocol: &'static str,
-    /// Bytes received.
+    /// Bytes that the flow's receiver received.
     pub(super) bytes: u64,
     pub(super) mbps: f64,
     /// Register accesses that reached the host, per 1,000 packets.
@@ -84,7 +84,7 @@ pub(super) struct Flow {
 #[derive(Debug, Serialize)]
 pub(super) struct FamilyFigures {
     pub(super) family: String,
-    /// Guests' driver.
+    /// Name of the guests' driver.
     pub(super) driver: String,
     /// Mean throughput of both directions, Mb/s.
     pub(super) mbps: f64,
@@ -100,7 +100,7 @@ pub(super) struct Interventions {
     pub(super) reads: f64,
     /// Register writes, posted or not.
     pub(super) writes: f64,
-    /// Interrupts delivered.
+    /// Interrupts delivered to the guests.
     pub(super) interrupts: f64,
 }
 
@@ -127,12 +127,12 @@ fn packets(vf: &VfStatus) -> u64 {
     vf.rx.packets + vf.tx.packets
 }
 
-/// A report, and the data that only its tables and verdict need.
+/// Report of a demo, and the data that only its tables and verdict need.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) report: Report,
     vfs: Vec<VfStatus>,
-    /// Problems other than unanswered pings.
+    /// Problems of the demo other than unanswered pings.
     wrong: Vec<String>,
 }
 
@@ -231,7 +231,7 @@ fn figure_row(figures: &FamilyFigures) -> Vec<String> {
     ]
 }
 
-/// Rows under a heading, each column as wide as its widest cell.
+/// Table of rows under a heading, each column as wide as its widest cell.
 struct Table {
     rows: Vec<Vec<String>>,
     widths: Vec<usize>,

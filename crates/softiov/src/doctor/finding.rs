@@ -7,21 +7,21 @@ use std::fmt::Write;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
-    /// No fault.
+    /// The check found no fault.
     Ok,
-    /// Works, but slower or less safely than it could.
+    /// The checked part works, but slower or less safely than it could.
     Warning,
     /// Something does not work.
     Problem,
 }
 
-/// Result of one check.
+/// Result of one check of `softiov doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     /// Name of the check, one word.
     pub(super) check: &'static str,
     pub(super) verdict: Verdict,
-    /// Observation.
+    /// State that the check observed.
     pub(super) seen: String,
     /// Remedy; none if the verdict is ok.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -19,7 +19,7 @@ pub(super) struct Process {
     pub(super) seccomp: Option<u32>,
     /// Limit and use of the control group's memory, bytes.
     pub(super) memory: Option<(u64, u64)>,
-    /// CPU quota and its period, microseconds (cpu.max).
+    /// CPU quota of the process and the quota's period, microseconds (cpu.max).
     pub(super) processors: Option<(u64, u64)>,
     /// Limit and number of open file descriptors.
     pub(super) files: Option<(u64, u64)>,

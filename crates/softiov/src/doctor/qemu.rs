@@ -11,11 +11,11 @@ const NEEDED: (u32, u32) = (10, 1);
 const INSTALL: &str = "install QEMU 10.1 or newer (Debian 13: `apt install -t trixie-backports qemu-system-x86`; \
                                           Fedora 43), or name another program with --qemu";
 
-/// A QEMU program, its version and its devices.
+/// QEMU program on this machine, with its version and its devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Qemu {
     path: PathBuf,
-    /// Output of `--version`.
+    /// Text that QEMU prints for `--version`.
     version: String,
     /// Output of `-device help`.
     devices: String,

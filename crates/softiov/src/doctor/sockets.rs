@@ -19,7 +19,7 @@ pub(super) struct FileRights {
     pub(super) mode: u32,
 }
 
-/// A user with all of its groups.
+/// User of this machine with all of the user's groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) name: String,

@@ -14,7 +14,7 @@ use crate::output;
 
 const HEADER: &str = "# Measured by `softiov lab host`; for `softiov lab run --settings FILE`.\n";
 
-/// A measurement, or the reason for its failure.
+/// Measurement of this machine, or the reason for its failure.
 #[derive(Debug, Serialize)]
 struct Measurement {
     name: &'static str,
@@ -30,7 +30,7 @@ struct Measurement {
     why_not: Option<String>,
 }
 
-/// An assumption about the processor, and whether it holds on this machine.
+/// Assumption of the lab about the processor, and whether it holds on this machine.
 #[derive(Debug, Serialize)]
 struct Assumption {
     what: &'static str,

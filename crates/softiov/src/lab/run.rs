@@ -100,7 +100,7 @@ pub(super) fn summary(run: &Run, took: Duration) -> String {
     text
 }
 
-/// Prints progress, and rows in order as they become available.
+/// Printer of an experiment run's progress, and of its rows in order as they become available.
 struct Watcher {
     progress: Progress,
     json: bool,

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// A heading and rows, each column as wide as its widest cell.
+/// Table of a heading and rows, each column as wide as its widest cell.
 #[derive(Debug)]
 pub(super) struct Table {
     rows: Vec<Vec<String>>,
-    /// Columns from this one on hold numbers, aligned right.
+    /// First column of numbers; this one and later ones are aligned right.
     numbers: usize,
 }
 

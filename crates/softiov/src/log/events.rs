@@ -14,7 +14,7 @@ use tracing_subscriber::layer::Context;
 #[derive(Debug)]
 pub(crate) struct Records;
 
-/// Fields that name the object of a log line; the first one present counts.
+/// Fields that name the object of a log line; the first field that the line has counts.
 const ABOUT: [&str; 5] = ["function", "vf", "port", "pf", "tap"];
 
 impl<S: Subscriber> Layer<S> for Records {

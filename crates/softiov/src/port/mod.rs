@@ -103,7 +103,7 @@ impl Traffic {
     }
 }
 
-/// Runs a subcommand.
+/// Runs a subcommand of `softiov port`.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let nothing = PortSettings::default;
     let (port, set, persistence, output) = match command {

@@ -1,4 +1,4 @@
-//! Ports as text.
+//! Text of ports, as `softiov port` prints it.
 
 use crate::vf::print::{function, port_line, settings};
 use daemon::control::status::{Answers, PortStatus};

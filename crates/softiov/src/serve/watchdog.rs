@@ -8,7 +8,7 @@ use std::env;
 use std::time::Duration;
 
 const ALIVE: &str = "WATCHDOG=1";
-/// Notices per timeout of systemd, so that one may be late and one lost.
+/// Notices to systemd's watchdog per timeout, so that one notice may be late and one lost.
 const NOTICES_PER_TIMEOUT: u32 = 4;
 
 /// Starts the watchdog thread, if systemd has set a timeout.

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Output format.
+/// Output format of `softiov devlink`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct OutputFormat {
     json: bool,

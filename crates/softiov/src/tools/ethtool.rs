@@ -92,7 +92,7 @@ fn parse(words: &[String]) -> Result<(Command, &str, &[String]), ToolExit> {
     Ok((*command, name, rest))
 }
 
-/// A port, or one of its VFs.
+/// Port, or one of its VFs, that an ethtool command names.
 #[derive(Debug, Clone, Copy)]
 struct NamedFunction<'a> {
     port: &'a PortStatus,

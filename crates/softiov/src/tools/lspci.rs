@@ -28,7 +28,7 @@ pub(crate) struct Args {
     words: Vec<String>,
 }
 
-/// Options that select other devices, or ask the network.
+/// Options of lspci that select other devices, or ask the network.
 const UNSUPPORTED_OPTIONS: [char; 8] = ['A', 'F', 'G', 'H', 'M', 'O', 'Q', 'q'];
 
 /// Runs the system's `lspci`.
@@ -71,7 +71,7 @@ fn is_unsupported(word: &str) -> bool {
         .any(|letter| UNSUPPORTED_OPTIONS.contains(&letter))
 }
 
-/// Returns all functions, as `lspci -xxxx` prints them.
+/// Returns the configuration spaces of all functions, as `lspci -xxxx` prints them.
 fn dump(socket: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     for (domain, port) in client::ports(socket)?.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// Message on standard error, and exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolExit {
-    /// The tool's message, and below it lines of softiov's own.
+    /// Message as the real tool prints it, and below it lines of softiov's own.
     pub(super) text: String,
     pub(super) code: u8,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     output: OutputOptions,
 }
 
-/// Prints a recording, or writes it to a file.
+/// Prints a VF's flight recording, or writes it to a file.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { vf, write, read, output: OutputOptions { json, target } } = args;
     let recording = match &read {
@@ -60,7 +60,7 @@ fn ask(socket: &Path, vf: String) -> Result<Recording, ClientError> {
     }
 }
 
-/// Returns a recording as text, one line per entry.
+/// Returns a flight recording as text, one line per entry.
 pub(crate) fn text(recording: &Recording) -> String {
     let Recording { vf, time_ns, because, lost, entries } = recording;
     let because = because.as_ref().map_or(String::new(), |why| format!(", quarantined for {why}"));

@@ -48,7 +48,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Runs a subcommand.
+/// Runs a subcommand of `softiov vf`.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List { output } => ask(Request::PortList, &output),

@@ -36,7 +36,7 @@ const BOUND: f64 = 10.0;
 #[derive(Debug, Default)]
 struct Calls {
     by_number: BTreeMap<u64, u64>,
-    /// Waits in which the thread may have slept; they are not in `by_number`.
+    /// Waits in which the port's thread may have slept. They are not in `by_number`.
     pauses: u64,
 }
 

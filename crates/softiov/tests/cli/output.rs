@@ -105,7 +105,7 @@ fn do_not_block(pipe: impl AsFd) -> OFlags {
     flags
 }
 
-/// Fills a pipe.
+/// Fills a pipe, so that the next write would block.
 fn fill(writer: &std::io::PipeWriter) {
     let flags = do_not_block(writer);
     for size in [4096, 1] {

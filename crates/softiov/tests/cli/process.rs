@@ -46,14 +46,14 @@ pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> Said {
     finish(command.args(rest))
 }
 
-/// Runs a command to its end.
+/// Runs a command of the program to its end.
 pub(crate) fn finish(command: &mut Command) -> Said {
     let output = command.env_remove("RUST_LOG").output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Said { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// A running host.
+/// Running host of a test.
 pub(crate) struct Serve {
     child: Child,
     folder: PathBuf,
@@ -135,7 +135,7 @@ impl Serve {
         test_support::starter(self.keeper())
     }
 
-    /// Waits until the log has these words.
+    /// Waits until the host's log has these words.
     #[track_caller]
     pub(crate) fn wait_logged(&self, words: &str) {
         self.wait_until(words, || self.log().contains(words));

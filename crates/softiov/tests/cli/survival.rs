@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-/// Time after which an idle host has stored all of its state.
+/// Time after which an idle host has saved all of its state for a successor.
 const REST: Duration = Duration::from_millis(500);
 /// Bytes of a flow that takes a while.
 pub(crate) const LONG: u64 = 256 << 20;

@@ -22,13 +22,14 @@ use tempfile::{TempDir, tempdir};
 /// Timeout of the watchdog, as the host receives it.
 const WATCHDOG: Duration = Duration::from_millis(200);
 
-/// Descriptors with their names. Several may share a name, and each open file is stored once.
+/// Descriptors that systemd's store keeps, with their names. Several may share a name, and each open file is stored
+/// once.
 type Kept = Vec<(String, OwnedFd)>;
 
 /// systemd's side of `$NOTIFY_SOCKET`.
 struct Systemd {
     path: PathBuf,
-    /// Watchdog notices received.
+    /// Number of watchdog notices that systemd has received.
     words: Arc<AtomicUsize>,
     thread: JoinHandle<Kept>,
 }

@@ -13,7 +13,7 @@ pub(crate) const COMMAND: Duration = Duration::from_secs(120);
 /// Timeout of a condition that is polled.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running guest.
+/// Running guest of the scenario.
 #[derive(Debug)]
 pub(crate) struct Guest {
     pub(crate) linux: LinuxGuest,
@@ -23,7 +23,7 @@ pub(crate) struct Guest {
     number: u8,
 }
 
-/// Result of a flow, as iperf3 reports it.
+/// Result of a TCP or UDP flow, as iperf3 reports it.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) sent: u64,
@@ -96,7 +96,7 @@ impl Guest {
         self.linux.name()
     }
 
-    /// Sets eth0 up and waits for its link.
+    /// Sets the guest's eth0 up and waits for the link of eth0.
     pub(crate) fn settle_link(&self) -> Result<()> {
         self.check("ip link set eth0 up")?;
         self.wait_carrier(true)

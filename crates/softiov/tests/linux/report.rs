@@ -8,7 +8,7 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A check; its error is what it saw.
+/// Check of the scenario. Its error is what the check saw.
 pub(crate) type Check = fn(&mut World) -> Result<Outcome>;
 
 /// Outcome of a check that did not fail.

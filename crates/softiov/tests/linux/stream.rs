@@ -5,9 +5,9 @@ use anyhow::{Context, Result, ensure};
 use linux_guest::Background;
 use std::time::Duration;
 
-/// Duration of a stream, seconds: longer than any check, which ends its streams itself.
+/// Duration of an iperf3 stream, seconds: longer than any check, which ends its streams itself.
 const LONG: u32 = 3600;
-/// Highest rate of a stream, so that it leaves processors to the measurement.
+/// Highest rate of an iperf3 stream, so that the stream leaves processor time to the measurement.
 const RATE: &str = "40M";
 /// Interval between two readings of a stream, seconds: iperf3's shortest.
 const INTERVAL: &str = "0.1";
@@ -134,7 +134,7 @@ impl<'a> Pings<'a> {
         Ok(Self { guest, running })
     }
 
-    /// Ends the pings.
+    /// Ends the pings, and returns the answers.
     pub(crate) fn stop(self) -> Result<Answers> {
         self.guest.check("killall -INT ping")?;
         let text = self.guest.linux.wait(&self.running, COMMAND)?.stdout;

@@ -15,7 +15,7 @@ use scene::{OPEN, SHUT, VMM};
 use std::time::{Duration, Instant};
 
 const TIMES: u32 = 5;
-/// Time after which an idle host has stored all of its state.
+/// Time after which an idle host has saved all of its state for a successor.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// `softiov upgrade` under traffic, several times: no link goes down, and connections survive.

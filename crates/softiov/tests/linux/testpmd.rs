@@ -28,10 +28,10 @@ pub(crate) struct Slot(u8);
 pub(crate) const IGBVF: Slot = Slot(1);
 pub(crate) const IAVF: Slot = Slot(2);
 pub(crate) const IGB: Slot = Slot(3);
-/// Slot in a guest with one function.
+/// PCI slot of the function in a guest with one function.
 pub(crate) const ONLY: Slot = Slot(1);
 
-/// A running testpmd.
+/// Running testpmd in a guest.
 #[derive(Debug)]
 pub(crate) struct Testpmd<'a> {
     guest: &'a Guest,

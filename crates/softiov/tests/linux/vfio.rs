@@ -92,7 +92,7 @@ fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
     Ok(())
 }
 
-/// A way to reset a device, and its expected result.
+/// Way to reset a device, and the expected result of the reset.
 #[derive(Debug)]
 struct Reset {
     words: &'static str,

@@ -19,7 +19,7 @@ pub(crate) const JUMBO: u16 = 9000;
 /// Name of the bridge.
 const BRIDGE: &str = "wire";
 
-/// A network namespace. Dropping it removes it.
+/// Network namespace beyond the uplinks. Dropping this value removes the namespace.
 #[derive(Debug)]
 pub(crate) struct Wire {
     name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Wire {
 pub(crate) struct Server(Child);
 
 impl Wire {
-    /// Creates the namespace with its bridge.
+    /// Creates the namespace of the network with its bridge.
     ///
     /// # Errors
     /// A privilege or a program is missing.

@@ -82,7 +82,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts the host.
+    /// Starts the host of the scenario.
     pub(crate) fn start() -> Result<Self> {
         let assets = Assets::prepare(KernelSeries::Bookworm61)?;
         let runtime_dir = TempDir::new()?;
@@ -277,7 +277,7 @@ impl World {
         self.ask(Request::VfSet { vf: vf.to_owned(), change: Change::volatile(change) })
     }
 
-    /// Resets a port.
+    /// Resets a port of the scenario's host.
     pub(crate) fn reset_port(&self, port: &str) -> Result<()> {
         Ok(ask(self.host.control_socket(), Request::PortReset { port: port.to_owned() }).map(drop)?)
     }
@@ -319,7 +319,7 @@ impl World {
     }
 }
 
-/// Settles guests at the same time, since most of it is waiting.
+/// Settles guests at the same time, since most of the time is waiting.
 fn settle_all<'a>(guests: impl Iterator<Item = &'a Guest>) -> Result<()> {
     scope(|threads| {
         let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 const NAMESPACES: [&str; 6] = ["--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net"];
 
-/// Returns the reason why this machine cannot run one, if any.
+/// Returns the reason why this machine cannot run a Debian 13 in namespaces, or `None`.
 pub(crate) fn obstacle() -> Option<&'static str> {
     let runs = |command: &mut Command| {
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
@@ -33,7 +33,7 @@ pub(crate) fn obstacle() -> Option<&'static str> {
     }
 }
 
-/// A running machine. Dropping it ends all of its processes.
+/// Running machine (a Debian 13 in namespaces). Dropping this value ends all of its processes.
 #[derive(Debug)]
 pub(crate) struct Machine {
     /// Process that started systemd; its end ends systemd.
@@ -124,7 +124,7 @@ impl Machine {
         self.folder.path()
     }
 
-    /// Returns this machine's path of a file in the machine.
+    /// Returns the path on this machine of a file in the Debian machine.
     pub(crate) fn place(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.init))
     }

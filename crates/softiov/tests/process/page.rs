@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// Text that only the shell prints, when a command has ended.
 const ENDED: &str = "the command has ended with status";
 
-/// A command to type, and its output.
+/// Command of the page to type, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Line on the page.
@@ -88,14 +88,14 @@ impl Reader {
         reader
     }
 
-    /// Follows a page, step by step.
+    /// Types every command of a page, and compares the outputs.
     pub(crate) fn follow(&mut self, page: &str) {
         for step in steps(page) {
             self.take(&step);
         }
     }
 
-    /// Runs a step and compares its output with the page.
+    /// Types the command of a step, and compares its output with the page.
     pub(crate) fn take(&mut self, step: &Step) {
         let mut command = step.command.clone();
         for (page, here) in &self.places {

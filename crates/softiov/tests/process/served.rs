@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A running host. Dropping it kills keeper and host.
+/// Running host in its own process. Dropping this value kills keeper and host.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) keeper: Child,

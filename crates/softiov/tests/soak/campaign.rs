@@ -52,13 +52,13 @@ enum Load {
     Streams,
 }
 
-/// A running campaign. Guests are dropped before their host.
+/// Running campaign of events. Guests are dropped before their host.
 #[derive(Debug)]
 pub(crate) struct Campaign {
     seed: u64,
     wait: String,
     random: Random,
-    /// Events that remain.
+    /// Number of hand-overs that remain.
     hand_overs: u32,
     kills: u32,
     embedded: Embedded,

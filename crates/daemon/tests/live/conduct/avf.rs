@@ -42,8 +42,8 @@ impl Guest {
         self.send(MacAddress::BROADCAST, self.driver.mac());
     }
 
-    /// Sends a frame with addresses and type alone. A queue stops after many of these and its ring fills; then the VF
-    /// is reset.
+    /// Sends a frame with addresses and type alone. A queue stops after many of these frames, and the ring of the
+    /// queue fills; then the VF is reset.
     fn send_too_short(&mut self) {
         if !self.driver.transmit(&mut self.machine, 0, &[0; 14]) {
             self.driver.reset(&mut self.machine);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const HEADER: usize = 14;
 
-/// Machine with its VF driver.
+/// Machine of a guest with its VF driver.
 pub(crate) struct Guest<V> {
     pub(crate) machine: Machine<V>,
     pub(crate) vf: Vf,
@@ -81,7 +81,7 @@ impl<V: Vmm> Guest<V> {
         heard
     }
 
-    /// Sends a frame. Returns false if the ring is full.
+    /// Sends a frame from the guest. Returns false if the transmit ring is full.
     pub(crate) fn send(&mut self, to: MacAddress, payload: &[u8]) -> bool {
         let frame = [&to.0[..], &self.vf.mac().0, &ETHERTYPE, payload].concat();
         let sent = self.vf.transmit(&mut self.machine, &frame, &TxOffload::default()).is_ok();

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Response.
+/// Response of the control interface.
 #[derive(Debug)]
 pub(crate) struct Reply {
     /// Status; 0 if there was no response.

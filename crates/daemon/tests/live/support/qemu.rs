@@ -22,7 +22,7 @@ pub(crate) struct Shape {
     regions: [u64; 9],
     /// Numbers of INTx pins and MSI vectors.
     others: [u32; 2],
-    /// MSI-X vectors.
+    /// Number of MSI-X vectors of the function.
     vectors: u32,
     /// Pages of BAR0 can be mapped.
     mappable: bool,

@@ -109,7 +109,7 @@ impl Interface<'_> {
         &self.guest.vfs[self.port]
     }
 
-    /// Returns the IPv4 address; each port is a network of its own.
+    /// Returns the guest's IPv4 address on a port. Each port is a network of its own.
     pub(super) fn address(&self) -> String {
         format!("10.{}.0.{}", FIRST_NETWORK + self.port, self.guest.number)
     }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 /// IPv4 address in the namespace.
 pub(super) const ADDRESS: &str = "10.82.0.254";
 
-/// A network namespace. Dropping it removes the namespace and its interfaces.
+/// Network namespace beyond the demo's uplink. Dropping this value removes the namespace and its interfaces.
 #[derive(Debug)]
 pub(super) struct Uplink {
     /// Name of the namespace and of the tap.
@@ -19,7 +19,7 @@ pub(super) struct Uplink {
 }
 
 impl Uplink {
-    /// Creates the namespace.
+    /// Creates the namespace of the uplink.
     ///
     /// # Errors
     /// The namespace or a tap cannot be created, mostly for lack of privilege.

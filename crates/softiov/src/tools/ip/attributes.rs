@@ -7,7 +7,7 @@ use daemon::settings::{LinkState, VfSettings};
 use policy::VLANS;
 use std::net::Ipv4Addr;
 
-/// Settings to change, and the rate under its older name.
+/// Settings of a VF to change, and the rate under its older name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) settings: VfSettings,
@@ -72,7 +72,7 @@ impl Attributes {
     }
 }
 
-/// Parses an address as `ll_addr_a2n` does: bytes of one or two hexadecimal digits, in either case.
+/// Parses an Ethernet address as `ll_addr_a2n` does: bytes of one or two hexadecimal digits, in either case.
 fn mac(words: &mut Words<'_>) -> Result<String, ToolExit> {
     let word = words.value()?;
     let wrong_length = |bytes| ToolExit::new(format!("Invalid address length {bytes} - must be 6 bytes"), 1);

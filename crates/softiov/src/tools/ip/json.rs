@@ -38,7 +38,7 @@ struct Details<'a> {
     parentdev: &'a str,
 }
 
-/// Keys of `-br`.
+/// JSON keys of a link in brief format (`-br`).
 #[derive(Debug, Serialize)]
 struct Brief<'a> {
     ifname: &'a str,

@@ -3,10 +3,10 @@
 use super::ToolExit;
 use super::words::{Words, matches};
 
-/// Output format.
+/// Output format of `softiov ip`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct OutputFormat {
-    /// Number of `-s`: one for statistics, two for errors too.
+    /// Number of `-s` options: one for statistics, two for errors too.
     pub(super) statistics: u8,
     pub(super) json: bool,
     pub(super) pretty: bool,
@@ -29,7 +29,7 @@ pub(super) enum Invocation {
 #[derive(Clone, Copy)]
 enum OptionEffect {
     Set(fn(&mut OutputFormat)),
-    /// No effect: every object is a link of this host, and names need no lookup.
+    /// Option without effect: every object is a link of this host, and names need no lookup.
     Ignored,
     /// No effect, with a value.
     IgnoredValue,
@@ -74,7 +74,7 @@ const OPTIONS: [(&str, OptionEffect); 23] = [
 
 /// Options that cannot be abbreviated.
 const WHOLE: [&str; 6] = ["4", "6", "0", "M", "B", "echo"];
-/// Values of `-color`.
+/// Valid values of the option `-color`.
 const COLORS: [&str; 3] = ["always", "auto", "never"];
 
 /// Parses the options before the object.

@@ -10,7 +10,8 @@ use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 use std::path::Path;
 
-/// A change of a port, and of one of its VFs if one is named. A port is always set up, so `up` changes nothing.
+/// Change of a port by `link set`, and of one of its VFs if the command names a VF. A port is always set up, so `up`
+/// changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     port: String,
@@ -104,7 +105,7 @@ pub(super) fn garbage(word: &str) -> ToolExit {
     ToolExit::new(format!("Error: either \"dev\" is duplicate, or \"{word}\" is garbage."), 255)
 }
 
-/// Applies the change.
+/// Applies the change of `link set` to the running host.
 ///
 /// # Errors
 /// No host answers. A refusal by the host is part of the result.

@@ -15,7 +15,7 @@ pub(super) struct LinkStatistics {
     rx_multicast: u64,
     /// Received frames of a length that the card does not accept.
     rx_length_errors: u64,
-    /// Frames that the kernel received and dropped because the port read them too late.
+    /// Frames that the kernel received and dropped because the port read the uplink too late.
     rx_missed: u64,
     tx_bytes: u64,
     tx_packets: u64,

@@ -11,19 +11,19 @@ impl<'a> Words<'a> {
         Self(words)
     }
 
-    /// Returns the next word without reading it.
+    /// Returns the next word of the command without reading it.
     pub(super) fn peek(&self) -> Option<&'a str> {
         self.0.first().map(String::as_str)
     }
 
-    /// Reads a word.
+    /// Reads the next word of the command.
     pub(super) fn next(&mut self) -> Option<&'a str> {
         let word = self.peek()?;
         self.0 = &self.0[1..];
         Some(word)
     }
 
-    /// Reads a word if it is this one, possibly abbreviated.
+    /// Reads the next word if it is `full` or an abbreviation of it.
     pub(super) fn skip(&mut self, full: &str) -> bool {
         let is_next = self.peek().is_some_and(|word| matches(word, full));
         if is_next {
@@ -37,7 +37,7 @@ impl<'a> Words<'a> {
         self.next().ok_or_else(|| ToolExit::new("Command line is not complete. Try option \"help\"", 255))
     }
 
-    /// Reads a number.
+    /// Reads the next word as a number.
     pub(super) fn number(&mut self, wrong: &str) -> Result<u32, ToolExit> {
         let word = self.value()?;
         number(word).ok_or_else(|| invalid(word, wrong))

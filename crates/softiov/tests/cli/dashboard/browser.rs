@@ -19,7 +19,7 @@ const START: &str = r#"exec chromium --headless --no-sandbox --disable-gpu --dis
     --force-color-profile=srgb --remote-debugging-pipe --user-data-dir="$FOLDER/profile" about:blank \
     3<"$FOLDER/to" 4>"$FOLDER/from" >/dev/null 2>&1"#;
 
-/// A browser with one page.
+/// Chromium with one page, which a test controls.
 pub(super) struct Browser {
     child: Child,
     to: File,
@@ -61,7 +61,8 @@ impl Browser {
         Some(browser)
     }
 
-    /// Sends a command and returns its result. An exception on the page fails the test.
+    /// Sends a DevTools command to the browser, and returns the command's result. An exception on the page fails the
+    /// test.
     #[track_caller]
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.number += 1;

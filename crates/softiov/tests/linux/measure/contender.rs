@@ -45,7 +45,7 @@ pub(super) struct Contender {
 
 #[derive(Debug)]
 enum Forwarder {
-    /// A host of one port, and its process.
+    /// Served card: a host of one port, and the host's process.
     Card(Served, Pid),
     Switch {
         switch: Switch,

@@ -99,9 +99,9 @@ pub(super) struct Turn {
     pub(super) rate: f64,
     /// Packets: full frames that carry a stream, or requests and answers of pings.
     pub(super) packets: f64,
-    /// Retransmitted segments.
+    /// Number of retransmitted TCP segments.
     pub(super) again: u64,
-    /// Milliseconds that the guest's processors were busy, and that they were available.
+    /// Milliseconds for which the guest's processors were busy, and milliseconds for which they were available.
     pub(super) busy_ms: f64,
     pub(super) there_ms: f64,
     /// Processor time of QEMU and of the forwarder by the host's count, milliseconds.

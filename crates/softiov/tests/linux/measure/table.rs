@@ -15,7 +15,7 @@ pub(super) struct Row {
     unit: &'static str,
     /// Median over the rounds of the rate divided by that of the first contender.
     over_first: Option<f64>,
-    /// Quartiles of these ratios.
+    /// Quartiles of the ratios to the first contender.
     over_first_spread: Option<(f64, f64)>,
     /// Busy share of the guest's processors.
     guest_busy: f64,

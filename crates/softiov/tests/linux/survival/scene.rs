@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Number of the uplink's tap, beyond those of the other checks' host.
+/// Number of the uplink's tap, above the numbers of taps of the other checks' host.
 const TAP: u8 = 3;
 /// Group that may connect to [`OPEN`].
 pub(super) const VMM: u32 = 65_533;

@@ -25,7 +25,7 @@ const SHARE: f64 = 0.9;
 const BURST: usize = 32;
 const LENGTH_OF_FRAME: usize = 512;
 
-/// A port with a guest, and its end of the wire.
+/// Port with a guest, and the port's end of the wire.
 struct Half {
     card: Backplane,
     vf: Vf,
@@ -93,7 +93,7 @@ fn run(halves: &mut [Half], cpu: u32, start: &Barrier) -> (u64, bool) {
     (count, ran.as_secs_f64() > SHARE * begin.elapsed().as_secs_f64())
 }
 
-/// Returns the processor time of this thread.
+/// Returns the processor time that this thread has used.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

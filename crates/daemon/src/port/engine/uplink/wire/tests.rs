@@ -8,7 +8,7 @@ use std::time::Duration;
 const TOKEN: u64 = 7;
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
-/// An end with its port's poller.
+/// End of a wire with its port's poller.
 pub(super) struct End {
     pub(super) end: WireEnd,
     poller: Poller,
