@@ -12,7 +12,7 @@ use i82576::{MacAddress, Time};
 use policy::{InterruptBounds, Link, PortVlan, VlanSet};
 use serde::Deserialize;
 
-/// Policy of a VF.
+/// Policy of a VF, as earlier versions wrote it.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct VfPolicy {
     mac: Option<MacAddress>,
@@ -93,7 +93,7 @@ impl From<VfState> for super::VfState {
     }
 }
 
-/// State of a PF driver.
+/// State of a PF driver, as earlier versions wrote it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct PfState {
     mac: MacAddress,

@@ -10,9 +10,9 @@ use i82576::VfIndex;
 use policy::{Action, Offence};
 
 impl Pf {
-    /// Compares a VF's counts with its limits, and acts on the gravest finding. Ignores the count of mailbox
-    /// requests and resets in `totals`: the PF has its own. Call it at least once a second: limits are rates per
-    /// second. Afterwards pass [`Pf::link_override`] to the card.
+    /// Compares a VF's counts with its limits, and acts on the gravest excess. Ignores the count of mailbox requests
+    /// and resets in `totals`: the PF has its own. Call it at least once a second: limits are rates per second.
+    /// Afterwards pass [`Pf::link_override`] to the card.
     pub fn watch<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mut totals: Totals) -> Option<Verdict> {
         let now = hal.now();
         let limits = self.port_policy.0.limits;
@@ -46,7 +46,7 @@ impl Pf {
         }
     }
 
-    /// Returns a VF's conduct.
+    /// Returns the record of a VF's conduct.
     #[must_use]
     pub fn conduct(&self, vf: VfIndex) -> &Monitor {
         &self.state(vf).monitor

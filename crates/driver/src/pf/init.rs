@@ -85,7 +85,7 @@ impl Pf {
     }
 }
 
-/// Stops all VFs, and reports to the card that its driver is unloaded.
+/// Stops all VFs, and reports to the card that the PF's driver is unloaded.
 pub(super) fn leave<H: Hal>(hal: &mut H) {
     hal.write(r::VFRE, 0);
     hal.write(r::VFTE, 0);

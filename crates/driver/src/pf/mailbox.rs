@@ -24,7 +24,7 @@ const REPLY_TIME: Duration = Duration::from_secs(1);
 /// Visits for which a VF may keep the buffer locked while it waits for a reply.
 pub(super) const LOCK_PATIENCE: u8 = 10;
 
-/// Result of an attempt to take a request.
+/// Result of an attempt to take a VF's request from the mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Served {
     Yes,
@@ -140,7 +140,7 @@ impl Pf {
     }
 }
 
-/// Locks the buffer. Returns false if the VF holds it.
+/// Locks the mailbox buffer. Returns false if the VF holds the buffer.
 pub(super) fn lock<H: Hal>(hal: &mut H, vf: VfIndex) -> bool {
     hal.write(r::p2v_mailbox(vf), p2v::PFU);
     hal.read(r::p2v_mailbox(vf)) & p2v::PFU != 0

@@ -64,12 +64,12 @@ pub enum PfError {
     /// CTRL.RST stays set.
     #[error("the card stays in reset")]
     ResetStuck,
-    /// More VFs were requested than a port has.
+    /// More VFs were requested than the port has.
     #[error("{0} virtual functions are out of range (0-8)")]
     TooManyVfs(u8),
 }
 
-/// State of a VF.
+/// The PF driver's state of one VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct VfState {
     policy: VfPolicy,
@@ -77,7 +77,7 @@ struct VfState {
     mac: Option<MacAddress>,
     /// True once VF_RESET was served, until the next reset: other requests are served too.
     clear_to_send: bool,
-    /// Time of the last NACK without CTS, or of the VF's reset.
+    /// Time of the last refusal of a VF that must send VF_RESET, or of that VF's reset.
     last_nack: Option<Time>,
     hashes: [u16; MAX_MULTICAST],
     groups: usize,
@@ -90,7 +90,7 @@ struct VfState {
     notice: Option<Time>,
     /// Time until when an unacknowledged reply in the buffer must not be overwritten.
     reply_until: Option<Time>,
-    /// Consecutive visits at which the VF held the buffer.
+    /// Consecutive visits at which the VF held the mailbox buffer.
     locked: u8,
     counters: Counters,
     monitor: Monitor,
@@ -142,7 +142,7 @@ pub struct Pf {
     enabled: u8,
     vfs: [VfState; MAX_VFS],
     port_policy: SavedPortPolicy,
-    /// Storms that have begun.
+    /// Number of storms that have begun.
     storms: u64,
     filters: Filters,
     vlans: Vlans,
@@ -151,7 +151,7 @@ pub struct Pf {
     port_up: bool,
     /// True once the driver has been removed.
     removed: bool,
-    /// STATUS.LU of the port.
+    /// True if the port's link is up (STATUS.LU).
     wire_up: bool,
     /// VF that the next visit serves first.
     turn: u8,
@@ -250,7 +250,7 @@ impl Pf {
         self.mac
     }
 
-    /// Returns a VF's current address, if it has one.
+    /// Returns a VF's current MAC address, if the VF has one.
     #[must_use]
     pub fn vf_mac(&self, vf: VfIndex) -> Option<MacAddress> {
         self.state(vf).mac
@@ -275,7 +275,7 @@ impl Pf {
         (state.groups, state.has_full_list() && !state.receives_every_group())
     }
 
-    /// Returns the counters of a VF.
+    /// Returns the PF driver's counters of a VF.
     #[must_use]
     pub fn counters(&self, vf: VfIndex) -> &Counters {
         &self.state(vf).counters

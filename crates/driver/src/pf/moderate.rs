@@ -21,20 +21,20 @@ use serde::{Deserialize, Serialize};
 const REDUNDANCY: Redundancy = Redundancy(12);
 /// Parameter lif of the formula, where no floor is set.
 const LOWEST_HZ: u32 = 1_000;
-/// Bytes of a descriptor.
+/// Bytes of a receive descriptor.
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
 /// Packet rate of a VF, and the interval for it.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Sampler {
     meter: RateMeter,
-    /// Packets so far; the lower half is the card's counter.
+    /// Number of packets received so far; the lower half is the card's counter.
     packets: u64,
     interval_us: Option<u32>,
 }
 
 impl Sampler {
-    /// Returns the packets so far.
+    /// Returns the number of packets that the VF has received so far.
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_floor_and_ceiling_bound_the_interval() {
+    fn interrupt_floor_and_ceiling_bound_eitrs_interval() {
         assert_eq!(intervals(0, 0, false), (0, 8191));
         assert_eq!(intervals(2_000, 0, false), (0, 500));
         assert_eq!(intervals(0, 10_000, false), (100, 8191));

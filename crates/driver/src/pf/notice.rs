@@ -95,7 +95,7 @@ impl Pf {
         state.counters.notices += 1;
     }
 
-    /// Returns the time when a delayed action can be tried again.
+    /// Returns the time when a delayed notice can be sent again.
     pub(super) fn deadline(&self, now: Time) -> Option<Time> {
         let waiting =
             self.enabled_vfs().map(|vf| self.state(vf)).filter(|s| s.notice.is_some() || s.locked > 0);

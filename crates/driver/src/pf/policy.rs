@@ -105,7 +105,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Returns true if a VF has an address as its main one, which it gives up for another.
+    /// Returns true if a VF has an address as its main one, which the VF gives up for another.
     fn is_own_mac(&self, vf: VfIndex, mac: MacAddress) -> bool {
         let state = self.state(vf);
         state.policy.mac == Some(mac) || state.mac == Some(mac)

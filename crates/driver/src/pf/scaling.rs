@@ -31,7 +31,7 @@ const IN_TURN: u32 = 0x0100_0100;
 const TYPES: u32 = mrqc::TCP_IPV4 | mrqc::IPV4 | mrqc::TCP_IPV6 | mrqc::TCP_IPV6_EX | mrqc::IPV6;
 
 impl Pf {
-    /// Writes key, table and mode of a card that was reset and does not receive yet.
+    /// Writes the RSS key, table and mode of a card that was reset and does not receive yet.
     pub(super) fn set_up_scaling<H: Hal>(&self, hal: &mut H) {
         for (word, bytes) in (0..).zip(KEY.as_chunks().0) {
             hal.write(r::rssrk(word), u32::from_le_bytes(*bytes));
@@ -42,7 +42,7 @@ impl Pf {
         hal.write(r::MRQC, self.queueing());
     }
 
-    /// Enables or disables RSS for the VF's pool. The mode follows the first VF and the last; it may change only
+    /// Enables or disables RSS for the VF's pool. The RSS mode follows the first VF and the last; it may change only
     /// while the port does not receive.
     pub(super) fn apply_scaling<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let scales = if self.state(vf).policy.rss { vmolr::RSSE } else { 0 };

@@ -78,7 +78,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Removes a VF's address if it is to change.
+    /// Removes a VF's address if the address is to change.
     fn give_up_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<MacAddress>) {
         if self.state(vf).policy.mac == next {
             return;
@@ -116,7 +116,7 @@ impl Pf {
     }
 }
 
-/// Applies `act` to each policy until one is refused. Returns its VF, and the reason.
+/// Applies `act` to each policy until one is refused. Returns the VF of that policy, and the reason.
 fn each(
     policies: &[VfPolicy],
     mut act: impl FnMut(VfIndex, &VfPolicy) -> Result<(), PolicyError>,

@@ -13,7 +13,7 @@ use units::LAST_VLAN;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PfState(pub(super) Pf);
 
-/// Invalid saved state, with the fault.
+/// Error for an invalid saved state of the driver, with the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the state of the PF driver is damaged: {0}; start the port again without it")]
 pub struct RestoreError(pub(super) &'static str);
@@ -22,7 +22,7 @@ pub struct RestoreError(pub(super) &'static str);
 const MOST_COUNTED: u64 = 1 << 58;
 
 impl Pf {
-    /// Returns the state for a successor. Call it between two visits.
+    /// Returns the driver's state for a successor of this process. Call it between two visits.
     #[must_use]
     pub fn save(&self) -> PfState {
         PfState(self.clone())

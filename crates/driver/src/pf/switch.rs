@@ -87,7 +87,7 @@ impl Filters {
         true
     }
 
-    /// Removes the VF's added addresses.
+    /// Removes the addresses that the VF has added to its main one.
     pub(super) fn clear_added<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         for entry in (0..RECEIVE_ADDRESSES).filter(|i| *i != Self::main_entry(vf)) {
             if self.entries[entry].is_some_and(|(owner, _)| owner == vf) {
@@ -123,7 +123,7 @@ impl Vlans {
         self.entries.iter().all(|(vlan, pools)| *vlan <= LAST_VLAN && *pools >> MAX_VFS == 0)
     }
 
-    /// Returns the entry of an id, or a free one.
+    /// Returns the filter entry of a VLAN id, or a free entry.
     fn place(&self, vlan: u16) -> Option<usize> {
         if vlan == 0 {
             return Some(0);
@@ -132,7 +132,7 @@ impl Vlans {
         used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
     }
 
-    /// Returns true if the VF could change to an id.
+    /// Returns true if the VF could change to a VLAN id.
     pub(super) fn has_room(&self, vf: VfIndex, vlan: u16) -> bool {
         // An entry that the VF holds alone becomes free.
         self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())
@@ -144,7 +144,7 @@ impl Vlans {
         Ok(())
     }
 
-    /// Makes a VF a member of a VLAN in this table only. Returns the entry, or `None` if none is free.
+    /// Makes a VF a member of a VLAN in this table only. Returns the filter entry, or `None` if none is free.
     pub(super) fn claim(&mut self, vf: VfIndex, vlan: u16) -> Option<usize> {
         let place = self.place(vlan)?;
         self.entries[place] = (vlan, self.entries[place].1 | vf.bit());
@@ -178,7 +178,7 @@ impl Vlans {
         self.entries.iter().filter(move |(_, pools)| pools & vf.bit() != 0).map(|(vlan, _)| *vlan)
     }
 
-    /// Returns the entries of these VLANs, a bit each, without entry 0.
+    /// Returns the filter entries of these VLANs, a bit each, without entry 0.
     pub(super) fn filters_of(&self, vlans: &VlanSet) -> u32 {
         let named = |(_, (vlan, pools)): &(usize, &(u16, u32))| *pools != 0 && vlans.contains(*vlan);
         self.entries.iter().enumerate().skip(1).filter(named).fold(0, |all, (place, _)| all | 1 << place)
@@ -189,7 +189,7 @@ impl Vlans {
         core::mem::take(&mut self.changed)
     }
 
-    /// Writes an entry, and the id's bit in VFTA, which the filter also requires.
+    /// Writes a VLAN filter entry, and the VLAN id's bit in VFTA, which the filter also requires.
     pub(super) fn write<H: Hal>(&mut self, hal: &mut H, place: usize) {
         self.changed = true;
         let (vlan, pools) = self.entries[place];
@@ -274,7 +274,7 @@ impl Pf {
         update(hal, r::vmolr(vf.pool()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
     }
 
-    /// Sets the pool's default options. With a port VLAN tags are stripped, and the VF receives untagged frames
+    /// Sets the default options of a VF's pool. With a port VLAN tags are stripped, and the VF receives untagged frames
     /// only if its tags carry a priority only (`igb_enable_port_vlan`).
     pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: Option<PortVlan>) {
         let tags = match port_vlan {
@@ -286,7 +286,7 @@ impl Pf {
     }
 }
 
-/// Clears and sets bits of a register.
+/// Clears some bits of a register, and sets others.
 pub(super) fn update<H: Hal>(hal: &mut H, register: u32, clear: u32, set: u32) {
     let value = hal.read(register) & !clear | set;
     hal.write(register, value);

@@ -82,7 +82,7 @@ fn with_mac(n: u8) -> VfPolicy {
 }
 
 #[test]
-fn switch_is_set_up_before_vfs_may_start() {
+fn pf_sets_the_switch_up_before_vfs_may_start() {
     let mut hal = Registers::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);
@@ -104,7 +104,7 @@ fn switch_is_set_up_before_vfs_may_start() {
 }
 
 #[test]
-fn policy_is_written_to_registers() {
+fn pf_writes_a_vfs_policy_to_registers() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let vlan = Some(PortVlan { id: 100, qos: 3 });
@@ -187,7 +187,7 @@ fn address_belongs_to_one_function() {
 }
 
 #[test]
-fn rate_factor_has_14_binary_places() {
+fn transmit_rate_factor_has_14_binary_places() {
     let mut hal = Registers::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -202,7 +202,7 @@ fn rate_factor_has_14_binary_places() {
 }
 
 #[test]
-fn rate_window_is_ten_milliseconds_of_the_fastest_rate() {
+fn transmit_rate_window_is_ten_milliseconds_of_the_fastest() {
     let mut hal = Registers::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -214,7 +214,7 @@ fn rate_window_is_ten_milliseconds_of_the_fastest_rate() {
 }
 
 #[test]
-fn rate_needs_a_link_and_is_at_most_its_speed() {
+fn transmit_rate_limit_is_at_most_the_links_speed() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
@@ -227,7 +227,7 @@ fn rate_needs_a_link_and_is_at_most_its_speed() {
 }
 
 #[test]
-fn resets_count_as_mailbox_requests() {
+fn resets_of_a_vf_count_as_mailbox_requests() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
@@ -240,7 +240,7 @@ fn resets_count_as_mailbox_requests() {
 }
 
 #[test]
-fn broken_card_fails_after_a_bounded_time() {
+fn probe_of_a_broken_card_fails_after_a_bounded_time() {
     let mut hal = Registers { stuck: true, ..Registers::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::ResetStuck);
     assert!(hal.now < Time::from_micros(100_000));
@@ -249,7 +249,7 @@ fn broken_card_fails_after_a_bounded_time() {
 }
 
 #[test]
-fn visits_serve_every_vf_in_rotating_order() {
+fn pf_visits_serve_every_vf_in_rotating_order() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
@@ -266,7 +266,7 @@ fn visits_serve_every_vf_in_rotating_order() {
 }
 
 #[test]
-fn visit_handles_the_reported_causes() {
+fn pf_visit_handles_the_causes_that_the_card_reports() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();
@@ -293,7 +293,7 @@ fn reset_of_a_disabled_vf_sets_nothing_up() {
 }
 
 #[test]
-fn visit_of_a_removed_card_does_nothing() {
+fn pf_visit_of_a_removed_card_does_nothing() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
@@ -302,7 +302,7 @@ fn visit_of_a_removed_card_does_nothing() {
 }
 
 #[test]
-fn link_state_combines_port_and_policy() {
+fn vf_link_state_combines_the_ports_link_and_the_policy() {
     let mut hal = Registers::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();

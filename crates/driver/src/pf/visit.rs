@@ -11,12 +11,12 @@ use i82576::ids::MAX_VFS;
 use i82576::register as r;
 use i82576::{Time, VfIndex};
 
-/// Results of a visit. VFs are given as bit masks.
+/// Results of one visit of the PF driver. VFs are given as bit masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Visit {
-    /// VFs with a served request, at most one each.
+    /// VFs whose request was served in the visit, at most one each.
     pub served: u8,
-    /// VFs that were reset.
+    /// VFs that were reset before the visit.
     pub resets: u8,
     /// VFs with frames blocked for a forged source.
     pub spoofed: u8,

@@ -16,19 +16,19 @@
 pub(crate) mod receive;
 pub(crate) mod transmit;
 
-/// Bytes of a slot's buffer.
+/// Bytes of the buffer of a ring's slot.
 pub(crate) const BUFFER: usize = 2048;
 /// Maximum frames or buffers per doorbell.
 pub const MAX_BATCH: u16 = 32;
 /// Alignment of a ring in bytes.
 const ALIGNMENT: usize = 128;
-/// Prefetch distance of long frames' buffers in slots: the card's processor holds them, and the transfer takes
-/// longer than a frame.
+/// Number of slots by which the buffers of long frames are prefetched ahead: the card's processor holds them, and the
+/// transfer takes longer than a frame.
 const AHEAD: u32 = 4;
 /// Length in bytes from which on a frame is long.
 const LONG: usize = 256;
 
-/// Returns the steps from one slot of a ring of `count` to another.
+/// Returns the number of slots from one slot of a ring of `count` to another.
 fn distance(from: u32, to: u32, count: u32) -> u32 {
     if to >= from { to - from } else { to + count - from }
 }

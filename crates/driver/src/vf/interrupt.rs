@@ -17,10 +17,10 @@ pub const RECEIVE_VECTOR: u16 = 1;
 pub const MAILBOX_VECTOR: u16 = 2;
 const ALL_VECTORS: u32 = 0b111;
 
-/// Cause of an interrupt, and the owner's task.
+/// Cause of a VF's interrupt, and the owner's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Frames were sent, and this many descriptors reclaimed. No task remains.
+    /// Frames were sent, and this many transmit descriptors reclaimed. No task remains.
     Transmitted(usize),
     /// Frames may be pending: call [`Vf::receive`] until there is none, then [`Vf::receive_done`].
     Received,

@@ -29,12 +29,12 @@ pub enum Speed {
     Thousand,
 }
 
-/// Result of a link check.
+/// Result of a check of the VF's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkCheck {
-    /// Frames can move.
+    /// The link is up, at this speed.
     Up(Speed),
-    /// The link is down.
+    /// The VF's link is down.
     Down,
     /// The PF has lost this VF's state, or the VF the PF's: call [`Vf::restart`].
     ResetNeeded,
@@ -42,7 +42,7 @@ pub enum LinkCheck {
     Gone,
 }
 
-/// State of link checks.
+/// State of the VF's link checks.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     /// True if the link was up at the last check and no trigger came since.

@@ -19,7 +19,7 @@ const PATIENT: Duration = Duration::from_micros(500);
 /// Maximum notices of the PF between a message and its reply.
 const NOTICES: u32 = 4;
 
-/// Reason why a message failed or was refused.
+/// Reason why a message to the PF failed or was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MailboxError {
     /// Registers read as all ones: the function was removed.
@@ -28,7 +28,7 @@ pub enum MailboxError {
     /// An earlier reply was lost.
     #[error("an earlier reply was lost: reset the VF first")]
     Lost,
-    /// The PF holds the buffer.
+    /// The PF holds the mailbox buffer.
     #[error("the PF keeps the mailbox locked")]
     Locked,
     /// The PF has not acknowledged the message.
@@ -37,32 +37,32 @@ pub enum MailboxError {
     /// The PF has acknowledged the message without a reply.
     #[error("the PF did not reply to message {0:#x}")]
     NoReply(u32),
-    /// The PF refused.
+    /// The PF refused the message.
     #[error("the PF refused message {0:#x}")]
     Refused(u32),
     /// The reply belongs to another message.
     #[error("unexpected PF reply {reply:#010x} to message {sent:#x}")]
     Unexpected {
-        /// First dword of the message.
+        /// First dword of the message that was sent.
         sent: u32,
-        /// First dword of the reply.
+        /// First dword of the unexpected reply.
         reply: u32,
     },
 }
 
-/// State of the VF's end.
+/// State of the VF's end of the mailbox.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     /// Clear-on-read bits that a read has returned and no caller has taken yet.
     seen: u32,
-    /// True if a reply was lost.
+    /// True if a reply of the PF was lost.
     lost: bool,
     /// True if the PF has sent a notice since the last `take_notice`.
     notified: bool,
 }
 
 impl Mailbox {
-    /// Clears the state after a reset of the function.
+    /// Clears the mailbox's state after a reset of the function.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -166,7 +166,7 @@ impl Mailbox {
         error
     }
 
-    /// Returns true if any bit of `mask` is or was set, and forgets it.
+    /// Returns true if any bit of `mask` is or was set, and forgets that bit.
     fn take<H: Hal>(&mut self, hal: &mut H, mask: u32) -> Result<bool, MailboxError> {
         let status = self.status(hal)?;
         self.seen &= !mask;

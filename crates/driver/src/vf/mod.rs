@@ -67,21 +67,21 @@ use transmit::TxRing;
 /// Configuration of a VF.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
-    /// Transmit descriptors, a multiple of 8 from 64 to 4096.
+    /// Number of transmit descriptors, a multiple of 8 from 64 to 4096.
     pub tx_descriptors: u16,
-    /// Receive descriptors, a multiple of 8 from 64 to 4096.
+    /// Number of receive descriptors, a multiple of 8 from 64 to 4096.
     pub rx_descriptors: u16,
     /// Frames sent, and buffers returned, per doorbell: 1 to [`MAX_BATCH`]. A guest that polls bursts sets the
     /// length of its bursts.
     pub batch: u16,
     /// Longest frame in bytes, without FCS and VLAN tag.
     pub max_frame: usize,
-    /// Interrupt moderation of receive and transmit.
+    /// Interrupt moderation of the receive and transmit vectors.
     pub moderation: Policy,
     /// Separate transmit interval in microseconds: a sender with a small socket buffer cannot wait for completions
     /// as long as received frames may wait.
     pub transmit_interval_us: Option<u32>,
-    /// Seed of the address that is used if the PF assigns none.
+    /// Seed of the MAC address that is used if the PF assigns none.
     pub seed: u64,
 }
 
@@ -112,13 +112,13 @@ pub enum VfError {
     /// DMA memory for rings and buffers is exhausted.
     #[error(transparent)]
     Memory(#[from] OutOfDmaMemory),
-    /// The number of descriptors is invalid.
+    /// The number of a ring's descriptors is invalid.
     #[error("invalid ring size {0}: must be a multiple of 8 from 64 to 4096")]
     RingSize(u16),
-    /// The VLAN id is out of range.
+    /// The requested VLAN id is out of range.
     #[error("VLAN {0} is out of range (0-4095)")]
     Vlan(u16),
-    /// The frame length exceeds the MAC's maximum.
+    /// The requested frame length exceeds the MAC's maximum.
     #[error("frame length {0} exceeds the card's maximum")]
     FrameLength(usize),
 }
@@ -127,7 +127,7 @@ pub enum VfError {
 #[derive(Debug)]
 pub struct Vf {
     mac: MacAddress,
-    /// Address of the reply to VF_RESET.
+    /// MAC address that the PF gave in its reply to VF_RESET.
     permanent: MacAddress,
     mailbox: Mailbox,
     wishes: GrantedRequests,
@@ -142,7 +142,7 @@ pub struct Vf {
 }
 
 impl Vf {
-    /// Resets the function, gets its address and allocates memory. No frame moves before [`Vf::start`].
+    /// Resets the function, gets the VF's address and allocates memory. No frame moves before [`Vf::start`].
     ///
     /// # Errors
     /// [`VfError::PfInReset`] while the PF's driver is absent, [`VfError::Mailbox`] if it does not reply,

@@ -58,7 +58,7 @@ fn parse(raw: &Raw) -> Option<WriteBack> {
     raw.first_chunk().and_then(WriteBack::parse)
 }
 
-/// Card's verdict on a checksum.
+/// Card's verdict on a received frame's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checksum {
     /// The card did not check the checksum.
@@ -70,32 +70,32 @@ pub enum Checksum {
     Bad,
 }
 
-/// Receive-side-scaling hash.
+/// Receive-side-scaling hash of a received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RssHash {
-    /// Hashed fields, see [`rss_type`].
+    /// Fields of the frame that were hashed, see [`rss_type`].
     pub kind: u8,
-    /// Hash value.
+    /// Value of the hash.
     pub value: u32,
 }
 
-/// Received frame.
+/// Received frame of an 82576's VF, as the card describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Length in bytes, without FCS and stripped tag.
+    /// Length of the frame in bytes, without FCS and stripped tag.
     pub length: usize,
     /// Verdict on the IPv4 header's checksum.
     pub ip_checksum: Checksum,
     /// Verdict on the TCP or UDP checksum.
     pub l4_checksum: Checksum,
-    /// Stripped VLAN tag: priority, DEI, id.
+    /// VLAN tag that the card stripped from the frame: priority, DEI, id.
     pub vlan: Option<u16>,
-    /// Hash, if the card computed one.
+    /// RSS hash of the frame, if the card computed one.
     pub rss: Option<RssHash>,
 }
 
 impl Received {
-    /// Returns true if a checksum is wrong.
+    /// Returns true if the card reports a wrong checksum of the frame.
     #[must_use]
     pub fn has_bad_checksum(&self) -> bool {
         self.ip_checksum == Checksum::Bad || self.l4_checksum == Checksum::Bad
@@ -163,7 +163,7 @@ impl RxRing {
         self.0.receive(hal, into)
     }
 
-    /// Passes the next frames to `take`, at most `most`. Returns their number.
+    /// Passes the next frames to `take`, at most `most`. Returns the number of passed frames.
     #[inline]
     pub(super) fn receive_burst<H: DmaHal>(
         &mut self,

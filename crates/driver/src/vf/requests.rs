@@ -13,7 +13,7 @@ use i82576::mailbox::{INFO_SHIFT, MAX_MULTICAST, WORDS, id, mac_filter, promisc}
 
 const VLAN_IDS: u16 = 4096;
 
-/// Requests of the VF beside its address.
+/// Requests of the VF that the PF has granted, beside the one for an address.
 #[derive(Debug)]
 pub(super) struct GrantedRequests {
     /// Joined VLANs, a bit per id.

@@ -10,23 +10,23 @@ use i82576::register::vf;
 /// Counters since [`Vf::probe`], kept across resets. Octets include the FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Good packets received.
+    /// Number of good packets received.
     pub rx_packets: u64,
-    /// Good packets transmitted.
+    /// Number of good packets transmitted.
     pub tx_packets: u64,
-    /// Good octets received.
+    /// Number of good octets received.
     pub rx_octets: u64,
-    /// Good octets transmitted.
+    /// Number of good octets transmitted.
     pub tx_octets: u64,
-    /// Multicast packets received.
+    /// Number of multicast packets received.
     pub rx_multicast: u64,
-    /// Packets received from other VFs of the port.
+    /// Number of packets received from other VFs of the port.
     pub rx_loopback_packets: u64,
-    /// Packets transmitted to other VFs of the port.
+    /// Number of packets transmitted to other VFs of the port.
     pub tx_loopback_packets: u64,
-    /// Octets received from other VFs of the port.
+    /// Number of octets received from other VFs of the port.
     pub rx_loopback_octets: u64,
-    /// Octets transmitted to other VFs of the port.
+    /// Number of octets transmitted to other VFs of the port.
     pub tx_loopback_octets: u64,
 }
 

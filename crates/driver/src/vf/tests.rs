@@ -76,7 +76,7 @@ fn send(
 const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: None };
 
 #[test]
-fn all_slots_but_one_are_posted() {
+fn driver_posts_all_receive_slots_but_one() {
     let (mut desk, ring) = receiver();
     assert_eq!(desk.read(vf::RX_BLOCK + rx::RDT), 63);
     assert_eq!(desk.read(vf::RX_BLOCK + rx::SRRCTL), 0x8200_0002);
@@ -194,7 +194,7 @@ fn last_frame_of_a_batch_requests_a_report() {
 }
 
 #[test]
-fn burst_of_32_has_one_doorbell_and_two_reports() {
+fn burst_of_32_frames_has_one_doorbell_and_two_reports() {
     let mut desk = Desk::default();
     let mut ring = TxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
     ring.start(&mut desk);
@@ -210,7 +210,7 @@ fn burst_of_32_has_one_doorbell_and_two_reports() {
 }
 
 #[test]
-fn thirty_two_buffers_are_posted_per_doorbell() {
+fn thirty_two_receive_buffers_are_posted_per_doorbell() {
     let mut desk = Desk::default();
     let mut ring = RxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
     ring.start(&mut desk);
@@ -249,7 +249,7 @@ fn frame_in_several_slots_ends_once() {
 }
 
 #[test]
-fn context_is_written_only_when_it_changes() {
+fn offload_context_is_written_only_when_it_changes() {
     let (mut desk, mut ring) = transmitter();
     for tag in [5, 5, 6] {
         send(&mut ring, &mut desk, &[0; 60], &TxOffload { vlan: Some(tag), ..PLAIN }, 1514).unwrap();
@@ -265,7 +265,7 @@ fn context_is_written_only_when_it_changes() {
 }
 
 #[test]
-fn ring_wraps_a_thousand_times() {
+fn transmit_ring_wraps_a_thousand_times() {
     let (mut desk, mut ring) = transmitter();
     for round in 0..1_000u64 {
         send(&mut ring, &mut desk, &[0; 60], &PLAIN, 1514).unwrap();
@@ -278,7 +278,7 @@ fn ring_wraps_a_thousand_times() {
 }
 
 #[test]
-fn ring_sizes_are_checked() {
+fn invalid_ring_sizes_are_refused() {
     for size in [0, 8, 56, 65, 4104] {
         assert_eq!(RxRing::new(&mut Desk::default(), size, BATCH).unwrap_err(), VfError::RingSize(size));
         assert_eq!(TxRing::new(&mut Desk::default(), size, BATCH).unwrap_err(), VfError::RingSize(size));
@@ -286,7 +286,7 @@ fn ring_sizes_are_checked() {
 }
 
 #[test]
-fn sum_of_wrapping_counters_does_not_wrap() {
+fn sum_of_the_cards_wrapping_counters_does_not_wrap() {
     let mut desk = Desk::default();
     let mut sum = Accumulator::default();
     desk.write(vf::VFGPRC, 0xffff_fff0);

@@ -74,17 +74,17 @@ impl TxRing {
         self.ring.flush(hal);
     }
 
-    /// Reclaims the slots that the card has reported as done. Returns their number.
+    /// Reclaims the slots that the card has reported as done. Returns the number of reclaimed slots.
     pub(super) fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.ring.clean(hal)
     }
 
-    /// Returns the number of free slots.
+    /// Returns the number of free slots in the transmit ring.
     pub(super) fn free(&self) -> usize {
         self.ring.free()
     }
 
-    /// Returns the number of slots that are not reclaimed.
+    /// Returns the number of transmit slots that are not reclaimed.
     pub(super) fn pending(&self) -> usize {
         self.ring.pending()
     }
@@ -200,18 +200,18 @@ impl super::Vf {
         self.tx.flush(hal);
     }
 
-    /// Reclaims completed descriptors without waiting for the interrupt. Returns their number.
+    /// Reclaims completed descriptors without waiting for the interrupt. Returns the number of reclaimed descriptors.
     pub fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.tx.clean(hal)
     }
 
-    /// Returns the number of descriptors that are not reclaimed.
+    /// Returns the number of transmit descriptors that are not reclaimed.
     #[must_use]
     pub fn tx_pending(&self) -> usize {
         self.tx.pending()
     }
 
-    /// Returns the number of free descriptors.
+    /// Returns the number of free transmit descriptors.
     #[must_use]
     pub fn tx_free(&self) -> usize {
         self.tx.free()

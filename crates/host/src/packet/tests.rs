@@ -117,7 +117,7 @@ fn mtu_limits_a_frame_plus_one_vlan_tag() {
 }
 
 #[test]
-fn bursts_cross_both_ways_without_echo() {
+fn bursts_of_frames_cross_both_ways_without_echo() {
     with_a_pair("packet frames", || {
         let (left, right) = (open("left0"), open("right0"));
         let frames: Vec<_> = (0..100).map(|n| frame(n, 60 + usize::from(n) * 14)).collect();
@@ -145,7 +145,7 @@ fn vlan_tag_is_sent_and_received_with_its_frame() {
 }
 
 #[test]
-fn frames_of_the_host_arrive_with_checksum() {
+fn frames_of_the_host_arrive_with_filled_in_checksums() {
     with_a_pair("packet checksums", || {
         ip("addr add 10.98.0.1/24 dev left0");
         ip("neigh add 10.98.0.2 lladdr 02:00:00:00:00:07 dev left0");

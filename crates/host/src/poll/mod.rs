@@ -25,29 +25,29 @@ pub use clock::Clock;
 pub use signals::{Signal, SignalSet, Signals};
 pub use waker::Waker;
 
-/// Events taken from the kernel in one wait; later ones come with the next.
+/// Number of events taken from the kernel in one wait; later events come with the next wait.
 const BATCH: usize = 64;
 
 /// Events to wait for on a descriptor. Hang-up and error are always reported. The peer's end of sending is reported
 /// to readers only: a writer cannot handle it, and would be woken by it for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
-    /// Data to read, or a connection to accept.
+    /// True to wait for data to read, or a connection to accept.
     pub readable: bool,
-    /// Room to write.
+    /// True to wait for room to write.
     pub writable: bool,
-    /// Report new events only, for readers that leave data unread on purpose.
+    /// True to report new events only, for readers that leave data unread on purpose.
     pub news: bool,
 }
 
 impl Interest {
-    /// Data to read.
+    /// Waits for data to read.
     pub const READ: Self = Self { readable: true, writable: false, news: false };
-    /// Room to write.
+    /// Waits for room to write.
     pub const WRITE: Self = Self { readable: false, writable: true, news: false };
-    /// Data to read, or room to write.
+    /// Waits for data to read, or room to write.
     pub const BOTH: Self = Self { readable: true, writable: true, news: false };
-    /// Data to read that arrived since the last report.
+    /// Waits for data to read that arrived since the last report.
     pub const NEWS: Self = Self { news: true, ..Self::READ };
 
     fn flags(self) -> epoll::EventFlags {
@@ -59,16 +59,16 @@ impl Interest {
     }
 }
 
-/// Ready descriptor.
+/// Descriptor that is ready, as a wait reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Token of its registration.
+    /// Token that the descriptor was added with.
     pub token: u64,
-    /// A read returns data, a connection, or the end of the stream.
+    /// True if a read of the descriptor returns data, a connection, or the end of the stream.
     pub readable: bool,
-    /// A write succeeds.
+    /// True if a write to the descriptor succeeds.
     pub writable: bool,
-    /// The peer has closed, or the descriptor failed; unread data may remain.
+    /// True if the peer has closed, or the descriptor failed; unread data may remain.
     pub closed: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// Creates an empty set.
+    /// Creates an empty set of descriptors.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -112,7 +112,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Changes the events and the token of a descriptor.
+    /// Changes the events to wait for, and the token, of a descriptor.
     ///
     /// # Errors
     /// `NotFound` if it was not added.

@@ -39,7 +39,7 @@ impl Signal {
     }
 }
 
-/// Signals that arrived since the last call, without their number.
+/// Set of the signals that arrived since the last call, each once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalSet(u32);
 
@@ -62,7 +62,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 static PENDING: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 
-/// Handlers of the signals. Dropping it restores the previous ones.
+/// Handlers of the signals. Dropping the value restores the previous handlers.
 pub struct Signals {
     event: EventFd,
     previous: Vec<(Signal, libc::sigaction)>,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Signals {
 }
 
 impl Signals {
-    /// Installs the handlers.
+    /// Installs the handlers of the signals.
     ///
     /// # Errors
     /// `ResourceBusy` if they are installed already; the process is out of descriptors.
@@ -119,7 +119,7 @@ impl Drop for Signals {
     }
 }
 
-/// Installs `handler` and returns the previous one.
+/// Installs `handler` for a signal and returns the previous handler.
 fn handle(signal: Signal, handler: usize) -> io::Result<libc::sigaction> {
     // SAFETY: all-zero is a valid `sigaction`: default handler, no flags, empty mask.
     let (mut action, mut previous): (libc::sigaction, libc::sigaction) = unsafe { mem::zeroed() };

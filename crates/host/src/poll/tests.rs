@@ -40,7 +40,7 @@ fn ready_descriptor_is_reported_until_handled() {
 }
 
 #[test]
-fn writer_is_not_woken_by_the_end_of_the_peer() {
+fn writer_is_not_woken_when_its_peer_stops_sending() {
     let mut poller = Poller::new().unwrap();
     let (one, other) = Stream::pair().unwrap();
     while let Ok(crate::socket::Sent::Bytes(_)) = other.send(&[0; 4096], &[]) {}
@@ -55,7 +55,7 @@ fn writer_is_not_woken_by_the_end_of_the_peer() {
 }
 
 #[test]
-fn descriptor_is_added_once_and_a_file_never() {
+fn poller_takes_a_descriptor_once_and_a_file_never() {
     let poller = Poller::new().unwrap();
     let (one, _other) = Stream::pair().unwrap();
     poller.add(&one, 1, Interest::READ).unwrap();
@@ -65,7 +65,7 @@ fn descriptor_is_added_once_and_a_file_never() {
 }
 
 #[test]
-fn more_than_a_batch_takes_several_waits() {
+fn more_ready_descriptors_than_a_batch_take_several_waits() {
     let mut poller = Poller::new().unwrap();
     let wakers: Vec<Waker> = (0..BATCH + 10).map(|_| Waker::new().unwrap()).collect();
     for (token, waker) in (0..).zip(&wakers) {
@@ -87,7 +87,7 @@ fn more_than_a_batch_takes_several_waits() {
 }
 
 #[test]
-fn waker_wakes_from_another_thread() {
+fn waker_wakes_a_thread_from_another_thread() {
     let mut poller = Poller::new().unwrap();
     let waker = Waker::new().unwrap();
     poller.add(&waker, 1, Interest::READ).unwrap();
@@ -101,7 +101,7 @@ fn waker_wakes_from_another_thread() {
 }
 
 #[test]
-fn timeout_is_never_early_and_finer_than_a_millisecond() {
+fn timeout_of_a_wait_is_never_early_and_below_1_ms_exact() {
     let mut poller = Poller::new().unwrap();
     let wait = |poller: &mut Poller, timeout: Duration| {
         let before = Clock.now_ns();
@@ -119,7 +119,7 @@ fn timeout_is_never_early_and_finer_than_a_millisecond() {
 }
 
 #[test]
-fn maximum_timeout_waits_for_ever() {
+fn wait_with_the_maximum_timeout_never_ends() {
     assert_eq!(timespec(Duration::MAX), Timespec { tv_sec: i64::MAX, tv_nsec: 999_999_999 });
     let mut poller = Poller::new().unwrap();
     let waker = Waker::new().unwrap();
@@ -129,7 +129,7 @@ fn maximum_timeout_waits_for_ever() {
 }
 
 #[test]
-fn clock_never_goes_back() {
+fn monotonic_clock_never_goes_back() {
     let times: Vec<u64> = (0..1000).map(|_| Clock.now_ns()).collect();
     assert!(times.is_sorted() && times[0] > 0);
 }

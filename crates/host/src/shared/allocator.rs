@@ -10,13 +10,13 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Returns the offset of the first byte in the range.
+    /// Returns the offset of the piece's first byte in the range.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the piece in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
@@ -43,7 +43,7 @@ impl PieceAllocator {
         Self { gaps }
     }
 
-    /// Returns the free bytes in all gaps.
+    /// Returns the number of free bytes in all gaps.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.gaps.iter().map(|gap| gap.len).sum()

@@ -23,9 +23,9 @@ pub enum SharedMemoryError {
     /// The kernel refused to create or size the memfd.
     #[error("cannot create shared memory of {len} bytes")]
     Create {
-        /// Requested bytes.
+        /// Requested size of the memory in bytes.
         len: u64,
-        /// Kernel's error.
+        /// Kernel's error for the memfd.
         #[source]
         source: io::Error,
     },
@@ -43,7 +43,7 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Creates `len` zero bytes. `len` is not zero; a device needs whole pages of 4,096.
+    /// Creates shared memory of `len` zero bytes. `len` is not zero; a device needs whole pages of 4,096.
     ///
     /// # Errors
     /// See [`SharedMemoryError`].
@@ -65,7 +65,7 @@ impl SharedMemory {
         Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
     }
 
-    /// Returns the mapped bytes.
+    /// Returns the mapped bytes of the memory.
     #[must_use]
     pub fn memory(&self) -> &MappedFile {
         &self.memory
@@ -77,14 +77,14 @@ impl SharedMemory {
         self.pieces.allocate(len, align)
     }
 
-    /// Frees a piece.
+    /// Frees a piece of the memory.
     pub fn free(&mut self, piece: Piece) {
         self.pieces.free(piece);
     }
 }
 
 impl AsFd for SharedMemory {
-    /// Returns the descriptor to send over a socket.
+    /// Returns the memory's descriptor, to send over a socket.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::memory::Protection;
 
 #[test]
-fn writes_are_visible_through_the_descriptor() {
+fn writes_to_shared_memory_show_through_its_descriptor() {
     let shared = SharedMemory::new(8192).unwrap();
     let other = MappedFile::map(&shared, 4096, 4096, Protection::ReadOnly).unwrap();
     shared.memory().write(4096, b"doorbell").unwrap();
@@ -34,7 +34,7 @@ fn dwords_are_loaded_singly_or_together() {
 }
 
 #[test]
-fn sealed_memory_cannot_be_resized() {
+fn shared_memory_cannot_be_resized_by_its_peer() {
     let shared = SharedMemory::new(8192).unwrap();
     for len in [0, 4096, 16_384] {
         assert_eq!(ftruncate(&shared, len), Err(rustix::io::Errno::PERM));
@@ -43,13 +43,13 @@ fn sealed_memory_cannot_be_resized() {
 }
 
 #[test]
-fn empty_or_oversized_memory_is_refused() {
+fn empty_or_oversized_shared_memory_is_refused() {
     assert!(matches!(SharedMemory::new(0), Err(SharedMemoryError::Map(MapError::BadRange))));
     assert!(matches!(SharedMemory::new(u64::MAX), Err(SharedMemoryError::Create { .. })));
 }
 
 #[test]
-fn pieces_are_aligned_and_gaps_are_reused() {
+fn pieces_of_shared_memory_are_aligned_and_gaps_reused() {
     let mut shared = SharedMemory::new(64 << 10).unwrap();
     let small = shared.allocate(100, 16).unwrap();
     let ring = shared.allocate(4096, 4096).unwrap();

@@ -15,11 +15,11 @@ use super::BindError;
 /// Owner, group and mode of a socket file. Connecting takes write permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// User id of the owner; `None` is the user of this process.
+    /// User id of the socket file's owner; `None` is the user of this process.
     pub owner: Option<u32>,
-    /// Group id; `None` is the group of this process.
+    /// Group id of the socket file; `None` is the group of this process.
     pub group: Option<u32>,
-    /// Permission bits, such as 0o660.
+    /// Permission bits of the socket file, such as 0o660.
     pub mode: u32,
 }
 
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn stale_socket_of_another_owner_is_replaced() {
-        let Some(folder) = folder("stale_socket_of_another_owner_is_replaced") else { return };
+    fn dead_hosts_socket_of_another_owner_is_replaced() {
+        let Some(folder) = folder("dead_hosts_socket_of_another_owner_is_replaced") else { return };
         let path = folder.path().join("vf.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         std::os::unix::fs::chown(&path, Some(OWNER), Some(GROUP)).unwrap();

@@ -25,13 +25,13 @@ impl Default for FdBatch {
 }
 
 impl FdBatch {
-    /// Creates an empty batch. Allocates once.
+    /// Creates a batch without descriptors. Allocates once.
     #[must_use]
     pub fn new() -> Self {
         Self { fds: Vec::with_capacity(MAX_FDS), truncated: false }
     }
 
-    /// Returns the number of descriptors.
+    /// Returns the number of descriptors in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fds.len()
@@ -55,13 +55,13 @@ impl FdBatch {
         self.fds.iter().map(AsFd::as_fd)
     }
 
-    /// Takes all descriptors, oldest first, and resets the loss flag.
+    /// Takes all descriptors of the batch, oldest first, and resets the loss flag.
     pub fn drain(&mut self) -> impl Iterator<Item = OwnedFd> + '_ {
         self.truncated = false;
         self.fds.drain(..)
     }
 
-    /// Closes all descriptors, and resets the loss flag.
+    /// Closes all descriptors of the batch, and resets the loss flag.
     pub fn clear(&mut self) {
         self.truncated = false;
         self.fds.clear();

@@ -20,7 +20,7 @@ use crate::folder::{self, FolderError};
 
 /// Maximum path length in bytes: `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
 const MAX_PATH: usize = 107;
-/// Clients that may wait to be accepted: one is served at a time, and its successor may wait.
+/// Clients that may wait to be accepted: one is served at a time, and the next one may wait.
 const BACKLOG: i32 = 8;
 
 /// Reason why a socket file could not be created.
@@ -29,19 +29,19 @@ pub enum BindError {
     /// The path does not fit into a socket address.
     #[error("socket path {} is longer than {MAX_PATH} bytes", path.display())]
     PathTooLong {
-        /// Requested path.
+        /// Path that is too long.
         path: PathBuf,
     },
     /// A running process listens on the socket.
     #[error("socket {} is in use by another process", path.display())]
     AddrInUse {
-        /// Requested path.
+        /// Path of the socket in use.
         path: PathBuf,
     },
     /// The path holds a file that is not a socket, which stays.
     #[error("{} exists and is not a socket", path.display())]
     NotASocket {
-        /// Requested path.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The folder is missing, or other users could replace its contents.
@@ -53,25 +53,25 @@ pub enum BindError {
         path.display()
     )]
     NotGiven {
-        /// Requested path.
+        /// Path of the socket file.
         path: PathBuf,
-        /// Failed step, as a past participle.
+        /// What failed, as a past participle: "created".
         doing: &'static str,
     },
     /// Another process replaced the socket's file at once.
     #[error("socket {} was replaced by another process while it was created", path.display())]
     Replaced {
-        /// Requested path.
+        /// Path of the socket file.
         path: PathBuf,
     },
-    /// The kernel refused.
+    /// The kernel refused to create the socket file.
     #[error("socket {} could not be {doing}", path.display())]
     System {
-        /// Requested path.
+        /// Path of the socket file.
         path: PathBuf,
-        /// Failed step, as a past participle.
+        /// What failed, as a past participle: "created".
         doing: &'static str,
-        /// Kernel's error.
+        /// Kernel's error for the socket file.
         #[source]
         source: io::Error,
     },
@@ -94,7 +94,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Creates the socket file at `path` with the given access, and replaces a stale one.
+    /// Creates the socket file at `path` with the given access, and replaces the file of a dead process.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -121,8 +121,8 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Adopts a predecessor's listening socket, if it is bound to the file at `path`. The file stays on drop until
-    /// [`Listener::own`] is called: the predecessor may resume.
+    /// Adopts the previous process's listening socket, if the socket is bound to the file at `path`. The file stays on
+    /// drop until [`Listener::own`] is called: the predecessor may resume.
     #[must_use]
     pub fn adopt(fd: OwnedFd, path: &Path) -> Option<Self> {
         let address = SocketAddrUnix::try_from(getsockname(&fd).ok()?).ok()?;
@@ -139,7 +139,7 @@ impl Listener {
         self.left = false;
     }
 
-    /// Closes the socket and leaves its file, since another process listens on it from now on.
+    /// Closes the listening socket and leaves the socket's file, since another process listens on it from now on.
     pub fn leave(mut self) {
         self.left = true;
     }
@@ -229,7 +229,7 @@ fn new_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-/// Duplicates the socket as a spare descriptor, since a port's thread may open no file.
+/// Duplicates the listening socket as a spare descriptor, since a port's thread may open no file.
 fn spare(listener: &OwnedFd) -> Option<OwnedFd> {
     fcntl_dupfd_cloexec(listener, 0).ok()
 }

@@ -24,27 +24,27 @@ use rustix::io::{Errno, pread, pwrite};
 
 use super::{Sent, Stream};
 
-/// Page size in bytes. QEMU reads a header with one receive and fails on a part of one. Before Linux 6.5 the kernel
-/// sends page by page, so a reply that could cross the end of a page begins on the next one.
+/// Bytes of a page of the log. QEMU reads a header with one receive and fails on a part of one. Before Linux 6.5 the
+/// kernel sends page by page, so a reply that could cross the end of a page begins on the next one.
 const PAGE: u64 = 4096;
 /// Sent bytes after which pages are released.
 const HOLE: u64 = 64 * 1024;
 /// Longest recorded range in bytes: twice what a client may leave unread, and above the longest message.
 const LONGEST: u64 = 4 << 20;
 
-/// Written and unsent bytes as positions in the file. The owner records it for a successor.
+/// Range of the log's file with replies that may be unsent. The owner records it for a successor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Start of the first reply that may be unsent.
+    /// Position of the first reply that may be unsent.
     pub begin: u64,
-    /// Start of the next reply to be written.
+    /// Position of the next reply to be written.
     pub end: u64,
 }
 
-/// Part of an incomplete message as positions in the file. The owner records it like [`Extent`].
+/// Range of the log's file that holds a part of an incomplete message. The owner records it like [`Extent`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Position of the first byte.
+    /// Position of the held part's first byte.
     pub begin: u64,
     /// Number of bytes; 0 if there is no such message.
     pub length: u64,
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-/// Replies to one client.
+/// Log of the replies to one client.
 #[derive(Debug)]
 pub struct ReplyLog {
     file: OwnedFd,
@@ -72,7 +72,7 @@ pub struct ReplyLog {
 }
 
 impl ReplyLog {
-    /// Creates an empty log.
+    /// Creates a log without replies.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -81,7 +81,7 @@ impl ReplyLog {
         Ok(Self { file, extent: Extent::default(), sent: 0, hole: 0, held: Held::default(), floor: 0 })
     }
 
-    /// Adopts a predecessor's file and its last records. Returns the log, the replies from [`Extent::begin`] on,
+    /// Adopts the previous process's file and its last records. Returns the log, the replies from [`Extent::begin`] on,
     /// and the number of their sent bytes.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl ReplyLog {
         read(&self.file, self.held.begin, Some(self.held.length))
     }
 
-    /// Drops the held bytes. Call it after a record without them.
+    /// Drops the held bytes. Call it after a record without held bytes.
     ///
     /// # Errors
     /// The kernel's error.
@@ -253,7 +253,7 @@ fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>>
 }
 
 impl AsFd for ReplyLog {
-    /// Returns the file, to be kept for a successor.
+    /// Returns the log's file, to be kept for a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

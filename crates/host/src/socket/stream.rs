@@ -20,7 +20,7 @@ use rustix::net::{
 use super::fds::MOST_SENT;
 use super::{FdBatch, MAX_FDS};
 
-/// Result of a receive.
+/// Result of receiving from a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// Number of received bytes, at least one.
@@ -31,7 +31,7 @@ pub enum Received {
     Closed,
 }
 
-/// Result of a send.
+/// Result of sending to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// Number of sent bytes, perhaps fewer than given; the descriptors went with the first.
@@ -45,11 +45,11 @@ pub enum Sent {
 /// Peer's identity when it connected, as the kernel recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Process id; 0 if it is not visible in this namespace.
+    /// Process id of the peer; 0 if it is not visible in this namespace.
     pub pid: i32,
-    /// Effective user id.
+    /// Effective user id of the peer.
     pub uid: u32,
-    /// Effective group id.
+    /// Effective group id of the peer.
     pub gid: u32,
 }
 
@@ -232,7 +232,7 @@ impl Stream {
         poll(&mut asked, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Returns true if bytes are unread.
+    /// Returns true if received bytes are unread.
     #[must_use]
     pub fn has_unread(&self) -> bool {
         // An error is ignored: the next receive reports it.
@@ -254,7 +254,7 @@ impl Stream {
         let _ = shutdown(&self.0, Shutdown::Both);
     }
 
-    /// Returns the peer's identity.
+    /// Returns the process, user and group of the peer.
     ///
     /// # Errors
     /// None for a connected socket.

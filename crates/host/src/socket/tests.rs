@@ -52,7 +52,7 @@ fn private_socket_file_is_removed_with_its_listener() {
 }
 
 #[test]
-fn stale_socket_is_replaced_and_a_used_one_refused() {
+fn dead_hosts_socket_is_replaced_and_a_used_one_refused() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     // Like a killed process, the standard library leaves the file.
@@ -201,7 +201,7 @@ fn io_slice(bytes: &[u8]) -> std::io::IoSlice<'_> {
 }
 
 #[test]
-fn closing_peer_is_an_end_and_no_error() {
+fn receive_from_a_closed_peer_is_an_end_and_no_error() {
     let (one, other) = connected();
     one.send(b"last words", &[]).unwrap();
     drop(one);
@@ -216,7 +216,7 @@ fn closing_peer_is_an_end_and_no_error() {
 }
 
 #[test]
-fn full_socket_stops_the_sender_without_blocking() {
+fn full_socket_refuses_bytes_without_blocking() {
     let (one, other) = connected();
     let chunk = [7; 4096];
     let mut total = 0;
@@ -249,7 +249,7 @@ fn only_a_unix_stream_is_adopted() {
 }
 
 #[test]
-fn ten_thousand_connections_leak_nothing() {
+fn ten_thousand_connections_leak_no_descriptor() {
     let folder = folder();
     let mut listener = Listener::bind(&folder.path().join("vf0.sock"), Access::PRIVATE).unwrap();
     let (reader, writer) = rustix::pipe::pipe().unwrap();

@@ -42,21 +42,21 @@ pub enum TapError {
          ip tuntap add dev {name} mode tap user $USER && ip link set {name} up"
     )]
     NotPermitted {
-        /// Interface.
+        /// Name of the tap that could not be opened.
         name: InterfaceName,
-        /// Failed step, as a gerund.
+        /// What failed, as a gerund: "creating".
         doing: &'static str,
     },
-    /// Another process is attached.
+    /// Another process is attached to the tap.
     #[error("tap {name} is in use by another process")]
     InUse {
-        /// Interface.
+        /// Name of the tap in use.
         name: InterfaceName,
     },
     /// An interface of another kind has that name.
     #[error("{name} exists and is not a tap with one queue")]
     NotATap {
-        /// Interface.
+        /// Name of the interface that is no tap.
         name: InterfaceName,
     },
     /// There is no interface of this name.
@@ -64,7 +64,7 @@ pub enum TapError {
         "interface {name} does not exist; create a macvtap: ip link add link eth1 name {name} type macvtap mode passthru"
     )]
     NoMacvtap {
-        /// Interface.
+        /// Name that no interface has.
         name: InterfaceName,
     },
     /// The interface has no macvtap device file, or the file is another one's.
@@ -74,9 +74,9 @@ pub enum TapError {
          numbers in /sys/class/net/{name}/macvtap/*/dev"
     )]
     NoDeviceFile {
-        /// Interface.
+        /// Name of the macvtap's interface.
         name: InterfaceName,
-        /// Path of the file.
+        /// Path of the device file.
         path: String,
     },
     /// The device file of a macvtap may not be opened.
@@ -85,17 +85,17 @@ pub enum TapError {
          file that was there when it started"
     )]
     NoFileAccess {
-        /// Path of the file.
+        /// Path of the device file.
         path: String,
     },
-    /// The kernel refused.
+    /// The kernel refused to open or set up the tap.
     #[error("{doing} tap {name} failed")]
     System {
-        /// Interface.
+        /// Name of the tap.
         name: InterfaceName,
-        /// Failed step, as a gerund.
+        /// What failed, as a gerund: "creating".
         doing: &'static str,
-        /// Kernel's error.
+        /// Kernel's error for the tap.
         #[source]
         source: io::Error,
     },
@@ -104,7 +104,7 @@ pub enum TapError {
 /// Result of a read from a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapReceived {
-    /// Frame with its length in bytes and its header. The part that did not fit the buffer is lost.
+    /// Frame of this length in bytes, with its virtio-net header. The part that did not fit the buffer is lost.
     Frame(usize, VnetHeader),
     /// No frame is pending.
     Empty,
@@ -113,9 +113,9 @@ pub enum TapReceived {
 /// Result of a write to a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapSent {
-    /// The host's network stack has the frame.
+    /// The host's network stack has taken the frame.
     Sent,
-    /// The host's queue is full.
+    /// The host's queue of frames from the tap is full.
     Full,
     /// The interface is down; the frame is dropped, as on an unplugged wire.
     Down,
@@ -124,7 +124,7 @@ pub enum TapSent {
 /// Interface that a tap is attached to, in its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name, in its current network namespace.
+    /// Name of the interface, in its current network namespace.
     pub name: String,
     /// True if the interface stays without an attached process. One that [`Tap::open`] creates does not.
     pub persistent: bool,

@@ -20,7 +20,7 @@ pub struct NotAnAddress;
 impl FromStr for PciAddress {
     type Err = NotAnAddress;
 
-    /// Parses an address. Without a domain, it is 0.
+    /// Parses a PCI address. Without a domain, the domain is 0.
     fn from_str(text: &str) -> Result<Self, NotAnAddress> {
         let (rest, function) = text.rsplit_once('.').ok_or(NotAnAddress)?;
         let (rest, device) = rest.rsplit_once(':').ok_or(NotAnAddress)?;

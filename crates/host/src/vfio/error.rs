@@ -13,9 +13,9 @@ pub enum VfioError {
     /// A file of sysfs is not readable or writable.
     #[error("{path}: {source}", path = path.display())]
     Sysfs {
-        /// Path of the file.
+        /// Path of the file in sysfs.
         path: PathBuf,
-        /// Kernel's error.
+        /// Kernel's error for the file in sysfs.
         source: io::Error,
     },
     /// The function is behind no IOMMU.
@@ -38,19 +38,19 @@ pub enum VfioError {
         driver.as_deref().unwrap_or("no driver")
     )]
     NotBound {
-        /// Function.
+        /// Address of the function.
         address: PciAddress,
-        /// Its driver, if it has one.
+        /// Driver that the function is bound to, if any.
         driver: Option<String>,
     },
     /// `/dev/vfio/vfio` or the group's file cannot be opened.
     #[error("cannot open {path}: {source}; {remedy}", path = path.display())]
     Open {
-        /// Path of the file.
+        /// Path of VFIO's file.
         path: PathBuf,
-        /// Kernel's error.
+        /// Kernel's error for opening the file.
         source: io::Error,
-        /// Likely remedy.
+        /// Likely remedy for the failed opening.
         remedy: &'static str,
     },
     /// The kernel's VFIO has no IOMMU of a supported type.
@@ -62,41 +62,41 @@ pub enum VfioError {
          {members}"
     )]
     NotViable {
-        /// Group number.
+        /// Number of the IOMMU group.
         group: u32,
-        /// Functions of the group and their drivers.
+        /// Functions of the group, with the drivers that they are bound to.
         members: String,
     },
     /// The kernel refused a request.
     #[error("{address}: VFIO refuses {request}: {source}{}", remedy.unwrap_or(""))]
     Refused {
-        /// Function.
+        /// Address of the function.
         address: PciAddress,
-        /// Refused request.
+        /// Name of the refused request.
         request: &'static str,
-        /// Kernel's error.
+        /// Kernel's error for the request.
         source: io::Error,
-        /// Likely remedy, with a separator before it.
+        /// Likely remedy for the refusal, with a separator before it.
         remedy: Option<&'static str>,
     },
     /// The function lacks a required property.
     #[error("{address}: {what}")]
     Unexpected {
-        /// Function.
+        /// Address of the function.
         address: PciAddress,
-        /// Description of the mismatch.
+        /// Property that the function lacks.
         what: &'static str,
     },
     /// The kernel refused to change the number of VFs.
     #[error("cannot give {address} {count} virtual functions: {source}{remedy}")]
     VirtualFunctions {
-        /// PF.
+        /// Address of the PF.
         address: PciAddress,
         /// Requested number of VFs.
         count: u8,
-        /// Kernel's error.
+        /// Kernel's error for the change.
         source: io::Error,
-        /// Likely remedy, with a separator before it.
+        /// Likely remedy for the refused change, with a separator before it.
         remedy: &'static str,
     },
 }

@@ -49,7 +49,7 @@ pub struct Function {
     pub(super) container: OwnedFd,
     /// Held open, since closing it would release the device.
     pub(super) group: OwnedFd,
-    /// Number of the group.
+    /// Number of the function's IOMMU group.
     pub(super) number: u32,
 }
 
@@ -145,7 +145,7 @@ impl Function {
         done.map_err(refused)
     }
 
-    /// Maps `memory` for the function's DMA at `iova`, while this is held.
+    /// Maps `memory` for the function's DMA at `iova`, while the function is open.
     ///
     /// # Errors
     /// [`VfioError::Refused`].

@@ -11,9 +11,9 @@ use super::{PciAddress, VfioError};
 /// Ids of a function in configuration space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PciIds {
-    /// Vendor id.
+    /// Vendor id of the function.
     pub vendor: u16,
-    /// Device id.
+    /// Device id of the function.
     pub device: u16,
 }
 
@@ -40,7 +40,7 @@ impl Pci {
         self.root.join("bus/pci/devices").join(address.to_string())
     }
 
-    /// Returns the function's ids.
+    /// Returns the function's vendor and device id.
     ///
     /// # Errors
     /// [`VfioError::NoSuchFunction`], [`VfioError::Sysfs`].
@@ -72,7 +72,7 @@ impl Pci {
         Ok(std::array::from_fn(|_| lines.next().flatten()))
     }
 
-    /// Returns the function's driver.
+    /// Returns the driver that the function is bound to, if any.
     #[must_use]
     pub fn driver(&self, address: PciAddress) -> Option<String> {
         name_behind(&self.folder(address).join("driver"))

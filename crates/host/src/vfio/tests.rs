@@ -69,7 +69,7 @@ fn sysfs_bar_addresses_are_read() {
 }
 
 #[test]
-fn virtual_and_physical_functions_are_linked() {
+fn sysfs_links_virtual_and_physical_functions() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let devices = folder.path().join("bus/pci/devices");
     fs::create_dir(devices.join(VF)).unwrap();
@@ -81,14 +81,14 @@ fn virtual_and_physical_functions_are_linked() {
 }
 
 #[test]
-fn group_is_returned_only_for_vfio_pci() {
+fn iommu_group_is_returned_only_for_vfio_pci() {
     let (_folder, pci) = sysfs(Some("vfio-pci"));
     assert_eq!(pci.vfio_group(address(PF)).unwrap(), 7);
     assert_eq!(pci.group_members(address(PF)), "0000:01:00.0 (vfio-pci), 0000:01:00.1 (no driver)");
 }
 
 #[test]
-fn other_driver_is_named_with_the_binding_commands() {
+fn function_of_another_driver_is_named_with_the_remedy() {
     for (driver, name) in [(Some("igb"), "igb"), (None, "no driver")] {
         let (_folder, pci) = sysfs(driver);
         let error = Function::open(&pci, address(PF), None).unwrap_err().to_string();
@@ -126,7 +126,7 @@ fn vf_count_is_written_to_sriov_numvfs() {
 }
 
 #[test]
-fn token_is_a_uuid() {
+fn random_vf_token_is_a_uuid() {
     let token = Token::random().unwrap();
     let name = super::function::device_name(address(VF), Some(&token)).into_string().unwrap();
     let uuid = name.strip_prefix("0000:01:10.0 vf_token=").unwrap();

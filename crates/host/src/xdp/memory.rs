@@ -29,7 +29,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps a part of a socket, at one of the offsets that the kernel defines.
+    /// Maps a part of an AF_XDP socket, at one of the offsets that the kernel defines.
     pub(super) fn of_socket(socket: impl AsFd, offset: u64, len: usize) -> io::Result<Arc<Self>> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
         // SAFETY: a new mapping at an address that the kernel chooses touches no memory that is in use.
@@ -50,7 +50,7 @@ impl Mapping {
         Ok(Arc::new(Self { start, len }))
     }
 
-    /// Returns the address, for the kernel.
+    /// Returns the mapping's address, for the kernel.
     pub(super) fn address(&self) -> u64 {
         self.start.as_ptr().expose_provenance() as u64
     }
@@ -116,7 +116,7 @@ impl Chunks {
         (chunk < self.count()).then_some(chunk)
     }
 
-    /// Returns the UMEM address of a chunk.
+    /// Returns the address of a chunk in the UMEM.
     pub(super) fn address(chunk: u32) -> u64 {
         u64::from(chunk) * CHUNK as u64
     }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frame_outside_one_chunk_is_refused() {
+    fn received_frame_outside_one_chunk_is_refused() {
         let mut chunks = Chunks::new(Mapping::anonymous(4 * CHUNK).unwrap());
         assert!(chunks.copy_in(1, &[7; ROOM]));
         let mut into = [0; ROOM];

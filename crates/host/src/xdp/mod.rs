@@ -80,26 +80,27 @@ pub enum XdpError {
     /// The interface's MTU permits frames longer than [`LONGEST`].
     #[error("interface {name} has MTU {mtu}; AF_XDP permits {} at most", LONGEST as u32 - HEADERS)]
     Mtu {
-        /// Interface.
+        /// Name of the interface.
         name: InterfaceName,
-        /// MTU in bytes.
+        /// MTU of the interface in bytes.
         mtu: u32,
     },
     /// Every requested mode failed.
     #[error("cannot use interface {name} by AF_XDP: {reasons}")]
     Refused {
-        /// Interface.
+        /// Name of the interface.
         name: InterfaceName,
-        /// Reason of each mode.
+        /// Reason why each mode failed.
         reasons: String,
-        /// True if another process holds its queues, a program on it, or the lockable memory, so that a retry may
-        /// succeed.
+        /// True if another process holds the interface's queues, a program on it, or the lockable memory, so that a
+        /// retry may succeed.
         busy: bool,
     },
 }
 
 impl XdpError {
-    /// Returns true if another process holds its queues, a program on it, or the lockable memory.
+    /// Returns true if another process holds the interface's queues, a program on the interface, or the lockable
+    /// memory.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Refused { busy: true, .. })
@@ -112,7 +113,7 @@ struct Refusal {
     source: io::Error,
 }
 
-/// Interface that is attached to.
+/// Interface that AF_XDP sockets and a program are attached to.
 #[derive(Debug)]
 pub struct XdpInterface {
     /// Dropped before the sockets, so that no frame goes to a closed one.
@@ -173,13 +174,13 @@ impl XdpInterface {
         Ok(Self { _program: attachment, mode, poller, sockets, frames, hold })
     }
 
-    /// Returns the transfer mode.
+    /// Returns the transfer mode of the interface.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Returns the number of queues.
+    /// Returns the number of the interface's queues.
     #[must_use]
     pub fn queues(&self) -> usize {
         self.sockets.len()
@@ -204,8 +205,8 @@ impl XdpInterface {
         self.hold.as_fd()
     }
 
-    /// Returns the received frames dropped since it was opened, because the port was late or they were longer than
-    /// [`LONGEST`].
+    /// Returns the number of received frames dropped since the interface was opened, because the port was late or they
+    /// were longer than [`LONGEST`].
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.sockets.iter().map(|socket| socket.missed()).sum()

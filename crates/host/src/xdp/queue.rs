@@ -40,7 +40,8 @@ const CALLS: u32 = 4;
 /// Send buffer in bytes; the kernel may grant less.
 const BACKLOG: usize = 4 << 20;
 
-/// Part of a queue that its opener keeps. Memory and socket live until both parts are dropped.
+/// Part of an interface's queue that the opener of the queue keeps. Memory and socket live until both parts are
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
@@ -48,7 +49,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Returns the received frames that were dropped: no free chunk, longer than a chunk, or ring full.
+    /// Returns the number of received frames that were dropped: no free chunk, longer than a chunk, or ring full.
     pub(super) fn missed(&self) -> u64 {
         let counts = sockopt::xdp_statistics(&self.fd);
         counts.map_or(0, |counts| counts.rx_dropped + counts.rx_ring_full.unwrap_or(0))
@@ -61,7 +62,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Part of a queue that receives and sends frames.
+/// Part of an interface's queue that receives and sends frames.
 #[derive(Debug)]
 pub(super) struct Queue {
     socket: Arc<Socket>,
@@ -71,7 +72,7 @@ pub(super) struct Queue {
     sending: Sending,
 }
 
-/// Send state of a queue.
+/// State of the frames that a queue sends.
 #[derive(Debug)]
 struct Sending {
     tx: Ring<Descriptor, Producing>,
@@ -84,7 +85,7 @@ struct Sending {
     left: bool,
 }
 
-/// Received frame.
+/// Result of receiving from a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     /// Frame with its length in bytes.

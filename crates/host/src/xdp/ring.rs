@@ -38,14 +38,14 @@ impl Layout {
     }
 }
 
-/// Impossible index of the kernel: the ring is unusable.
+/// Error: the kernel's index of the ring is impossible, so the ring is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// This process writes the entries.
+/// Side of a ring to which this process writes entries.
 #[derive(Debug)]
 pub(super) struct Producing;
-/// This process reads the entries.
+/// Side of a ring from which this process reads entries.
 #[derive(Debug)]
 pub(super) struct Consuming;
 
@@ -104,7 +104,7 @@ impl<T: Copy, Side> Ring<T, Side> {
 }
 
 impl<T: Copy> Ring<T, Producing> {
-    /// Returns the number of free entries.
+    /// Returns the number of free entries in the ring.
     pub(super) fn room(&mut self) -> Result<u32, Broken> {
         // Acquire: the kernel has finished reading an entry before its index passes it.
         let theirs = self.word(self.layout.consumer).load(Ordering::Acquire);
@@ -137,7 +137,7 @@ impl<T: Copy> Ring<T, Producing> {
 }
 
 impl<T: Copy> Ring<T, Consuming> {
-    /// Returns the number of entries to read.
+    /// Returns the number of the ring's entries to read.
     pub(super) fn available(&mut self) -> Result<u32, Broken> {
         let theirs = self.word(self.layout.producer).load(Ordering::Acquire);
         let available = self.distance(self.ours, theirs)?;

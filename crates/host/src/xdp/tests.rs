@@ -160,7 +160,7 @@ fn frames_cross_both_ways_in_each_mode() {
 }
 
 #[test]
-fn driver_without_zerocopy_uses_the_next_mode() {
+fn xdp_without_zerocopy_in_the_driver_uses_the_next_mode() {
     with_a_pair("xdp modes", 1, |program| {
         let zerocopy = &[Mode::NativeWithZerocopy];
         let refused = XdpInterface::open(&name("left0"), program, zerocopy, PATIENCE).unwrap_err();
@@ -176,7 +176,7 @@ fn driver_without_zerocopy_uses_the_next_mode() {
 }
 
 #[test]
-fn each_queue_has_a_socket() {
+fn each_queue_of_an_interface_has_a_socket() {
     with_a_pair("xdp queues", 4, |program| {
         let left = open(program, &[Mode::Native]);
         assert_eq!(left.queues(), 4);
@@ -196,7 +196,7 @@ fn each_queue_has_a_socket() {
 }
 
 #[test]
-fn unread_frames_are_counted_and_long_ones_refused() {
+fn unread_frames_are_counted_and_too_long_ones_refused() {
     with_a_pair("xdp limits", 1, |program| {
         let left = open(program, &[Mode::Native]);
         let mut frames = left.take_frames().unwrap();
@@ -261,8 +261,8 @@ fn interface_deleted_during_a_burst_is_detected() {
 }
 
 #[test]
-fn program_is_removed_with_a_killed_process() {
-    let test = "xdp::tests::program_is_removed_with_a_killed_process";
+fn xdp_program_is_removed_with_a_killed_process() {
+    let test = "xdp::tests::xdp_program_is_removed_with_a_killed_process";
     if std::env::var_os(HOLD).is_some() {
         let _left = open(&Program::load().unwrap(), &[Mode::Native]);
         thread::sleep(Duration::from_secs(3600));
@@ -280,7 +280,7 @@ fn program_is_removed_with_a_killed_process() {
 }
 
 #[test]
-fn confined_thread_attaches_a_loaded_program() {
+fn restricted_thread_attaches_a_loaded_xdp_program() {
     let what = "xdp confined";
     with_a_pair(what, 1, |program| {
         let capabilities = Capabilities::Only { net_admin: false, net_raw: true };

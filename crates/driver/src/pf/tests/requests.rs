@@ -50,7 +50,7 @@ fn receives_every_multicast(hal: &mut Registers) -> bool {
 }
 
 #[test]
-fn message_without_request_is_acknowledged_only() {
+fn mailbox_message_without_request_is_acknowledged_only() {
     let (mut hal, mut pf) = pf();
     for (n, first) in [(0, ACK | id::SET_VLAN), (0, NACK | id::VF_RESET), (2, id::VF_RESET)] {
         assert_eq!(ask(&mut hal, &mut pf, n, &[first]), p2v::ACK, "{first:#x} of VF {n}");
@@ -61,7 +61,7 @@ fn message_without_request_is_acknowledged_only() {
 }
 
 #[test]
-fn request_cleared_by_a_reset_is_not_served() {
+fn vf_request_cleared_by_a_reset_is_not_served() {
     let mut hal = Registers { race: true, ..Registers::default() };
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
@@ -73,7 +73,7 @@ fn request_cleared_by_a_reset_is_not_served() {
 }
 
 #[test]
-fn locked_buffer_is_taken_at_the_tenth_visit() {
+fn pf_takes_a_locked_mailbox_at_the_tenth_visit() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     for visit in 1..=10 {
@@ -88,14 +88,14 @@ fn locked_buffer_is_taken_at_the_tenth_visit() {
 }
 
 #[test]
-fn only_a_vf_without_vf_reset_gets_a_nack() {
+fn only_a_vf_that_has_not_sent_vf_reset_is_refused() {
     let (mut hal, mut pf) = pf();
     let answered = [0, 1, 2].map(|n| is_answered(&mut hal, &mut pf, n));
     assert_eq!(answered, [false, true, false], "VF 0 has sent VF_RESET, and VF 2 is not enabled");
 }
 
 #[test]
-fn nacks_are_at_least_two_seconds_apart() {
+fn refusals_without_cts_are_at_least_two_seconds_apart() {
     let (mut hal, mut pf) = pf();
     assert!(is_answered(&mut hal, &mut pf, 1));
     hal.wait(Duration::from_secs(2));
@@ -105,7 +105,7 @@ fn nacks_are_at_least_two_seconds_apart() {
 }
 
 #[test]
-fn notice_never_overwrites_a_request() {
+fn pf_notice_never_overwrites_a_vfs_request() {
     let (mut hal, mut pf) = pf();
     hal.wait(Duration::from_secs(2));
     hal.write(r::vmbmem(vf(0), 0), id::SET_VLAN);
@@ -119,7 +119,7 @@ fn notice_never_overwrites_a_request() {
 }
 
 #[test]
-fn notice_waits_at_most_a_second_for_an_unread_reply() {
+fn pf_notice_waits_at_most_a_second_for_an_unread_reply() {
     let (mut hal, mut pf) = pf();
     let said = hal.now();
     let reply = hal.read(r::vmbmem(vf(0), 0));
@@ -135,7 +135,7 @@ fn notice_waits_at_most_a_second_for_an_unread_reply() {
 }
 
 #[test]
-fn notice_is_retried_after_as_long_as_it_waited() {
+fn pf_notice_is_retried_after_as_long_as_it_waited() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     hal.wait(Duration::from_secs(2));
@@ -215,7 +215,7 @@ fn only_a_link_policy_notifies_the_guest() {
 }
 
 #[test]
-fn all_multicast_ends_with_its_request() {
+fn all_multicast_ends_with_the_vfs_next_request() {
     let (mut hal, mut pf) = pf();
     for on in [true, false] {
         let bit = if on { promisc::MULTICAST } else { 0 };
@@ -226,7 +226,7 @@ fn all_multicast_ends_with_its_request() {
 }
 
 #[test]
-fn frame_length_is_limited_by_the_card() {
+fn requested_frame_length_is_limited_by_the_card() {
     let (mut hal, mut pf) = pf();
     let mut asked = |bytes| reply(&mut hal, &mut pf, &[id::SET_LPE, bytes]);
     assert_eq!(asked(MAX_FRAME as u32), id::SET_LPE | ACK | CTS);

@@ -21,7 +21,7 @@ fn two_vfs() -> (Registers, Pf) {
 }
 
 #[test]
-fn addresses_can_be_swapped() {
+fn two_vfs_addresses_can_be_swapped_at_once() {
     let (mut hal, mut pf) = two_vfs();
     let swapped = [with_mac(2), with_mac(1)];
     assert_eq!(pf.check_policies(&swapped), Ok(()));
@@ -33,7 +33,7 @@ fn addresses_can_be_swapped() {
 }
 
 #[test]
-fn policies_are_set_atomically() {
+fn policies_of_several_82576_vfs_are_set_all_or_none() {
     let (mut hal, mut pf) = two_vfs();
     let one = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 1 }), ..with_mac(2) };
     let twice = [one, with_mac(2)];
@@ -49,7 +49,7 @@ fn policies_are_set_atomically() {
 }
 
 #[test]
-fn resize_leaves_other_vfs_alone() {
+fn changing_the_number_of_vfs_leaves_other_vfs_alone() {
     let (mut hal, mut pf) = two_vfs();
     pf.set_policy(&mut hal, vf(2), with_mac(3)).unwrap();
     pf.resize(&mut hal, 3).unwrap();

@@ -4,12 +4,12 @@ use super::layout::{Layout, Raw, RxError};
 use crate::hal::DmaHal;
 use crate::ring::BUFFER;
 
-/// Part of a frame in the buffer of one slot.
+/// Part of a received frame in the buffer of one slot.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Piece {
     /// Device address of the buffer.
     pub(super) address: u64,
-    /// Bytes in the buffer.
+    /// Bytes of the frame in the buffer.
     pub(super) bytes: usize,
 }
 
@@ -20,7 +20,7 @@ pub struct RxFrame<'a, H, L> {
     layout: L,
     /// The frame's last descriptor.
     raw: &'a Raw,
-    /// Device address of the first byte.
+    /// Device address of the frame's first byte.
     address: u64,
     length: usize,
     /// Pieces of a frame in several slots; empty for a frame in one.
@@ -39,7 +39,7 @@ impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
         Self { hal, layout, raw, address, length, pieces: &[], malformed, lost: malformed }
     }
 
-    /// Creates a frame of several slots, which the card may not have `ended`.
+    /// Creates a frame of several slots; `ended` is false if the card did not end the frame.
     pub(super) fn of_pieces(
         hal: &'a H,
         (layout, raw): (L, &'a Raw),
@@ -65,7 +65,7 @@ impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
         self.length
     }
 
-    /// Copies the frame to the front of `into`. Returns its length.
+    /// Copies the frame to the front of `into`. Returns the frame's length.
     ///
     /// # Errors
     /// [`RxError`]: the frame is lost, and counted.

@@ -5,15 +5,15 @@ use crate::hal::DESCRIPTOR;
 /// Receive descriptor, of which the layout's size in bytes is used.
 pub(crate) type Raw = [u8; DESCRIPTOR];
 
-/// A family's receive descriptors.
+/// Layout of a device family's receive descriptors.
 pub trait Layout: Copy {
-    /// Description of a received frame.
+    /// Description of a received frame by the card.
     type Received;
 
-    /// Returns the size of a descriptor in bytes, at most [`DESCRIPTOR`].
+    /// Returns the size of a receive descriptor in bytes, at most [`DESCRIPTOR`].
     fn size(self) -> usize;
 
-    /// Returns the descriptor that posts a buffer.
+    /// Returns the receive descriptor that posts a buffer to the card.
     fn posted(self, buffer: u64) -> Raw;
 
     /// Parses a completed descriptor. Returns the bytes in its buffer, and true if it is the frame's last.
@@ -29,7 +29,7 @@ pub trait Layout: Copy {
 /// Error of a received frame, which is lost. Its buffers are returned to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RxError {
-    /// The caller's buffer is too short.
+    /// The caller's buffer is too short for the frame.
     #[error("a frame of {0} bytes does not fit the buffer")]
     TooLong(usize),
     /// The card wrote back a length beyond the buffer, or did not end the frame.

@@ -31,17 +31,17 @@ const MAX_PIECES: usize = 16;
 /// The driver's counters of a receive ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxCounters {
-    /// Frames handed to the caller.
+    /// Number of frames handed to the caller.
     pub frames: u64,
-    /// Bytes of those frames.
+    /// Number of bytes of the frames handed to the caller.
     pub bytes: u64,
-    /// Buffers that those and the lost frames filled.
+    /// Number of buffers that handed and lost frames filled.
     pub buffers: u64,
-    /// Frames handed to the caller with a wrong checksum.
+    /// Number of frames handed to the caller with a wrong checksum.
     pub bad_checksums: u64,
-    /// Frames lost to [`RxError`].
+    /// Number of frames lost to [`RxError`].
     pub errors: u64,
-    /// Doorbells rung.
+    /// Number of doorbells rung for posted buffers.
     pub doorbells: u64,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct RxRing<L> {
     buffers: DmaRegion,
     layout: L,
     count: u32,
-    /// Slots posted per doorbell.
+    /// Number of slots posted per doorbell.
     batch: u32,
-    /// Register offset of the tail.
+    /// Register offset of the ring's tail.
     doorbell: u32,
     /// Slot of the next frame.
     next: u32,
@@ -89,7 +89,7 @@ impl<L: Layout> RxRing<L> {
         })
     }
 
-    /// Returns the device address of the first descriptor, and the number of descriptors.
+    /// Returns the device address of the ring's first descriptor, and the number of descriptors.
     pub(crate) fn place(&self) -> (u64, u16) {
         (self.descriptors.iova, self.count as u16)
     }

@@ -144,7 +144,7 @@ impl Receiver {
 }
 
 #[test]
-fn burst_crosses_the_ring_end_in_order() {
+fn burst_of_received_frames_crosses_the_ring_end_in_order() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         let mut mark = 0_u8;
@@ -161,7 +161,7 @@ fn burst_crosses_the_ring_end_in_order() {
 }
 
 #[test]
-fn burst_takes_no_more_than_asked() {
+fn burst_receives_no_more_frames_than_asked() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         (0..40).for_each(|mark| receiver.complete(mark, 60, true));
@@ -174,7 +174,7 @@ fn burst_takes_no_more_than_asked() {
 }
 
 #[test]
-fn completion_of_an_unposted_slot_is_ignored() {
+fn receive_completion_of_an_unposted_slot_is_ignored() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         for slot in 0..SLOTS.into() {
@@ -186,7 +186,7 @@ fn completion_of_an_unposted_slot_is_ignored() {
 }
 
 #[test]
-fn completion_out_of_order_waits_for_the_slots_before() {
+fn receive_completion_waits_for_the_slots_before_it() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         receiver.write_back(3, &layout.completed(60, true));
@@ -231,7 +231,7 @@ fn malformed_frame_loses_no_other_frame_of_its_burst() {
 }
 
 #[test]
-fn frame_that_the_card_does_not_end_is_lost() {
+fn received_frame_that_the_card_does_not_end_is_lost() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, 32, 32);
         (0..MAX_PIECES).for_each(|_| receiver.complete(1, 2048, false));
@@ -241,7 +241,7 @@ fn frame_that_the_card_does_not_end_is_lost() {
 }
 
 #[test]
-fn frame_that_is_not_copied_frees_its_slot() {
+fn received_frame_that_is_not_copied_frees_its_slot() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         for _ in 0..10 {

@@ -6,11 +6,11 @@ use crate::hal::{Access, DmaHal};
 use crate::offload::TxOffload;
 use crate::ring::{AHEAD, BUFFER, LONG, after};
 
-/// Transmit queue of a family.
+/// Transmit queue of a device family.
 pub(crate) trait Queue {
-    /// Descriptor of the family.
+    /// Transmit descriptor of the device family.
     type Piece: Piece;
-    /// Slots that must be free beside those of a plain frame.
+    /// Number of slots that must be free beside those of a plain frame.
     const RESERVE: usize;
 
     /// Returns the queue's ring.
@@ -25,7 +25,7 @@ pub(crate) trait Queue {
         longest: usize,
     ) -> Result<(), TxError>;
 
-    /// Queues frames up to the first refused one. Returns their number, and the reason of the refusal.
+    /// Queues frames up to the first refused one. Returns the number of queued frames, and the reason of the refusal.
     #[inline(always)]
     fn transmit_burst<H: DmaHal>(
         &mut self,
@@ -52,7 +52,7 @@ pub(crate) trait Queue {
 }
 
 impl<P: Piece> TxRing<P> {
-    /// Queues frames up to the first that is not plain or has no room. Returns their number.
+    /// Queues frames up to the first that is not plain or has no room. Returns the number of queued frames.
     #[inline(always)]
     fn queue_plain<H: DmaHal>(
         &mut self,
@@ -81,7 +81,7 @@ impl<P: Piece> TxRing<P> {
         slots.min(self.free().saturating_sub(reserve))
     }
 
-    /// Queues frames of a run up to the first that is not plain. Returns their number.
+    /// Queues frames of a run up to the first that is not plain. Returns the number of queued frames.
     #[inline(always)]
     fn queue_run<H: DmaHal>(&mut self, hal: &mut H, run: &[&[u8]], longest: usize) -> usize {
         let (mut frames, mut bytes) = (0, 0);

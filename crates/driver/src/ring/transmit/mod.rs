@@ -30,7 +30,7 @@ const MAX_SEGMENTED: usize = 0xffff + 18;
 
 /// Descriptor of a piece of a frame, of a family.
 pub(crate) trait Piece: Copy {
-    /// Report bit in the second word.
+    /// Bit of the descriptor's second word that requests a report.
     const REPORT: u64;
 
     /// Returns the words of the descriptor of a piece, without a report. The piece may be the `last` of its frame.
@@ -43,16 +43,16 @@ pub(crate) trait Piece: Copy {
     fn is_done(raw: &[u8; SIZE]) -> bool;
 }
 
-/// Reason why the driver refuses a frame.
+/// Reason why the driver refuses a frame to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TxError {
-    /// The ring is full: try again after the transmit interrupt.
+    /// The transmit ring is full: try again after the transmit interrupt.
     #[error("the transmit ring is full")]
     Full,
     /// The frame is shorter than an Ethernet header, or longer than the limit.
     #[error("frame length {0} is out of range")]
     Length(usize),
-    /// The headers do not fit the offload (TCP or UDP over IP, all in the first piece).
+    /// The frame's headers do not fit the offload (TCP or UDP over IP, all in the first piece).
     #[error("the frame's headers do not allow the offload")]
     Headers,
     /// The function is stopped.
@@ -63,13 +63,13 @@ pub enum TxError {
 /// The driver's counters of a transmit ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxCounters {
-    /// Frames queued, counted before segmentation.
+    /// Number of frames queued, counted before segmentation.
     pub frames: u64,
-    /// Bytes of those frames.
+    /// Number of bytes of the queued frames.
     pub bytes: u64,
-    /// Doorbells rung.
+    /// Number of doorbells rung for queued frames.
     pub doorbells: u64,
-    /// Frames refused because the ring was full.
+    /// Number of frames refused because the ring was full.
     pub full: u64,
 }
 
@@ -80,11 +80,11 @@ pub(crate) struct TxRing<P> {
     count: u32,
     /// Maximum frames per doorbell. Half as many share a report.
     batch: u32,
-    /// Register offset of the tail.
+    /// Register offset of the ring's tail.
     doorbell: u32,
-    /// Slot that is filled next.
+    /// Ring slot that is filled next.
     next: u32,
-    /// Oldest slot that is not reclaimed.
+    /// Oldest ring slot that is not reclaimed.
     clean: u32,
     /// Last value of the tail register.
     published: u32,
@@ -131,7 +131,7 @@ impl<P: Piece> TxRing<P> {
         })
     }
 
-    /// Returns the device address of the first descriptor, and the number of descriptors.
+    /// Returns the device address of the ring's first descriptor, and the number of descriptors.
     pub(crate) fn place(&self) -> (u64, u16) {
         (self.descriptors.iova, self.count as u16)
     }
@@ -153,13 +153,13 @@ impl<P: Piece> TxRing<P> {
         self.running = false;
     }
 
-    /// Returns the number of free slots; one stays empty so that full and empty differ.
+    /// Returns the number of free slots in the ring; one stays empty so that full and empty differ.
     #[inline]
     pub(crate) fn free(&self) -> usize {
         (self.count - 1 - distance(self.clean, self.next, self.count)) as usize
     }
 
-    /// Returns the number of slots that are not reclaimed.
+    /// Returns the number of the ring's slots that are not reclaimed.
     pub(crate) fn pending(&self) -> usize {
         distance(self.clean, self.next, self.count) as usize
     }
@@ -302,7 +302,7 @@ impl<P: Piece> TxRing<P> {
         self.unreported = 0;
     }
 
-    /// Writes the staged descriptors and rings the doorbell, if there are any.
+    /// Writes the staged descriptors and rings the doorbell, if any descriptors are staged.
     pub(crate) fn flush<H: DmaHal>(&mut self, hal: &mut H) {
         self.waiting = 0;
         if self.staged.is_empty() {
@@ -323,7 +323,7 @@ impl<P: Piece> TxRing<P> {
         hal.write(self.doorbell, self.next);
     }
 
-    /// Reclaims the slots that the card has reported as done. Returns their number.
+    /// Reclaims the slots that the card has reported as done. Returns the number of reclaimed slots.
     pub(crate) fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         let before = self.clean;
         while let Some(slot) = self.reports.front().copied() {

@@ -169,7 +169,7 @@ fn check_burst_across_the_ring_end<Q: Family>() {
 }
 
 #[test]
-fn burst_crosses_the_ring_end_in_order() {
+fn burst_of_sent_frames_crosses_the_ring_end_in_order() {
     check_burst_across_the_ring_end::<I82576Ring>();
     check_burst_across_the_ring_end::<TxRing<adaptive::Data>>();
 }
@@ -205,7 +205,7 @@ fn check_mixed_burst<Q: Family>() {
 }
 
 #[test]
-fn burst_keeps_order_and_ends_at_a_refused_frame() {
+fn burst_to_send_keeps_order_and_ends_at_a_refused_frame() {
     check_mixed_burst::<I82576Ring>();
     check_mixed_burst::<TxRing<adaptive::Data>>();
 }
@@ -220,7 +220,7 @@ fn check_tagged_frame<Q: Family>() {
 }
 
 #[test]
-fn tag_does_not_count_as_length() {
+fn vlan_tag_does_not_count_as_the_frames_length() {
     check_tagged_frame::<I82576Ring>();
     check_tagged_frame::<TxRing<adaptive::Data>>();
 }
@@ -243,7 +243,7 @@ fn check_unpublished_report<Q: Family>() {
 }
 
 #[test]
-fn unpublished_frame_is_not_reclaimed() {
+fn sent_frame_without_doorbell_is_not_reclaimed() {
     check_unpublished_report::<I82576Ring>();
     check_unpublished_report::<TxRing<adaptive::Data>>();
 }

@@ -83,13 +83,13 @@ impl Hal for Peer {
 }
 
 #[test]
-fn request_is_granted_or_refused() {
+fn vf_request_is_granted_or_refused_by_the_reply() {
     assert_eq!(Peer::new([GRANTED]).ask(), Ok(()));
     assert_eq!(Peer::new([ASKED | NACK | CTS]).ask(), Err(MailboxError::Refused(ASKED)));
 }
 
 #[test]
-fn nack_without_id_is_a_refusal() {
+fn refusal_without_a_message_id_is_a_refusal() {
     assert_eq!(Peer::new([NACK]).ask(), Err(MailboxError::Refused(ASKED)));
 }
 
@@ -111,7 +111,7 @@ fn notice_before_the_reply_is_kept() {
 }
 
 #[test]
-fn words_before_the_message_are_no_reply() {
+fn words_in_the_mailbox_before_the_message_are_no_reply() {
     for (deaf, error) in [(true, MailboxError::NotAcknowledged(ASKED)), (false, MailboxError::NoReply(ASKED))]
     {
         let mut peer = Peer { deaf, status: v2p::PFSTS | v2p::PFACK, word: GRANTED, ..Peer::default() };
@@ -133,7 +133,7 @@ fn lost_reply_blocks_messages_until_reset() {
 }
 
 #[test]
-fn wait_for_a_locked_buffer_is_bounded() {
+fn wait_for_a_locked_mailbox_is_bounded() {
     let mut peer = Peer { held: true, ..Peer::default() };
     assert_eq!(peer.ask(), Err(MailboxError::Locked));
     assert_eq!(peer.now, Time::ZERO + QUICK * QUICK_POLLS);

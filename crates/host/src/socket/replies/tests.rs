@@ -53,7 +53,7 @@ impl World {
 }
 
 #[test]
-fn successor_knows_sent_bytes_exactly() {
+fn successor_knows_which_reply_bytes_were_sent() {
     let mut world = World::new();
     world.append(b"first second");
     world.send(6);
@@ -64,7 +64,7 @@ fn successor_knows_sent_bytes_exactly() {
 }
 
 #[test]
-fn unrecorded_bytes_are_not_sent() {
+fn reply_bytes_without_a_record_are_not_sent() {
     let mut world = World::new();
     world.append(b"noted");
     world.log.append(b"not noted").unwrap();
@@ -76,7 +76,7 @@ fn unrecorded_bytes_are_not_sent() {
 }
 
 #[test]
-fn unread_bytes_survive_the_release_of_their_pages() {
+fn unread_replies_survive_the_release_of_their_pages() {
     let mut world = World::new();
     let mut expected = Vec::new();
     for number in 0..40_u8 {
@@ -104,7 +104,7 @@ fn death_before_moving_to_the_next_page_loses_nothing() {
 }
 
 #[test]
-fn held_bytes_outlive_a_death_and_are_never_sent() {
+fn part_of_a_message_outlives_a_death_and_is_never_sent() {
     let mut world = World::new();
     let mut sent = Vec::new();
     for round in 1..20_u8 {

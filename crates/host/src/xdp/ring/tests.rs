@@ -18,7 +18,7 @@ fn get(memory: &Mapping, offset: usize) -> u32 {
 }
 
 #[test]
-fn published_entries_are_read_in_order_across_wraps() {
+fn published_ring_entries_are_read_in_order_across_wraps() {
     let memory = memory();
     let mut from = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
     let mut to = Ring::<u64, Consuming>::new(memory, LAYOUT).unwrap();
