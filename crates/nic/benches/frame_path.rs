@@ -32,7 +32,7 @@ const BUFFER: usize = 2048;
 const PORT_VLAN: u32 = 100;
 /// Number of rounds for the median.
 const ROUNDS: usize = 41;
-/// Least duration of a round.
+/// Minimum duration of a measured round.
 const ROUND: Duration = Duration::from_millis(5);
 
 /// A wire that delivers the same frame repeatedly and discards the frames that it gets.
@@ -58,7 +58,7 @@ impl Wire for Tap {
 }
 
 struct Bench {
-    /// Receive descriptors as a guest posts them.
+    /// Bytes of the receive descriptors as a guest posts them.
     posted: Vec<u8>,
     /// Next ring index of the receiver and of the sender, which their guests know without a read.
     heads: [usize; 2],
@@ -115,7 +115,8 @@ impl Bench {
         bench
     }
 
-    /// Sets a host's policy: anti-spoofing of addresses and VLANs, and a port VLAN that is inserted and stripped.
+    /// Sets a host's policy on the card: anti-spoofing of addresses and VLANs, and a port VLAN that is inserted and
+    /// stripped.
     fn police(&mut self) {
         let checked = 0xff << dtxswc::MAC_SPOOF_SHIFT | 0xff << dtxswc::VLAN_SPOOF_SHIFT;
         let member = vlvf::VLANID_EN | 0b11 << vlvf::POOLSEL_SHIFT | PORT_VLAN;
@@ -204,7 +205,7 @@ fn context(mss: u16) -> Context {
     Context { ipv4: true, l4: L4::Tcp, mss, ..lengths }
 }
 
-/// Returns true if the first argument selects a case.
+/// Returns true if the program's first argument selects a case.
 fn wanted(name: &str) -> bool {
     std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).all(|part| name.contains(&part))
 }

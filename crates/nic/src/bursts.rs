@@ -17,7 +17,7 @@ use plane::{Port, Sender};
 use rings::{Misfit, Places, Receiver, Terms};
 
 impl<B: Bus> Work<'_, B> {
-    /// Returns the checksums that a descriptor of a burst asks for.
+    /// Returns the checksums that a descriptor of a burst requests, and the headers that its context describes.
     fn request(&self, sender: Sender, at: usize) -> Option<Request> {
         self.queues.tx[policy::queue(sender).index()].request(at, &self.scratch.upcoming)
     }

@@ -8,7 +8,7 @@ use i82576::bits::{mrqc, rctl, rfctl, rxcsum};
 use i82576::register as r;
 use plane::uplink::Uplink;
 
-/// The conditions of a poll.
+/// Settings that hold for a whole poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Conditions {
     /// Number of VFs, and the functions that may master the bus now.
@@ -17,16 +17,16 @@ pub(crate) struct Conditions {
     pub(crate) form: Form,
     /// State of the wire: the link, RCTL.EN, and loopback in the PHY or in the MAC.
     pub(crate) uplink: Uplink,
-    /// Queues belong to pools (MRQC selects VMDq).
+    /// True if queues belong to pools (MRQC selects VMDq).
     pub(crate) pools: bool,
-    /// Frames are hashed (MRQC selects RSS).
+    /// True if received frames are hashed (MRQC selects RSS).
     pub(crate) hashes: bool,
-    /// RXCSUM.
+    /// Register RXCSUM: the checksums to verify and report.
     pub(crate) checks: u32,
 }
 
 impl Conditions {
-    /// Reads the conditions from the state.
+    /// Reads the settings of a poll from the card's state.
     pub(crate) fn of(state: &Card) -> Self {
         let (control, queues) = (state.file.get(r::RCTL), state.file.get(r::MRQC) & mrqc::MODE_MASK);
         Self {

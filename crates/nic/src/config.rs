@@ -8,7 +8,7 @@ use i82576::MacAddress;
 pub struct Config {
     /// The port's own address.
     pub mac: MacAddress,
-    /// I/O virtualization is on. Without it the card has no VFs and no SR-IOV capability.
+    /// True if I/O virtualization is on. Without it the card has no VFs and no SR-IOV capability.
     pub iov: bool,
     /// Limit of the traffic between pools inside the card, bits per second with the frame check sequence; `None` for no
     /// limit. Silicon reaches 2.8 Gb/s (Dong et al., HPCA 2010).

@@ -4,7 +4,7 @@ use i82576::ids::MAX_VFS;
 
 pub use plane::PortCounters as PoolCounters;
 
-/// Largest value of RQDPC (12 bits), where it stops.
+/// Largest value of the counter of dropped packets, RQDPC (12 bits), where it stops.
 pub(crate) const RQDPC_END: u32 = 0xfff;
 
 /// Counters of all pools, by the pool's number.

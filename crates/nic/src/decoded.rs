@@ -9,7 +9,7 @@ use crate::state::Card;
 use crate::steering::Steering;
 use i82576::table::Forms;
 
-/// Values that follow from the state.
+/// Values that follow from the card's state.
 #[derive(Debug, Clone)]
 pub(crate) struct Derived {
     /// Settings of reception: hashing, check sequence, tag type.
@@ -20,12 +20,13 @@ pub(crate) struct Derived {
     pub(crate) steering: Steering,
     /// Forms whose registers were written since they were decoded.
     pub(crate) stale: Forms,
-    /// Register at each offset of the PF's BAR0. It follows from the register table alone and never changes.
+    /// Map of the registers at each offset of the PF's BAR0. It follows from the register table alone and never
+    /// changes.
     pub(crate) map: Map,
 }
 
 impl Derived {
-    /// Decodes everything that follows from a state.
+    /// Decodes all values that follow from a card's state.
     pub(crate) fn new(state: &Card) -> Self {
         Self {
             receive: policy::load(&state.file, state.owners.vfs).1,

@@ -61,9 +61,9 @@ fn limit(row: &Register, reset: u32) -> u32 {
     }
 }
 
-/// Registers of the receive queues begin here, those of the transmit queues follow (82576 datasheet, dense blocks).
+/// First offset of the receive queues' registers; those of the transmit queues follow (82576 datasheet, dense blocks).
 const RX_BLOCKS: u32 = 0xc000;
-/// Registers of the transmit queues end here.
+/// Offset behind the transmit queues' registers.
 const RINGS_END: u32 = 0xe400;
 
 /// Register table indexed by the dword offset in the PF's BAR0, aliases included.
@@ -72,21 +72,21 @@ pub struct Map {
     places: Box<[Option<Place>; WORDS]>,
 }
 
-/// A register found at an offset: the canonical offset of its value, and its row's columns about accesses.
+/// A register found at an offset: the canonical offset of its value, and the columns of its row about accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Canonical offset.
+    /// Canonical offset of the register.
     pub offset: u32,
-    /// Rule for reads and writes.
+    /// Rule for reads and writes of the register.
     pub access: Access,
-    /// Side effect, and the part of the card that has it.
+    /// Side effect of an access, and the part of the card that has it.
     pub effect: Effect,
     /// Decoded forms that depend on the register.
     pub forms: Forms,
 }
 
 impl Place {
-    /// Returns the slot of all its bits.
+    /// Returns all bits of the register as a [`Slot`].
     #[must_use]
     pub const fn slot(self) -> Slot {
         Slot { offset: self.offset, shift: 0, mask: u32::MAX, access: self.access }
@@ -94,7 +94,7 @@ impl Place {
 }
 
 impl RegisterFile {
-    /// Creates the file after power-on.
+    /// Creates the register file after power-on.
     #[must_use]
     pub fn new() -> Self {
         let words = reset_values();
@@ -144,7 +144,7 @@ impl RegisterFile {
         self.set(offset, self.get(offset).wrapping_add(amount));
     }
 
-    /// Adds to a counter of low and high dword, which stops at its largest value.
+    /// Adds to a counter of the port that has a low and a high dword, and stops at its largest value.
     pub fn count_wide(&mut self, low: u32, amount: u32) {
         let before = u64::from(self.get(low)) | u64::from(self.get(low + 4)) << 32;
         let after = before.saturating_add(amount.into());
@@ -152,7 +152,7 @@ impl RegisterFile {
         self.set(low + 4, (after >> 32) as u32);
     }
 
-    /// Returns the bits of a slot as software reads them, and clears those that a read clears.
+    /// Returns the bits of a register as software reads them, and clears those that a read clears.
     pub fn read(&mut self, slot: Slot) -> u32 {
         let Slot { offset, shift, mask, access } = slot;
         let value = (self.get(offset) >> shift) & mask;
@@ -164,7 +164,7 @@ impl RegisterFile {
         value
     }
 
-    /// Applies software's write to the bits of a slot.
+    /// Applies software's write to the bits of a register.
     pub fn write(&mut self, slot: Slot, value: u32) {
         let Slot { offset, shift, mask, access } = slot;
         let (clear, set) = match access {
@@ -178,7 +178,7 @@ impl RegisterFile {
 }
 
 impl Map {
-    /// Creates the map from the register table.
+    /// Creates the map of registers from the register table.
     #[must_use]
     pub fn new() -> Self {
         let mut map = Self { places: filled(None) };

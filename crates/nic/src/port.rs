@@ -20,10 +20,11 @@ use pcie::{Bus, Function};
 use plane::Wire;
 use plane::pacing::{Lateness, Pacing};
 
-/// Bound of the work that one poll does.
+/// Limit of the work that one poll does.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
-    /// Frames from the wire, and as many from each transmit queue. A segment of a large packet counts as a frame.
+    /// Maximum number of frames from the wire, and of frames from each transmit queue. A segment of a large packet
+    /// counts as a frame.
     pub frames: usize,
 }
 
@@ -33,10 +34,10 @@ impl Default for Budget {
     }
 }
 
-/// Result of a poll: when to poll next.
+/// Result of a poll: the time of the next poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Poll {
-    /// The budget ran out before the work did: poll again at once.
+    /// True if the budget ran out before the work did: poll again at once.
     pub more: bool,
     /// Latest time of the next poll: a throttled interrupt or a delayed frame is due, or the TCP timer or a storm's
     /// window ends.
@@ -140,7 +141,7 @@ impl Nic {
         }
     }
 
-    /// Returns true if frames may take the shortcut without parsed headers: no setting needs their hash, fragments or
+    /// Returns true if frames may be received after one look at their heads: no setting needs their hash, fragments or
     /// headers, and the tag types are the usual ones.
     pub(crate) fn may_glance(&self) -> bool {
         let conditions = &self.scratch.conditions;
@@ -150,8 +151,8 @@ impl Nic {
         self.scratch.shortcuts && usual && !asked
     }
 
-    /// Switches all shortcuts off: the card remembers no flow, opens a ring anew for each frame and parses every header.
-    /// Its behaviour stays the same; tests compare a card without shortcuts with one that takes them.
+    /// Switches off all optimizations of the frame path: the card remembers no flow, opens a ring anew for each frame
+    /// and parses every header. Its behaviour stays the same; tests compare such a card with one that has them.
     pub fn take_no_shortcuts(&mut self) {
         self.scratch.shortcuts = false;
         self.plane.remember_no_flows();

@@ -21,22 +21,22 @@ use plane::frame::{Frame, HEADER, Outer};
 use plane::{About, Missed, Port, Sink};
 use rings::Arrivals;
 
-/// Queue of a frame, and how the frame is put there.
+/// Queue of a received frame, and how the frame is put there.
 #[derive(Clone, Copy)]
 struct Place {
     queue: Queue,
-    /// The pool has its VLAN tags stripped.
+    /// True if the pool has its VLAN tags stripped.
     strips: bool,
-    /// The frame interrupts at once.
+    /// True if the frame interrupts at once.
     urgent: bool,
 }
 
-/// Findings about a frame's contents, which are the same for every pool.
+/// Results of parsing a received frame, which are the same for every pool.
 #[derive(Clone, Copy)]
 pub(crate) struct Contents {
     /// RSS hash, which chooses a queue where no filter does.
     hash: Hash,
-    /// Filters that match.
+    /// Filters that match the frame.
     hits: Hits,
     description: Description,
 }
@@ -214,8 +214,8 @@ impl<B: Bus> Work<'_, B> {
         uplink.receives && owners.may_master(owners.of_queue(queue))
     }
 
-    /// Chooses the queue for a frame of `length` bytes: one of the pool's two, or of all sixteen without pools. Returns it,
-    /// and true if the frame interrupts at once.
+    /// Chooses the queue for a frame of `length` bytes: one of the pool's two queues, or one of all sixteen without
+    /// pools. Returns the queue, and true if the frame interrupts at once.
     fn queue_of(&self, pool: Pool, contents: &Contents, length: usize) -> (Queue, bool) {
         let pools = self.scratch.conditions.pools;
         let verdict = self.derived.steering.decide(contents.hits, pools.then_some(pool), length);

@@ -41,11 +41,11 @@ pub struct Basis {
     nvm: Nvm,
     /// PHY registers behind MDIC, and the link that they report.
     phy: Phy,
-    /// SYSTIM.
+    /// Clock of the card (SYSTIM).
     clock: Clock,
-    /// Countdown of TCPTIMER.
+    /// Countdown of the TCP timer (TCPTIMER).
     timer: TcpTimer,
-    /// Every register of PF and VFs.
+    /// Stored values of every register of PF and VFs.
     file: RegisterFile,
     /// Configuration spaces of PF and VFs that the card itself answers.
     spaces: Spaces,
@@ -57,7 +57,7 @@ pub struct Basis {
     storm: SavedStorm,
     /// Number of VFs, and the functions that may master the bus.
     owners: Owners,
-    /// VFs answer memory requests (VF MSE of the SR-IOV capability).
+    /// True if VFs answer memory requests (VF MSE of the SR-IOV capability).
     vf_memory: bool,
     /// The sixteen receive queues: descriptors fetched ahead, and those filled and not written back.
     rx: Vec<ReceiveQueue>,
@@ -69,11 +69,11 @@ pub struct Basis {
     pacing: SavedPacing,
     /// Transmit queue at which the next round starts, so that none is always first.
     first: u8,
-    /// IOADDR of the I/O BAR.
+    /// Register offset that IOADDR of the I/O BAR selects.
     io_address: u32,
-    /// The wire carries a signal.
+    /// True if the wire carries a signal.
     carrier: bool,
-    /// The port has a link.
+    /// True if the port has a link.
     link: bool,
     /// Link state that the administrator set for each VF; `None` follows the port's link.
     links: [Option<bool>; MAX_VFS],
@@ -85,7 +85,7 @@ pub struct Basis {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Storm")]
 struct SavedStorm {
-    /// Start of the window.
+    /// Start time of the storm control window.
     began: Time,
 }
 
@@ -93,7 +93,7 @@ struct SavedStorm {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Pool")]
 struct SavedSender {
-    /// RTTBCNRC.
+    /// Transmit rate of the pool, as in RTTBCNRC.
     control: u32,
     /// Time up to which the pool has paid for its frames.
     rate: Account,
@@ -103,7 +103,7 @@ struct SavedSender {
     crossed: u64,
 }
 
-/// Saved state of pacing: each pool's, and the bandwidth inside the card.
+/// Saved state of transmit rates: each pool's, and the bandwidth inside the card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Pacing")]
 struct SavedPacing {
@@ -116,7 +116,7 @@ struct SavedPacing {
     crossing: Account,
 }
 
-/// A state that no port can be in.
+/// Error: a saved state that no port can be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the state of the card is damaged: {0}; start the port anew")]
 pub struct RestoreError(#[from] Damaged);

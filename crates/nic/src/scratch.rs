@@ -1,5 +1,5 @@
-//! Private memory of a call of the card: places of frames and descriptors that pass through, and notes of a poll. All that a later
-//! call needs is in [`State`](crate::State).
+//! Private memory of a call of the card: frames and descriptors that pass through, and intermediate values of a poll.
+//! All that a later call needs is in [`State`](crate::State).
 
 use crate::conditions::Conditions;
 use crate::queue::receive::Opened;
@@ -11,12 +11,12 @@ use i82576::ids::QUEUES;
 use pcie::Function;
 use rings::Places;
 
-/// Receive queue of a poll.
+/// A receive queue's decoded registers during a poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Receiving {
-    /// Function whose memory holds its ring and buffers.
+    /// Function that owns the queue's ring and buffers.
     pub(crate) function: Function,
-    /// Its ring and buffers; `None` if it receives nothing.
+    /// Decoded ring and buffers of the queue; `None` if it receives nothing.
     pub(crate) opened: Option<Opened>,
 }
 
@@ -24,16 +24,17 @@ impl Receiving {
     const NOTHING: Self = Self { function: Function::Pf, opened: None };
 }
 
-/// A poll's notes, and its places.
+/// Intermediate values of a poll, and private memory for its frames and descriptors.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
     /// Time of the poll.
     pub(crate) now: Time,
     /// Settings that all frames of the poll share.
     pub(crate) conditions: Conditions,
-    /// Bursts and remembered flows are permitted. Tests compare the card with one that takes each frame the careful way.
+    /// True if bursts of frames and remembered flows are permitted. Tests compare the card with one that sends each
+    /// frame alone.
     pub(crate) shortcuts: bool,
-    /// A glance at a frame's head may be enough.
+    /// True if plain frames may be received after one look at their heads.
     pub(crate) glances: bool,
     /// Receive queues that got a frame in this poll, a bit each.
     pub(crate) rx_touched: u16,
@@ -47,9 +48,9 @@ pub(crate) struct Scratch {
     pub(crate) places: Option<Box<Places>>,
     /// Refused memory requests that are not counted yet.
     pub(crate) faults: u64,
-    /// The descriptors that a burst takes from a transmit queue.
+    /// Descriptors that a burst of frames takes from a transmit queue.
     pub(crate) upcoming: Upcoming,
-    /// The descriptors of the packet that is taken from a transmit queue.
+    /// Descriptors of the packet that is taken from a transmit queue.
     pub(crate) descriptors: Descriptors,
 }
 

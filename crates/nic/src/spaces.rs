@@ -10,19 +10,19 @@ use pcie::config::SpaceState;
 use pcie::{Endpoint, Function};
 use serde::{Deserialize, Serialize};
 
-/// All of the card's configuration spaces.
+/// Configuration spaces that the card itself answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "SavedSpaces", try_from = "SavedSpaces")]
 pub(crate) struct Spaces {
     /// Address in the PF's serial number. With `iov` it determines the layout of the PF's space, which is not saved.
     mac: MacAddress,
-    /// The PF has an SR-IOV capability.
+    /// True if the PF has an SR-IOV capability.
     iov: bool,
     pf: Endpoint,
     vfs: [Endpoint; MAX_VFS],
 }
 
-/// Saved form of the spaces.
+/// Saved form of the configuration spaces.
 #[derive(Serialize, Deserialize)]
 struct SavedSpaces {
     mac: MacAddress,
@@ -57,7 +57,7 @@ impl Spaces {
         Self { mac, iov, pf, vfs }
     }
 
-    /// Returns the number of VFs by the SR-IOV capability.
+    /// Returns the number of VFs that the SR-IOV capability enables.
     pub(crate) fn active_vfs(&self) -> u8 {
         self.pf.sriov().map_or(0, active)
     }
@@ -87,7 +87,7 @@ impl Spaces {
         self.pf.show_interrupt(due && !msi && !msix, due && msi && silent);
     }
 
-    /// Returns the function's space, if the function exists.
+    /// Returns the function's configuration space, if the function exists.
     pub(crate) fn of(&mut self, function: Function, vfs: u8) -> Option<&mut Endpoint> {
         match function {
             Function::Pf => Some(&mut self.pf),
@@ -96,19 +96,19 @@ impl Spaces {
         }
     }
 
-    /// Resets the VFs' spaces.
+    /// Resets the configuration spaces of all VFs.
     pub(crate) fn reset_vfs(&mut self) {
         self.vfs.iter_mut().for_each(Endpoint::reset);
     }
 
-    /// Resets all spaces as after power-on.
+    /// Resets all configuration spaces as after power-on.
     pub(crate) fn reset(&mut self) {
         self.pf.reset();
         self.vfs.iter_mut().for_each(Endpoint::reset);
     }
 }
 
-/// Returns the number of VFs that the capability enables, at most 8.
+/// Returns the number of VFs that an SR-IOV capability enables, at most 8.
 pub(crate) fn active(sriov: pcie::sriov::State) -> u8 {
     sriov.active().min(MAX_VFS as u16) as u8
 }

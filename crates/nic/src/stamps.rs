@@ -10,7 +10,7 @@ use i82576::bits::tsync;
 use i82576::register as r;
 
 impl<B> Work<'_, B> {
-    /// Stamps a packet that has left and whose descriptor asks for a stamp.
+    /// Stamps a packet that has left and whose descriptor requests a time stamp.
     #[cold]
     pub(crate) fn stamp_sent(&mut self, now: Time) {
         if self.file.get(r::TSYNCTXCTL) & tsync::ENABLE != 0 {
@@ -18,7 +18,7 @@ impl<B> Work<'_, B> {
         }
     }
 
-    /// Stamps a packet that has arrived. Returns true if the stamp was free.
+    /// Stamps a packet that has arrived. Returns true if the stamp register was free.
     #[cold]
     pub(crate) fn stamp_received(&mut self, now: Time) -> bool {
         self.stamp(r::TSYNCRXCTL, r::RXSTMPL, now)

@@ -25,11 +25,11 @@ pub(crate) struct Card {
     pub(crate) nvm: Nvm,
     /// PHY registers behind MDIC, and the link that they report.
     pub(crate) phy: Phy,
-    /// SYSTIM.
+    /// Clock of the card (SYSTIM).
     pub(crate) clock: Clock,
-    /// Countdown of TCPTIMER.
+    /// Countdown of the TCP timer (TCPTIMER).
     pub(crate) timer: TcpTimer,
-    /// Every register of PF and VFs.
+    /// Stored values of every register of PF and VFs.
     pub(crate) file: RegisterFile,
     /// Configuration spaces of PF and VFs that the card itself answers.
     pub(crate) spaces: Spaces,
@@ -39,19 +39,19 @@ pub(crate) struct Card {
     pub(crate) throttle: Throttle,
     /// Number of VFs, and the functions that may master the bus.
     pub(crate) owners: Owners,
-    /// VFs answer memory requests (VF MSE of the SR-IOV capability).
+    /// True if VFs answer memory requests (VF MSE of the SR-IOV capability).
     pub(crate) vf_memory: bool,
     /// Receive and transmit queues, and the packet buffer.
     pub(crate) queues: Queues,
-    /// IOADDR of the I/O BAR.
+    /// Register offset that IOADDR of the I/O BAR selects.
     pub(crate) io_address: u32,
-    /// The wire carries a signal.
+    /// True if the wire carries a signal.
     pub(crate) carrier: bool,
-    /// The port has a link.
+    /// True if the port has a link.
     pub(crate) link: bool,
     /// Link state that the administrator set for each VF; `None` follows the port's link.
     pub(crate) links: [Option<bool>; MAX_VFS],
-    /// RTTBCNRC of each pool.
+    /// Transmit rate of each pool, as in RTTBCNRC.
     pub(crate) rates: Rates,
 }
 

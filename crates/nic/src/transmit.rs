@@ -1,5 +1,5 @@
-//! The card's transmit queues as sources of the plane, and the orders of their packets (crate `rings`). Left out: descriptors
-//! (`queue::transmit`), and which queue is visited (`rounds`).
+//! The card's transmit queues as sources of the plane, and the offload requests of their packets (crate `rings`).
+//! `queue::transmit` has the descriptors, and `rounds` chooses the queue to visit.
 
 use crate::interrupt::Direction;
 use crate::offload::segment::flag_masks;
@@ -18,7 +18,7 @@ use plane::{Lane, Sender, Source};
 use rings::{Buffers, Flaw, Held, Misfit, Packets, Taken};
 
 impl<B: Bus> Source for Work<'_, B> {
-    /// The queue's pool may send, the queue is not blocked, and its function may read memory.
+    /// Returns true if the queue's pool may send, the queue is not blocked, and its function may read memory.
     fn may_send(&self, sender: Sender) -> bool {
         let (queue, owners) = (policy::queue(sender), &self.scratch.conditions.owners);
         self.file.get(r::VFTE) & u32::from(queue.pool().bit()) != 0

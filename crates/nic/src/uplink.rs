@@ -14,7 +14,7 @@ pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u
     file.count(r::RLEC, frames);
 }
 
-/// Adds the tally of frames that have crossed the wire to the registers.
+/// Adds the plane's counts of frames that have crossed the wire to the statistics registers.
 pub(crate) fn settle(tally: &mut Tally, file: &mut RegisterFile) {
     let tally = core::mem::take(tally);
     if tally.arrived.packets > 0 {

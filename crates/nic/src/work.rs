@@ -12,20 +12,20 @@ use crate::scratch::Scratch;
 /// Parts of the card that the frame path uses in a poll.
 #[derive(Debug)]
 pub(crate) struct Work<'a, B> {
-    /// Every register.
+    /// Stored values of every register.
     pub(crate) file: &'a mut RegisterFile,
-    /// The queues, and the frames that wait for them.
+    /// Queues of the card, and the frames that wait for them.
     pub(crate) queues: &'a mut Queues,
     /// Causes of interrupts.
     pub(crate) interrupts: &'a mut Interrupts,
     /// Throttling intervals of vectors, which urgent frames end early.
     pub(crate) throttle: &'a mut Throttle,
-    /// SYSTIM, for time stamps.
+    /// Clock for time stamps (SYSTIM).
     pub(crate) clock: &'a Clock,
     /// Decoded registers.
     pub(crate) derived: &'a Derived,
-    /// Values of this poll.
+    /// Intermediate values of this poll.
     pub(crate) scratch: &'a mut Scratch,
-    /// Access to the functions' memory, and their messages.
+    /// Bus for access to the functions' memory, and for their messages.
     pub(crate) bus: &'a mut B,
 }

@@ -5,13 +5,13 @@
 use i82576::Time;
 use serde::{Deserialize, Serialize};
 
-/// Unit of TIMINCA's period, nanoseconds.
+/// Unit of TIMINCA's period in nanoseconds.
 const UNIT: u64 = 16;
 
-/// SYSTIM, and its high half as it was when software read the low half.
+/// Clock of the card (SYSTIM), and its high half as it was when software read the low half.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Clock {
-    /// Count at the time `since`.
+    /// Count of the clock at the time `since`.
     base: u64,
     since: Time,
     increment: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns SYSTIM at a time.
+    /// Returns the count of the clock (SYSTIM) at a time.
     pub(crate) fn at(&self, now: Time) -> u64 {
         let period = UNIT * u64::from(self.increment >> 24);
         let passed = now.since(self.since).as_nanos() as u64;
@@ -27,35 +27,37 @@ impl Clock {
         self.base.wrapping_add(steps.wrapping_mul(u64::from(self.increment & 0x00ff_ffff)))
     }
 
-    /// Returns SYSTIML, and keeps the high half of this moment for SYSTIMH: two reads give one consistent count.
+    /// Returns the low half of the clock (SYSTIML), and keeps the high half of this moment for SYSTIMH: two reads give
+    /// one consistent count.
     pub(crate) fn low(&mut self, now: Time) -> u32 {
         let count = self.at(now);
         self.high = (count >> 32) as u32;
         count as u32
     }
 
-    /// Returns SYSTIMH of the moment when SYSTIML was read.
+    /// Returns the high half of the clock (SYSTIMH) at the moment when SYSTIML was read.
     pub(crate) fn high(&self) -> u32 {
         self.high
     }
 
-    /// Applies a write of SYSTIML.
+    /// Applies a write of the clock's low half (SYSTIML).
     pub(crate) fn set_low(&mut self, value: u32, now: Time) {
         self.set(self.at(now) >> 32 << 32 | u64::from(value), now);
     }
 
-    /// Applies a write of SYSTIMH.
+    /// Applies a write of the clock's high half (SYSTIMH).
     pub(crate) fn set_high(&mut self, value: u32, now: Time) {
         self.set(self.at(now) & 0xffff_ffff | u64::from(value) << 32, now);
     }
 
-    /// Applies a write of TIMINCA: the clock runs at this rate from now on.
+    /// Applies a write of the clock's increment (TIMINCA): the clock runs at this rate from now on.
     pub(crate) fn set_increment(&mut self, value: u32, now: Time) {
         self.set(self.at(now), now);
         self.increment = value;
     }
 
-    /// Applies a write of TIMADJ: adds its 63 bits to the count, or subtracts them if the sign bit is set.
+    /// Applies a write of the clock's adjustment (TIMADJ): adds its 63 bits to the count, or subtracts them if the sign
+    /// bit is set.
     pub(crate) fn adjust(&mut self, low: u32, high: u32, now: Time) {
         let amount = u64::from(low) | u64::from(high & 0x7fff_ffff) << 32;
         let count = self.at(now);
@@ -69,7 +71,7 @@ impl Clock {
     }
 }
 
-/// Returns FRTIMER: microseconds in bits 9:0, milliseconds in 19:10, seconds in 31:20.
+/// Returns the free-running timer (FRTIMER): microseconds in bits 9:0, milliseconds in 19:10, seconds in 31:20.
 pub(crate) fn free_running(now: Time) -> u32 {
     let us = now.as_nanos() / 1000;
     let (ms, seconds) = (us / 1000, us / 1_000_000);

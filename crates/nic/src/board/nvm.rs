@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 /// Value of an erased word, which reads beyond the last word return.
 const ERASED: u16 = 0xffff;
 
-/// Words of the NVM.
+/// All words of the NVM.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "Rows", from = "Rows")]
 pub(crate) struct Nvm {
     words: Box<[u16; nvm::WORDS]>,
 }
 
-/// Saved form of the words, in rows of 32: the largest array that serde supports.
+/// Saved form of the NVM's words, in rows of 32: the largest array that serde supports.
 type Rows = [[u16; 32]; nvm::WORDS / 32];
 
 impl From<Nvm> for Rows {
@@ -46,7 +46,7 @@ impl Nvm {
         nvm::mac(&self.words)
     }
 
-    /// Returns EERD after a write of `value`.
+    /// Reads an NVM word, and returns the register EERD after a write of `value`.
     pub(crate) fn read(&self, value: u32) -> u32 {
         let address = value & eerw::ADDRESS_MASK;
         if value & eerw::START == 0 {
@@ -56,7 +56,7 @@ impl Nvm {
         address | eerw::DONE | u32::from(word) << eerw::DATA_SHIFT
     }
 
-    /// Writes a word, and returns EEWR after a write of `value`.
+    /// Writes an NVM word, and returns the register EEWR after a write of `value`.
     pub(crate) fn write(&mut self, value: u32) -> u32 {
         if value & eerw::START == 0 {
             return value & !eerw::DONE;

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Phy {
     values: [u16; phy::REGISTERS],
-    /// The link was lost since the last read of the status register (BMSR.LINK latches low).
+    /// True if the link was lost since the last read of the status register (BMSR.LINK latches low).
     lost: bool,
-    /// The link is up.
+    /// True if the PHY's link is up.
     up: bool,
 }
 
@@ -36,12 +36,12 @@ impl Phy {
         up
     }
 
-    /// Sets the registers to their values after power-on.
+    /// Sets the PHY's registers to their values after power-on.
     pub(crate) fn reset(&mut self) {
         self.values = phy::RESET;
     }
 
-    /// Carries out an MDIC command, and returns MDIC after the write of `value`.
+    /// Carries out a PHY access (MDIC), and returns the register MDIC after the write of `value`.
     pub(crate) fn access(&mut self, value: u32) -> u32 {
         let done = value & !(mdic::READY | mdic::ERROR) | mdic::READY;
         let register = (value >> mdic::REGISTER_SHIFT & 0x1f) as usize;
@@ -82,7 +82,7 @@ impl Phy {
         self.values[register] = self.values[register] & !mask | value & mask;
     }
 
-    /// Returns true if a page other than 0 is selected and the register is one of those that pages replace.
+    /// Returns true if a page other than 0 is selected and the PHY register is one of those that pages replace.
     fn is_elsewhere(&self, register: usize) -> bool {
         let paged = (phy::PORT_CONFIG..phy::PAGE).contains(&register);
         paged && self.values[phy::PAGE] >> 5 != 0

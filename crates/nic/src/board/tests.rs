@@ -1,4 +1,4 @@
-//! The board's parts alone: NVM words, PHY registers, and a clock under a moved time.
+//! Tests the board's parts alone: NVM words, PHY registers, and a clock under a moved time.
 
 use super::clock::{Clock, free_running};
 use super::nvm::Nvm;

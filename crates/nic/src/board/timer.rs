@@ -6,7 +6,7 @@ use i82576::Time;
 use i82576::bits::tcptimer as bits;
 use serde::{Deserialize, Serialize};
 
-/// State of the timer beside its register.
+/// State of the TCP timer beside its register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TcpTimer {
     /// The timer is stopped with this time left; with none left it stays stopped until KICK_START.
@@ -16,7 +16,7 @@ pub(crate) enum TcpTimer {
 }
 
 impl TcpTimer {
-    /// Applies a write of TCPTIMER. Returns true if the write itself interrupts (FINISH).
+    /// Applies a write of the timer's register (TCPTIMER). Returns true if the write itself interrupts (FINISH).
     pub(crate) fn written(&mut self, value: u32, now: Time) -> bool {
         let finish = value & bits::FINISH != 0;
         let mut left = match *self {

@@ -21,48 +21,48 @@ use i82576::register::RXPBS;
 
 /// Size of the buffer in bytes: RXPBS after power-on, which is also the most that software can use.
 const BYTES: usize = 64 << 10;
-/// Unit in which frames take room, bytes. It bounds the number of frames.
+/// Unit of room for frames in the buffer, in bytes. It bounds the number of frames.
 const BLOCK: usize = 64;
-/// Frames that fit at most.
+/// Maximum number of frames in the buffer.
 const FRAMES: usize = BYTES / BLOCK;
-/// Size field of RXPBS, in KB.
+/// Mask of the size field in RXPBS, in KB.
 const SIZE: u32 = 0x7f;
 
 /// A frame that waits, without its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiting {
-    /// Queue of the frame.
+    /// Receive queue that the frame waits for.
     pub(crate) queue: Queue,
-    /// Bytes as delivered.
+    /// Number of bytes in the frame as it will be delivered.
     length: usize,
-    /// Bytes of the check sequence among them.
+    /// Number of these bytes that are the frame check sequence.
     pub(crate) trailer: usize,
-    /// The frame came from the uplink.
+    /// True if the frame came from the uplink.
     pub(crate) from_uplink: bool,
-    /// The frame interrupts at once.
+    /// True if the frame interrupts at once.
     pub(crate) urgent: bool,
-    /// Contents of its descriptor.
+    /// Contents of the frame's receive descriptor.
     pub(crate) description: Description,
 }
 
 impl Waiting {
-    /// Returns the room that the frame takes in the buffer, bytes.
+    /// Returns the room that the frame takes in the buffer, in bytes.
     fn size(&self) -> usize {
         self.length.next_multiple_of(BLOCK)
     }
 }
 
-/// Receive packet buffer.
+/// The receive packet buffer, in which frames wait for descriptors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PacketBuffer {
     /// Bytes of the frames, each frame in whole blocks behind the one before.
     bytes: Box<[u8]>,
-    /// Bytes in use.
+    /// Number of bytes of the buffer in use.
     used: usize,
-    /// Frames in the order of their arrival.
+    /// Waiting frames in the order of their arrival.
     frames: Box<[Option<Waiting>]>,
     count: usize,
-    /// Bytes that each queue's frames use.
+    /// Number of bytes that the frames of each queue use.
     held: [usize; QUEUES],
 }
 
@@ -95,8 +95,8 @@ impl PacketBuffer {
         frames.fold((0, 0), |(frames, bytes), frame| (frames + 1, bytes + frame.length))
     }
 
-    /// Puts a frame behind the others. Returns `false` if it does not fit: RXPBS limits the buffer, and the queue may hold
-    /// no more than remains free afterwards.
+    /// Puts a frame into the buffer behind the others. Returns `false` if it does not fit: RXPBS limits the buffer, and
+    /// the queue may hold no more than remains free afterwards.
     fn keep(&mut self, frame: Waiting, bytes: &[u8], file: &RegisterFile) -> bool {
         let (most, size) = (BYTES.min((file.get(RXPBS) & SIZE) as usize * 1024), frame.size());
         let held = self.held[frame.queue.index()] + size;
@@ -107,7 +107,7 @@ impl PacketBuffer {
         true
     }
 
-    /// Puts a frame behind the others. The caller has checked the room.
+    /// Puts a frame into the buffer behind the others. The caller has checked the room.
     fn push(&mut self, frame: Waiting, bytes: &[u8]) {
         self.bytes[self.used..self.used + frame.length].copy_from_slice(bytes);
         self.frames[self.count] = Some(frame);

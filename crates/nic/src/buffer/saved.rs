@@ -16,14 +16,14 @@ pub(crate) struct SavedFrame {
     queue: Queue,
     from_uplink: bool,
     urgent: bool,
-    /// Bytes of the check sequence, at the end.
+    /// Number of bytes of the frame check sequence at the frame's end.
     trailer: u8,
     description: Description,
     bytes: Vec<u8>,
 }
 
 impl PacketBuffer {
-    /// Saves the frames, in the order of their arrival.
+    /// Saves the waiting frames, in the order of their arrival.
     pub(crate) fn save(&self) -> Vec<SavedFrame> {
         let mut from = 0;
         let saved = self.frames[..self.count].iter().flatten().map(|frame| {
@@ -35,7 +35,7 @@ impl PacketBuffer {
         saved.collect()
     }
 
-    /// Creates a buffer with saved frames.
+    /// Creates a packet buffer with saved frames.
     ///
     /// # Errors
     /// [`Damaged`] if a frame has an impossible length or the frames do not fit.

@@ -16,17 +16,18 @@ use pcie::Bus;
 use plane::Missed;
 use plane::frame::Ends;
 
-/// A frame that its queue has not taken.
+/// A frame that its receive queue has not taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UntakenFrame<'a> {
     pub(crate) queue: Queue,
-    /// Bytes as delivered.
+    /// Bytes of the frame as it will be delivered.
     pub(crate) bytes: &'a [u8],
-    /// Bytes of the check sequence at their end.
+    /// Number of bytes of the frame check sequence at the end of `bytes`.
     pub(crate) trailer: usize,
     pub(crate) from_uplink: bool,
     pub(crate) urgent: bool,
-    /// Contents of its descriptor, by value: a reference would force the description of every frame out of CPU registers.
+    /// Contents of the frame's receive descriptor, by value: a reference would force the description of every frame out
+    /// of CPU registers.
     pub(crate) description: Description,
 }
 
@@ -57,7 +58,7 @@ impl<B: Bus> Work<'_, B> {
         Missed::Full
     }
 
-    /// Returns true if a queue drops frames that find no descriptors.
+    /// Returns true if a queue drops frames that find no receive descriptors.
     fn drops(&self, queue: Queue) -> bool {
         let file = &self.file;
         file.get(r::QDE) & 1 << queue.get() != 0
@@ -69,8 +70,8 @@ impl<B: Bus> Work<'_, B> {
         self.may_receive(queue) && self.queues.rx[queue.index()].open(self.file, false).is_some()
     }
 
-    /// Puts a frame into the buffer. Returns `false` if the buffer is full, or if the frame would never fit the queue's ring
-    /// and would block the queue for ever.
+    /// Puts a frame into the packet buffer. Returns `false` if the buffer is full, or if the frame would never fit the
+    /// queue's ring and would block the queue for ever.
     fn keep(&mut self, frame: &UntakenFrame<'_>) -> bool {
         let UntakenFrame { queue, bytes, trailer, from_uplink, urgent, description } = *frame;
         let fits = self.queues.rx[queue.index()].may_fit(self.file, bytes.len(), &description);
@@ -79,13 +80,13 @@ impl<B: Bus> Work<'_, B> {
         fits && self.queues.buffer.keep(waiting, bytes, self.file)
     }
 
-    /// Counts a frame that the port missed.
+    /// Counts a frame that the port missed for want of receive descriptors.
     fn miss(&mut self, queue: Queue) {
         self.file.count(r::MPC, 1);
         self.report_overrun(queue);
     }
 
-    /// Raises RXO if the frame was for a queue of the PF. VFs have no such cause.
+    /// Raises the overrun cause RXO if the frame was for a queue of the PF. VFs have no such cause.
     fn report_overrun(&mut self, queue: Queue) {
         if self.scratch.conditions.owners.vf_of(queue.pool()).is_none() {
             self.interrupts.raise_other(self.file, icr::RXO);

@@ -1,4 +1,4 @@
-//! The rules of the register table, for every element of every row and any value: reads, writes and resets.
+//! Tests the rules of the register table, for every element of every row and any value: reads, writes and resets.
 
 extern crate std;
 
@@ -21,7 +21,7 @@ fn places() -> impl Iterator<Item = (&'static Register, u32, u32, u32)> {
     })
 }
 
-/// Returns a file in which every register has this value.
+/// Returns a register file in which every register has this value.
 fn filled(value: u32) -> RegisterFile {
     let mut file = RegisterFile::new();
     table::rows().flat_map(Register::offsets).for_each(|offset| file.set(offset, value));

@@ -71,7 +71,7 @@ impl Nic {
         }
     }
 
-    /// Carries out an MDIC command.
+    /// Carries out a PHY access by the register MDIC.
     fn reach_phy(&mut self, value: u32) {
         let answer = self.state.phy.access(value);
         self.state.file.set(r::MDIC, answer);
@@ -81,7 +81,7 @@ impl Nic {
         }
     }
 
-    /// Returns STATUS for a function that sees the link as `up`.
+    /// Returns the register STATUS for a function that sees the link as `up`.
     pub(crate) fn status(&self, up: bool) -> u32 {
         let control = self.state.file.get(r::CTRL);
         let speed =

@@ -10,12 +10,12 @@ use pcie::capability::power::PowerState;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
 
 impl Nic {
-    /// Returns the function's space, or `None` if the function does not exist.
+    /// Returns the function's configuration space, or `None` if the function does not exist.
     fn space(&mut self, function: Function) -> Option<&mut Endpoint> {
         self.state.spaces.of(function, self.state.owners.vfs)
     }
 
-    /// Updates the interrupt status in the PF's space.
+    /// Updates the interrupt status in the PF's configuration space.
     fn show_interrupt(&mut self) {
         let due = is_due(&self.state.file, &self.state.owners);
         let silent = self.state.form() == Form::Silent;
@@ -70,7 +70,7 @@ impl Nic {
         }
     }
 
-    /// Resets a function's space as a function-level reset does. A reset of the PF removes its VFs.
+    /// Resets a function's configuration space as a function-level reset does. A reset of the PF removes its VFs.
     pub(super) fn reset_space(&mut self, function: Function) {
         if let Some(space) = self.space(function) {
             space.function_level_reset();

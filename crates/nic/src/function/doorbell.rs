@@ -43,8 +43,8 @@ pub const COUNT: usize = {
     count
 };
 
-/// Offsets of the registers in the mapped pages, in the order in which stores are applied: mask bits are cleared before they
-/// are set, a ring is set up before it is enabled, and tails come last.
+/// Offsets of the registers in the mapped pages, in the order in which stores are applied. Mask bits are cleared before
+/// they are set, a ring is set up before it is enabled, and tails come last.
 pub const REGISTERS: [u32; COUNT] = {
     let mut offsets = [0; COUNT];
     let (mut place, mut rank) = (0, 0);
@@ -67,7 +67,7 @@ pub const REGISTERS: [u32; COUNT] = {
     offsets
 };
 
-/// Rank of tails, which are applied last.
+/// Rank of tails in the order of [`REGISTERS`]: they are applied last.
 const LAST: u8 = 4;
 
 /// Index of the first tail in [`REGISTERS`].
@@ -105,12 +105,13 @@ pub struct Doorbells {
     vf: VfIndex,
     slots: [Slot; COUNT],
     places: Places<COUNT>,
-    /// Vectors that the guest has enabled; the card may have masked them since (VTEIAM).
+    /// Vectors that the guest has enabled, a bit each; the card may have masked them since (VTEIAM).
     enabled: u32,
 }
 
 impl Doorbells {
-    /// Takes over pages that [`Nic::publish_registers`] has published for the card's state. Stores of the guest since then count.
+    /// Takes over mapped pages that [`Nic::publish_registers`] has published for the card's state. Stores of the guest
+    /// since then count.
     #[must_use]
     pub fn adopt(nic: &Nic, vf: VfIndex, now: Time) -> Self {
         let slot = |offset| window::resolve(vf, offset).unwrap_or(NOTHING);
@@ -119,7 +120,7 @@ impl Doorbells {
         Self { vf, slots, places, enabled: nic.vectors(vf, r::EIMS) | nic.vectors(vf, r::EIAM) }
     }
 
-    /// Takes over pages with arbitrary contents: publishes all registers, and discards earlier stores.
+    /// Takes over mapped pages with arbitrary contents: publishes all registers, and discards earlier stores.
     #[must_use]
     pub fn renew<P: Pages>(nic: &Nic, vf: VfIndex, pages: &P, now: Time) -> Self {
         let doorbells = Self::adopt(nic, vf, now);
@@ -134,8 +135,8 @@ impl Doorbells {
     }
 }
 
-/// Returns the value to write for a store. A store to VTEIMS also unmasks the `enabled` vectors, and stores to VTEIMS and
-/// VTEIMC update `enabled`.
+/// Returns the value to write to a register for a guest's store. A store to VTEIMS also unmasks the `enabled` vectors,
+/// and stores to VTEIMS and VTEIMC update `enabled`.
 fn value_to_write(enabled: &mut u32, offset: u32, value: u32) -> u32 {
     match offset {
         VTEIMS => {
@@ -150,7 +151,7 @@ fn value_to_write(enabled: &mut u32, offset: u32, value: u32) -> u32 {
     }
 }
 
-/// Slot of an offset without a register: reads zero and ignores writes.
+/// Description of an offset without a register, which reads zero and ignores writes.
 const NOTHING: Slot = Slot { offset: 0, shift: 0, mask: 0, access: window::TABLE[0].access };
 
 impl Nic {
@@ -165,7 +166,8 @@ impl Nic {
         })
     }
 
-    /// Publishes the registers in the pages. A store of the guest since the last [`Nic::read_doorbells`] stays for the next one.
+    /// Publishes the registers in the mapped pages. A store of the guest since the last [`Nic::read_doorbells`] stays
+    /// for the next one.
     pub fn publish_registers<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
         let Doorbells { vf, slots, places, .. } = doorbells;
         if self.answering(vf.get()).is_none() {
@@ -200,7 +202,7 @@ impl Nic {
     }
 }
 
-/// Returns true if a store to the register has an effect even if it repeats the last value.
+/// Returns true if a store to the register has an effect even if it repeats the register's last value.
 const fn acts(offset: u32) -> bool {
     matches!(offset, VTEICS | VTEIMS | VTEIMC)
 }

@@ -71,7 +71,7 @@ impl Nic {
         }
     }
 
-    /// Returns the bits of a register that the PF may change. Vectors of VFs are excluded.
+    /// Returns the bits of a vector register that the PF may change. Vectors of VFs are excluded.
     fn own(&self, offset: u32) -> u32 {
         match offset {
             r::EICR | r::EIAC | r::EIAM => self.state.owners.pf_vectors() | !ALL_VECTORS,

@@ -5,9 +5,9 @@ use crate::Nic;
 use i82576::{Time, ids};
 use pcie::Function;
 
-/// Offset in the BAR of the register's address.
+/// Offset in the I/O BAR of the register's address.
 const IOADDR: u64 = 0;
-/// Offset in the BAR of the register's value.
+/// Offset in the I/O BAR of the register's value.
 const IODATA: u64 = 4;
 
 impl Nic {

@@ -17,7 +17,7 @@ impl Nic {
         self.renew_link();
     }
 
-    /// Updates the link from the wire and the PHY, and raises ICR.LSC if it changed.
+    /// Updates the link from the wire and the PHY, and raises the link cause ICR.LSC if the link changed.
     pub(crate) fn renew_link(&mut self) {
         let up = self.state.phy.renew_link(self.state.carrier);
         if core::mem::replace(&mut self.state.link, up) != up {
@@ -35,7 +35,7 @@ impl Nic {
         self.state.links[vf.index()] = up;
     }
 
-    /// Returns the link as a VF sees it.
+    /// Returns true if a VF sees the link as up.
     #[must_use]
     pub fn vf_link(&self, vf: VfIndex) -> bool {
         self.state.links[vf.index()].unwrap_or(self.state.link)

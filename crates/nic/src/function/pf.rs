@@ -65,7 +65,7 @@ impl Nic {
     }
 }
 
-/// Returns the slot of the register at a PF offset. A VF's interrupt register resolves to the slot that the VF uses.
+/// Returns the bits of the register at a PF offset. A VF's interrupt register resolves to the bits that the VF uses.
 pub(super) fn own_place(map: &Map, offset: u32) -> Option<Slot> {
     match per_vf(offset) {
         Some((vf, PerVf::Interrupt(at))) => window::resolve(vf, at),

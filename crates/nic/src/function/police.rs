@@ -34,12 +34,12 @@ impl Nic {
         passes.then(|| self.plane.storm.ends())
     }
 
-    /// Loads storm control from its registers.
+    /// Loads storm control from its registers into the plane.
     pub(crate) fn load_storm(&mut self) {
         self.plane.storm = storm::load(&self.state.file, self.plane.storm.began);
     }
 
-    /// Applies the effect of a write that the file has stored.
+    /// Applies the effect of a write to a register of storm control or malicious driver protection.
     pub(crate) fn police_written(&mut self, offset: u32, value: u32, now: Time) {
         match offset {
             // A queue that is unblocked may have pending descriptors.

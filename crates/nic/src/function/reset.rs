@@ -41,8 +41,8 @@ impl Nic {
         self.state.spaces.reset();
     }
 
-    /// Carries out CTRL.RST of the PF: registers get their reset values, except a few that only `power_on` resets. Every VF
-    /// reads RSTI until the PF writes CTRL_EXT.PFRSTD.
+    /// Resets the port as the PF's CTRL.RST does: registers get their reset values, except a few that only `power_on`
+    /// resets. Every VF reads RSTI until the PF writes CTRL_EXT.PFRSTD.
     pub(crate) fn reset_port(&mut self, power_on: bool) {
         self.state.interrupts.reset(&mut self.state.file, ALL_VECTORS);
         self.state.file.reset(power_on);

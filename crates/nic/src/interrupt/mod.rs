@@ -21,16 +21,16 @@ use single::{Form, unmasked_others};
 /// Direction of a queue, which selects its byte in IVAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Receive.
+    /// Receive queue.
     Rx,
-    /// Transmit.
+    /// Transmit queue.
     Tx,
 }
 
 /// Vectors with a pending message.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Interrupts {
-    /// EICR bits that were set, or unmasked, since their last message.
+    /// Vectors whose EICR bits were set, or unmasked, since their last message.
     unsent: u32,
     /// Kind of interrupt that the PF used at the last call of [`Interrupts::send`].
     form: Form,
@@ -125,14 +125,14 @@ impl Interrupts {
         }
     }
 
-    /// Returns ICR without the effects of a read. INTA is set if an unmasked cause is.
+    /// Returns the PF's causes in ICR without the effects of a read. INTA is set if an unmasked cause is.
     #[must_use]
     pub fn others(file: &RegisterFile) -> u32 {
         file.get(r::ICR) | if unmasked_others(file) != 0 { icr::INTA } else { 0 }
     }
 
-    /// Reads ICR. The read clears its causes if INTA is set, if GPIE.NSICR is set, or if IMS is zero, as for drivers that
-    /// poll ICR.
+    /// Reads the PF's causes in ICR. The read clears them if INTA is set, if GPIE.NSICR is set, or if IMS is zero, as
+    /// for drivers that poll ICR.
     pub fn others_read(file: &mut RegisterFile) -> u32 {
         let value = Self::others(file);
         let counts = value & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
@@ -143,7 +143,7 @@ impl Interrupts {
         value
     }
 
-    /// Applies a write of ICR: ones clear causes.
+    /// Applies a write of the PF's causes in ICR: ones clear causes.
     pub fn others_written(file: &mut RegisterFile, bits: u32) {
         let counts = Self::others(file) & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
         file.update(r::ICR, bits, 0);
@@ -181,7 +181,8 @@ impl Interrupts {
         self.unsent &= !bits;
     }
 
-    /// Sends every message that is due, and returns the time of the next throttled one. `form` is the PF's.
+    /// Sends every message that is due, and returns the time of the next throttled message. `form` is the PF's kind of
+    /// interrupt.
     pub fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,

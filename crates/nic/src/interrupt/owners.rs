@@ -10,14 +10,15 @@ pub const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
 /// Owners of vectors and queues, and the functions that may master the bus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owners {
-    /// Number of VFs. Queues and vectors of VFs beyond it are the PF's.
+    /// Number of VFs. Queues and vectors beyond the last VF's are the PF's.
     pub vfs: u8,
-    /// Bus master enable: bit 0 of the PF, bit n + 1 of VF n.
+    /// Functions that may master the bus, a bit each: bit 0 of the PF, bit n + 1 of VF n.
     pub masters: u16,
 }
 
 impl Owners {
-    /// Returns the function that owns a vector, and the vector's number there. VF n has vectors 22-3n to 24-3n.
+    /// Returns the function that owns a vector, and the vector's number in that function. VF n has vectors 22-3n to
+    /// 24-3n.
     #[must_use]
     pub fn of(&self, vector: Vector) -> (Function, u16) {
         let from_top = 24 - vector.get();

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 /// Kind of interrupt that the PF uses, by its configuration space and GPIE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Form {
-    /// An MSI-X message for each vector.
+    /// The PF sends an MSI-X message for each vector.
     Vectors,
-    /// MSI-X vector 0 for all causes: MSI-X is enabled, and GPIE.MULTIPLE_MSIX is clear.
+    /// The PF sends MSI-X vector 0 for all causes: MSI-X is enabled, and GPIE.MULTIPLE_MSIX is clear.
     OneVector,
-    /// The MSI message.
+    /// The PF sends the MSI message for all causes.
     Msi,
-    /// The INTx pin.
+    /// The PF asserts the INTx pin for all causes.
     Pin,
-    /// No interrupt: MSI is masked, the pin is disabled, or the PF is in D3hot.
+    /// The PF has no interrupt: MSI is masked, the pin is disabled, or the PF is in D3hot.
     #[default]
     Silent,
 }
@@ -28,9 +28,9 @@ pub enum Form {
 /// State of the single interrupt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Single {
-    /// A message is pending: a cause came since the last one.
+    /// True if a message is pending: a cause came since the last one.
     owed: bool,
-    /// The bus sees the pin asserted.
+    /// True if the bus sees the pin asserted.
     raised: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) const VECTOR_0: Vector = match Vector::new(0) {
 };
 
 impl Single {
-    /// Marks a message as pending for a new cause.
+    /// Marks the single interrupt's message as pending for a new cause.
     pub(super) fn owe(&mut self) {
         self.owed = true;
     }

@@ -23,7 +23,7 @@ pub fn vf_writes(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfInd
     }
 }
 
-/// Reads V2PMAILBOX for a VF, and clears its read-clear bits (PFSTS, PFACK, RSTD).
+/// Reads the VF's mailbox register V2PMAILBOX, and clears its read-clear bits (PFSTS, PFACK, RSTD).
 pub fn vf_reads(file: &mut RegisterFile, vf: VfIndex) -> u32 {
     let at = r::v2p_mailbox(vf);
     let value = file.get(at);
@@ -76,8 +76,8 @@ pub fn pf_reset_done(file: &mut RegisterFile) {
     }
 }
 
-/// Locks the memory for the side of bit `own` if the side of bit `other` does not hold it. A write that does not ask for the
-/// lock releases it.
+/// Locks the mailbox memory for the side of bit `own` if the side of bit `other` does not hold it. A write that does
+/// not request the lock releases it.
 fn take_or_drop(file: &mut RegisterFile, vf: VfIndex, wants: bool, own: u32, other: u32) {
     let at = r::v2p_mailbox(vf);
     if !wants {

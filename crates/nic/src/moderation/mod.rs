@@ -10,7 +10,7 @@ use i82576::ids::VECTORS;
 use i82576::{Time, Vector};
 use serde::{Deserialize, Serialize};
 
-/// Time from which each vector may fire, and its credits.
+/// Time from which each vector may send its next message, and the vector's credits for urgent frames.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Throttle {
     silent_until: [Time; VECTORS],
@@ -21,14 +21,14 @@ pub struct Throttle {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Credits {
     count: u32,
-    /// Time from which the next credit accrues.
+    /// Time from which the vector's next credit accrues.
     since: Time,
 }
 
 impl Credits {
     const NONE: Self = Self { count: 0, since: Time::ZERO };
 
-    /// Returns the credits at `now`, with those gained since `since`.
+    /// Returns the vector's credits at `now`, with those gained since `since`.
     fn at(self, eitr: u32, gpie: u32, now: Time) -> Self {
         let interval = Duration::from_micros(gpie::credit_us(gpie).into());
         if eitr & eitr::LLI_EN == 0 || interval.is_zero() {
@@ -44,24 +44,25 @@ impl Credits {
 }
 
 impl Throttle {
-    /// Creates a throttle under which every vector may fire.
+    /// Creates a throttle under which every vector may send a message at once.
     #[must_use]
     pub fn new() -> Self {
         Self { silent_until: [Time::ZERO; VECTORS], credits: [Credits::NONE; VECTORS] }
     }
 
-    /// Returns the time from which the vector may fire.
+    /// Returns the time from which the vector may send its next message.
     #[must_use]
     pub fn silent_until(&self, vector: Vector) -> Time {
         self.silent_until[vector.index()]
     }
 
-    /// Starts the interval of `eitr` after a vector's message.
+    /// Starts the throttling interval of `eitr` after a vector's message.
     pub fn fired(&mut self, vector: Vector, eitr: u32, now: Time) {
         self.silent_until[vector.index()] = now + Duration::from_micros(u64::from(eitr::interval_us(eitr)));
     }
 
-    /// Applies a write of EITR: unless CNT_IGNR is set, the written counter and credits replace the current ones.
+    /// Applies a write of the throttle register EITR: unless CNT_IGNR is set, the written counter and credits replace
+    /// the current ones.
     pub fn written(&mut self, vector: Vector, value: u32, now: Time) {
         if value & eitr::CNT_IGNR == 0 {
             let counter = u64::from((value >> eitr::COUNTER_SHIFT) & eitr::COUNTER_END);
@@ -72,7 +73,8 @@ impl Throttle {
         }
     }
 
-    /// Ends the vector's interval for an urgent frame. With EITR.LLI_EN that takes a credit; without one the interval stays.
+    /// Ends the vector's throttling interval for an urgent frame. With EITR.LLI_EN that takes a credit; without one the
+    /// interval stays.
     pub fn hurry(&mut self, vector: Vector, eitr: u32, gpie: u32, now: Time) {
         let silent_until = &mut self.silent_until[vector.index()];
         if *silent_until <= now {
@@ -87,7 +89,7 @@ impl Throttle {
         *silent_until = now;
     }
 
-    /// Returns EITR as it reads now: the stored `eitr` with the current counter and credits.
+    /// Returns the throttle register EITR as it reads now: the stored `eitr` with the current counter and credits.
     #[must_use]
     pub fn shown(&self, vector: Vector, eitr: u32, gpie: u32, now: Time) -> u32 {
         let credits = self.credits[vector.index()].at(eitr, gpie, now).count;
@@ -95,7 +97,7 @@ impl Throttle {
         stored | credits << eitr::CREDITS_SHIFT | self.counter(vector, now)
     }
 
-    /// Returns the counter field of EITR as it reads now.
+    /// Returns the counter field of the throttle register EITR as it reads now.
     #[must_use]
     fn counter(&self, vector: Vector, now: Time) -> u32 {
         let left = self.silent_until(vector).since(now).as_micros() as u64;

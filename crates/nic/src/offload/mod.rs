@@ -1,8 +1,8 @@
-//! Stop 3: what the card computes so that the guest need not: checksums, segmentation, VLAN tags, the RSS hash. How that is
-//! done is the same for every family of cards (crate `offload`); here is how registers and descriptors of the 82576 ask for
-//! it, and what its descriptors say of it.
+//! Offloads of the 82576: checksums, segmentation, VLAN tags, the RSS hash. The crate `offload` computes them for every
+//! card. The modules here translate requests in registers and descriptors of the 82576, and results into its
+//! descriptors.
 //!
-//! Left out: where the bytes come from and go to (`queue`), and who gets them (`switch`).
+//! `queue` moves the bytes, and `switch` chooses who gets them.
 
 pub(crate) mod plain;
 pub mod receive;

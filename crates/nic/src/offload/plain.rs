@@ -1,5 +1,5 @@
-//! Descriptors of plain frames, for the bursts of `rings`: which transmit descriptors are such, and what receive descriptors say
-//! after a glance, the same that [`classify`] says of any frame.
+//! Descriptors of plain frames, for the bursts of `rings`: the transmit descriptors that make plain frames, and the
+//! receive descriptors of plain frames. Their contents equal those that [`classify`] finds for any frame.
 //!
 //! [`classify`]: super::receive::classify
 
@@ -11,12 +11,12 @@ use offload::plain::PlainKind;
 use plane::frame::HEADER;
 use rings::{RxFormat, Terms, TxFormat};
 
-/// Advanced data descriptors.
+/// Transmit format: advanced data descriptors of the 82576.
 #[derive(Debug)]
 pub(crate) struct Advanced;
 
 impl TxFormat for Advanced {
-    /// A frame costs no more than one of the budget.
+    /// Lengths of a plain frame in bytes. The longest costs no more than one frame of the budget.
     const LENGTHS: RangeInclusive<u32> = HEADER as u32..=4095;
 
     #[inline(always)]
@@ -30,7 +30,7 @@ impl TxFormat for Advanced {
     }
 }
 
-/// The two words of a descriptor for each thing that may be found: packet type in the first, status in the second.
+/// Words of a receive descriptor by the properties of a plain frame: packet type in the first, status in the second.
 const WORDS: [[u64; 2]; PlainKind::ALL] = {
     let mut words = [[0; 2]; PlainKind::ALL];
     let mut index = 0;
@@ -56,17 +56,17 @@ const fn words_of(found: PlainKind) -> [u64; 2] {
     [(kind as u64) << 4, (DD | status::EOP | network | transport) as u64]
 }
 
-/// Words of the receive descriptors of a run.
+/// Receive format of a run of frames: the words that its descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain {
-    /// Bits of the second word that RXCSUM asks for.
+    /// Bits of the second word that RXCSUM selects.
     asked: u64,
     /// Bits that all descriptors of the run have in the second word.
     common: u64,
 }
 
 impl Plain {
-    /// Makes the words of a run for a value of RXCSUM.
+    /// Creates the descriptor words of a run for a value of RXCSUM.
     #[inline]
     pub(crate) fn new(rxcsum: u32, terms: Terms) -> Self {
         let unasked = |bit: u32, bits: u32| if rxcsum & bit != 0 { 0 } else { bits };

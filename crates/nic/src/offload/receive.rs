@@ -2,7 +2,7 @@
 //! wrong (datasheet 7.1.10 and 7.1.5: packet type, extended status and errors). Without RXCSUM.PCSD it also sums
 //! up the packet, or the payload of a UDP fragment, in the place of the RSS hash.
 //!
-//! Left out: LinkSec.
+//! LinkSec is not implemented.
 
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, PCSS_MASK, TUOFL};
 use i82576::descriptor::rx::{packet_type as kind, status};
@@ -12,17 +12,17 @@ use offload::verify;
 use plane::bytes::be16;
 use plane::frame::Sealed;
 
-/// The part of a receive write-back that depends on the frame's contents.
+/// Fields of a receive descriptor that depend on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Receive {
-    /// Headers found: bits of `rx::packet_type`.
+    /// Headers found in the frame: bits of `rx::packet_type`.
     pub packet_type: u16,
-    /// Checksum bits of `rx::status`.
+    /// Checksum results of the frame: bits of `rx::status`.
     pub status: u32,
 }
 
-/// Classifies a frame whose headers were parsed from the same bytes, as RXCSUM asks. What the card itself has
-/// `sealed` needs no second look at the payload.
+/// Returns the descriptor fields of a frame, as RXCSUM selects them. The headers were parsed from the same bytes. The
+/// payload of a checksum that the sending card has `sealed` is not summed up again.
 #[must_use]
 #[inline]
 pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sealed>) -> Receive {
@@ -42,8 +42,8 @@ pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sea
     Receive { packet_type: packet_type(headers), status }
 }
 
-/// The packet checksum: the sum of the frame, as it is delivered, from RXCSUM.PCSS on. `None` if RXCSUM does not
-/// ask for it.
+/// Returns the packet checksum: the sum of the frame, as it is delivered, from RXCSUM.PCSS on. `None` if RXCSUM does
+/// not select it.
 #[must_use]
 #[inline]
 pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
@@ -57,16 +57,16 @@ pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
 /// Description of an IPv4 packet that a descriptor has in the place of the RSS hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fragment {
-    /// Its identification.
+    /// Identification of the IPv4 packet.
     pub identification: u16,
-    /// The sum of its payload, if it is a fragment of a UDP datagram and RXCSUM.IPPCSE is set.
+    /// Sum of the packet's payload, if the packet is a fragment of a UDP datagram and RXCSUM.IPPCSE is set.
     pub sum: u16,
-    /// Status bits of `rx::status`.
+    /// Status bits of the packet, as in `rx::status`.
     pub status: u32,
 }
 
-/// Looks at a packet as a fragment. All fragments of a datagram and its pseudo header sum up to 0xffff, if the
-/// first says that it has a checksum.
+/// Returns the description of a packet as a fragment. All fragments of a datagram and its pseudo header sum up to
+/// 0xffff, if the first says that it has a checksum.
 #[must_use]
 pub fn fragment(frame: &[u8], headers: &Headers, rxcsum: u32) -> Fragment {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Receive-side scaling: of what a frame's hash is taken, and the table that turns it into a queue (datasheet 7.1.2.8).
+//! Receive-side scaling: the bytes of a frame that are hashed, and the table that turns the hash into a queue
+//! (datasheet 7.1.2.8).
 
 use crate::file::RegisterFile;
 use core::ops::Range;
@@ -8,7 +9,7 @@ use i82576::register as r;
 use offload::headers::{Headers, L3, L4};
 use offload::toeplitz::Toeplitz;
 
-/// Bytes of the key.
+/// Number of bytes in the hash key.
 const KEY: usize = 40;
 /// RSS type: IPv6 with extensions.
 const IPV6_EX: u8 = 4;
@@ -17,16 +18,16 @@ const TCP_IPV6_EX: u8 = 6;
 /// RSS type: UDP over IPv6 with extensions.
 const UDP_IPV6_EX: u8 = 9;
 
-/// A frame's hash and what it was taken over. Not hashed: both zero.
+/// Hash of a frame, and the type of the hashed bytes. Both are zero if the frame is not hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hash {
-    /// The hash.
+    /// Value of the hash.
     pub value: u32,
-    /// A number of `rx::rss_type`.
+    /// Type of the hashed bytes: a number of `rx::rss_type`.
     pub rss_type: u8,
 }
 
-/// Key, hash types and redirection table, ready for use.
+/// Decoded settings of receive-side scaling: key, hash types and redirection table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rss {
     types: u32,
@@ -35,7 +36,7 @@ pub struct Rss {
 }
 
 impl Rss {
-    /// Takes MRQC, RSSRK and RETA from the register file.
+    /// Decodes hash types (MRQC), key (RSSRK) and redirection table (RETA) from the register file.
     #[must_use]
     pub fn load(file: &RegisterFile) -> Self {
         let mut key = [0; KEY];
@@ -49,7 +50,7 @@ impl Rss {
         Self { types: file.get(r::MRQC), redirection, toeplitz: Toeplitz::new(&key) }
     }
 
-    /// The hash of a frame whose headers were parsed from the same bytes.
+    /// Returns the hash of a frame whose headers were parsed from the same bytes.
     #[must_use]
     pub fn hash(&self, frame: &[u8], headers: &Headers) -> Hash {
         let Some((rss_type, with_ports)) = self.select(headers) else { return Hash::default() };
@@ -68,14 +69,15 @@ impl Rss {
         Hash { value, rss_type }
     }
 
-    /// The redirection table's entry for a hash: the low four bits name a queue, or within a pool the lowest
-    /// bit chooses between its two.
+    /// Returns the redirection table's entry for a hash: the low four bits name a queue, or within a pool the lowest
+    /// bit chooses between its two queues.
     #[must_use]
     pub fn redirect(&self, hash: u32) -> u8 {
         self.redirection[(hash & 0x7f) as usize] & 0xf
     }
 
-    /// The RSS type by which a frame is hashed, and whether its ports count. The most specific enabled wins.
+    /// Returns the RSS type by which a frame is hashed, and true if its ports are hashed. The most specific enabled
+    /// type wins.
     fn select(&self, headers: &Headers) -> Option<(u8, bool)> {
         let on = |bit: u32| self.types & bit != 0;
         let plain = !headers.extended;
@@ -96,7 +98,8 @@ impl Rss {
     }
 }
 
-/// The addresses of a packet's ends: those of its IPv6 header, but for the ones that extensions have instead.
+/// Returns the addresses of a packet's endpoints: those of its IPv6 header, or those that extension headers replace
+/// them by.
 fn ends(frame: &[u8], headers: &Headers) -> [u8; 32] {
     let or = |other: usize, own: usize| if other == 0 { headers.l3_offset + own } else { other };
     let mut ends = [0; 32];

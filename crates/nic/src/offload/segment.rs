@@ -1,12 +1,12 @@
-//! Segmentation offload: the context and the data descriptor say how a packet is cut, registers which TCP flags survive
-//! (datasheet 7.2.4). A guest chooses the header length (up to 893 bytes) and the segment size (down to 1 byte), so the
-//! bytes that come out may be some 900 times those that go in.
+//! Segmentation offload: the context and the data descriptor describe how a packet is cut, and registers which TCP
+//! flags survive (datasheet 7.2.4). A guest chooses the header length (up to 893 bytes) and the segment size (down to 1
+//! byte), so the segments may have some 900 times the bytes of the packet.
 //!
-//! Left out: the cutting.
+//! The crate `offload` cuts the packet.
 
 use offload::segment::FlagMasks;
 
-/// DTXTCPFLGL and DTXTCPFLGH, as software has set them.
+/// Returns the masks of TCP flags in the registers DTXTCPFLGL and DTXTCPFLGH.
 #[must_use]
 pub const fn flag_masks(low: u32, high: u32) -> FlagMasks {
     let (first, middle) = (low & 0xfff, low >> 16 & 0xfff);

@@ -1,28 +1,28 @@
-//! Splits headers from payload for a header buffer: PSRTYPE names the kinds of frames whose headers are split off (datasheet
-//! 7.1.5; the kinds are described in appendix A.1 of the I210's). A kind is an exact one: the headers of TCP over IPv4
-//! are split off for the bit of that name and for no other, except that the bit for Ethernet splits behind the
-//! Ethernet header whatever no other bit is for.
+//! Splits headers from payload for a header buffer. PSRTYPE names the kinds of frames whose headers are split off
+//! (datasheet 7.1.5; appendix A.1 of the I210's describes the kinds). A frame has one exact kind: the bit for TCP over
+//! IPv4 splits only such frames. The bit for Ethernet splits every frame behind its Ethernet header, unless another bit
+//! applies.
 //!
-//! Left out: NFS, whose packets are TCP or UDP here, and IPv6 within IPv4.
+//! NFS packets count as TCP or UDP here. IPv6 within IPv4 is not split.
 
 use i82576::bits::psrtype;
 use offload::headers::{Headers, L3, L4};
 use plane::tag::TAG;
 use serde::{Deserialize, Serialize};
 
-/// Places to split a frame.
+/// Offsets at which a frame may be split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Split {
-    /// The bit of PSRTYPE for frames like this; 0 if there is none.
+    /// Bit of PSRTYPE for the frame's kind; 0 if there is none.
     kind: u32,
-    /// Bytes of the Ethernet header, tags included; 0 if it was not looked at.
+    /// Number of bytes in the Ethernet header, tags included; 0 if it was not parsed.
     ethernet: u16,
-    /// Bytes of all headers that the kind is about.
+    /// Number of bytes in all headers of the frame's kind.
     headers: u16,
 }
 
 impl Split {
-    /// Returns the places to split a frame with these headers.
+    /// Returns the offsets at which a frame with these headers may be split.
     #[must_use]
     pub fn of(headers: &Headers) -> Self {
         let kind = match (headers.l3, headers.l4) {
@@ -37,20 +37,20 @@ impl Split {
         Self::at(kind, headers.l3_offset, headers.header_length)
     }
 
-    /// Returns the places of a frame of a kind, given the bytes of its Ethernet header and of all headers.
+    /// Returns the offsets for a frame of a kind, given the bytes of its Ethernet header and of all headers.
     #[must_use]
     pub(super) const fn at(kind: u32, ethernet: usize, headers: usize) -> Self {
         Self { kind, ethernet: ethernet as u16, headers: headers as u16 }
     }
 
-    /// The same with one tag more in the frame.
+    /// Returns the offsets in the same frame with one more tag.
     #[must_use]
     pub fn with_tag(self) -> Self {
         let ethernet = if self.ethernet == 0 { 0 } else { self.ethernet + TAG as u16 };
         Self { ethernet, headers: self.headers + TAG as u16, ..self }
     }
 
-    /// Bytes of headers to split off under a PSRTYPE; 0 for none.
+    /// Returns the number of header bytes to split off under a value of PSRTYPE; 0 for none.
     #[must_use]
     pub fn length(&self, enabled: u32) -> usize {
         match enabled & (self.kind | psrtype::ETHERNET) {

@@ -1,5 +1,5 @@
-//! Checksum insertion: the lengths of the context say where, the options of the data descriptor say which
-//! (datasheet 7.2.5). Left out: the sums.
+//! Checksum insertion: the context gives the lengths of the headers, and the options of the data descriptor select the
+//! checksums (datasheet 7.2.5). The crate `offload` computes them.
 
 use i82576::descriptor::legacy::Checksum;
 use i82576::descriptor::orders::Orders;
@@ -10,7 +10,7 @@ use offload::insert::Error;
 use plane::bytes::put16;
 use plane::frame::{Sealed, Transport};
 
-/// Returns the request that a data descriptor and its context make.
+/// Returns the checksum request of a data descriptor and its context.
 #[inline]
 pub(crate) fn request(orders: Orders, context: &Context) -> Request {
     Request {
@@ -29,8 +29,8 @@ pub(crate) fn request(orders: Orders, context: &Context) -> Request {
     }
 }
 
-/// Inserts the checksums that are asked for into a whole frame. Answers what is known of the transport's checksum, if it
-/// was inserted.
+/// Inserts the requested checksums into a whole frame. Returns the sealed checksum of the transport, if it was
+/// inserted.
 ///
 /// # Errors
 /// The frame is unchanged if what the context describes does not fit into it.
@@ -48,9 +48,9 @@ pub fn insert(
     }
 }
 
-/// Inserts the checksum that a legacy descriptor asks for: the sum from its start to the end of the frame, over
-/// whatever its field holds. A zero stays a zero: the card does not know that this is UDP. A request that
-/// does not fit the frame is ignored (datasheet 7.2.2.1.3).
+/// Inserts the checksum that a legacy descriptor requests: the sum from its start to the end of the frame, including
+/// the checksum field's old value. A zero stays a zero, because the card does not know whether this is UDP. A request
+/// that does not fit the frame is ignored (datasheet 7.2.2.1.3).
 pub fn insert_legacy(frame: &mut [u8], checksum: &Checksum) {
     let field = usize::from(checksum.field);
     if let Some(summed) = frame.get(checksum.start.into()..).filter(|summed| !summed.is_empty()) {

@@ -10,7 +10,7 @@ use i82576::bits::rttbcnrc;
 use i82576::ids::MAX_VFS;
 use i82576::register as r;
 
-/// RTTBCNRC of each pool.
+/// Transmit rate of each pool, as in RTTBCNRC.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rates([u32; MAX_VFS]);
 
@@ -20,7 +20,7 @@ impl Rates {
         Self(controls)
     }
 
-    /// Returns RTTBCNRC of a pool.
+    /// Returns the transmit rate of a pool, as in RTTBCNRC.
     pub(crate) const fn control(&self, pool: Pool) -> u32 {
         self.0[pool.index()]
     }

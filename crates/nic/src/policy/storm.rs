@@ -8,7 +8,7 @@ use plane::switch::{Limit, Limits, Storm, Window};
 
 /// Largest value of the counters BSCCNT and MSCCNT (25 bits), where they stop.
 const COUNT_END: u32 = 0x01ff_ffff;
-/// Bits of SCTC (10).
+/// Mask of the counter SCTC (10 bits).
 const INTERVALS_MASK: u64 = 0x3ff;
 
 /// Registers of a kind of traffic: counter, threshold, and the bits of SCCRL and SCSTS for this window and the previous one.
@@ -48,7 +48,7 @@ pub(crate) fn show(storm: &Storm, file: &mut RegisterFile) {
     file.set(r::SCSTS, status);
 }
 
-/// Writes the number of basic intervals since the start of the window to SCTC.
+/// Writes the number of basic intervals since the start of the window to the register SCTC.
 pub(crate) fn show_intervals(storm: &Storm, file: &mut RegisterFile, now: Time) {
     let since = u64::try_from(now.since(storm.began).as_nanos()).unwrap_or(u64::MAX);
     file.set(r::SCTC, ((since / interval(file)) & INTERVALS_MASK) as u32);

@@ -13,12 +13,12 @@ use plane::Ports;
 use plane::switch::{Exact, Fit, Ids, Inexact, PortTag, Rule, Vlans};
 use plane::tag;
 
-/// Settings of reception in the same registers, which the switch does not need.
+/// Settings of reception in the filter registers, which the switch does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Receive {
     /// Pools that choose among their queues by RSS, a bit each. Without VMDq bit 0 stands for all queues.
     pub(crate) scales: u8,
-    /// Frames from the wire are delivered with their check sequence (RCTL.SECRC is clear). Pools never get it.
+    /// True if frames from the wire are delivered with their check sequence (RCTL.SECRC is clear). Pools never get it.
     pub(crate) keeps_check_sequence: bool,
     /// Ether type of VLAN tags (VET).
     pub(crate) inner: u16,

@@ -19,16 +19,16 @@ enum Format {
     OneBuffer,
     /// The header buffer gets headers that the parser knows and that fit.
     Split,
-    /// The header buffer is filled first, also with unknown headers.
+    /// The header buffer is filled first, with unknown headers too.
     AlwaysSplit,
 }
 
-/// Buffers of a queue.
+/// Sizes and format of a receive queue's buffers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffers {
-    /// Bytes of a packet buffer, never 0.
+    /// Size of a packet buffer in bytes, never 0.
     pub(super) packet: usize,
-    /// Bytes of a header buffer.
+    /// Size of a header buffer in bytes.
     header: usize,
     format: Format,
     /// Kinds of frames whose headers are split off (PSRTYPE).
@@ -38,13 +38,13 @@ pub(super) struct Buffers {
 /// Division of a frame between header and packet buffers, and the header fields of its first descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Layout {
-    /// Bytes in the header buffer.
+    /// Number of bytes in the header buffer.
     pub(super) header: usize,
-    /// HDRLEN.
+    /// Header length that the descriptor reports (HDRLEN).
     pub(super) header_length: u16,
-    /// SPH: the headers were found, and HDRLEN is their length.
+    /// True if the headers were found, and HDRLEN is their length (SPH).
     pub(super) split: bool,
-    /// HBO: the headers are longer than the header buffer.
+    /// True if the headers are longer than the header buffer (HBO).
     pub(super) overflow: bool,
 }
 

@@ -11,5 +11,5 @@ pub mod write_back;
 
 pub use io::QueueIo;
 
-/// Descriptors in one bus request, at most.
+/// Maximum number of descriptors in one bus request.
 pub const BURST: usize = 32;

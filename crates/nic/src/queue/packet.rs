@@ -1,4 +1,4 @@
-//! Orders of a transmit queue's packets: the offloads that their descriptors request. `transmit` reads the descriptors.
+//! Offload requests of a transmit queue's packets, from their descriptors. `transmit` reads the descriptors.
 
 use crate::offload::transmit::request;
 use i82576::descriptor::orders::Orders;
@@ -7,10 +7,10 @@ use i82576::descriptor::{SIZE, legacy};
 use offload::Request;
 use rings::{Flaw, Taken};
 
-/// Orders of a packet.
+/// Offload requests of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketOrders {
-    /// Orders of its first data descriptor: VLAN, segmentation, checksums.
+    /// Requests of the packet's first data descriptor: VLAN, segmentation, checksums.
     pub first: Orders,
     /// Context that the packet refers to. A legacy descriptor brings its own tag.
     pub context: Context,
@@ -34,7 +34,7 @@ impl rings::Orders for PacketOrders {
         self.first.segment().then_some(self.context.mss)
     }
 
-    /// Returns false for a packet that asks for a time stamp: the card knows the time of departure only if it cuts the
+    /// Returns false for a packet that requests a time stamp: the card knows the time of departure only if it cuts the
     /// packet itself.
     fn may_leave_uncut(&self) -> bool {
         !self.first.time_stamp()

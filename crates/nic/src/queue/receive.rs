@@ -16,29 +16,30 @@ use pcie::{Bus, DmaFault, Function, Iova};
 use rings::{Posted, Receiver, Ring};
 use serde::{Deserialize, Serialize};
 
-/// Contents of a frame's receive descriptor beside lengths.
+/// Fields of a frame's receive descriptor, except lengths.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Description {
-    /// RSS type and hash.
+    /// RSS type and hash of the frame.
     pub rss: (u8, u32),
-    /// Headers found (PKTTYPE).
+    /// Headers found in the frame (PKTTYPE).
     pub packet_type: u16,
-    /// Status and error bits.
+    /// Status and error bits of the frame.
     pub status: u32,
-    /// VLAN tag that was stripped.
+    /// VLAN tag that was stripped from the frame.
     pub vlan_tag: u16,
-    /// Headers that may be split off.
+    /// Headers of the frame that may be split off.
     pub split: Split,
-    /// Packet checksum, for descriptors in the legacy format.
+    /// Packet checksum of the frame, for descriptors in the legacy format.
     pub checksum: u16,
 }
 
-/// Decoded registers of a queue, which hold for many frames: until the next write of a register.
+/// Decoded registers of a receive queue. They hold for many frames, until the next write of a register.
 #[derive(Debug, Clone, Copy)]
 pub struct Opened {
     ring: Ring,
     buffers: Buffers,
-    /// Longest frame that is written to one buffer without a look at its headers, bytes; 0 without shortcuts.
+    /// Length in bytes of the longest frame that is written to one buffer without a look at its headers; 0 if every
+    /// header is parsed.
     one_buffer: usize,
 }
 
@@ -50,7 +51,7 @@ impl Opened {
     }
 }
 
-/// A frame, and its division between descriptors.
+/// A frame, and its division between receive descriptors.
 struct Delivery<'a> {
     frame: &'a [u8],
     description: &'a Description,
@@ -58,7 +59,7 @@ struct Delivery<'a> {
     layout: Layout,
 }
 
-/// Reason for which a frame was not received.
+/// Reason why a queue did not receive a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
     /// The queue is disabled, or the registers of its ring are invalid.
@@ -74,9 +75,9 @@ pub enum Lost {
 #[serde(into = "saved::Saved", try_from = "saved::Saved")]
 pub struct ReceiveQueue {
     queue: Queue,
-    /// Descriptors fetched ahead, and those filled and not written back.
+    /// Receive descriptors fetched ahead, and those filled and not written back.
     posted: Posted,
-    /// The ring has faulted. The queue stops until software sets the ring up again.
+    /// True if the ring has faulted. The queue stops until software sets the ring up again.
     halted: bool,
     /// Ring decoded from the registers, or `None` if the queue receives nothing. It is not saved.
     ring: Option<Ring>,

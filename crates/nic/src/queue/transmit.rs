@@ -50,37 +50,36 @@ impl Default for Descriptors {
 enum Scan {
     /// A packet: its number of descriptors, and the index of the one with its first buffer.
     Complete(usize, usize),
-    /// This number of contexts, and no buffer.
+    /// The queue has this number of contexts, and no buffer behind them.
     Contexts(usize),
-    /// A packet without an end before the tail.
+    /// The packet has no end before the tail.
     Incomplete,
-    /// This number of descriptors that make no packet.
+    /// This number of descriptors makes no packet, for this reason.
     Invalid(usize, Flaw),
 }
 
-/// The private state of a transmit queue. Registers are in the file.
+/// State of a transmit queue beside its registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::SavedTransmit", try_from = "saved::SavedTransmit")]
 pub struct TransmitQueue {
     queue: Queue,
     contexts: [Context; 2],
-    /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. Never a whole ring, so that
-    /// the head meets a descriptor that has to be fetched before it meets one of the last round.
+    /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. They are never a whole ring, so
+    /// that the head meets a descriptor that has to be fetched before it meets one of the last round.
     burst: [[u8; SIZE]; BURST],
     fetched_at: u32,
     fetched: u32,
-    /// Descriptors passed and not given back yet.
+    /// Descriptors that are processed and not given back yet.
     done: Batch,
-    /// A packet with too many descriptors is being dropped, up to its end.
+    /// True if a packet with too many descriptors is being dropped, up to its end.
     skipping: bool,
-    /// Descriptors and bytes that the last packet took.
+    /// Numbers of descriptors and of bytes that the last packet took.
     effort: (usize, usize),
-    /// A packet of which some segments wait. Its descriptors have been read and go back.
+    /// Packet of which some segments wait. Its descriptors have been read and go back.
     pub held: Held<PacketOrders>,
-    /// The ring, as its registers have it; `None` if the queue is disabled or they make none. It follows from them and is
-    /// not saved.
+    /// Ring decoded from the registers; `None` if the queue is disabled or the registers are invalid. It is not saved.
     ring: Option<Ring>,
-    /// The windows of the ring and of its buffers.
+    /// Hint to the memory windows of the ring and its buffers.
     hint: Hint,
     buffers: Hint,
 }
@@ -182,7 +181,7 @@ impl TransmitQueue {
         self.take_from(io, ring, packet, buffers).unwrap_or_else(|_| self.halt())
     }
 
-    /// The ring has faulted and stays silent.
+    /// Stops the queue after a fault of its ring.
     #[cold]
     fn halt(&mut self) -> Taken<PacketOrders> {
         self.done.halt();
@@ -218,7 +217,7 @@ impl TransmitQueue {
         }
     }
 
-    /// Gives back the descriptors of the packet that was taken last; `false` if the ring has faulted.
+    /// Gives back the descriptors of the packet that was taken last. Returns `false` if the ring has faulted.
     pub(crate) fn end_take<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, packet: &Descriptors) -> bool {
         let Some(ring) = self.open(io.file) else { return false };
         let passed = self.pass_all(io, &ring, packet).is_ok();
@@ -326,7 +325,7 @@ impl TransmitQueue {
         }
     }
 
-    /// Passes a descriptor: if it asks for a `report`, it will read as done.
+    /// Passes a processed descriptor. If it requests a `report`, it will read as done.
     #[inline]
     fn pass<B: Bus>(
         &mut self,

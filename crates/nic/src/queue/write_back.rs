@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Write-back method of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
-    /// Offset of the head register.
+    /// Offset of the queue's head register.
     pub register: u32,
     /// Address of the head write-back (TDWBAL), which replaces the write-back of descriptors.
     pub memory: Option<Iova>,
@@ -28,13 +28,14 @@ pub struct Batch {
     count: usize,
     /// Ring index of the first descriptor, or of the next one if the batch is empty.
     at: u32,
-    /// A descriptor of the batch reports to software (RS). Without one the batch writes nothing to memory.
+    /// True if a descriptor of the batch requests a report to software (RS). Otherwise the batch writes nothing to
+    /// memory.
     speaks: bool,
-    /// Descriptors were written back since the last interrupt.
+    /// True if descriptors were written back since the last interrupt.
     spoke: bool,
-    /// The ring has faulted. The queue stops until software sets the ring up again.
+    /// True if the ring has faulted. The queue stops until software sets the ring up again.
     halted: bool,
-    /// DMA window of the ring.
+    /// Hint to the memory window of the ring.
     hint: Hint,
 }
 
@@ -126,7 +127,8 @@ impl Batch {
         self.halted
     }
 
-    /// Adds the next descriptor. `speaks`: software has asked for its status. A full batch must be flushed first.
+    /// Adds the next descriptor to the batch. `speaks` is true if software requests its status. A full batch must be
+    /// flushed first.
     #[inline(always)]
     pub fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
         if let Some(slot) = self.raw.get_mut(self.count) {
@@ -136,7 +138,7 @@ impl Batch {
         }
     }
 
-    /// Adds transmit descriptors up to the batch's room. Those with RS get their DD bit.
+    /// Adds transmit descriptors up to the batch's room. Those that request a report (RS) get their done bit (DD).
     pub fn push_sent(&mut self, sent: &[[u8; SIZE]]) {
         let (mut count, mut reports) = (0, 0);
         for (slot, raw) in self.raw[self.count..].iter_mut().zip(sent) {

@@ -8,10 +8,10 @@ use i82576::register as r;
 use offload::Headers;
 use plane::bytes::be16;
 
-/// Offset of the first ether type in a frame, bytes.
+/// Offset of the first ether type in a frame, in bytes.
 const FIRST: usize = 12;
 
-/// The eight filters.
+/// The eight ether type filters, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct EtherTypes {
     registers: [u32; 8],
@@ -26,29 +26,29 @@ impl EtherTypes {
         self.registers.iter().any(|filter| filter & etqf::ENABLE != 0)
     }
 
-    /// Returns the filters that match the frame, a bit each.
+    /// Returns the ether type filters that match a frame, a bit each.
     pub(super) fn hits(&self, frame: &[u8], headers: &Headers) -> u8 {
         let types = [FIRST, headers.l3_offset.saturating_sub(2).max(FIRST)].map(|at| be16(frame, at));
         self.those(|filter| filter & etqf::ENABLE != 0 && types.contains(&Some(filter as u16)))
     }
 
-    /// Returns the queue of the last hit, or `None` if that filter selects none.
+    /// Returns the queue of the last matching filter, or `None` if that filter selects none.
     pub(super) fn queue(&self, hits: u8) -> Option<Queue> {
         let filter = self.registers[Self::last(hits)?];
         (filter & etqf::QUEUE_ENABLE != 0).then(|| Queue::of_field(filter >> etqf::QUEUE_SHIFT))
     }
 
-    /// Returns true if the last hit interrupts at once.
+    /// Returns true if the last matching filter interrupts at once.
     pub(super) fn immediate(&self, hits: u8) -> bool {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::IMMEDIATE != 0)
     }
 
-    /// Returns true if the last hit is the precision time protocol.
+    /// Returns true if the last matching filter is for the precision time protocol.
     pub(super) fn timed(&self, hits: u8) -> bool {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::TIMED != 0)
     }
 
-    /// Returns the number of the last hit.
+    /// Returns the number of the last matching filter. `hits` has a bit for each match.
     pub(super) fn last(hits: u8) -> Option<usize> {
         hits.checked_ilog2().map(|last| last as usize)
     }

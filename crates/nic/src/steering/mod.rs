@@ -28,20 +28,20 @@ const FLAGS: usize = 13;
 /// SYN flag of a TCP header (RFC 9293).
 const SYN: u8 = 0x02;
 
-/// The filters, decoded.
+/// Decoded receive filters, which choose a frame's queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Steering {
-    /// A filter is enabled. Without one, frames skip all filters.
+    /// True if a filter is enabled. Otherwise frames skip all filters.
     any: bool,
     types: EtherTypes,
     tuples: Tuples,
-    /// Queue of segments with SYN.
+    /// Queue of TCP segments with SYN.
     syn: Option<Queue>,
-    /// The SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
+    /// True if the SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
     syn_first: bool,
     /// Packets whose arrival is stamped, once a filter has found their protocol.
     timed: Option<Timed>,
-    /// Lowest VLAN priority that interrupts at once.
+    /// Lowest VLAN priority whose frames interrupt at once.
     urgent: Option<u8>,
     /// Queue of frames that neither a filter nor RSS assigns (MRQC.DEF_Q).
     pub(crate) default: Queue,
@@ -50,22 +50,22 @@ pub(crate) struct Steering {
 /// Filters that match a frame, independent of the pools that get it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hits {
-    /// Bit i: ether type filter i.
+    /// Ether type filters that match: bit i is filter i.
     types: u8,
-    /// Bit i: five-tuple filter i, before its pool and size are compared.
+    /// Five-tuple filters that match: bit i is filter i, before its pool and size are compared.
     tuples: u8,
     syn: bool,
     urgent: bool,
-    /// The frame's arrival is to be stamped.
+    /// True if the frame's arrival is to be stamped.
     pub(crate) timed: bool,
 }
 
-/// Result of the filters in one pool.
+/// Result of the receive filters in one pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Queue that a filter chooses.
+    /// Queue that a filter chooses for the frame.
     pub(crate) queue: Option<Queue>,
-    /// The frame interrupts at once.
+    /// True if the frame interrupts at once.
     pub(crate) immediate: bool,
 }
 
@@ -118,7 +118,8 @@ impl Steering {
         }
     }
 
-    /// Decides on a frame's hits in a pool that gets it with `length` bytes. `pool` is `None` if there are no pools.
+    /// Decides on a frame by its matching filters, in a pool that gets the frame with `length` bytes. `pool` is `None`
+    /// if there are no pools.
     #[inline]
     pub(crate) fn decide(&self, hits: Hits, pool: Option<Pool>, length: usize) -> Verdict {
         if self.any { self.decide_closely(hits, pool, length) } else { Verdict::default() }

@@ -14,7 +14,7 @@ const CONTROL: usize = 32;
 /// First message type of version 2 that is a general message and no event (IEEE 1588-2008).
 const GENERAL: u8 = 8;
 
-/// Packets to stamp.
+/// Kind of the packets whose arrival is stamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timed {
     kind: u32,
@@ -23,7 +23,7 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    /// Decodes TSYNCRXCTL and TSYNCRXCFG. Returns `None` if no packet is stamped.
+    /// Decodes the stamp settings TSYNCRXCTL and TSYNCRXCFG. Returns `None` if no packet is stamped.
     pub(super) fn load(file: &RegisterFile) -> Option<Self> {
         let (control, which) = (file.get(r::TSYNCRXCTL), file.get(r::TSYNCRXCFG));
         (control & tsync::ENABLE != 0).then_some(Self {

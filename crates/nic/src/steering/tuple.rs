@@ -15,20 +15,20 @@ const DESTINATION: usize = 16;
 /// TCP flags that a filter can compare: FIN, SYN, RST, PSH, ACK, URG from the lowest bit on.
 const FLAGS: u8 = 0x3f;
 
-/// Registers of a filter.
+/// Registers of a five-tuple filter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tuple {
     control: u32,
     source: [u8; 4],
     destination: [u8; 4],
     source_port: [u8; 2],
-    /// IMIR.
+    /// Register IMIR: destination port, and priority.
     port: u32,
-    /// IMIREXT.
+    /// Register IMIREXT: packet size, and TCP flags.
     more: u32,
 }
 
-/// The eight filters.
+/// The eight five-tuple filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tuples {
     filters: [Tuple; 8],
@@ -91,17 +91,17 @@ impl Tuples {
         self.filters.iter().any(Tuple::acts)
     }
 
-    /// Returns the filters that match a packet, a bit each. `flags` are those of its TCP header.
+    /// Returns the five-tuple filters that match a packet, a bit each. `flags` are those of its TCP header.
     pub(super) fn hits(&self, frame: &[u8], headers: &Headers, flags: u8) -> u8 {
         self.those(|filter| filter.acts() && filter.knows(frame, headers, flags))
     }
 
-    /// Returns the hits that apply to a frame of `length` bytes in a pool.
+    /// Returns the matching filters that apply to a frame of `length` bytes in a pool.
     pub(super) fn in_pool(&self, hits: u8, pool: Option<Pool>, length: usize) -> u8 {
         hits & self.those(|filter| filter.fits(pool, length))
     }
 
-    /// Returns the queue that the hits choose.
+    /// Returns the queue that the matching filters choose.
     pub(super) fn queue(&self, hits: u8) -> Option<Queue> {
         let choices = self.hit(hits).filter(|filter| filter.control & ftqf::QUEUE_ENABLE != 0);
         // Of equal priorities the first filter decides, and `max_by_key` returns the last: hence the reversal.
@@ -109,12 +109,12 @@ impl Tuples {
         Some(Queue::of_field(best.control >> ftqf::QUEUE_SHIFT))
     }
 
-    /// Returns true if a hit interrupts at once.
+    /// Returns true if a matching filter interrupts at once.
     pub(super) fn immediate(&self, hits: u8) -> bool {
         self.hit(hits).any(|filter| filter.port & imir::IMMEDIATE != 0)
     }
 
-    /// Returns true if a hit is the precision time protocol.
+    /// Returns true if a matching filter is for the precision time protocol.
     pub(super) fn timed(&self, hits: u8) -> bool {
         self.hit(hits).any(|filter| filter.control & ftqf::TIMED != 0)
     }

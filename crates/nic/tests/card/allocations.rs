@@ -1,4 +1,5 @@
-//! The frame path does not allocate: a case that has run once takes no memory when it runs again, whatever the frame needs.
+//! Tests that the frame path does not allocate: a case that has run once takes no memory when it runs again, whatever
+//! the frame needs.
 
 use crate::common::{Bench, RING, TestBus, data, mac, packet, plain, tagged, tcp};
 use i82576::bits::{srrctl, vmrctl};

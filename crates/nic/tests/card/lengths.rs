@@ -8,9 +8,9 @@ use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register::{self as r, vf};
 
-/// Length of the longest frame without check sequence, bytes.
+/// Length in bytes of the longest frame, without check sequence.
 const LONGEST: usize = MAX_FRAME - FCS;
-/// Differences of lengths around a limit, bytes.
+/// Tested lengths of frames in bytes, relative to a limit.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// Tags of a frame, by their origin.

@@ -9,7 +9,7 @@ use pcie::capability::{express, power, sriov};
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Vf};
 
-/// Resets of VF 1.
+/// Ways to reset VF 1.
 const WAYS: [fn(&mut Bench); 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),

@@ -18,7 +18,7 @@ struct Case {
     mss: u16,
     /// Tags: by the descriptor, in the bytes, by the port VLAN.
     tags: [bool; 3],
-    /// Offset and bits that are flipped in the packet's headers.
+    /// Offset in the packet's headers, and the bits that are flipped there.
     turned: Option<(usize, u8)>,
     /// Requested checksums: of IP, of the transport.
     sums: [bool; 2],

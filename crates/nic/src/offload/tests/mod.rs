@@ -1,5 +1,5 @@
-//! The offloads against an independent packet library: what it builds is understood, what the card makes it
-//! accepts.
+//! Tests the offloads against an independent packet library: the card understands the library's frames, and the library
+//! accepts the card's.
 
 #[path = "../../../../offload/src/tests/frames.rs"]
 mod frames;
@@ -20,7 +20,7 @@ pub(super) fn parsed(frame: &[u8]) -> Headers {
     Headers::parse(frame)
 }
 
-/// Prepares a packet for cutting as its first data descriptor and context say.
+/// Prepares a packet for cutting as its first data descriptor and its context request.
 pub(super) fn segmenter<'a>(
     packet: &'a [u8],
     data: &Data,
@@ -29,7 +29,7 @@ pub(super) fn segmenter<'a>(
     Segmenter::new(packet, &request(data.into(), context), context.mss, FlagMasks::DEFAULT)
 }
 
-/// Descriptors of the right kind with arbitrary contents.
+/// Returns a data descriptor and a context descriptor with arbitrary contents.
 pub(super) fn descriptors(mut data: [u8; 16], mut context: [u8; 16]) -> (Data, Context) {
     data[10] = data[10] & 0x0f | 0x30;
     context[10] = context[10] & 0x0f | 0x20;

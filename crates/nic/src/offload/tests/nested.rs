@@ -1,5 +1,5 @@
-//! Every transport behind every header that may come before it: tags, none to two, and IPv4 options or IPv6
-//! extension headers. Both ways: what was inserted is what is found right.
+//! Tests every transport behind every header that may come before it: none to two tags, and IPv4 options or IPv6
+//! extension headers. A checksum that the card inserts is found right on reception.
 
 use super::frames::{ipv4_frame, ipv4_header, ipv6_frame, tcp4, tcp6, udp4, udp6};
 use super::transmit::BOTH;
@@ -11,7 +11,7 @@ use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS};
 use i82576::descriptor::tx::{Context, Data, L4};
 use offload::crc::crc32c;
 
-/// A frame with its headers' lengths, and where its transport's checksum is.
+/// A frame with the lengths of its headers, and the offset of its transport checksum.
 struct Nested {
     frame: Vec<u8>,
     context: Context,
@@ -26,7 +26,7 @@ fn sctp() -> Vec<u8> {
     packet
 }
 
-/// All of them.
+/// Returns frames with all combinations of headers.
 fn all() -> Vec<Nested> {
     let mut all = Vec::new();
     for (six, l4, segment) in [
@@ -90,7 +90,7 @@ fn checksums_are_looked_at_behind_tags_options_and_extensions() {
     }
 }
 
-/// The seed is what makes the sum right: the folded sum of what is not summed.
+/// Returns the seed that makes the transport checksum right: the folded sum of the bytes that are not summed.
 fn seed(nested: &Nested) -> u16 {
     let headers = parsed(&nested.frame);
     let packet = &nested.frame[headers.l3_offset..];

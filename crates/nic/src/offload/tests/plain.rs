@@ -1,4 +1,5 @@
-//! A glance at a frame and a closer look at it: where the glance says anything, both say the same.
+//! Tests that the quick check of a plain frame and the complete parse find the same, where the quick check finds
+//! anything.
 
 use super::frames::{built, ipv4, link, tcp4, udp4};
 use super::parsed;
@@ -15,7 +16,7 @@ use plane::frame::{Sealed, Transport};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use rings::{RxFormat, Terms};
 
-/// Returns what the descriptor says of a frame after a glance; `None` if a glance is not enough.
+/// Returns the descriptor fields that the quick check of a frame finds; `None` if the frame is not plain.
 fn glance(frame: &[u8], control: u32, seal: Option<Sealed>) -> Option<Receive> {
     let found = plain::Plain::of(frame.first_chunk()?, frame.len())?.find(frame, seal);
     if seal.is_none() {
@@ -28,7 +29,7 @@ fn glance(frame: &[u8], control: u32, seal: Option<Sealed>) -> Option<Receive> {
     Some(Receive { packet_type, status: status & !(DD | status::EOP) })
 }
 
-/// Looks at the head and sums up the rest; returns `None` if that is not enough.
+/// Examines the head of a frame and sums up the rest, as a burst does. Returns `None` if the frame is not plain.
 fn in_a_burst(frame: &[u8]) -> Option<plain::PlainKind> {
     let (mut head, within) = ([0; 64], frame.len().min(64));
     head[..within].copy_from_slice(&frame[..within]);
@@ -67,7 +68,7 @@ fn other_frames_need_a_closer_look() {
     }
 }
 
-/// TCP or UDP over IPv4, some bytes of which chance has changed, cut short or padded.
+/// Draws a TCP or UDP frame over IPv4 with some random bytes, cut short or padded.
 fn frame() -> impl Strategy<Value = Vec<u8>> {
     let payload = proptest::collection::vec(any::<u8>(), 0..80);
     let change = prop_oneof![(12usize..60, any::<u8>()), (14usize..26, 0u8..80)];
@@ -85,7 +86,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Draws a seal of a frame, right or wrong.
+/// Draws a sealed checksum of a frame, right or wrong.
 fn seal() -> impl Strategy<Value = Option<Sealed>> {
     let transport = prop_oneof![(0..1u8).prop_map(|_| Transport::Tcp), (0..1u8).prop_map(|_| Transport::Udp)];
     proptest::option::of(

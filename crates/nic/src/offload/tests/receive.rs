@@ -116,7 +116,7 @@ fn sctp_is_checked_by_its_crc() {
     assert_eq!(status(&spoiled(sctp(), 46)), IPCS | L4CS | L4E);
 }
 
-/// A datagram in two fragments of 16 bytes and the rest, as RXCSUM.IPPCSE sees them.
+/// Cuts a datagram into a fragment of 16 bytes and one of the rest; returns their descriptions under RXCSUM.IPPCSE.
 fn fragments(datagram: &[u8]) -> [Fragment; 2] {
     let mut header = ipv4_header(17, 0);
     header.identification = 0x1234;

@@ -1,4 +1,4 @@
-//! Receive-side scaling against the vectors Microsoft publishes ("Verifying the RSS Hash Calculation").
+//! Tests receive-side scaling against the vectors that Microsoft publishes ("Verifying the RSS Hash Calculation").
 
 use super::frames::{built, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6};
 use super::parsed;
@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// A packet of IPv6 with a home address option, a routing header of type 2, and TCP.
+/// Returns an IPv6 packet with a home address option, a routing header of type 2, and TCP.
 fn readdressed(src: &str, dst: &str, home: &str, routed: &str, ports: (u16, u16)) -> Vec<u8> {
     let octets = |text: &str| text.parse::<core::net::Ipv6Addr>().unwrap().octets();
     let options = [&[43, 2, 1, 2, 0, 0, 0xc9, 16][..], &octets(home)].concat();

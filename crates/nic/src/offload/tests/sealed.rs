@@ -1,4 +1,5 @@
-//! Tests seals: the card does not verify a checksum that it has inserted, and writes the descriptors of one that does.
+//! Tests sealed checksums: the card does not verify a checksum that it has inserted, and writes the same descriptors as
+//! a card that verifies it.
 
 use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
 use super::{parsed, segmenter};
@@ -26,7 +27,7 @@ const SUMS: Data = Data {
     payload_length: 0,
 };
 
-/// A frame, its context, and what a driver would leave in the checksum field, with the field's offset.
+/// Returns a frame, its context, the seed that a driver leaves in the checksum field, and that field's offset.
 fn packet(kind: u8, payload: &[u8]) -> (Vec<u8>, Context, u16, usize) {
     let (frame, ip_length, l4, protocol, l4_length, field) = match kind {
         0 => (tcp4(payload), 20, L4::Tcp, 6, 20, 16),
@@ -45,7 +46,7 @@ fn packet(kind: u8, payload: &[u8]) -> (Vec<u8>, Context, u16, usize) {
     (frame, context, seed, start + field)
 }
 
-/// Returns the contents of a padded frame's descriptor by its seal, and without it.
+/// Returns the status bits of a padded frame's descriptor, with its sealed checksum and without.
 fn told(frame: &[u8], sealed: Option<Sealed>) -> (u32, u32) {
     let mut frame = frame.to_vec();
     frame.resize(frame.len().max(60), 0);
@@ -85,7 +86,7 @@ fn a_seal_moves_with_the_start_of_the_frame() {
     assert_eq!(seal.before(4).behind(4), seal);
 }
 
-/// A number that is right, nearly right, or anything.
+/// Draws a number that is right, nearly right, or arbitrary.
 fn around(right: u16) -> impl Strategy<Value = u16> {
     prop_oneof![6 => Just(right), 1 => any::<u16>(), 1 => Just(0), 1 => Just(0xffff), 1 => Just(right ^ 1)]
 }

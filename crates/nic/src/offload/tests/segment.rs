@@ -1,4 +1,4 @@
-//! Segmentation as registers, contexts and data descriptors ask for it.
+//! Tests segmentation as registers, contexts and data descriptors request it.
 
 use super::segmenter;
 use crate::offload::segment::flag_masks;

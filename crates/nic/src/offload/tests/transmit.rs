@@ -1,4 +1,4 @@
-//! Checksum insertion: as a driver seeds it, as the wire wants it.
+//! Tests checksum insertion with the seeds that drivers leave in checksum fields.
 
 use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
 use super::parsed;

@@ -1,4 +1,5 @@
-//! The rules of the switch in the 82576 datasheet, on a port of eight pools; then invariants for any filters and any frame.
+//! Tests the rules of the switch in the 82576 datasheet, on a port of eight pools; then invariants for any filters and
+//! any frame.
 
 mod invariants;
 mod mirror;

@@ -18,7 +18,7 @@ fn on(file: &RegisterFile, register: u32, bit: u32) -> bool {
     file.get(register) & bit != 0
 }
 
-/// Returns the pools whose VMOLR has a bit.
+/// Returns the pools whose VMOLR has a given bit set.
 fn with(file: &RegisterFile, bit: u32) -> u8 {
     Pool::EVERY
         .into_iter()

@@ -7,7 +7,7 @@ use i82576::bits::{sccrl, scsts};
 use i82576::{Time, register as r};
 use plane::switch::Storm;
 
-/// Length of a frame that is one block with its check sequence, bytes.
+/// Length in bytes of a frame that is one block of storm control with its check sequence.
 const ONE: usize = 60;
 
 struct Control {

@@ -78,7 +78,7 @@ impl TransmitQueue {
         Some(request(orders, &self.contexts[usize::from(orders.context() & 1)]))
     }
 
-    /// The hint where the queue's buffers are.
+    /// Returns the hint to the memory windows of the queue's buffers.
     pub(crate) fn buffers(&mut self) -> &mut Hint {
         &mut self.buffers
     }

@@ -11,9 +11,9 @@ use offload::Request;
 /// context, the data descriptors are copied here, so that a burst sees frames alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Upcoming {
-    /// Index of the first in the queue's burst.
+    /// Index of the first descriptor in the queue's burst.
     pub(super) first: usize,
-    /// Data descriptors were copied.
+    /// True if data descriptors were copied.
     pub(super) copied: bool,
     /// Number of copied data descriptors.
     pub(super) count: usize,

@@ -103,7 +103,7 @@ impl Bench {
         mapped.filter(|_| MAPPED.contains(&offset)).map(|(_, mapped)| &mapped.pages)
     }
 
-    /// Applies the guest's stores. Returns true if there were any.
+    /// Applies the guest's stores to the mapped pages. Returns true if there were any.
     pub(crate) fn look(&mut self) -> bool {
         let mut any = false;
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
@@ -124,14 +124,14 @@ impl Bench {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, &mut self.world.wire);
     }
 
-    /// Publishes the registers in the pages.
+    /// Publishes the registers in the mapped pages.
     pub(crate) fn show(&mut self) {
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
             self.nic.publish_registers(doorbells, pages, self.now);
         }
     }
 
-    /// Makes a trapped access.
+    /// Makes a register access that traps.
     pub(super) fn hear<T>(&mut self, access: impl FnOnce(&mut Nic, Time) -> T) -> T {
         self.look();
         let answer = access(&mut self.nic, self.now);

@@ -18,7 +18,7 @@ const FRAMES: Iova = BASE + 0x6_0000;
 const BUFFER: u64 = 2048;
 const HEADER: u64 = 1024;
 
-/// Descriptors of a ring, unless a test chooses another number.
+/// Number of descriptors in a ring, unless a test chooses another number.
 pub(crate) const RING: u32 = 64;
 
 /// Positions of software in its rings.

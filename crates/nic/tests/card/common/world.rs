@@ -22,7 +22,7 @@ pub(crate) struct Access {
     pub(crate) fault: bool,
 }
 
-/// Memory and messages.
+/// Memory of the functions, and messages of the card.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct TestBus {
     memory: Vec<(Function, Vec<u8>)>,
@@ -34,12 +34,12 @@ pub(crate) struct TestBus {
     pub(crate) pin: Vec<bool>,
 }
 
-/// Frames in, frames out.
+/// Wire with lists of frames to and from the card.
 #[derive(Clone, Default)]
 pub(crate) struct ListWire {
     pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outgoing: Vec<Vec<u8>>,
-    /// The wire takes uncut packets, and cuts them as Linux does.
+    /// True if the wire takes uncut packets, and cuts them as Linux does.
     pub(crate) cuts: bool,
     /// Uncut packets that the wire has taken.
     pub(crate) uncut: usize,

@@ -56,7 +56,7 @@ enum Register {
     Vf(u8, u32),
 }
 
-/// The card and the model.
+/// The card, and the model of its interrupts.
 struct Pair {
     bench: Bench,
     model: Model,

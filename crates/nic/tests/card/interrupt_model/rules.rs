@@ -11,12 +11,12 @@ pub(super) const VECTORS: usize = 25;
 /// State of a vector.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Vector {
-    /// The vector's bit in EICR, EIMS, EIAC and EIAM.
+    /// Bit of the vector in each of EICR (cause), EIMS (mask), EIAC and EIAM.
     pub(super) cause: bool,
     pub(super) unmasked: bool,
     pub(super) auto_clear: bool,
     pub(super) auto_mask: bool,
-    /// A message is pending, for an event or the end of the mask.
+    /// True if a message is pending, for an event or the end of the mask.
     pub(super) owes: bool,
     /// EITR without its counter, and the time of the next permitted message, in microseconds.
     pub(super) throttle: u32,

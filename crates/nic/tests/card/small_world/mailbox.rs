@@ -32,7 +32,7 @@ enum Step {
 /// Visible state of a mailbox, by the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Model {
-    /// V2PMAILBOX as the VF reads it.
+    /// Value of V2PMAILBOX as the VF reads it.
     v2p: u32,
     word: u32,
     asked: bool,

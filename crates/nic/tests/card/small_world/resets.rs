@@ -10,7 +10,7 @@ use pcie::Function::{Pf, Vf};
 use pcie::capability::{express, power, sriov};
 use pcie::config::offset;
 
-/// A step.
+/// Step of a script: an action of VF 1, its neighbour, the wire or the PF.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// The VF has a frame for its neighbour and rings.

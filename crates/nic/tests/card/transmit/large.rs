@@ -8,7 +8,7 @@ use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register as r;
 use pcie::Function::Vf;
 
-/// Bytes of a packet's payload, and of a segment's.
+/// Numbers of payload bytes in a packet and in a segment.
 const PAYLOAD: usize = 8_000;
 const MSS: u16 = 500;
 
